@@ -10,7 +10,8 @@ PUBLISHED = --workspace --exclude fairgate-fuzz --exclude fairgate-figures
 BARE = x86_64-unknown-none
 RUST_VERSION = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
-.PHONY: help demo test own-discipline bench figures lint no-std package deny advisories semver msrv tools
+.PHONY: help demo test own-discipline bench figures verdicts lint no-std package deny advisories semver msrv
+.PHONY: tools
 
 help:
 	@echo 'make demo            compare disciplines on a simulated link and on recorded traffic'
@@ -18,6 +19,7 @@ help:
 	@echo 'make own-discipline  tests of a discipline outside the library; part of make test'
 	@echo 'make bench           all benchmarks; see docs/performance.md'
 	@echo 'make figures         run all benchmarks of one build, write docs/performance.md; needs root'
+	@echo 'make verdicts        run all experiments, write their verdicts into docs/reproduce.md'
 	@echo 'make lint            formatting, line lengths, clippy, documentation, and no-std'
 	@echo 'make no-std          build the library for a machine without an operating system'
 	@echo 'make package         pack every published crate and build it from its package'
@@ -48,6 +50,13 @@ bench:
 # On a machine that does nothing else. QUICK=1 tries it in a few minutes and writes to the target folder.
 figures: tools
 	cargo run --quiet -p fairgate-figures
+
+# Exit code 1 says that a claim does not hold. On a busy machine the times of qfq-table3 are not reliable, but
+# its verdicts and those of qfq-fig9 are by instructions.
+verdicts: tools
+	cargo build --release -p fairgate-cli
+	$${CARGO_TARGET_DIR:-target}/release/fairgate reproduce all --verdicts docs/reproduce.md \
+		--commit $$(git rev-parse --short HEAD) || test $$? -eq 1
 
 lint: no-std
 	cargo fmt --all --check

@@ -11,6 +11,7 @@ use crate::link::LinkType;
 /// `offset` counts bytes from the start of the capture. If the file is compressed, it counts bytes of the
 /// decompressed stream. `packets` is the number of packets that were read before the error.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum CaptureError {
     /// The file can't be opened.
     #[error("cannot open the capture `{path}`")]

@@ -21,24 +21,31 @@
 //! of any length. The work is bounded by the number of bytes in the file, not by the lengths that its headers
 //! claim.
 //!
+//! [`Conversations`] reconstructs the TCP connections of a capture from the headers that [`TcpSegment`]
+//! reads.
+//!
 //! An irregularity of a capture is either an error with an offset ([`CaptureError`]), or it is defined and
-//! counted ([`Counts`]). Nothing is skipped silently. Non-goals are reassembly, decryption, and link types
-//! that carry no IP.
+//! counted ([`Counts`]). Nothing is skipped silently. Non-goals are the content of streams, decryption, and
+//! link types that carry no IP.
 
 #![forbid(unsafe_code)]
 
 mod capture;
+mod conversation;
 mod decompress;
 mod error;
 mod link;
 mod pcap;
 mod pcapng;
 mod record;
+mod segment;
 mod stream;
 mod write;
 
 pub use capture::{Capture, Counts};
+pub use conversation::{Conversation, Conversations, Turn};
 pub use error::CaptureError;
 pub use link::LinkType;
 pub use record::{Headers, IpPacket, Record};
-pub use write::CaptureWriter;
+pub use segment::TcpSegment;
+pub use write::{CaptureWriter, PcapngWriter};

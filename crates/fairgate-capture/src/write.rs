@@ -1,4 +1,4 @@
-//! Writes captures: classic pcap, little endian, nanoseconds.
+//! Writes captures: classic pcap and pcapng, little endian, nanoseconds.
 
 use std::io::{self, Write};
 
@@ -53,4 +53,97 @@ impl<W: Write> CaptureWriter<W> {
         self.sink.flush()?;
         Ok(self.sink)
     }
+}
+
+/// The options and blocks of pcapng that are written (draft-ietf-opsawg-pcapng).
+mod pcapng {
+    pub(super) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+    pub(super) const INTERFACE_DESCRIPTION: u32 = 1;
+    pub(super) const ENHANCED_PACKET: u32 = 6;
+    pub(super) const BYTE_ORDER: u32 = 0x1a2b_3c4d;
+    pub(super) const END_OF_OPTIONS: u16 = 0;
+    pub(super) const INTERFACE_NAME: u16 = 2;
+    pub(super) const TIME_RESOLUTION: u16 = 9;
+    /// Units of 10^-9 s.
+    pub(super) const NANOSECONDS: u8 = 9;
+}
+
+/// Writes the packets of one interface as pcapng: little endian, nanoseconds, with the interface's name.
+///
+/// ```
+/// use fairgate::Time;
+/// use fairgate_capture::{LinkType, PcapngWriter};
+///
+/// let mut writer = PcapngWriter::new(Vec::new(), LinkType::RAW_IP, 96, "a->b")?;
+/// writer.packet(Time::from_millis(5), 1500, &[0x45; 96])?;
+/// assert_eq!(writer.finish()?.len(), 28 + 40 + 128);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct PcapngWriter<W: Write> {
+    sink: W,
+    snap_length: u32,
+}
+
+impl<W: Write> PcapngWriter<W> {
+    /// Writes the headers of the file and of the interface. At most `snap_length` bytes of each packet will
+    /// be written.
+    pub fn new(mut sink: W, link: LinkType, snap_length: u32, name: &str) -> io::Result<PcapngWriter<W>> {
+        let mut section = Vec::new();
+        section.extend(pcapng::BYTE_ORDER.to_le_bytes());
+        section.extend([1u16, 0].map(u16::to_le_bytes).concat());
+        // The length of the section is not known yet.
+        section.extend(u64::MAX.to_le_bytes());
+        write_block(&mut sink, pcapng::SECTION_HEADER, &[&section])?;
+
+        // An option has at most 65,535 bytes.
+        let name = &name.as_bytes()[..name.len().min(usize::from(u16::MAX))];
+        let mut interface = Vec::new();
+        interface.extend([link.number(), 0].map(u16::to_le_bytes).concat());
+        interface.extend(snap_length.to_le_bytes());
+        for (code, value) in [
+            (pcapng::INTERFACE_NAME, name),
+            (pcapng::TIME_RESOLUTION, &[pcapng::NANOSECONDS]),
+            (pcapng::END_OF_OPTIONS, &[]),
+        ] {
+            interface.extend([code, value.len() as u16].map(u16::to_le_bytes).concat());
+            interface.extend(value);
+            interface.resize(interface.len().next_multiple_of(4), 0);
+        }
+        write_block(&mut sink, pcapng::INTERFACE_DESCRIPTION, &[&interface])?;
+        Ok(PcapngWriter { sink, snap_length })
+    }
+
+    /// Writes a packet with an original length of `length` bytes and the known bytes `data`.
+    pub fn packet(&mut self, time: Time, length: u32, data: &[u8]) -> io::Result<()> {
+        let kept = &data[..data.len().min(self.snap_length as usize)];
+        let nanos = time.nanos();
+        let mut header = [0; 20];
+        let fields = [0, (nanos >> 32) as u32, nanos as u32, kept.len() as u32, length];
+        for (place, field) in header.chunks_mut(4).zip(fields) {
+            place.copy_from_slice(&field.to_le_bytes());
+        }
+        write_block(&mut self.sink, pcapng::ENHANCED_PACKET, &[&header, kept])
+    }
+
+    /// Flushes and returns the sink.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.sink.flush()?;
+        Ok(self.sink)
+    }
+}
+
+/// Writes a block: type, length, content with padding, and the length again.
+fn write_block(sink: &mut impl Write, kind: u32, parts: &[&[u8]]) -> io::Result<()> {
+    let content: usize = parts.iter().map(|part| part.len()).sum();
+    let padding = content.next_multiple_of(4) - content;
+    let length = u32::try_from(12 + content + padding)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a block has less than 4 GB"))?;
+    sink.write_all(&kind.to_le_bytes())?;
+    sink.write_all(&length.to_le_bytes())?;
+    for part in parts {
+        sink.write_all(part)?;
+    }
+    sink.write_all(&[0; 3][..padding])?;
+    sink.write_all(&length.to_le_bytes())
 }

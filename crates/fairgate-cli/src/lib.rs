@@ -20,7 +20,7 @@ use clap::{Parser, Subcommand};
 use fairgate_config::Registry;
 
 use crate::commands::{
-    bench, bounds, check, compare, dummynet, list, replay, reproduce, run, show, simulate, status, tc,
+    bench, bounds, check, compare, dummynet, list, plot, replay, reproduce, run, show, simulate, status, tc,
     testbed, theory, validate,
 };
 use crate::exit::{Failure, Outcome};
@@ -47,6 +47,7 @@ enum Command {
     Bounds(bounds::Args),
     Reproduce(reproduce::Args),
     Simulate(simulate::Args),
+    Plot(plot::Args),
     Run(run::Args),
     Status(status::Args),
     Show(show::Args),
@@ -68,6 +69,7 @@ impl Command {
             Command::Bounds(args) => bounds::run(args, format),
             Command::Reproduce(args) => reproduce::run(args, format),
             Command::Simulate(args) => simulate::run(args, registry, format),
+            Command::Plot(args) => plot::run(args, format),
             Command::Run(args) => run::run(args, registry, format),
             Command::Show(args) => show::run(args, registry, format),
             Command::Status(args) => status::run(args, format),

@@ -360,3 +360,201 @@ fn a_report_that_cannot_be_written_leaves_nothing_behind() {
     assert!(stderr(&output).contains("report.html"), "{}", stderr(&output));
     assert_eq!(scratch.files(), Vec::<String>::new());
 }
+
+const SCENARIO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/dumbbell.toml");
+
+/// The disciplines replace the queue of the user's scenario, and nothing else of it.
+#[test]
+fn a_scenario_of_the_user_is_compared() {
+    let scratch = Scratch::new();
+    let arguments = [
+        SCENARIO,
+        "--duration",
+        "10s",
+        "--queue",
+        "fifo limit=300",
+        "--queue",
+        "fq_codel",
+    ];
+    let comparison = scratch.json(&arguments);
+    let groups = comparison["groups"].as_array().expect("a list of groups");
+    assert!(groups.iter().any(|group| group["name"] == "download"));
+    let facts = comparison["facts"].to_string();
+    assert!(
+        facts.contains("provider->home"),
+        "the bottleneck's queue is shown: {facts}"
+    );
+    let p95 = |discipline: usize, group: &str| {
+        let index = groups.iter().position(|known| known["name"] == group).unwrap();
+        comparison["disciplines"][discipline]["groups"][index]["delay"]["p95_ns"]
+            .as_f64()
+            .unwrap()
+    };
+    // 300 packets of 1500 bytes take 180 ms at 20 Mbit/s. A call does not wait for them in fq_codel.
+    assert!(p95(0, "call") > 4.0 * p95(1, "call"), "fifo {}", p95(0, "call"));
+    assert_eq!(comparison["disciplines"][1]["name"], "fq_codel");
+    let output = scratch.compare(&arguments);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(scratch.files(), ["fairgate-report.html"]);
+}
+
+#[test]
+fn the_wrong_names_of_a_scenario_are_reported() {
+    let scratch = Scratch::new();
+    for (arguments, message) in [
+        (&["--replace", "wan"][..], "has the queue `wan`"),
+        (
+            &["--interface", "home->moon"],
+            "there is no interface `home->moon`",
+        ),
+        (&["--rate", "10mbit"], "cannot be used with"),
+    ] {
+        let output = scratch.compare(&[&[SCENARIO, "--duration", "6s"], arguments].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        // Long paths break lines anywhere.
+        let text = stderr(&output).replace('│', " ");
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(message), "{text}");
+    }
+    assert!(scratch.files().is_empty());
+}
+
+/// Writes a capture of two connections: an upload of 5 kB and a download of `bytes`, 20 ms from the server.
+fn connections(path: &Path, bytes: u32) {
+    let mut writer = CaptureWriter::new(Vec::new(), LinkType::ETHERNET, 96).unwrap();
+    let mut packets: Vec<(u64, Vec<u8>, u32)> = Vec::new();
+    let mut put = |at: u64, port: u16, by_client: bool, numbers: [u32; 2], flags: u8, payload: u32| {
+        let (home, server) = ([192, 168, 1, 20], [203, 0, 113, 5]);
+        let ends = [(home, port), (server, 443)];
+        let [(source, from), (destination, to)] = if by_client { ends } else { [ends[1], ends[0]] };
+        let mut frame = vec![0; 12];
+        frame.extend([8, 0, 0x45, 0]);
+        frame.extend((40 + payload as u16).to_be_bytes());
+        frame.extend([0, 0, 0, 0, 64, 6, 0, 0]);
+        frame.extend(source);
+        frame.extend(destination);
+        frame.extend(from.to_be_bytes());
+        frame.extend(to.to_be_bytes());
+        frame.extend(numbers[0].to_be_bytes());
+        frame.extend(numbers[1].to_be_bytes());
+        frame.extend([0x50, flags, 0xff, 0xff, 0, 0, 0, 0]);
+        packets.push((at, frame, 54 + payload));
+    };
+    const MILLI: u64 = 1_000;
+    for (port, up, down) in [(50_001, 400, bytes), (50_002, 5_000, 300)] {
+        put(0, port, true, [0, 0], 2, 0);
+        put(20 * MILLI, port, false, [0, 1], 18, 0);
+        put(20 * MILLI, port, true, [1, 1], 16, 0);
+        let mut sent = [1, 1];
+        let mut at = 20 * MILLI;
+        for (by_client, total) in [(true, up), (false, down)] {
+            let by = usize::from(!by_client);
+            let mut left = total;
+            while left > 0 {
+                let payload = left.min(1448);
+                put(at, port, by_client, [sent[by], sent[1 - by]], 24, payload);
+                sent[by] += payload;
+                left -= payload;
+                let back = if by_client { 20 * MILLI } else { 0 };
+                put(at + back, port, !by_client, [sent[1 - by], sent[by]], 16, 0);
+                at += 500;
+            }
+            at += 20 * MILLI;
+        }
+    }
+    packets.sort_by_key(|packet| packet.0);
+    for (at, frame, length) in packets {
+        writer.packet(Time::from_micros(at), length, &frame).unwrap();
+    }
+    std::fs::write(path, writer.finish().unwrap()).unwrap();
+}
+
+#[test]
+fn the_closed_loop_tells_how_long_connections_take() {
+    let scratch = Scratch::new();
+    connections(&scratch.path("two.pcap"), 1_000_000);
+    let time = |rate: &str| {
+        let arguments = [
+            "--trace",
+            "two.pcap",
+            "--closed-loop",
+            "--rate",
+            rate,
+            "--queue",
+            "fifo",
+            "--queue",
+            "fq_codel",
+        ];
+        let result = scratch.json(&arguments);
+        assert_eq!(result["input"]["kind"], "connections");
+        assert_eq!(result["input"]["connections"], 2);
+        assert_eq!(
+            result["groups"][0]["name"],
+            "203.0.113.5:https → 192.168.1.20:50001"
+        );
+        for discipline in result["disciplines"].as_array().unwrap() {
+            for group in 0..2 {
+                let completion = &discipline["groups"][group]["completion"];
+                assert_eq!(completion["connections"], 1, "{completion}");
+                assert_eq!(completion["completed"], 1, "{completion}");
+            }
+        }
+        result["disciplines"][1]["groups"][0]["completion"]["p50_ns"]
+            .as_u64()
+            .unwrap()
+    };
+    let (slow, fast) = (time("5mbit"), time("100mbit"));
+    // A million bytes and 4.6 % of headers at 5 Mbit/s take 1.67 s; at 100 Mbit/s, slow start takes six or
+    // seven round trips of 20 ms.
+    assert!((1_670_000_000..2_300_000_000).contains(&slow), "{slow}");
+    assert!((100_000_000..400_000_000).contains(&fast), "{fast}");
+
+    let output = scratch.compare(&["--trace", "two.pcap", "--closed-loop", "--queue", "fifo"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let page = std::fs::read_to_string(scratch.path("fairgate-report.html")).unwrap();
+    assert!(
+        page.contains("Complete") && page.contains("--closed-loop --up 5mbit"),
+        "{page}"
+    );
+    let repeat = [
+        "--trace",
+        "two.pcap",
+        "--closed-loop",
+        "--queue",
+        "fifo",
+        "--json",
+    ];
+    assert_eq!(scratch.compare(&repeat).stdout, scratch.compare(&repeat).stdout);
+}
+
+#[test]
+fn the_closed_loop_refuses_what_it_cannot_do() {
+    let scratch = Scratch::new();
+    connections(&scratch.path("two.pcap"), 1_000);
+    let cases: [(&[&str], &str); 4] = [
+        (&["--closed-loop"], "--trace"),
+        (
+            &["--trace", "two.pcap", "--closed-loop", "--direction", "up"],
+            "cannot be used with",
+        ),
+        (&["--trace", "two.pcap", "--up", "1mbit"], "--closed-loop"),
+        (
+            &["--trace", "two.pcap", "--closed-loop", "--local", "10.0.0.0/8"],
+            "crosses the link",
+        ),
+    ];
+    for (arguments, complaint) in cases {
+        let output = scratch.compare(arguments);
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+        assert!(
+            stderr(&output).contains(complaint),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+    }
+}

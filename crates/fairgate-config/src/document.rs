@@ -160,6 +160,11 @@ impl Document {
         })
     }
 
+    /// Returns the text of the file.
+    pub fn text(&self) -> &str {
+        self.source.inner()
+    }
+
     /// Returns the names of the sections besides the queues.
     pub fn sections(&self) -> impl Iterator<Item = &str> {
         self.sections.iter().map(String::as_str)

@@ -20,8 +20,8 @@ mod testing;
 pub use document::Document;
 pub use error::{FileError, Problem};
 pub use fairgate::registry::{
-    self, About, Children, ClassSettings, Entry, Family, Longest, ParameterInfo, Parts, Registry, Setting,
-    Settings, Unit, UnitError, Value, units,
+    self, About, Bucket, Children, ClassSettings, Entry, Family, Longest, ParameterInfo, Parts, Registry,
+    Setting, Settings, Unit, UnitError, Value, units,
 };
 pub use spec::{ApplyError, BuildError, ClassSpec, Frame, Spec};
 pub use suggest::similar_name;

@@ -49,8 +49,9 @@ struct Held {
     length: u32,
     cookie: u64,
     key: OrderKey,
-    /// Whether its DSCP was changed on its way in. It may have taken another path than others with its key.
-    is_remarked: bool,
+    /// Whether header fields were changed on its way in. It may have taken another path than others with its
+    /// key.
+    is_changed: bool,
 }
 
 /// The counters of pool and tree before a call.
@@ -118,6 +119,18 @@ impl Probe {
         self.now = now;
     }
 
+    /// Notes the packets inside whose header fields were changed when they were enqueued, now or when they
+    /// moved to another class. They may leave out of order. A discipline that marks packets before it passes
+    /// them on, as RED with an inner discipline does, changes what a descendant classifies by: dualpi2 has a
+    /// queue for marked packets.
+    fn note_changes(&mut self, pool: &Pool) {
+        let has_children = !self.classes().is_empty();
+        for (&id, held) in &mut self.held {
+            let is_marked = has_children && pool[id].ecn != held.key.ecn;
+            held.is_changed |= is_marked || pool[id].dscp != held.key.dscp;
+        }
+    }
+
     /// Removes a packet that leaves in any way. It must be inside, and unchanged.
     fn leave(&mut self, id: PacketId, pool: &Pool) -> Held {
         let name = self.inner.name();
@@ -142,7 +155,7 @@ impl Probe {
 
     /// Checks that a packet leaves after all earlier packets with its key.
     fn keep_order(&mut self, held: &Held) {
-        if held.is_remarked {
+        if held.is_changed {
             return;
         }
         let last = self.departed.insert(held.key, held.arrival);
@@ -265,7 +278,7 @@ impl Discipline for Probe {
                 ecn: packet.ecn,
                 epoch: self.epoch,
             },
-            is_remarked: false,
+            is_changed: false,
         };
         self.arrivals += 1;
         self.expected.enqueued.add(packet.length);
@@ -273,9 +286,7 @@ impl Discipline for Probe {
         assert!(!twice, "once: {} got a packet that it already holds", self.name());
 
         let verdict = self.inner.enqueue(id, now, pool);
-        if let Some(held) = self.held.get_mut(&id) {
-            held.is_remarked = pool[id].dscp != held.key.dscp;
-        }
+        self.note_changes(pool);
         let returned = self.settle(&before, pool);
         let fate = returned.iter().find(|(returned, _)| *returned == id);
         let is_true = match verdict {
@@ -379,6 +390,7 @@ impl Discipline for Probe {
         let classes = self.classes();
         let old = (self.show)(self.inner.config().as_ref());
         let result = self.inner.reconfigure(config, now, pool);
+        self.note_changes(pool);
         let returned = self.settle(&before, pool);
         let new = (self.show)(self.inner.config().as_ref());
         match &result {
@@ -423,6 +435,7 @@ impl Discipline for Probe {
         self.advance(now);
         let before = self.before(pool);
         let result = self.inner.replace_class(minor, child, now, pool);
+        self.note_changes(pool);
         self.settle(&before, pool);
         result
     }
@@ -451,6 +464,7 @@ impl Discipline for Probe {
     ) -> Result<(), ConfigError> {
         let before = self.before(pool);
         let result = self.inner.change_class(minor, pool, change);
+        self.note_changes(pool);
         self.settle(&before, pool);
         self.epoch += 1;
         result

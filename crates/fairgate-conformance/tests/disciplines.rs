@@ -6,7 +6,7 @@ use fairgate::aqm::{
     ared::Ared,
     choke::Choke,
     codel::Codel,
-    dualpi2::DualPi2,
+    dualpi2::{self, DualPi2},
     pie::Pie,
     red::{self, Red},
     rred::Rred,
@@ -45,6 +45,10 @@ conformance_suite! {
     red_over_another: Recipe::classful(1..=1, configs::red_over, |config, seed, mut inner| {
         red::Queue::over(config, seed, inner.pop().expect("one"))
     });
+    // RED marks a packet before dualpi2 classifies it, and marked packets go to another queue.
+    red_over_dualpi2: Recipe::leaf(|| configs::red_over(1), |config, seed| {
+        red::Queue::over(config, seed, Box::new(DualPi2::node(dualpi2::Config::default(), seed)?))
+    });
     ared: Recipe::leaf(configs::ared, Ared::node);
     codel: Recipe::leaf(configs::codel, |config, _seed| Codel::node(config));
     wred: Recipe::leaf(configs::wred, Wred::node);
@@ -66,7 +70,7 @@ conformance_suite! {
     msfc: Recipe::leaf(configs::msfc, Msfc::node);
     cake: Recipe::leaf(configs::cake, Cake::node).shaping();
     sqf: Recipe::leaf(configs::sqf, Sqf::node);
-    lqf: Recipe::leaf(configs::sqf, Lqf::node);
+    lqf: Recipe::leaf(configs::lqf, Lqf::node);
     hsqf: Recipe::leaf(configs::hsqf, Hsqf::node);
     pdrr: Recipe::leaf(configs::pdrr, Pdrr::node);
     admission: Recipe::classful(1..=1, configs::admission, |config, seed, mut inner| {

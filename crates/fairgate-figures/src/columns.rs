@@ -32,7 +32,7 @@ fn row(line: &str, count: usize) -> Option<Row> {
     })
 }
 
-/// The number behind `words` in a line of its own: `driver, taken off: 52.9`.
+/// The number behind `words` in a line of its own: `driver, subtracted: 52.9`.
 pub(crate) fn number_behind(text: &str, words: &str) -> Result<f64> {
     let number = text
         .lines()
@@ -65,9 +65,9 @@ mod tests {
     #[test]
     fn a_number_is_found_behind_its_words() {
         assert_eq!(
-            number_behind("a 1\ndriver, taken off: 52.9\n", "driver, taken off:"),
+            number_behind("a 1\ndriver, subtracted: 52.9\n", "driver, subtracted:"),
             Ok(52.9)
         );
-        assert!(number_behind("driver, taken off: many", "driver, taken off:").is_err());
+        assert!(number_behind("driver, subtracted: many", "driver, subtracted:").is_err());
     }
 }

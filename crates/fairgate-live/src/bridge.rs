@@ -323,7 +323,7 @@ impl Bridge {
                             // Try again: there is room now.
                             continue;
                         }
-                        self.directions[from].books.too_long += 1;
+                        self.directions[from].counters.too_long += 1;
                     }
                 }
                 Ok(None) => return Ok(false),

@@ -13,8 +13,8 @@ use fairgate::{Count, Departure, Discipline, FlowHasher, Link, Next, Time};
 use hdrhistogram::Histogram;
 use nix::errno::Errno;
 
+use crate::delay_line::DelayLine;
 use crate::frames::FrameStore;
-use crate::line::Line;
 use crate::offload::{Identifications, Segments};
 use crate::port::Port;
 use crate::rate::RateWindow;
@@ -30,7 +30,7 @@ const LONGEST_SOJOURN: u64 = 100_000_000_000;
 
 /// What became of frames outside of the tree of disciplines.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Books {
+pub(crate) struct Counters {
     /// Handed to the kernel.
     pub(crate) sent: Count,
     /// Lost on arrival: all frames of the store were in use.
@@ -66,12 +66,12 @@ pub(crate) enum Turn {
 pub(crate) struct Direction {
     /// The tree and its packets. A packet's cookie is its frame's number.
     pub(crate) link: Link<()>,
-    pub(crate) books: Books,
+    pub(crate) counters: Counters,
     /// Time from arrival to departure from the tree, ns.
     pub(crate) sojourn: Histogram<u64>,
     pub(crate) rate: RateWindow,
     frames: FrameStore,
-    line: Line,
+    delay_line: DelayLine,
     hasher: FlowHasher,
     identifications: Identifications,
     /// What filters know the receiving port by.
@@ -97,11 +97,11 @@ impl Direction {
     ) -> Direction {
         Direction {
             link: Link::new(tree, count),
-            books: Books::default(),
+            counters: Counters::default(),
             sojourn: Histogram::new_with_bounds(1_000, LONGEST_SOJOURN, 2).expect("the bounds are in order"),
             rate: RateWindow::default(),
             frames: FrameStore::new(count, longest),
-            line: Line::new(delay, count as usize),
+            delay_line: DelayLine::new(delay, count as usize),
             hasher,
             identifications: Identifications::default(),
             interface,
@@ -124,7 +124,7 @@ impl Direction {
     #[inline]
     pub(crate) fn accept(&mut self, received: &Received<'_>, now: Time) -> Result<(), TooLong> {
         if received.bytes.len() < received.length || received.bytes.len() < Tag::POSITION {
-            self.books.truncated += 1;
+            self.counters.truncated += 1;
         } else if !received.offload.is_complete() {
             return self.accept_unfinished(received, now);
         } else if received.bytes.len() > self.frames.longest() {
@@ -142,7 +142,7 @@ impl Direction {
     fn accept_unfinished(&mut self, received: &Received<'_>, now: Time) -> Result<(), TooLong> {
         let segments = Segments::new(received.bytes, received.offload, &mut self.identifications);
         let Ok(mut segments) = segments else {
-            self.books.unsupported_offload += 1;
+            self.counters.unsupported_offload += 1;
             return Ok(());
         };
         if segments.longest() > self.frames.longest() {
@@ -166,7 +166,7 @@ impl Direction {
     #[inline]
     fn accept_frame(&mut self, tag: Option<Tag>, now: Time, write: impl FnOnce(&mut [u8]) -> usize) -> bool {
         let Some(number) = self.frames.store(tag, write) else {
-            self.books.no_frame += 1;
+            self.counters.no_frame += 1;
             return false;
         };
         let frame = self.frames.get(number);
@@ -194,7 +194,7 @@ impl Direction {
 
     /// Sends what may leave by `now`.
     pub(crate) fn send(&mut self, now: Time, port: &mut Port) -> Result<Turn, Errno> {
-        self.rate.update(now, self.books.sent.bytes);
+        self.rate.update(now, self.counters.sent.bytes);
         for _ in 0..TURN / BATCH {
             if !self.empty_line(now, port)? {
                 return Ok(Turn::Blocked);
@@ -250,7 +250,7 @@ impl Direction {
         }
         self.sojourn
             .saturating_record(now.nanos_since(packet.enqueued_at));
-        self.line.push(number, now);
+        self.delay_line.push(number, now);
     }
 
     /// Sends the frames that have come out of the line. False if the socket has no room for the next one.
@@ -258,23 +258,23 @@ impl Direction {
     fn empty_line(&mut self, now: Time, port: &mut Port) -> Result<bool, Errno> {
         loop {
             let frames = &self.frames;
-            let (sent, result) = port.send(self.line.due(now).map(|number| frames.get(number)));
+            let (sent, result) = port.send(self.delay_line.due(now).map(|number| frames.get(number)));
             for _ in 0..sent {
                 let length = self.leave_line();
-                self.books.sent.add(length);
+                self.counters.sent.add(length);
             }
             match result {
                 Ok(()) if sent < BATCH => return Ok(true),
                 Ok(()) => {}
                 Err(Errno::EAGAIN | Errno::ENOBUFS) => {
-                    self.books.socket_full += 1;
+                    self.counters.socket_full += 1;
                     return Ok(false);
                 }
                 Err(Errno::EMSGSIZE) => self.send_long(now, port),
                 // A runt, a TAP device that is down for the moment: goes on without it.
                 Err(Errno::EINVAL | Errno::EIO) => {
                     self.leave_line();
-                    self.books.refused += 1;
+                    self.counters.refused += 1;
                 }
                 Err(errno) => return Err(errno),
             }
@@ -285,12 +285,12 @@ impl Direction {
     #[cold]
     fn send_long(&mut self, now: Time, port: &mut Port) {
         let frames = &self.frames;
-        let frame = self.line.due(now).next().map(|number| frames.get(number));
+        let frame = self.delay_line.due(now).next().map(|number| frames.get(number));
         let sent = port.send_tagged(frame.expect("the port was handed this frame"));
         let length = self.leave_line();
         match sent {
-            Ok(()) => self.books.sent.add(length),
-            Err(_) => self.books.refused += 1,
+            Ok(()) => self.counters.sent.add(length),
+            Err(_) => self.counters.refused += 1,
         }
     }
 
@@ -298,7 +298,7 @@ impl Direction {
     #[inline]
     fn leave_line(&mut self) -> u32 {
         let number = self
-            .line
+            .delay_line
             .pop()
             .expect("a frame from the line was handed to the port");
         let length = self.frames.get(number).len() as u32;
@@ -311,15 +311,15 @@ impl Direction {
         let watchdog = (self.link.backlog().packets > 0)
             .then(|| self.link.root().watchdog())
             .flatten();
-        match (watchdog, self.line.next_due()) {
+        match (watchdog, self.delay_line.next_due()) {
             (Some(tree), Some(line)) => Some(tree.min(line)),
             (tree, line) => tree.or(line),
         }
     }
 
     /// Frames between tree and socket.
-    pub(crate) fn in_line(&self) -> usize {
-        self.line.len()
+    pub(crate) fn in_delay_line(&self) -> usize {
+        self.delay_line.len()
     }
 }
 
@@ -346,7 +346,7 @@ mod tests {
             offload: VnetHeader::default(),
         };
         if direction.accept(&received, now).is_err() {
-            direction.books.too_long += 1;
+            direction.counters.too_long += 1;
         }
     }
 
@@ -380,11 +380,17 @@ mod tests {
             offer(&mut direction, &frame, frame.len(), Time::ZERO);
         }
         // Two in the line and two queued: all four frames are in use.
-        assert_eq!(direction.books.no_frame, 2);
-        assert_eq!((direction.in_line(), direction.link.backlog().packets), (2, 2));
+        assert_eq!(direction.counters.no_frame, 2);
+        assert_eq!(
+            (direction.in_delay_line(), direction.link.backlog().packets),
+            (2, 2)
+        );
         offer(&mut direction, &frame[..100], frame.len(), Time::ZERO);
         offer(&mut direction, &vec![0; 1600], 1600, Time::ZERO);
-        assert_eq!((direction.books.truncated, direction.books.too_long), (1, 1));
+        assert_eq!(
+            (direction.counters.truncated, direction.counters.too_long),
+            (1, 1)
+        );
     }
 
     #[test]
@@ -401,7 +407,7 @@ mod tests {
                 let next = direction.link.dequeue(later).packet();
                 let departure = next.expect("a work-conserving discipline with a backlog");
                 direction.enter_line(&departure, later);
-                let number = direction.line.pop().unwrap();
+                let number = direction.delay_line.pop().unwrap();
                 marked += usize::from(direction.frames.get(number)[15] & 3 == 3);
                 direction.frames.free(number);
             }
@@ -417,8 +423,8 @@ mod tests {
         offer(&mut direction, &frame, frame.len(), Time::ZERO);
         assert_eq!(direction.fill_line(Time::from_millis(1)), 1);
         assert_eq!(direction.next_departure(), Some(Time::from_millis(6)));
-        assert_eq!(direction.line.due(Time::from_nanos(5_999_999)).count(), 0);
-        assert_eq!(direction.line.due(Time::from_millis(6)).count(), 1);
+        assert_eq!(direction.delay_line.due(Time::from_nanos(5_999_999)).count(), 0);
+        assert_eq!(direction.delay_line.due(Time::from_millis(6)).count(), 1);
     }
 
     /// The tree's link has no transmission time: a packet that may be sent goes to the delay line
@@ -442,7 +448,7 @@ mod tests {
                     offer(&mut direction, &frame, frame.len(), now);
                 }
                 while direction.fill_line(now) > 0 {}
-                while let Some(frame) = direction.line.pop() {
+                while let Some(frame) = direction.delay_line.pop() {
                     let number = direction.frames.get(frame)[..4].try_into().unwrap();
                     began[u32::from_be_bytes(number) as usize] = Some(now);
                     direction.frames.free(frame);

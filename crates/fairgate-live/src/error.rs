@@ -11,6 +11,7 @@ use crate::sys::interface::Unusable;
 
 /// An error of the live data plane.
 #[derive(Clone, Debug, Error, Diagnostic)]
+#[non_exhaustive]
 pub enum LiveError {
     /// A tree of disciplines can't be built.
     #[error(transparent)]
@@ -221,6 +222,7 @@ impl LiveError {
 
 /// Why a changed configuration can't be applied to a running bridge. If it is returned, nothing was changed.
 #[derive(Clone, Debug, Error, Diagnostic)]
+#[non_exhaustive]
 pub enum ReloadError {
     /// A setting changed that is fixed when the run starts.
     #[error("`{key}` in [run] has changed")]

@@ -22,6 +22,7 @@ pub struct Error {
 
 /// The kinds of errors in a file.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum Mistake {
     /// The file can't be opened or read.
     #[error("can't be read: {0}")]

@@ -18,8 +18,8 @@ pub struct Comparison {
     pub seed: u64,
     /// The traffic on the link.
     pub input: Input,
-    /// The link's rate, bit/s.
-    pub rate_bps: u64,
+    /// The link's rate, bit/s. `None` if the link has no rate of its own, only a shaper.
+    pub rate_bps: Option<u64>,
     /// The length of the run, ns.
     pub duration_ns: u64,
     /// The width of a bin in all values over time, ns. The end of the run may cut the last bin short.
@@ -57,6 +57,18 @@ pub enum Input {
         /// The number of packets that these were on the link. The capturing host may have merged several
         /// packets into one.
         on_line: u64,
+    },
+    /// The TCP connections of a recording, simulated: senders react. Other packets of the recording are sent
+    /// at the time of their capture.
+    Connections {
+        /// The file, as the user gave it.
+        file: String,
+        /// The number of packets in the file.
+        packets: u64,
+        /// The number of TCP connections that are simulated.
+        connections: u64,
+        /// The number of other packets that are replayed.
+        replayed: u64,
     },
 }
 
@@ -132,6 +144,55 @@ pub struct Measured {
     pub jitter_ns: Option<u64>,
     /// The throughput in each bin of time, bit/s.
     pub throughput_over_time_bps: Vec<f64>,
+    /// How long connections took, if the traffic is a recording's connections.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completion: Option<Completion>,
+}
+
+/// How long the connections of a group took, from their start to the last byte of their last turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Completion {
+    /// The number of connections.
+    pub connections: u64,
+    /// The number of connections that were completed before the end of the run.
+    pub completed: u64,
+    /// The mean of the times of completed connections, ns. The times are 0 if there are none.
+    pub mean_ns: u64,
+    /// Their median, ns.
+    pub p50_ns: u64,
+    /// Their 95th percentile, ns.
+    pub p95_ns: u64,
+    /// The longest one, ns.
+    pub max_ns: u64,
+}
+
+impl Completion {
+    /// Returns the statistics of the times of `connections` connections. A connection that was not completed
+    /// has none.
+    pub fn of(times: impl IntoIterator<Item = Option<u64>>) -> Completion {
+        let mut connections = 0;
+        let mut times: Vec<u64> = times
+            .into_iter()
+            .inspect(|_| connections += 1)
+            .flatten()
+            .collect();
+        times.sort_unstable();
+        let completed = times.len() as u64;
+        // The smallest time that the share does not exceed.
+        let quantile = |percent: usize| {
+            let rank = (times.len() * percent).div_ceil(100).max(1);
+            times.get(rank - 1).copied().unwrap_or(0)
+        };
+        let sum: u128 = times.iter().map(|&nanos| u128::from(nanos)).sum();
+        Completion {
+            connections,
+            completed,
+            mean_ns: sum.checked_div(completed.into()).unwrap_or(0) as u64,
+            p50_ns: quantile(50),
+            p95_ns: quantile(95),
+            max_ns: quantile(100),
+        }
+    }
 }
 
 /// Delays of delivered packets. Percentiles are accurate to 1 %. Mean and maximum are exact.
@@ -167,6 +228,12 @@ pub struct Queue {
 }
 
 impl Comparison {
+    /// Returns whether a group has completion times.
+    pub(crate) fn has_completion(&self) -> bool {
+        let mut groups = self.disciplines.iter().flat_map(|discipline| &discipline.groups);
+        groups.any(|measured| measured.completion.is_some())
+    }
+
     /// Checks that the statistics add up: within every group and the total, between the total and its groups,
     /// between drops and their reasons, and with the number of replayed packets.
     ///
@@ -240,5 +307,25 @@ impl Measured {
     fn check(&self, context: &str) -> Result<(), Imbalance> {
         let [offered, parts @ ..] = Measured::FIGURES.map(|(name, figure)| (name, figure(self)));
         balance::of_counts(context, offered, &parts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn completion_times_are_those_of_completed_connections() {
+        let completion = Completion::of([Some(30), None, Some(10), Some(20), Some(40)]);
+        let expected = Completion {
+            connections: 5,
+            completed: 4,
+            mean_ns: 25,
+            p50_ns: 20,
+            p95_ns: 40,
+            max_ns: 40,
+        };
+        assert_eq!(completion, expected);
+        assert_eq!(Completion::of([None]).max_ns, 0);
     }
 }

@@ -5,7 +5,8 @@
 //! `--json`. [`table`] and [`page`] show it.
 //!
 //! A [`chart`] is a figure of curves. A [`scaling`] figure shows growth over logarithmic axes. A [`dots`]
-//! figure shows values by name. A [`sheet`] is a page of text, tables and figures.
+//! figure shows values by name. A [`violin`] figure shows the shapes of distributions. A [`sheet`] is a page
+//! of text, tables and figures.
 
 #![forbid(unsafe_code)]
 
@@ -20,7 +21,8 @@ mod series;
 pub mod sheet;
 pub mod table;
 mod units;
+pub mod violin;
 
-pub use comparison::{Comparison, Delay, Discipline, Fact, Group, Input, Measured, Queue};
+pub use comparison::{Comparison, Completion, Delay, Discipline, Fact, Group, Input, Measured, Queue};
 pub use measure::{Meter, QueueMeter, jain};
 pub use series::bin_width;

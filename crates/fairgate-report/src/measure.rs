@@ -135,6 +135,7 @@ impl Meter {
             dropped_bytes: self.dropped.bytes,
             left_bytes: self.left.bytes,
             marked: self.marked,
+            completion: None,
         }
     }
 

@@ -5,6 +5,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use crate::chart::Chart;
 use crate::dots::Dots;
 use crate::scaling::Scaling;
+use crate::violin::Violins;
 
 /// A page of text, tables and charts.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,6 +37,8 @@ pub enum Block {
     Scaling(Scaling),
     /// A dot plot.
     Dots(Dots),
+    /// The shapes of distributions.
+    Violins(Violins),
 }
 
 /// A table. The first column names the row.
@@ -56,6 +59,13 @@ pub enum Cell {
     Words(String),
     /// Text that is highlighted.
     Alarm(String),
+    /// Text that leads to another page.
+    Link {
+        /// The text.
+        text: String,
+        /// The address of the page, relative to this one.
+        to: String,
+    },
 }
 
 impl Sheet {
@@ -92,6 +102,7 @@ impl Block {
             Block::Chart(chart) => chart.figure(),
             Block::Scaling(scaling) => scaling.figure(),
             Block::Dots(dots) => dots.figure(),
+            Block::Violins(violins) => violins.figure(),
         }
     }
 }
@@ -107,9 +118,11 @@ impl Table {
                             (0, Cell::Number(text) | Cell::Words(text) | Cell::Alarm(text)) => {
                                 th scope="row" { (text) }
                             }
+                            (0, Cell::Link { text, to }) => { th scope="row" { a href=(to) { (text) } } }
                             (_, Cell::Number(text)) => { td { (text) } }
                             (_, Cell::Words(text)) => { td.text { (text) } }
                             (_, Cell::Alarm(text)) => { td.no { (text) } }
+                            (_, Cell::Link { text, to }) => { td.text { a href=(to) { (text) } } }
                         }
                     }
                 } } }
@@ -132,7 +145,16 @@ mod tests {
                 Block::List(vec!["one".into(), "two".into()]),
                 Block::Table(Table {
                     head: vec!["what".into(), "value".into()],
-                    rows: vec![vec![Cell::Words("delay".into()), Cell::Number("3 ms".into())]],
+                    rows: vec![
+                        vec![Cell::Words("delay".into()), Cell::Number("3 ms".into())],
+                        vec![
+                            Cell::Link {
+                                text: "loss".into(),
+                                to: "a&b.html".into(),
+                            },
+                            Cell::Alarm("2 %".into()),
+                        ],
+                    ],
                 }),
             ],
         }
@@ -142,6 +164,7 @@ mod tests {
             "<h2>Figures</h2>",
             "<li>two</li>",
             "<td>3 ms</td>",
+            "<a href=\"a&amp;b.html\">loss</a>",
         ] {
             assert!(page.contains(part), "{part} is missing in {page}");
         }

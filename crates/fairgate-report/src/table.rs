@@ -3,7 +3,7 @@
 use comfy_table::presets::{NOTHING, UTF8_HORIZONTAL_ONLY};
 use comfy_table::{Cell, CellAlignment, Color, Table};
 
-use crate::comparison::{Comparison, Measured};
+use crate::comparison::{Comparison, Completion, Measured};
 use crate::units;
 
 /// A column of numbers.
@@ -66,8 +66,19 @@ fn nanos(value: f64) -> String {
     units::duration(value as u64)
 }
 
-/// The columns for a group, in the order of the tables.
-pub const COLUMNS: [Column; 6] = [
+/// The number of columns for traffic without completion times.
+const PLAIN_COLUMNS: usize = 6;
+
+/// Returns the columns for a group, in the order of the tables.
+pub fn columns(comparison: &Comparison) -> &'static [Column] {
+    match comparison.has_completion() {
+        true => &COLUMNS,
+        false => &COLUMNS[..PLAIN_COLUMNS],
+    }
+}
+
+/// All columns. Those of completion times come last.
+static COLUMNS: [Column; PLAIN_COLUMNS + 3] = [
     Column {
         heading: "Throughput",
         value: |m| Some(m.throughput_bps),
@@ -79,7 +90,26 @@ pub const COLUMNS: [Column; 6] = [
     Column::less_is_better("p99", |m| Some(m.delay.as_ref()?.p99_ns as f64), nanos),
     Column::less_is_better("Jitter", |m| m.jitter_ns.map(|ns| ns as f64), nanos),
     Column::less_is_better("Loss", |m| Some(m.loss), units::percent),
+    Column::less_is_better("Time p50", |m| Some(completed(m)?.p50_ns as f64), nanos),
+    Column::less_is_better("p95", |m| Some(completed(m)?.p95_ns as f64), nanos),
+    Column {
+        heading: "Complete",
+        value: |m| {
+            let completion = m.completion.as_ref()?;
+            Some(completion.completed as f64 / (completion.connections as f64).max(1.0))
+        },
+        in_words: units::percent,
+        more_is_better: true,
+    },
 ];
+
+/// Returns the completion times, if a connection was completed.
+fn completed(measured: &Measured) -> Option<&Completion> {
+    measured
+        .completion
+        .as_ref()
+        .filter(|completion| completion.completed > 0)
+}
 
 /// The width at which remarks are wrapped.
 const TEXT_WIDTH: usize = 100;
@@ -120,7 +150,8 @@ fn wrapped(text: &str, width: usize) -> String {
 }
 
 fn groups(comparison: &Comparison, colour: bool) -> Table {
-    let headings = COLUMNS.iter().map(|column| column.heading);
+    let columns = columns(comparison);
+    let headings = columns.iter().map(|column| column.heading);
     let mut table = new_table(["* best of its block"].into_iter().chain(headings));
     table.load_style(UTF8_HORIZONTAL_ONLY);
     for (index, group) in comparison.groups.iter().enumerate() {
@@ -132,7 +163,7 @@ fn groups(comparison: &Comparison, colour: bool) -> Table {
         let names = block(&group.name, &|row| {
             format!("  {}", comparison.disciplines[row].name)
         });
-        let figures = COLUMNS.iter().map(|column| {
+        let figures = columns.iter().map(|column| {
             let best = column.best_of(&rows);
             let text = block("", &|row| {
                 let mark = if best.contains(&row) { "*" } else { " " };

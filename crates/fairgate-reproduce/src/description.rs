@@ -16,12 +16,21 @@
 //! id = "order"
 //! text = "..."
 //!
+//! # In an experiment that is data alone, conditions on means; see `scenario/conditions.rs`.
+//! holds = [{ value = ["loss of audio", "fifo, *"], from = 20, to = 30 }]
+//!
+//! [[experiment.instead]]         # a statement of ours beside a claim
+//! claim = "order"
+//! id = "order-by-bytes"
+//! text = "..."                   # and `holds`, in an experiment that is data alone
+//!
 //! [experiment.parameters]        # parameters of this experiment, if it has any
 //! ```
 
 use fairgate_config::{Document, FileError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use toml::Spanned;
 
 /// The experiment as text.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -40,6 +49,9 @@ pub struct Description {
     /// The claims that the results must confirm.
     #[serde(rename = "show")]
     pub claims: Vec<Claim>,
+    /// Statements of ours beside the claims.
+    #[serde(default)]
+    pub instead: Vec<Instead>,
 }
 
 /// A parameter that the paper does not give.
@@ -54,7 +66,7 @@ pub struct Open {
     pub why: String,
 }
 
-/// A claim that the results must confirm.
+/// A claim of the paper. It is judged as the paper states it, by the paper's own formula.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
@@ -62,6 +74,37 @@ pub struct Claim {
     pub id: String,
     /// The claim as a sentence.
     pub text: String,
+    /// The conditions that must hold, in an experiment that is data alone.
+    #[serde(default, skip_serializing)]
+    pub(crate) holds: Vec<Condition>,
+}
+
+/// A measured mean, or the ratio of one to another, is within limits. Both limits are included.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Condition {
+    /// The measure, and the case or a pattern of cases.
+    pub(crate) value: Spanned<[String; 2]>,
+    /// The value by which it is divided.
+    pub(crate) of: Option<Spanned<[String; 2]>>,
+    pub(crate) from: Option<f64>,
+    pub(crate) to: Option<f64>,
+}
+
+/// A statement of ours beside a claim, for example by another formula. It does not change the verdict on the
+/// claim.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Instead {
+    /// The name of the claim.
+    pub claim: String,
+    /// The name of the statement.
+    pub id: String,
+    /// The statement as a sentence.
+    pub text: String,
+    /// The conditions that must hold, in an experiment that is data alone.
+    #[serde(default, skip_serializing)]
+    pub(crate) holds: Vec<Condition>,
 }
 
 impl Description {

@@ -43,7 +43,7 @@ pub enum ReproduceError {
     #[error("the experiment `{id}` has a bug: {what}")]
     Bug {
         /// The experiment.
-        id: &'static str,
+        id: String,
         /// The difference between function and file.
         what: String,
     },

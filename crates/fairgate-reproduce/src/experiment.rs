@@ -1,5 +1,7 @@
 //! An experiment, and the arguments of its function.
 
+use std::borrow::Cow;
+
 use fairgate_bench::{Job, JobError};
 use fairgate_config::{Document, FileError};
 use serde::de::DeserializeOwned;
@@ -9,16 +11,19 @@ use crate::description::{self, Description};
 use crate::findings::Findings;
 use crate::published::{self, Published};
 use crate::reproduction::Reproduction;
+use crate::scenario;
 
 /// An experiment of a paper.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Experiment {
     /// The name of the experiment.
-    pub id: &'static str,
+    pub id: Cow<'static, str>,
+    /// The path of a user's own file. `None` if the file is embedded.
+    pub(crate) path: Option<String>,
     /// The text of its file.
-    pub(crate) file: &'static str,
+    pub(crate) file: Cow<'static, str>,
     /// The text of the published values.
-    pub(crate) published: &'static str,
+    pub(crate) published: Cow<'static, str>,
     /// Whether it counts instructions, if that is possible.
     pub counts: bool,
     /// Measures and judges the claims.
@@ -36,7 +41,7 @@ pub struct Conditions<'a> {
     /// Whether to measure only enough to see that everything works. Claims may then fail for lack of data.
     pub quick: bool,
     /// Called from time to time with the share that is done, 0 to 1, and the name of the next step.
-    pub progress: &'a dyn Fn(f64, &str),
+    pub progress: &'a (dyn Fn(f64, &str) + Sync),
     /// Counts instructions, if that is possible. A program counts its own instructions by running again, so
     /// it must provide this.
     pub count: Option<Count<'a>>,
@@ -69,13 +74,41 @@ impl Run<'_> {
 }
 
 impl Experiment {
+    /// Creates an experiment that is data alone from the text of a file with `[experiment]` and `[simulate]`.
+    /// Errors name `path`, and relative paths in the file begin at its folder. `published` is the text of a
+    /// file of published values, if there are any.
+    ///
+    /// # Errors
+    /// Returns an error if one of the texts is invalid.
+    pub fn from_text(
+        id: &str,
+        path: &str,
+        text: String,
+        published: Option<String>,
+    ) -> Result<Experiment, ReproduceError> {
+        let experiment = Experiment {
+            id: Cow::Owned(id.to_owned()),
+            path: Some(path.to_owned()),
+            file: Cow::Owned(text),
+            published: published.map_or(Cow::Borrowed(published::NONE), Cow::Owned),
+            counts: false,
+            run: scenario::run,
+        };
+        experiment.description()?;
+        experiment.published()?;
+        Ok(experiment)
+    }
+
     /// Parses the experiment's file. If it has a `[simulate]` section, it is a scenario that can also be
     /// simulated alone.
     ///
     /// # Errors
     /// Returns an error if the file is invalid.
     pub fn document(&self) -> Result<Document, FileError> {
-        Document::parse(&format!("{}.toml", self.id), self.file)
+        match &self.path {
+            Some(path) => Document::parse(path, &self.file),
+            None => Document::parse(&format!("{}.toml", self.id), &self.file),
+        }
     }
 
     /// Reads the description of the experiment.
@@ -91,7 +124,7 @@ impl Experiment {
     /// # Errors
     /// Returns an error that names the invalid line.
     pub fn published(&self) -> Result<Vec<Published>, ReproduceError> {
-        published::read(self.published)
+        published::read(&self.published)
     }
 
     /// Runs the experiment.
@@ -107,6 +140,6 @@ impl Experiment {
             conditions,
         })?;
         let Conditions { seeds, quick, .. } = conditions;
-        Reproduction::new(self.id, description, seeds, quick, findings, published)
+        Reproduction::new(&self.id, description, seeds, quick, findings, published)
     }
 }

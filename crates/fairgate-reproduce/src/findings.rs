@@ -4,6 +4,7 @@ use fairgate_report::chart::{Chart, Point};
 use fairgate_report::dots::Dots;
 use fairgate_report::scaling::Scaling;
 use fairgate_report::sheet::{Block, Cell, Table};
+use fairgate_report::violin::Violins;
 use fairgate_theory::estimate::Estimate;
 use serde::Serialize;
 
@@ -14,7 +15,7 @@ use crate::reproduction::digits;
 pub struct Findings {
     /// The measured values, in the order of the table.
     pub measurements: Vec<Measurement>,
-    /// One verdict for each claim of the experiment's file.
+    /// One verdict for each claim of the experiment's file, and for each statement of ours beside a claim.
     pub verdicts: Vec<Verdict>,
     /// The figures.
     pub figures: Vec<Figure>,
@@ -44,6 +45,8 @@ pub enum Figure {
     Scaling(Scaling),
     /// A dot plot.
     Dots(Dots),
+    /// Distributions side by side.
+    Violins(Violins),
 }
 
 /// A measured value.
@@ -61,13 +64,15 @@ pub struct Measurement {
     pub published: Option<(String, String)>,
 }
 
-/// The verdict on a claim.
+/// The verdict on a claim, or on a statement of ours beside one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// The name of the claim.
+    /// The name of the claim or statement.
     pub claim: String,
-    /// Whether the claim holds.
+    /// Whether it was measured to hold, as it is stated.
     pub holds: bool,
+    /// Whether there were enough data to judge it. If not, `holds` is false.
+    pub is_judged: bool,
     /// The numbers by which it was judged.
     pub found: String,
 }
@@ -79,6 +84,7 @@ impl Figure {
             Figure::Chart(chart) => chart.svg(),
             Figure::Scaling(scaling) => scaling.svg(),
             Figure::Dots(dots) => dots.svg(),
+            Figure::Violins(violins) => violins.svg(),
         }
     }
 
@@ -88,6 +94,7 @@ impl Figure {
             Figure::Chart(chart) => &chart.title,
             Figure::Scaling(scaling) => &scaling.title,
             Figure::Dots(dots) => &dots.title,
+            Figure::Violins(violins) => &violins.title,
         }
     }
 
@@ -96,11 +103,13 @@ impl Figure {
             Figure::Chart(chart) => Block::Chart(chart.clone()),
             Figure::Scaling(scaling) => Block::Scaling(scaling.clone()),
             Figure::Dots(dots) => Block::Dots(dots.clone()),
+            Figure::Violins(violins) => Block::Violins(violins.clone()),
         }
     }
 
     /// Returns the points, each with the name of its curve. For [`Dots`] `y` is the number of the row, from 1
-    /// at the top, and the name is that of row and series.
+    /// at the top, and the name is that of row and series. For [`Violins`] `x` is the share of values at or
+    /// below `y`, and the name is that of group and series.
     pub(crate) fn points(&self) -> Vec<(String, Point)> {
         let point = |x: f64, y: f64| Point { x, y, interval: None };
         match self {
@@ -117,6 +126,23 @@ impl Figure {
                         let name = format!("{}, {series}", row.name);
                         value.map(|value| (name, point(value, (number + 1) as f64)))
                     })
+                })
+                .collect(),
+            Figure::Violins(violins) => (violins.groups.iter())
+                .flat_map(|group| {
+                    violins
+                        .series
+                        .iter()
+                        .zip(&group.violins)
+                        .map(move |pair| (group, pair))
+                })
+                .filter_map(|(group, (series, quantiles))| {
+                    Some((format!("{}, {series}", group.name), quantiles.as_ref()?))
+                })
+                .flat_map(|(name, quantiles)| {
+                    quantiles
+                        .shares()
+                        .map(move |(share, value)| (name.clone(), point(share, value)))
                 })
                 .collect(),
         }
@@ -185,7 +211,18 @@ impl Findings {
         self.verdicts.push(Verdict {
             claim: claim.to_owned(),
             holds,
+            is_judged: true,
             found: found.into(),
+        });
+    }
+
+    /// Adds the verdict that there are too few data to judge a claim, with what is missing.
+    pub fn leave_open(&mut self, claim: &str, missing: impl Into<String>) {
+        self.verdicts.push(Verdict {
+            claim: claim.to_owned(),
+            holds: false,
+            is_judged: false,
+            found: missing.into(),
         });
     }
 

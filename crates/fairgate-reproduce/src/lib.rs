@@ -3,8 +3,8 @@
 //! An experiment consists of data and a function. The data are embedded, so that the program needs no files.
 //! They are `experiments/<paper>/<id>.toml` and `<id>.published.csv` beside it. The TOML file has the
 //! description, the parameters, those parameters that the paper does not give, and the claims that the
-//! results must confirm. The function is a file in `experiments/` of the source folder. It measures and
-//! judges the claims.
+//! results must confirm, and statements of ours beside them. The function is a file in `experiments/` of the
+//! source folder. It measures and judges the claims.
 //!
 //! ```text
 //!   <id>.toml, <id>.published.csv --> Experiment --run--> Findings      measurements, verdicts, curves
@@ -25,14 +25,17 @@ mod experiments;
 mod findings;
 mod published;
 mod reproduction;
+mod scenario;
+mod verdicts;
 
-pub use description::{Claim, Description, Open};
+pub use description::{Claim, Description, Instead, Open};
 pub use error::ReproduceError;
 pub use experiment::{Conditions, Count, Experiment, Run};
 pub use experiments::EXPERIMENTS;
 pub use findings::{Figure, Findings, Grid, Measurement, Verdict};
 pub use published::Published;
-pub use reproduction::{JudgedClaim, Reproduction, Row};
+pub use reproduction::{JudgedClaim, JudgedInstead, Reproduction, Row};
+pub use verdicts::{NoPlace, find_verdicts};
 
 /// Returns the experiment called `id`.
 pub fn find(id: &str) -> Option<&'static Experiment> {

@@ -22,6 +22,9 @@ pub struct Published {
     pub place: String,
 }
 
+/// A file without values.
+pub(crate) const NONE: &str = "measure,case,value,unit,place\n";
+
 const COLUMNS: [&str; 5] = ["measure", "case", "value", "unit", "place"];
 
 /// Parses the file.

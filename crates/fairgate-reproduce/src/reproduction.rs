@@ -7,7 +7,7 @@ use fairgate_theory::estimate::Estimate;
 use serde::Serialize;
 
 use crate::ReproduceError;
-use crate::description::{Description, Open};
+use crate::description::{Description, Instead, Open};
 use crate::findings::{Figure, Findings, Grid};
 use crate::published::Published;
 
@@ -15,7 +15,7 @@ use crate::published::Published;
 #[derive(Clone, Debug, Serialize)]
 pub struct Reproduction {
     /// The name of the experiment.
-    pub id: &'static str,
+    pub id: String,
     /// The short name of the paper.
     pub paper: String,
     /// The sections and figures of the paper.
@@ -28,7 +28,7 @@ pub struct Reproduction {
     pub seeds: Vec<u64>,
     /// Whether this was a short run. Claims may then fail for lack of data.
     pub quick: bool,
-    /// Whether all claims hold.
+    /// Whether all claims hold. Statements of ours beside them do not count.
     pub holds: bool,
     /// The claims and their verdicts.
     pub claims: Vec<JudgedClaim>,
@@ -53,10 +53,45 @@ pub struct JudgedClaim {
     pub id: String,
     /// The claim.
     pub text: String,
-    /// Whether the claim holds.
+    /// Whether it was measured to hold, as the paper states it.
+    pub holds: bool,
+    /// Whether there were enough data to judge it. If not, `holds` is false.
+    pub is_judged: bool,
+    /// The numbers by which it was judged.
+    pub found: String,
+    /// Statements of ours beside the claim, each with its own verdict.
+    pub instead: Vec<JudgedInstead>,
+}
+
+/// A statement of ours beside a claim, and its verdict.
+#[derive(Clone, Debug, Serialize)]
+pub struct JudgedInstead {
+    /// The name of the statement.
+    pub id: String,
+    /// The statement.
+    pub text: String,
+    /// Whether it was measured to hold.
     pub holds: bool,
     /// The numbers by which it was judged.
     pub found: String,
+}
+
+impl JudgedClaim {
+    /// Returns the verdict in words.
+    pub fn verdict(&self) -> &'static str {
+        match (self.holds, self.is_judged) {
+            (true, _) => "holds",
+            (false, true) => "does not hold",
+            (false, false) => "not judged",
+        }
+    }
+}
+
+impl JudgedInstead {
+    /// Returns the verdict in words.
+    pub fn verdict(&self) -> &'static str {
+        if self.holds { "so" } else { "not so" }
+    }
 }
 
 /// A measured value beside a published value.
@@ -82,17 +117,20 @@ impl Reproduction {
     /// # Errors
     /// Returns an error if a claim was not judged, if an unknown claim was judged, or if units differ.
     pub(crate) fn new(
-        id: &'static str,
+        id: &str,
         description: Description,
         seeds: &[u64],
         quick: bool,
         findings: Findings,
         published: Vec<Published>,
     ) -> Result<Reproduction, ReproduceError> {
-        let bug = |what: String| ReproduceError::Bug { id, what };
+        let bug = |what: String| ReproduceError::Bug {
+            id: id.to_owned(),
+            what,
+        };
         let claims = judged(&description, &findings).map_err(bug)?;
         Ok(Reproduction {
-            id,
+            id: id.to_owned(),
             holds: claims.iter().all(|claim| claim.holds),
             rows: rows(&findings, published).map_err(bug)?,
             claims,
@@ -202,24 +240,64 @@ impl Reproduction {
         .render()
     }
 
+    /// Returns a page that leads to the pages of these experiments: `ID/page.html` in the same folder.
+    pub fn index(results: &[Reproduction]) -> String {
+        let rows = results.iter().map(|result| {
+            let holding = result.claims.iter().filter(|claim| claim.holds).count();
+            let count = format!("{holding} of {}", result.claims.len());
+            vec![
+                Cell::Link {
+                    text: result.id.clone(),
+                    to: format!("{}/page.html", result.id),
+                },
+                Cell::Words(result.title.clone()),
+                Cell::Words(format!("{}, {}", result.paper, result.place)),
+                match result.holds {
+                    true => Cell::Words(count),
+                    false => Cell::Alarm(count),
+                },
+            ]
+        });
+        let table = Table {
+            head: ["Experiment", "What", "Paper", "Claims that hold"]
+                .map(str::to_owned)
+                .to_vec(),
+            rows: rows.collect(),
+        };
+        Sheet {
+            title: "The papers' experiments".into(),
+            lead:
+                "A claim holds if it was measured to hold as the paper states it, by the paper's own formula."
+                    .into(),
+            blocks: vec![Block::Table(table)],
+        }
+        .render()
+    }
+
+    /// Returns the claims, each followed by our statements beside it.
     fn claim_table(&self) -> Table {
+        let rows = self.claims.iter().flat_map(|claim| {
+            let verdict = match claim.holds {
+                true => Cell::Words(claim.verdict().into()),
+                false => Cell::Alarm(claim.verdict().into()),
+            };
+            let first = vec![
+                Cell::Words(claim.text.clone()),
+                verdict,
+                Cell::Words(claim.found.clone()),
+            ];
+            let instead = claim.instead.iter().map(|ours| {
+                vec![
+                    Cell::Words(format!("Instead: {}", ours.text)),
+                    Cell::Words(ours.verdict().into()),
+                    Cell::Words(ours.found.clone()),
+                ]
+            });
+            std::iter::once(first).chain(instead)
+        });
         Table {
-            head: ["Claim", "Holds", "Found"].map(str::to_owned).to_vec(),
-            rows: self
-                .claims
-                .iter()
-                .map(|claim| {
-                    let verdict = match claim.holds {
-                        true => Cell::Words("yes".into()),
-                        false => Cell::Alarm("NO".into()),
-                    };
-                    vec![
-                        Cell::Words(claim.text.clone()),
-                        verdict,
-                        Cell::Words(claim.found.clone()),
-                    ]
-                })
-                .collect(),
+            head: ["Claim", "Verdict", "Found"].map(str::to_owned).to_vec(),
+            rows: rows.collect(),
         }
     }
 
@@ -303,37 +381,65 @@ pub(crate) fn digits(value: f64) -> String {
     }
 }
 
-/// Returns the claims of the description with their verdicts.
+/// Returns the claims of the description with their verdicts, and our statements beside them with theirs.
 fn judged(description: &Description, findings: &Findings) -> Result<Vec<JudgedClaim>, String> {
-    let known: BTreeSet<&str> = description.claims.iter().map(|claim| claim.id.as_str()).collect();
-    for verdict in &findings.verdicts {
-        if !known.contains(verdict.claim.as_str()) {
-            return Err(format!(
-                "it judges `{}`, which is not a claim of its file",
-                verdict.claim
-            ));
-        }
+    let ids = description.claims.iter().map(|claim| &claim.id);
+    let known: BTreeSet<&String> = ids
+        .chain(description.instead.iter().map(|ours| &ours.id))
+        .collect();
+    if known.len() != description.claims.len() + description.instead.len() {
+        return Err("two claims or statements of its file have the same name".to_owned());
     }
-    description
-        .claims
+    if let Some(verdict) = findings
+        .verdicts
         .iter()
-        .map(|claim| {
-            let mut verdicts = findings
-                .verdicts
-                .iter()
-                .filter(|verdict| verdict.claim == claim.id);
-            match (verdicts.next(), verdicts.next()) {
-                (Some(verdict), None) => Ok(JudgedClaim {
-                    id: claim.id.clone(),
-                    text: claim.text.clone(),
-                    holds: verdict.holds,
-                    found: verdict.found.clone(),
-                }),
-                (None, _) => Err(format!("it does not judge the claim `{}`", claim.id)),
-                (Some(_), Some(_)) => Err(format!("it judges the claim `{}` twice", claim.id)),
-            }
+        .find(|verdict| !known.contains(&verdict.claim))
+    {
+        return Err(format!(
+            "it judges `{}`, which is not a claim of its file",
+            verdict.claim
+        ));
+    }
+    let verdict_on = |id: &str| {
+        let mut verdicts = findings.verdicts.iter().filter(|verdict| verdict.claim == id);
+        match (verdicts.next(), verdicts.next()) {
+            (Some(verdict), None) => Ok(verdict),
+            (None, _) => Err(format!("it does not judge the claim `{id}`")),
+            (Some(_), Some(_)) => Err(format!("it judges the claim `{id}` twice")),
+        }
+    };
+    let is_lost = |ours: &&Instead| !description.claims.iter().any(|claim| claim.id == ours.claim);
+    if let Some(ours) = description.instead.iter().find(is_lost) {
+        return Err(format!(
+            "`{}` stands beside `{}`, which is not a claim",
+            ours.id, ours.claim
+        ));
+    }
+    let beside = |claim: &str| {
+        let all = description.instead.iter().filter(|ours| ours.claim == claim);
+        all.map(|ours| {
+            let verdict = verdict_on(&ours.id)?;
+            Ok(JudgedInstead {
+                id: ours.id.clone(),
+                text: ours.text.clone(),
+                holds: verdict.holds,
+                found: verdict.found.clone(),
+            })
         })
-        .collect()
+        .collect::<Result<Vec<_>, String>>()
+    };
+    let claims = description.claims.iter().map(|claim| {
+        let verdict = verdict_on(&claim.id)?;
+        Ok(JudgedClaim {
+            id: claim.id.clone(),
+            text: claim.text.clone(),
+            holds: verdict.holds,
+            is_judged: verdict.is_judged,
+            found: verdict.found.clone(),
+            instead: beside(&claim.id)?,
+        })
+    });
+    claims.collect()
 }
 
 /// Returns the measured values with their published values, and then the published values without a
@@ -401,8 +507,10 @@ mod tests {
                 .map(|id| Claim {
                     id: (*id).to_owned(),
                     text: format!("{id} must show"),
+                    holds: Vec::new(),
                 })
                 .collect(),
+            instead: Vec::new(),
         }
     }
 
@@ -457,6 +565,42 @@ mod tests {
         findings.judge("b", false, "");
         let result = reproduce(&["a", "b"], findings, Vec::new()).unwrap();
         assert!(!result.holds);
+    }
+
+    #[test]
+    fn a_statement_of_ours_stands_beside_its_claim_and_does_not_change_the_verdict() {
+        let mut described = description(&["published", "other"]);
+        described.instead.push(Instead {
+            claim: "published".into(),
+            id: "ours".into(),
+            text: "another formula".into(),
+            holds: Vec::new(),
+        });
+        let mut findings = Findings::default();
+        findings.judge("ours", true, "1 < 2");
+        findings.judge("published", false, "3 > 2");
+        findings.leave_open("other", "two values are too few");
+        let reproduce = |description, findings| {
+            Reproduction::new("test", description, &[1], false, findings, Vec::new())
+                .map_err(|error| error.to_string())
+        };
+        let result = reproduce(described.clone(), findings.clone()).unwrap();
+        assert!(!result.holds);
+        let verdicts: Vec<_> = result.claims.iter().map(JudgedClaim::verdict).collect();
+        assert_eq!(verdicts, ["does not hold", "not judged"]);
+        let ours = &result.claims[0].instead;
+        assert_eq!(
+            (ours.len(), ours[0].verdict(), ours[0].found.as_str()),
+            (1, "so", "1 < 2")
+        );
+        assert!(result.page("command").contains("Instead: another formula"));
+
+        described.instead[0].claim = "missing".into();
+        let error = reproduce(described.clone(), findings.clone()).unwrap_err();
+        assert!(error.contains("`ours` stands beside `missing`"), "{error}");
+        described.instead[0].id = "other".into();
+        let error = reproduce(described, findings).unwrap_err();
+        assert!(error.contains("have the same name"), "{error}");
     }
 
     #[test]

@@ -35,7 +35,10 @@ fn mean(result: &Reproduction, measure: &str, case: &str) -> f64 {
 
 #[test]
 fn files_are_valid_and_names_are_unique() {
-    let names: BTreeSet<_> = EXPERIMENTS.iter().map(|experiment| experiment.id).collect();
+    let names: BTreeSet<_> = EXPERIMENTS
+        .iter()
+        .map(|experiment| experiment.id.as_ref())
+        .collect();
     assert_eq!(names.len(), EXPERIMENTS.len());
     for experiment in EXPERIMENTS {
         let description = experiment.description().unwrap();
@@ -50,7 +53,24 @@ fn files_are_valid_and_names_are_unique() {
 fn shortest_queue_first_runs_and_every_published_value_is_measured() {
     for id in ["sqf-fig3", "sqf-fig4"] {
         let result = quick(id);
-        assert!(result.holds, "{id}: {:?}", result.claims);
+        // The paper's numbers do not follow from its printed formula; they do if N(t) is normal.
+        let verdicts: Vec<_> = (result.claims.iter())
+            .map(|claim| (claim.id.as_str(), claim.holds))
+            .collect();
+        let stated = if id == "sqf-fig3" {
+            "near-zero"
+        } else {
+            "mean-time"
+        };
+        assert_eq!(
+            verdicts,
+            [(stated, false), ("fair-queueing", true), ("more-flows", true)],
+            "{id}"
+        );
+        let [ours] = result.claims[0].instead.as_slice() else {
+            panic!("{id}: {:?}", result.claims[0]);
+        };
+        assert!(ours.id.ends_with("if-normal") && ours.holds, "{id}: {ours:?}");
         for row in &result.rows {
             assert!(
                 row.measured.is_some(),
@@ -132,7 +152,11 @@ fn the_speed_of_schedulers_is_judged_by_instructions_where_they_can_be_counted()
             })
     };
     let result = quick_with("qfq-fig9", Some(count));
-    for (id, holds) in [("flat", true), ("logarithmic", true), ("order", false)] {
+    assert!(
+        !claim(&result, "logarithmic").is_judged,
+        "a short run has one step only"
+    );
+    for (id, holds) in [("flat", true), ("logarithmic", false), ("order", false)] {
         let claim = claim(&result, id);
         assert_eq!(claim.holds, holds, "{id}: {}", claim.found);
     }
@@ -170,9 +194,22 @@ fn without_valgrind_times_are_judged() {
 }
 
 #[test]
-fn bounds_hold_and_are_published_beside_the_measured_values() {
+fn printed_bounds_are_judged_as_printed_and_ours_stand_beside_them() {
     let result = quick("qfq-bounds");
-    assert!(result.holds, "{:?}", result.claims);
+    let within = claim(&result, "within");
+    assert!(
+        !within.holds && within.found.starts_with("above the bound: "),
+        "{}",
+        within.found
+    );
+    assert!(
+        within.instead.iter().all(|ours| ours.holds),
+        "{:?}",
+        within.instead
+    );
+    for id in ["steady", "growing"] {
+        assert!(claim(&result, id).holds, "{}", claim(&result, id).found);
+    }
     let row = result
         .rows
         .iter()
@@ -184,7 +221,9 @@ fn bounds_hold_and_are_published_beside_the_measured_values() {
             .as_deref()
             .is_some_and(|place| place.contains("theorem 8"))
     );
-    assert!((1.0..100.0).contains(&row.measured.expect("a value").mean));
+    assert!(row.measured.expect("a value").mean > 1.0);
+    let ours = mean(&result, "T-WFI, by our bound", "qfq, adversarial");
+    assert!((1.0..100.0).contains(&ours), "{ours}");
     // Values without a published bound are in packets.
     let fifo = result
         .rows
@@ -211,8 +250,9 @@ fn every_discipline_runs_in_every_scenario_of_rfc7928() {
     // packets of 1514 bytes take 100.5 ms.
     assert!((friendly("goodput", "fifo") - 10.0 * 1448.0 / 1514.0).abs() < 0.01);
     assert!((20.0..100.5).contains(&friendly("delay", "fifo")));
-    // Handshakes find an empty queue.
-    assert!((friendly("bulk: start-up", "pie") - 100.0).abs() < 0.1);
+    // Handshakes find an empty queue. Their packets are transmitted in less than 0.1 ms each.
+    let start_up = friendly("bulk: start-up", "pie");
+    assert!((100.0..100.2).contains(&start_up), "{start_up} ms");
     // Traffic above the link's rate is lost under any discipline.
     for discipline in ["fifo", "red", "codel", "pie", "fq_codel"] {
         let loss = mean(&result, "unresponsive: loss", discipline);

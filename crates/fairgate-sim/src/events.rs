@@ -30,6 +30,8 @@ const TIME_SHIFT: u32 = 72;
 pub(crate) enum Event {
     /// The first packet in flight on this interface's link reaches the other end.
     Arrival(u32),
+    /// A node has processed the first packet that waits for it. The index is that of the processor.
+    Processed(u32),
     /// This interface may have a packet to transmit.
     Wake(u32),
     /// The source of this flow has a datagram to send or data to write.
@@ -48,6 +50,10 @@ pub(crate) enum Event {
     Closing,
     /// The simulation ends.
     End,
+    /// The next flow of this group starts.
+    Start(u32),
+    /// A transmission on the medium of this cell begins or ends.
+    Medium(u32),
 }
 
 impl Event {
@@ -67,6 +73,9 @@ impl Event {
             Event::Opening => (7, 0),
             Event::Closing => (8, 0),
             Event::End => (9, 0),
+            Event::Start(index) => (10, index),
+            Event::Processed(index) => (11, index),
+            Event::Medium(index) => (12, index),
         };
         debug_assert!(index < Event::INDICES);
         kind << INDEX_BITS | index
@@ -85,7 +94,11 @@ impl Event {
             6 => Event::Interval,
             7 => Event::Opening,
             8 => Event::Closing,
-            _ => Event::End,
+            9 => Event::End,
+            10 => Event::Start(index),
+            11 => Event::Processed(index),
+            12 => Event::Medium(index),
+            _ => unreachable!("every packed event has one of these kinds"),
         }
     }
 }
@@ -93,6 +106,13 @@ impl Event {
 /// The position of an event among the events with the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ticket(u64);
+
+impl Ticket {
+    /// Returns the ticket `number` places later, of those that were reserved together.
+    pub(crate) fn nth(self, number: u64) -> Ticket {
+        Ticket(self.0 + number)
+    }
+}
 
 /// The future events.
 #[derive(Debug)]
@@ -138,6 +158,18 @@ impl Events {
     pub(crate) fn ticket(&mut self) -> Ticket {
         self.next_ticket += 1;
         Ticket(self.next_ticket)
+    }
+
+    /// Reserves `count` successive positions and returns the first.
+    pub(crate) fn tickets(&mut self, count: u64) -> Ticket {
+        let first = Ticket(self.next_ticket + 1);
+        self.next_ticket += count;
+        first
+    }
+
+    /// Returns the end. Later events are discarded.
+    pub(crate) fn end(&self) -> Time {
+        self.end
     }
 
     /// Inserts an event after all events with the same time inserted so far.
@@ -317,6 +349,7 @@ mod tests {
         let last = Event::INDICES - 1;
         let all = [
             Event::Arrival(last),
+            Event::Processed(last),
             Event::Wake(0),
             Event::Source(last),
             Event::Stop(1),
@@ -326,6 +359,8 @@ mod tests {
             Event::Opening,
             Event::Closing,
             Event::End,
+            Event::Start(last),
+            Event::Medium(last),
         ];
         for event in all {
             assert_eq!(Event::unpack(event.pack()), event);

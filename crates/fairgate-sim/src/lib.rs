@@ -11,11 +11,13 @@
 //!   traffic    network      monitor        events     the queue of future events
 //!   sources    packets,     counts and     random     seeds and distributions
 //!   and TCP    queues,      records        tcp        the protocol engine, without I/O
-//!              links
+//!              links        wifi       the shared medium of a cell, without packets or queues
 //! ```
 
 #![forbid(unsafe_code)]
 
+mod batch;
+mod classes;
 mod events;
 mod monitor;
 mod network;
@@ -25,11 +27,17 @@ pub mod scenario;
 mod simulation;
 pub mod tcp;
 mod traffic;
+mod wifi;
 
+pub use batch::Batch;
 pub use network::TooManyPackets;
-pub use random::{Distribution, derive_seed};
+pub use random::{Distribution, Empirical, derive_seed};
 pub use results::Results;
 pub use scenario::{
-    Application, Flow, Link, NodeId, Pattern, Queue, Scenario, ScenarioError, ScenarioPart, Tcp, Traffic, Udp,
+    Access, Adaptive, Application, Arrivals, Burst, Capture, Cell, Flow, Frames, Jitter, LineRate, Link,
+    Loss, NodeId, Observation, Pattern, Picture, Ping, Positions, Queue, Requests, Scenario, ScenarioError,
+    ScenarioPart, Schedule, Tcp, Trace, Traffic, Udp, Video, Voice, Waypoint, Web,
 };
-pub use simulation::{Error, Simulation};
+pub use simulation::{Error, Simulation, TooManyFlows};
+pub use traffic::{RecordedPacket, RecordedTurn};
+pub use wifi::Standard;

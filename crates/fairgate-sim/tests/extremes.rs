@@ -63,8 +63,8 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                 let (left, right) = (scenario.node("left"), scenario.node("right"));
                 let queue = Spec::inline(queue).expect("the tree is valid");
                 scenario.links.push(Link {
-                    rate_a: a,
-                    rate_b: b,
+                    rate_a: a.into(),
+                    rate_b: b.into(),
                     overhead,
                     ..Link::unlimited(left, right, delay).with_queue_a(queue.into())
                 });

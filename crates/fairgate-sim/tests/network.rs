@@ -277,6 +277,7 @@ fn mean_wait(size: Distribution, arrivals: Rate, link_rate: Rate) -> (f64, f64) 
             scenario.seed = seed;
             scenario.measure.start = Duration::from_secs(10);
             let pattern = Pattern::Poisson { rate: arrivals };
+            let size = size.clone();
             scenario.flows.push(Flow::new("f", a, b, Udp { size, pattern }));
             run(&scenario).interfaces[0].sojourn.mean_ns as f64
         })
@@ -404,7 +405,7 @@ proptest! {
             let pattern = match kind {
                 0 => Pattern::Constant { rate: rate(bits) },
                 1 => Pattern::Poisson { rate: rate(bits) },
-                _ => Pattern::OnOff { rate: rate(bits), on: distribution, off: distribution },
+                _ => Pattern::OnOff { rate: rate(bits), on: distribution.clone(), off: distribution },
             };
             let size = Distribution::Constant(size.into());
             scenario.flows.push(Flow::new(format!("f{index}"), a, b, Udp { size, pattern }));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fairgate_config::Document;
-use fairgate_sim::{Scenario, Simulation};
+use fairgate_sim::{Application, Arrivals, Distribution, LineRate, Loss, Scenario, Simulation, Traffic};
 
 fn read(text: &str) -> Result<Scenario, fairgate_config::FileError> {
     Scenario::read(&Document::parse("test.toml", text).expect("the queues are valid"))
@@ -229,6 +229,55 @@ fn every_mistake_is_reported_at_its_location() {
             "either `udp` or `tcp`",
         ),
         ("\"reno\"", "\"vegas\"", "\"vegas\"", "unknown variant"),
+        (
+            "count = 2",
+            "arrivals = { rate = \"3\" }",
+            "\"3\"",
+            "not a rate of arrivals",
+        ),
+        ("count = 2", "arrivals = { rate = \"0/s\" }", "\"0/s\"", "above 0"),
+        (
+            "count = 2",
+            "arrivals = { rate = \"3/s\", load = \"1mbit\" }",
+            "{ rate",
+            "one of `rate`, `interval` and `load`",
+        ),
+        (
+            "count = 2",
+            "arrivals = { rate = \"3/s\" }",
+            "{ rate",
+            "`count` and `stagger` have no effect",
+        ),
+        (
+            "start = \"1s\"",
+            "start = \"1s\"\nlifetime = { exponential = \"0s\" }",
+            "{ exponential = \"0s\" }",
+            "above 0",
+        ),
+        (
+            "{ pareto = \"50kb\", shape = 1.5 }",
+            "{ pareto = \"50kb\", shape = 1.5, between = [\"1kb\", \"2kb\"] }",
+            "{ pareto",
+            "no value",
+        ),
+        (
+            "{ pareto = \"50kb\", shape = 1.5 }",
+            "{ log_normal = \"50kb\", shape = 1.5 }",
+            "{ log_normal",
+            "`log_normal` with `deviation` or `sigma`",
+        ),
+        (
+            "{ pareto = \"50kb\", shape = 1.5 }",
+            "{ empirical = \"missing.txt\" }",
+            "{ empirical",
+            "missing.txt can't be read",
+        ),
+        (
+            "between = [\"0s\", \"2s\"]",
+            "between = [\"1s\", \"1s\"]",
+            "{ normal",
+            "less than a thousandth",
+        ),
     ] {
         let (at, message) = mistake(from, to);
         assert!(
@@ -236,6 +285,81 @@ fn every_mistake_is_reported_at_its_location() {
             "{to}: reported at {at}, not at {location}: {message}"
         );
         assert!(message.contains(text), "{to}: {message}");
+    }
+}
+
+/// Every setting of a connection is accepted with a sound value, and refused with its location, the rule and
+/// a remedy with a wrong one.
+#[test]
+fn the_settings_of_a_connection_are_checked_at_their_place() {
+    let plain = "tcp = { congestion_control = \"reno\" }";
+    let sound = [
+        "congestion_control = \"bbr\"",
+        "congestion_control = \"bbr3\", pacing = true",
+        "congestion_control = \"prague\"",
+        "fixed_window = 20",
+        "hystart = false",
+        "sack = false, slow_start_after_idle = false",
+        "pacing = true, initial_window = 3, mss = 1000",
+        "delayed_ack = \"100ms\", min_rto = \"10ms\", initial_rto = \"3s\", tick = \"10ms\"",
+        "delayed_ack = false",
+        "send_buffer = \"64kb\", receive_buffer = \"64kb\"",
+    ];
+    for settings in sound {
+        let text = HOME.replace(plain, &format!("tcp = {{ {settings} }}"));
+        assert_ne!(text, HOME);
+        let mut scenario = read(&text).expect(settings);
+        scenario.duration = Duration::from_secs(3);
+        scenario.measure = Duration::from_secs(1)..scenario.duration;
+        let results = Simulation::new(&scenario).unwrap().run().unwrap();
+        assert!(
+            results.groups[0].goodput_bps > 1_000_000,
+            "{settings}: {:?}",
+            results.groups[0]
+        );
+    }
+    for (settings, location, rule) in [
+        ("fixed_window = 0", "0", "from 1 to"),
+        (
+            "fixed_window = 10, congestion_control = \"reno\"",
+            "10",
+            "either a fixed window or a congestion control",
+        ),
+        (
+            "congestion_control = \"reno\", hystart = true",
+            "true",
+            "part of CUBIC",
+        ),
+        (
+            "congestion_control = \"bbr\", pacing = false",
+            "false",
+            "without pacing",
+        ),
+        ("initial_window = 0", "0", "from 1 to"),
+        ("mss = 0", "0", "from 1 to"),
+        ("delayed_ack = true", "true", "a duration, or false"),
+        ("delayed_ack = \"2s\"", "\"2s\"", "at most 500ms"),
+        ("delayed_ack = 40", "40", "a duration such as"),
+        ("min_rto = \"0s\"", "\"0s\"", "from 1 us"),
+        ("initial_rto = \"1h\"", "\"1h\"", "from 1 us"),
+        ("tick = \"3ms\"", "\"3ms\"", "must make a second"),
+        ("tick = \"0ms\"", "\"0ms\"", "must make a second"),
+        ("tick = \"1s\"", "\"1s\"", "from 1 us to 100 ms"),
+        ("receive_buffer = \"1kb\"", "\"1kb\"", "at least four segments"),
+        ("receive_buffer = \"3gb\"", "\"3gb\"", "RFC 7323"),
+        ("send_buffer = \"1kb\"", "\"1kb\"", "two segments"),
+    ] {
+        let text = HOME.replace(plain, &format!("tcp = {{ {settings} }}"));
+        let error = read(&text).expect_err(settings);
+        let problem = &error.problems()[0];
+        assert_eq!(
+            &text[problem.span.clone()],
+            location,
+            "{settings}: {}",
+            problem.message
+        );
+        assert!(problem.message.contains(rule), "{settings}: {}", problem.message);
+        assert!(!problem.help.is_empty(), "{settings} has no remedy");
     }
 }
 
@@ -282,5 +406,258 @@ fn a_missing_section_link_or_flow_is_reported() {
             "{}",
             error.problems()[0].message
         );
+    }
+}
+
+/// Reads a scenario whose transfers have the sizes of a file with this text.
+fn with_sizes(text: &str) -> Result<Scenario, fairgate_config::FileError> {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("sizes.txt"), text).unwrap();
+    let scenario = HOME.replace(
+        "{ pareto = \"50kb\", shape = 1.5 }",
+        "{ empirical = \"sizes.txt\" }",
+    );
+    let name = folder.path().join("test.toml");
+    let document = Document::parse(name.to_str().unwrap(), &scenario).unwrap();
+    Scenario::read(&document)
+}
+
+#[test]
+fn sizes_come_from_a_file_beside_the_scenario() {
+    let scenario = with_sizes("# bytes, weight\n1500b\n\n3kb 2.5   # often\n").unwrap();
+    let Traffic::Tcp(tcp) = &scenario.flows[1].traffic else {
+        panic!("the pages are TCP");
+    };
+    let Application::Transfers { size, .. } = &tcp.application else {
+        panic!("the pages are transfers");
+    };
+    assert!((size.expected() - (1500.0 + 2.5 * 3072.0) / 3.5).abs() < 1e-9);
+    for (text, line, what) in [
+        ("1500b\nmuch\n", "line 2", "much"),
+        ("1500b x\n", "line 1", "the weight is `x`"),
+        ("1500b -1\n", "line 1", "above 0"),
+        ("1500b 1 2\n", "line 1", "`2` follows"),
+        ("# nothing\n", "sizes.txt", "at least one value"),
+    ] {
+        let error = with_sizes(text).unwrap_err();
+        let message = &error.problems()[0].message;
+        assert!(
+            message.contains(line) && message.contains(what),
+            "{text}: {message}"
+        );
+        assert!(message.contains("sizes.txt"), "{message}");
+    }
+}
+
+#[test]
+fn arrivals_are_read() {
+    let flow = |text: &str| {
+        let text = HOME.replace("count = 2\nstagger = \"100ms\"", text);
+        read(&text).map(|scenario| scenario.flows[0].clone())
+    };
+    let lifetime = "\nlifetime = { exponential = \"2s\" }\nrows = true";
+    let it = flow(&format!("arrivals = {{ rate = \"30/min\" }}{lifetime}")).unwrap();
+    assert_eq!(it.arrivals, Some(Arrivals::Poisson { per_second: 0.5 }));
+    assert_eq!(
+        it.lifetime,
+        Some(Distribution::Exponential { mean: 2_000_000_000 })
+    );
+    assert_eq!(it.rows, Some(true));
+    let it = flow(&format!("arrivals = {{ interval = \"10ms\" }}{lifetime}")).unwrap();
+    let interval = Distribution::Constant(10_000_000);
+    assert_eq!(it.arrivals, Some(Arrivals::Renewal { interval }));
+    let it = flow("count = 3\nstart = { uniform = [\"1s\", \"2s\"] }\nstagger = { exponential = \"5ms\" }")
+        .unwrap();
+    assert_eq!(it.random_stagger, Distribution::Exponential { mean: 5_000_000 });
+    assert_eq!((it.start, it.stagger), (Duration::ZERO, Duration::ZERO));
+    assert!(flow("arrivals = { interval = \"0s\" }\nlifetime = \"1s\"").is_err());
+}
+
+const NETWORK: &str = r#"
+[simulate]
+duration = "1s"
+ecmp = true
+
+[[simulate.node]]
+name = "router"
+processing = { uniform = ["10us", "30us"] }
+
+[[simulate.link]]
+name = "upper"
+a = "home"
+b = "router"
+rate_a = { schedule = [["0s", "10mbit"], ["5s", "2mbit"]], repeat = "10s" }
+delay_a = "5ms"
+delay_b = "9ms"
+jitter = { exponential = "2ms" }
+reorder = true
+loss_a = 0.01
+loss_b = { gilbert_elliott = { p = 0.01, r = 0.2 } }
+
+[[simulate.link]]
+name = "lower"
+a = "home"
+b = "router"
+
+[[simulate.flow]]
+name = "call"
+from = "home"
+to = "router"
+route = ["home", "lower", "router"]
+udp = { rate = "64kbit", size = "160b" }
+"#;
+
+#[test]
+fn impairments_are_read() {
+    let scenario = read(NETWORK).unwrap();
+    assert!(scenario.ecmp);
+    let [upper, lower] = &scenario.links[..] else {
+        panic!("there are two links");
+    };
+    assert_eq!(
+        (upper.delay_a, upper.delay_b),
+        (Duration::from_millis(5), Duration::from_millis(9))
+    );
+    assert!(upper.jitter_a.as_ref().is_some_and(|jitter| jitter.reorder));
+    assert_eq!(upper.jitter_a, upper.jitter_b);
+    assert_eq!(
+        [upper.loss_a, upper.loss_b],
+        [
+            Some(Loss::Random { probability: 0.01 }),
+            Some(Loss::GilbertElliott {
+                p: 0.01,
+                r: 0.2,
+                loss_good: 0.0,
+                loss_bad: 1.0
+            })
+        ]
+    );
+    assert_eq!(
+        (&upper.rate_b, &lower.rate_a),
+        (&LineRate::Unlimited, &LineRate::Unlimited)
+    );
+    assert!(matches!(upper.rate_a, LineRate::Schedule(_)));
+    assert!(lower.jitter_a.is_none() && lower.loss_b.is_none());
+    Simulation::new(&scenario).unwrap().run().unwrap();
+}
+
+#[test]
+fn every_mistake_in_the_network_is_reported_at_its_location() {
+    let mistakes = [
+        (
+            "{ uniform = [\"10us\", \"30us\"] }",
+            "{ uniform = [\"30us\", \"10us\"] }",
+            "{ uniform",
+            "above its high",
+        ),
+        ("ecmp = true", "ecmp = 1", "1", "true or false"),
+        (
+            "[\"5s\", \"2mbit\"]",
+            "[\"0s\", \"2mbit\"]",
+            "[[\"0s\"",
+            "times must increase; sort",
+        ),
+        (
+            "[\"0s\", \"10mbit\"]",
+            "[\"1s\", \"10mbit\"]",
+            "[[\"1s\"",
+            "must begin at 0",
+        ),
+        (
+            "[\"5s\", \"2mbit\"]",
+            "[\"5s\"]",
+            "[\"5s\"]",
+            "has 1 values, but must have two",
+        ),
+        (
+            "[\"5s\", \"2mbit\"]",
+            "[\"5s\", \"0mbit\"]",
+            "[\"5s\", \"0mbit\"]",
+            "above 0",
+        ),
+        ("repeat = \"10s\"", "repeat = \"4s\"", "\"4s\"", "repeat it later"),
+        (
+            ", repeat = \"10s\"",
+            ", trace = \"x\"",
+            "{ schedule",
+            "or a `trace`",
+        ),
+        (
+            "rate_a = {",
+            "rate_a = 5 #",
+            "5",
+            "the rate is 5, but must have a unit",
+        ),
+        ("delay_a = \"5ms\"", "delay_a = \"5\"", "\"5\"", "unit"),
+        (
+            "delay_b = \"9ms\"",
+            "delay = \"9ms\"",
+            "\"5ms\"",
+            "for both ends and also for one",
+        ),
+        (
+            "jitter = { exponential = \"2ms\" }",
+            "",
+            "true",
+            "`reorder` has no effect",
+        ),
+        ("reorder = true", "reorder = \"yes\"", "\"yes\"", "true or false"),
+        (
+            "{ exponential = \"2ms\" }",
+            "{ exponential = \"0ms\" }",
+            "{ exponential",
+            "above 0",
+        ),
+        (
+            "loss_a = 0.01",
+            "loss_a = 1.01",
+            "1.01",
+            "from 0 to 1; write 0.01 for 1 %",
+        ),
+        (
+            "loss_a = 0.01",
+            "loss_a = \"1%\"",
+            "\"1%\"",
+            "must be a number from 0 to 1",
+        ),
+        ("r = 0.2", "r = 0.0", "{ gilbert_elliott", "both must be above 0"),
+        ("r = 0.2", "q = 0.2", "q", "unknown field"),
+        (
+            "name = \"lower\"",
+            "name = \"upper\"",
+            "\"upper\"",
+            "another link has the name `upper`",
+        ),
+        (
+            "name = \"lower\"",
+            "name = \"home\"",
+            "\"home\"",
+            "a node has the name `home`",
+        ),
+        (
+            "\"lower\", \"router\"]",
+            "\"middle\", \"router\"]",
+            "\"middle\"",
+            "no node `middle`",
+        ),
+        (
+            "[\"home\", \"lower\", \"router\"]",
+            "[\"home\", \"router\", \"lower\"]",
+            "[\"home\"",
+            "must lead from",
+        ),
+    ];
+    for (from, to, location, text) in mistakes {
+        assert!(NETWORK.contains(from), "{from} is not in the file");
+        let file = NETWORK.replacen(from, to, 1);
+        let error = read(&file).expect_err(to);
+        let problem = &error.problems()[0];
+        let message = format!("{}; {}", problem.message, problem.help);
+        let at = &file[problem.span.clone()];
+        assert!(
+            at.starts_with(location),
+            "{to}: reported at {at}, not at {location}: {message}"
+        );
+        assert!(message.contains(text), "{to}: {message}");
     }
 }

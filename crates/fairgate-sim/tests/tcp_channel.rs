@@ -2,6 +2,7 @@
 //! arrives once and in order, and the connection closes. The same channel gives the same run.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use fairgate::{Ecn, Time};
 use fairgate_sim::tcp::{Config, CongestionControl, Flags, Receiver, Segment, Sender, SenderCounters};
@@ -113,34 +114,12 @@ impl Channel {
         let mut delivered = 0;
         self.transmit();
         while !(self.sender.is_closed() && self.receiver.is_finished()) {
-            let event = self.events.first_key_value().map(|(&(at, _), _)| at);
-            let timer = [self.sender.timer(), self.receiver.timer()]
-                .into_iter()
-                .flatten()
-                .min();
-            let next = event
-                .into_iter()
-                .chain(timer)
-                .min()
-                .expect("an open connection has an event or a timer");
-            assert!(next >= self.now, "time runs backwards: {next} after {}", self.now);
-            assert!(next < PATIENCE, "the connection does not end");
-            self.now = next;
-            if event == Some(next) {
-                match self.events.pop_first().expect("just seen").1 {
-                    Event::ToReceiver(segment) => self.receiver.on_segment(&segment, next),
-                    Event::ToSender(segment) => self.sender.on_segment(&segment, next),
-                }
-            } else {
-                self.sender.on_timer(next);
-                self.receiver.on_timer(next);
-            }
+            self.step();
             assert!(
                 self.receiver.delivered() >= delivered,
                 "the count of delivered bytes must not fall"
             );
             delivered = self.receiver.delivered();
-            self.transmit();
         }
         Outcome {
             delivered,
@@ -148,6 +127,33 @@ impl Channel {
             counters: self.sender.counters(),
             segments: self.sent,
         }
+    }
+
+    /// Handles the next event or timer.
+    fn step(&mut self) {
+        let event = self.events.first_key_value().map(|(&(at, _), _)| at);
+        let timer = [self.sender.timer(), self.receiver.timer()]
+            .into_iter()
+            .flatten()
+            .min();
+        let next = event
+            .into_iter()
+            .chain(timer)
+            .min()
+            .expect("an open connection has an event or a timer");
+        assert!(next >= self.now, "time runs backwards: {next} after {}", self.now);
+        assert!(next < PATIENCE, "the connection does not end");
+        self.now = next;
+        if event == Some(next) {
+            match self.events.pop_first().expect("just seen").1 {
+                Event::ToReceiver(segment) => self.receiver.on_segment(&segment, next),
+                Event::ToSender(segment) => self.sender.on_segment(&segment, next),
+            }
+        } else {
+            self.sender.on_timer(next);
+            self.receiver.on_timer(next);
+        }
+        self.transmit();
     }
 }
 
@@ -173,7 +179,44 @@ fn control() -> impl Strategy<Value = CongestionControl> {
         CongestionControl::Cubic,
         CongestionControl::Dctcp,
         CongestionControl::Ledbat,
+        CongestionControl::Bbr,
+        CongestionControl::Bbr3,
+        CongestionControl::Prague,
     ])
+}
+
+/// Any combination of settings. The tick and the timeouts are not the default's.
+fn settings() -> impl Strategy<Value = Config> {
+    (
+        (control(), any::<bool>(), prop::option::of(1u32..60)),
+        (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()),
+        (
+            1u32..20,
+            6_000u32..100_000,
+            prop::sample::select(vec![100, 250, 1000]),
+        ),
+    )
+        .prop_map(|(control, switches, numbers)| {
+            let (congestion_control, ecn, fixed_window) = control;
+            let (sack, paced, delayed, buffers) = switches;
+            let (initial_window, buffer, hz) = numbers;
+            let mut config = Config {
+                fixed_window,
+                sack,
+                pacing: paced.then_some(true),
+                delayed_ack: delayed.then_some(Duration::from_millis(100)),
+                min_rto: Duration::from_millis(50),
+                initial_rto: Duration::from_millis(300),
+                initial_window,
+                hz,
+                ..controlled(congestion_control, ecn)
+            };
+            if buffers {
+                config.fix_receive_buffer(buffer);
+                config.fix_send_buffer(buffer);
+            }
+            config
+        })
 }
 
 fn fate() -> impl Strategy<Value = Fate> {
@@ -192,13 +235,15 @@ proptest! {
     #[test]
     fn everything_arrives_once_and_in_order(
         bytes in 0u64..400_000,
-        control in control(),
-        ecn in any::<bool>(),
+        config in prop_oneof![
+            (control(), any::<bool>()).prop_map(|(control, ecn)| controlled(control, ecn)),
+            settings(),
+        ],
         fates in prop::collection::vec(fate(), 0..400),
     ) {
-        let outcome = Channel::new(&controlled(control, ecn), bytes, fates.clone()).run();
+        let outcome = Channel::new(&config, bytes, fates.clone()).run();
         prop_assert_eq!(outcome.delivered, bytes);
-        let again = Channel::new(&controlled(control, ecn), bytes, fates).run();
+        let again = Channel::new(&config, bytes, fates).run();
         prop_assert_eq!(outcome, again, "the same channel gave another run");
     }
 
@@ -293,4 +338,84 @@ fn reordering_causes_no_timeout_and_few_retransmissions() {
     assert_eq!(outcome.delivered, 1_000_000);
     assert_eq!(outcome.counters.timeouts, 0);
     assert!(outcome.counters.retransmissions < 10, "{:?}", outcome.counters);
+}
+
+/// Without SACK, one loss is repaired per round trip (RFC 6582): the second of two losses in a flight is seen
+/// when the acknowledgement of the first retransmission does not cover it.
+#[test]
+fn newreno_repairs_one_loss_per_round_trip() {
+    let mut fates = vec![Fate::Pass; 24];
+    fates.extend([Fate::Lose, Fate::Pass, Fate::Lose, Fate::Pass, Fate::Lose]);
+    let config = Config {
+        sack: false,
+        delayed_ack: None,
+        ..config(false, false)
+    };
+    let outcome = Channel::new(&config, 300_000, fates).run();
+    let counters = outcome.counters;
+    assert_eq!(
+        (counters.recoveries, counters.timeouts, counters.retransmissions),
+        (1, 0, 3)
+    );
+    let mut highest = 0;
+    let mut repeated = Vec::new();
+    for (at, segment) in outcome.segments.iter().filter(|(_, segment)| segment.length > 0) {
+        if segment.seq < highest {
+            repeated.push(at.nanos());
+        }
+        highest = highest.max(segment.seq);
+    }
+    for pair in repeated.windows(2) {
+        assert_eq!(pair[1] - pair[0], 2 * DELAY, "{repeated:?}");
+    }
+}
+
+/// With a pacing rate of a window per RTT, no two segments of a window leave together.
+#[test]
+fn paced_segments_leave_one_by_one() {
+    for control in [
+        CongestionControl::Reno,
+        CongestionControl::Prague,
+        CongestionControl::Bbr,
+    ] {
+        let config = Config {
+            pacing: Some(true),
+            ..controlled(control, false)
+        };
+        let outcome = Channel::new(&config, 400_000, Vec::new()).run();
+        let sent: Vec<u64> = outcome
+            .segments
+            .iter()
+            .filter(|(_, segment)| segment.length > 0)
+            .map(|(at, _)| at.nanos())
+            .collect();
+        assert_eq!(sent[..10], [2 * DELAY; 10], "the first ten are not paced");
+        assert!(
+            sent[10..].windows(2).all(|pair| pair[0] < pair[1]),
+            "{control:?}: {sent:?}"
+        );
+    }
+}
+
+#[test]
+fn every_segment_is_acknowledged_if_acknowledgements_do_not_wait() {
+    let acks = |delayed_ack| {
+        let config = Config {
+            delayed_ack,
+            fixed_window: Some(10),
+            ..Config::default()
+        };
+        let mut channel = Channel::new(&config, 1_448_000, Vec::new());
+        let mut sender_got = 0;
+        channel.transmit();
+        while !(channel.sender.is_closed() && channel.receiver.is_finished()) {
+            sender_got = channel.receiver.segments_sent();
+            channel.step();
+        }
+        sender_got
+    };
+    // 1000 segments and the SYN-ACK. The FIN is in the last one.
+    assert_eq!(acks(None), 1_001);
+    let delayed = acks(Some(Duration::from_millis(40)));
+    assert!((500..650).contains(&delayed), "{delayed}");
 }

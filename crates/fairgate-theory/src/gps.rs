@@ -27,10 +27,11 @@ use num_traits::{ToPrimitive, Zero};
 use thiserror::Error;
 
 use crate::fraction::{Exact, Fraction};
-use crate::link::Link;
+use crate::tick_scale::TickScale;
 
 /// An arrival or a weight that the fluid system can't accept.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum GpsError {
     /// A flow has weight 0 and would get no service at all.
     #[error("flow {flow} has weight 0; give it at least 1")]
@@ -71,7 +72,7 @@ pub enum GpsError {
 /// The fluid system. It accepts arrivals in the order of their times.
 #[derive(Debug)]
 pub struct Gps {
-    link: Link,
+    tick_scale: TickScale,
     flows: Vec<Flow>,
     now: Now,
     /// The next packet to finish of each busy flow, ordered by finish.
@@ -164,7 +165,7 @@ impl Gps {
             queue: VecDeque::new(),
         };
         Ok(Gps {
-            link: Link::new(rate),
+            tick_scale: TickScale::new(rate),
             flows: weights.iter().map(flow).collect(),
             now: Now {
                 denominator: Arc::new(BigInt::from(1)),
@@ -201,8 +202,8 @@ impl Gps {
             return Err(GpsError::NotInOrder { at, previous });
         }
         let too_late = GpsError::TooLate { at };
-        let ticks = self.link.ticks(at).ok_or(too_late.clone())?;
-        let work = self.link.work(length.into()).ok_or(too_late)?;
+        let ticks = self.tick_scale.ticks(at).ok_or(too_late.clone())?;
+        let work = self.tick_scale.work(length.into()).ok_or(too_late)?;
         self.latest = at;
         self.advance(Some(ticks));
 
@@ -400,8 +401,8 @@ impl Fluid {
 
 impl FluidPacket {
     /// Returns the real finish in nanoseconds since time zero, in lowest terms.
-    pub fn finish_nanos(&self, link: &Link) -> Exact {
-        self.finish.over(link.ticks_per_nano()).reduced()
+    pub fn finish_nanos(&self, tick_scale: &TickScale) -> Exact {
+        self.finish.over(tick_scale.ticks_per_nano()).reduced()
     }
 }
 

@@ -9,8 +9,8 @@
 //! are the same on every machine, to the last digit.
 //!
 //! The second part uses no floats, because a bound either holds or does not. [`gps`] is the fluid reference.
-//! [`guarantees`] compares the published bounds of schedulers with what they do. Both count in [ticks](Link)
-//! of the link and in fractions.
+//! [`guarantees`] compares the published bounds of schedulers with what they do. Both count in
+//! [ticks](TickScale) of the link and in fractions.
 
 #![forbid(unsafe_code)]
 
@@ -18,10 +18,10 @@ pub mod estimate;
 mod fraction;
 pub mod gps;
 pub mod guarantees;
-mod link;
 pub mod measured;
 pub mod queueing;
 pub mod sqf;
+mod tick_scale;
 
 pub use fraction::{Exact, Fraction};
-pub use link::Link;
+pub use tick_scale::TickScale;

@@ -7,7 +7,7 @@ use fairgate::timestamps::Weight;
 use fairgate::timestamps::wfq::{Settings, Wfq};
 use fairgate::{Discipline, Node, Packet, Pool, Rate, Time};
 use fairgate_theory::gps::Gps;
-use fairgate_theory::{Exact, Link};
+use fairgate_theory::{Exact, TickScale};
 use proptest::prelude::*;
 
 /// A packet: its flow, its length, and the time since the packet before it, ns.
@@ -92,8 +92,8 @@ proptest! {
             gps.arrive(Time::from_nanos(at), flow, length).unwrap();
         }
         let fluid = gps.finish();
-        let link = Link::new(RATE);
-        let ticks = |bytes: u64| Exact::from_integer(link.work(bytes).unwrap().into());
+        let tick_scale = TickScale::new(RATE);
+        let ticks = |bytes: u64| Exact::from_integer(tick_scale.work(bytes).unwrap().into());
         // Time stamps distinguish times that differ by at least the 2^31st part of a byte.
         let resolution = ticks(1) / Exact::from_integer((1u64 << 30).into());
         let longest = arrivals.iter().map(|&(_, length, _)| u64::from(length)).max().unwrap();

@@ -5,9 +5,10 @@
 //! and fairness are compared with the recorded values.
 //!
 //! Several flows at one bottleneck are chaotic: a start that is a microsecond later gives another sample of
-//! the same process. So each cell is simulated several times, and the means are compared. In each run every
-//! flow starts by a random time of up to one millisecond later. The spread of the runs shows how far a single
-//! recording can differ.
+//! the same process. A single flow is not, but its timers and CUBIC's clock advance in ticks of 10 ms, and so
+//! it depends on the phase of its start within a tick, which the recordings don't tell. So each cell is
+//! simulated several times, and the means are compared. In each run every flow starts by a random time of up
+//! to one tick later. The spread of the runs shows how far a single recording can differ.
 
 #![forbid(unsafe_code)]
 
@@ -34,8 +35,6 @@ const DIFFERENCES: &str = include_str!("differences.toml");
 const HANDLE: u16 = 1;
 /// The flow number of the datagrams, and their class.
 const DATAGRAMS: u16 = 17;
-/// Each flow starts later by a random time below this one, in ns.
-const JITTER_NANOS: u64 = 1_000_000;
 
 /// The fields of a recording that are compared.
 #[derive(Clone, Debug, Deserialize)]
@@ -248,7 +247,9 @@ impl Validation {
         let bottleneck = Link::unlimited(r, b, Duration::ZERO).with_queue_a(self.bottleneck(cell)?);
         scenario.links.push(bottleneck);
 
-        let later = |name: &str| Duration::from_nanos(derive_seed(seed, "start", name) % JITTER_NANOS);
+        // Each flow starts later by a random time below one tick.
+        let tick = 1_000_000_000 / u64::from(shared.hz);
+        let later = |name: &str| Duration::from_nanos(derive_seed(seed, "start", name) % tick);
         let config = tcp::Config {
             congestion_control: cell.congestion_control,
             ecn: cell.leaf.ends_with("_ecn"),

@@ -87,7 +87,7 @@ fn main() {
         );
     }
     println!(
-        "{:10}{:>9}{:>10}{:>14}{:>10}{:>10}{:>10}",
+        "{:10}{:>9}{:>10}{:>14}{:>12}{:>11}{:>10}",
         "filters", "number", "ns", "instructions", "linear, ns", "built, ms", "matching"
     );
     for (name, count) in SUBJECTS.into_iter().filter(|(_, count)| *count <= most) {
@@ -106,7 +106,7 @@ fn main() {
             _ => "-".to_owned(),
         };
         println!(
-            "{name:10}{count:>9}{:>10.1}{instructions:>14}{linear:>10}{built:>10.1}{:>9}%",
+            "{name:10}{count:>9}{:>10.1}{instructions:>14}{linear:>12}{built:>11.1}{:>9}%",
             least(SAMPLES, || (0..PASSES).for_each(|_| subject.pass())) / PASSES as f64,
             subject.matching() * 100 / PACKETS,
         );

@@ -29,6 +29,18 @@ pub enum Verdict {
     Unclassified,
 }
 
+impl Verdict {
+    /// Returns the verdict on a packet after its class was peeked. A class drops packets when it is asked for
+    /// the next one, and that can be the packet that it has just queued (DualPI2 with a high probability).
+    #[inline]
+    pub(crate) fn after_peek(self, id: PacketId, pool: &Pool) -> Verdict {
+        match self {
+            Verdict::Queued if pool.is_returned(id) => Verdict::Dropped,
+            verdict => verdict,
+        }
+    }
+}
+
 /// A child of a classful discipline.
 #[derive(Debug)]
 pub struct Class<'a> {
@@ -65,7 +77,8 @@ pub struct ClassState<'a> {
     pub variables: &'a [(&'static str, Variable)],
 }
 
-/// A value of a discipline's internal state.
+/// A value of a discipline's internal state. The enum is exhaustive, so that a program that shows values is
+/// not compiled if it misses a kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Variable {
     /// A count, a length, a state.

@@ -157,6 +157,16 @@ impl Pool {
         Ok(id)
     }
 
+    /// Stores the number of the interface that has received a packet in its header fields
+    /// ([`FlowKey::interface`]). For drivers in which a packet passes several nodes. Filters ignore it if the
+    /// packet was inserted without header fields.
+    #[inline]
+    pub fn received_by(&mut self, id: PacketId, interface: u16) {
+        if let Some(headers) = self.headers.get_mut(id.index()) {
+            headers.interface = interface;
+        }
+    }
+
     /// Frees the slot of a packet that was sent, or that was taken from
     /// [`take_returned`](Pool::take_returned). Returns what the slot held.
     ///
@@ -198,6 +208,12 @@ impl Pool {
         self.returned = returned;
         self.returned_total += 1;
         self.changes.0 = self.changes.0.wrapping_add(Changes::RETURNED);
+    }
+
+    /// Returns whether a packet was given back and was not taken yet.
+    #[inline]
+    pub(crate) fn is_returned(&self, id: PacketId) -> bool {
+        self[id].flags.has(Flags::RETURNED)
     }
 
     /// Returns the oldest packet that a discipline gave back and that was not taken yet. The caller releases

@@ -46,6 +46,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
             device: tree.interface.or_else(|| args.device.clone()),
             is_incoming: tree.direction == Direction::In,
             spec: tree.spec,
+            warnings: Vec::new(),
         };
         Ok(trees.into_iter().map(tree).collect())
     };

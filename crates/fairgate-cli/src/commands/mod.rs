@@ -6,6 +6,7 @@ pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod dummynet;
 pub(crate) mod list;
+pub(crate) mod plot;
 pub(crate) mod replay;
 pub(crate) mod reproduce;
 pub(crate) mod run;
@@ -33,6 +34,7 @@ Examples:
   fairgate reproduce sqf-fig3       an experiment of a paper, measured beside published values
   fairgate theory sqf               a formula, and a measurement of the real code beside it
   fairgate simulate home.toml       simulate the network in this file
+  fairgate plot results.json        draw a simulation's results: throughput, delays, queues
   fairgate run home.toml            run live between the two interfaces in this file
   fairgate status                   the state of a run
   fairgate show                     the same in the format of tc -s

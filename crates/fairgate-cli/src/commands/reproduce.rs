@@ -1,16 +1,21 @@
 //! `fairgate reproduce`: runs the papers' experiments and prints measured beside published values.
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use comfy_table::CellAlignment;
-use fairgate_reproduce::{Conditions, EXPERIMENTS, Experiment, Grid, ReproduceError, Reproduction};
+use fairgate_reproduce::{
+    Conditions, EXPERIMENTS, Experiment, Grid, JudgedClaim, NoPlace, ReproduceError, Reproduction,
+    find_verdicts,
+};
 use miette::Diagnostic;
 use serde::Serialize;
 use thiserror::Error;
 
 use crate::commands::bench;
 use crate::exit::{Failure, Outcome};
+use crate::input;
 use crate::output::{self, Format, Target, Targets};
 use crate::progress;
 
@@ -30,13 +35,20 @@ Examples:
   fairgate reproduce sqf-fig4 --seeds 20     narrower intervals
   fairgate reproduce sqf-fig4 --quick        a short run, to see that it works
   fairgate reproduce sqf-fig3 --json         for a script
+  fairgate reproduce mine.toml               an experiment of your own; see docs/reproduce.md
+  fairgate reproduce sqf-fig3 --verdicts docs/reproduce.md --commit 1a2b3c4
+                                             and write the verdicts into a document
+
+A claim holds if it was measured to hold as the paper states it, by the paper's own formula. A line `instead`
+below a claim is a statement of ours, for example by another formula. It does not change the verdict.
 
 Each experiment writes into its own folder below --out: result.json, measured.csv, curves.csv, figure-N.svg,
-page.html. Intervals contain the true mean with a probability of 95 %.
+page.html. With several experiments, index.html in --out leads to each page. Intervals contain the true mean
+with a probability of 95 %.
 Exit codes: 0 all claims hold; 1 a claim does not hold; 2 unknown experiment; 3 a file cannot be written.")]
 pub(crate) struct Args {
-    /// The experiments to run, or `all`; without any, they are listed
-    #[arg(value_name = "ID")]
+    /// The experiments to run, or `all`, or files of your own; without any, they are listed
+    #[arg(value_name = "ID|FILE")]
     ids: Vec<String>,
 
     /// Number of runs of a random experiment, with seeds 1 to N
@@ -55,27 +67,45 @@ pub(crate) struct Args {
     /// Measure only enough to see that it works; claims may fail because there is too little data
     #[arg(long)]
     quick: bool,
+
+    /// Also write the verdicts into this Markdown document, between `<!-- verdicts of ID -->` and
+    /// `<!-- end of verdicts -->`
+    #[arg(long, value_name = "FILE")]
+    verdicts: Option<PathBuf>,
+
+    /// The commit that the verdicts are of, to be written beside them
+    #[arg(long, value_name = "COMMIT", requires = "verdicts")]
+    commit: Option<String>,
 }
 
 #[derive(Debug, Error, Diagnostic)]
 enum CommandError {
     #[error("there is no experiment `{id}`")]
-    #[diagnostic(help("the experiments are {known}; `fairgate reproduce` describes each in a line"))]
+    #[diagnostic(help(
+        "the experiments are {known}; `fairgate reproduce` describes each in a line; the path of an \
+         experiment of your own ends with .toml"
+    ))]
     Unknown { id: String, known: String },
     #[error("{id} has no result")]
     #[diagnostic(help("this is a bug in the program's own files: please report it"))]
-    Failed {
-        id: &'static str,
+    Failed { id: String, source: Box<ReproduceError> },
+    #[error("{path} is not a table of published values")]
+    #[diagnostic(help("its columns are measure,case,value,unit,place, and a value is a number"))]
+    Published {
+        path: String,
         source: Box<ReproduceError>,
     },
+    #[error("{path} cannot be read")]
+    #[diagnostic(help("--verdicts writes into an existing document; see docs/reproduce.md"))]
+    NoDocument { path: String, source: std::io::Error },
+    #[error("the verdicts cannot be written into {path}")]
+    #[diagnostic(help("add these two lines where the table is to be"))]
+    NoPlace { path: String, source: NoPlace },
     #[error("{id} has no result")]
     #[diagnostic(help(
         "valgrind counts instructions in a second process: check that there is memory for it"
     ))]
-    Job {
-        id: &'static str,
-        source: Box<ReproduceError>,
-    },
+    Job { id: String, source: Box<ReproduceError> },
 }
 
 /// `fairgate.reproduce/1`.
@@ -92,7 +122,7 @@ struct List {
 
 #[derive(Serialize)]
 struct Entry {
-    id: &'static str,
+    id: String,
     paper: String,
     place: String,
     title: String,
@@ -113,8 +143,15 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     let mut targets = Targets::beside([]);
     let sinks = experiments
         .iter()
-        .map(|experiment| Sink::open(args.out.join(experiment.id), &mut targets))
+        .map(|experiment| Sink::open(args.out.join(&*experiment.id), &mut targets))
         .collect::<Result<Vec<_>, Failure>>()?;
+    let index = match experiments.len() {
+        0 | 1 => None,
+        _ => Some(targets.open_in(&args.out, "index.html")?),
+    };
+    let verdicts = (args.verdicts.as_deref())
+        .map(|path| VerdictFile::open(path, &experiments, &mut targets))
+        .transpose()?;
     let mut results = Vec::with_capacity(experiments.len());
     let mut written = Ok(());
     for (index, (experiment, sink)) in experiments.iter().zip(sinks).enumerate() {
@@ -131,7 +168,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
         };
         let result = experiment
             .reproduce(conditions)
-            .map_err(|source| failure(experiment.id, source))?;
+            .map_err(|source| failure(&experiment.id, source))?;
         let folder = sink.path.clone();
         let is_written = sink.write(&result, &command(&result, &args), &mut targets);
         if format == Format::Text {
@@ -142,6 +179,13 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
         results.push(result);
     }
     bar.finish_and_clear();
+    if let Some(index) = index {
+        let page = Reproduction::index(&results);
+        written = written.and(index.write(|file| file.write_all(page.as_bytes())));
+    }
+    if let Some(verdicts) = verdicts {
+        written = written.and(verdicts.write(&results, &args));
+    }
     let print = |_| match format {
         Format::Json => output::json(
             "reproduce",
@@ -159,27 +203,30 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
 }
 
 /// A measurement that this machine cannot do is a failure of the environment. Any other failure is a bug.
-fn failure(id: &'static str, source: ReproduceError) -> Failure {
-    let source = Box::new(source);
+fn failure(id: &str, source: ReproduceError) -> Failure {
+    let (id, source) = (id.to_owned(), Box::new(source));
     match *source {
+        ReproduceError::File(error) => error.into(),
         ReproduceError::Job { .. } => Failure::environment(CommandError::Job { id, source }),
         _ => CommandError::Failed { id, source }.into(),
     }
 }
 
-/// Returns the experiments with these names, each once.
-fn chosen(ids: &[String]) -> Result<Vec<&'static Experiment>, CommandError> {
-    let mut chosen: Vec<&'static Experiment> = Vec::new();
+/// Returns the experiments with these names, and those of these files, each once.
+fn chosen(ids: &[String]) -> Result<Vec<Cow<'static, Experiment>>, Failure> {
+    let mut chosen: Vec<Cow<'static, Experiment>> = Vec::new();
     for id in ids {
-        let more: Vec<&'static Experiment> = match fairgate_reproduce::find(id) {
-            Some(experiment) => vec![experiment],
-            None if id == "all" => EXPERIMENTS.iter().collect(),
+        let more: Vec<Cow<'static, Experiment>> = match fairgate_reproduce::find(id) {
+            Some(experiment) => vec![Cow::Borrowed(experiment)],
+            None if id == "all" => EXPERIMENTS.iter().map(Cow::Borrowed).collect(),
+            None if id.ends_with(".toml") => vec![Cow::Owned(own(Path::new(id))?)],
             None => {
-                let known: Vec<&str> = EXPERIMENTS.iter().map(|experiment| experiment.id).collect();
+                let known: Vec<&str> = EXPERIMENTS.iter().map(|experiment| &*experiment.id).collect();
                 return Err(CommandError::Unknown {
                     id: id.clone(),
                     known: known.join(", "),
-                });
+                }
+                .into());
             }
         };
         for experiment in more {
@@ -191,13 +238,32 @@ fn chosen(ids: &[String]) -> Result<Vec<&'static Experiment>, CommandError> {
     Ok(chosen)
 }
 
+/// Reads an experiment of the user: `NAME.toml`, and `NAME.published.csv` beside it if there is one.
+fn own(path: &Path) -> Result<Experiment, Failure> {
+    let id = path.file_stem().unwrap_or_default().to_string_lossy();
+    let values = path.with_extension("published.csv");
+    let published = match values.exists() {
+        true => Some(input::text(&values)?),
+        false => None,
+    };
+    let shown = path.display().to_string();
+    Experiment::from_text(&id, &shown, input::text(path)?, published).map_err(|error| match error {
+        ReproduceError::Published { .. } => CommandError::Published {
+            path: values.display().to_string(),
+            source: Box::new(error),
+        }
+        .into(),
+        other => failure(&id, other),
+    })
+}
+
 fn list(format: Format) -> Result<Outcome, Failure> {
     let experiments = EXPERIMENTS
         .iter()
         .map(|experiment| {
             let description = experiment.description()?;
             Ok(Entry {
-                id: experiment.id,
+                id: experiment.id.to_string(),
                 paper: description.paper,
                 place: description.place,
                 title: description.title,
@@ -215,6 +281,54 @@ fn list(format: Format) -> Result<Outcome, Failure> {
         }
     }
     Ok(Outcome::Yes)
+}
+
+/// A document into which verdicts are written, found to be readable and writable, with a place for each
+/// experiment, before the first one runs.
+struct VerdictFile {
+    path: String,
+    text: String,
+    target: Target,
+}
+
+impl VerdictFile {
+    fn open(
+        path: &Path,
+        experiments: &[Cow<'static, Experiment>],
+        targets: &mut Targets,
+    ) -> Result<VerdictFile, Failure> {
+        let shown = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|source| CommandError::NoDocument {
+            path: shown.clone(),
+            source,
+        })?;
+        for experiment in experiments {
+            find_verdicts(&text, &experiment.id).map_err(|source| CommandError::NoPlace {
+                path: shown.clone(),
+                source,
+            })?;
+        }
+        Ok(VerdictFile {
+            path: shown,
+            text,
+            target: targets.open(path)?,
+        })
+    }
+
+    fn write(self, results: &[Reproduction], args: &Args) -> Result<(), Failure> {
+        let mut text = self.text;
+        for result in results {
+            let mut origin = command(result, args);
+            if let Some(commit) = &args.commit {
+                origin.push_str(&format!(" at commit {commit}"));
+            }
+            text = (result.insert_verdicts(&text, &origin)).map_err(|source| CommandError::NoPlace {
+                path: self.path.clone(),
+                source,
+            })?;
+        }
+        self.target.write(|file| file.write_all(text.as_bytes()))
+    }
 }
 
 /// Returns the command that gives the same result again.
@@ -274,11 +388,10 @@ fn text(result: &Reproduction, folder: Option<&Path>) -> String {
         text.push_str(&grid_text(grid));
     }
     text.push('\n');
-    for claim in &result.claims {
-        let verdict = if claim.holds { "holds" } else { "FAILS" };
-        let lines = output::wrap(&format!("{}. {}", claim.text, claim.found), WIDTH - 7);
-        text.push_str(&format!("{verdict}  {}\n", lines.replace('\n', "\n       ")));
-    }
+    result
+        .claims
+        .iter()
+        .for_each(|claim| text.push_str(&claim_text(claim)));
     for remark in &result.remarks {
         text.push_str(&format!("\n{}\n", output::wrap(remark, WIDTH)));
     }
@@ -286,6 +399,23 @@ fn text(result: &Reproduction, folder: Option<&Path>) -> String {
         text.push_str(&format!("\nWritten to {}\n", folder.display()));
     }
     text.push('\n');
+    text
+}
+
+/// Returns a claim with its verdict, and our statements beside it, each on lines of its own.
+fn claim_text(claim: &JudgedClaim) -> String {
+    const COLUMN: usize = 15;
+    let mut text = String::new();
+    let mut add = |verdict: &str, statement: &str, found: &str| {
+        let lines = output::wrap(&format!("{statement}. {found}"), WIDTH - COLUMN);
+        let lines = lines.replace('\n', &format!("\n{:COLUMN$}", ""));
+        text.push_str(&format!("{verdict:COLUMN$}{lines}\n"));
+    };
+    add(claim.verdict(), &claim.text, &claim.found);
+    for ours in &claim.instead {
+        let (verdict, statement) = (format!("  {}", ours.verdict()), format!("Instead: {}", ours.text));
+        add(&verdict, &statement, &ours.found);
+    }
     text
 }
 

@@ -53,6 +53,8 @@ pub(crate) struct Tree {
     /// Whether it is for packets that arrive at the device, and not for those that leave.
     pub(crate) is_incoming: bool,
     pub(crate) spec: Spec,
+    /// What the script's own language changes silently.
+    pub(crate) warnings: Vec<String>,
 }
 
 #[derive(Debug, Error, Diagnostic)]
@@ -124,6 +126,7 @@ pub(crate) fn run(
 fn warnings(trees: &[Tree]) -> Vec<String> {
     let mut warnings = input::warnings(trees.iter().map(|tree| (tree.name.as_str(), &tree.spec)));
     for tree in trees {
+        warnings.extend(tree.warnings.iter().cloned());
         warnings.extend(input::live_warnings(&tree.spec));
         warnings.extend(input::refused_live(&tree.spec));
     }

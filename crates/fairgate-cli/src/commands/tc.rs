@@ -43,11 +43,13 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     let read = |name: &str, text: &str| {
         let tree = |script: &Script| {
             let name = script.device_name().to_owned();
+            let (spec, warnings) = script.translate()?;
             Ok(Tree {
                 device: Some(name.clone()),
                 name,
                 is_incoming: false,
-                spec: script.spec()?,
+                spec,
+                warnings,
             })
         };
         Script::parse_all(name, text, device)?.iter().map(tree).collect()

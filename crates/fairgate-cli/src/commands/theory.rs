@@ -228,8 +228,8 @@ fn queue(
     if args.greedy > 0 && question != "pdrr" {
         return Err(TheoryError::Greedy.into());
     }
-    let line = args.common.rate.bits_per_second() as f64;
-    let service = f64::from(mean) * 8.0 / line;
+    let rate = args.common.rate.bits_per_second() as f64;
+    let service = f64::from(mean) * 8.0 / rate;
     let (exponential, constant) = (
         Mm1::new(args.load, service).map_err(TheoryError::from)?,
         Md1::new(args.load, service).map_err(TheoryError::from)?,
@@ -247,7 +247,7 @@ fn queue(
     };
     let spec = spec(discipline)?;
     let streams = Streams {
-        line,
+        rate,
         load: args.load,
         mean,
         lengths: if is_constant {
@@ -340,8 +340,8 @@ fn queue(
 /// discipline.
 fn sqf(args: &SqfArgs, format: Format) -> Result<Outcome, Failure> {
     let packet = f64::from(packet(args.packet)?) * 8.0;
-    let line = args.common.rate.bits_per_second() as f64;
-    let sharing = Sharing::new(line / packet, args.buffer, args.flows).map_err(TheoryError::from)?;
+    let link_rate = args.common.rate.bits_per_second() as f64;
+    let sharing = Sharing::new(link_rate / packet, args.buffer, args.flows).map_err(TheoryError::from)?;
     if sharing.limit() > MOST_STATES {
         return Err(TheoryError::States(sharing.limit()).into());
     }
@@ -406,7 +406,7 @@ fn sqf(args: &SqfArgs, format: Format) -> Result<Outcome, Failure> {
             "Mean time for which a video has priority beside {} TCP flows",
             args.flows
         ),
-        x: Scale::linear("peak rate of the video, Mbit/s", 0.0, line / 1e6),
+        x: Scale::linear("peak rate of the video, Mbit/s", 0.0, link_rate / 1e6),
         y: Scale::logarithmic("mean time, s", 0.1, 1e6),
         curves: vec![
             curve("time exact, s", 0),

@@ -181,6 +181,11 @@ impl Target {
         }
     }
 
+    /// Returns the file that receives the result, for what is written before [`write`](Target::write).
+    pub(crate) fn draft(&self) -> io::Result<File> {
+        self.draft.try_clone()
+    }
+
     /// Writes the result. `write` fills a file without a name. This file then gets its name, or is copied
     /// into the existing file.
     pub(crate) fn write(mut self, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), Failure> {

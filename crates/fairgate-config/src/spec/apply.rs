@@ -11,6 +11,7 @@ use crate::registry::Children;
 
 /// The reason why a description can't be applied to a running tree. The tree is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ApplyError {
     /// The running tree has another shape. Replace the tree, or the class.
     #[error("{node_path} is running `{running}`, but the description says `{wanted}`; replace it instead")]

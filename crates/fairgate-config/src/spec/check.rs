@@ -625,7 +625,10 @@ impl<'a> Targets<'a> {
                 span: given.span(),
                 message: format!("`{name}` has no class {}", draft.class_name(number)),
                 label: "no such class".to_owned(),
-                help: format!("its classes are 1 to {most}"),
+                help: match most {
+                    0 => "it has no classes with these parameters".to_owned(),
+                    most => format!("its classes are 1 to {most}"),
+                },
             }),
         }
     }

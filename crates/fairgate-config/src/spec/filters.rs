@@ -152,7 +152,8 @@ const INTERFACE: Number = Number {
     what: "number of an interface",
     most: 0xffff,
     names: &[],
-    example: "a number: in a run 1 for the left interface, 2 for the right one",
+    example: "a number: in a run 1 for the left interface, 2 for the right one; in a simulation 1 for the \
+              node's first link",
 };
 const PREFERENCE: Number = Number {
     what: "preference",

@@ -13,6 +13,7 @@ use crate::{registry::ParameterInfo, suggest};
 
 /// A value as written.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Given {
     /// Quoted text.
     Text(String),

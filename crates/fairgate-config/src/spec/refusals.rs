@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Spec;
 use crate::error::Problem;
 use crate::registry::Value;
-use crate::registry::{Longest, ParameterInfo};
+use crate::registry::{Bucket, Longest, ParameterInfo};
 use crate::units;
 
 /// The longest frame that can arrive at a tree.
@@ -131,22 +131,21 @@ impl Spec {
     /// full bucket are lost, and with them a part of the rate.
     fn shallow_buckets(&self, path: &str) -> Vec<Problem> {
         let name = self.discipline();
-        let of_tbf = (name == "tbf").then(|| {
-            let parameters = self.parameters();
-            let shallow = shallow(&parameters, "burst", "rate", Frame::ETHERNET.length)?;
-            Some((self.origin.parameter("burst"), format!("`{name}`{path}"), shallow))
+        let own = shallow(&self.parameters()).into_iter().map(|shallow| {
+            let location = self.origin.parameter(shallow.bucket);
+            (location, format!("`{name}`{path}"), shallow)
         });
-        let buckets = [("burst", "rate"), ("cburst", "ceil")];
         let of_classes = self.classes().into_iter().flat_map(|class| {
-            buckets.map(|(burst, rate)| {
-                // A class of htb sends while it has any tokens.
-                let shallow = shallow(&class.parameters, burst, rate, 0)?;
-                let what = format!("class {} of `{name}`{path}", class.minor);
-                Some((self.origin.class_parameter(class.minor, burst), what, shallow))
+            shallow(&class.parameters).into_iter().map(move |shallow| {
+                let location = self.origin.class_parameter(class.minor, shallow.bucket);
+                (
+                    location,
+                    format!("class {} of `{name}`{path}", class.minor),
+                    shallow,
+                )
             })
         });
-        let shallow = of_tbf.into_iter().chain(of_classes).flatten();
-        shallow
+        own.chain(of_classes)
             .map(|(at, what, shallow)| {
                 let Shallow {
                     bucket,
@@ -203,7 +202,7 @@ impl Spec {
                 problem(self.origin.class_parameter(minor, "each"), what)
             });
         let is_by_mark = |(info, value): &(ParameterInfo, Value)| {
-            info.name == "fwmark" && !matches!(value, Value::Number(0) | Value::None)
+            info.reads_marks && !matches!(value, Value::Number(0) | Value::None)
         };
         let parameter = self.parameters().into_iter().find(is_by_mark).map(|(info, _)| {
             let what = format!("`{}` of `{name}`{path} asks for a mark", info.name);
@@ -227,28 +226,39 @@ struct Shallow {
     enough: u64,
 }
 
-/// Returns the bucket of the parameter `bucket` if it is full less than [`LATE`] after it has tokens for a
-/// frame of `frame` bytes. The parameter `rate` is the rate at which it fills.
-fn shallow(
-    parameters: &[(ParameterInfo, Value)],
-    bucket: &'static str,
-    rate: &str,
-    frame: u32,
-) -> Option<Shallow> {
-    let number = |name: &str| match parameters.iter().find(|(info, _)| info.name == name)? {
-        (info, Value::Number(number)) => Some((*number, *info.range.end())),
-        _ => None,
+/// Returns the buckets that are full less than [`LATE`] after a frame can leave.
+fn shallow(parameters: &[(ParameterInfo, Value)]) -> Vec<Shallow> {
+    let find = |(info, value): &(ParameterInfo, Value)| {
+        let bucket = info.bucket?;
+        let rate = parameters.iter().find(|(other, _)| other.name == bucket.rate)?;
+        shallow_bucket(info, bucket, number(value)?, number(&rate.1)?)
     };
-    let ((bytes, most), (rate, _)) = (number(bucket)?, number(rate)?);
+    parameters.iter().filter_map(find).collect()
+}
+
+fn number(value: &Value) -> Option<u64> {
+    match value {
+        Value::Number(number) => Some(*number),
+        _ => None,
+    }
+}
+
+/// Returns this bucket of `bytes` if it is shallow. It is filled at `rate` bits per second.
+fn shallow_bucket(info: &ParameterInfo, bucket: Bucket, bytes: u64, rate: u64) -> Option<Shallow> {
+    let frame = if bucket.is_for_whole_packets {
+        Frame::ETHERNET.length
+    } else {
+        0
+    };
     let rate = u128::from(rate);
     let spare = u128::from(bytes.saturating_sub(frame.into()));
     let nanos = spare * 8_000_000_000 / rate.max(1);
     let late = (rate * LATE.as_nanos()).div_ceil(8_000_000_000);
     // At a rate above all real links no bucket is deep enough; then nothing is reported.
     let enough = u64::try_from(late).ok()?.checked_add(frame.into());
-    let enough = enough.filter(|enough| *enough <= most)?;
+    let enough = enough.filter(|enough| info.range.contains(enough))?;
     (nanos < LATE.as_nanos()).then_some(Shallow {
-        bucket,
+        bucket: info.name,
         bytes,
         nanos: nanos as u64,
         enough,

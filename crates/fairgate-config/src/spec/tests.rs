@@ -129,21 +129,36 @@ fn classifier(entry: &'static dyn Entry, minors: Vec<u16>) -> BoxedStrategy<Clas
         .boxed()
 }
 
+/// Removes all filters if one of them names a class that does not exist. The number of classes may depend on
+/// the parameters.
+fn fit_classifier(entry: &'static dyn Entry, settings: &mut Settings) {
+    let places = entry.places(settings);
+    let Classifier { filters, default, .. } = &settings.classifier;
+    let mut named = filters.iter().map(|filter| filter.class).chain(*default);
+    if named.any(|class| u32::from(class) > places) {
+        settings.classifier = Classifier::default();
+    }
+}
+
 fn leaf() -> impl Strategy<Value = Spec> {
     let leaves: Vec<_> = Registry::builtin()
         .iter()
         .filter(|entry| entry.about().children == Children::None)
         .collect();
     select(leaves).prop_flat_map(|entry| {
-        (settings(entry.parameters()), classifier(entry, vec![1])).prop_map(move |(own, classifier)| Spec {
-            entry,
-            settings: Settings {
+        (settings(entry.parameters()), classifier(entry, vec![1])).prop_map(move |(own, classifier)| {
+            let mut settings = Settings {
                 own,
+                classes: Vec::new(),
                 classifier,
-                ..Settings::default()
-            },
-            children: Vec::new(),
-            origin: Origin::nowhere(),
+            };
+            fit_classifier(entry, &mut settings);
+            Spec {
+                entry,
+                settings,
+                children: Vec::new(),
+                origin: Origin::nowhere(),
+            }
         })
     })
 }
@@ -182,15 +197,19 @@ fn tree() -> impl Strategy<Value = Spec> {
                     classes,
                     Just(children),
                 )
-                    .prop_map(move |(own, classifier, classes, children)| Spec {
-                        entry,
-                        settings: Settings {
+                    .prop_map(move |(own, classifier, classes, children)| {
+                        let mut settings = Settings {
                             own,
                             classes,
                             classifier,
-                        },
-                        children,
-                        origin: Origin::nowhere(),
+                        };
+                        fit_classifier(entry, &mut settings);
+                        Spec {
+                            entry,
+                            settings,
+                            children,
+                            origin: Origin::nowhere(),
+                        }
                     })
             },
         )

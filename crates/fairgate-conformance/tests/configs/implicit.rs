@@ -4,13 +4,19 @@ use std::time::Duration;
 
 use fairgate::Rate;
 use fairgate::implicit::{FlowBy, admission, hsqf, pdrr, sqf};
+use fairgate_conformance::proptest::collection::vec;
 use fairgate_conformance::proptest::option;
 use fairgate_conformance::proptest::prelude::*;
 
 use super::drop_from;
 
-/// Returns configurations of sqf and lqf.
+/// Returns configurations of sqf: half of them the paper's, without credit.
 pub(crate) fn sqf() -> impl Strategy<Value = sqf::Config> {
+    (lqf(), prop_oneof![Just(0), 1u32..100_000]).prop_map(|(config, credit)| sqf::Config { credit, ..config })
+}
+
+/// Returns configurations of lqf.
+pub(crate) fn lqf() -> impl Strategy<Value = sqf::Config> {
     (
         1u32..60,
         option::of(1u64..50_000),
@@ -24,6 +30,7 @@ pub(crate) fn sqf() -> impl Strategy<Value = sqf::Config> {
             drop_from,
             key,
             flows,
+            credit: 0,
         })
 }
 
@@ -35,6 +42,8 @@ fn flow_by() -> impl Strategy<Value = FlowBy> {
         FlowBy::SourcePort,
         FlowBy::DestinationPort,
         FlowBy::HostPair,
+        FlowBy::Interface,
+        FlowBy::FlowLabel,
     ])
 }
 
@@ -61,17 +70,22 @@ pub(crate) fn pdrr() -> impl Strategy<Value = pdrr::Config> {
         },
     );
     let measured = option::of((rate(), option::of(admission)));
-    (1u32..60, 1u32..14, 64u32..3000, flow_by(), measured).prop_map(|(limit, afl, quantum, key, measured)| {
-        let (rate, admission) = measured.unzip();
-        pdrr::Config {
-            limit,
-            afl,
-            quantum,
-            key,
-            rate,
-            admission: admission.flatten(),
-        }
-    })
+    let quanta = (64u32..3000, vec(64u32..3000, 0..4), super::classifier(4));
+    (1u32..60, 1u32..14, quanta, flow_by(), measured).prop_map(
+        |(limit, afl, (quantum, quanta, classifier), key, measured)| {
+            let (rate, admission) = measured.unzip();
+            pdrr::Config {
+                limit,
+                afl,
+                quantum,
+                quanta,
+                classifier,
+                key,
+                rate,
+                admission: admission.flatten(),
+            }
+        },
+    )
 }
 
 pub(crate) fn admission(_classes: usize) -> impl Strategy<Value = admission::Config> {

@@ -28,7 +28,7 @@ use fairgate_conformance::proptest::option;
 use fairgate_conformance::proptest::prelude::*;
 
 pub(crate) use aqm::{ared, choke, dualpi2, fq_pie, pie, red, red_over, rred, wred};
-pub(crate) use implicit::{admission, hsqf, pdrr, sqf};
+pub(crate) use implicit::{admission, hsqf, lqf, pdrr, sqf};
 pub(crate) use sharing::{cbq, hfsc, htb, htb_without_classes};
 
 pub(crate) fn fifo() -> impl Strategy<Value = fifo::Config> {
@@ -342,8 +342,8 @@ pub(crate) fn wfq() -> impl Strategy<Value = flows::ConfigOf<Wfq>> {
 }
 
 pub(crate) fn pfq() -> impl Strategy<Value = flows::ConfigOf<Pfq>> {
-    (flows::<Pfq>(weight()), 1u32..10_000).prop_map(|(config, quantum)| flows::Config {
-        settings: pfq::Settings { quantum },
+    (flows::<Pfq>(weight()), 1u32..10_000, any::<bool>()).prop_map(|(config, quantum, exact)| flows::Config {
+        settings: pfq::Settings { quantum, exact },
         ..config
     })
 }

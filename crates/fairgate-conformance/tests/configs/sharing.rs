@@ -169,36 +169,40 @@ pub(crate) fn cbq(leaves: usize) -> impl Strategy<Value = cbq::Config> {
         vec(class(), leaves + ABOVE),
         classification(leaves),
         200u32..1514,
+        prop::sample::select(vec![cbq::LinkSharing::Formal, cbq::LinkSharing::TopLevel]),
     )
-        .prop_map(|(parents, settings, (classifier, templates), packet)| {
-            let mut classes: Vec<cbq::ClassConfig> = Vec::new();
-            for (minor, (parent, (bits, priority, borrow, maxburst, minburst, weight))) in
-                (1..).zip(parents.into_iter().zip(settings))
-            {
-                classes.push(cbq::ClassConfig {
-                    priority,
-                    borrow,
-                    maxburst,
-                    minburst,
-                    weight: weight.map(|log| rate(1 << log)),
-                    ..cbq::ClassConfig::of_rate(minor, parent, rate(bits))
-                });
-            }
-            // A parent has a higher number than its children, and no lower rate.
-            for index in 0..classes.len() {
-                let (below, parent) = (classes[index].rate, classes[index].parent);
-                if let Some(parent) = parent {
-                    let above = &mut classes[usize::from(parent) - 1].rate;
-                    *above = below.max(*above);
+        .prop_map(
+            |(parents, settings, (classifier, templates), packet, link_sharing)| {
+                let mut classes: Vec<cbq::ClassConfig> = Vec::new();
+                for (minor, (parent, (bits, priority, borrow, maxburst, minburst, weight))) in
+                    (1..).zip(parents.into_iter().zip(settings))
+                {
+                    classes.push(cbq::ClassConfig {
+                        priority,
+                        borrow,
+                        maxburst,
+                        minburst,
+                        weight: weight.map(|log| rate(1 << log)),
+                        ..cbq::ClassConfig::of_rate(minor, parent, rate(bits))
+                    });
                 }
-            }
-            let bandwidth = classes.iter().map(|class| class.rate).max();
-            cbq::Config {
-                classifier,
-                classes,
-                templates,
-                packet,
-                ..cbq::Config::of_bandwidth(bandwidth.expect("there are classes"))
-            }
-        })
+                // A parent has a higher number than its children, and no lower rate.
+                for index in 0..classes.len() {
+                    let (below, parent) = (classes[index].rate, classes[index].parent);
+                    if let Some(parent) = parent {
+                        let above = &mut classes[usize::from(parent) - 1].rate;
+                        *above = below.max(*above);
+                    }
+                }
+                let bandwidth = classes.iter().map(|class| class.rate).max();
+                cbq::Config {
+                    classifier,
+                    classes,
+                    templates,
+                    packet,
+                    link_sharing,
+                    ..cbq::Config::of_bandwidth(bandwidth.expect("there are classes"))
+                }
+            },
+        )
 }

@@ -41,7 +41,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Blocks> {
     ])
 }
 
-/// Instructions for a pair, the driver's own taken off.
+/// Instructions for a pair, without the driver's own.
 struct Counts {
     /// In the order of the benchmark; by number of flows.
     disciplines: Vec<(String, BTreeMap<u32, f64>)>,
@@ -70,7 +70,7 @@ impl Counts {
         Ok(Counts {
             // The driver's line ends in a number too.
             disciplines: disciplines.filter(|(name, _)| !name.contains(' ')).collect(),
-            driver: number_behind(text, "driver, taken off:")?,
+            driver: number_behind(text, "driver, subtracted:")?,
         })
     }
 
@@ -116,7 +116,7 @@ fn table(times: &[Measured], counts: &Counts, is_of_trees: bool) -> Result<Strin
         table.add(&cells);
     }
     Ok(format!(
-        "{}\n\nThe driver's own part is taken off: {} ns and {} instructions.",
+        "{}\n\nThe driver's own part is subtracted: {} ns and {} instructions.",
         table.text(),
         digits(driver),
         whole(counts.driver)

@@ -245,25 +245,25 @@ impl DirectionStatus {
         to: &str,
         missed: u64,
     ) -> DirectionStatus {
-        let rate_bps = direction.rate.bits_per_second(now, direction.books.sent.bytes);
-        let books = &direction.books;
+        let rate_bps = direction.rate.bits_per_second(now, direction.counters.sent.bytes);
+        let counters = &direction.counters;
         let sojourn = &direction.sojourn;
         let micros = |nanos: u64| nanos as f64 / 1e3;
         DirectionStatus {
             from: from.to_string(),
             to: to.to_string(),
-            sent: books.sent.into(),
+            sent: counters.sent.into(),
             rate_bps,
-            in_line: direction.in_line() as u64,
+            in_line: direction.in_delay_line() as u64,
             lost: Losses {
                 ring_full: missed,
-                no_frame: books.no_frame,
-                truncated: books.truncated,
-                too_long: books.too_long,
-                unsupported_offload: books.unsupported_offload,
-                refused: books.refused,
+                no_frame: counters.no_frame,
+                truncated: counters.truncated,
+                too_long: counters.too_long,
+                unsupported_offload: counters.unsupported_offload,
+                refused: counters.refused,
             },
-            socket_full: books.socket_full,
+            socket_full: counters.socket_full,
             sojourn: Sojourn {
                 packets: sojourn.len(),
                 mean_us: sojourn.mean() / 1e3,

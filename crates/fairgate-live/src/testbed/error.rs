@@ -7,6 +7,7 @@ use crate::error::LiveError;
 
 /// An error of the testbed. All of them are caused by the environment.
 #[derive(Clone, Debug, Error, Diagnostic)]
+#[non_exhaustive]
 pub enum TestbedError {
     /// A program is not installed.
     #[error("the program `{program}` is not installed")]

@@ -89,12 +89,12 @@ fn distribution(
 
 pub(super) fn throughput(comparison: &Comparison) -> Markup {
     let xs = bin_edges(comparison);
-    let link = comparison.rate_bps as f64 / 1e6;
+    let link = comparison.rate_bps.map(|rate| rate as f64 / 1e6);
     let highest = comparison
         .disciplines
         .iter()
         .flat_map(|discipline| &discipline.total.throughput_over_time_bps)
-        .fold(link * 1.02, |most, &bps| most.max(bps / 1e6));
+        .fold(link.unwrap_or(0.0) * 1.02, |most, &bps| most.max(bps / 1e6));
     section(
         "Throughput over time",
         "The layers show the throughput of each application or flow, stacked. The dashed line is the link's \
@@ -117,8 +117,10 @@ pub(super) fn throughput(comparison: &Comparison) -> Markup {
                     &format!("{} of the link used", units::percent(discipline.utilisation)),
                     frame.draw(&format!("Throughput over time with {}", discipline.name), html! {
                         (stack(&frame, &xs, &layers))
-                        line.limit x1=(frame.at_x(0.0)) x2=(frame.at_x(f64::MAX))
-                            y1=(frame.at_y(link)) y2=(frame.at_y(link)) {}
+                        @if let Some(link) = link {
+                            line.limit x1=(frame.at_x(0.0)) x2=(frame.at_x(f64::MAX))
+                                y1=(frame.at_y(link)) y2=(frame.at_y(link)) {}
+                        }
                     })))
             } }
         },
@@ -139,7 +141,10 @@ pub(super) fn queues(comparison: &Comparison) -> Markup {
     };
     let in_unit = |bytes: &u64| *bytes as f64 / unit;
     let wait = |bytes: u64| {
-        units::duration((u128::from(bytes) * 8_000_000_000 / u128::from(comparison.rate_bps)) as u64)
+        let nanos = |rate: u64| (u128::from(bytes) * 8_000_000_000 / u128::from(rate)) as u64;
+        comparison.rate_bps.map_or(String::new(), |rate| {
+            format!(", or {} at the link's rate", units::duration(nanos(rate)))
+        })
     };
     section(
         "Queue over time",
@@ -153,7 +158,7 @@ pub(super) fn queues(comparison: &Comparison) -> Markup {
                 @let most: Vec<f64> = discipline.queue.most_bytes_over_time.iter().map(in_unit).collect();
                 @let mean: Vec<f64> = discipline.queue.mean_bytes_over_time.iter().map(in_unit).collect();
                 (panel(&discipline.name,
-                    &format!("longest {} packets, {}, or {} at the link's rate",
+                    &format!("longest {} packets, {}{}",
                         discipline.queue.most_packets, units::bytes(discipline.queue.most_bytes),
                         wait(discipline.queue.most_bytes)),
                     frame.draw(&format!("Queue over time with {}", discipline.name), html! {

@@ -6,7 +6,7 @@ mod text;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::comparison::{Comparison, Measured};
-use crate::table::COLUMNS;
+use crate::table::columns;
 use crate::units;
 
 pub(crate) const STYLE: &str = include_str!("style.css");
@@ -126,6 +126,7 @@ fn summary(comparison: &Comparison) -> Markup {
 }
 
 fn figures(comparison: &Comparison) -> Markup {
+    let columns = columns(comparison);
     section(
         "All numbers",
         "One block for each application or flow. The best value of a column within a block is bold and \
@@ -134,7 +135,7 @@ fn figures(comparison: &Comparison) -> Markup {
             div.scroll { table {
                 thead { tr {
                     th { "Discipline" }
-                    @for column in &COLUMNS { th.number { (column.heading) } }
+                    @for column in columns { th.number { (column.heading) } }
                     th.number { "Packets offered" }
                     th.number { "dropped" }
                 } }
@@ -142,13 +143,13 @@ fn figures(comparison: &Comparison) -> Markup {
                     @let rows: Vec<&Measured> =
                         comparison.disciplines.iter().map(|discipline| &discipline.groups[index]).collect();
                     tbody {
-                        tr.group { th colspan=(COLUMNS.len() + 3) scope="rowgroup" {
+                        tr.group { th colspan=(columns.len() + 3) scope="rowgroup" {
                             (group.name) " " small { (group.detail) }
                         } }
                         @for (row, measured) in rows.iter().enumerate() {
                             tr {
                                 th scope="row" { (comparison.disciplines[row].name) }
-                                @for column in &COLUMNS {
+                                @for column in columns {
                                     td.best[column.best_of(&rows).contains(&row)] { (column.text(measured)) }
                                 }
                                 td { (measured.offered) }
@@ -170,7 +171,9 @@ fn method(comparison: &Comparison) -> Markup {
             pre { code { (comparison.command) } }
             dl.facts {
                 @for fact in &comparison.facts { div { dt { (fact.label) } dd { (fact.value) } } }
-                div { dt { "Rate" } dd { (units::nominal_rate(comparison.rate_bps)) } }
+                @if let Some(rate) = comparison.rate_bps {
+                    div { dt { "Rate" } dd { (units::nominal_rate(rate)) } }
+                }
                 div { dt { "Length of the run" } dd { (units::duration(comparison.duration_ns)) } }
                 div { dt { "Seed" } dd { (comparison.seed) } }
                 div { dt { "Program" } dd { "fairgate " (comparison.version) } }

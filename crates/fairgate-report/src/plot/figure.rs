@@ -14,9 +14,12 @@ pub(crate) struct Figure<'a> {
     pub(crate) legend: Vec<(Markup, &'a str)>,
 }
 
-/// The height of a row of a file's legend, and the number of names in a row.
+/// The height of a row of a file's legend, and the maximum number of names in a row.
 const LEGEND_ROW: f64 = 17.0;
 const LEGEND_COLUMNS: usize = 3;
+/// The width of a sample in the legend with the spaces around it, and about that of a character.
+const SAMPLE: f64 = 45.0;
+const CHARACTER: f64 = 6.5;
 /// The height of a file's title.
 const TITLE: f64 = 26.0;
 
@@ -30,22 +33,28 @@ impl Figure<'_> {
             legend,
         } = self;
         let below = TITLE + frame.height() + 4.0;
-        let legend_height = match legend.len().div_ceil(LEGEND_COLUMNS) {
+        let longest = legend.iter().map(|(_, name)| name.chars().count()).max();
+        let needed = SAMPLE + CHARACTER * longest.unwrap_or(0) as f64;
+        let columns = (((frame.width() - frame.left()) / needed) as usize).clamp(1, LEGEND_COLUMNS);
+        let legend_height = match legend.len().div_ceil(columns) {
             0 => 0.0,
             rows => 8.0 + rows as f64 * LEGEND_ROW,
         };
         let (width, height) = (frame.width(), TITLE + frame.height() + legend_height);
-        let column = (width - frame.left()) / LEGEND_COLUMNS as f64;
+        let column = (width - frame.left()) / columns as f64;
         html! {
             svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (width) " " (height) }
                 width=(width) height=(height) role="img" aria-label=(title) {
-                style { (PreEscaped(STYLE)) (PreEscaped("svg { font: 15px system-ui, sans-serif; }")) }
-                rect width=(width) height=(height) fill="var(--paper)" {}
+                style {
+                    (PreEscaped(with_fixed_colours(STYLE)))
+                    (PreEscaped("svg { font: 15px system-ui, sans-serif; }"))
+                }
+                rect.paper width=(width) height=(height) {}
                 text x="8" y="18" font-size="14" font-weight="600" { (title) }
                 g transform={ "translate(0 " (TITLE) ")" } { (frame.content(shapes)) }
                 @for (index, (sample, name)) in legend.iter().enumerate() {
-                    @let x = frame.left() + (index % LEGEND_COLUMNS) as f64 * column;
-                    @let y = below + (index / LEGEND_COLUMNS) as f64 * LEGEND_ROW;
+                    @let x = frame.left() + (index % columns) as f64 * column;
+                    @let y = below + (index / columns) as f64 * LEGEND_ROW;
                     g transform={ "translate(" (x) " " (y) ")" } { (sample) }
                     text.name x=(x + 33.0) y=(y + 10.0) { (name) }
                 }
@@ -68,5 +77,50 @@ impl Figure<'_> {
                 }
             }
         }
+    }
+}
+
+/// Returns a style sheet in which a fixed colour stands before each use of a variable: that of the light
+/// scheme. Programs that know no variables, such as Inkscape and most converters, take the fixed colour;
+/// browsers take the declaration after it.
+fn with_fixed_colours(style: &str) -> String {
+    let light = style.split_once('}').map_or(style, |(root, _)| root);
+    let colours: Vec<(String, &str)> = light
+        .split([';', '{'])
+        .filter_map(|declaration| declaration.trim().split_once(':'))
+        .map(|(name, colour)| (format!("var({})", name.trim()), colour.trim()))
+        .collect();
+    let mut text = String::with_capacity(2 * style.len());
+    for part in style.split_inclusive(['{', '}', ';']) {
+        if part.contains("var(--") {
+            let mut fixed = part.trim_end_matches(['}', ';']).trim_end().to_owned();
+            for (variable, colour) in &colours {
+                fixed = fixed.replace(variable.as_str(), colour);
+            }
+            text.push_str(&fixed);
+            text.push(';');
+        }
+        text.push_str(part);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fixed_colour_stands_before_each_variable() {
+        let style = ":root { --ink: #111; --c1: #abc; }\n@media dark { :root { --ink: #eee; } }\n\
+                     .a { fill: var(--ink); border: 1px solid var(--c1) } .b { width: 2px; }";
+        assert_eq!(
+            with_fixed_colours(style),
+            ":root { --ink: #111; --c1: #abc; }\n@media dark { :root { --ink: #eee; } }\n\
+             .a { fill: #111; fill: var(--ink); border: 1px solid #abc; border: 1px solid var(--c1) } \
+             .b { width: 2px; }"
+        );
+        let style = with_fixed_colours(STYLE);
+        assert!(style.contains("fill: #1b1f24; fill: var(--ink)"), "{style}");
+        assert_eq!(style.matches("var(--").count(), STYLE.matches("var(--").count());
     }
 }

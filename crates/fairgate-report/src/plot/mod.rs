@@ -17,6 +17,6 @@ pub(crate) use shapes::{
 };
 
 /// Formats a coordinate with one decimal.
-fn one(value: f64) -> String {
+pub(crate) fn one(value: f64) -> String {
     format!("{value:.1}")
 }

@@ -24,7 +24,7 @@ use fairgate_report::dots::{Dots, Row};
 use fairgate_sim::results::{Durations, FlowResults};
 use fairgate_sim::{Flow, Link, Scenario, Simulation};
 use fairgate_theory::estimate::Estimate;
-use fairgate_theory::guarantees::bounds::{System, published};
+use fairgate_theory::guarantees::bounds::{System, kept, printed};
 use fairgate_theory::guarantees::measures::Weights;
 use fairgate_theory::measured::Dice;
 use serde::Deserialize;
@@ -121,7 +121,7 @@ impl Setup {
     fn read(run: &Run<'_>) -> Result<Setup, ReproduceError> {
         let parameters: Parameters = run.parameters()?;
         let bug = |what: String| ReproduceError::Bug {
-            id: "qfq-table2",
+            id: "qfq-table2".into(),
             what,
         };
         let start_within = parse_duration(&parameters.start_within).map_err(|error| bug(error.message))?;
@@ -228,10 +228,11 @@ impl Setup {
         Ok(simulation.run()?.flows)
     }
 
-    /// Returns the bound on the delay of an observed flow, ms; see the module documentation. `None` if no
-    /// T-WFI is published.
+    /// Returns the bound on the delay of an observed flow, ms; see the module documentation. It follows from
+    /// the T-WFI that a publication prints, or else from a corollary. `None` if there is neither.
     fn bound(&self, case: &Case, flow: usize) -> Option<f64> {
-        let promise = published(&case.discipline)?.t_wfi?;
+        let as_printed = printed(&case.discipline).and_then(|promises| promises.t_wfi);
+        let promise = as_printed.or(kept(&case.discipline)?.t_wfi)?;
         Some(self.along_the_path(flow, |rate, scheduled| {
             if !scheduled {
                 let source = self.scenario.flows[flow].source;
@@ -263,13 +264,13 @@ impl Setup {
         for link in self.path(flow) {
             let link = &self.scenario.links[link];
             let forth = link.a == node;
-            let (rate, next) = if forth {
-                (link.rate_a, link.b)
+            let (rate, delay, next) = if forth {
+                (&link.rate_a, link.delay_a, link.b)
             } else {
-                (link.rate_b, link.a)
+                (&link.rate_b, link.delay_b, link.a)
             };
-            seconds +=
-                link.delay.as_secs_f64() + rate.map_or(0.0, |rate| at(rate, self.is_router(link, forth)));
+            let rate = rate.constant();
+            seconds += delay.as_secs_f64() + rate.map_or(0.0, |rate| at(rate, self.is_router(link, forth)));
             node = next;
         }
         seconds * 1e3

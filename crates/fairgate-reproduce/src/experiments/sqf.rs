@@ -2,7 +2,8 @@
 //!
 //! Each question has four answers: the paper's estimate in two readings ([`Count`]), the Markov chain that it
 //! estimates ([`Exact`]), and measurements of the discipline `[queue.sqf]` under the traffic that the
-//! analysis assumes ([`Shared`]).
+//! analysis assumes ([`Shared`]). The claims are judged by the formula as the paper prints it, with a Poisson
+//! number of arrivals. The other reading stands beside it as a statement of ours.
 
 use std::fmt;
 use std::time::Duration;
@@ -25,6 +26,8 @@ const CLOSE_TO_0: f64 = 0.05;
 /// rounded.
 const FAIR_KBIT: f64 = 480.0;
 const ROUNDED: f64 = 0.02;
+/// The name of the curves of the paper's formula.
+const AS_PRINTED: &str = "as printed, N(t) Poisson";
 /// The least mean time below 6 Mbit/s in the paper's text, min.
 const STATED_MINUTES: f64 = 180.0;
 /// The most transmissions for each rate and seed in a measurement of the mean time. A million is about 17
@@ -67,7 +70,7 @@ struct Setup {
 
 fn wrong(what: impl fmt::Display) -> ReproduceError {
     ReproduceError::Bug {
-        id: "sqf",
+        id: "sqf".into(),
         what: format!("its parameters: {what}"),
     }
 }
@@ -258,15 +261,13 @@ impl<T> Measured<T> {
 }
 
 /// Whether the rate at which `value` reaches `level` falls from link to link, so that the curves are ordered
-/// from right to left.
+/// from right to left. `value` must not fall with the rate.
 fn from_right_to_left(setup: &Setup, level: f64, value: impl Fn(&Sharing, f64) -> f64) -> (bool, String) {
     let passes: Vec<Option<f64>> = (setup.links.iter())
         .map(|link| {
-            setup
-                .rates
-                .iter()
-                .copied()
-                .find(|&rate| value(link, setup.packets(rate)) >= level)
+            let is_below = |rate: &f64| value(link, setup.packets(*rate)) < level;
+            let first = setup.rates.partition_point(is_below);
+            setup.rates.get(first).copied()
         })
         .collect();
     let ordered = passes.windows(2).all(|pair| pair[0] > pair[1]) && passes.iter().all(Option::is_some);
@@ -306,21 +307,25 @@ pub(super) fn probability(run: &Run<'_>) -> Result<Findings, ReproduceError> {
         let [normal, printed, exact] = answers;
         findings.judge(
             "near-zero",
-            normal < CLOSE_TO_0,
+            printed < CLOSE_TO_0,
             format!(
-                "Judged with N(t) normal: {normal:.4} at 6 Mbit/s. The formula as printed, with N(t) \
-                 Poisson, gives {printed:.2}, and the chain that it estimates {exact:.3}"
+                "the printed formula, with N(t) Poisson, gives {printed:.2} at 6 Mbit/s; close to 0 is below \
+                 {CLOSE_TO_0}. The chain that it estimates gives {exact:.3}"
             ),
         );
+        let found = format!("{normal:.4} at 6 Mbit/s");
+        findings.judge("near-zero-if-normal", normal < CLOSE_TO_0, found);
     } else {
-        findings.judge("near-zero", false, "there is no link with 20 TCP flows");
+        for claim in ["near-zero", "near-zero-if-normal"] {
+            findings.leave_open(claim, "there is no link with 20 TCP flows");
+        }
     }
     setup.judge_fair_queueing(&mut findings);
-    let (ordered, at) = from_right_to_left(&setup, 0.5, normal);
+    let (ordered, at) = from_right_to_left(&setup, 0.5, printed);
     findings.judge(
         "more-flows",
         ordered,
-        format!("Judged with N(t) normal: the estimate reaches 0.5 at {at} Mbit/s"),
+        format!("the printed formula reaches 0.5 at {at} Mbit/s"),
     );
 
     let windows = match run.conditions.quick {
@@ -357,14 +362,18 @@ pub(super) fn probability(run: &Run<'_>) -> Result<Findings, ReproduceError> {
     remarks(&mut findings, agrees, &measured);
 
     let y = || Scale::linear("probability within 10 min", 0.0, 1.0);
-    let mut as_published = setup.curves("estimate, N(t) normal", 0, normal);
-    as_published.extend(setup.steps());
+    let if_normal = |dash| setup.curves("estimate, N(t) normal", dash, normal);
+    // The printed formula takes far longer than everything else together.
+    let mut as_published = match run.conditions.quick {
+        true => if_normal(0),
+        false => setup.curves(AS_PRINTED, 0, printed),
+    };
     let mut compared = setup.curves("exact", 0, exact);
     if !run.conditions.quick {
-        // This takes far longer than everything else together.
-        compared.extend(setup.curves("as printed, N(t) Poisson", 1, printed));
+        compared.extend(as_published.iter().cloned().map(|curve| curve.dashed(1)));
     }
-    compared.extend(setup.curves("estimate, N(t) normal", 2, normal));
+    as_published.extend(setup.steps());
+    compared.extend(if_normal(2));
     compared.extend(marks(&setup, "sqf, x ≥ B/(n+1)", 0, &beyond));
     compared.extend(marks(&setup, "sqf, passed over", 5, &passed));
     findings.figures = vec![
@@ -398,21 +407,25 @@ pub(super) fn mean_time(run: &Run<'_>) -> Result<Findings, ReproduceError> {
         let [normal, printed, exact] = answers;
         findings.judge(
             "mean-time",
-            normal > STATED_MINUTES,
+            printed > STATED_MINUTES,
             format!(
-                "Judged with N(t) normal: {normal:.0} min at 6 Mbit/s. The formula as printed, with N(t) \
-                 Poisson, gives {printed:.0} min, and the chain that it estimates {exact:.2} min"
+                "the printed formula, with N(t) Poisson, gives {printed:.0} min at 6 Mbit/s. The chain that \
+                 it estimates gives {exact:.2} min"
             ),
         );
+        let found = format!("{normal:.0} min at 6 Mbit/s");
+        findings.judge("mean-time-if-normal", normal > STATED_MINUTES, found);
     } else {
-        findings.judge("mean-time", false, "there is no link with 20 TCP flows");
+        for claim in ["mean-time", "mean-time-if-normal"] {
+            findings.leave_open(claim, "there is no link with 20 TCP flows");
+        }
     }
     setup.judge_fair_queueing(&mut findings);
-    let (ordered, at) = from_right_to_left(&setup, -STATED_MINUTES, |link, rate| -normal(link, rate));
+    let (ordered, at) = from_right_to_left(&setup, -STATED_MINUTES, |link, rate| -printed(link, rate));
     findings.judge(
         "more-flows",
         ordered,
-        format!("Judged with N(t) normal: the estimate falls below {STATED_MINUTES} min at {at} Mbit/s"),
+        format!("the printed formula falls below {STATED_MINUTES} min at {at} Mbit/s"),
     );
 
     let wanted = match run.conditions.quick {
@@ -451,11 +464,11 @@ pub(super) fn mean_time(run: &Run<'_>) -> Result<Findings, ReproduceError> {
 
     let y = || Scale::logarithmic("mean time with priority, min", 1e-3, 1e4);
     let mut compared = setup.curves("exact", 0, exact);
-    compared.extend(setup.curves("as printed, N(t) Poisson", 1, printed));
+    compared.extend(setup.curves(AS_PRINTED, 1, printed));
     compared.extend(setup.curves("estimate, N(t) normal", 2, normal));
     compared.extend(marks(&setup, "sqf, x ≥ B/(n+1)", 0, &beyond));
     compared.extend(marks(&setup, "sqf, passed over", 5, &passed));
-    let as_published = setup.curves("estimate, N(t) normal", 0, normal);
+    let as_published = setup.curves(AS_PRINTED, 0, printed);
     findings.figures = vec![
         setup.chart(
             "Figure 4: mean time for which the video has priority",

@@ -17,16 +17,30 @@ use super::script::{Class, Qdisc};
 use super::sharing::Sharing;
 use crate::script::{Word, no_value, number, setting};
 
-/// Returns the tree below the root. Parts that can't be translated are reported and left out.
-pub(super) fn tree(script: &Script, problems: &mut Problems) -> Option<Draft> {
+/// Returns the tree below the root. Parts that can't be translated are reported and left out. Values that
+/// the kernel raises are raised, and added to `raised`.
+pub(super) fn tree(script: &Script, problems: &mut Problems, raised: &mut Vec<Raised>) -> Option<Draft> {
     let root = script.qdiscs.iter().find(|qdisc| qdisc.parent.is_none())?;
     Translation {
         script,
         problems,
+        raised,
         common: Vec::new(),
         depth: 0,
     }
     .qdisc(root)
+}
+
+/// A value that the kernel silently raises.
+pub(super) struct Raised {
+    /// Where it is written.
+    pub(super) location: Range<usize>,
+    /// The option.
+    pub(super) option: &'static str,
+    /// The value as it is written.
+    pub(super) written: String,
+    /// The least value, which is used.
+    pub(super) least: u32,
 }
 
 /// The largest depth. A printed tree must not be too deep for a configuration file, where a class and the
@@ -36,6 +50,8 @@ const DEEPEST: u32 = 32;
 struct Translation<'a> {
     script: &'a Script,
     problems: &'a mut Problems,
+    /// The values that the kernel raises.
+    raised: &'a mut Vec<Raised>,
     /// Options that must have the same value in the current qdisc and its classes, with their first value.
     common: Vec<(&'static str, Given)>,
     /// The depth of the current qdisc.
@@ -372,10 +388,11 @@ impl<'a> Translation<'a> {
                 self.problems.add(word.span(), message, "not here", why);
                 continue;
             }
-            let Some(value) = option.reads.value(&mut words, word) else {
+            let Some(mut value) = option.reads.value(&mut words, word) else {
                 no_value(word, self.problems);
                 break;
             };
+            self.raise(option, &mut value);
             if let Err(message) = self.check(option, value.get_ref()) {
                 let help = "give it this value, or leave it out";
                 self.problems.add(value.span(), message, "not here", help);
@@ -394,6 +411,35 @@ impl<'a> Translation<'a> {
 }
 
 impl Translation<'_> {
+    /// Raises values as the kernel does.
+    fn raise(&mut self, option: &Opt, value: &mut Spanned<Given>) {
+        let (Reads::AtLeast(least) | Reads::ListAtLeast(least)) = option.reads else {
+            return;
+        };
+        let zero_is_raised = matches!(option.reads, Reads::AtLeast(_));
+        let location = value.span();
+        let mut raise_one = |given: &mut Given, location: Range<usize>| {
+            let Given::Word(written) = given else { return };
+            let bytes: Option<u64> = written.strip_suffix('b').unwrap_or(written).parse().ok();
+            if bytes.is_some_and(|bytes| bytes < u64::from(least) && (bytes > 0 || zero_is_raised)) {
+                self.raised.push(Raised {
+                    location,
+                    option: option.word,
+                    written: written.clone(),
+                    least,
+                });
+                *given = Given::Integer(least.into());
+            }
+        };
+        match value.get_mut() {
+            Given::List(numbers) => numbers.iter_mut().for_each(|number| {
+                let location = number.span();
+                raise_one(number.get_mut(), location);
+            }),
+            one => raise_one(one, location),
+        }
+    }
+
     /// Checks a value of which only one, or only some, are supported.
     fn check(&mut self, option: &Opt, value: &Given) -> Result<(), String> {
         let Given::Word(word) = value else {
@@ -438,7 +484,9 @@ impl Reads {
     fn value(&self, words: &mut slice::Iter<'_, Word>, option: &Word) -> Option<Spanned<Given>> {
         let word = |word: &Word| Spanned::new(word.span(), Given::Word(word.get_ref().clone()));
         match self {
-            Reads::Same | Reads::Common(_) | Reads::Only(..) | Reads::Unneeded => words.next().map(word),
+            Reads::Same | Reads::Common(_) | Reads::Only(..) | Reads::Unneeded | Reads::AtLeast(_) => {
+                words.next().map(word)
+            }
             Reads::CountedDown(from) => words.next().map(|rank| {
                 let in_range = number(rank.get_ref()).filter(|rank| (1..=u32::from(*from)).contains(rank));
                 let counted = in_range.map(|rank| Given::Integer((u32::from(*from) - rank).into()));
@@ -482,7 +530,7 @@ impl Reads {
                 list(numbers)
                     .filter(|list| matches!(list.get_ref(), Given::List(numbers) if numbers.len() == *count))
             }
-            Reads::List => {
+            Reads::List | Reads::ListAtLeast(_) => {
                 let is_number =
                     |word: &&Word| word.get_ref().starts_with(|first: char| first.is_ascii_digit());
                 let count = words.as_slice().iter().take_while(is_number).count();

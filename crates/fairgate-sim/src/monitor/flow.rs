@@ -1,4 +1,4 @@
-//! Measures one direction of a flow, with the definitions of ns-3's FlowMonitor. The delay is from the
+//! Measures the data packets of a flow, with the definitions of ns-3's FlowMonitor. The delay is from the
 //! source's first send to the arrival at the destination. Jitter is the difference of successive delays.
 //! Bytes are those of IP packets.
 
@@ -6,17 +6,41 @@ use fairgate::{Count, DropCounts, DropReason};
 
 use crate::monitor::Recorder;
 
-/// Packets dropped on the path.
+/// Packets lost on the path: dropped by disciplines, or lost by links.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lost {
     pub(crate) count: Count,
     pub(crate) by_reason: DropCounts,
+    /// Packets given up on air, which no discipline has dropped.
+    pub(crate) on_air: u64,
+    /// Packets lost by links. They have no drop reason.
+    pub(crate) on_links: u64,
 }
 
 impl Lost {
     pub(crate) fn add(&mut self, bytes: u32, reason: DropReason) {
         self.count.add(bytes);
         self.by_reason.add(reason);
+    }
+
+    pub(crate) fn add_on_air(&mut self, bytes: u32) {
+        self.count.add(bytes);
+        self.on_air += 1;
+    }
+
+    pub(crate) fn add_on_link(&mut self, bytes: u32) {
+        self.count.add(bytes);
+        self.on_links += 1;
+    }
+
+    pub(crate) fn merge(&mut self, other: &Lost) {
+        self.count += other.count;
+        self.on_air += other.on_air;
+        self.on_links += other.on_links;
+        for (reason, packets) in other.by_reason.iter() {
+            let sum = self.by_reason.get(reason) + packets;
+            self.by_reason.set(reason, sum);
+        }
     }
 }
 
@@ -33,6 +57,14 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
+    pub(crate) fn add(&mut self, other: &Tally) {
+        self.sent += other.sent;
+        self.received += other.received;
+        self.lost.merge(&other.lost);
+        self.marked += other.marked;
+        self.payload += other.payload;
+    }
+
     /// Returns the difference to an earlier state.
     fn since(&self, earlier: &Tally) -> Tally {
         let count = |now: Count, then: Count| Count {
@@ -46,6 +78,8 @@ impl Tally {
             lost: Lost {
                 count: count(self.lost.count, earlier.lost.count),
                 by_reason,
+                on_air: self.lost.on_air - earlier.lost.on_air,
+                on_links: self.lost.on_links - earlier.lost.on_links,
             },
             marked: self.marked - earlier.marked,
             payload: self.payload - earlier.payload,
@@ -53,20 +87,35 @@ impl Tally {
     }
 }
 
-/// Measures one direction of a flow. The network counts losses, because only it sees them. They are passed in
-/// when a window opens or closes.
+/// The time relative to the measurement window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// The window has not opened yet.
+    Before,
+    /// Now is in the window.
+    Within,
+    /// The window has closed.
+    After,
+}
+
+/// Measures the data packets of a flow. The network counts losses, because only it sees them. They are passed
+/// in when a window opens or closes. What is needed for each packet comes first.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowMonitor {
-    tally: Tally,
-    at_opening: Tally,
-    delay: Recorder,
+    sent: Count,
+    received: Count,
+    marked: u64,
+    payload: u64,
+    /// Bytes received in the current interval.
+    interval_bytes: u64,
     last_delay: Option<u64>,
     jitter_sum: u128,
     jitter_count: u64,
-    /// Bytes received in the current interval.
-    interval_bytes: u64,
-    /// Bytes received in each past interval.
-    series: Vec<u64>,
+    delay: Recorder,
+    /// The totals when the window opened. `None` if the flow began later: they were 0.
+    at_opening: Option<Box<Tally>>,
+    /// What was measured in the window, once it has closed.
+    window: Option<Box<FlowWindow>>,
 }
 
 /// The measurements of a window.
@@ -75,31 +124,49 @@ pub(crate) struct FlowWindow {
     pub(crate) tally: Tally,
     pub(crate) delay: Recorder,
     pub(crate) jitter: u64,
+    /// The number of differences that `jitter` is the mean of.
+    pub(crate) jitter_count: u64,
+}
+
+impl FlowWindow {
+    /// Returns the measurements of a flow that was not there.
+    fn empty() -> FlowWindow {
+        FlowWindow {
+            tally: Tally::default(),
+            delay: Recorder::coarse(),
+            jitter: 0,
+            jitter_count: 0,
+        }
+    }
 }
 
 impl FlowMonitor {
-    pub(crate) fn new(intervals: usize) -> FlowMonitor {
+    /// Creates the monitor of a flow that begins in this phase.
+    pub(crate) fn new(phase: Phase) -> FlowMonitor {
         FlowMonitor {
-            tally: Tally::default(),
-            at_opening: Tally::default(),
-            delay: Recorder::new(),
+            sent: Count::default(),
+            received: Count::default(),
+            marked: 0,
+            payload: 0,
+            interval_bytes: 0,
             last_delay: None,
             jitter_sum: 0,
             jitter_count: 0,
-            interval_bytes: 0,
-            series: Vec::with_capacity(intervals),
+            delay: Recorder::coarse(),
+            at_opening: None,
+            window: (phase == Phase::After).then(|| Box::new(FlowWindow::empty())),
         }
     }
 
     #[inline]
     pub(crate) fn sent(&mut self, bytes: u32) {
-        self.tally.sent.add(bytes);
+        self.sent.add(bytes);
     }
 
     #[inline]
     pub(crate) fn received(&mut self, bytes: u32, delay: u64, marked: bool) {
-        self.tally.received.add(bytes);
-        self.tally.marked += u64::from(marked);
+        self.received.add(bytes);
+        self.marked += u64::from(marked);
         self.interval_bytes += u64::from(bytes);
         self.delay.record(delay);
         if let Some(last) = self.last_delay {
@@ -112,40 +179,62 @@ impl FlowMonitor {
     /// Counts payload that was delivered to the application since the last call.
     #[inline]
     pub(crate) fn delivered(&mut self, payload: u64) {
-        self.tally.payload += payload;
+        self.payload += payload;
     }
 
-    pub(crate) fn interval_ends(&mut self) {
-        self.series.push(std::mem::take(&mut self.interval_bytes));
+    /// Returns the number of packets sent that have not been received.
+    pub(crate) fn outstanding(&self) -> u64 {
+        self.sent.packets - self.received.packets
+    }
+
+    /// Returns the bytes received since the last call.
+    pub(crate) fn interval_ends(&mut self) -> u64 {
+        std::mem::take(&mut self.interval_bytes)
     }
 
     pub(crate) fn window_opens(&mut self, lost: Lost) {
-        self.tally.lost = lost;
-        self.at_opening = self.tally;
-        self.delay = Recorder::new();
+        self.at_opening = Some(Box::new(self.totals(lost)));
+        self.delay = Recorder::coarse();
         (self.jitter_sum, self.jitter_count) = (0, 0);
     }
 
-    pub(crate) fn window_closes(&mut self, lost: Lost) -> FlowWindow {
-        self.tally.lost = lost;
-        FlowWindow {
-            tally: self.tally.since(&self.at_opening),
-            delay: std::mem::replace(&mut self.delay, Recorder::new()),
+    pub(crate) fn window_closes(&mut self, lost: Lost) {
+        let totals = self.totals(lost);
+        let tally = match self.at_opening.take() {
+            Some(earlier) => totals.since(&earlier),
+            None => totals,
+        };
+        self.window = Some(Box::new(FlowWindow {
+            tally,
+            delay: std::mem::replace(&mut self.delay, Recorder::coarse()),
             jitter: self
                 .jitter_sum
                 .checked_div(self.jitter_count.into())
                 .map_or(0, |mean| mean as u64),
+            jitter_count: self.jitter_count,
+        }));
+    }
+
+    /// Returns what was measured in the window. The flow ends in this phase, so that a window that is open
+    /// closes for it.
+    pub(crate) fn finish(&mut self, phase: Phase, lost: Lost) -> FlowWindow {
+        if phase == Phase::Within {
+            self.window_closes(lost);
         }
+        self.window
+            .take()
+            .map_or_else(FlowWindow::empty, |window| *window)
     }
 
     /// Returns the totals of the whole run.
     pub(crate) fn totals(&self, lost: Lost) -> Tally {
-        Tally { lost, ..self.tally }
-    }
-
-    /// Returns the bytes received in each interval.
-    pub(crate) fn series(&self) -> &[u64] {
-        &self.series
+        Tally {
+            sent: self.sent,
+            received: self.received,
+            lost,
+            marked: self.marked,
+            payload: self.payload,
+        }
     }
 }
 
@@ -155,16 +244,44 @@ mod tests {
 
     #[test]
     fn jitter_is_the_mean_difference_of_successive_delays() {
-        let mut monitor = FlowMonitor::new(0);
+        let mut monitor = FlowMonitor::new(Phase::Before);
         monitor.received(100, 1_000, false);
         monitor.window_opens(Lost::default());
         for delay in [4_000, 2_000, 2_000] {
             monitor.received(100, delay, false);
         }
-        let window = monitor.window_closes(Lost::default());
+        let window = monitor.finish(Phase::Within, Lost::default());
         // 3000 relative to the packet before the window, then 2000 and 0.
-        assert_eq!(window.jitter, 5_000 / 3);
+        assert_eq!((window.jitter, window.jitter_count), (5_000 / 3, 3));
         assert_eq!(window.tally.received.packets, 3);
         assert_eq!(window.delay.mean(), 8_000 / 3);
+    }
+
+    #[test]
+    fn a_window_has_the_part_of_the_flow_that_is_in_it() {
+        let packets = |phases: &[Phase], begins: Phase| {
+            let mut monitor = FlowMonitor::new(begins);
+            let mut now = begins;
+            for &phase in phases {
+                match (now, phase) {
+                    (Phase::Before, Phase::Within) => monitor.window_opens(Lost::default()),
+                    (Phase::Within, Phase::After) => monitor.window_closes(Lost::default()),
+                    _ => {}
+                }
+                now = phase;
+                monitor.sent(100);
+                monitor.received(100, 1_000, false);
+            }
+            let window = monitor.finish(now, Lost::default());
+            assert_eq!(window.tally.received.packets, window.delay.count());
+            window.tally.sent.packets
+        };
+        use Phase::{After, Before, Within};
+        assert_eq!(packets(&[Before, Within, Within, After], Before), 2);
+        assert_eq!(packets(&[Before, Before], Before), 0);
+        assert_eq!(packets(&[Before, Within], Before), 1);
+        assert_eq!(packets(&[Within, Within, After], Within), 2);
+        assert_eq!(packets(&[Within, Within], Within), 2);
+        assert_eq!(packets(&[After], After), 0);
     }
 }

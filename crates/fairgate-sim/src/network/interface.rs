@@ -1,34 +1,44 @@
 //! One end of a link: its queue, the transmitter, and the packets in flight to the other end.
 
-use fairgate::{Discipline, Egress, PacketQueue, Rate, Time};
+use fairgate::{Discipline, Egress, PacketQueue};
 
 use crate::events::Alarm;
 use crate::monitor::InterfaceMonitor;
-use crate::network::ExactClock;
+use crate::network::line::Line;
+use crate::network::{Impairments, Tap};
+use crate::scenario::LineRate;
 
 /// An interface.
 pub(crate) struct Interface {
     pub(crate) egress: Egress,
-    /// Transmitted, not arrived yet.
+    /// Transmitted, not arrived yet, in the order of arrival. Packets that may overtake are in `impairments`.
     pub(crate) in_flight: PacketQueue,
-    /// When the last bit of what is being transmitted has left.
-    pub(crate) busy_until: Time,
+    pub(crate) line: Line,
     /// Has the queue served.
     pub(crate) alarm: Alarm,
-    /// `None` for a line that takes no time.
-    line: Option<ExactClock>,
     /// Propagation delay, ns.
     pub(crate) delay: u64,
     /// Bytes that framing adds to a packet.
     pub(crate) overhead: u32,
-    pub(crate) rate: Option<Rate>,
+    /// The number under which the node at the other end knows this link: from 1 on, in the order of the
+    /// scenario. Links beyond the 65,535th have 0, which stands for an unknown interface.
+    pub(crate) far_number: u16,
+    /// The processor of the node at the other end, if it takes time for packets that it forwards.
+    pub(crate) far_processor: Option<u32>,
+    pub(crate) impairments: Option<Box<Impairments>>,
     pub(crate) monitor: InterfaceMonitor,
+    /// The capture of what it sends.
+    pub(crate) tap: Option<Box<Tap>>,
+    pub(crate) name: String,
+    pub(crate) rate: LineRate,
 }
 
 impl Interface {
+    /// Creates an interface without impairments.
     pub(crate) fn new(
+        name: String,
         discipline: Box<dyn Discipline>,
-        rate: Option<Rate>,
+        rate: LineRate,
         delay: u64,
         overhead: u32,
         monitor: InterfaceMonitor,
@@ -36,26 +46,17 @@ impl Interface {
         Interface {
             egress: Egress::new(discipline),
             in_flight: PacketQueue::new(),
-            busy_until: Time::ZERO,
+            line: Line::new(&rate),
             alarm: Alarm::UNSET,
-            line: rate.map(ExactClock::new),
             delay,
             overhead,
-            rate,
+            far_number: 0,
+            far_processor: None,
+            impairments: None,
             monitor,
+            tap: None,
+            name,
+            rate,
         }
-    }
-
-    /// Occupies the line with a packet of `length` bytes from now on.
-    #[inline]
-    pub(crate) fn transmit(&mut self, now: Time, length: u32) {
-        let Some(line) = &mut self.line else {
-            self.busy_until = now;
-            return;
-        };
-        if self.busy_until < now {
-            line.restart();
-        }
-        self.busy_until = now + line.advance(length);
     }
 }

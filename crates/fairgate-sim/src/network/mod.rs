@@ -6,23 +6,36 @@
 //! [`Network::serve`] dequeues, sets the time of arrival, and appends the packet to those in flight.
 //! [`Network::arrive`] receives it at the other end.
 //!
-//! A link's delay is constant, so packets arrive in the order in which they were sent, and only the first
-//! packet in flight has an event. A packet that finds the link idle and leaves it idle costs only this event.
+//! Packets arrive in the order in which they were sent, and only the first packet in flight has an event. A
+//! packet that finds the link idle and leaves it idle costs only this event. On a link that reorders packets,
+//! each packet in flight has an event.
 
-mod clock;
+mod air;
+mod impairments;
 mod interface;
+mod line;
+mod processor;
+mod routes;
+mod tap;
+
+use std::cmp::Reverse;
 
 use fairgate::balance::{self, Imbalance};
-use fairgate::{Count, FlowKey, Next, Packet, PacketId, PacketQueue, Pool, Time};
+use fairgate::{Count, DropReason, FlowKey, Next, Packet, PacketId, PacketQueue, Pool, Time};
 use thiserror::Error;
 
 use crate::events::{Event, Events, Ticket};
 use crate::monitor::Lost;
-pub(crate) use clock::ExactClock;
+use crate::tcp::Segment;
+use air::{AirHop, Member};
+pub(crate) use air::{Cell, Receiver};
+pub(crate) use impairments::Impairments;
 pub(crate) use interface::Interface;
+pub(crate) use line::ExactClock;
+pub(crate) use processor::Processor;
+pub(crate) use routes::Routes;
+pub(crate) use tap::Tap;
 
-/// Where a route ends: the packet has arrived.
-const DESTINATION: u32 = u32::MAX;
 /// Slots at the start. The pool doubles when it is full.
 const FIRST_SLOTS: u32 = 4096;
 /// Most packets in the network at once: 2 GB of slots and journeys.
@@ -64,7 +77,7 @@ pub(crate) struct Journey {
     pub(crate) origin: Origin,
     /// Length of the IP packet, bytes: without framing.
     pub(crate) length: u32,
-    /// Where in `Network::routes` the next hop stands.
+    /// The position of the next hop in [`Routes`].
     next_hop: u32,
 }
 
@@ -74,7 +87,7 @@ pub(crate) struct Template {
     pub(crate) packet: Packet,
     pub(crate) headers: FlowKey,
     pub(crate) origin: Origin,
-    /// Where in `Network::routes` the first hop stands.
+    /// The position of the first hop in [`Routes`].
     pub(crate) route: u32,
 }
 
@@ -82,13 +95,26 @@ pub(crate) struct Template {
 pub(crate) struct Network {
     pub(crate) pool: Pool,
     journeys: Vec<Journey>,
+    /// The TCP segment of each packet, by slot of the pool.
+    segments: Vec<Segment>,
     pub(crate) interfaces: Vec<Interface>,
-    /// Interfaces to pass, one route after another, each closed by [`DESTINATION`].
-    routes: Vec<u32>,
+    /// Of the nodes that take time for packets that they forward.
+    pub(crate) processors: Vec<Processor>,
+    pub(crate) routes: Routes,
     /// By [`Origin::index`].
     pub(crate) lost: Vec<Lost>,
+    /// The flows whose data packets admission control has rejected since the list was last taken. A flow may
+    /// be there several times.
+    pub(crate) rejected: Vec<u32>,
     /// Packets transmitted by interfaces.
     pub(crate) hops: u64,
+    pub(crate) cells: Vec<Cell>,
+    /// The first interface and the first hop that belong to a cell. Those before belong to links.
+    first_air: u32,
+    /// The hops from `first_air` on.
+    air_hops: Vec<AirHop>,
+    /// The interfaces from `first_air` on.
+    members: Vec<Member>,
 }
 
 impl Network {
@@ -96,21 +122,27 @@ impl Network {
         let mut network = Network {
             pool: Pool::with_capacity(0),
             journeys: Vec::new(),
+            segments: Vec::new(),
+            first_air: interfaces.len() as u32,
             interfaces,
-            routes: Vec::new(),
+            processors: Vec::new(),
+            routes: Routes::default(),
             lost: vec![Lost::default(); origins],
+            rejected: Vec::new(),
             hops: 0,
+            cells: Vec::new(),
+            air_hops: Vec::new(),
+            members: Vec::new(),
         };
         network.make_room(FIRST_SLOTS);
         network
     }
 
-    /// Adds a route over these interfaces and tells where it stands.
-    pub(crate) fn add_route(&mut self, interfaces: impl IntoIterator<Item = u32>) -> u32 {
-        let start = self.routes.len() as u32;
-        self.routes.extend(interfaces);
-        self.routes.push(DESTINATION);
-        start
+    /// Makes sure that losses of this many origins can be counted.
+    pub(crate) fn count_losses_of(&mut self, origins: usize) {
+        if self.lost.len() < origins {
+            self.lost.resize(origins, Lost::default());
+        }
     }
 
     /// Makes a new packet, to be handed to [`forward`](Network::forward). `length` is that of the IP packet.
@@ -139,48 +171,92 @@ impl Network {
         Ok(id)
     }
 
+    /// Lets a packet carry a segment.
+    #[inline]
+    pub(crate) fn attach(&mut self, id: PacketId, segment: Segment) {
+        if self.segments.len() <= id.index() {
+            let slots = self.pool.capacity() as usize;
+            self.segments.resize(slots, Segment::default());
+        }
+        self.segments[id.index()] = segment;
+    }
+
+    /// Returns the segment that a packet carries.
+    #[inline]
+    pub(crate) fn segment(&self, id: PacketId) -> Segment {
+        self.segments[id.index()]
+    }
+
+    /// Writes a packet that an interface sends now into the interface's capture.
+    #[cold]
+    fn capture(&mut self, index: u32, id: PacketId, now: Time) {
+        let (packet, journey) = (&self.pool[id], &self.journeys[id.index()]);
+        let headers = self.pool.headers(id).expect("each simulated packet has headers");
+        let nothing = Segment::default();
+        let content = tap::Content {
+            headers,
+            dscp: packet.dscp,
+            ecn: packet.ecn,
+            segment: self.segments.get(id.index()).unwrap_or(&nothing),
+            is_back: journey.origin.back,
+            length: journey.length,
+        };
+        if let Some(tap) = &mut self.interfaces[index as usize].tap {
+            tap.packet(now, &content);
+        }
+    }
+
     /// Moves a packet on to its next interface. False: it is at its destination.
     #[inline]
     pub(crate) fn forward(&mut self, id: PacketId, events: &mut Events) -> bool {
         let journey = &mut self.journeys[id.index()];
-        let next = self.routes[journey.next_hop as usize];
-        if next == DESTINATION {
+        let Some((next, rest)) = self.routes.next(journey.next_hop, || self.pool[id].flow) else {
             return false;
+        };
+        journey.next_hop = rest;
+        if next >= self.first_air {
+            self.forward_over_air(next, id, events);
+            return true;
         }
-        journey.next_hop += 1;
-        let interface = &mut self.interfaces[next as usize];
+        self.enqueue(next, id, events.now());
+        self.serve_when_free(next, events);
+        true
+    }
+
+    #[inline]
+    fn enqueue(&mut self, index: u32, id: PacketId, now: Time) {
+        let interface = &mut self.interfaces[index as usize];
         let packet = &mut self.pool[id];
-        packet.length = journey.length + interface.overhead;
+        packet.length = self.journeys[id.index()].length + interface.overhead;
         packet.memory = packet.length;
-        let now = events.now();
         // The verdict is for senders that are informed of drops on their own host. Here senders detect losses
         // end to end.
         interface.egress.enqueue(id, now, &mut self.pool);
         self.bury_returned();
-        let interface = &mut self.interfaces[next as usize];
-        if interface.busy_until <= now {
-            self.serve(next, events);
-        } else {
-            interface
-                .alarm
-                .set(interface.busy_until, Event::Wake(next), events);
-        }
-        true
     }
 
     /// An event meant for [`serve`](Network::serve) has come.
     #[inline]
     pub(crate) fn wake(&mut self, index: u32, events: &mut Events) {
-        let interface = &mut self.interfaces[index as usize];
-        if !interface.alarm.rings(events.now()) {
+        if index >= self.first_air {
+            self.wake_member(index, events);
             return;
         }
-        if interface.busy_until <= events.now() {
+        let interface = &mut self.interfaces[index as usize];
+        if interface.alarm.rings(events.now()) {
+            self.serve_when_free(index, events);
+        }
+    }
+
+    /// Transmits what may be sent over a free line, now or when it is free.
+    #[inline]
+    fn serve_when_free(&mut self, index: u32, events: &mut Events) {
+        let interface = &mut self.interfaces[index as usize];
+        let free_from = interface.line.free_from(events.now());
+        if free_from <= events.now() {
             self.serve(index, events);
         } else {
-            interface
-                .alarm
-                .set(interface.busy_until, Event::Wake(index), events);
+            interface.alarm.set(free_from, Event::Wake(index), events);
         }
     }
 
@@ -208,38 +284,123 @@ impl Network {
             self.hops += 1;
             let packet = &self.pool[id];
             interface.monitor.left(now - packet.enqueued_at);
-            interface.transmit(now, packet.length);
-            let journey = &mut self.journeys[id.index()];
-            journey.arrives_at = interface.busy_until + interface.delay;
-            journey.ticket = events.ticket();
-            if interface.in_flight.is_empty() {
-                events.schedule_with(journey.ticket, journey.arrives_at, Event::Arrival(index));
+            let left_at = interface.line.transmit(now, packet.length);
+            if interface.tap.is_some() {
+                self.capture(index, id, now);
             }
-            interface.in_flight.push_back(id, &mut self.pool);
-            if interface.busy_until > now {
-                if interface.egress.transmits_until(interface.busy_until) {
-                    interface
-                        .alarm
-                        .set(interface.busy_until, Event::Wake(index), events);
+            self.fly(index, id, left_at, events);
+            let interface = &mut self.interfaces[index as usize];
+            let free_from = interface.line.free_from(now);
+            if free_from > now {
+                if interface.egress.transmits_until(left_at) {
+                    interface.alarm.set(free_from, Event::Wake(index), events);
                 }
                 return;
             }
         }
     }
 
-    /// Takes the packet that has come over the link of this interface.
+    /// Lets a packet whose last bit leaves at `left_at` propagate to the other end of the link.
     #[inline]
-    pub(crate) fn arrive(&mut self, index: u32, events: &mut Events) -> PacketId {
+    fn fly(&mut self, index: u32, id: PacketId, left_at: Time, events: &mut Events) {
         let interface = &mut self.interfaces[index as usize];
-        let id = interface
-            .in_flight
-            .pop_front(&self.pool)
-            .expect("an arrival is scheduled for a packet in flight");
+        let mut arrives_at = left_at + interface.delay;
+        if let Some(impairments) = &mut interface.impairments {
+            match impairments.arrival(arrives_at) {
+                Some(later) => arrives_at = later,
+                None => return self.lose(index, id),
+            }
+            if let Some(overtaking) = impairments.overtaking() {
+                let ticket = events.ticket();
+                overtaking.push(Reverse((arrives_at, ticket, id)));
+                events.schedule_with(ticket, arrives_at, Event::Arrival(index));
+                return;
+            }
+        }
+        let journey = &mut self.journeys[id.index()];
+        journey.arrives_at = arrives_at;
+        journey.ticket = events.ticket();
+        if interface.in_flight.is_empty() {
+            events.schedule_with(journey.ticket, journey.arrives_at, Event::Arrival(index));
+        }
+        interface.in_flight.push_back(id, &mut self.pool);
+    }
+
+    /// Counts and releases a packet that the link loses.
+    #[cold]
+    fn lose(&mut self, index: u32, id: PacketId) {
+        let journey = &self.journeys[id.index()];
+        self.interfaces[index as usize].monitor.lost();
+        self.lost[journey.origin.index()].add_on_link(journey.length);
+        self.pool.release(id);
+    }
+
+    /// Takes the packet that has come over the link of this interface. Returns it if it is at its
+    /// destination, and moves it on otherwise.
+    #[inline]
+    pub(crate) fn arrive(&mut self, index: u32, events: &mut Events) -> Option<PacketId> {
+        let interface = &mut self.interfaces[index as usize];
+        let overtaking = interface
+            .impairments
+            .as_mut()
+            .and_then(|impairments| impairments.overtaking());
+        let id = match overtaking {
+            Some(overtaking) => overtaking.pop().map(|Reverse((_, _, id))| id),
+            None => interface.in_flight.pop_front(&self.pool),
+        };
+        let id = id.expect("an arrival is scheduled for a packet in flight");
         if let Some(next) = interface.in_flight.front() {
             let journey = &self.journeys[next.index()];
             events.schedule_with(journey.ticket, journey.arrives_at, Event::Arrival(index));
         }
-        id
+        let (number, processor) = (interface.far_number, interface.far_processor);
+        self.received(id, number, processor, events)
+    }
+
+    /// Moves a packet on that a node has received over its interface `number`. Returns it if it is at its
+    /// destination.
+    #[inline]
+    fn received(
+        &mut self,
+        id: PacketId,
+        number: u16,
+        processor: Option<u32>,
+        events: &mut Events,
+    ) -> Option<PacketId> {
+        self.pool.received_by(id, number);
+        if let Some(processor) = processor
+            && !self.routes.is_end(self.journeys[id.index()].next_hop)
+        {
+            self.process(processor, id, events);
+            return None;
+        }
+        (!self.forward(id, events)).then_some(id)
+    }
+
+    /// Lets a packet wait until the node has processed it.
+    fn process(&mut self, index: u32, id: PacketId, events: &mut Events) {
+        let processor = &mut self.processors[index as usize];
+        let journey = &mut self.journeys[id.index()];
+        journey.arrives_at = processor.ready(events.now());
+        journey.ticket = events.ticket();
+        if processor.waiting.is_empty() {
+            events.schedule_with(journey.ticket, journey.arrives_at, Event::Processed(index));
+        }
+        processor.waiting.push_back(id, &mut self.pool);
+    }
+
+    /// Moves on the packet that the node has processed.
+    pub(crate) fn processed(&mut self, index: u32, events: &mut Events) {
+        let waiting = &mut self.processors[index as usize].waiting;
+        let id = waiting
+            .pop_front(&self.pool)
+            .expect("the event is scheduled for a waiting packet");
+        if let Some(next) = waiting.front() {
+            let journey = &self.journeys[next.index()];
+            events.schedule_with(journey.ticket, journey.arrives_at, Event::Processed(index));
+        }
+        let moved = self.forward(id, events);
+        debug_assert!(moved, "only packets that are forwarded are processed");
     }
 
     /// Takes out every packet that is still on its way, and counts them by origin. This ends the network.
@@ -248,23 +409,46 @@ impl Network {
     /// If a discipline's statistics do not agree with what it holds, or a packet is nowhere.
     pub(crate) fn take_left(&mut self) -> Result<Vec<Count>, Imbalance> {
         let mut left = vec![Count::default(); self.lost.len()];
+        let mut in_flight: Vec<PacketQueue> = Vec::new();
         for interface in &mut self.interfaces {
             let discipline = interface.egress.root_mut();
             let statistics = discipline.statistics();
             let mut queue = PacketQueue::new();
             discipline.drain(&mut self.pool, &mut queue);
             let mut queued = Count::default();
-            for (packets, is_queued) in [(&mut queue, true), (&mut interface.in_flight, false)] {
-                while let Some(id) = packets.pop_front(&self.pool) {
-                    let journey = &self.journeys[id.index()];
-                    left[journey.origin.index()].add(journey.length);
-                    let packet = self.pool.release(id);
-                    if is_queued {
-                        queued.add(packet.length);
-                    }
-                }
+            while let Some(id) = queue.pop_front(&self.pool) {
+                let journey = &self.journeys[id.index()];
+                left[journey.origin.index()].add(journey.length);
+                queued.add(self.pool.release(id).length);
             }
             statistics.check(interface.egress.root().name(), queued)?;
+            let overtaking = interface
+                .impairments
+                .as_mut()
+                .and_then(|impairments| impairments.overtaking());
+            for Reverse((_, _, id)) in overtaking.into_iter().flat_map(|heap| heap.drain()) {
+                interface.in_flight.push_back(id, &mut self.pool);
+            }
+            in_flight.push(std::mem::take(&mut interface.in_flight));
+        }
+        in_flight.extend(
+            self.processors
+                .iter_mut()
+                .map(|processor| std::mem::take(&mut processor.waiting)),
+        );
+        for mut packets in in_flight {
+            while let Some(id) = packets.pop_front(&self.pool) {
+                let journey = &self.journeys[id.index()];
+                left[journey.origin.index()].add(journey.length);
+                self.pool.release(id);
+            }
+        }
+        for cell in &mut self.cells {
+            for id in cell.medium.drain() {
+                let journey = &self.journeys[id.index()];
+                left[journey.origin.index()].add(journey.length);
+                self.pool.release(id);
+            }
         }
         let remaining = u64::from(self.pool.len());
         balance::of(
@@ -288,6 +472,9 @@ impl Network {
         while let Some((id, reason)) = self.pool.take_returned() {
             let journey = &self.journeys[id.index()];
             self.lost[journey.origin.index()].add(journey.length, reason);
+            if reason == DropReason::NotAdmitted && !journey.origin.back {
+                self.rejected.push(journey.origin.flow);
+            }
             self.pool.release(id);
         }
     }
@@ -320,17 +507,20 @@ impl Network {
 mod tests {
     use super::*;
     use crate::monitor::InterfaceMonitor;
-    use crate::network::interface::Interface;
+    use crate::random::Distribution;
+    use crate::scenario::{Direction, Jitter, LineRate, Queue};
     use fairgate_conformance::{RATE, check_driver};
+    use std::time::Duration;
 
     /// One interface. Each packet is a flow of its own.
     #[test]
     fn an_interface_drives_by_the_rules() {
         for rate in [None, Some(RATE)] {
             check_driver(rate, |discipline, arrivals| {
-                let interface = Interface::new(discipline, rate, 0, 0, InterfaceMonitor::new(1));
+                let name = "a->b".to_owned();
+                let interface = Interface::new(name, discipline, rate.into(), 0, 0, InterfaceMonitor::new(1));
                 let mut network = Network::new(vec![interface], 2 * arrivals.len());
-                let route = network.add_route([0]);
+                let route = network.routes.add_line([0]);
                 let mut events = Events::until(Time::from_secs(1000));
                 for (number, packet) in arrivals.iter().enumerate() {
                     events.schedule(packet.at, Event::Source(number as u32));
@@ -351,7 +541,7 @@ mod tests {
                         }
                         Event::Wake(index) => network.wake(index, &mut events),
                         Event::Arrival(index) => {
-                            let id = network.arrive(index, &mut events);
+                            let id = network.arrive(index, &mut events).expect("the route ends here");
                             let flow = network.journey(id).origin.flow as usize;
                             let transmission = rate.map_or(0, |_| u64::from(arrivals[flow].length) * 100);
                             began[flow] = Some(Time::from_nanos(events.now().nanos() - transmission));
@@ -363,6 +553,73 @@ mod tests {
                 }
                 began
             });
+        }
+    }
+
+    /// Sends packets of different origins at the same time over a link with jitter. Returns when each
+    /// arrives, in the order of arrival.
+    fn over_jitter(reorder: bool, packets: u32) -> Vec<(u32, Time)> {
+        let jitter = Jitter {
+            delay: Distribution::Uniform { low: 0, high: 50 },
+            reorder,
+        };
+        let fifo = fairgate::queues::fifo::Fifo::node(fairgate::queues::fifo::Config::default());
+        let direction = Direction {
+            rate: &LineRate::Unlimited,
+            delay: Duration::ZERO,
+            jitter: Some(&jitter),
+            loss: None,
+            queue: &Queue::default(),
+        };
+        let mut interface = Interface::new(
+            "a->b".to_owned(),
+            Box::new(fifo.expect("the default is valid")),
+            LineRate::Unlimited,
+            7,
+            0,
+            InterfaceMonitor::new(1),
+        );
+        interface.impairments = Impairments::new(direction, 1, "a->b");
+        let mut network = Network::new(vec![interface], 2 * packets as usize);
+        let route = network.routes.add_line([0]);
+        let mut events = Events::until(Time::from_secs(1));
+        for flow in 0..packets {
+            let template = Template {
+                packet: Packet::of_length(100),
+                headers: FlowKey::default(),
+                origin: Origin { flow, back: false },
+                route,
+            };
+            let id = network.create(&template, 100, events.now()).unwrap();
+            assert!(network.forward(id, &mut events));
+        }
+        let mut arrived = Vec::new();
+        while let Some(event) = events.next() {
+            let Event::Arrival(index) = event else {
+                unreachable!("only arrivals are scheduled");
+            };
+            let id = network.arrive(index, &mut events).expect("the route ends here");
+            arrived.push((network.journey(id).origin.flow, events.now()));
+            network.pool.release(id);
+        }
+        arrived
+    }
+
+    #[test]
+    fn packets_overtake_only_on_a_link_that_reorders() {
+        let flows = |arrived: &[(u32, Time)]| -> Vec<u32> { arrived.iter().map(|packet| packet.0).collect() };
+        let kept = over_jitter(false, 500);
+        let overtaken = over_jitter(true, 500);
+        assert!(flows(&kept).is_sorted());
+        assert!(!flows(&overtaken).is_sorted());
+        assert!(kept.is_sorted_by_key(|packet| packet.1) && overtaken.is_sorted_by_key(|packet| packet.1));
+        // The random numbers are the same. A packet that keeps its place arrives with the latest one so far.
+        let mut sent = overtaken.clone();
+        sent.sort_unstable();
+        let mut latest = Time::ZERO;
+        for ((flow, at), (same, own)) in kept.into_iter().zip(sent) {
+            latest = latest.max(own);
+            assert_eq!((flow, at), (same, latest));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Results as tables, for files that other programs read.
 
-use crate::results::{Durations, Results};
+use crate::results::{Durations, ObservationResults, Rates, Results};
 
 /// A column with one value per row.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,6 +11,27 @@ pub enum Column {
     Integer(Vec<Option<u64>>),
     /// Real numbers, such as ratios.
     Real(Vec<Option<f64>>),
+}
+
+impl Column {
+    /// Returns a column of the same type without rows.
+    fn empty(&self) -> Column {
+        match self {
+            Column::Text(_) => Column::Text(Vec::new()),
+            Column::Integer(_) => Column::Integer(Vec::new()),
+            Column::Real(_) => Column::Real(Vec::new()),
+        }
+    }
+
+    /// Appends the rows of a column of the same type.
+    fn append(&mut self, other: Column) {
+        match (self, other) {
+            (Column::Text(all), Column::Text(more)) => all.extend(more),
+            (Column::Integer(all), Column::Integer(more)) => all.extend(more),
+            (Column::Real(all), Column::Real(more)) => all.extend(more),
+            _ => panic!("tables with the same columns have the same types"),
+        }
+    }
 }
 
 /// Named columns of equal length.
@@ -36,6 +57,31 @@ impl Table {
     /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// Returns the rows of all tables, which have the same columns. A first column, `name`, holds the number
+    /// of each row's table.
+    pub fn stacked(name: &str, tables: impl IntoIterator<Item = (u64, Table)>) -> Table {
+        let mut stacked = Table {
+            columns: vec![(name.to_owned(), Column::Integer(Vec::new()))],
+            rows: 0,
+        };
+        for (number, table) in tables {
+            if stacked.columns.len() == 1 {
+                let empty = table
+                    .columns
+                    .iter()
+                    .map(|(name, column)| (name.clone(), column.empty()));
+                stacked.columns.extend(empty);
+            }
+            stacked.rows += table.rows;
+            let numbers = Column::Integer(vec![Some(number); table.rows]);
+            let columns = std::iter::once(numbers).chain(table.columns.into_iter().map(|(_, column)| column));
+            for ((_, all), more) in stacked.columns.iter_mut().zip(columns) {
+                all.append(more);
+            }
+        }
+        stacked
     }
 
     pub(super) fn text<T>(&mut self, name: &str, rows: &[T], value: impl Fn(&T) -> &str) {
@@ -67,6 +113,26 @@ impl Table {
         ];
         for (name, field) in fields {
             self.integer(&format!("{prefix}_{name}_ns"), rows, |row| {
+                Some(field(value(row)))
+            });
+        }
+    }
+}
+
+impl Table {
+    fn rates<T>(&mut self, prefix: &str, rows: &[T], value: impl Fn(&T) -> &Rates) {
+        type Field = fn(&Rates) -> u64;
+        let fields: [(&str, Field); 7] = [
+            ("mean", |rates| rates.mean_bps),
+            ("deviation", |rates| rates.deviation_bps),
+            ("min", |rates| rates.min_bps),
+            ("p5", |rates| rates.p5_bps),
+            ("p50", |rates| rates.p50_bps),
+            ("p95", |rates| rates.p95_bps),
+            ("max", |rates| rates.max_bps),
+        ];
+        for (name, field) in fields {
+            self.integer(&format!("{prefix}_{name}_bps"), rows, |row| {
                 Some(field(value(row)))
             });
         }
@@ -108,6 +174,40 @@ impl Results {
         table.integer("timeouts", flows, |flow| {
             flow.connection.as_ref().map(|connection| connection.timeouts)
         });
+        table.integer("started_ns", flows, |flow| Some(flow.started_ns));
+        table.integer("ended_ns", flows, |flow| flow.ended_ns);
+        table
+    }
+
+    /// Returns a table with one row per group of flows.
+    pub fn group_table(&self) -> Table {
+        let groups = &self.groups;
+        let mut table = Table::new(groups.len());
+        table.text("group", groups, |group| &group.name);
+        table.text("transport", groups, |group| &group.transport);
+        table.integer("flows", groups, |group| Some(group.flows));
+        table.integer("started", groups, |group| Some(group.started));
+        table.integer("ended", groups, |group| Some(group.ended));
+        table.integer("gave_up", groups, |group| Some(group.gave_up));
+        table.integer("active", groups, |group| Some(group.active));
+        table.real("active_mean", groups, |group| Some(group.active_mean));
+        table.integer("sent", groups, |group| Some(group.sent));
+        table.integer("received", groups, |group| Some(group.received));
+        table.integer("lost", groups, |group| Some(group.lost));
+        table.real("loss_ratio", groups, |group| Some(group.loss_ratio));
+        table.integer("marked", groups, |group| Some(group.marked));
+        table.integer("throughput_bps", groups, |group| Some(group.throughput_bps));
+        table.integer("goodput_bps", groups, |group| Some(group.goodput_bps));
+        table.real("jain", groups, |group| Some(group.jain));
+        table.rates("flow_goodput", groups, |group| &group.goodput);
+        table.durations("delay", groups, |group| &group.delay);
+        table.integer("delay_harmonic_ns", groups, |group| Some(group.delay_harmonic_ns));
+        table.integer("delay_harmonic_of_flows_ns", groups, |group| {
+            Some(group.delay_harmonic_of_flows_ns)
+        });
+        table.durations("flow_jitter", groups, |group| &group.jitter);
+        table.integer("transfers", groups, |group| Some(group.transfers.count));
+        table.durations("transfer", groups, |group| &group.transfers);
         table
     }
 
@@ -126,17 +226,42 @@ impl Results {
         });
         table.integer("dropped", interfaces, |interface| Some(interface.dropped));
         table.integer("marked", interfaces, |interface| Some(interface.marked));
+        table.integer("lost", interfaces, |interface| Some(interface.lost));
         table.durations("sojourn", interfaces, |interface| &interface.sojourn);
+        table
+    }
+
+    /// Returns a table with one row per observed value. `time_ns` is the end of the interval.
+    pub fn observation_table(&self) -> Table {
+        let observations = self.observations.iter();
+        let points: Vec<(u64, &ObservationResults, f64)> = observations
+            .flat_map(|observation| {
+                let values = (1..).zip(&observation.series);
+                values.filter_map(move |(number, value)| Some((number, observation, (*value)?)))
+            })
+            .collect();
+        let mut table = Table::new(points.len());
+        table.integer("time_ns", &points, |(number, _, _)| {
+            Some(number * self.interval_ns)
+        });
+        table.text("observation", &points, |(_, observation, _)| &observation.name);
+        table.text("interface", &points, |(_, observation, _)| &observation.interface);
+        table.text("class", &points, |(_, observation, _)| {
+            observation.class.as_deref().unwrap_or_default()
+        });
+        table.text("variable", &points, |(_, observation, _)| &observation.variable);
+        table.text("unit", &points, |(_, observation, _)| &observation.unit);
+        table.real("value", &points, |(_, _, value)| Some(*value));
         table
     }
 
     /// Returns a table with one row per point of each time series. `time_ns` is the end of the interval.
     pub fn series_table(&self) -> Table {
         let mut points = Vec::new();
-        let mut add = |subject, quantity, values: &mut dyn Iterator<Item = u64>| {
+        let mut add = |subject, quantity, from_ns: u64, values: &mut dyn Iterator<Item = u64>| {
             for (index, value) in values.enumerate() {
                 points.push(Point {
-                    time_ns: (index as u64 + 1) * self.interval_ns,
+                    time_ns: from_ns + (index as u64 + 1) * self.interval_ns,
                     subject,
                     quantity,
                     value,
@@ -145,20 +270,38 @@ impl Results {
         };
         for flow in &self.flows {
             let throughput = &flow.throughput_series_bps;
-            add(&flow.name, "throughput_bps", &mut throughput.iter().copied());
+            let from = flow.series_from_ns;
+            add(
+                &flow.name,
+                "throughput_bps",
+                from,
+                &mut throughput.iter().copied(),
+            );
             if let Some(connection) = &flow.connection {
                 let window = &connection.window_series_segments;
                 add(
                     &flow.name,
                     "window_segments",
+                    from,
                     &mut window.iter().map(|&value| value.into()),
                 );
                 add(
                     &flow.name,
                     "rtt_ns",
+                    from,
                     &mut connection.rtt_series_ns.iter().copied(),
                 );
             }
+        }
+        // A group of one flow has the flow's name and series.
+        for (group, flows) in self.groups.iter().zip(self.flows_by_group()) {
+            if flows.first().is_some_and(|flow| flow.name == group.name) {
+                continue;
+            }
+            let throughput = &group.throughput_series_bps;
+            add(&group.name, "throughput_bps", 0, &mut throughput.iter().copied());
+            let mut active = group.active_series.iter().map(|&flows| flows.into());
+            add(&group.name, "active_flows", 0, &mut active);
         }
         for interface in &self.interfaces {
             for (quantity, values) in [
@@ -166,7 +309,7 @@ impl Results {
                 ("backlog_bytes", &interface.backlog_series_bytes),
                 ("sojourn_ns", &interface.sojourn_series_ns),
             ] {
-                add(&interface.name, quantity, &mut values.iter().copied());
+                add(&interface.name, quantity, 0, &mut values.iter().copied());
             }
         }
         let mut table = Table::new(points.len());

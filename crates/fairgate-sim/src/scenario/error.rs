@@ -4,13 +4,22 @@ use thiserror::Error;
 
 /// The part of a scenario that is wrong. A caller who knows the file can find the location with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ScenarioPart {
     /// The scenario as a whole.
     Scenario,
+    /// The node with this index.
+    Node(usize),
     /// The link with this index.
     Link(usize),
     /// The flow with this index.
     Flow(usize),
+    /// The Wi-Fi cell with this index.
+    Cell(usize),
+    /// The observation with this index.
+    Observation(usize),
+    /// The capture with this index.
+    Capture(usize),
 }
 
 /// A scenario that can't be simulated.

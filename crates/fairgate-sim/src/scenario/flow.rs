@@ -1,32 +1,35 @@
 //! Traffic from one node to another.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use fairgate::{ClassId, Rate};
 
 use crate::random::Distribution;
-use crate::scenario::{Application, LONGEST, Mistake, NodeId, Scenario};
+use crate::scenario::{
+    Application, Arrivals, LONGEST, Mistake, NodeId, Ping, Scenario, Video, Voice, Waypoint,
+};
 use crate::tcp;
+use crate::traffic::RecordedPacket;
 
 /// The length of the longest IP packet, bytes.
 const LONGEST_PACKET: u64 = 65_535;
 /// The length of the headers of IPv4 without options and of UDP, bytes.
 pub(crate) const UDP_HEADERS: u32 = 28;
+/// The longest payload of a datagram, bytes.
+pub(crate) const LONGEST_DATAGRAM: u32 = LONGEST_PACKET as u32 - UDP_HEADERS;
 /// The maximum number of datagrams of a flow. At a million per second, this takes about a day to simulate.
 const MOST_DATAGRAMS: u128 = 100_000_000_000;
-/// The maximum `count` of a flow. Each copy has memory for its series and histogram.
+/// The maximum `count` of a flow.
 const MOST_COPIES: u32 = 1_000_000;
-/// The payload of a segment that fills the longest packet, bytes: 20 bytes are for IP, 60 for TCP with all
-/// options.
-const MOST_PAYLOAD: u32 = 65_535 - 80;
-/// The maximum initial window, segments. It is more than a receiver's first window holds.
-const MOST_INITIAL_WINDOW: u32 = 1_000;
-
 /// Traffic from `source` to `destination`. TCP's acknowledgements take the same path back.
 #[derive(Clone, Debug)]
 pub struct Flow {
     /// The name. If `count` is above 1, the flows are called `name-1`, `name-2` and so on.
     pub name: String,
+    /// The group whose results contain those of this flow. Flows of a group have the same transport, all or
+    /// none of them `arrivals`, and all or none of them rows. `None`: a group of its own, with its name.
+    pub group: Option<String>,
     /// The node that sends the data.
     pub source: NodeId,
     /// The node that receives the data.
@@ -35,12 +38,28 @@ pub struct Flow {
     pub traffic: Traffic,
     /// When the flow begins.
     pub start: Duration,
-    /// When the source stops. Packets in transit still arrive. `None`: at the end.
+    /// When the source stops. Packets in transit still arrive. If flows arrive at random, none arrives from
+    /// then on, but those that are there go on. `None`: at the end.
     pub stop: Option<Duration>,
     /// The number of copies of this flow. Each has its own ports and random numbers.
     pub count: u32,
     /// Each copy starts this much later than the previous one.
     pub stagger: Duration,
+    /// A random time before each copy starts, drawn for each and added to `start`, ns.
+    pub random_start: Distribution,
+    /// A random part of `stagger`, drawn for each copy but the first, ns.
+    pub random_stagger: Distribution,
+    /// Flows arrive for as long as the run lasts, from `start` to `stop`. `count` must then be 1: it has no
+    /// effect. `None`: there are `count` flows.
+    pub arrivals: Option<Arrivals>,
+    /// How long each flow sends after its start, ns. `None`: until `stop`, the last transfer, or the end.
+    pub lifetime: Option<Distribution>,
+    /// Whether a flow ends when admission control rejects one of its packets
+    /// ([`DropReason::NotAdmitted`](fairgate::DropReason::NotAdmitted)), like a user who tries again later.
+    pub gives_up: bool,
+    /// Whether each flow has its own row of results, instead of those of its group alone. A row takes about 4
+    /// kB until the end of the run. `None`: yes, unless there are `arrivals`.
+    pub rows: Option<bool>,
     /// The six DSCP bits.
     pub dscp: u8,
     /// Priority, 0 to 15.
@@ -53,18 +72,27 @@ pub struct Flow {
     pub class: ClassId,
     /// The destination port. The default is 5001 for TCP and 4000 for UDP.
     pub port: Option<u16>,
-    /// The nodes on the route, including both ends. The default is the path with the fewest hops, then the
-    /// least delay.
-    pub route: Option<Vec<NodeId>>,
+    /// The nodes on the route, including both ends. A link may stand between the two nodes that it connects.
+    /// The default is the path with the fewest hops, then the least delay.
+    pub route: Option<Vec<Waypoint>>,
 }
 
 /// What is sent, and when.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Traffic {
     /// Datagrams at times that the network does not influence.
     Udp(Udp),
     /// A reliable stream under congestion control.
     Tcp(Box<Tcp>),
+    /// A video stream in RTP packets.
+    Video(Box<Video>),
+    /// A call in one direction, in RTP packets.
+    Voice(Box<Voice>),
+    /// Echo requests, and their answers on the way back.
+    Ping(Box<Ping>),
+    /// Datagrams at recorded times, at most once.
+    Recorded(Arc<[RecordedPacket]>),
 }
 
 /// Datagrams.
@@ -77,7 +105,8 @@ pub struct Udp {
 }
 
 /// When datagrams are sent. Rates are rates of payload.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Pattern {
     /// At a constant bit rate.
     Constant {
@@ -88,6 +117,11 @@ pub enum Pattern {
     Poisson {
         /// The mean rate of payload.
         rate: Rate,
+    },
+    /// With random gaps.
+    Interval {
+        /// The time from one datagram to the next, ns.
+        gap: Distribution,
     },
     /// At a constant rate in bursts, with silences between them. If a silence interrupts the gap between two
     /// datagrams, the rest of the gap follows after the silence. The mean rate is therefore exact, however
@@ -140,27 +174,97 @@ impl Tcp {
 }
 
 impl Traffic {
-    /// Returns `udp` or `tcp`.
+    /// Returns `udp`, `tcp` or `icmp`.
     pub fn transport(&self) -> &'static str {
         match self {
-            Traffic::Udp(_) => "udp",
+            Traffic::Udp(_) | Traffic::Video(_) | Traffic::Voice(_) | Traffic::Recorded(_) => "udp",
             Traffic::Tcp(_) => "tcp",
+            Traffic::Ping(_) => "icmp",
         }
     }
 
     /// Returns the IP protocol number.
     pub(crate) fn protocol(&self) -> u8 {
-        match self {
-            Traffic::Udp(_) => 17,
-            Traffic::Tcp(_) => 6,
+        match self.transport() {
+            "udp" => 17,
+            "tcp" => 6,
+            _ => 1,
         }
     }
 
+    /// Returns the port of the end that does not open the flow. ICMP has none.
     pub(crate) fn default_port(&self) -> u16 {
         match self {
-            Traffic::Udp(_) => 4000,
-            Traffic::Tcp(_) => 5001,
+            Traffic::Udp(_) | Traffic::Recorded(_) => 4000,
+            Traffic::Video(_) | Traffic::Voice(_) => 5004,
+            Traffic::Tcp(tcp) => match tcp.application {
+                Application::Web(_) | Application::Adaptive(_) => 443,
+                _ => 5001,
+            },
+            Traffic::Ping(_) => 0,
         }
+    }
+
+    /// Returns whether the destination of the flow opens it, so that the source has the well-known port.
+    pub(crate) fn is_opened_by_destination(&self) -> bool {
+        matches!(self, Traffic::Tcp(tcp) if tcp.application.is_opened_by_destination())
+    }
+
+    /// Returns the maximum number of TCP connections at a time.
+    pub(crate) fn connections(&self) -> u16 {
+        match self {
+            Traffic::Tcp(tcp) => tcp.application.connections(),
+            _ => 0,
+        }
+    }
+
+    /// Checks the traffic of a flow that sends for this long. The error has the name of the field.
+    fn check(&self, sends_for: Duration) -> Result<(), (&'static str, String)> {
+        let (field, checked) = match self {
+            Traffic::Udp(udp) => ("udp", udp.check().and_then(|()| udp.check_work(sends_for))),
+            Traffic::Tcp(tcp) => ("tcp", tcp.check()),
+            Traffic::Video(video) => (
+                "video",
+                video
+                    .check()
+                    .and_then(|()| check_work(video.packets_in(sends_for.as_nanos()))),
+            ),
+            Traffic::Voice(voice) => (
+                "voip",
+                voice
+                    .datagrams()
+                    .and_then(|udp| udp.check().and_then(|()| udp.check_work(sends_for))),
+            ),
+            Traffic::Ping(ping) => {
+                let udp = ping.requests();
+                ("ping", udp.check().and_then(|()| udp.check_work(sends_for)))
+            }
+            Traffic::Recorded(packets) => ("pcap", check_recorded(packets)),
+        };
+        checked.map_err(|what| (field, what))
+    }
+}
+
+fn check_recorded(packets: &[RecordedPacket]) -> Result<(), String> {
+    if packets.is_empty() || !packets.is_sorted_by_key(|packet| packet.at) {
+        return Err("a recording must have packets in the order of time; sort them".into());
+    }
+    if packets.iter().any(|packet| packet.payload > LONGEST_DATAGRAM) {
+        return Err(format!(
+            "a recorded packet has more than {LONGEST_DATAGRAM} bytes of payload; cut it"
+        ));
+    }
+    Ok(())
+}
+
+/// Checks that the simulation of this many datagrams ends within a reasonable time.
+fn check_work(packets: u128) -> Result<(), String> {
+    match packets <= MOST_DATAGRAMS {
+        true => Ok(()),
+        false => Err(format!(
+            "it would send up to {packets} datagrams, but at most {MOST_DATAGRAMS} can be simulated in a \
+             day; lower its rate, or simulate a shorter time"
+        )),
     }
 }
 
@@ -176,6 +280,24 @@ impl From<Tcp> for Traffic {
     }
 }
 
+impl From<Video> for Traffic {
+    fn from(video: Video) -> Traffic {
+        Traffic::Video(Box::new(video))
+    }
+}
+
+impl From<Voice> for Traffic {
+    fn from(voice: Voice) -> Traffic {
+        Traffic::Voice(Box::new(voice))
+    }
+}
+
+impl From<Ping> for Traffic {
+    fn from(ping: Ping) -> Traffic {
+        Traffic::Ping(Box::new(ping))
+    }
+}
+
 impl Flow {
     /// Creates one flow for the whole duration, with default values.
     pub fn new(
@@ -186,6 +308,7 @@ impl Flow {
     ) -> Flow {
         Flow {
             name: name.into(),
+            group: None,
             source,
             destination,
             traffic: traffic.into(),
@@ -193,6 +316,12 @@ impl Flow {
             stop: None,
             count: 1,
             stagger: Duration::ZERO,
+            random_start: Distribution::Constant(0),
+            random_stagger: Distribution::Constant(0),
+            arrivals: None,
+            lifetime: None,
+            gives_up: false,
+            rows: None,
             dscp: 0,
             priority: 0,
             ecn: false,
@@ -203,12 +332,22 @@ impl Flow {
         }
     }
 
-    /// Returns the names of the copies.
-    pub(crate) fn names(&self) -> impl Iterator<Item = String> + '_ {
-        (1..=self.count).map(|number| match self.count {
-            1 => self.name.clone(),
-            _ => format!("{}-{number}", self.name),
-        })
+    /// Returns the name of the group whose results contain those of this flow.
+    pub fn group_name(&self) -> &str {
+        self.group.as_deref().unwrap_or(&self.name)
+    }
+
+    /// Returns the name of the copy with this number, counted from 0.
+    pub(crate) fn copy_name(&self, copy: u32) -> String {
+        match (self.count, &self.arrivals) {
+            (1, None) => self.name.clone(),
+            _ => format!("{}-{}", self.name, u64::from(copy) + 1),
+        }
+    }
+
+    /// Returns whether each flow has its own row of results.
+    pub(crate) fn has_rows(&self) -> bool {
+        self.rows.unwrap_or(self.arrivals.is_none())
     }
 
     pub(crate) fn check(&self, scenario: &Scenario) -> Result<(), Mistake> {
@@ -253,31 +392,35 @@ impl Flow {
                 format!("it stops before it starts at {:?}; stop it later", self.start),
             );
         }
+        for (field, times) in [
+            ("start", Some(&self.random_start)),
+            ("stagger", Some(&self.random_stagger)),
+            ("lifetime", self.lifetime.as_ref()),
+        ] {
+            times
+                .map_or(Ok(()), Distribution::check)
+                .or_else(|what| mistake(field, what))?;
+        }
+        if let Some(arrivals) = &self.arrivals {
+            if self.count != 1 || !self.stagger.is_zero() || self.random_stagger != Distribution::Constant(0)
+            {
+                return mistake(
+                    "arrivals",
+                    "it has `arrivals`, so that `count` and `stagger` have no effect; omit them".into(),
+                );
+            }
+            arrivals.check(self).or_else(|what| mistake("arrivals", what))?;
+        }
         let sends_for = self.stop.unwrap_or(scenario.duration).min(scenario.duration);
-        let (field, checked) = match &self.traffic {
-            Traffic::Udp(udp) => ("udp", udp.check().and_then(|()| udp.check_work(sends_for))),
-            Traffic::Tcp(tcp) => ("tcp", tcp.check()),
-        };
-        checked.or_else(|what| mistake(field, what))
+        self.traffic
+            .check(sends_for)
+            .or_else(|(field, what)| mistake(field, what))
     }
 }
 
 impl Tcp {
     fn check(&self) -> Result<(), String> {
-        if !(1..=MOST_PAYLOAD).contains(&self.config.mss) {
-            return Err(format!(
-                "segments have {} bytes of payload, but must have from 1 to {MOST_PAYLOAD}; 1448 bytes \
-                 fill an Ethernet packet",
-                self.config.mss
-            ));
-        }
-        if !(1..=MOST_INITIAL_WINDOW).contains(&self.config.initial_window) {
-            return Err(format!(
-                "the initial window is {} segments, but must be from 1 to {MOST_INITIAL_WINDOW}; 10 is usual \
-                 (RFC 6928)",
-                self.config.initial_window
-            ));
-        }
+        self.config.check().map_err(|mistake| mistake.what)?;
         self.application.check()
     }
 }
@@ -285,17 +428,17 @@ impl Tcp {
 impl Udp {
     /// Checks that the simulation ends within a reasonable time.
     fn check_work(&self, sends_for: Duration) -> Result<(), String> {
-        let (Pattern::Constant { rate } | Pattern::Poisson { rate } | Pattern::OnOff { rate, .. }) =
-            self.pattern;
-        let bits = u128::from(rate.bits_per_second()) * sends_for.as_nanos() / 1_000_000_000;
-        let packets = bits / (8 * u128::from(self.size.mean().max(1)));
-        match packets <= MOST_DATAGRAMS {
-            true => Ok(()),
-            false => Err(format!(
-                "it would send up to {packets} datagrams, but at most {MOST_DATAGRAMS} can be simulated in a \
-                 day; lower its rate, or simulate a shorter time"
-            )),
-        }
+        let nanos = sends_for.as_nanos();
+        let of_rate = |rate: Rate| {
+            let bits = u128::from(rate.bits_per_second()) * nanos / 1_000_000_000;
+            bits / (8 * u128::from(self.size.mean().max(1)))
+        };
+        check_work(match &self.pattern {
+            Pattern::Constant { rate } | Pattern::Poisson { rate } | Pattern::OnOff { rate, .. } => {
+                of_rate(*rate)
+            }
+            Pattern::Interval { gap } => nanos / u128::from(gap.mean().max(1)),
+        })
     }
 
     fn check(&self) -> Result<(), String> {
@@ -307,12 +450,21 @@ impl Udp {
                 self.size.mean()
             ));
         }
-        if let Pattern::OnOff { on, off, .. } = &self.pattern {
-            on.check()?;
-            off.check()?;
-            if on.mean() == 0 {
-                return Err("the mean length of bursts is 0, but must be above 0; increase it".into());
+        match &self.pattern {
+            Pattern::OnOff { on, off, .. } => {
+                on.check()?;
+                off.check()?;
+                if on.mean() == 0 {
+                    return Err("the mean length of bursts is 0, but must be above 0; increase it".into());
+                }
             }
+            Pattern::Interval { gap } => {
+                gap.check()?;
+                if gap.mean() == 0 {
+                    return Err("the mean interval is 0, but must be above 0; increase it".into());
+                }
+            }
+            Pattern::Constant { .. } | Pattern::Poisson { .. } => {}
         }
         Ok(())
     }

@@ -9,7 +9,8 @@ use fairgate::queues::fifo::{self, Fifo};
 use fairgate::{Discipline, Rate};
 use fairgate_config::Spec;
 
-use crate::scenario::{LONGEST, Mistake, NodeId, Scenario};
+use crate::random::Distribution;
+use crate::scenario::{Jitter, LONGEST, LineRate, Loss, Mistake, NodeId, Scenario};
 
 /// The bytes that Ethernet adds to a packet, as Linux's schedulers count them: without preamble, check
 /// sequence and gap.
@@ -17,19 +18,32 @@ pub const ETHERNET_HEADER: u32 = 14;
 /// The maximum overhead. It is more than any stack of headers.
 const MOST_OVERHEAD: u32 = 1000;
 
-/// A link. Each of its two directions has a rate, a delay and a queue. `a` and `b` name the sending end.
+/// A link. Each of its two directions has a rate, a delay, impairments and a queue. `a` and `b` name the
+/// sending end.
 #[derive(Clone, Debug)]
 pub struct Link {
+    /// The name by which routes select the link, if there are several between two nodes.
+    pub name: Option<String>,
     /// One end.
     pub a: NodeId,
     /// The other end.
     pub b: NodeId,
-    /// The rate from `a` to `b`. `None`: transmission takes no time, so that only a shaper can build a queue.
-    pub rate_a: Option<Rate>,
+    /// The rate from `a` to `b`.
+    pub rate_a: LineRate,
     /// The rate from `b` to `a`.
-    pub rate_b: Option<Rate>,
-    /// The propagation delay, the same in both directions.
-    pub delay: Duration,
+    pub rate_b: LineRate,
+    /// The propagation delay from `a` to `b`.
+    pub delay_a: Duration,
+    /// The propagation delay from `b` to `a`.
+    pub delay_b: Duration,
+    /// The jitter from `a` to `b`.
+    pub jitter_a: Option<Jitter>,
+    /// The jitter from `b` to `a`.
+    pub jitter_b: Option<Jitter>,
+    /// The losses from `a` to `b`.
+    pub loss_a: Option<Loss>,
+    /// The losses from `b` to `a`.
+    pub loss_b: Option<Loss>,
     /// The bytes that framing adds to every packet. Queues and the link count them, flows don't.
     pub overhead: u32,
     /// The queue at `a`, for packets to `b`.
@@ -38,12 +52,22 @@ pub struct Link {
     pub queue_b: Queue,
 }
 
+/// One direction of a link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Direction<'a> {
+    pub(crate) rate: &'a LineRate,
+    pub(crate) delay: Duration,
+    pub(crate) jitter: Option<&'a Jitter>,
+    pub(crate) loss: Option<&'a Loss>,
+    pub(crate) queue: &'a Queue,
+}
+
 impl Link {
     /// Creates a link with one rate for both directions, Ethernet framing, and fifos of 1000 packets.
     pub fn new(a: NodeId, b: NodeId, rate: Rate, delay: Duration) -> Link {
         Link {
-            rate_a: Some(rate),
-            rate_b: Some(rate),
+            rate_a: rate.into(),
+            rate_b: rate.into(),
             ..Link::unlimited(a, b, delay)
         }
     }
@@ -51,11 +75,17 @@ impl Link {
     /// Creates a link that only delays.
     pub fn unlimited(a: NodeId, b: NodeId, delay: Duration) -> Link {
         Link {
+            name: None,
             a,
             b,
-            rate_a: None,
-            rate_b: None,
-            delay,
+            rate_a: LineRate::Unlimited,
+            rate_b: LineRate::Unlimited,
+            delay_a: delay,
+            delay_b: delay,
+            jitter_a: None,
+            jitter_b: None,
+            loss_a: None,
+            loss_b: None,
             overhead: ETHERNET_HEADER,
             queue_a: Queue::default(),
             queue_b: Queue::default(),
@@ -74,6 +104,31 @@ impl Link {
         self
     }
 
+    /// Returns both directions, the one from `a` first.
+    pub(crate) fn directions(&self) -> [Direction<'_>; 2] {
+        [
+            Direction {
+                rate: &self.rate_a,
+                delay: self.delay_a,
+                jitter: self.jitter_a.as_ref(),
+                loss: self.loss_a.as_ref(),
+                queue: &self.queue_a,
+            },
+            Direction {
+                rate: &self.rate_b,
+                delay: self.delay_b,
+                jitter: self.jitter_b.as_ref(),
+                loss: self.loss_b.as_ref(),
+                queue: &self.queue_b,
+            },
+        ]
+    }
+
+    /// Returns the propagation delays from `a` and from `b`.
+    pub(crate) fn delays(&self) -> [Duration; 2] {
+        [self.delay_a, self.delay_b]
+    }
+
     pub(crate) fn check(&self, scenario: &Scenario) -> Result<(), Mistake> {
         if self.a == self.b {
             return Err(Mistake::new(
@@ -84,11 +139,23 @@ impl Link {
                 ),
             ));
         }
-        if self.delay > LONGEST {
-            return Err(Mistake::new(
-                "delay",
-                "the delay is longer than a year, which is the limit; choose a shorter one",
-            ));
+        let fields = [
+            ["delay_a", "jitter_a", "loss_a"],
+            ["delay_b", "jitter_b", "loss_b"],
+        ];
+        for (direction, [delay, jitter, loss]) in self.directions().into_iter().zip(fields) {
+            if direction.delay > LONGEST {
+                return Err(Mistake::new(
+                    delay,
+                    "the delay is longer than a year, which is the limit; choose a shorter one",
+                ));
+            }
+            if let Some(given) = direction.jitter {
+                check_delay(&given.delay).map_err(|what| Mistake::new(jitter, what))?;
+            }
+            if let Some(given) = direction.loss {
+                given.check().map_err(|what| Mistake::new(loss, what))?;
+            }
         }
         if self.overhead > MOST_OVERHEAD {
             return Err(Mistake::new(
@@ -104,12 +171,23 @@ impl Link {
     }
 }
 
+/// Checks the distribution of a random delay.
+pub(crate) fn check_delay(delay: &Distribution) -> Result<(), String> {
+    delay.check()?;
+    if u128::from(delay.mean()) > LONGEST.as_nanos() {
+        return Err("the mean is longer than a year, which is the limit; choose a shorter one".into());
+    }
+    Ok(())
+}
+
 type BuildQueue = dyn Fn(u64) -> Result<Box<dyn Discipline>, Box<dyn Error + Send + Sync>> + Send + Sync;
 
 /// Builds the tree of disciplines of an interface. Each interface gets its own tree.
 #[derive(Clone)]
 pub struct Queue {
     build: Arc<BuildQueue>,
+    /// The description, if there is one.
+    spec: Option<Arc<Spec>>,
     /// The estimated memory of a tree, bytes.
     memory: u64,
 }
@@ -122,6 +200,7 @@ impl Queue {
     {
         Queue {
             build: Arc::new(move |seed| build(seed).map_err(Into::into)),
+            spec: None,
             memory: 0,
         }
     }
@@ -143,6 +222,11 @@ impl Queue {
         self.memory
     }
 
+    /// Returns the description of the tree. `None` if a program builds it.
+    pub(crate) fn spec(&self) -> Option<&Spec> {
+        self.spec.as_deref()
+    }
+
     pub(crate) fn build(&self, seed: u64) -> Result<Box<dyn Discipline>, Box<dyn Error + Send + Sync>> {
         (self.build)(seed)
     }
@@ -151,8 +235,10 @@ impl Queue {
 /// Creates a queue from a description in a file or on the command line.
 impl From<Spec> for Queue {
     fn from(spec: Spec) -> Queue {
+        let spec = Arc::new(spec);
         Queue {
             memory: spec.memory(),
+            spec: Some(Arc::clone(&spec)),
             ..Queue::new(move |seed| spec.build(seed))
         }
     }

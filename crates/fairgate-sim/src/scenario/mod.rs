@@ -1,25 +1,46 @@
 //! What to simulate: nodes, links between them, and flows. A scenario is built in code or read from a file.
 
 mod application;
+mod arrivals;
+mod capture;
+mod cell;
 mod error;
 mod file;
 mod flow;
+mod impairment;
+mod interfaces;
 mod link;
+mod media;
 mod memory;
+mod observation;
+mod rate;
 mod route;
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
 use std::time::Duration;
 
 use crate::events::Event;
-pub use application::Application;
+use crate::random::Distribution;
+pub use application::{Adaptive, Application, Burst, Requests, Web};
+pub use arrivals::Arrivals;
+pub use capture::Capture;
+pub use cell::{Access, Cell, Positions};
 pub(crate) use error::Mistake;
 pub use error::{ScenarioError, ScenarioPart};
-pub(crate) use flow::UDP_HEADERS;
 pub use flow::{Flow, Pattern, Tcp, Traffic, Udp};
+pub(crate) use flow::{LONGEST_DATAGRAM, UDP_HEADERS};
+pub use impairment::{Jitter, Loss};
+pub(crate) use link::Direction;
 pub use link::{ETHERNET_HEADER, Link, Queue};
-pub(crate) use route::{Hop, Router};
+pub use media::{Frames, Picture, Ping, Video, Voice};
+pub(crate) use media::{RTP_HEADER, Scale};
+pub use observation::Observation;
+pub(crate) use observation::Place;
+pub use rate::{LineRate, Schedule, Trace};
+pub use route::Waypoint;
+pub(crate) use route::{Router, Way};
 
 /// The longest duration: a year. A sum of times can't overflow, because 64 bits hold 584 years in
 /// nanoseconds.
@@ -37,12 +58,15 @@ impl NodeId {
 }
 
 /// A host or a router. Every node sends, receives and forwards.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     /// The name.
     pub name: String,
     /// The address in the headers of its packets, which filters can match.
     pub address: IpAddr,
+    /// How long the node takes for each packet that it forwards, ns. A packet never overtakes another one.
+    /// `None`: no time.
+    pub processing: Option<Distribution>,
 }
 
 /// A network and the traffic through it.
@@ -66,8 +90,14 @@ pub struct Scenario {
     pub nodes: Vec<Node>,
     /// The links between them.
     pub links: Vec<Link>,
-    /// The traffic between them.
+    /// The Wi-Fi cells.
+    pub cells: Vec<Cell>,
+    /// The traffic between the nodes.
     pub flows: Vec<Flow>,
+    /// The variables of disciplines that are sampled over time.
+    pub observations: Vec<Observation>,
+    /// The interfaces whose packets are written into files.
+    pub captures: Vec<Capture>,
     /// How long to simulate.
     pub duration: Duration,
     /// The measurement window: from the first time up to, but not including, the second.
@@ -76,6 +106,9 @@ pub struct Scenario {
     pub interval: Duration,
     /// The seed of all random numbers. Equal seeds give equal results, to the last digit.
     pub seed: u64,
+    /// Whether flows are spread over all paths with the fewest hops and the least delay (equal-cost
+    /// multipath). Each node on the way chooses by the hash of the flow. Otherwise all flows take one path.
+    pub ecmp: bool,
 }
 
 impl Scenario {
@@ -85,11 +118,15 @@ impl Scenario {
         Scenario {
             nodes: Vec::new(),
             links: Vec::new(),
+            cells: Vec::new(),
             flows: Vec::new(),
+            observations: Vec::new(),
+            captures: Vec::new(),
             duration,
             measure: Duration::ZERO..duration,
             interval: Duration::from_millis(100),
             seed: 1,
+            ecmp: false,
         }
     }
 
@@ -99,6 +136,7 @@ impl Scenario {
         self.nodes.push(Node {
             name: name.into(),
             address: IpAddr::V4(Ipv4Addr::from_bits((10 << 24) + number + 1)),
+            processing: None,
         });
         NodeId(number)
     }
@@ -128,11 +166,46 @@ impl Scenario {
             link.check(self)
                 .map_err(|mistake| mistake.of(ScenarioPart::Link(index)))?;
         }
-        let router = Router::new(self);
+        for (index, node) in self.nodes.iter().enumerate() {
+            if let Some(processing) = &node.processing {
+                link::check_delay(processing)
+                    .map_err(|what| Mistake::new("processing", what).of(ScenarioPart::Node(index)))?;
+            }
+        }
+        for (index, cell) in self.cells.iter().enumerate() {
+            cell.check(self)
+                .map_err(|mistake| mistake.of(ScenarioPart::Cell(index)))?;
+        }
         for (index, flow) in self.flows.iter().enumerate() {
             flow.check(self)
-                .and_then(|()| router.route(flow).map(|_| ()))
                 .map_err(|mistake| mistake.of(ScenarioPart::Flow(index)))?;
+        }
+        self.check_groups()?;
+        self.observed_places()?;
+        self.check_captures()?;
+        Router::new(&self.for_routes()).routes().map(|_| ())
+    }
+
+    /// Checks that the results of all flows of a group can be added.
+    fn check_groups(&self) -> Result<(), ScenarioError> {
+        let mut first_of: BTreeMap<&str, &Flow> = BTreeMap::new();
+        for (index, flow) in self.flows.iter().enumerate() {
+            let first = first_of.entry(flow.group_name()).or_insert(flow);
+            let is_like = |other: &Flow| {
+                (
+                    other.traffic.transport(),
+                    other.arrivals.is_some(),
+                    other.has_rows(),
+                ) == (flow.traffic.transport(), flow.arrivals.is_some(), flow.has_rows())
+            };
+            if !is_like(first) {
+                let what = format!(
+                    "flows `{}` and `{}` are in one group, but differ in their transport, `arrivals` or \
+                     `rows`; put them in different groups",
+                    first.name, flow.name
+                );
+                return Err(Mistake::new("group", what).of(ScenarioPart::Flow(index)));
+            }
         }
         Ok(())
     }
@@ -147,6 +220,13 @@ impl Scenario {
                 most / 2
             );
             return Err(Mistake::new("b", what).of(ScenarioPart::Link(most / 2)));
+        }
+        if 2 * self.links.len() + self.cell_interfaces() > most {
+            let what = format!(
+                "with all cells there are more than {most} interfaces, which is the limit; simulate a part \
+                 of the network"
+            );
+            return Err(Mistake::new("stations", what).of(ScenarioPart::Cell(0)));
         }
         let mut flows = 0;
         for (index, flow) in self.flows.iter().enumerate() {

@@ -2,22 +2,31 @@
 
 mod build;
 mod collect;
+mod flows;
+mod life;
+mod starts;
+
+use std::io::{self, Write};
 
 use fairgate::balance::Imbalance;
 use fairgate::{Ecn, PacketId, Time};
 use thiserror::Error;
 
 use crate::events::{Event, Events, Ticket};
-use crate::monitor::{FlowMonitor, FlowWindow, InterfaceWindow};
-use crate::network::{Network, Template, TooManyPackets};
+use crate::monitor::{InterfaceWindow, Observer, Phase};
+use crate::network::{Network, Tap, TooManyPackets};
 use crate::results::Results;
 use crate::scenario::{Scenario, ScenarioError, UDP_HEADERS};
-use crate::tcp::{Segment, SenderCounters};
-use crate::traffic::{Connection, End, Source};
-use build::time;
+use crate::tcp::Segment;
+use crate::traffic::{End, Source};
+use build::{Entry, FlowBuilder, Group, time};
+use collect::Row;
+use flows::LiveFlows;
+pub use life::TooManyFlows;
 
 /// Why a simulation has no results.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum Error {
     /// The scenario is invalid.
     #[error(transparent)]
@@ -25,6 +34,17 @@ pub enum Error {
     /// The packets do not fit into memory.
     #[error(transparent)]
     TooManyPackets(#[from] TooManyPackets),
+    /// More flows arrive than end.
+    #[error(transparent)]
+    TooManyFlows(#[from] TooManyFlows),
+    /// A capture cannot be written.
+    #[error("the capture of {interface} can't be written: {what}")]
+    Capture {
+        /// The name of the interface.
+        interface: String,
+        /// The error of the system.
+        what: String,
+    },
     /// The simulator has lost a packet, or counted one twice. This is a bug.
     #[error("the simulator has a bug")]
     Imbalance(#[from] Imbalance),
@@ -39,6 +59,15 @@ pub enum Error {
     },
 }
 
+impl Error {
+    fn capture(interface: &str, error: &io::Error) -> Error {
+        Error::Capture {
+            interface: interface.to_owned(),
+            what: error.to_string(),
+        }
+    }
+}
+
 /// The maximum number of events in one nanosecond. A burst of one packet from each of the most flows is a
 /// quarter of it.
 const MOST_AT_ONCE: u64 = 1 << 24;
@@ -48,14 +77,25 @@ pub struct Simulation {
     scenario: Scenario,
     events: Events,
     network: Network,
-    flows: Vec<RunningFlow>,
-    /// The TCP segment of each packet, by slot of the pool.
-    segments: Vec<Segment>,
-    /// By [`Origin::index`](crate::network::Origin::index).
-    monitors: Vec<FlowMonitor>,
+    builder: FlowBuilder,
+    entries: Vec<Entry>,
+    groups: Vec<Group>,
+    flows: LiveFlows,
+    /// How many places `flows` may have.
+    most_places: u32,
     schedule: Schedule,
     events_taken: u64,
-    measured: Measured,
+    phase: Phase,
+    /// The number of intervals that have ended.
+    intervals: usize,
+    /// What was measured at interfaces in the window.
+    interfaces: Vec<InterfaceWindow>,
+    /// Variables of disciplines that are sampled at the end of each interval.
+    observers: Vec<Observer>,
+    /// The results of flows that are over.
+    rows: Vec<Row>,
+    /// The packets lost by flows that are over.
+    lost_before: u64,
 }
 
 /// Prints the name of the type only.
@@ -65,35 +105,12 @@ impl std::fmt::Debug for Simulation {
     }
 }
 
-/// The state of a flow during the run.
-struct RunningFlow {
-    name: String,
-    /// The index in the scenario's flows.
-    group: usize,
-    data: Template,
-    acknowledgements: Template,
-    start: Time,
-    stop: Time,
-    source: Source,
-}
-
 /// The events that are not about packets. Their tickets come first, so that intervals and the measurement
 /// window are half open: they do not include what happens at their end.
 struct Schedule {
     interval: u64,
     interval_ticket: Ticket,
     duration: Time,
-}
-
-/// The measurements of the window.
-#[derive(Default)]
-struct Measured {
-    /// By [`Origin::index`](crate::network::Origin::index).
-    flows: Vec<FlowWindow>,
-    interfaces: Vec<InterfaceWindow>,
-    /// The counters of TCP senders when the window opened and when it closed, by flow. `None` for UDP.
-    opening: Vec<Option<SenderCounters>>,
-    closing: Vec<Option<SenderCounters>>,
 }
 
 impl Simulation {
@@ -114,25 +131,29 @@ impl Simulation {
         events.schedule(schedule.duration, Event::End);
 
         let intervals = (schedule.duration.nanos() / schedule.interval) as usize;
-        let count: usize = scenario.flows.iter().map(|flow| flow.count as usize).sum();
-        let mut network = Network::new(build::interfaces(scenario, intervals)?, 2 * count);
-        let flows = build::flows(scenario, &mut network)?;
-        for (index, flow) in flows.iter().enumerate() {
-            events.schedule(flow.start, Event::Source(index as u32));
-            if flow.stop < Time::MAX {
-                events.schedule(flow.stop, Event::Stop(index as u32));
-            }
+        let mut network = build::network(scenario, intervals)?;
+        let groups = build::groups(scenario, intervals);
+        let entries = build::entries(scenario, &mut network, &mut events, &groups)?;
+        for (index, entry) in (0..).zip(&entries) {
+            entry.schedule_start(index, &mut events);
         }
         Ok(Simulation {
-            scenario: scenario.clone(),
             events,
             network,
-            segments: Vec::new(),
-            monitors: vec![FlowMonitor::new(intervals); 2 * flows.len()],
-            flows,
+            builder: FlowBuilder::new(scenario),
+            entries,
+            groups,
+            flows: LiveFlows::default(),
+            most_places: life::most_places(scenario),
             schedule,
             events_taken: 0,
-            measured: Measured::default(),
+            phase: Phase::Before,
+            intervals: 0,
+            interfaces: Vec::new(),
+            observers: build::observers(scenario, intervals)?,
+            rows: Vec::new(),
+            lost_before: 0,
+            scenario: scenario.clone(),
         })
     }
 
@@ -155,19 +176,30 @@ impl Simulation {
             }
             match event {
                 Event::Arrival(interface) => {
-                    let id = self.network.arrive(interface, &mut self.events);
-                    if !self.network.forward(id, &mut self.events) {
+                    if let Some(id) = self.network.arrive(interface, &mut self.events) {
                         self.receive(id)?;
                     }
                 }
+                Event::Medium(cell) => {
+                    self.network.advance_medium(cell, &mut self.events);
+                    while let Some(id) = self.network.take_delivered(cell) {
+                        if let Some(id) = self.network.receive_over_air(id, &mut self.events) {
+                            self.receive(id)?;
+                        }
+                    }
+                }
+                Event::Processed(processor) => self.network.processed(processor, &mut self.events),
                 Event::Wake(interface) => self.network.wake(interface, &mut self.events),
-                Event::Source(flow) => self.source_turn(flow)?,
+                Event::Source(flow) => {
+                    self.flows.event_occurred(flow);
+                    self.source_turn(flow)?;
+                }
                 Event::SenderTimer(flow) => self.timer(flow, End::Sender)?,
                 Event::ReceiverTimer(flow) => self.timer(flow, End::Receiver)?,
+                Event::Start(entry) => self.flow_starts(entry)?,
                 Event::Stop(flow) => {
-                    if let Source::Connection(connection) = &mut self.flows[flow as usize].source {
-                        connection.stop();
-                    }
+                    self.flows.event_occurred(flow);
+                    self.flow_stops(flow);
                 }
                 Event::Interval => {
                     self.interval_ends();
@@ -175,67 +207,153 @@ impl Simulation {
                 }
                 Event::Opening => self.window_opens(),
                 Event::Closing => self.window_closes(),
-                Event::End => return Ok(self.results()?),
+                Event::End => {
+                    self.finish_captures()?;
+                    return Ok(self.results()?);
+                }
+            }
+            if !self.network.rejected.is_empty() {
+                self.rejected_flows_give_up();
             }
         }
     }
 
+    /// Writes the capture with this number of the scenario to `into` during the run.
+    ///
+    /// # Errors
+    /// If the header of the capture can't be written.
+    ///
+    /// # Panics
+    /// If the scenario has no such capture.
+    pub fn capture(&mut self, number: usize, into: impl Write + Send + 'static) -> Result<(), Error> {
+        let capture = &self.scenario.captures[number];
+        let names = self.network.interfaces.iter();
+        let index = names
+            .map(|interface| &interface.name)
+            .position(|name| *name == capture.interface);
+        let interface = &mut self.network.interfaces[index.expect("the scenario was checked")];
+        let tap = Tap::new(Box::new(into), capture.snap, &capture.interface);
+        interface.tap = Some(Box::new(
+            tap.map_err(|error| Error::capture(&capture.interface, &error))?,
+        ));
+        Ok(())
+    }
+
+    /// Returns the interface of the capture with this number.
+    ///
+    /// # Panics
+    /// If the scenario has no such capture.
+    pub fn capture_interface(&self, number: usize) -> &str {
+        &self.scenario.captures[number].interface
+    }
+
+    fn finish_captures(&mut self) -> Result<(), Error> {
+        for interface in &mut self.network.interfaces {
+            if let Some(tap) = interface.tap.take() {
+                tap.finish()
+                    .map_err(|error| Error::capture(&interface.name, &error))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Lets a flow's source send or write what is due.
     #[inline]
-    fn source_turn(&mut self, index: u32) -> Result<(), TooManyPackets> {
+    fn source_turn(&mut self, place: u32) -> Result<(), TooManyPackets> {
         let now = self.events.now();
-        let flow = &mut self.flows[index as usize];
+        let Some(flow) = self.flows.get(place) else {
+            return Ok(());
+        };
         if now >= flow.stop {
             return Ok(());
         }
         match &mut flow.source {
             Source::Datagrams(datagrams) => {
+                let number = datagrams.number(now);
                 let (payload, next) = datagrams.next(now);
                 let length = payload + UDP_HEADERS;
                 let id = self.network.create(&flow.data, length, now)?;
-                self.monitors[flow.data.origin.index()].sent(length);
-                self.events.schedule(next, Event::Source(index));
+                if let Some(number) = number {
+                    let carried = Segment {
+                        seq: number,
+                        ..Segment::default()
+                    };
+                    self.network.attach(id, carried);
+                }
+                flow.monitor.sent(length);
+                match next {
+                    Time::MAX => self.flow_ends(place),
+                    next => self.schedule_turn(place, next),
+                }
                 self.network.forward(id, &mut self.events);
                 Ok(())
             }
             Source::Connection(connection) => {
-                if let Some(next) = connection.turn(now) {
-                    self.events.schedule(next, Event::Source(index));
+                let (end, next) = connection.turn(now);
+                if let Some(next) = next {
+                    self.schedule_turn(place, next);
                 }
-                self.transmit(index, End::Sender)
+                self.transmit(place, end)
+            }
+            Source::Browser(browser) => {
+                browser.turn(now);
+                if let Some(next) = browser.next_turn(now) {
+                    self.schedule_turn(place, next);
+                }
+                self.transmit(place, End::Receiver)?;
+                self.transmit(place, End::Sender)
             }
         }
     }
 
-    /// Handles a timer of a TCP connection that is due.
-    fn timer(&mut self, index: u32, end: End) -> Result<(), TooManyPackets> {
-        let now = self.events.now();
-        connection(&mut self.flows[index as usize].source).on_alarm(end, now);
-        self.transmit(index, end)
+    /// Schedules the next turn of a flow's source.
+    #[inline]
+    fn schedule_turn(&mut self, place: u32, at: Time) {
+        if at <= self.events.end() {
+            self.flows.event_scheduled(place);
+            self.events.schedule(at, Event::Source(place));
+        }
     }
 
-    /// Sends all that an end of a TCP connection has to send, and sets its timer.
-    fn transmit(&mut self, index: u32, end: End) -> Result<(), TooManyPackets> {
+    /// Handles a timer of a TCP connection that is due. If another flow has the place now, this does nothing.
+    fn timer(&mut self, place: u32, end: End) -> Result<(), TooManyPackets> {
         let now = self.events.now();
-        let flow = &mut self.flows[index as usize];
-        let template = match end {
-            End::Sender => &flow.data,
-            End::Receiver => &flow.acknowledgements,
+        let Some(flow) = self.flows.get(place) else {
+            return Ok(());
         };
-        let connection = connection(&mut flow.source);
-        while let Some(segment) = connection.poll_transmit(end, now) {
-            let length = segment.ip_length();
-            let id = self.network.create(template, length, now)?;
-            self.network.pool[id].ecn = segment.ecn;
-            if self.segments.len() <= id.index() {
-                let slots = self.network.pool.capacity() as usize;
-                self.segments.resize(slots, Segment::default());
-            }
-            self.segments[id.index()] = segment;
-            self.monitors[template.origin.index()].sent(length);
-            self.network.forward(id, &mut self.events);
+        for connection in flow.source.connections() {
+            connection.on_alarm(end, now);
         }
-        connection.set_alarm(end, index, &mut self.events);
+        self.transmit(place, end)
+    }
+
+    /// Sends all that an end of a flow's TCP connections has to send, and sets their timers.
+    fn transmit(&mut self, place: u32, end: End) -> Result<(), TooManyPackets> {
+        let now = self.events.now();
+        let flow = self.flows.owner(place);
+        for (number, connection) in flow.source.connections().iter_mut().enumerate() {
+            let template = match (number.checked_sub(1), end) {
+                (None, End::Sender) => &flow.data,
+                (None, End::Receiver) => &flow.acknowledgements,
+                (Some(further), end) => &flow.more[further][end as usize],
+            };
+            while let Some(segment) = connection.poll_transmit(end, now) {
+                let length = segment.ip_length();
+                let id = self.network.create(template, length, now)?;
+                self.network.pool[id].ecn = segment.ecn;
+                let carried = Segment {
+                    connection: number as u16,
+                    ..segment
+                };
+                self.network.attach(id, carried);
+                match end {
+                    End::Sender => flow.monitor.sent(length),
+                    End::Receiver => flow.acknowledged.sent.add(length),
+                }
+                self.network.forward(id, &mut self.events);
+            }
+            connection.set_alarm(end, place, &mut self.events);
+        }
         Ok(())
     }
 
@@ -245,44 +363,90 @@ impl Simulation {
         let now = self.events.now();
         let journey = *self.network.journey(id);
         let packet = self.network.pool.release(id);
-        let monitor = &mut self.monitors[journey.origin.index()];
-        monitor.received(journey.length, now - journey.sent_at, packet.ecn == Ecn::Ce);
-        let flow = journey.origin.flow;
-        let connection = match &mut self.flows[flow as usize].source {
-            Source::Datagrams(_) => {
-                monitor.delivered(u64::from(journey.length - UDP_HEADERS));
-                return Ok(());
+        let place = journey.origin.flow;
+        let flow = self.flows.owner(place);
+        let (length, delay) = (journey.length, now - journey.sent_at);
+        let end = match journey.origin.back {
+            true => End::Sender,
+            false => End::Receiver,
+        };
+        match end {
+            End::Sender => flow.acknowledged.received.add(length),
+            End::Receiver => flow.monitor.received(length, delay, packet.ecn == Ecn::Ce),
+        }
+        if let Source::Datagrams(datagrams) = &mut flow.source {
+            if end == End::Receiver {
+                flow.monitor.delivered(u64::from(length - UDP_HEADERS));
             }
-            Source::Connection(connection) => connection,
-        };
-        let segment = Segment {
-            ecn: packet.ecn,
-            ..self.segments[id.index()]
-        };
-        if journey.origin.back {
-            connection.on_segment(End::Sender, &segment, now);
-            return self.transmit(flow, End::Sender);
+            if datagrams.has_numbers() {
+                let carried = self.network.segment(id);
+                if datagrams.arrived(journey.origin.back, carried.seq, delay, now) {
+                    self.answer(place, length, carried)?;
+                }
+            }
+        } else {
+            let segment = Segment {
+                ecn: packet.ecn,
+                ..self.network.segment(id)
+            };
+            self.receive_segment(place, end, &segment)?;
         }
-        connection.on_segment(End::Receiver, &segment, now);
-        let (payload, turn) = connection.take_delivered(now);
-        monitor.delivered(payload);
+        self.leave_if_over(place);
+        Ok(())
+    }
+
+    /// Handles a TCP segment that has arrived at an end of a flow.
+    #[inline]
+    fn receive_segment(&mut self, place: u32, end: End, segment: &Segment) -> Result<(), TooManyPackets> {
+        let now = self.events.now();
+        let flow = self.flows.owner(place);
+        let number = usize::from(segment.connection);
+        flow.source.connections()[number].on_segment(end, segment, now);
+        let (payload, turn) = match &mut flow.source {
+            Source::Datagrams(_) => (0, None),
+            Source::Connection(connection) => connection.take_delivered(end, now),
+            Source::Browser(browser) => {
+                let payload = browser.take_delivered(number, end, now);
+                (payload, browser.next_turn(now))
+            }
+        };
+        if end == End::Receiver {
+            flow.monitor.delivered(payload);
+        }
+        let is_complete = payload > 0 && flow.source.is_complete();
         if let Some(at) = turn {
-            self.events.schedule(at, Event::Source(flow));
+            self.schedule_turn(place, at);
         }
-        self.transmit(flow, End::Receiver)
+        self.transmit(place, end)?;
+        if is_complete {
+            self.flow_ends(place);
+        }
+        Ok(())
+    }
+
+    /// Sends the answer to a datagram of this length back to the source.
+    fn answer(&mut self, place: u32, length: u32, carried: Segment) -> Result<(), TooManyPackets> {
+        let flow = self.flows.owner(place);
+        let id = self
+            .network
+            .create(&flow.acknowledgements, length, self.events.now())?;
+        self.network.attach(id, carried);
+        flow.acknowledged.sent.add(length);
+        self.network.forward(id, &mut self.events);
+        Ok(())
     }
 
     fn interval_ends(&mut self) {
-        for monitor in &mut self.monitors {
-            monitor.interval_ends();
+        self.intervals += 1;
+        self.flows_pass_interval();
+        for group in &mut self.groups {
+            group.monitor.interval_ends();
         }
         for interface in &mut self.network.interfaces {
             interface.monitor.interval_ends(interface.egress.backlog());
         }
-        for flow in &mut self.flows {
-            if let Source::Connection(connection) = &mut flow.source {
-                connection.interval_ends();
-            }
+        for observer in &mut self.observers {
+            observer.interval_ends(self.network.interfaces[observer.interface].egress.root());
         }
         let next = self.events.now() + self.schedule.interval;
         self.events
@@ -290,52 +454,41 @@ impl Simulation {
     }
 
     fn window_opens(&mut self) {
-        for (monitor, lost) in self.monitors.iter_mut().zip(&self.network.lost) {
-            monitor.window_opens(*lost);
+        self.phase = Phase::Within;
+        for flow in self.flows.iter_mut() {
+            let lost = self.network.lost[flow.data.origin.index()];
+            flow.monitor.window_opens(lost);
+            flow.source.window_opens();
+        }
+        for group in &mut self.groups {
+            group.monitor.window_opens(self.events.now());
         }
         for interface in &mut self.network.interfaces {
-            interface
-                .monitor
-                .window_opens(interface.egress.root().statistics());
+            interface.monitor.window_opens(interface.egress.root());
         }
-        self.measured.opening = self.sender_counters();
+        let now = self.events.now();
+        for cell in &mut self.network.cells {
+            cell.window_opens(now);
+        }
     }
 
     fn window_closes(&mut self) {
-        self.measured.flows = self
-            .monitors
-            .iter_mut()
-            .zip(&self.network.lost)
-            .map(|(monitor, lost)| monitor.window_closes(*lost))
-            .collect();
-        self.measured.interfaces = self
-            .network
-            .interfaces
-            .iter_mut()
-            .map(|interface| {
-                interface
-                    .monitor
-                    .window_closes(interface.egress.root().statistics())
-            })
-            .collect();
-        self.measured.closing = self.sender_counters();
-    }
-
-    fn sender_counters(&self) -> Vec<Option<SenderCounters>> {
-        self.flows
-            .iter()
-            .map(|flow| match &flow.source {
-                Source::Datagrams(_) => None,
-                Source::Connection(connection) => Some(connection.sender.counters()),
-            })
-            .collect()
-    }
-}
-
-/// Returns the connection of a flow. The flow must be a TCP flow.
-fn connection(source: &mut Source) -> &mut Connection {
-    match source {
-        Source::Connection(connection) => connection,
-        Source::Datagrams(_) => unreachable!("only TCP connections have timers and segments"),
+        self.phase = Phase::After;
+        for flow in self.flows.iter_mut() {
+            let lost = self.network.lost[flow.data.origin.index()];
+            flow.monitor.window_closes(lost);
+            flow.source.window_closes();
+        }
+        for group in &mut self.groups {
+            group.monitor.window_closes(self.events.now());
+        }
+        let close = |interface: &mut crate::network::Interface| {
+            interface.monitor.window_closes(interface.egress.root())
+        };
+        self.interfaces = self.network.interfaces.iter_mut().map(close).collect();
+        let now = self.events.now();
+        for cell in &mut self.network.cells {
+            cell.window_closes(now);
+        }
     }
 }

@@ -93,6 +93,13 @@ impl Reassembly {
         }
     }
 
+    /// Releases memory if there is no hole.
+    pub(super) fn release_memory(&mut self) {
+        if self.ranges.is_empty() {
+            self.ranges = VecDeque::new();
+        }
+    }
+
     /// Returns the number of bytes held.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes

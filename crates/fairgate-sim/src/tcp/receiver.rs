@@ -1,23 +1,24 @@
 //! The receiving end: puts segments in order and decides when to acknowledge them, as Linux does.
 //!
 //! If full segments arrive in order, every second one is acknowledged at once. A single one is acknowledged
-//! after 40 to 200 ms (delayed acknowledgement). The following are acknowledged at once: the first 16
-//! segments, segments while the window grows, duplicates, the first CE mark ("quick acknowledgement"), and
-//! the segment that fills the last hole. Behind a hole, the first three segments are acknowledged at once.
-//! After that, at most one acknowledgement is sent per millisecond or twentieth of the RTT ("SACK
-//! compression").
+//! after 40 to 200 ms (delayed acknowledgement), unless that is switched off. The following are acknowledged
+//! at once: the first 16 segments, segments while the window grows, duplicates, the first CE mark ("quick
+//! acknowledgement"), and the segment that fills the last hole. Behind a hole, the first three segments are
+//! acknowledged at once. After that, at most one acknowledgement is sent per millisecond or twentieth of the
+//! RTT ("SACK compression").
 //!
 //! The application reads at once, so the buffer holds only segments behind a hole. Sequence numbers don't
 //! wrap here, so timestamps need not protect against old duplicates (PAWS).
 
 use fairgate::{Ecn, Time};
 
+use super::accurate_ecn::{AccurateEcn, MarkCounts};
 use super::clock::{Clock, Moment};
 use super::config::Config;
 use super::reassembly::Reassembly;
 use super::receive_window::ReceiveWindow;
-use super::rtt::{RTO_INITIAL, RTO_MAX, RttEstimator};
-use super::segment::{Flags, Range, SackBlocks, Segment};
+use super::rtt::{RTO_MAX, RttEstimator};
+use super::segment::{Flags, MAX_SACK_BLOCKS, Range, SackBlocks, Segment};
 
 /// The assumed segment size of the peer before its first segment.
 const MSS_GUESS: u32 = 536;
@@ -28,6 +29,8 @@ const QUICK_ACKS_ECN: u32 = 2;
 /// The number of duplicate acknowledgements before compression begins. The sender's loss detection needs
 /// three.
 const UNCOMPRESSED: u32 = 3;
+/// The maximum of the delay of an acknowledgement, µs (`TCP_DELACK_MAX`).
+const DELAY_MAX: u64 = 200_000;
 /// The maximum number of acknowledgements compressed into one.
 const COMPRESSED_MAX: u32 = 44;
 /// The maximum delay of a compressed acknowledgement, ns, and what the kernel's timer adds to it (`slack`).
@@ -70,6 +73,10 @@ pub struct Receiver {
     echo_congestion: bool,
     /// Whether every mark is echoed, instead of the first one until it is answered.
     echoes_exactly: bool,
+    /// The counts of marks, if they are reported instead of an echo (AccECN).
+    marks: Option<MarkCounts>,
+    /// Whether acknowledgements report what arrived behind a hole.
+    sack: bool,
     /// The state of the SYN-ACK until it is acknowledged.
     syn_ack: Option<SynAck>,
     /// The segment that `poll_transmit` has to send.
@@ -100,6 +107,8 @@ struct AckPolicy {
     quick: u32,
     /// The delay of an acknowledgement, ticks. It is 0 before the first segment.
     delay: u64,
+    /// Whether acknowledgements may wait.
+    may_wait: bool,
     /// The minimum and maximum of the delay, ticks.
     delay_min: u64,
     delay_max: u64,
@@ -130,6 +139,7 @@ impl Receiver {
         config.assert_sound();
         let clock = Clock::new(config.hz);
         let now = clock.read(now);
+        let delay = config.delayed_ack.unwrap_or_default().as_micros() as u64;
         Receiver {
             clock,
             now,
@@ -142,15 +152,16 @@ impl Receiver {
             fin: None,
             reassembly: Reassembly::default(),
             window: ReceiveWindow::new(config, now),
-            rtt: RttEstimator::new(),
+            rtt: RttEstimator::new(config),
             timestamp: 0,
             duplicate: None,
             acks: AckPolicy {
                 segment_size: MSS_GUESS,
                 quick: 0,
                 delay: 0,
-                delay_min: clock.ticks(40_000),
-                delay_max: clock.ticks(200_000),
+                may_wait: config.delayed_ack.is_some(),
+                delay_min: clock.ticks(delay).max(1),
+                delay_max: clock.ticks(delay.max(DELAY_MAX)),
                 last_segment: 0,
                 scheduled: false,
                 now: false,
@@ -163,10 +174,65 @@ impl Receiver {
             },
             echo_congestion: false,
             echoes_exactly: config.congestion_control.is_scalable(),
+            marks: config
+                .congestion_control
+                .needs_accurate_ecn()
+                .then(MarkCounts::default),
+            sack: config.sack,
             syn_ack: None,
             pending: None,
             acks_sent: 0,
         }
+    }
+
+    /// Opens the receiver of the end that has opened the connection: `segment` is the SYN-ACK. `rtt` is the
+    /// round-trip time of the handshake, µs, if it was measured. Does nothing if the receiver is open.
+    pub fn accept(&mut self, segment: &Segment, rtt: Option<u64>, now: Time) {
+        if self.state != State::Listening {
+            return;
+        }
+        self.now = self.clock.read(now);
+        self.state = State::Established;
+        self.ecn = self.wants_ecn && segment.flags.contains(Flags::ECE);
+        self.next = 1;
+        self.acknowledged = 1;
+        self.timestamp = segment.timestamp;
+        if let Some(rtt) = rtt {
+            self.rtt.measure(rtt, 1, 1);
+        }
+        self.window.establish(self.now);
+        self.last_data = self.now;
+    }
+
+    /// Writes the acknowledgement into a segment that the same host sends in the opposite direction. It
+    /// replaces an acknowledgement that is due. If there are blocks to report, an acknowledgement of its own
+    /// follows, because a full segment has no room for them.
+    pub fn piggyback(&mut self, segment: &mut Segment, now: Time) {
+        if self.state != State::Established {
+            return;
+        }
+        self.now = self.clock.read(now);
+        segment.ack = self.next;
+        segment.window = self.window.offer(self.next, self.reassembly.bytes());
+        segment.echo = self.timestamp;
+        if self.echo_congestion {
+            segment.flags |= Flags::ECE;
+        }
+        if self.duplicate.is_none() && self.reassembly.is_empty() {
+            self.pending = None;
+            self.acknowledged = self.next;
+            self.acks.on_sent();
+        }
+    }
+
+    /// Returns whether the handshake is complete.
+    pub fn is_established(&self) -> bool {
+        self.state == State::Established
+    }
+
+    /// Returns the smoothed RTT, µs, if it was measured: that of the handshake.
+    pub fn smoothed_rtt(&self) -> Option<u64> {
+        self.rtt.smoothed()
     }
 
     /// Handles a segment that has arrived. Afterwards, poll for segments to send, and read the timer again.
@@ -249,6 +315,11 @@ impl Receiver {
         self.fin.is_some_and(|fin| fin < self.next)
     }
 
+    /// Releases memory that is needed only while segments are missing.
+    pub fn release_memory(&mut self) {
+        self.reassembly.release_memory();
+    }
+
     /// Returns the number of segments sent: acknowledgements and SYN-ACKs.
     pub fn segments_sent(&self) -> u64 {
         self.acks_sent
@@ -266,11 +337,12 @@ impl Receiver {
             self.next = 1;
             self.acknowledged = 1;
             self.timestamp = segment.timestamp;
+            let timeout = self.rtt.timeout_initial();
             self.syn_ack = Some(SynAck {
                 sent_at: self.now.micros,
                 repeated: false,
-                again_at: self.clock.expiry(self.now, self.clock.ticks(RTO_INITIAL)),
-                timeout: RTO_INITIAL,
+                again_at: self.clock.expiry(self.now, self.clock.ticks(timeout)),
+                timeout,
             });
         } else if let Some(syn_ack) = &mut self.syn_ack {
             syn_ack.repeated = true;
@@ -379,6 +451,12 @@ impl Receiver {
     }
 
     fn check_congestion(&mut self, segment: &Segment) {
+        if self.ecn
+            && let Some(marks) = &mut self.marks
+        {
+            self.acks.now |= marks.count(segment.ecn == Ecn::Ce, segment.length);
+            return;
+        }
         if self.ecn && self.echoes_exactly {
             // A change is reported at once. RFC 8257 requires a separate acknowledgement with the old echo
             // for earlier segments. It is omitted here: it concerns at most one segment, which is marked as
@@ -402,6 +480,7 @@ impl Receiver {
         if (unacknowledged > u64::from(self.acks.segment_size) && window_moves)
             || self.acks.quick > 0
             || self.acks.now
+            || !self.acks.may_wait
         {
             self.pending = Some(Pending::Ack);
         } else if self.reassembly.is_empty() {
@@ -418,7 +497,7 @@ impl Receiver {
             acks.duplicates_of = self.next;
             acks.duplicates = 0;
         }
-        if acks.duplicates < UNCOMPRESSED || acks.compressed >= COMPRESSED_MAX {
+        if !self.sack || acks.duplicates < UNCOMPRESSED || acks.compressed >= COMPRESSED_MAX {
             acks.duplicates += 1;
             self.pending = Some(Pending::Ack);
             return;
@@ -503,10 +582,18 @@ impl Receiver {
         self.acks.on_sent();
         self.acknowledged = self.next;
         let mut sack = SackBlocks::NONE;
-        if let Some(duplicate) = self.duplicate.take() {
-            sack.push(duplicate);
+        let duplicate = self.duplicate.take();
+        if self.sack {
+            if let Some(duplicate) = duplicate {
+                sack.push(duplicate);
+            }
+            self.reassembly.report(&mut sack);
         }
-        self.reassembly.report(&mut sack);
+        let has_room = sack.as_slice().len() < MAX_SACK_BLOCKS;
+        let accurate_ecn = match &mut self.marks {
+            Some(marks) if self.ecn => marks.report(has_room),
+            _ => AccurateEcn::default(),
+        };
         let mut flags = Flags::ACK;
         if self.echo_congestion {
             flags |= Flags::ECE;
@@ -519,6 +606,7 @@ impl Receiver {
             echo: self.timestamp,
             flags,
             sack,
+            accurate_ecn,
             ..Segment::default()
         }
     }

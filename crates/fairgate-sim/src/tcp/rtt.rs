@@ -2,19 +2,20 @@
 //!
 //! The smoothed RTT is that of the RFC. The deviation differs in three ways, all of which keep the timeout
 //! steady. It grows at once, but decays at most once per round trip. A falling RTT changes it by 1/32 instead
-//! of 1/4. The minimum of 200 ms applies to the deviation term and not to the sum: RTO = SRTT + max(4 *
-//! deviation, 200 ms).
+//! of 1/4. The minimum, by default 200 ms, applies to the deviation term and not to the sum: RTO = SRTT +
+//! max(4 * deviation, minimum).
 
-/// The minimum of the deviation term, µs (`TCP_RTO_MIN`).
-pub(super) const RTO_MIN: u64 = 200_000;
-/// The timeout before the first measurement, µs (RFC 6298, 2.1).
-pub(super) const RTO_INITIAL: u64 = 1_000_000;
+use super::config::Config;
+
 /// The maximum timeout, µs (`TCP_RTO_MAX`).
 pub(super) const RTO_MAX: u64 = 120_000_000;
 
 /// Estimates the RTT. Values are in µs, times the factor in their names.
 #[derive(Clone, Debug)]
 pub(super) struct RttEstimator {
+    /// The minimum of the deviation term, and the timeout before the first measurement.
+    rto_min: u32,
+    rto_initial: u32,
     /// The smoothed RTT, times 8. It is 0 before the first measurement.
     srtt8: i64,
     /// The mean deviation, times 4.
@@ -30,8 +31,11 @@ pub(super) struct RttEstimator {
 }
 
 impl RttEstimator {
-    pub(super) fn new() -> RttEstimator {
+    pub(super) fn new(config: &Config) -> RttEstimator {
+        // Both are at most 120 s, so they fit 32 bits.
         RttEstimator {
+            rto_min: config.min_rto.as_micros() as u32,
+            rto_initial: config.initial_rto.as_micros() as u32,
             srtt8: 0,
             deviation4: 0,
             deviation4_max: 0,
@@ -47,7 +51,7 @@ impl RttEstimator {
         if self.srtt8 == 0 {
             self.srtt8 = (measured << 3).max(1);
             self.deviation4 = measured << 1;
-            self.variation = self.deviation4.max(RTO_MIN as i64);
+            self.variation = self.deviation4.max(self.rto_min.into());
             self.deviation4_max = self.variation;
             self.round_end = next;
             return;
@@ -68,7 +72,7 @@ impl RttEstimator {
                 self.variation -= (self.variation - self.deviation4_max) >> 2;
             }
             self.round_end = next;
-            self.deviation4_max = RTO_MIN as i64;
+            self.deviation4_max = self.rto_min.into();
         }
     }
 
@@ -88,11 +92,21 @@ impl RttEstimator {
         self.min
     }
 
+    /// Returns the minimum of the timeout's deviation term, µs.
+    pub(super) fn timeout_minimum(&self) -> u64 {
+        self.rto_min.into()
+    }
+
+    /// Returns the timeout before the first measurement, µs.
+    pub(super) fn timeout_initial(&self) -> u64 {
+        self.rto_initial.into()
+    }
+
     /// Returns the timeout without back-off, µs.
     pub(super) fn timeout(&self) -> u64 {
         match self.smoothed() {
             Some(smoothed) => (smoothed + self.variation as u64).min(RTO_MAX),
-            None => RTO_INITIAL,
+            None => self.rto_initial.into(),
         }
     }
 }
@@ -125,8 +139,8 @@ mod tests {
 
     #[test]
     fn the_first_measurement_sets_the_timeout_to_three_rtts() {
-        let mut rtt = RttEstimator::new();
-        assert_eq!(rtt.timeout(), RTO_INITIAL);
+        let mut rtt = RttEstimator::new(&Config::default());
+        assert_eq!(rtt.timeout(), 1_000_000);
         rtt.measure(500_000, 1, 1);
         assert_eq!(rtt.smoothed(), Some(500_000));
         assert_eq!(rtt.timeout(), 1_500_000);
@@ -134,7 +148,7 @@ mod tests {
 
     #[test]
     fn the_minimum_applies_to_the_deviation_term() {
-        let mut rtt = RttEstimator::new();
+        let mut rtt = RttEstimator::new(&Config::default());
         for step in 0..200 {
             rtt.measure(50_000, step + 1, step + 1);
         }
@@ -143,7 +157,7 @@ mod tests {
 
     #[test]
     fn the_deviation_term_decays_by_a_quarter_per_round_trip() {
-        let mut rtt = RttEstimator::new();
+        let mut rtt = RttEstimator::new(&Config::default());
         rtt.measure(400_000, 0, 10);
         assert_eq!(rtt.timeout(), 1_200_000);
         // The largest deviation of this round trip is still the first one, so nothing decays yet.
@@ -154,11 +168,26 @@ mod tests {
         assert!(rtt.timeout() < 1_200_000, "{}", rtt.timeout());
     }
 
+    #[test]
+    fn the_minimum_and_the_initial_timeout_are_settings() {
+        let mut rtt = RttEstimator::new(&Config {
+            min_rto: std::time::Duration::from_millis(30),
+            initial_rto: std::time::Duration::from_millis(300),
+            ..Config::default()
+        });
+        assert_eq!(rtt.timeout(), 300_000);
+        for step in 0..200 {
+            rtt.measure(50_000, step + 1, step + 1);
+        }
+        // The term approaches its minimum by a quarter of the distance, rounded down.
+        assert!((80_000..80_004).contains(&rtt.timeout()), "{}", rtt.timeout());
+    }
+
     proptest! {
         /// SRTT equals the RFC's. While the RTT grows or stays, the timeout is never below the RFC's.
         #[test]
         fn follows_rfc6298(samples in prop::collection::vec(1_000u64..3_000_000, 1..100)) {
-            let mut linux = RttEstimator::new();
+            let mut linux = RttEstimator::new(&Config::default());
             let mut rfc = Rfc6298 { srtt: 0.0, rttvar: 0.0 };
             let mut rising = true;
             let mut last = 0;

@@ -12,6 +12,7 @@
 
 use std::collections::VecDeque;
 
+use super::delivery_rate::{LostTransmission, RateSample, RateSampler};
 use super::rack::Rack;
 use super::segment::{MAX_SACK_BLOCKS, Range, SackBlocks};
 
@@ -149,11 +150,20 @@ pub(super) struct Scoreboard {
     resend_from: u64,
     /// The blocks of the last acknowledgement. Segments in them are already SACKed.
     known_blocks: SackBlocks,
+    /// Whether the receiver sends SACK blocks. Otherwise `sacked` counts duplicate acknowledgements, and no
+    /// segment has the tag.
+    selective: bool,
+    /// Takes samples of the delivery rate, if the congestion control needs them.
+    rates: Option<Box<RateSampler>>,
 }
 
 impl Scoreboard {
-    pub(super) fn new() -> Scoreboard {
+    /// Creates an empty scoreboard. `selective`: the receiver sends SACK blocks. `sampled`: the delivery rate
+    /// is measured.
+    pub(super) fn new(selective: bool, sampled: bool) -> Scoreboard {
         Scoreboard {
+            selective,
+            rates: sampled.then(Box::default),
             ring: VecDeque::new(),
             first: 0,
             transmissions: 0,
@@ -167,6 +177,13 @@ impl Scoreboard {
             highest_sacked: 0,
             resend_from: 0,
             known_blocks: SackBlocks::NONE,
+        }
+    }
+
+    /// Releases the ring's memory if no segment is outstanding.
+    pub(super) fn release_memory(&mut self) {
+        if self.ring.is_empty() {
+            self.ring = VecDeque::new();
         }
     }
 
@@ -185,6 +202,7 @@ impl Scoreboard {
             in_time_order: false,
         });
         self.append_to_time_order(number);
+        self.sample_transmission(number, now, false);
     }
 
     /// Records that a segment was sent again. A `probe` does not count as a retransmission.
@@ -206,6 +224,15 @@ impl Scoreboard {
         }
         self.remove_from_time_order(number);
         self.append_to_time_order(number);
+        self.sample_transmission(number, now, true);
+    }
+
+    #[inline]
+    fn sample_transmission(&mut self, number: u64, now: u64, again: bool) {
+        let in_flight = self.in_flight();
+        if let Some(rates) = &mut self.rates {
+            rates.sent(number, now, (self.delivered, self.losses), in_flight, again);
+        }
     }
 
     /// Handles that everything below `una` has arrived.
@@ -231,9 +258,12 @@ impl Scoreboard {
                 findings.late_from = findings.late_from.min(range.start);
                 findings.original_delivered |= range.end <= context.high;
             }
+            if let Some(rates) = &mut self.rates {
+                rates.delivered(self.first);
+            }
             if tags.any(Tags::SACKED) {
                 self.sacked -= 1;
-            } else {
+            } else if self.selective {
                 self.delivered += 1;
                 findings.delivered_before = findings.delivered_before.max(delivered_before);
                 let spurious = tags.any(Tags::EVER_RESENT)
@@ -251,6 +281,9 @@ impl Scoreboard {
             self.first += 1;
         }
         self.resend_from = self.resend_from.max(self.first);
+        if let Some(rates) = &mut self.rates {
+            rates.forget_below(self.first);
+        }
     }
 
     /// Processes the SACK blocks above `una`. With `duplicate`, the first block reports a duplicate instead.
@@ -353,6 +386,9 @@ impl Scoreboard {
                     self.lost -= 1;
                 }
             }
+            if let Some(rates) = &mut self.rates {
+                rates.delivered(self.first + index as u64);
+            }
             findings.sacked += 1;
             findings.delivered_before = findings.delivered_before.max(segment.delivered_before);
             self.highest_sacked = if self.sacked == 0 {
@@ -411,7 +447,7 @@ impl Scoreboard {
     /// Handles a timeout: marks as lost the first segment and all others that were not sent very recently.
     /// `forget_sack` says that the receiver has discarded data that it had SACKed (reneging).
     pub(super) fn mark_timed_out(&mut self, rack: &Rack, forget_sack: bool, now: u64) {
-        if forget_sack {
+        if forget_sack || !self.selective {
             self.sacked = 0;
             self.known_blocks = SackBlocks::NONE;
         }
@@ -435,19 +471,93 @@ impl Scoreboard {
             "a segment that has arrived is not lost"
         );
         let resent = segment.tags.any(Tags::RESENT);
+        let is_news = resent || !segment.tags.any(Tags::LOST);
         if !segment.tags.any(Tags::LOST) {
             segment.tags.set(Tags::LOST);
             self.lost += 1;
-            self.losses += 1;
-        } else if resent {
-            self.losses += 1;
         }
         if resent {
             segment.tags.clear(Tags::RESENT);
             self.resent -= 1;
         }
+        if is_news {
+            self.losses += 1;
+            if let Some(rates) = &mut self.rates {
+                rates.lost(number, self.losses);
+            }
+        }
         self.resend_from = self.resend_from.min(number);
         self.remove_from_time_order(number);
+    }
+
+    /// Without SACK: handles a duplicate acknowledgement, which shows that one more segment has arrived
+    /// behind the first one. Returns true if there are more duplicates than segments, which shows reordering.
+    pub(super) fn add_duplicate(&mut self) -> bool {
+        self.sacked += 1;
+        let too_many = self.limit_duplicates();
+        self.delivered += u64::from(!too_many);
+        too_many
+    }
+
+    /// Without SACK: handles that `acked` segments were acknowledged. One of them was missing. The others
+    /// were already counted as duplicates, as far as there were any. Returns true if there are more
+    /// duplicates than segments.
+    pub(super) fn remove_duplicates(&mut self, acked: u32) -> bool {
+        if acked == 0 {
+            return false;
+        }
+        self.delivered += u64::from(acked.saturating_sub(self.sacked).max(1));
+        self.sacked = self.sacked.saturating_sub(acked - 1);
+        self.limit_duplicates()
+    }
+
+    /// Without SACK: at least one segment is missing, so fewer duplicates than segments are possible.
+    fn limit_duplicates(&mut self) -> bool {
+        let outstanding = self.outstanding_segments();
+        let most = outstanding - self.lost.max(1).min(outstanding);
+        let too_many = self.sacked > most;
+        self.sacked = self.sacked.min(most);
+        too_many
+    }
+
+    /// Without SACK: forgets the duplicates.
+    pub(super) fn forget_duplicates(&mut self) {
+        self.sacked = 0;
+    }
+
+    /// Without SACK: the first segment is lost.
+    pub(super) fn mark_head_lost(&mut self) {
+        if self.ring.front().is_some_and(|head| !head.tags.any(Tags::LOST)) {
+            self.mark_lost(self.first);
+            self.limit_duplicates();
+        }
+    }
+
+    /// Returns the sample of the delivery rate after an acknowledgement, if rates are sampled.
+    pub(super) fn take_rate(&mut self, rtt_min: u64, now: u64) -> Option<RateSample> {
+        let (delivered, losses) = (self.delivered, self.losses);
+        let rates = self.rates.as_mut()?;
+        Some(rates.take(delivered, losses, rtt_min, now))
+    }
+
+    /// Moves the losses detected since the last call into `list`, if rates are sampled.
+    pub(super) fn take_lost(&mut self, list: &mut Vec<LostTransmission>) {
+        if let Some(rates) = &mut self.rates {
+            rates.take_lost(list);
+        }
+    }
+
+    /// The application, or the congestion control on purpose, sends less than the path could deliver.
+    pub(super) fn limit_rates(&mut self) {
+        let in_flight = self.in_flight();
+        if let Some(rates) = &mut self.rates {
+            rates.limit_by_application(self.delivered, in_flight);
+        }
+    }
+
+    /// Returns whether the application limits the sender. False if rates are not sampled.
+    pub(super) fn is_app_limited(&self) -> bool {
+        self.rates.as_ref().is_some_and(|rates| rates.is_app_limited())
     }
 
     /// Clears all loss marks, because nothing was lost.
@@ -707,7 +817,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_counters_equal_those_of_a_plain_list(steps in prop::collection::vec(step(), 1..120)) {
-            let mut board = Scoreboard::new();
+            let mut board = Scoreboard::new(true, false);
             let mut rack = Rack::new();
             let mut model = Model::default();
             // Late enough that every round trip is positive.
@@ -794,7 +904,7 @@ mod tests {
 
     #[test]
     fn a_probe_of_a_segment_that_has_arrived_is_not_lost() {
-        let mut board = Scoreboard::new();
+        let mut board = Scoreboard::new(true, false);
         let mut rack = Rack::new();
         let sack = |board: &mut Scoreboard, rack: &mut Rack, block: Range, now: u64| {
             let mut blocks = SackBlocks::NONE;

@@ -6,6 +6,8 @@
 
 use fairgate::Ecn;
 
+use super::accurate_ecn::AccurateEcn;
+
 /// The maximum number of SACK blocks in a segment: 40 bytes of options minus 12 for timestamps hold three.
 pub const MAX_SACK_BLOCKS: usize = 3;
 
@@ -143,12 +145,16 @@ pub struct Segment {
     pub timestamp: u32,
     /// TSecr: the echoed timestamp.
     pub echo: u32,
+    /// The number of the connection among those of its flow. It stands for the ports.
+    pub connection: u16,
     /// The flag bits.
     pub flags: Flags,
     /// The ECN bits of the IP header. The driver copies them to the packet, and copies a mark back.
     pub ecn: Ecn,
     /// The selective acknowledgements.
     pub sack: SackBlocks,
+    /// The counts of marked packets and bytes, if the congestion control needs them.
+    pub accurate_ecn: AccurateEcn,
 }
 
 impl Segment {
@@ -158,7 +164,7 @@ impl Segment {
         let options = if self.flags.contains(Flags::SYN) {
             SYN_OPTIONS
         } else {
-            TIMESTAMPS_OPTION + self.sack.option_bytes()
+            TIMESTAMPS_OPTION + self.sack.option_bytes() + self.accurate_ecn.option_bytes()
         };
         IP_HEADER + TCP_HEADER + options + self.length
     }
@@ -197,6 +203,14 @@ mod tests {
         assert_eq!(ack.ip_length(), 52);
         assert!(ack.sack.push(Range { start: 1, end: 2 }));
         assert_eq!(ack.ip_length(), 64);
+        ack.accurate_ecn = AccurateEcn::new(1, 1448, true);
+        assert_eq!(ack.ip_length(), 72);
+    }
+
+    #[test]
+    fn a_segment_has_no_room_for_more_without_growing() {
+        // A segment is copied for each packet in the network.
+        assert!(size_of::<Segment>() <= 96, "{}", size_of::<Segment>());
     }
 
     #[test]

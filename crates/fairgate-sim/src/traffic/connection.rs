@@ -1,48 +1,81 @@
-//! A TCP connection: both ends of the protocol engine, the program that writes, and the alarms of the timers.
+//! A TCP connection: the protocol engine at both ends, the program that writes, and the alarms of the timers.
+//!
+//! Data flows from the sending end to the receiving end. Most programs write there only, and the sending end
+//! opens the connection. If a program has a conversation, there is a second stream for requests, from the
+//! receiving end (the client, which opens) to the sending end (the server). Acknowledgements of one stream
+//! travel in the data segments of the other one.
 
 use fairgate::Time;
 
 use crate::events::{Alarm, Event, Events};
-use crate::monitor::Recorder;
-use crate::tcp::{Config, Receiver, Segment, Sender};
+use crate::monitor::ConnectionMonitor;
+use crate::tcp::{Config, Flags, Receiver, Segment, Sender, SenderCounters};
 use crate::traffic::Program;
+use crate::traffic::program::Write;
 
 /// An end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
+    /// The source of the flow.
     Sender,
+    /// The destination of the flow.
     Receiver,
+}
+
+impl End {
+    /// Returns the opposite end.
+    pub(crate) fn other(self) -> End {
+        match self {
+            End::Sender => End::Receiver,
+            End::Receiver => End::Sender,
+        }
+    }
 }
 
 /// A TCP connection.
 pub(crate) struct Connection {
     pub(crate) sender: Sender,
     receiver: Receiver,
+    /// The stream from the receiving end to the sending end, if the program needs one.
+    requests: Option<Box<Requests>>,
     program: Program,
-    /// The durations of completed transfers.
-    pub(crate) transfers: Recorder,
-    /// The congestion window at the end of each interval, segments.
-    pub(crate) window_series: Vec<u32>,
-    /// The smoothed round-trip time at the end of each interval, ns. It is 0 before the first measurement.
-    pub(crate) rtt_series: Vec<u64>,
+    /// Its transfers are those that the program completed: transfers, or responses.
+    pub(crate) monitor: ConnectionMonitor,
     /// The bytes that the receiver's program has got.
     delivered: u64,
-    /// Whether the sender is stopped: it neither sends nor receives.
+    /// Whether the connection is stopped: the sending end neither sends nor receives, and the receiving end
+    /// makes no more requests.
     stopped: bool,
     sender_alarm: Alarm,
     receiver_alarm: Alarm,
 }
 
+/// The stream of requests.
+struct Requests {
+    sender: Sender,
+    receiver: Receiver,
+    delivered: u64,
+}
+
 impl Connection {
     /// Creates a connection that opens at `start`.
     pub(crate) fn new(config: &Config, program: Program, start: Time) -> Connection {
+        let requests = program.is_conversation().then(|| {
+            Box::new(Requests {
+                sender: Sender::new(config, start),
+                receiver: Receiver::new(config, start),
+                delivered: 0,
+            })
+        });
         Connection {
-            sender: Sender::new(config, start),
+            sender: match requests {
+                None => Sender::new(config, start),
+                Some(_) => Sender::passive(config, start),
+            },
             receiver: Receiver::new(config, start),
+            requests,
             program,
-            transfers: Recorder::new(),
-            window_series: Vec::new(),
-            rtt_series: Vec::new(),
+            monitor: ConnectionMonitor::new(),
             delivered: 0,
             stopped: false,
             sender_alarm: Alarm::UNSET,
@@ -50,52 +83,111 @@ impl Connection {
         }
     }
 
-    /// Lets the program write. Returns when it wants to write again.
-    pub(crate) fn turn(&mut self, now: Time) -> Option<Time> {
+    /// Lets the program write. Returns the end that has something to send now, and when the program wants to
+    /// write again.
+    pub(crate) fn turn(&mut self, now: Time) -> (End, Option<Time>) {
         if self.stopped {
-            return None;
+            return (End::Sender, None);
         }
         let turn = self.program.turn(now);
+        let sender = match (turn.at, &mut self.requests) {
+            (End::Receiver, Some(requests)) => &mut requests.sender,
+            _ => &mut self.sender,
+        };
         match turn.write {
-            Some(bytes) => self.sender.write(bytes, now),
-            None => self.sender.write_forever(now),
+            Write::Nothing => {}
+            Write::Bytes(bytes) => sender.write(bytes, now),
+            Write::Endless => sender.write_forever(now),
+            Write::Withdraw => sender.withdraw_unsent(),
         }
-        turn.next
+        (turn.at, turn.next)
     }
 
-    /// Stops the sender.
+    /// Stops the connection.
     pub(crate) fn stop(&mut self) {
         self.stopped = true;
     }
 
     /// Handles a segment that has arrived at an end.
     pub(crate) fn on_segment(&mut self, end: End, segment: &Segment, now: Time) {
+        if self.is_silent(end) {
+            return;
+        }
+        let Some(requests) = &mut self.requests else {
+            match end {
+                End::Sender => self.sender.on_segment(segment, now),
+                End::Receiver => self.receiver.on_segment(segment, now),
+            }
+            return;
+        };
         match end {
-            End::Sender if self.stopped => {}
-            End::Sender => self.sender.on_segment(segment, now),
-            End::Receiver => self.receiver.on_segment(segment, now),
+            End::Sender => {
+                requests.receiver.on_segment(segment, now);
+                if requests.receiver.is_established() {
+                    // The first segment after the SYN opens the sender. It does nothing later.
+                    let rtt = requests.receiver.smoothed_rtt();
+                    self.sender.accept(segment, rtt, now);
+                    acknowledge(&mut self.sender, segment, now);
+                }
+            }
+            End::Receiver if segment.flags.contains(Flags::SYN) => {
+                requests.sender.on_segment(segment, now);
+                let rtt = requests.sender.smoothed_rtt();
+                self.receiver.accept(segment, rtt, now);
+            }
+            End::Receiver => {
+                self.receiver.on_segment(segment, now);
+                acknowledge(&mut requests.sender, segment, now);
+            }
         }
     }
 
-    /// Returns the bytes delivered to the receiver's program since the last call. Also returns when the
-    /// writing program wants its next turn because of them.
-    pub(crate) fn take_delivered(&mut self, now: Time) -> (u64, Option<Time>) {
-        let total = self.receiver.delivered();
-        let fresh = total - self.delivered;
+    /// Returns the bytes delivered to the program at an end since the last call. Also returns when the
+    /// program wants its next turn because of them. If the same end answers at once, it writes here, so that
+    /// the acknowledgement travels with the answer.
+    pub(crate) fn take_delivered(&mut self, end: End, now: Time) -> (u64, Option<Time>) {
+        let (total, before) = match (end, &mut self.requests) {
+            (End::Receiver, _) => (self.receiver.delivered(), &mut self.delivered),
+            (End::Sender, Some(requests)) => (requests.receiver.delivered(), &mut requests.delivered),
+            (End::Sender, None) => return (0, None),
+        };
+        let fresh = total - *before;
         if fresh == 0 {
             return (0, None);
         }
-        self.delivered = total;
-        (fresh, self.program.delivered(total, now, &mut self.transfers))
+        *before = total;
+        let durations = &mut self.monitor.transfers;
+        let next = self.program.delivered(end, total, now, durations);
+        match next == Some(now) && self.program.answers_at(end) {
+            true => (fresh, self.turn(now).1),
+            false => (fresh, next),
+        }
     }
 
     /// Returns the next segment that an end sends now.
     #[inline]
     pub(crate) fn poll_transmit(&mut self, end: End, now: Time) -> Option<Segment> {
-        match end {
-            End::Sender if self.stopped => None,
-            End::Sender => self.sender.poll_transmit(now),
-            End::Receiver => self.receiver.poll_transmit(now),
+        if self.is_silent(end) {
+            return None;
+        }
+        let Some(requests) = &mut self.requests else {
+            return match end {
+                End::Sender => self.sender.poll_transmit(now),
+                End::Receiver => self.receiver.poll_transmit(now),
+            };
+        };
+        let (sender, receiver) = match end {
+            End::Sender => (&mut self.sender, &mut requests.receiver),
+            End::Receiver => (&mut requests.sender, &mut self.receiver),
+        };
+        match sender.poll_transmit(now) {
+            Some(mut segment) => {
+                if !segment.flags.contains(Flags::SYN) {
+                    receiver.piggyback(&mut segment, now);
+                }
+                Some(segment)
+            }
+            None => receiver.poll_transmit(now),
         }
     }
 
@@ -119,23 +211,88 @@ impl Connection {
         if !rings || self.timer(end).is_none_or(|at| at > now) {
             return;
         }
-        match end {
-            End::Sender => self.sender.on_timer(now),
-            End::Receiver => self.receiver.on_timer(now),
+        let is_due = |timer: Option<Time>| timer.is_some_and(|at| at <= now);
+        let (sender, receiver) = match end {
+            End::Sender => (
+                Some(&mut self.sender),
+                self.requests.as_mut().map(|requests| &mut requests.receiver),
+            ),
+            End::Receiver => (
+                self.requests.as_mut().map(|requests| &mut requests.sender),
+                Some(&mut self.receiver),
+            ),
+        };
+        if let Some(sender) = sender.filter(|sender| is_due(sender.timer())) {
+            sender.on_timer(now);
+        }
+        if let Some(receiver) = receiver.filter(|receiver| is_due(receiver.timer())) {
+            receiver.on_timer(now);
         }
     }
 
-    pub(crate) fn interval_ends(&mut self) {
-        self.window_series.push(self.sender.congestion_window());
-        self.rtt_series
-            .push(self.sender.smoothed_rtt().map_or(0, |micros| micros * 1_000));
+    /// Returns whether the program has nothing to write any more, and all that it wrote has arrived.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.program.is_complete()
+    }
+
+    /// Returns whether neither end sends anything, unless a packet arrives.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.timer(End::Sender).is_none() && self.timer(End::Receiver).is_none()
+    }
+
+    /// Releases the memory that the ends need only while packets are outstanding.
+    pub(crate) fn release_memory(&mut self) {
+        self.sender.release_memory();
+        self.receiver.release_memory();
+        if let Some(requests) = &mut self.requests {
+            requests.sender.release_memory();
+            requests.receiver.release_memory();
+        }
+    }
+
+    pub(crate) fn program(&self) -> &Program {
+        &self.program
+    }
+
+    pub(crate) fn program_mut(&mut self) -> &mut Program {
+        &mut self.program
+    }
+
+    /// Returns the counters of the sending end. Those of requests are not included.
+    pub(crate) fn counters(&self) -> SenderCounters {
+        self.sender.counters()
+    }
+
+    /// Returns whether an end neither sends nor receives any more.
+    #[inline]
+    fn is_silent(&self, end: End) -> bool {
+        self.stopped && (end == End::Sender || self.requests.is_some())
     }
 
     fn timer(&self, end: End) -> Option<Time> {
-        match end {
-            End::Sender if self.stopped => None,
-            End::Sender => self.sender.timer(),
-            End::Receiver => self.receiver.timer(),
+        if self.is_silent(end) {
+            return None;
         }
+        let own = match end {
+            End::Sender => self.sender.timer(),
+            // A server gives up a connection that was never opened, when the client is gone.
+            End::Receiver if self.stopped && !self.receiver.is_established() => None,
+            End::Receiver => self.receiver.timer(),
+        };
+        let Some(requests) = &self.requests else {
+            return own;
+        };
+        let other = match end {
+            End::Sender => requests.receiver.timer(),
+            End::Receiver => requests.sender.timer(),
+        };
+        [own, other].into_iter().flatten().min()
+    }
+}
+
+/// Lets the sender of an end read the acknowledgement of a segment.
+fn acknowledge(sender: &mut Sender, segment: &Segment, now: Time) {
+    if segment.range().is_empty() || sender.is_news(segment) {
+        sender.on_segment(segment, now);
     }
 }

@@ -5,10 +5,30 @@ use fairgate::Time;
 use crate::network::ExactClock;
 use crate::random::{Distribution, Stream};
 use crate::scenario::{Pattern, Udp};
+use crate::traffic::bursts::BurstClock;
+use crate::traffic::recorded::Recorded;
+use crate::traffic::session::Session;
+use crate::traffic::video::VideoSource;
 
 /// A source of datagrams.
 #[derive(Clone, Debug)]
 pub(crate) struct Datagrams {
+    emitter: Emitter,
+    /// What the ends measure with numbers in the datagrams, if the application does so.
+    session: Option<Box<Session>>,
+}
+
+/// Decides when and how much is sent.
+#[derive(Clone, Debug)]
+pub(crate) enum Emitter {
+    Pattern(PatternSource),
+    Video(Box<VideoSource>),
+    Recorded(Recorded),
+}
+
+/// Datagrams of random lengths at the times of a [`Pattern`].
+#[derive(Clone, Debug)]
+pub(crate) struct PatternSource {
     size: Distribution,
     timing: Timing,
     stream: Stream,
@@ -17,68 +37,84 @@ pub(crate) struct Datagrams {
 #[derive(Clone, Debug)]
 enum Timing {
     Constant(ExactClock),
-    Poisson {
-        gap: Distribution,
-    },
-    OnOff {
-        in_burst: ExactClock,
-        on: Distribution,
-        off: Distribution,
-        /// The rest of the current burst, ns.
-        left: u64,
-    },
+    /// Each gap is drawn. Gaps do not depend on the lengths.
+    Drawn(Distribution),
+    OnOff(BurstClock),
 }
 
-impl Datagrams {
-    pub(crate) fn new(udp: &Udp, mut stream: Stream) -> Datagrams {
-        let timing = match udp.pattern {
+impl PatternSource {
+    pub(crate) fn new(udp: &Udp, mut stream: Stream) -> PatternSource {
+        let Udp { size, pattern } = udp.clone();
+        let timing = match pattern {
             Pattern::Constant { rate } => Timing::Constant(ExactClock::new(rate)),
-            // Gaps do not depend on the lengths. With exponential lengths the arrivals are therefore those of
-            // M/M/1.
-            Pattern::Poisson { rate } => Timing::Poisson {
-                gap: Distribution::Exponential {
-                    mean: rate.transmission_nanos(udp.size.mean()),
-                },
-            },
-            Pattern::OnOff { rate, on, off } => Timing::OnOff {
-                in_burst: ExactClock::new(rate),
-                on,
-                off,
-                left: on.sample(&mut stream),
-            },
+            // With exponential lengths the arrivals are those of M/M/1.
+            Pattern::Poisson { rate } => Timing::Drawn(Distribution::Exponential {
+                mean: rate.transmission_nanos(size.mean()),
+            }),
+            Pattern::Interval { gap } => Timing::Drawn(gap),
+            Pattern::OnOff { rate, on, off } => {
+                Timing::OnOff(BurstClock::new(ExactClock::new(rate), on, off, &mut stream))
+            }
         };
-        Datagrams {
-            size: udp.size,
-            timing,
-            stream,
-        }
+        PatternSource { size, timing, stream }
     }
 
-    /// Returns the payload of the datagram that is due now, and when the next one is due.
+    /// Returns the payload of the datagram that is due now, and the time until the next one, ns.
     #[inline]
-    pub(crate) fn next(&mut self, now: Time) -> (u32, Time) {
+    fn next(&mut self) -> (u32, u64) {
         let payload = Udp::payload(self.size.sample(&mut self.stream));
         let wait = match &mut self.timing {
             Timing::Constant(clock) => clock.advance(payload),
-            Timing::Poisson { gap } => gap.sample(&mut self.stream),
-            Timing::OnOff {
-                in_burst,
-                on,
-                off,
-                left,
-            } => {
-                let mut gap = in_burst.advance(payload);
-                let mut wait = gap;
-                while gap >= *left {
-                    gap -= *left;
-                    wait = wait.saturating_add(off.sample(&mut self.stream));
-                    *left = on.sample(&mut self.stream);
-                }
-                *left -= gap;
-                wait
-            }
+            Timing::Drawn(gap) => gap.sample(&mut self.stream),
+            Timing::OnOff(clock) => clock.advance(payload, &mut self.stream),
         };
-        (payload, Time::from_nanos(now.nanos().saturating_add(wait)))
+        (payload, wait)
+    }
+}
+
+impl Datagrams {
+    pub(crate) fn new(emitter: Emitter, session: Option<Session>) -> Datagrams {
+        Datagrams {
+            emitter,
+            session: session.map(Box::new),
+        }
+    }
+
+    /// Returns the payload of the datagram that is due now, and when the next one is due. That is
+    /// [`Time::MAX`] after the last one.
+    #[inline]
+    pub(crate) fn next(&mut self, now: Time) -> (u32, Time) {
+        let (payload, wait) = match &mut self.emitter {
+            Emitter::Pattern(pattern) => pattern.next(),
+            Emitter::Video(video) => video.next(),
+            Emitter::Recorded(recorded) => recorded.next(),
+        };
+        (payload, now + wait)
+    }
+
+    /// Returns the number that the datagram of this moment carries, if the application numbers its datagrams.
+    #[inline]
+    pub(crate) fn number(&mut self, now: Time) -> Option<u64> {
+        self.session.as_mut().map(|session| session.number(now))
+    }
+
+    /// Handles a datagram that has arrived after `delay` ns: at the source if it came `back`. Returns whether
+    /// the destination answers it with a datagram of the same length and number.
+    #[inline]
+    pub(crate) fn arrived(&mut self, back: bool, number: u64, delay: u64, now: Time) -> bool {
+        self.session
+            .as_mut()
+            .is_some_and(|session| session.arrived(back, number, delay, now))
+    }
+
+    /// Returns whether datagrams carry numbers.
+    #[inline]
+    pub(crate) fn has_numbers(&self) -> bool {
+        self.session.is_some()
+    }
+
+    pub(crate) fn session(&self) -> Option<&Session> {
+        self.session.as_deref()
     }
 }
 
@@ -88,7 +124,8 @@ mod tests {
     use fairgate::Rate;
 
     fn sent_in(udp: &Udp, seconds: u64) -> u64 {
-        let mut source = Datagrams::new(udp, Stream::new(3, "test", "datagrams"));
+        let pattern = PatternSource::new(udp, Stream::new(3, "test", "datagrams"));
+        let mut source = Datagrams::new(Emitter::Pattern(pattern), None);
         let (mut now, mut bytes) = (Time::ZERO, 0);
         while now < Time::from_secs(seconds) {
             let (payload, next) = source.next(now);
@@ -116,7 +153,16 @@ mod tests {
             size: Distribution::Constant(700),
             pattern: Pattern::OnOff { rate, on, off },
         };
-        for (udp, share) in [(Udp::poisson(rate, 500), 1.0), (on_off, 0.25)] {
+        let interval = Udp {
+            size: Distribution::Constant(1000),
+            pattern: Pattern::Interval {
+                gap: Distribution::Uniform {
+                    low: 0,
+                    high: 4_000_000,
+                },
+            },
+        };
+        for (udp, share) in [(Udp::poisson(rate, 500), 1.0), (on_off, 0.25), (interval, 0.5)] {
             let seconds = 400;
             let error = sent_in(&udp, seconds) as f64 / (seconds as f64 * 1e6 * share) - 1.0;
             assert!(error.abs() < 0.02, "{udp:?} is off by {error}");

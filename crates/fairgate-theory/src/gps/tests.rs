@@ -150,14 +150,14 @@ proptest! {
     #[test]
     fn any_rate_is_exact((weights, packets) in traffic(), bits in 1u64..100_000_000_000) {
         let rate = Rate::from_bits_per_second(bits).unwrap();
-        let link = Link::new(rate);
+        let tick_scale = TickScale::new(rate);
         let scale = ratio(8_000_000_000, bits);
         // All packets arrive at time 0, so finishes scale with the time that a byte takes.
         let at_once: Vec<Packet> = packets.iter().map(|packet| Packet { at: 0, ..*packet }).collect();
         let there = fluid(rate, &weights, &at_once);
         let here = fluid(byte_a_nanosecond(), &weights, &at_once);
         for (there, here) in there.packets().iter().zip(here.packets()) {
-            prop_assert_eq!(there.finish_nanos(&link), here.finish.reduced() * &scale);
+            prop_assert_eq!(there.finish_nanos(&tick_scale), here.finish.reduced() * &scale);
         }
     }
 }

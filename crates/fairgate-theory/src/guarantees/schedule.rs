@@ -4,10 +4,10 @@
 //! is free and something is queued, the next packet is dequeued and sent, whole, at the link's rate. If a
 //! packet arrives at the time when the link becomes free, it is enqueued before the next packet is dequeued.
 
-use fairgate::{ClassId, Discipline, DropReason, FlowHash, Link as Egress, Next, Packet, Rate, Time};
+use fairgate::{ClassId, Discipline, DropReason, FlowHash, Link, Next, Packet, Rate, Time};
 use thiserror::Error;
 
-use crate::link::Link;
+use crate::tick_scale::TickScale;
 
 /// A packet to be enqueued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Sent {
 /// All packets that were sent.
 #[derive(Clone, Debug)]
 pub struct Schedule {
-    link: Link,
+    tick_scale: TickScale,
     sent: Vec<Sent>,
     /// The work done before the start of each packet, ticks.
     before: Vec<u64>,
@@ -59,6 +59,7 @@ pub struct Schedule {
 
 /// The reason why a schedule could not be recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum RecordError {
     /// An arrival is earlier than the one before it.
     #[error("arrival {number} at {at} comes after one at {previous}; sort arrivals by time")]
@@ -105,21 +106,21 @@ pub fn record(
     flows: u32,
     arrivals: &[Arrival],
 ) -> Result<Schedule, RecordError> {
-    let link = Link::new(rate);
+    let tick_scale = TickScale::new(rate);
     let mut driver = Driver {
-        link,
+        tick_scale,
         arrivals,
-        arrived: check(arrivals, &link)?,
+        arrived: check(arrivals, &tick_scale)?,
         offered: 0,
-        egress: Egress::new(discipline, 0),
-        schedule: Schedule::empty(link, flows),
+        link: Link::new(discipline, 0),
+        schedule: Schedule::empty(tick_scale, flows),
     };
     driver.run()?;
     Ok(driver.schedule)
 }
 
 /// Returns the time of each arrival, ticks.
-fn check(arrivals: &[Arrival], link: &Link) -> Result<Vec<u64>, RecordError> {
+fn check(arrivals: &[Arrival], tick_scale: &TickScale) -> Result<Vec<u64>, RecordError> {
     let mut previous = Time::ZERO;
     let mut ticks = Vec::with_capacity(arrivals.len());
     for (number, &Arrival { at, length, .. }) in arrivals.iter().enumerate() {
@@ -131,20 +132,20 @@ fn check(arrivals: &[Arrival], link: &Link) -> Result<Vec<u64>, RecordError> {
             return Err(RecordError::NotInOrder { number, at, previous });
         }
         previous = at;
-        ticks.push(link.ticks(at).ok_or(RecordError::TooLong)?);
+        ticks.push(tick_scale.ticks(at).ok_or(RecordError::TooLong)?);
     }
     Ok(ticks)
 }
 
 struct Driver<'a> {
-    link: Link,
+    tick_scale: TickScale,
     arrivals: &'a [Arrival],
     /// The time of each arrival, ticks.
     arrived: Vec<u64>,
     /// The number of arrivals that have been enqueued.
     offered: usize,
     /// A packet's payload is the number of its arrival.
-    egress: Egress<u32, &'a mut dyn Discipline>,
+    link: Link<u32, &'a mut dyn Discipline>,
     schedule: Schedule,
 }
 
@@ -155,15 +156,15 @@ impl Driver<'_> {
             while self.next_arrival().is_some_and(|at| at <= now) {
                 self.offer();
             }
-            let clock = self.link.clock(now);
-            let next = self.egress.dequeue(clock);
+            let clock = self.tick_scale.clock(now);
+            let next = self.link.dequeue(clock);
             self.count_drops();
             let wake = match next {
                 Next::Packet(departure) => {
                     now = self.send(departure.payload, departure.slot.length, now)?;
                     continue;
                 }
-                Next::Wait(until) => self.link.ticks(until),
+                Next::Wait(until) => self.tick_scale.ticks(until),
                 Next::Idle => None,
             };
             now = match self.next_arrival().into_iter().chain(wake).min() {
@@ -172,8 +173,8 @@ impl Driver<'_> {
                 None => {
                     return Err(RecordError::Stuck {
                         at: clock,
-                        discipline: self.egress.root().name(),
-                        packets: self.egress.backlog().packets,
+                        discipline: self.link.root().name(),
+                        packets: self.link.backlog().packets,
                     });
                 }
             };
@@ -187,15 +188,15 @@ impl Driver<'_> {
     /// Enqueues the next arrival, at its own time.
     fn offer(&mut self) {
         let arrival = self.arrivals[self.offered];
-        if self.egress.len() == self.egress.capacity() {
-            self.egress.grow((self.egress.capacity() * 2).max(64));
+        if self.link.len() == self.link.capacity() {
+            self.link.grow((self.link.capacity() * 2).max(64));
         }
         let packet = Packet {
             class: u16::try_from(arrival.flow + 1).map_or(ClassId::NONE, |minor| ClassId::new(1, minor)),
             flow: FlowHash::from_raw(u64::from(arrival.flow + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
             ..Packet::of_length(arrival.length)
         };
-        self.egress
+        self.link
             .enqueue(packet, self.offered as u32, arrival.at)
             .expect("the pool has just grown");
         self.offered += 1;
@@ -203,7 +204,7 @@ impl Driver<'_> {
     }
 
     fn count_drops(&mut self) {
-        while let Some(dropped) = self.egress.take_dropped() {
+        while let Some(dropped) = self.link.take_dropped() {
             debug_assert_ne!(dropped.reason, DropReason::Flushed, "nobody flushes");
             self.schedule.dropped += 1;
         }
@@ -212,7 +213,7 @@ impl Driver<'_> {
     /// Sends a packet from `start` on. Returns the finish.
     fn send(&mut self, number: u32, length: u32, start: u64) -> Result<u64, RecordError> {
         let finish = self
-            .link
+            .tick_scale
             .work(length.into())
             .and_then(|work| start.checked_add(work))
             .filter(|finish| *finish <= 1 << 62)
@@ -231,9 +232,9 @@ impl Driver<'_> {
 
 impl Schedule {
     /// Creates the schedule of a link that has sent nothing yet.
-    pub fn empty(link: Link, flows: u32) -> Schedule {
+    pub fn empty(tick_scale: TickScale, flows: u32) -> Schedule {
         Schedule {
-            link,
+            tick_scale,
             sent: Vec::new(),
             before: Vec::new(),
             by_flow: vec![Vec::new(); flows as usize],
@@ -259,8 +260,8 @@ impl Schedule {
     }
 
     /// Returns the link.
-    pub fn link(&self) -> &Link {
-        &self.link
+    pub fn tick_scale(&self) -> &TickScale {
+        &self.tick_scale
     }
 
     /// Returns the number of flows, including flows that sent nothing.
@@ -398,7 +399,7 @@ mod tests {
             let schedule = record(discipline.as_mut(), RATE, 1, &offered).unwrap();
             let mut began = vec![None; arrivals.len()];
             for sent in schedule.sent() {
-                began[sent.number as usize] = Some(schedule.link().clock(sent.start));
+                began[sent.number as usize] = Some(schedule.tick_scale().clock(sent.start));
             }
             began
         });

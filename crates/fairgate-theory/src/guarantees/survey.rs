@@ -1,4 +1,4 @@
-//! Compares all schedulers: measured values, published bounds, and growth with the number of flows.
+//! Compares all schedulers: measured values, bounds, and growth with the number of flows.
 
 use serde::Serialize;
 
@@ -44,7 +44,7 @@ pub struct Row {
     pub measure: &'static str,
     /// The unit of the measure.
     pub unit: &'static str,
-    /// The formula of the bound as text; `None` if no bound is published.
+    /// The formula of the bound as text; `None` if there is no bound.
     pub formula: Option<&'static str>,
     /// The source of the bound.
     pub source: Option<&'static str>,
@@ -100,6 +100,24 @@ impl Survey {
         tried: &mut dyn FnMut(&'static str),
     ) -> Result<Survey, TrialError> {
         Survey::of(CANDIDATES, effort, seed, tried)
+    }
+
+    /// Surveys all schedulers for which a publication prints a bound, against the printed bounds.
+    ///
+    /// # Errors
+    /// As [`of`](Survey::of).
+    pub fn of_printed(
+        effort: Effort,
+        seed: u64,
+        tried: &mut dyn FnMut(&'static str),
+    ) -> Result<Survey, TrialError> {
+        Survey::of(&Survey::printed_candidates(), effort, seed, tried)
+    }
+
+    /// Returns the candidates of [`of_printed`](Survey::of_printed).
+    pub fn printed_candidates() -> Vec<Candidate> {
+        let all = CANDIDATES.iter().copied();
+        all.filter_map(Candidate::by_printed_bounds).collect()
     }
 
     /// Whether no measured value is above its bound.

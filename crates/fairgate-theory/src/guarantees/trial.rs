@@ -92,6 +92,7 @@ pub struct Finding {
 
 /// The reason why a trial failed.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum TrialError {
     /// The discipline rejects the weights or the number of flows.
     #[error("`{scheduler}` rejects the flows: {source}")]

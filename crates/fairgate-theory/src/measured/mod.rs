@@ -1,9 +1,9 @@
 //! Runs real disciplines under the traffic that a formula assumes.
 
 mod dice;
-mod line;
 mod sharing;
+mod streams;
 
 pub use dice::Dice;
-pub use line::{Lengths, Streams, delays};
 pub use sharing::{Losses, Shared};
+pub use streams::{Lengths, Streams, delays};

@@ -12,6 +12,7 @@ use thiserror::Error;
 
 /// Parameters for which a queue has no steady state.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
+#[non_exhaustive]
 pub enum QueueingError {
     /// At a load of 1 and above the queue grows without bound. At 0 nothing arrives.
     #[error("the load is {0}, but must be above 0 and below 1: otherwise there is no steady state")]

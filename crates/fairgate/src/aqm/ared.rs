@@ -19,7 +19,9 @@ use core::time::Duration;
 
 use super::POSITIVE;
 use super::codel::ecn;
-use super::red::{self, Derived, Filter, Parameters, Response, Shape, avpkt, build_over, harddrop, nodrop};
+use super::red::{
+    self, Derive, Derived, Filter, Parameters, Response, Shape, avpkt, build_over, harddrop, nodrop,
+};
 use crate::error::ConfigError;
 use crate::probability::Probability;
 use crate::rate::Rate;
@@ -132,7 +134,9 @@ pub static DESCRIPTION: Description<Config> = Description::new(
 
 impl Parameters for Config {
     const NAME: &'static str = "ared";
+}
 
+impl Derive for Config {
     fn derived(&self) -> Result<Derived, ConfigError> {
         check_ranges(PARAMETERS, &mut self.clone())?;
         let (min, max) = self.thresholds()?;

@@ -35,6 +35,7 @@
 
 mod average;
 mod curve;
+mod derived;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -60,9 +61,8 @@ use crate::time::Time;
 
 pub(crate) use average::{Average, Filter, w_log_for_burst};
 pub(crate) use curve::{Action, Curve, Shape, Spacing};
-use store::Limits;
-#[doc(hidden)]
-pub use store::Store;
+pub(crate) use derived::{Derive, Derived};
+pub(crate) use store::Store;
 
 /// The unit of the queue's length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -326,7 +326,9 @@ impl Config {
 
 impl Parameters for Config {
     const NAME: &'static str = "red";
+}
 
+impl Derive for Config {
     fn derived(&self) -> Result<Derived, ConfigError> {
         self.check()?;
         let (min, max) = self.thresholds();
@@ -375,35 +377,6 @@ impl Response {
             Action::Forced if self.harddrop => false,
             Action::Early | Action::Forced => self.ecn && (pool.mark_congestion(id) || self.nodrop),
         }
-    }
-}
-
-/// The parameters as the packet path needs them.
-#[derive(Debug)]
-pub struct Derived {
-    filter: Filter,
-    curve: Curve,
-    response: Response,
-    limits: Limits,
-    /// The bytes per packet if packets are counted.
-    per_packet: Option<u32>,
-    adaptive: bool,
-}
-
-impl Derived {
-    /// Combines this filter and curve with the other parameters of `config`, which were checked.
-    pub(crate) fn new(filter: Filter, shape: Shape, config: &Config) -> Result<Derived, ConfigError> {
-        Ok(Derived {
-            curve: Curve::new(shape, filter.w_log())?,
-            filter,
-            response: config.response,
-            limits: Limits {
-                bytes: config.limit.into(),
-                packets: config.limit_packets.unwrap_or(u32::MAX),
-            },
-            per_packet: (config.measure == Measure::Packets).then_some(config.avpkt),
-            adaptive: config.adaptive,
-        })
     }
 }
 
@@ -568,13 +541,9 @@ fn adaptation(derived: &Derived) -> Periodic {
 
 /// Parameters from which a queue with RED's average and curve is built: [`Config`] has each one, others
 /// derive them.
-pub trait Parameters: Clone + fmt::Debug + PartialEq + Send + 'static {
+pub trait Parameters: Derive + Clone + fmt::Debug + PartialEq + Send + 'static {
     /// The discipline's name.
     const NAME: &'static str;
-
-    /// Returns the derived values for the packet path; an error if the parameters are invalid.
-    #[doc(hidden)]
-    fn derived(&self) -> Result<Derived, ConfigError>;
 }
 
 /// Linux's `red`.

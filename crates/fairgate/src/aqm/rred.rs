@@ -23,8 +23,7 @@ use core::time::Duration;
 use super::POSITIVE;
 use super::codel::ecn;
 use super::red::{
-    self, Averaged, Parameters, avpkt, bandwidth, harddrop, limit_in_bytes, nodrop, probability,
-    red_parameters,
+    self, Averaged, Derive, avpkt, bandwidth, harddrop, limit_in_bytes, nodrop, probability, red_parameters,
 };
 use crate::discipline::{Algorithm, Node, Variable, Verdict};
 use crate::error::ConfigError;

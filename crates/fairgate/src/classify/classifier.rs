@@ -50,13 +50,19 @@ impl Classifier {
     #[inline]
     pub fn flow(&self, id: PacketId, pool: &Pool, salt: u64, flows: u32) -> u32 {
         let by_hash = pool[id].flow.bucket(salt, flows);
+        self.named_flow(id, pool, flows).unwrap_or(by_hash)
+    }
+
+    /// Returns the flow of a packet if it is classified, as [`flow`](Classifier::flow) does.
+    #[inline]
+    pub(crate) fn named_flow(&self, id: PacketId, pool: &Pool, flows: u32) -> Option<u32> {
         if self.classifies_nothing() {
-            return by_hash;
+            return None;
         }
-        match self.classify(id, pool) {
-            Some(minor) if (1..=flows).contains(&u32::from(minor)) => u32::from(minor) - 1,
-            _ => by_hash,
-        }
+        let minor = self.classify(id, pool)?;
+        (1..=flows)
+            .contains(&u32::from(minor))
+            .then(|| u32::from(minor) - 1)
     }
 
     /// Returns whether the hash decides for every packet. This is the usual case, and one check is faster

@@ -10,6 +10,7 @@ use crate::pool::{PacketId, Pool};
 /// The header fields that are equal in all packets of a flow (Bonald, Muscariello & Ostallo 2011, section
 /// III-A: "The exact definition depends on the desired degree of traffic aggregation").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum FlowBy {
     /// Addresses, ports and protocol: the hash computed by the driver.
     #[default]
@@ -25,6 +26,12 @@ pub enum FlowBy {
     DestinationPort,
     /// Both addresses. The two directions are different flows.
     HostPair,
+    /// The interface that received the packet ([`FlowKey::interface`]): all packets that come in on it are
+    /// one flow.
+    Interface,
+    /// Both addresses and the IPv6 flow label (RFC 6437, RFC 6438): the fields that routers can read in
+    /// fragments and encrypted packets, too. Without a flow label, addresses, ports and protocol.
+    FlowLabel,
 }
 
 crate::words!(FlowBy {
@@ -34,6 +41,8 @@ crate::words!(FlowBy {
     "source-port" => FlowBy::SourcePort,
     "destination-port" => FlowBy::DestinationPort,
     "host-pair" => FlowBy::HostPair,
+    "interface" => FlowBy::Interface,
+    "flow-label" => FlowBy::FlowLabel,
 });
 
 /// Hashes packets to flows with its own key.
@@ -81,6 +90,17 @@ impl FlowByHasher {
                 hasher.write(&key.source);
                 hasher.write(&key.destination);
             }
+            FlowBy::Interface => hasher.write_u16(key.interface),
+            FlowBy::FlowLabel => {
+                hasher.write(&key.source);
+                hasher.write(&key.destination);
+                // The first number tells the two kinds of flows apart: a label has 20 bits and is not 0.
+                hasher.write_u32(key.flow_label);
+                if key.flow_label == 0 {
+                    hasher.write_u32(application(key.source_port));
+                    hasher.write_u16(key.destination_port);
+                }
+            }
         }
         FlowHash::from_raw(hasher.finish())
     }
@@ -91,8 +111,9 @@ mod tests {
     use super::*;
     use crate::packet::Packet;
 
-    /// Returns the flow of a packet from 10.0.0.`hosts.0` to 10.0.0.`hosts.1` with these ports.
-    fn flow(by: FlowBy, hosts: (u8, u8), ports: (u16, u16)) -> FlowHash {
+    /// Returns the flow of a packet from 10.0.0.`hosts.0` to 10.0.0.`hosts.1` with these ports, received by
+    /// this interface.
+    fn flow(by: FlowBy, hosts: (u8, u8), ports: (u16, u16), interface: u16) -> FlowHash {
         let mut pool = Pool::with_capacity(1);
         let key = FlowKey::of(
             [10, 0, 0, hosts.0].into(),
@@ -102,32 +123,66 @@ mod tests {
             ports.1,
         );
         let id = pool.insert_with_headers(Packet::of_length(100), key).unwrap();
+        pool.received_by(id, interface);
         FlowByHasher::new(by, 1).flow(id, &pool)
     }
 
     #[test]
     fn a_flow_depends_on_its_fields_only() {
-        let base = ((1, 2), (3, 4));
-        // Whether source, destination, source port and destination port matter.
+        let base = ((1, 2), (3, 4), 5);
+        // Whether source, destination, source port, destination port and interface matter.
         let fields = [
-            (FlowBy::Source, [true, false, false, false]),
-            (FlowBy::Destination, [false, true, false, false]),
-            (FlowBy::SourcePort, [true, false, true, false]),
-            (FlowBy::DestinationPort, [false, true, false, true]),
-            (FlowBy::HostPair, [true, true, false, false]),
+            (FlowBy::Source, [true, false, false, false, false]),
+            (FlowBy::Destination, [false, true, false, false, false]),
+            (FlowBy::SourcePort, [true, false, true, false, false]),
+            (FlowBy::DestinationPort, [false, true, false, true, false]),
+            (FlowBy::HostPair, [true, true, false, false, false]),
+            (FlowBy::Interface, [false, false, false, false, true]),
         ];
         for (by, matters) in fields {
             let changed = [
-                ((9, 2), (3, 4)),
-                ((1, 9), (3, 4)),
-                ((1, 2), (9, 4)),
-                ((1, 2), (3, 9)),
+                ((9, 2), (3, 4), 5),
+                ((1, 9), (3, 4), 5),
+                ((1, 2), (9, 4), 5),
+                ((1, 2), (3, 9), 5),
+                ((1, 2), (3, 4), 9),
             ];
             for (changed, matters) in changed.into_iter().zip(matters) {
-                let is_other = flow(by, changed.0, changed.1) != flow(by, base.0, base.1);
+                let is_other = flow(by, changed.0, changed.1, changed.2) != flow(by, base.0, base.1, base.2);
                 assert_eq!(is_other, matters, "{by:?}: {changed:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_flow_label_replaces_ports_and_protocol() {
+        let hasher = FlowByHasher::new(FlowBy::FlowLabel, 1);
+        let key = |label: u32, protocol: u8, ports: (u16, u16)| FlowKey {
+            flow_label: label,
+            ..FlowKey::of([1; 16].into(), [2; 16].into(), protocol, ports.0, ports.1)
+        };
+        let flow = |label, protocol, ports| hasher.hash(&key(label, protocol, ports));
+        // A fragment has no ports, and an encrypted packet another protocol.
+        assert_eq!(flow(7, 17, (3, 4)), flow(7, 17, (0, 0)));
+        assert_eq!(flow(7, 17, (3, 4)), flow(7, 50, (0, 0)));
+        assert_ne!(flow(7, 17, (3, 4)), flow(8, 17, (3, 4)));
+        // Without a label all fields count.
+        let base = flow(0, 17, (3, 4));
+        for other in [
+            flow(0, 6, (3, 4)),
+            flow(0, 17, (9, 4)),
+            flow(0, 17, (3, 9)),
+            flow(7, 17, (3, 4)),
+        ] {
+            assert_ne!(other, base);
+        }
+        let mut swapped = key(7, 17, (3, 4));
+        core::mem::swap(&mut swapped.source, &mut swapped.destination);
+        assert_ne!(
+            hasher.hash(&swapped),
+            flow(7, 17, (3, 4)),
+            "the directions are different flows"
+        );
     }
 
     #[test]

@@ -24,6 +24,10 @@
 //!
 //! The flow that is served remains the shortest until a packet arrives for any flow, and is only ranked then.
 //!
+//! **Credit** (sqf only, `credits.rs`). With a credit a flow's rank is its bytes less the credit. A credit
+//! that all flows earn alike changes no order, so it is in no rank. What a flow pays for a packet it sends
+//! moves it back by at most the packet, so also then it remains the first.
+//!
 //! Invariants: no rank in the tournament is behind the true rank. Only flows with a stored time of change are
 //! before their true rank, and the flow that is served. A flow is in the tournament if and only if it has
 //! packets. A flow that was found by its hash has a position in the table if and only if it has packets.
@@ -32,6 +36,7 @@ use alloc::boxed::Box;
 use core::fmt::Debug;
 use core::marker::PhantomData;
 
+use super::credits::{Credits, MOST_CREDIT};
 use super::parameters::{drop_from, key, limit};
 use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
 use crate::error::ConfigError;
@@ -67,6 +72,9 @@ pub struct Config {
     pub key: FlowBy,
     /// The largest number of flows with packets, 1 to 2^20. `None` means as many as there can be packets.
     pub flows: Option<u32>,
+    /// sqf: the bytes of credit that a flow may collect while it sends less than its fair share, up to 2^30;
+    /// 0 is the paper's discipline. lqf accepts 0 only.
+    pub credit: u32,
 }
 
 /// 200 packets is the largest value that the paper calls typical (section III-B), and the value that it
@@ -80,45 +88,79 @@ impl Default for Config {
             drop_from: DropFrom::Head,
             key: FlowBy::FiveTuple,
             flows: None,
+            credit: 0,
         }
     }
 }
 
-/// The parameters that users can set.
-pub const PARAMETERS: &[Parameter<Config>] = &[
-    limit(1 << 25, |sqf, _| &mut sqf.limit),
-    Parameter::bounding(
-        |sqf, _| sqf.limit_bytes.map(Longest::Length),
-        Parameter::new(
-            "limit_bytes",
-            Unit::Bytes,
-            1..=MOST_BYTES,
-            "The largest number of queued bytes.",
-            |sqf, _| &mut sqf.limit_bytes,
-        ),
-    ),
-    drop_from(
-        "Which packet of the longest flow is dropped: the newest or the oldest.",
-        |sqf, _| &mut sqf.drop_from,
-    ),
-    key(|sqf, _| &mut sqf.key),
-    Parameter::new(
-        "flows",
-        Unit::Count("flows"),
-        1..=MOST_FLOWS as u64,
-        "The largest number of flows with packets; none means as many as there can be packets.",
-        |sqf, _| &mut sqf.flows,
-    ),
-];
+/// The common parameters, and more.
+macro_rules! parameters {
+    ($($more:expr),*) => {
+        &[
+            limit(1 << 25, |config, _| &mut config.limit),
+            Parameter::bounding(
+                |config, _| config.limit_bytes.map(Longest::Length),
+                Parameter::new(
+                    "limit_bytes",
+                    Unit::Bytes,
+                    1..=MOST_BYTES,
+                    "The largest number of queued bytes.",
+                    |config, _| &mut config.limit_bytes,
+                ),
+            ),
+            drop_from(
+                "Which packet of the longest flow is dropped: the newest or the oldest.",
+                |config, _| &mut config.drop_from,
+            ),
+            key(|config, _| &mut config.key),
+            Parameter::new(
+                "flows",
+                Unit::Count("flows"),
+                1..=MOST_FLOWS as u64,
+                "The largest number of flows with packets; none means as many as there can be packets.",
+                |config, _| &mut config.flows,
+            ),
+            $($more),*
+        ]
+    };
+}
+
+/// The parameters that users can set in lqf.
+pub const PARAMETERS: &[Parameter<Config>] = parameters![];
+
+/// The parameters that users can set in sqf.
+pub const PARAMETERS_WITH_CREDIT: &[Parameter<Config>] = parameters![Parameter::new(
+    "credit",
+    Unit::Bytes,
+    0..=MOST_CREDIT as u64,
+    "The bytes that a flow may burst above its fair share as if they were not queued; 0 is the paper's sqf.",
+    |config, _| &mut config.credit,
+)];
 
 impl Config {
-    fn check(&self) -> Result<(), ConfigError> {
-        check_ranges(PARAMETERS, &mut self.clone())
+    fn check<O: Order>(&self) -> Result<(), ConfigError> {
+        if O::LONGEST_FIRST && self.credit > 0 {
+            return Err(ConfigError::conflict(
+                "credit",
+                self.credit,
+                "0, because lqf serves the longest flow whatever its share is",
+                "remove it, or use sqf",
+            ));
+        }
+        let parameters = match O::LONGEST_FIRST {
+            true => PARAMETERS,
+            false => PARAMETERS_WITH_CREDIT,
+        };
+        check_ranges(parameters, &mut self.clone())
     }
 
     /// Returns the bytes that the discipline allocates.
     pub(super) fn allocated(&self) -> u64 {
-        100 * u64::from(self.flows.unwrap_or(self.limit))
+        let credits = match self.credit {
+            0 => 0,
+            _ => Credits::allocated(self.positions()),
+        };
+        100 * u64::from(self.flows.unwrap_or(self.limit)) + credits
     }
 
     /// Returns the number of positions: how many flows can have packets at a time. The arriving packet is
@@ -174,6 +216,8 @@ pub struct ByBacklog<O> {
     packets: u32,
     bytes: u64,
     limit_bytes: u64,
+    /// What flows have collected below their fair share, if that counts.
+    credits: Option<Credits>,
     /// The number of changes of flows so far. 2^56 changes take decades.
     stamp: u64,
     hasher: FlowByHasher,
@@ -185,7 +229,7 @@ pub struct ByBacklog<O> {
 impl<O: Order> ByBacklog<O> {
     /// Returns an empty discipline. `seed` is the key of the hashes.
     pub fn node(config: Config, seed: u64) -> Result<Node<ByBacklog<O>>, ConfigError> {
-        config.check()?;
+        config.check::<O>()?;
         Ok(Node::new(ByBacklog::empty(config, seed)))
     }
 
@@ -203,6 +247,7 @@ impl<O: Order> ByBacklog<O> {
             packets: 0,
             bytes: 0,
             limit_bytes: config.limit_bytes.unwrap_or(MOST_BYTES),
+            credits: (config.credit > 0).then(|| Credits::new(config.credit, positions)),
             stamp: 0,
             hasher: FlowByHasher::new(config.key, seed),
             seed,
@@ -232,8 +277,12 @@ impl<O: Order> ByBacklog<O> {
         queue.push_back(id, pool);
         self.packets += 1;
         self.bytes += u64::from(length);
+        let queued = queue.bytes();
+        if is_new && let Some(credits) = &mut self.credits {
+            credits.begin(position, self.flows[position as usize].identity);
+        }
         if !O::LONGEST_FIRST {
-            self.longest.grew(position, queue.bytes() + 1);
+            self.longest.grew(position, self.size(position, queued) + 1);
         }
         if is_new {
             self.active += 1;
@@ -292,6 +341,9 @@ impl<O: Order> ByBacklog<O> {
         self.active -= 1;
         self.take_stamp(position);
         let flow = &mut self.flows[position as usize];
+        if let Some(credits) = &mut self.credits {
+            credits.end(position, flow.identity);
+        }
         self.table.remove(core::mem::take(&mut flow.identity));
         self.service.leave(position);
     }
@@ -344,12 +396,39 @@ impl<O: Order> ByBacklog<O> {
 
     #[inline]
     fn enter(&mut self, position: u32, stamp: u64) {
-        let bytes = self.flows[position as usize].queue.bytes();
+        let bytes = self.size(position, self.flows[position as usize].queue.bytes());
         let rank = match O::LONGEST_FIRST {
             true => Rank::most_first(bytes, stamp, position),
             false => Rank::least_first(bytes, stamp, position),
         };
         self.service.enter(position, rank);
+    }
+
+    /// Returns by how many bytes a flow with `queued` bytes is ranked.
+    #[inline]
+    fn size(&self, position: u32, queued: u64) -> u64 {
+        size(self.credits.as_ref(), position, queued)
+    }
+
+    /// Notes a packet of the flow at `position` that is sent.
+    #[cold]
+    #[inline(never)]
+    fn pay(&mut self, position: u32, length: u32) {
+        let Some(credits) = &mut self.credits else { return };
+        credits.sent(position, length, self.active);
+        if credits.is_far() {
+            // Once in many terabytes: all ranks are made smaller by the same amount, which changes no order.
+            credits.come_back();
+            self.longest = Bounds::new(self.flows.len() as u32);
+            for position in 0..self.flows.len() as u32 {
+                let queue = &self.flows[position as usize].queue;
+                if !queue.is_empty() {
+                    let size = self.size(position, queue.bytes());
+                    self.longest.grew(position, size + 1);
+                    self.rank(position);
+                }
+            }
+        }
     }
 
     /// Returns the flow to serve.
@@ -370,11 +449,25 @@ impl<O: Order> ByBacklog<O> {
         if O::LONGEST_FIRST {
             return self.service.first();
         }
-        let size = |position: u32| {
-            let queue = &self.flows[position as usize].queue;
-            queue.bytes() + u64::from(!queue.is_empty())
+        let (flows, credits) = (&self.flows, self.credits.as_ref());
+        let size_of = |position: u32| {
+            let queue = &flows[position as usize].queue;
+            match queue.is_empty() {
+                true => 0,
+                false => size(credits, position, queue.bytes()) + 1,
+            }
         };
-        self.longest.largest(size).map(|(position, _)| position)
+        self.longest.largest(size_of).map(|(position, _)| position)
+    }
+}
+
+/// Returns by how many bytes a flow with `queued` bytes is ranked: by these, or by how far they exceed its
+/// credit. That is a number relative to all flows, see [`Credits::debt`].
+#[inline]
+fn size(credits: Option<&Credits>, position: u32, queued: u64) -> u64 {
+    match credits {
+        None => queued,
+        Some(credits) => (queued + credits.debt(position)).min(MOST_BYTES),
     }
 }
 
@@ -429,12 +522,18 @@ impl<O: Order> Algorithm for ByBacklog<O> {
             .expect("a flow in the tournament has packets");
         self.packets -= 1;
         self.bytes -= u64::from(taken.length);
-        if queue.is_empty() {
+        let is_empty = queue.is_empty();
+        if !is_empty {
+            queue.prefetch_front(pool);
+        }
+        if self.credits.is_some() {
+            self.pay(position, taken.length);
+        }
+        if is_empty {
             self.retire(position);
         } else if O::LONGEST_FIRST || taken.length == 0 {
             self.rank(position);
         } else {
-            queue.prefetch_front(pool);
             self.serving = Some(position);
         }
         Some(taken.id)
@@ -459,7 +558,7 @@ impl<O: Order> Algorithm for ByBacklog<O> {
     /// Enqueues all packets again, flow by flow in the order of service. Above a lowered limit the longest
     /// flows lose packets.
     fn reconfigure(&mut self, config: Config, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
-        config.check()?;
+        config.check::<O>()?;
         let mut queued = PacketQueue::new();
         self.drain(pool, &mut queued);
         *self = ByBacklog::empty(config, self.seed);

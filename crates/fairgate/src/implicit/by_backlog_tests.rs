@@ -304,6 +304,148 @@ fn a_stream_below_its_share_of_the_buffer_is_served_at_once_and_loses_nothing() 
     assert_eq!(streamed, 0);
 }
 
+/// Nine connections fill the buffer of 200 packets. A stream sends 30 packets at once, which is more than its
+/// part of the buffer, 20, but only 75 of 1000 packets, which is less than its share, 100. Returns how many
+/// of its packets were lost, and how many were not sent before all others.
+fn bursts_of_a_stream(credit: u32) -> [u64; 2] {
+    const STREAM: u64 = 100;
+    let mut driver = driver::<Shortest>(Config {
+        credit,
+        ..Config::default()
+    });
+    let mut sent = Sent::default();
+    (0..200).for_each(|packet| sent.offer(&mut driver, packet % 9));
+    let mut late = 0;
+    for round in 0..50 {
+        (0..30).for_each(|_| sent.offer(&mut driver, STREAM));
+        for departure in 0..400 {
+            let flow = sent.next(&mut driver);
+            late += u64::from((flow == STREAM) != (departure < 30));
+            // A connection sends again, or fills the place of a packet that it lost.
+            sent.offer(&mut driver, if flow == STREAM { departure % 9 } else { flow });
+        }
+        if round == 0 {
+            // Not counted: the connections are new, too, and have full credit.
+            late = 0;
+            sent.lost.clear();
+        }
+    }
+    [
+        sent.lost.iter().filter(|flow| **flow == STREAM).count() as u64,
+        late,
+    ]
+}
+
+/// The flows of packets.
+#[derive(Default)]
+struct Sent {
+    /// By cookie.
+    flow_of: Vec<u64>,
+    /// The flows of lost packets.
+    lost: Vec<u64>,
+}
+
+impl Sent {
+    fn offer(&mut self, driver: &mut Driver<Sqf>, flow: u64) {
+        self.flow_of.push(flow);
+        offer(driver, flow, 1000);
+        let lost = driver
+            .returned
+            .iter()
+            .map(|(cookie, _)| self.flow_of[*cookie as usize]);
+        self.lost.extend(lost);
+    }
+
+    fn next(&mut self, driver: &mut Driver<Sqf>) -> u64 {
+        self.flow_of[driver.next(Time::ZERO).expect("the buffer isn't empty") as usize]
+    }
+}
+
+#[test]
+fn with_credit_a_burst_keeps_its_priority_while_the_mean_rate_is_below_the_fair_share() {
+    assert_eq!(bursts_of_a_stream(40_000), [0, 0]);
+    let [_, late] = bursts_of_a_stream(0);
+    // A packet that waits is late, and so is the one that leaves in its place.
+    assert!(
+        late >= 2 * 49,
+        "without credit the end of each burst waits: {late}"
+    );
+}
+
+/// Nine flows always have one packet, and one has fifty. With credit it gets half of its fair share at least,
+/// 200 of 4000 packets, less its backlog and the credit. Without credit it gets nothing.
+#[test]
+fn with_credit_no_flow_starves() {
+    const LONG: u64 = 9;
+    for (credit, least) in [(0, 0), (20_000, 130)] {
+        let mut driver = driver::<Shortest>(Config {
+            credit,
+            ..Config::default()
+        });
+        let mut packets = Sent::default();
+        (0..LONG)
+            .chain([LONG; 50])
+            .for_each(|flow| packets.offer(&mut driver, flow));
+        let mut sent = 0;
+        for _ in 0..4000 {
+            let flow = packets.next(&mut driver);
+            sent += u64::from(flow == LONG);
+            packets.offer(&mut driver, flow);
+        }
+        assert!(
+            sent >= least && (credit > 0 || sent == 0),
+            "{sent} with a credit of {credit}"
+        );
+        assert!(
+            sent < 600,
+            "{sent}: half of the fair share, not more than the share"
+        );
+    }
+}
+
+proptest! {
+    /// With credit every choice is that of a scan by backlog plus mark, and no flow is longer than the victim
+    /// by the same measure.
+    #[test]
+    fn with_credit_choices_are_those_of_a_scan(
+        credit in prop_oneof![1u32..5000, 1u32..100_000],
+        limit in 1u32..60,
+        steps in steps(),
+    ) {
+        let mut driver = driver::<Shortest>(Config { credit, limit, ..Config::default() });
+        // By cookie.
+        let mut offered: Vec<(u64, u32)> = Vec::new();
+        for step in steps.iter().take(1000) {
+            match *step {
+                Step::Offer(flow, length) => {
+                    offered.push((flow.into(), length));
+                    offer(&mut driver, flow.into(), length);
+                    if let [(cookie, _)] = driver.returned[..] {
+                        let (victim, length) = offered[cookie as usize];
+                        let before = size_of_flow(&driver, victim).map(|size| size + u64::from(length));
+                        let most = (0..12).filter_map(|flow| size_of_flow(&driver, flow)).max();
+                        prop_assert!(before.is_none() || before >= most, "{before:?} {most:?}");
+                    }
+                }
+                Step::Next => {
+                    let sizes: Vec<_> = (0..12).map(|flow| size_of_flow(&driver, flow)).collect();
+                    if let Some(cookie) = driver.next(Time::ZERO) {
+                        let served = sizes[offered[cookie as usize].0 as usize];
+                        prop_assert_eq!(served, sizes.into_iter().flatten().min());
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The rank of a flow with packets: its backlog plus its mark.
+fn size_of_flow(driver: &Driver<Sqf>, flow: u64) -> Option<u64> {
+    let sqf = driver.root.algorithm();
+    let position = sqf.table.find(sqf.table.identity(FlowHash::from_raw(flow)))?;
+    Some(sqf.size(position, sqf.flows[position as usize].queue.bytes()))
+}
+
 #[test]
 fn the_key_defines_the_flows() {
     use crate::flow::FlowKey;
@@ -414,6 +556,13 @@ fn ranges_are_checked() {
     };
     assert_eq!(rejected(flows(0)), Some("flows"));
     assert_eq!(rejected(flows(MOST_FLOWS + 1)), Some("flows"));
+    let credit = |credit| Config { credit, ..default() };
+    assert_eq!(rejected(credit(MOST_CREDIT + 1)), Some("credit"));
+    let refused = Lqf::node(credit(1), 0).unwrap_err().to_string();
+    assert!(
+        refused.contains("credit") && refused.contains("longest"),
+        "{refused}"
+    );
     let bytes = |bytes| Config {
         limit_bytes: Some(bytes),
         ..default()

@@ -3,6 +3,7 @@
 pub mod admission;
 pub mod by_backlog;
 mod congestion;
+mod credits;
 mod cycle;
 pub mod hsqf;
 mod in_progress;

@@ -32,11 +32,12 @@
 //!   so the schedule is the same, and no flow need be looked up.
 //! * An arrival in an empty buffer finds AFL empty. Table 1 visits all flows then, whether or not a packet is
 //!   dequeued.
-//! * All flows have the same quantum.
+//! * A flow's quantum Q_i is that of the class that a filter gives its first packet, `quanta`, and otherwise
+//!   `quantum`, which is also the fictitious flow's.
 //!
 //! Bounds: none is published for PDRR. The delay of a flow below the fair rate is the delay of PQ, close to
-//! M/M/1 with the priority load (section 4.3). PDRR is not meant for flows with different weights, nor for
-//! flows whose peak rate is a large part of the link's rate: see [`sqf`](super::sqf).
+//! M/M/1 with the priority load (section 4.3). PDRR is not meant for flows whose peak rate is a large part of
+//! the link's rate: see [`sqf`](super::sqf).
 
 mod config;
 
@@ -84,6 +85,8 @@ struct Flow {
     byte_count: u32,
     /// The length of the first packet in its own queue, if there is one.
     first: u32,
+    /// The bytes that it may send in a round (Q).
+    quantum: u32,
     /// Its identity in the table, if it was found by its hash.
     identity: Identity,
 }
@@ -95,6 +98,7 @@ impl Flow {
         deficit: 0,
         byte_count: 0,
         first: 0,
+        quantum: 0,
         identity: Identity::NONE,
     };
 
@@ -247,9 +251,23 @@ impl Pdrr {
         Some(entry)
     }
 
-    /// Enqueues a packet of the flow with this entry, or of a flow without an entry.
+    /// Returns the quantum of a flow that joins with this packet.
+    #[inline]
+    fn quantum(&self, id: PacketId, pool: &Pool) -> u32 {
+        let Config {
+            quanta, classifier, ..
+        } = &self.config;
+        if quanta.is_empty() {
+            return self.config.quantum;
+        }
+        let class = classifier.named_flow(id, pool, quanta.len() as u32);
+        class.map_or(self.config.quantum, |class| quanta[class as usize])
+    }
+
+    /// Enqueues a packet of the flow with this entry, or of a flow without an entry. The flow has `quantum`
+    /// if it joins.
     #[inline(always)]
-    fn take_in(&mut self, entry: Option<u32>, id: PacketId, pool: &mut Pool) {
+    fn take_in(&mut self, entry: Option<u32>, quantum: u32, id: PacketId, pool: &mut Pool) {
         let length = pool[id].length;
         let Some(entry) = entry else {
             self.priority.push_back(id, pool);
@@ -258,6 +276,7 @@ impl Pdrr {
         let flow = &mut self.flows[entry as usize];
         if !self.cycle.contains(flow.turn) {
             flow.byte_count = length;
+            flow.quantum = quantum;
             flow.deficit = -i64::from(length);
             // The old turn must not free the entry when it is swept.
             flow.turn = Turn::NONE;
@@ -266,7 +285,7 @@ impl Pdrr {
             return;
         }
         flow.byte_count = flow.byte_count.saturating_add(length);
-        if flow.byte_count <= self.config.quantum {
+        if flow.byte_count <= flow.quantum {
             flow.deficit -= i64::from(length);
             self.priority.push_back(id, pool);
             return;
@@ -400,7 +419,7 @@ impl Pdrr {
                 continue;
             };
             debug_assert!(!flow.queue.is_empty(), "a flow that is busy has packets");
-            flow.deficit += i64::from(self.config.quantum);
+            flow.deficit += i64::from(flow.quantum);
             // Also if it joins again at once: the old turn must not free the entry when it is swept.
             flow.turn = Turn::NOW;
             if i64::from(flow.first) <= flow.deficit {
@@ -423,8 +442,8 @@ impl Pdrr {
     }
 }
 
-/// Flow n has entry n. If a program uses both numbers and hashes, a numbered flow and a hashed flow may share
-/// an entry.
+/// Flow n has entry n, and quantum n of `quanta`. If a program uses both numbers and hashes, a numbered flow
+/// and a hashed flow may share an entry.
 impl ByFlow for Pdrr {
     #[inline]
     fn flows(&self) -> u32 {
@@ -447,7 +466,9 @@ impl ByFlow for Pdrr {
             return Verdict::Dropped;
         }
         self.arrive(now);
-        self.take_in(Some(flow), id, pool);
+        let quanta = &self.config.quanta;
+        let quantum = quanta.get(flow as usize).copied().unwrap_or(self.config.quantum);
+        self.take_in(Some(flow), quantum, id, pool);
         room.verdict(Some(flow))
     }
 }
@@ -470,7 +491,8 @@ impl Algorithm for Pdrr {
         }
         self.arrive(now);
         let entry = self.entry(flow);
-        self.take_in(entry, id, pool);
+        let quantum = self.quantum(id, pool);
+        self.take_in(entry, quantum, id, pool);
         room.verdict(entry)
     }
 
@@ -540,7 +562,8 @@ impl Algorithm for Pdrr {
             if self.make_room(DropReason::Reconfigured, pool) != Room::None {
                 let flow = self.hasher.flow(id, pool);
                 let entry = self.entry(flow);
-                self.take_in(entry, id, pool);
+                let quantum = self.quantum(id, pool);
+                self.take_in(entry, quantum, id, pool);
             } else {
                 pool.give_back(id, DropReason::Reconfigured);
             }
@@ -550,7 +573,11 @@ impl Algorithm for Pdrr {
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         let fictitious = u64::from(self.congestion.is_some());
-        let active = self.cycle.len() + u64::from(self.serving.is_some()) - fictitious;
+        // Flows leave the list as soon as nothing is queued; here they stay until the next packet arrives.
+        let active = match self.len() {
+            0 => 0,
+            _ => self.cycle.len() + u64::from(self.serving.is_some()) - fictitious,
+        };
         visit("active_flows", Variable::Integer(active as i64));
         visit("priority_packets", Variable::Integer(self.priority.len().into()));
         if let Some(congestion) = &self.congestion {

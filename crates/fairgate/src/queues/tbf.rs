@@ -31,7 +31,7 @@ use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::queues::fifo::{self, Fifo};
 use crate::queues::token_bucket::{Buckets, Profile};
 use crate::rate::Rate;
-use crate::registry::{About, Children, Description, Family, Longest, Parameter, Unit, check_ranges};
+use crate::registry::{About, Bucket, Children, Description, Family, Longest, Parameter, Unit, check_ranges};
 use crate::time::Time;
 
 /// The number of the only class, as in Linux.
@@ -143,9 +143,15 @@ pub const PARAMETERS: &[Parameter<Settings>] = &[
     rate("The rate at which packets leave.", |tbf, _| &mut tbf.profile.rate),
     Parameter::bounding(
         |tbf, _| Some(tbf.profile.first_bucket()),
-        burst(
-            "Bytes that may leave at once after an idle time: at least the longest packet.",
-            |tbf, _| &mut tbf.profile.burst,
+        Parameter::shaping(
+            Bucket {
+                rate: "rate",
+                is_for_whole_packets: true,
+            },
+            burst(
+                "Bytes that may leave at once after an idle time: at least the longest packet.",
+                |tbf, _| &mut tbf.profile.burst,
+            ),
         ),
     ),
     Parameter::bounding(

@@ -45,7 +45,8 @@ impl Family {
     }
 }
 
-/// Which child disciplines a discipline has.
+/// Which child disciplines a discipline has. The enum is exhaustive, because a configuration language must
+/// express each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Children {
     /// None. It queues packets itself.

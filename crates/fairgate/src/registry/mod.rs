@@ -41,7 +41,7 @@ use thiserror::Error;
 pub use crate::words;
 pub use description::{Build, Description, Placing};
 pub use entry::{About, Children, Entry, Family, Longest, PARENT, Parts};
-pub use parameter::{Bound, Lens, Parameter, ParameterInfo, check_class_ranges, check_ranges};
+pub use parameter::{Bound, Bucket, Lens, Parameter, ParameterInfo, check_class_ranges, check_ranges};
 pub use settings::{ClassSettings, Setting, Settings};
 pub use unit::Unit;
 pub use units::UnitError;

@@ -16,6 +16,15 @@ pub type Lens<S> = fn(&mut S, usize) -> &mut dyn Field;
 /// argument says whether there is an inner discipline.
 pub type Bound<S> = fn(&S, bool) -> Option<Longest>;
 
+/// A shaper's token bucket, whose depth is a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// The name of the parameter that sets the rate of the tokens.
+    pub rate: &'static str,
+    /// Whether a packet waits for tokens for all its bytes. If not, it leaves as soon as there are any.
+    pub is_for_whole_packets: bool,
+}
+
 /// A parameter of a discipline with settings `S`: name, unit, range and meaning. The default is read from the
 /// default settings.
 #[derive(Debug)]
@@ -27,6 +36,8 @@ pub struct Parameter<S> {
     doc: &'static str,
     field: Lens<S>,
     longest: Option<Bound<S>>,
+    bucket: Option<Bucket>,
+    reads_marks: bool,
 }
 
 impl<S> Parameter<S> {
@@ -46,6 +57,8 @@ impl<S> Parameter<S> {
             doc,
             field,
             longest: None,
+            bucket: None,
+            reads_marks: false,
         }
     }
 
@@ -74,6 +87,19 @@ impl<S> Parameter<S> {
         parameter
     }
 
+    /// Returns the parameter as the depth of a shaper's bucket. A program that wakes up late loses tokens if
+    /// the bucket is shallow, and can warn of it.
+    pub const fn shaping(bucket: Bucket, mut parameter: Parameter<S>) -> Parameter<S> {
+        parameter.bucket = Some(bucket);
+        parameter
+    }
+
+    /// Returns the parameter as one that reads the firewall marks of packets, unless its value is 0 or none.
+    pub const fn reading_marks(mut parameter: Parameter<S>) -> Parameter<S> {
+        parameter.reads_marks = true;
+        parameter
+    }
+
     /// The name by which users set it.
     pub const fn name(&self) -> &'static str {
         self.name
@@ -96,6 +122,8 @@ impl<S> Parameter<S> {
             range: self.range.clone(),
             default: (!self.is_required).then(|| field.read()),
             optional: field.is_optional(),
+            bucket: self.bucket,
+            reads_marks: self.reads_marks,
             doc: self.doc,
         }
     }
@@ -170,6 +198,10 @@ pub struct ParameterInfo {
     pub default: Option<Value>,
     /// Whether it can be `"none"`.
     pub optional: bool,
+    /// The bucket whose depth it is, if it is one.
+    pub bucket: Option<Bucket>,
+    /// Whether it reads the firewall marks of packets, unless its value is 0 or none.
+    pub reads_marks: bool,
     /// What it does, in one sentence.
     pub doc: &'static str,
 }
@@ -184,6 +216,8 @@ impl ParameterInfo {
             range,
             default: None,
             optional: false,
+            bucket: None,
+            reads_marks: false,
             doc: "",
         }
     }

@@ -12,7 +12,8 @@
 //! then the turn continues.
 //!
 //! Deviations from Linux: 1 to 64 bands instead of 1 to 16, and their number is fixed at construction. A
-//! quantum below 256 bytes is rejected; Linux takes 256 instead. Throttled bands are allowed. Non-goal, as in
+//! quantum below 256 bytes is rejected; Linux takes 256 instead, and so does our reader of tc's language.
+//! Throttled bands are allowed. Non-goal, as in
 //! prio: a limit on what the strict bands send. Use shapers inside them.
 
 use alloc::boxed::Box;

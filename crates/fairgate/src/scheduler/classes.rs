@@ -259,6 +259,7 @@ impl<S: Scheduler> Algorithm for Classes<S> {
         let verdict = class.inner.enqueue(id, now, pool);
         if class.first_length.is_none() {
             self.look_at(index, now, pool);
+            return verdict.after_peek(id, pool);
         }
         verdict
     }

@@ -4,6 +4,9 @@
 //! scheduler decides which flow sends. Over the limit, the newest packet of the longest flow is dropped
 //! ("buffer stealing", McKenney 1990), so that a flooding flow can't exclude the others.
 //!
+//! Where the scheduler can ([`Scheduler::separates`]), flows are told apart by their whole hash instead, and
+//! share a queue only if more flows than queues have packets (`separate.rs`).
+//!
 //! Invariants: a flow is active in the scheduler if and only if it has packets. Stealing never empties an
 //! active flow. If the longest flow has one packet, all flows have at most one, and the packet is stolen from
 //! the newest flow, which is not active yet.
@@ -17,6 +20,7 @@ use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::registry::{About, Description, Parameter, Placing, Unit, check_ranges};
+use crate::scheduler::separate::{Position, Separate};
 use crate::scheduler::{Entitlement, Head, Holds, MAX_PACKET, Scheduler};
 use crate::structures::ByLength;
 use crate::time::Time;
@@ -213,6 +217,8 @@ pub struct Flows<S: Scheduler> {
     scheduler: S,
     flows: Vec<Flow<S::Flow>>,
     by_length: ByLength,
+    /// Present if flows are told apart by their whole hash.
+    separate: Option<Separate>,
     packets: u32,
     salt: u64,
     config: ConfigOf<S>,
@@ -256,6 +262,7 @@ impl<S: Scheduler> Flows<S> {
             flows,
             // A flow may exceed the limit by one packet until one is stolen.
             by_length: ByLength::new(config.flows, config.limit + 1, config.limit),
+            separate: separate_of::<S>(&config, salt),
             packets: 0,
             salt,
             config,
@@ -275,11 +282,36 @@ impl<S: Scheduler> Flows<S> {
         &self.flows[flow as usize].state
     }
 
+    /// Returns the flow of a packet.
+    #[inline]
+    fn flow_of(&mut self, id: PacketId, pool: &Pool) -> u32 {
+        let config = &self.config;
+        if S::CAN_SEPARATE
+            && let Some(separate) = &mut self.separate
+        {
+            if let Some(named) = config.classifier.named_flow(id, pool, config.flows) {
+                return named;
+            }
+            let (flows, scheduler) = (&self.flows, &self.scheduler);
+            let has_packets = |flow: u32| !flows[flow as usize].queue.is_empty();
+            let is_remembered = |flow: u32| scheduler.remembers(&flows[flow as usize].state);
+            return match separate.position(pool[id].flow, has_packets, is_remembered) {
+                Position::Known(flow) | Position::Shared(flow) => flow,
+                Position::New(flow) => {
+                    self.scheduler.forget(&mut self.flows[flow as usize].state);
+                    flow
+                }
+            };
+        }
+        config.classifier.flow(id, pool, self.salt, config.flows)
+    }
+
     /// Enqueues a packet for an existing flow.
     #[inline(always)]
     fn admit(&mut self, flow: u32, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
         if pool[id].length > MAX_PACKET {
             pool.give_back(id, DropReason::LargerThanMaximum);
+            self.note_if_empty(flow);
             return Verdict::Dropped;
         }
         self.append(flow, id, DropReason::LongestFlow, now, pool)
@@ -345,9 +377,21 @@ impl<S: Scheduler> Flows<S> {
             self.scheduler.activate(&mut self.flows, index, head, now);
         }
         if is_robbed {
+            self.note_if_empty(index);
             Verdict::Congested
         } else {
             Verdict::Queued
+        }
+    }
+
+    /// Notes that a flow has no more packets, if it is so and matters.
+    #[inline(always)]
+    fn note_if_empty(&mut self, index: u32) {
+        if S::CAN_SEPARATE
+            && let Some(separate) = &mut self.separate
+            && self.flows[index as usize].queue.is_empty()
+        {
+            separate.emptied(index);
         }
     }
 
@@ -370,6 +414,7 @@ impl<S: Scheduler> Flows<S> {
         let next = taken.next.map(|length| Head { length, stamp });
         self.scheduler
             .update(&mut self.flows, index, taken.length, next, now);
+        self.note_if_empty(index);
         if left + 1 >= self.by_length.least() {
             return self.shorten(index, left, taken.id);
         }
@@ -425,6 +470,18 @@ impl<S: Scheduler> Flows<S> {
     }
 }
 
+/// The flows that a classifier does not name have the positions after those with shares of their own.
+fn separate_of<S: Scheduler>(config: &ConfigOf<S>, salt: u64) -> Option<Separate> {
+    let first = config.shares.len() as u32;
+    let separates = S::CAN_SEPARATE && S::separates(&config.settings) && first < config.flows;
+    separates.then(|| Separate::new(first, config.flows, salt))
+}
+
+/// Returns the bytes that telling apart `flows` flows allocates.
+pub(crate) fn allocated_to_separate(flows: u32) -> u64 {
+    Separate::allocated(flows.into())
+}
+
 impl<S: Scheduler> ByFlow for Flows<S> {
     #[inline]
     fn flows(&self) -> u32 {
@@ -447,10 +504,7 @@ impl<S: Scheduler> Algorithm for Flows<S> {
 
     #[inline]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
-        let flow = self
-            .config
-            .classifier
-            .flow(id, pool, self.salt, self.config.flows);
+        let flow = self.flow_of(id, pool);
         self.admit(flow, id, now, pool)
     }
 
@@ -475,6 +529,7 @@ impl<S: Scheduler> Algorithm for Flows<S> {
         }
         self.scheduler.clear(&mut self.flows);
         self.by_length.clear();
+        self.separate = separate_of::<S>(&self.config, self.salt);
         self.packets = 0;
     }
 
@@ -488,8 +543,7 @@ impl<S: Scheduler> Algorithm for Flows<S> {
         let mut queued = PacketQueue::new();
         self.drain(pool, &mut queued);
         while let Some(id) = queued.pop_front(pool) {
-            let config = &successor.config;
-            let flow = config.classifier.flow(id, pool, successor.salt, config.flows);
+            let flow = successor.flow_of(id, pool);
             let _ = successor.append(flow, id, DropReason::Reconfigured, now, pool);
         }
         *self = successor;
@@ -504,6 +558,13 @@ impl<S: Scheduler> Algorithm for Flows<S> {
             "longest_flow",
             Variable::Integer(lengths().max().unwrap_or(0).into()),
         );
+        if S::CAN_SEPARATE {
+            // PFQ's active flow list (AFL) also has flows whose packets were sent a short time ago.
+            let is_listed =
+                |flow: &&Flow<S::Flow>| !flow.queue.is_empty() || self.scheduler.remembers(&flow.state);
+            let listed = self.flows.iter().filter(is_listed).count();
+            visit("afl_flows", Variable::Integer(listed as i64));
+        }
         self.scheduler.visit_variables(visit);
     }
 }

@@ -19,6 +19,7 @@
 pub mod classes;
 pub mod flows;
 pub(crate) mod parked;
+mod separate;
 #[cfg(test)]
 mod tests;
 
@@ -106,6 +107,10 @@ pub trait Scheduler: Debug + Send + Sized + 'static {
 
     /// Whether `update` reads the length and stamp of the next packet. If not, they are not fetched.
     const READS_HEADS: bool = true;
+
+    /// Whether flows can be told apart by their whole hash ([`separates`](Scheduler::separates)). It requires
+    /// [`forget`](Scheduler::forget) and [`remembers`](Scheduler::remembers).
+    const CAN_SEPARATE: bool = false;
 
     /// The parameter by which users list the shares of single flows.
     const SHARES: &'static str = "weights";
@@ -197,6 +202,20 @@ pub trait Scheduler: Debug + Send + Sized + 'static {
         next: Option<Head>,
         now: Time,
     );
+
+    /// Returns whether flows are told apart by their whole hash. If not, flows share queues by chance.
+    fn separates(_settings: &Self::Settings) -> bool {
+        false
+    }
+
+    /// Returns whether the scheduler treats an idle flow differently from a new one.
+    #[inline]
+    fn remembers(&self, _flow: &Self::Flow) -> bool {
+        false
+    }
+
+    /// Handles that an idle flow's place is given to a new flow.
+    fn forget(&self, _flow: &mut Self::Flow) {}
 
     /// Makes all flows idle, after their packets were removed.
     fn clear<F: Holds<State = Self::Flow>>(&mut self, flows: &mut [F]);

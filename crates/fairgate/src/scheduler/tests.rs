@@ -392,6 +392,48 @@ fn classes_that_wake_up_together_send_in_the_order_of_their_numbers() {
     assert_eq!(driver.drain(Time::from_millis(9)), [2]);
 }
 
+/// A queue that drops everything when it is asked for the next packet.
+struct Void(PacketQueue);
+
+impl Algorithm for Void {
+    const NAME: &'static str = "void";
+    type Config = ();
+
+    fn enqueue(&mut self, id: PacketId, _now: Time, pool: &mut Pool) -> Verdict {
+        self.0.push_back(id, pool);
+        Verdict::Queued
+    }
+
+    fn dequeue(&mut self, _now: Time, pool: &mut Pool) -> Option<PacketId> {
+        while let Some(id) = self.0.pop_front(pool) {
+            pool.give_back(id, DropReason::Aqm);
+        }
+        None
+    }
+
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        self.0.append_to(into, pool);
+    }
+
+    fn config(&self) {}
+
+    fn reconfigure(&mut self, (): (), _now: Time, _pool: &mut Pool) -> Result<(), ConfigError> {
+        Ok(())
+    }
+}
+
+/// A class that becomes active is peeked. The packet that made it active may be dropped by that.
+#[test]
+fn a_packet_that_the_peek_drops_is_not_called_queued() {
+    let void: Box<dyn Discipline> = Box::new(Node::new(Void(PacketQueue::new())));
+    let mut root = Classes::<Checked<false>>::node(classful(&[1]), vec![void]).unwrap();
+    let mut pool = Pool::with_capacity(4);
+    let id = pool.insert(in_class(1, 100)).unwrap();
+    assert_eq!(root.enqueue(id, Time::ZERO, &mut pool), Verdict::Dropped);
+    assert_eq!(pool.take_returned(), Some((id, DropReason::Aqm)));
+    assert_eq!(root.backlog().packets, 0);
+}
+
 #[test]
 fn an_inner_discipline_that_contains_packets_is_served() {
     let mut pool = Pool::with_capacity(16);

@@ -227,10 +227,54 @@ impl<M: Meter> Borrowing<M> {
     /// Enqueues a packet in a leaf. If the leaf was made from a template, in the leaf of the packet's host.
     #[inline]
     pub(super) fn enqueue(&mut self, leaf: LeafIndex, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        self.enqueue_and_tell(leaf, id, now, pool).0
+    }
+
+    /// The same, and also returns the class of the leaf.
+    #[inline]
+    pub(super) fn enqueue_and_tell(
+        &mut self,
+        leaf: LeafIndex,
+        id: PacketId,
+        now: Time,
+        pool: &mut Pool,
+    ) -> (Verdict, ClassIndex) {
         let leaf = self.inner.of_host(leaf, id, pool);
         let verdict = self.inner.get_mut(leaf).enqueue(id, now, pool);
         self.activate(leaf);
-        verdict
+        (verdict, self.leaves[leaf.index()].class)
+    }
+
+    /// Returns the level of the class, at or above `index`, from which a leaf there can send at `now`. `None`
+    /// if there is none. Events that are due need not have been handled.
+    pub(super) fn level_of_lender(&self, mut index: ClassIndex, now: u64) -> Option<u8> {
+        while let Some(class) = self.classes.get(index.index()) {
+            match class.meter.mode(now).0 {
+                Mode::CanSend => return Some(class.level),
+                Mode::MayBorrow => index = class.parent,
+                Mode::CantSend => return None,
+            }
+        }
+        None
+    }
+
+    /// Returns whether a leaf has packets to send, and the class above it at `level`, or itself, can send.
+    pub(super) fn can_continue(&self, leaf: ClassIndex, level: u8) -> bool {
+        let mut index = leaf;
+        while let Some(class) = self.classes.get(index.index()) {
+            if class.level >= level {
+                let is_active = self.classes[leaf.index()].activity != 0;
+                return is_active && class.level == level && class.mode == Mode::CanSend;
+            }
+            index = class.parent;
+        }
+        false
+    }
+
+    /// Returns the level, up to `top`, that has the class of the highest priority which can send a packet.
+    #[inline]
+    pub(super) fn level_of_highest_priority(&self, top: u8) -> Option<u8> {
+        self.round_robins.row_of_highest_priority(top)
     }
 
     /// Returns the number of leaves that are active or parked.

@@ -155,6 +155,14 @@ impl RoundRobins {
         (self.occupied != 0).then(|| self.occupied.trailing_zeros() as u8 / 8)
     }
 
+    /// Returns the level, up to `top`, whose rows have the class of the highest priority. Of several, the
+    /// lowest.
+    pub(super) fn row_of_highest_priority(&self, top: u8) -> Option<u8> {
+        let ranks = |level: u8| (self.occupied >> (8 * level)) as u8;
+        let levels = (0..=top).filter(|&level| ranks(level) != 0);
+        levels.min_by_key(|&level| ranks(level).trailing_zeros())
+    }
+
     /// Adds a class to a row.
     #[inline]
     pub(super) fn add_to_row(&mut self, level: u8, rank: Rank, number: u32) {

@@ -4,6 +4,7 @@
 mod active_list;
 mod bounds;
 mod by_length;
+mod fair_share;
 mod flow_table;
 pub(crate) mod heap;
 mod indexed_heap;
@@ -12,6 +13,7 @@ pub(crate) mod random;
 pub(crate) use active_list::{ActiveList, Linked, ListLink};
 pub(crate) use bounds::Bounds;
 pub(crate) use by_length::ByLength;
+pub(crate) use fair_share::{FRACTION_BITS, FairShare, Reading};
 pub(crate) use flow_table::{FlowTable, Identity};
 pub(crate) use heap::{Heap, Narrow};
 pub(crate) use indexed_heap::IndexedHeap;

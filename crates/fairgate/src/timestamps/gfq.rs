@@ -305,8 +305,8 @@ pub static DESCRIPTION: flows::DescriptionOf<Gfq> = flows::describe::<Gfq>(
         family: Family::Timestamps,
         summary: "Grouped fair queueing (Stephens, Bennett, Zhang 1999): WF2Q+ between groups of flows, \
             calendars within",
-        when: "For a delay between wf2q_plus and s_kps with very many flows and few different \
-            shares.",
+        when: "To compare with qfq: less delay, and cost by groups; built from what the QFQ paper says, not \
+            from the article. Flows are hashed into the queues.",
         children: Children::None,
     },
     PARAMETERS,

@@ -29,6 +29,11 @@
 //! stamp is at most 2^61 ahead of V. Beyond 2 GiB of backlog in one flow of weight 1 the order among flows is
 //! no longer exact.
 //!
+//! **Flows** are told apart by their whole five-tuple, as in the paper, up to `flows` of them. If all queues
+//! have packets, a further flow shares one. A flow without packets makes room for a new one; it is then
+//! forgotten, also if it is active. With `exact = false` flows are hashed into the queues, as in the other
+//! schedulers. Then a call that shares a queue with a download has the download's delay.
+//!
 //! Deviations: flows have weights (in the paper they are equal). Every queue may be active, so the list of
 //! active flows has no limit of its own. Above the limit on packets the longest flow loses its newest packet,
 //! not its oldest. The paper's admission control is a separate discipline. There is no classful form, because
@@ -56,12 +61,17 @@ pub struct Settings {
     /// The bytes that a flow may send at the head of the schedule before it is treated like all others, 1 to
     /// 2^30. The packet that exceeds it still goes to the head.
     pub quantum: u32,
+    /// Whether flows are told apart by their whole hash. If not, they are hashed into the queues.
+    pub exact: bool,
 }
 
-/// The paper's value: one packet of the largest size.
+/// The paper's value: one packet of the largest size. Flows are exact, as in the paper.
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { quantum: 1514 }
+        Settings {
+            quantum: 1514,
+            exact: true,
+        }
     }
 }
 
@@ -118,6 +128,7 @@ impl Pfq {
 impl Scheduler for Pfq {
     const NAME: &'static str = "pfq";
     const STAMPS: bool = true;
+    const CAN_SEPARATE: bool = true;
     type Share = Weight;
     type Settings = Settings;
     type Flow = Flow;
@@ -231,6 +242,21 @@ impl Scheduler for Pfq {
         self.now = self.now.max(self.latest);
     }
 
+    fn separates(settings: &Settings) -> bool {
+        settings.exact
+    }
+
+    /// A flow is active until virtual time reaches its finish time.
+    #[inline]
+    fn remembers(&self, flow: &Flow) -> bool {
+        flow.finish.get() > self.now
+    }
+
+    fn forget(&self, flow: &mut Flow) {
+        flow.finish = Long::of(self.now);
+        flow.urgent_bytes = 0;
+    }
+
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         visit("virtual_time", Variable::Integer((self.now >> 30) as i64));
     }
@@ -252,6 +278,13 @@ pub const PARAMETERS: &[Parameter<flows::SettingsOf<Pfq>>] = &[
     flows::limit(),
     weights(),
     quantum(|flat, _| &mut flat.config.settings.quantum),
+    Parameter::word(
+        "exact",
+        Unit::Flag,
+        "Whether flows are told apart by their whole five-tuple. If not, they are hashed into the queues, \
+         and some share one.",
+        |flat, _| &mut flat.config.settings.exact,
+    ),
 ];
 
 /// The discipline over hashed flows in the registry.
@@ -261,12 +294,19 @@ pub static DESCRIPTION: flows::DescriptionOf<Pfq> = flows::describe::<Pfq>(
         family: Family::Timestamps,
         summary: "Priority fair queueing (Kortebi et al. 2004): flows that send little go first, the \
             others share",
-        when: "For voice and short transfers without marking; pdrr does the same at lower cost.",
+        when: "For voice and short transfers without marking; pdrr does the same at lower cost. With \
+            exact = false a call can share the queue of a download.",
         children: Children::None,
     },
     PARAMETERS,
 )
-.with_memory(|flat| 112 * u64::from(flat.config.flows) + 4 * u64::from(flat.config.limit));
+.with_memory(|flat| {
+    let separate = match flat.config.settings.exact {
+        true => flows::allocated_to_separate(flat.config.flows),
+        false => 0,
+    };
+    112 * u64::from(flat.config.flows) + 4 * u64::from(flat.config.limit) + separate
+});
 
 crate::scheduler::node!(Pfq);
 
@@ -282,10 +322,81 @@ mod tests {
     fn pfq(weights: &[u32], quantum: u32, limit: u32, origin: u64) -> Driver<Flows<Pfq>> {
         let config = flows::ConfigOf::<Pfq> {
             limit,
-            settings: Settings { quantum },
+            settings: Settings {
+                quantum,
+                ..Settings::default()
+            },
             ..of_shares::<Pfq>(weights.iter().copied().map(Weight))
         };
         starting_at(config, origin)
+    }
+
+    /// Packets of a call and of downloads, as many flows as there are queues. Hashed, some flows share a
+    /// queue; exact, none does. Returns the packets that went before the call's.
+    fn ahead_of_a_call(exact: bool, seed: u64) -> usize {
+        let config = Config {
+            flows: 16,
+            settings: Settings {
+                exact,
+                ..Settings::default()
+            },
+            ..Config::default()
+        };
+        let mut driver = Driver::new(Pfq::node(config, seed).unwrap());
+        let of_flow = |flow: u64, length| crate::Packet {
+            flow: crate::FlowHash::from_raw(flow.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+            ..crate::Packet::of_length(length)
+        };
+        for packet in 0..150 {
+            driver.offer(of_flow(1 + packet % 15, 1500), Time::ZERO);
+        }
+        // The downloads have used their quanta, which takes two packets.
+        for _ in 0..30 {
+            let _ = driver.next(Time::ZERO);
+        }
+        driver.offer(of_flow(0, 200), Time::ZERO);
+        let order = driver.drain(Time::ZERO);
+        order.iter().position(|cookie| *cookie == 150).unwrap()
+    }
+
+    #[test]
+    fn a_call_never_shares_the_queue_of_a_download_if_flows_are_exact() {
+        assert!((0..50).all(|seed| ahead_of_a_call(true, seed) == 0));
+        assert!((0..50).any(|seed| ahead_of_a_call(false, seed) > 50));
+    }
+
+    #[test]
+    fn more_flows_than_queues_share_and_idle_flows_make_room() {
+        let config = Config {
+            flows: 2,
+            ..Config::default()
+        };
+        let mut driver = Driver::new(Pfq::node(config, 1).unwrap());
+        let offer = |driver: &mut Driver<Flows<Pfq>>, flow: u64| {
+            let packet = crate::Packet {
+                flow: crate::FlowHash::from_raw(flow),
+                ..crate::Packet::of_length(1000)
+            };
+            driver.offer(packet, Time::ZERO);
+        };
+        let active = |driver: &Driver<Flows<Pfq>>| {
+            let mut active = None;
+            driver.root.visit_variables(&mut |name, value| {
+                if let ("active_flows", Variable::Integer(flows)) = (name, value) {
+                    active = Some(flows);
+                }
+            });
+            active
+        };
+        (0..5).for_each(|flow| offer(&mut driver, flow));
+        assert_eq!(active(&driver), Some(2), "five flows share two queues");
+        assert_eq!(driver.drain(Time::ZERO).len(), 5);
+        for flow in 10..30 {
+            offer(&mut driver, flow);
+            offer(&mut driver, flow + 1);
+            assert_eq!(active(&driver), Some(2), "{flow}: each has its own");
+            assert_eq!(driver.drain(Time::ZERO).len(), 2);
+        }
     }
 
     #[test]
@@ -308,7 +419,10 @@ mod tests {
     #[test]
     fn a_quantum_of_0_is_rejected() {
         let config = flows::ConfigOf::<Pfq> {
-            settings: Settings { quantum: 0 },
+            settings: Settings {
+                quantum: 0,
+                ..Settings::default()
+            },
             ..flows::Config::default()
         };
         assert_eq!(

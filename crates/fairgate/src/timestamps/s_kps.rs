@@ -380,8 +380,8 @@ pub static DESCRIPTION: flows::DescriptionOf<SKps> = flows::describe::<SKps>(
         family: Family::Timestamps,
         summary: "Simple KPS (Karsten 2006, 2010): WF2Q+ with rounded time stamps in interleaved timer \
             wheels, constant work",
-        when: "For tight rate and delay guarantees with very many flows; qfq is faster, but this bound \
-            also holds for short packets.",
+        when: "To compare with qfq, which is faster; built from what the QFQ paper says, not from the \
+            articles. Flows are hashed into the queues.",
         children: Children::None,
     },
     PARAMETERS,

@@ -69,7 +69,7 @@ pub(super) fn page(survey: &Survey) -> String {
         Block::Table(sources(survey)),
     ];
     Sheet {
-        title: "Fairness of schedulers against published bounds".into(),
+        title: "Fairness of schedulers against their bounds".into(),
         lead: format!(
             "Worst-case fairness on a link of {} Mbit/s, seed {}; {}.",
             survey.rate_bps / 1_000_000,

@@ -1,4 +1,4 @@
-//! `fairgate bounds`: compares the measured fairness of schedulers with published bounds.
+//! `fairgate bounds`: compares the measured fairness of schedulers with their bounds.
 
 mod document;
 
@@ -17,7 +17,7 @@ use crate::exit::{Failure, Outcome};
 use crate::output::{self, Format, Target, Targets};
 use crate::progress;
 
-/// Measure worst-case fairness of every scheduler against its published bounds
+/// Measure worst-case fairness of every scheduler against its bounds
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -29,8 +29,10 @@ Examples:
 
 Each scheduler runs on a link of 1 Gbit/s, with random traffic and with traffic that an adversary makes worse
 step by step: few heavy and many light flows, lengths just above powers of two, flows that become active
-together. Each row shows the worst flow, which can be a different one in each row. Where no bound is
-published, the worst value is in packets.
+together. Each row shows the worst flow, which can be a different one in each row. A bound is published, or
+a corollary, or derived in the source code where the published one is exceeded (qfq); `--out FILE.html` names
+its source. `fairgate reproduce qfq-bounds` judges the printed bounds. Where there is no bound, the worst
+value is in packets.
 
   b_wfi               bytes by which a backlogged flow is behind its share when one of its packets is finished
   b_wfi_anywhere      the same at any moment

@@ -5,13 +5,13 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use fairgate::FlowKey;
 
-use super::lane::Place;
+use super::open_loop::FlowSlot;
 use super::services::{protocol, service};
 
 /// The number of flows with a slot. If all slots are taken, the half with fewest bytes loses them. A flow
 /// with many bytes in a long capture never loses its slot, and memory is bounded. Flows without a slot are
 /// counted together as "the rest". A flow that gets a slot again starts at 0.
-const MOST_PLACES: usize = 512;
+const MOST_SLOTS: usize = 512;
 
 /// The fields that identify a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,7 +26,7 @@ pub(super) struct FiveTuple {
 }
 
 impl FiveTuple {
-    fn of(key: &FlowKey) -> FiveTuple {
+    pub(super) fn of(key: &FlowKey) -> FiveTuple {
         FiveTuple {
             source: key.source,
             destination: key.destination,
@@ -93,7 +93,7 @@ struct Flow {
 /// A flow that has a slot at the end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Placed {
-    pub(super) place: Place,
+    pub(super) slot: FlowSlot,
     pub(super) tuple: FiveTuple,
     pub(super) bytes: u64,
     pub(super) packets: u64,
@@ -110,8 +110,8 @@ pub(super) struct FlowTable {
 }
 
 impl FlowTable {
-    /// Returns the slot of a packet's flow, and counts the packet.
-    pub(super) fn place(&mut self, key: &FlowKey, bytes: u32) -> Place {
+    /// Counts a packet, and returns the slot of its flow.
+    pub(super) fn count(&mut self, key: &FlowKey, bytes: u32) -> FlowSlot {
         let tuple = FiveTuple::of(key);
         let slot = match self.by_tuple.get(&tuple) {
             Some(&slot) => slot,
@@ -120,8 +120,8 @@ impl FlowTable {
         let flow = &mut self.flows[slot as usize];
         flow.bytes += u64::from(bytes);
         flow.packets += 1;
-        Place {
-            slot,
+        FlowSlot {
+            index: slot,
             generation: flow.generation,
         }
     }
@@ -133,7 +133,7 @@ impl FlowTable {
             bytes: 0,
             packets: 0,
         };
-        if self.free.is_empty() && self.flows.len() == MOST_PLACES {
+        if self.free.is_empty() && self.flows.len() == MOST_SLOTS {
             self.make_room();
         }
         let slot = match self.free.pop() {
@@ -155,7 +155,7 @@ impl FlowTable {
     fn make_room(&mut self) {
         let mut by_bytes: Vec<u32> = (0..self.flows.len() as u32).collect();
         by_bytes.sort_by_key(|&slot| (self.flows[slot as usize].bytes, slot));
-        by_bytes.truncate(MOST_PLACES / 2);
+        by_bytes.truncate(MOST_SLOTS / 2);
         for &slot in &by_bytes {
             self.by_tuple.remove(&self.flows[slot as usize].tuple);
         }
@@ -171,8 +171,8 @@ impl FlowTable {
             .map(|&slot| {
                 let flow = self.flows[slot as usize];
                 Placed {
-                    place: Place {
-                        slot,
+                    slot: FlowSlot {
+                        index: slot,
                         generation: flow.generation,
                     },
                     tuple: flow.tuple,
@@ -218,15 +218,15 @@ mod tests {
     fn large_flows_keep_their_slots_beside_any_number_of_small_ones() {
         let mut table = FlowTable::default();
         for round in 0..50_000u32 {
-            table.place(&key(1), 1500);
-            table.place(&key(2 + (round % 60_000) as u16), 40);
+            table.count(&key(1), 1500);
+            table.count(&key(2 + (round % 60_000) as u16), 40);
         }
         let placed = table.placed();
-        assert!(placed.len() <= MOST_PLACES);
+        assert!(placed.len() <= MOST_SLOTS);
         assert_eq!(placed[0].tuple, FiveTuple::of(&key(1)));
-        assert_eq!((placed[0].packets, placed[0].place.generation), (50_000, 0));
+        assert_eq!((placed[0].packets, placed[0].slot.generation), (50_000, 0));
         assert!(table.displaced() > 49_000);
-        let slots: std::collections::HashSet<u32> = placed.iter().map(|flow| flow.place.slot).collect();
+        let slots: std::collections::HashSet<u32> = placed.iter().map(|flow| flow.slot.index).collect();
         assert_eq!(slots.len(), placed.len(), "no slot is assigned twice");
     }
 }

@@ -7,22 +7,18 @@
 //!                        the access line: the discipline at both ends, `rate` down and a quarter of it up
 //! ```
 //!
-//! Each simulation is a thread. All have the same seed, so that the random parts of the applications are the
-//! same.
+//! All simulations have the same seed, so that the random parts of the applications are the same.
 
 use std::time::Duration;
 
 use fairgate::{Rate, Time};
-use fairgate_report::{Comparison, Delay, Discipline, Fact, Group, Input, Measured, Queue, bin_width, jain};
-use fairgate_sim::results::{FlowResults, InterfaceResults};
-use fairgate_sim::{
-    Application, Distribution, Flow, Link, NodeId, Results, Scenario, Simulation, Tcp, Udp, tcp,
-};
-use indicatif::ProgressBar;
+use fairgate_report::{Comparison, Discipline, Fact, Group, Input, bin_width, jain};
+use fairgate_sim::{Application, Batch, Distribution, Flow, Link, NodeId, Results, Scenario, Tcp, Udp, tcp};
 use miette::Diagnostic;
 use thiserror::Error;
 
 use super::Contestant;
+use super::simulated::{Packets, SAMPLES, interval, queue, together};
 use crate::exit::Failure;
 use crate::output::Format;
 use crate::progress;
@@ -32,9 +28,6 @@ pub(super) const DURATION: Duration = Duration::from_secs(60);
 
 /// Propagation delay of the access line.
 const LINE_DELAY: Duration = Duration::from_millis(5);
-
-/// The number of samples of the queue's length in a bin of the plots.
-const SAMPLES: u64 = 8;
 
 /// The interface whose queue is shown: the provider's end of the access line, which is the first link.
 const DOWNLINK: usize = 0;
@@ -86,26 +79,23 @@ pub(super) fn run(
         format,
     } = options;
     let bar = progress::simulated(duration.as_millis() as u64 * contestants.len() as u64, format);
-    let outcomes: Vec<Result<(String, Results), HomeError>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = contestants
-            .into_iter()
-            .map(|contestant| {
-                let bar = &bar;
-                scope.spawn(move || {
-                    let discipline = contestant.name.clone();
-                    simulate(&scenario(&contestant, rate, duration, seed), bar)
-                        .map(|results| (contestant.name, results))
-                        .map_err(|source| HomeError { discipline, source })
-                })
-            })
-            .collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().expect("a simulation does not panic"))
-            .collect()
-    });
+    let scenarios: Vec<Scenario> = contestants
+        .iter()
+        .map(|contestant| scenario(contestant, rate, duration, seed))
+        .collect();
+    let results = Batch::default().run(&scenarios, |simulated| bar.inc(simulated.as_millis() as u64));
     bar.finish_and_clear();
-    let outcomes = outcomes.into_iter().collect::<Result<Vec<_>, HomeError>>()?;
+    let outcomes = contestants
+        .into_iter()
+        .zip(results)
+        .map(|(contestant, results)| {
+            let discipline = contestant.name;
+            match results {
+                Ok(results) => Ok((discipline, results)),
+                Err(source) => Err(HomeError { discipline, source }),
+            }
+        })
+        .collect::<Result<Vec<_>, HomeError>>()?;
     let duration_ns = duration.as_nanos() as u64;
     Ok(Comparison {
         version: env!("CARGO_PKG_VERSION"),
@@ -114,7 +104,7 @@ pub(super) fn run(
         input: Input::Scenario {
             name: "An evening at home".into(),
         },
-        rate_bps: rate.bits_per_second(),
+        rate_bps: Some(rate.bits_per_second()),
         duration_ns,
         bin_ns: bin_width(Time::from_nanos(duration_ns)),
         facts: facts(rate),
@@ -134,23 +124,13 @@ pub(super) fn run(
     })
 }
 
-fn simulate(scenario: &Scenario, bar: &ProgressBar) -> Result<Results, fairgate_sim::Error> {
-    let mut reported = 0;
-    Simulation::new(scenario)?.run_with(|now| {
-        let millis = now.nanos() / 1_000_000;
-        bar.inc(millis - reported);
-        reported = millis;
-    })
-}
-
 fn scenario(contestant: &Contestant, rate: Rate, duration: Duration, seed: u64) -> Scenario {
     let mut scenario = Scenario::new(duration);
     scenario.seed = seed;
-    let interval = Duration::from_nanos(bin_width(Time::from_nanos(duration.as_nanos() as u64)) / SAMPLES);
-    scenario.interval = interval.min(duration);
+    scenario.interval = interval(duration);
     let (provider, home) = (scenario.node("provider"), scenario.node("home"));
     scenario.links.push(Link {
-        rate_b: Some(upstream(rate)),
+        rate_b: upstream(rate).into(),
         queue_a: contestant.spec.clone().into(),
         queue_b: contestant.spec.clone().into(),
         ..Link::new(provider, home, rate, LINE_DELAY)
@@ -244,154 +224,32 @@ fn bits(per_second: u64) -> Rate {
     Rate::from_bits_per_second(per_second).expect("the constants above are above 0")
 }
 
-fn upstream(rate: Rate) -> Rate {
+/// Returns the rate of the uplink: a quarter.
+pub(super) fn upstream(rate: Rate) -> Rate {
     Rate::from_bits_per_second((rate.bits_per_second() / 4).max(1)).expect("at least 1 is above 0")
 }
 
 fn discipline(name: String, results: &Results) -> Discipline {
-    let line = &results.interfaces[DOWNLINK];
-    let groups = APPLICATIONS
-        .iter()
-        .map(|(name, _)| together(results, results.flows.iter().filter(|flow| flow.group == *name)))
-        .collect();
-    let greedy: Vec<f64> = results
+    let greedy = results
         .flows
         .iter()
-        .filter(|flow| GREEDY.contains(&flow.group.as_str()))
-        .map(|flow| flow.goodput_bps as f64)
-        .collect();
+        .filter(|flow| GREEDY.contains(&flow.group.as_str()));
+    let downwards = results.groups.iter().filter(|group| group.name != UPWARDS);
+    let downlink = &results.interfaces[DOWNLINK];
     Discipline {
         name,
-        total: together(
-            results,
-            results.flows.iter().filter(|flow| flow.destination == "home"),
-        ),
-        groups,
-        utilisation: line.utilisation.unwrap_or(0.0),
-        fairness: jain(&greedy),
-        drops: line.dropped_by_reason.clone(),
-        queue: queue(line),
+        total: together(results, downwards.map(Packets::Group)),
+        groups: APPLICATIONS
+            .map(|(name, _)| {
+                let group = results.groups.iter().filter(|group| group.name == name);
+                together(results, group.map(Packets::Group))
+            })
+            .to_vec(),
+        utilisation: downlink.utilisation.unwrap_or(0.0),
+        fairness: jain(&greedy.map(|flow| flow.goodput_bps as f64).collect::<Vec<_>>()),
+        drops: downlink.dropped_by_reason.clone(),
+        queue: queue(downlink),
     }
-}
-
-/// Combines several flows. Delays are combined by packets. Jitter is the mean over successive packets of the
-/// same flow.
-fn together<'a>(results: &Results, flows: impl Iterator<Item = &'a FlowResults> + Clone) -> Measured {
-    let sum = |of: fn(&FlowResults) -> u64| flows.clone().map(of).sum::<u64>();
-    let (offered, delivered, dropped) = (
-        sum(|f| f.whole_run.sent),
-        sum(|f| f.whole_run.received),
-        sum(|f| f.whole_run.lost),
-    );
-    let jitter: u128 = flows
-        .clone()
-        .map(|flow| u128::from(flow.jitter_ns) * u128::from(flow.received))
-        .sum();
-    let mut series = vec![
-        0u64;
-        flows
-            .clone()
-            .map(|flow| flow.throughput_series_bps.len())
-            .max()
-            .unwrap_or(0)
-    ];
-    for flow in flows.clone() {
-        for (all, one) in series.iter_mut().zip(&flow.throughput_series_bps) {
-            *all += one;
-        }
-    }
-    debug_assert_eq!(
-        results.measured_ns,
-        [0, results.duration_ns],
-        "counts are for the whole run"
-    );
-    Measured {
-        offered,
-        delivered,
-        dropped,
-        left: sum(|f| f.whole_run.in_flight),
-        offered_bytes: sum(|f| f.whole_run.sent_bytes),
-        delivered_bytes: sum(|f| f.whole_run.received_bytes),
-        dropped_bytes: sum(|f| f.whole_run.lost_bytes),
-        left_bytes: sum(|f| f.whole_run.in_flight_bytes),
-        marked: sum(|f| f.marked),
-        throughput_bps: sum(|f| f.throughput_bps) as f64,
-        loss: dropped as f64 / (offered as f64).max(1.0),
-        delay: mixed_delay(flows),
-        jitter_ns: jitter.checked_div(delivered.into()).map(|mean| mean as u64),
-        throughput_over_time_bps: bins(&series).map(|bin| mean(bin) as f64).collect(),
-    }
-}
-
-/// Returns the delays of all flows' packets together, computed from the percentiles of each flow.
-fn mixed_delay<'a>(flows: impl Iterator<Item = &'a FlowResults> + Clone) -> Option<Delay> {
-    // Each percentile represents one hundredth of the flow's packets.
-    let mut steps: Vec<(u64, f64)> = Vec::new();
-    let (mut count, mut sum, mut longest) = (0u64, 0u128, 0);
-    for delay in flows.map(|flow| &flow.delay).filter(|delay| delay.count > 0) {
-        let share = delay.count as f64 / (delay.percentiles_ns.len() - 1) as f64;
-        steps.extend(delay.percentiles_ns[1..].iter().map(|&nanos| (nanos, share)));
-        count += delay.count;
-        sum += u128::from(delay.mean_ns) * u128::from(delay.count);
-        longest = longest.max(delay.max_ns);
-    }
-    if count == 0 {
-        return None;
-    }
-    steps.sort_by_key(|step| step.0);
-    let mut below = 0.0;
-    let distribution: Vec<(u64, f64)> = steps
-        .into_iter()
-        .map(|(nanos, share)| {
-            below += share / count as f64;
-            (nanos, below.min(1.0))
-        })
-        .collect();
-    let quantile = |share: f64| {
-        let reached = distribution.iter().find(|point| point.1 >= share - 1e-9);
-        reached.map_or(longest, |point| point.0)
-    };
-    Some(Delay {
-        mean_ns: (sum / u128::from(count)) as u64,
-        p50_ns: quantile(0.5),
-        p95_ns: quantile(0.95),
-        p99_ns: quantile(0.99),
-        max_ns: longest,
-        distribution: thinned(&distribution),
-    })
-}
-
-/// Reduces the points to the number that a plot can show.
-fn thinned(distribution: &[(u64, f64)]) -> Vec<(u64, f64)> {
-    let step = distribution.len().div_ceil(100).max(1);
-    let last = distribution.len() - 1;
-    let kept = |(index, _): &(usize, &(u64, f64))| (index + 1) % step == 0 || *index == last;
-    distribution
-        .iter()
-        .enumerate()
-        .filter(kept)
-        .map(|(_, point)| *point)
-        .collect()
-}
-
-/// Returns the queue as sampled at the end of each interval.
-fn queue(line: &InterfaceResults) -> Queue {
-    let most = |samples: &[u64]| samples.iter().copied().max().unwrap_or(0);
-    Queue {
-        mean_bytes: mean(&line.backlog_series_bytes),
-        most_bytes: most(&line.backlog_series_bytes),
-        most_packets: most(&line.backlog_series_packets),
-        mean_bytes_over_time: bins(&line.backlog_series_bytes).map(mean).collect(),
-        most_bytes_over_time: bins(&line.backlog_series_bytes).map(most).collect(),
-    }
-}
-
-fn bins(samples: &[u64]) -> impl Iterator<Item = &[u64]> {
-    samples.chunks(SAMPLES as usize)
-}
-
-fn mean(samples: &[u64]) -> u64 {
-    samples.iter().sum::<u64>() / (samples.len() as u64).max(1)
 }
 
 fn facts(rate: Rate) -> Vec<Fact> {
@@ -462,6 +320,7 @@ fn remarks() -> Vec<String> {
 mod tests {
     use super::*;
     use fairgate_config::Spec;
+    use fairgate_sim::Simulation;
 
     fn results(seed: u64) -> Results {
         let contestant = Contestant {
@@ -497,21 +356,5 @@ mod tests {
     fn the_result_depends_only_on_the_seed() {
         assert_eq!(results(7), results(7));
         assert_ne!(results(7), results(8));
-    }
-
-    /// The percentiles of a single flow are those of the simulator.
-    #[test]
-    fn mixing_one_flow_changes_nothing() {
-        let results = results(1);
-        let call = &results.flows[0];
-        let mixed = mixed_delay([call].into_iter()).unwrap();
-        for (mixed, exact) in [
-            (mixed.p50_ns, call.delay.p50_ns),
-            (mixed.p95_ns, call.delay.p95_ns),
-            (mixed.p99_ns, call.delay.p99_ns),
-        ] {
-            assert_eq!(mixed, exact);
-        }
-        assert_eq!(mixed.distribution.last().map(|point| point.1), Some(1.0));
     }
 }

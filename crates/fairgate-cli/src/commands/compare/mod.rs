@@ -1,12 +1,15 @@
 //! `fairgate compare`: one link, several disciplines side by side.
 
+mod closed_loop;
 mod direction;
 mod flows;
 mod home;
-mod lane;
 mod offload;
+mod open_loop;
+mod own;
 mod reading;
 mod services;
+mod simulated;
 mod trace;
 
 use std::ffi::OsString;
@@ -41,17 +44,34 @@ pub(crate) const DEFAULT_QUEUES: [&str; 7] = [
     "msfc",
 ];
 
-/// Compare disciplines on one link: in a built-in home scenario, or on a capture of your own traffic
+/// Compare disciplines: in a built-in home scenario, in your own scenario, or on a capture of your traffic
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   fairgate compare                                            an access line of 20 Mbit/s, seven disciplines
   fairgate compare --rate 50mbit --queue fifo --queue 'fq_codel target=10ms'
+  fairgate compare office.toml                                my scenario, each queue in it replaced
   fairgate compare --trace my.pcap --rate 20mbit              what do they do to my traffic?
   fairgate compare --trace my.pcap --rate 5mbit --direction up --out upload.html
+  fairgate compare --trace my.pcap --rate 20mbit --closed-loop
+                                                              how long do my downloads take?
 
 To make a capture: tcpdump -i eth0 -s 96 -w my.pcap")]
 pub(crate) struct Args {
+    /// A scenario file to simulate instead of the built-in scenario; each discipline replaces every queue
+    /// that its links name
+    #[arg(conflicts_with_all = ["trace", "rate"])]
+    file: Option<PathBuf>,
+
+    /// Replace only this queue of the scenario file, [queue.NAME]; can be given several times
+    #[arg(long, value_name = "NAME", requires = "file")]
+    replace: Vec<String>,
+
+    /// The interface of the scenario file whose queue is shown, such as 'router->home' [default: the one with
+    /// the longest queue]
+    #[arg(long, value_name = "INTERFACE", requires = "file")]
+    interface: Option<String>,
+
     /// Replay this capture (pcap or pcapng, compressed or not) instead of the built-in scenario
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
@@ -70,9 +90,9 @@ pub(crate) struct Args {
     #[arg(long, value_parser = positive_duration)]
     duration: Option<Duration>,
 
-    /// Seed of all random numbers
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
+    /// Seed of all random numbers [default: 1, or the scenario file's]
+    #[arg(long)]
+    seed: Option<u64>,
 
     /// The file for the report [default: fairgate-report.html, which replaces only another report; none with
     /// --json]
@@ -135,6 +155,14 @@ struct ViewArgs {
     )]
     mtu: u32,
 
+    /// Simulate the capture's TCP connections, with senders that react, instead of replaying its packets
+    #[arg(long, requires = "trace", conflicts_with_all = ["direction", "from", "to"])]
+    closed_loop: bool,
+
+    /// Rate of the link from the local side [default: a quarter of --rate]
+    #[arg(long, value_name = "RATE", value_parser = parse_rate, requires = "closed_loop")]
+    up: Option<Rate>,
+
     /// Replay a damaged capture up to the damage
     #[arg(long, requires = "trace")]
     partial: bool,
@@ -159,6 +187,9 @@ enum CompareError {
     NoReport,
 }
 
+/// The default seed.
+const SEED: u64 = 1;
+
 /// The default file for the report.
 const DEFAULT_REPORT: &str = "fairgate-report.html";
 
@@ -182,8 +213,8 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
         })
         .collect::<Result<Vec<_>, Failure>>()?;
     let report = report(&args, format)?;
-    let comparison = match args.trace {
-        Some(file) => {
+    let comparison = match (args.trace, args.file) {
+        (Some(file), _) => {
             let options = trace::Options {
                 file,
                 rate: args.rate,
@@ -195,16 +226,35 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
                 top: args.view.top.into(),
                 mtu: args.view.mtu,
                 partial: args.view.partial,
-                seed: args.seed,
+                seed: args.seed.unwrap_or(SEED),
                 format,
             };
-            trace::run(&options, contestants, command)?
+            match args.view.closed_loop {
+                true => {
+                    let up = args.view.up.unwrap_or_else(|| home::upstream(args.rate));
+                    let options = closed_loop::Options { trace: options, up };
+                    closed_loop::run(&options, contestants, command)?
+                }
+                false => trace::run(&options, contestants, command)?,
+            }
         }
-        None => {
+        (None, Some(file)) => {
+            let options = own::Options {
+                file,
+                replace: args.replace,
+                interface: args.interface,
+                duration: args.duration,
+                seed: args.seed,
+                registry,
+                format,
+            };
+            own::run(&options, contestants, command)?
+        }
+        (None, None) => {
             let options = home::Options {
                 rate: args.rate,
                 duration: args.duration.unwrap_or(home::DURATION),
-                seed: args.seed,
+                seed: args.seed.unwrap_or(SEED),
                 format,
             };
             home::run(&options, contestants, command)?
@@ -216,7 +266,7 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
 
 /// Opens the file for the report, if one is wanted. The default file is replaced only if it is a report too.
 fn report(args: &Args, format: Format) -> Result<Option<(PathBuf, Target)>, Failure> {
-    let mut targets = Targets::beside(args.trace.as_deref());
+    let mut targets = Targets::beside(args.trace.as_deref().or(args.file.as_deref()));
     let path = match (&args.out, format) {
         (Some(path), _) => path.clone(),
         (None, Format::Json) => return Ok(None),
@@ -272,7 +322,16 @@ fn command_line(args: &Args, queues: &[String]) -> String {
     if let Some(trace) = &args.trace {
         words.extend(["--trace".into(), trace.clone().into_os_string()]);
     }
+    if let Some(file) = &args.file {
+        words.push(file.clone().into_os_string());
+    }
     let mut option = |name: &str, value: String| words.extend([name.into(), value.into()]);
+    args.replace
+        .iter()
+        .for_each(|name| option("--replace", name.clone()));
+    if let Some(interface) = &args.interface {
+        option("--interface", interface.clone());
+    }
     if args.trace.is_some() {
         if args.view.direction != Direction::Auto {
             let value = clap::ValueEnum::to_possible_value(&args.view.direction);
@@ -291,12 +350,22 @@ fn command_line(args: &Args, queues: &[String]) -> String {
         option("--top", args.view.top.to_string());
         option("--mtu", args.view.mtu.to_string());
     }
-    option("--rate", args.rate.to_string().to_lowercase());
-    if let Some(duration) = args.duration.or(args.trace.is_none().then_some(home::DURATION)) {
+    if args.file.is_none() {
+        option("--rate", args.rate.to_string().to_lowercase());
+    }
+    let is_home = args.trace.is_none() && args.file.is_none();
+    if let Some(duration) = args.duration.or(is_home.then_some(home::DURATION)) {
         option("--duration", fairgate_config::units::format_duration(duration));
     }
-    option("--seed", args.seed.to_string());
+    if let Some(seed) = args.seed.or(args.file.is_none().then_some(SEED)) {
+        option("--seed", seed.to_string());
+    }
     queues.iter().for_each(|queue| option("--queue", queue.clone()));
+    if args.view.closed_loop {
+        words.push("--closed-loop".into());
+        let up = args.view.up.unwrap_or_else(|| home::upstream(args.rate));
+        words.extend(["--up".into(), up.to_string().to_lowercase().into()]);
+    }
     if args.view.partial {
         words.push("--partial".into());
     }

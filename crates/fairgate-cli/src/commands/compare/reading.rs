@@ -1,4 +1,4 @@
-//! Reads a capture for the lanes, once from front to back, so that it can come through a pipe.
+//! Reads a capture for the links, once from front to back, so that it can come through a pipe.
 //!
 //! The first packets are kept until they have shown which side of the link is local. Then they are passed on,
 //! and the rest follows as it is read.
@@ -9,13 +9,13 @@ use std::time::Duration;
 use fairgate::balance::{self, Imbalance};
 use fairgate::flow::Dissection;
 use fairgate::{FlowHasher, Time};
-use fairgate_capture::{Capture, CaptureError, Counts, Record};
+use fairgate_capture::{Capture, CaptureError, Counts, Record, TcpSegment};
 use indicatif::ProgressBar;
 
-use super::direction::{Side, Survey, View};
+use super::direction::{Direction, Side, Survey, View};
 use super::flows::FlowTable;
-use super::lane::Arrival;
 use super::offload::{self, Pieces};
+use super::open_loop::Arrival;
 use super::trace::{Options, TraceError};
 use crate::progress;
 
@@ -23,7 +23,7 @@ use crate::progress;
 const SURVEYED: usize = 50_000;
 
 /// Every packet counts as an Ethernet frame without check sequence, whatever the link layer of the capture.
-const ETHERNET_HEADER: u32 = 14;
+pub(super) const ETHERNET_HEADER: u32 = 14;
 
 /// The longest pause between two packets that is taken for real. After a longer one a clock was set, or two
 /// captures were joined.
@@ -70,10 +70,12 @@ struct Clock {
 
 /// A captured packet.
 #[derive(Clone, Copy)]
-struct Captured {
+pub(super) struct Captured {
     /// Time since the first packet.
-    time: Time,
-    dissection: Dissection,
+    pub(super) time: Time,
+    pub(super) dissection: Dissection,
+    /// The TCP header, if it was captured.
+    pub(super) segment: Option<TcpSegment>,
     /// Length of the frame on the link, in bytes.
     frame_length: u32,
     /// Length of the IP packet, in bytes.
@@ -83,12 +85,12 @@ struct Captured {
 }
 
 /// The packets of a capture, in the part that the user wants.
-struct Packets<'a> {
+pub(super) struct Packets<'a> {
     options: &'a Options,
-    capture: Capture,
-    bar: ProgressBar,
+    pub(super) capture: Capture,
+    pub(super) bar: ProgressBar,
     clock: Clock,
-    defect: Option<String>,
+    pub(super) defect: Option<String>,
     has_ended: bool,
 }
 
@@ -98,22 +100,15 @@ pub(super) fn read(
     mut deliver: impl FnMut(Arrival) -> bool,
 ) -> Result<Reading, TraceError> {
     let mut packets = Packets::open(options)?;
-    let mut held = Vec::new();
-    let view = match (options.from.as_slice(), options.to.as_slice()) {
-        ([], []) => {
-            let mut survey = Survey::default();
-            while held.len() < SURVEYED
-                && let Some(packet) = packets.next()?
-            {
-                survey.add(&packet.dissection.key, packet.frame_length);
-                held.push(packet);
-            }
-            survey.view(options.direction, &options.local)
+    let (view, held) = match (options.from.as_slice(), options.to.as_slice()) {
+        ([], []) => packets.survey(options.direction)?,
+        (from, to) => {
+            let view = View::Between {
+                from: from.to_vec(),
+                to: to.to_vec(),
+            };
+            (view, Vec::new())
         }
-        (from, to) => View::Between {
-            from: from.to_vec(),
-            to: to.to_vec(),
-        },
     };
     let hasher = FlowHasher::new([options.seed, 0]);
     let mut reading = Reading {
@@ -136,14 +131,14 @@ pub(super) fn read(
         wanted = reading.take(&packet, &hasher, &mut deliver);
     }
     reading.counts = packets.capture.counts();
+    reading.pauses = packets.pauses();
     reading.defect = packets.defect;
-    reading.pauses = packets.clock.pauses;
     packets.bar.finish_and_clear();
     Ok(reading)
 }
 
 impl Packets<'_> {
-    fn open(options: &Options) -> Result<Packets<'_>, TraceError> {
+    pub(super) fn open(options: &Options) -> Result<Packets<'_>, TraceError> {
         let capture = Capture::open(&options.file).map_err(|source| TraceError::of(&options.file, source))?;
         Ok(Packets {
             bar: progress::bytes(capture.size(), options.format),
@@ -155,9 +150,27 @@ impl Packets<'_> {
         })
     }
 
+    /// Reads the beginning of the capture, and finds out which side is local. Returns the view of this
+    /// direction, and the packets that were read.
+    pub(super) fn survey(&mut self, direction: Direction) -> Result<(View, Vec<Captured>), TraceError> {
+        let mut survey = Survey::default();
+        let mut held = Vec::new();
+        while held.len() < SURVEYED
+            && let Some(packet) = self.next()?
+        {
+            survey.add(&packet.dissection.key, packet.frame_length);
+            held.push(packet);
+        }
+        Ok((survey.view(direction, &self.options.local), held))
+    }
+
+    pub(super) fn pauses(&self) -> Pauses {
+        self.clock.pauses
+    }
+
     /// Returns the next packet. Returns none at the end of the file, at the end of the duration that the user
     /// wants, or at a defect if the user accepts it.
-    fn next(&mut self) -> Result<Option<Captured>, TraceError> {
+    pub(super) fn next(&mut self) -> Result<Option<Captured>, TraceError> {
         if self.has_ended {
             return Ok(None);
         }
@@ -219,6 +232,7 @@ impl Captured {
         Captured {
             time,
             dissection: headers.dissection,
+            segment: headers.packet.as_ref().and_then(TcpSegment::of),
             frame_length: record.length,
             ip_length: headers.packet.map(|packet| packet.length),
             pieces: headers
@@ -228,7 +242,7 @@ impl Captured {
     }
 
     /// Returns the lengths of the packets on the link.
-    fn lengths(&self) -> impl Iterator<Item = u32> + use<> {
+    pub(super) fn lengths(&self) -> impl Iterator<Item = u32> + use<> {
         // Without an IP header there is nothing to subtract: the frame counts as it is.
         let whole = self
             .ip_length
@@ -285,7 +299,7 @@ impl Reading {
             self.on_line += 1;
             deliver(Arrival {
                 time: packet.time,
-                flow: self.flows.place(&packet.dissection.key, length),
+                flow: self.flows.count(&packet.dissection.key, length),
                 packet: packet.dissection.packet(length, hasher),
                 key: packet.dissection.key,
             })

@@ -1,7 +1,7 @@
 //! The comparison on a capture: one pass over the file, all disciplines side by side.
 //!
 //! The file is streamed. This thread reads and dissects packets and identifies their flows. Each discipline
-//! has a thread that runs its lane. Packets are passed in batches that all lanes share. The number of batches
+//! has a thread that runs its link. Packets are passed in batches that all links share. The number of batches
 //! is limited, so that memory stays bounded for a file of any length.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use fairgate::classify::Prefix;
 use fairgate::{DropCounts, Rate, Time};
-use fairgate_capture::CaptureError;
+use fairgate_capture::{CaptureError, Counts};
 use fairgate_config::BuildError;
 use fairgate_report::{Comparison, Discipline, Fact, Group, Input, Meter, bin_width, jain};
 use miette::Diagnostic;
@@ -21,7 +21,7 @@ use thiserror::Error;
 use super::Contestant;
 use super::direction::Direction;
 use super::flows::Placed;
-use super::lane::{Arrival, Books, Lane, QueueTooLong};
+use super::open_loop::{Arrival, OpenLoop, QueueTooLong, Totals};
 use super::reading::{self, Pauses, Reading};
 use crate::exit::{Failure, Imbalanced};
 use crate::output::Format;
@@ -29,7 +29,7 @@ use crate::output::Format;
 /// The number of packets in a batch.
 const BATCH: usize = 2048;
 
-/// The number of batches that a lane may be behind.
+/// The number of batches that a link may be behind.
 const BATCHES_UNDER_WAY: usize = 8;
 
 /// The options of the user.
@@ -97,46 +97,46 @@ pub(super) fn run(
     command: String,
 ) -> Result<Comparison, Failure> {
     let mut names = Vec::new();
-    let mut lanes = Vec::new();
+    let mut links = Vec::new();
     for contestant in contestants {
         names.push(contestant.name);
         let discipline = contestant.spec.build(options.seed).map_err(TraceError::Build)?;
-        lanes.push(Lane::new(discipline, options.rate));
+        links.push(OpenLoop::new(discipline, options.rate));
     }
-    let (reading, books) = std::thread::scope(|scope| {
+    let (reading, totals) = std::thread::scope(|scope| {
         let mut senders = Vec::new();
         let mut threads = Vec::new();
-        for mut lane in lanes {
+        for mut link in links {
             let (sender, receiver) = sync_channel::<Arc<Vec<Arrival>>>(BATCHES_UNDER_WAY);
             senders.push(sender);
-            threads.push(scope.spawn(move || -> Result<Books, QueueTooLong> {
+            threads.push(scope.spawn(move || -> Result<Totals, QueueTooLong> {
                 for batch in receiver {
                     for arrival in batch.iter() {
-                        lane.arrive(arrival)?;
+                        link.arrive(arrival)?;
                     }
                 }
-                Ok(lane.finish())
+                Ok(link.finish())
             }));
         }
         let reading = feed(options, &senders);
         drop(senders);
-        let books: Vec<Result<Books, QueueTooLong>> = threads
+        let totals: Vec<Result<Totals, QueueTooLong>> = threads
             .into_iter()
-            .map(|thread| thread.join().expect("a lane does not panic"))
+            .map(|thread| thread.join().expect("a link does not panic"))
             .collect();
-        (reading, books)
+        (reading, totals)
     });
     let reading = reading?;
-    let books = names
+    let totals = names
         .iter()
-        .zip(books)
-        .map(|(name, books)| {
-            books.map_err(|error| TraceError::QueueTooLong {
+        .zip(totals)
+        .map(|(name, totals)| {
+            totals.map_err(|error| TraceError::QueueTooLong {
                 discipline: name.clone(),
                 packets: error.packets,
             })
         })
-        .collect::<Result<Vec<Books>, TraceError>>()?;
+        .collect::<Result<Vec<Totals>, TraceError>>()?;
     if reading.taken == 0 {
         let file = options.file.display().to_string();
         return Err(match reading.packets {
@@ -150,10 +150,10 @@ pub(super) fn run(
         .into());
     }
     reading.check().map_err(Imbalanced::from)?;
-    Ok(assemble(options, reading, names, books, command))
+    Ok(assemble(options, reading, names, totals, command))
 }
 
-/// Reads the capture and sends the replayed packets to all lanes, in batches. The failure of a lane is
+/// Reads the capture and sends the replayed packets to all links, in batches. The failure of a link is
 /// noticed when its thread is joined.
 fn feed(options: &Options, senders: &[SyncSender<Arc<Vec<Arrival>>>]) -> Result<Reading, TraceError> {
     let mut batch = Vec::with_capacity(BATCH);
@@ -176,10 +176,10 @@ fn assemble(
     options: &Options,
     reading: Reading,
     names: Vec<String>,
-    books: Vec<Books>,
+    totals: Vec<Totals>,
     command: String,
 ) -> Comparison {
-    let duration = books.iter().map(|books| books.end).max().unwrap_or(Time::ZERO);
+    let duration = totals.iter().map(|totals| totals.end).max().unwrap_or(Time::ZERO);
     let placed = reading.flows.placed();
     let (shown, others) = placed.split_at(placed.len().min(options.top));
     let unplaced = reading.flows.displaced();
@@ -209,8 +209,8 @@ fn assemble(
     }
     let disciplines = names
         .into_iter()
-        .zip(books)
-        .map(|(name, books)| discipline(name, books, shown, with_rest, duration))
+        .zip(totals)
+        .map(|(name, totals)| discipline(name, totals, shown, with_rest, duration))
         .collect();
     Comparison {
         version: env!("CARGO_PKG_VERSION"),
@@ -222,7 +222,7 @@ fn assemble(
             replayed: reading.taken,
             on_line: reading.on_line,
         },
-        rate_bps: options.rate.bits_per_second(),
+        rate_bps: Some(options.rate.bits_per_second()),
         duration_ns: duration.nanos(),
         bin_ns: bin_width(duration),
         facts: facts(options, &reading),
@@ -235,13 +235,13 @@ fn assemble(
 
 fn discipline(
     name: String,
-    mut books: Books,
+    mut totals: Totals,
     shown: &[Placed],
     with_rest: bool,
     duration: Time,
 ) -> Discipline {
-    let mut meters: Vec<Meter> = shown.iter().map(|flow| books.take(flow.place)).collect();
-    let rest = books.take_rest();
+    let mut meters: Vec<Meter> = shown.iter().map(|flow| totals.take(flow.slot)).collect();
+    let rest = totals.take_rest();
     let shares: Vec<f64> = meters
         .iter()
         .map(|meter| meter.total_delivered().bytes as f64 / (meter.total_offered().bytes as f64).max(1.0))
@@ -255,10 +255,10 @@ fn discipline(
         name,
         total: total.finish(duration),
         groups: meters.into_iter().map(|meter| meter.finish(duration)).collect(),
-        utilisation: books.busy_nanos as f64 / (duration.nanos() as f64).max(1.0),
+        utilisation: totals.busy_nanos as f64 / (duration.nanos() as f64).max(1.0),
         fairness: jain(&shares),
-        drops: drops(&books.drops),
-        queue: books.queue.finish(duration),
+        drops: drops(&totals.drops),
+        queue: totals.queue.finish(duration),
     }
 }
 
@@ -340,7 +340,7 @@ fn facts(options: &Options, reading: &Reading) -> Vec<Fact> {
 }
 
 fn remarks(reading: &Reading) -> Vec<String> {
-    let mut remarks = vec![
+    let remarks = vec![
         "A replay is an open loop: each packet arrives when it was captured, and no sender reacts. TCP would \
          slow down after each drop and speed up where there is room. So trust what happens within a burst \
          more than what happens to a whole transfer. `fairgate compare` without `--trace` simulates senders \
@@ -348,8 +348,17 @@ fn remarks(reading: &Reading) -> Vec<String> {
             .to_owned(),
         format!("Replayed packets: {}.", reading.view.describe()),
     ];
-    let counts = &reading.counts;
-    if let Some(defect) = &reading.defect {
+    [
+        remarks,
+        irregularities(&reading.counts, reading.pauses, reading.defect.as_deref()),
+    ]
+    .concat()
+}
+
+/// Returns remarks on what is irregular in a capture.
+pub(super) fn irregularities(counts: &Counts, pauses: Pauses, defect: Option<&str>) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if let Some(defect) = defect {
         remarks.push(format!("Only the beginning of the file is used: {defect}."));
     }
     if counts.out_of_order > 0 {
@@ -360,12 +369,12 @@ fn remarks(reading: &Reading) -> Vec<String> {
             counts.furthest_back as f64 / 1e9
         ));
     }
-    if reading.pauses.count > 0 {
+    if pauses.count > 0 {
         let Pauses {
             count,
             longest_nanos,
             behind,
-        } = reading.pauses;
+        } = pauses;
         remarks.push(format!(
             "{count} pauses between two packets were longer than a day, the longest of {:.0} days after \
              packet {behind}. A clock was set, or captures were joined. Each pause is replayed as one \

@@ -18,6 +18,8 @@ const CACHED: u32 = 4096;
 /// If growth is logarithmic, the costs that doublings of the number of flows add differ by at most this
 /// factor.
 const LOGARITHMIC: f64 = 2.0;
+/// With fewer numbers of flows there is at most one step, and any growth looks logarithmic.
+const FEWEST_COSTS: usize = 3;
 /// "Within two times", and the lower limit of "about three times".
 pub(super) const TWICE: f64 = 2.0;
 pub(super) const THRICE: f64 = 2.5;
@@ -95,7 +97,8 @@ impl Cells {
         );
     }
 
-    /// Judges that each doubling of the number of flows adds about the same cost to WF2Q+.
+    /// Judges that each doubling of the number of flows adds about the same cost to WF2Q+, and that all of
+    /// them together add more than a cost that counts as [`FLAT`].
     pub(super) fn judge_logarithmic(&self, findings: &mut Findings) {
         let costs: Vec<(u32, f64)> = (self.judged_flows().into_iter())
             .filter_map(|flows| Some((flows, self.cost("WF2Q+", flows)?)))
@@ -109,13 +112,20 @@ impl Cells {
             .fold((f64::INFINITY, 0.0f64), |(least, most), &step| {
                 (least.min(step), most.max(step))
             });
-        let is_so = !steps.is_empty() && least > 0.0 && most <= LOGARITHMIC * least;
         let words = |(flows, cost): &(u32, f64)| format!("{cost:.0} with {flows}");
-        let costs: Vec<String> = costs.iter().map(words).collect();
+        let found: Vec<String> = costs.iter().map(words).collect();
+        let found = format!("{} {}", self.unit(), found.join(", "));
+        if costs.len() < FEWEST_COSTS {
+            let missing = format!(
+                "{found}; at least {FEWEST_COSTS} numbers of flows are needed, and a short run has fewer"
+            );
+            return findings.leave_open("logarithmic", missing);
+        }
+        let growth = costs[costs.len() - 1].1 / costs[0].1 - 1.0;
+        let is_so = growth > FLAT && least > 0.0 && most <= LOGARITHMIC * least;
         let found = format!(
-            "{} {}; a doubling of flows adds {least:.1} to {most:.1}",
-            self.unit(),
-            costs.join(", ")
+            "{found}; a doubling of flows adds {least:.1} to {most:.1}, and all together {:.1} %",
+            growth * 100.0
         );
         findings.judge("logarithmic", is_so, found);
     }
@@ -214,7 +224,7 @@ mod tests {
     fn cells(by_instructions: bool, cost: impl Fn(&str, f64) -> f64) -> Cells {
         let names = ["fifo", "drr", "qfq", "s_kps", "wf2q_plus"];
         let mut cells = Vec::new();
-        for flows in [1, 64, 4096, 131_072] {
+        for flows in [1, 64, 512, 4096, 131_072] {
             for name in names {
                 let algorithm = Algorithm::by_name(name).expect("the scheduler exists");
                 let mut cell = Cell::new(algorithm, flows, Weights::Equal, Load::Full, 1000);
@@ -284,6 +294,30 @@ mod tests {
             !verdict(&grows, Cells::judge_logarithmic).0,
             "the growth is linear, not logarithmic"
         );
+    }
+
+    #[test]
+    fn a_step_of_noise_is_no_logarithm() {
+        // Each step is above zero and as large as the others, but all together are below 5 %.
+        let noise = cells(true, |name, flows| match name {
+            "wf2q_plus" => 353.0 + flows.log2() / 3.0,
+            _ => published(name, flows),
+        });
+        let (holds, found) = verdict(&noise, Cells::judge_logarithmic);
+        assert!(!holds && found.contains("all together 1.0 %"), "{found}");
+    }
+
+    #[test]
+    fn two_numbers_of_flows_are_too_few_for_a_logarithm() {
+        let mut few = cells(true, published);
+        few.cells.retain(|cell| cell.job.workload.flows < 4096);
+        let mut findings = Findings::default();
+        few.judge_logarithmic(&mut findings);
+        let [verdict] = findings.verdicts.as_slice() else {
+            panic!("one verdict, not {:?}", findings.verdicts);
+        };
+        assert!(!verdict.is_judged && !verdict.holds, "{verdict:?}");
+        assert!(verdict.found.contains("at least 3 numbers"), "{}", verdict.found);
     }
 
     #[test]

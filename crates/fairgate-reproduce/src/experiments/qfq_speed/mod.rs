@@ -202,7 +202,7 @@ impl Parameters {
 /// Returns all cells to measure: by load, then by number of flows, then by scheduler. The mix comes last.
 fn cells(parameters: &Parameters) -> Result<Vec<Cell>, ReproduceError> {
     let bug = |what: String| ReproduceError::Bug {
-        id: "qfq-table3",
+        id: "qfq-table3".into(),
         what,
     };
     let load = |name: &String| {

@@ -2,17 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
 use std::time::Duration;
 
 use fairgate::Rate;
 use fairgate_config::units::{parse_duration, parse_rate};
-use fairgate_config::{BuildError, Document, Spec, UnitError, Value};
-use fairgate_sim::{Flow, Queue, Scenario, Simulation};
+use fairgate_config::{Document, Spec, UnitError, Value};
+use fairgate_sim::{Batch, Flow, LineRate, Scenario, Schedule, Simulation};
 use fairgate_theory::measured::Dice;
 use serde::Deserialize;
 
-use super::line::{Line, Phases};
 use super::outcome::Outcome;
 use crate::{Conditions, ReproduceError, Run};
 
@@ -109,7 +107,7 @@ pub(super) struct Prepared {
     scenario: Scenario,
     /// The index of the bottleneck link.
     bottleneck: usize,
-    phases: Phases,
+    rate: LineRate,
     /// The name of each flow in the file.
     groups: Vec<String>,
     /// Names and trees of the disciplines, in their order.
@@ -120,7 +118,7 @@ pub(super) struct Prepared {
 
 fn bug(what: impl Into<String>) -> ReproduceError {
     ReproduceError::Bug {
-        id: "rfc7928",
+        id: "rfc7928".into(),
         what: what.into(),
     }
 }
@@ -150,10 +148,10 @@ impl Bed {
             let bottleneck = scenario
                 .links
                 .iter()
-                .position(|link| scenario.node_name(link.a) == BOTTLENECK && link.rate_a.is_some())
+                .position(|link| scenario.node_name(link.a) == BOTTLENECK && link.rate_a.constant().is_some())
                 .ok_or_else(|| bug(format!("`{}` has no bottleneck", variation.file)))?;
-            let rate = scenario.links[bottleneck].rate_a.expect("the search checked it");
-            let phases = phases(&variation, rate)?;
+            let constant = scenario.links[bottleneck].rate_a.constant();
+            let (rate, fastest) = rate(&variation, constant.expect("the search checked it"))?;
             let limit = limit(&document, &variation)?;
             let names = variation.disciplines.as_ref().unwrap_or(&everywhere);
             let discipline = |name: &String| {
@@ -165,7 +163,7 @@ impl Bed {
                 let text = text
                     .replace("{packets}", &limit.to_string())
                     .replace("{bytes}", &(limit * PACKET).to_string())
-                    .replace("{rate}", &phases.fastest().bits_per_second().to_string());
+                    .replace("{rate}", &fastest.bits_per_second().to_string());
                 Ok((name.clone(), Spec::inline(&text)?))
             };
             let disciplines = names
@@ -180,7 +178,7 @@ impl Bed {
             Ok(Prepared {
                 scenario,
                 bottleneck,
-                phases,
+                rate,
                 groups,
                 disciplines,
                 start_within,
@@ -206,32 +204,16 @@ impl Bed {
                 jobs.extend(seeds.iter().map(|&seed| (prepared, spec, seed)));
             }
         }
-        let next = AtomicUsize::new(0);
-        let mut outcomes: Vec<Outcome> = vec![Outcome::default(); jobs.len()];
-        std::thread::scope(|scope| {
-            let (sender, receiver) = mpsc::channel();
-            for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-                let (sender, jobs, next) = (sender.clone(), &jobs, &next);
-                scope.spawn(move || {
-                    loop {
-                        let index = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(&(prepared, spec, seed)) = jobs.get(index) else {
-                            return;
-                        };
-                        // The receiver is gone after an error.
-                        if sender.send((index, prepared.run(spec, seed))).is_err() {
-                            return;
-                        }
-                    }
-                });
-            }
-            drop(sender);
-            for (done, (index, outcome)) in receiver.iter().enumerate() {
-                progress(done as f64 / jobs.len() as f64, &jobs[index].0.variation.id);
-                outcomes[index] = outcome?;
-            }
-            Ok::<(), ReproduceError>(())
-        })?;
+        let done = AtomicUsize::new(0);
+        let outcomes = Batch::default().map(&jobs, |&(prepared, spec, seed)| {
+            let outcome = prepared.run(spec, seed);
+            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+            progress(done as f64 / jobs.len() as f64, &prepared.variation.id);
+            outcome
+        });
+        let outcomes = outcomes
+            .into_iter()
+            .collect::<Result<Vec<Outcome>, ReproduceError>>()?;
         let mut outcomes = outcomes.into_iter();
         let mut under = |prepared: &Prepared| {
             let of_one = |_| outcomes.by_ref().take(seeds.len()).collect();
@@ -256,12 +238,9 @@ impl Prepared {
                 flow.start += self.start_within.mul_f64(Dice::new(seed, &flow.name).unit());
             }
         }
-        let (spec, phases) = (spec.clone(), self.phases.clone());
-        let queue =
-            Queue::new(move |seed| Ok::<_, BuildError>(Line::node(phases.clone(), spec.build(seed)?)));
         let link = &mut scenario.links[self.bottleneck];
-        (link.rate_a, link.rate_b) = (None, None);
-        (link.queue_a, link.queue_b) = (queue.clone(), queue);
+        (link.rate_a, link.rate_b) = (self.rate.clone(), self.rate.clone());
+        (link.queue_a, link.queue_b) = (spec.clone().into(), spec.clone().into());
         let simulation = Simulation::new(&scenario).map_err(fairgate_sim::Error::from)?;
         Ok(Outcome::of(
             &simulation.run()?,
@@ -285,7 +264,7 @@ fn vary(scenario: &mut Scenario, variation: &Variation) -> Result<Vec<String>, R
         let rest = quantity(parse_duration, rtt)?.checked_sub(REST);
         let link = scenario.links.iter_mut().find(|link| Some(link.a) == path);
         match (link, rest) {
-            (Some(link), Some(rest)) => link.delay = rest / 2,
+            (Some(link), Some(rest)) => (link.delay_a, link.delay_b) = (rest / 2, rest / 2),
             _ => {
                 return Err(bug(format!(
                     "no path of `{}` has a round-trip time of {rtt}",
@@ -317,20 +296,22 @@ fn vary(scenario: &mut Scenario, variation: &Variation) -> Result<Vec<String>, R
     Ok(groups)
 }
 
-/// Returns the rates of the link: those of the variation, or that of the file.
-fn phases(variation: &Variation, rate: Rate) -> Result<Phases, ReproduceError> {
+/// Returns the rate of the link and its greatest value: the phases of the variation, which repeat, or the
+/// rate of the file.
+fn rate(variation: &Variation, constant: Rate) -> Result<(LineRate, Rate), ReproduceError> {
     let Some(phases) = &variation.phases else {
-        return Ok(Phases::constant(rate));
+        return Ok((constant.into(), constant));
     };
-    let read = phases
-        .iter()
-        .map(|[rate, duration]| Ok((quantity(parse_rate, rate)?, quantity(parse_duration, duration)?)));
-    Phases::new(read.collect::<Result<_, ReproduceError>>()?).ok_or_else(|| {
-        bug(format!(
-            "`{}`: each of its phases needs a duration above 0",
-            variation.id
-        ))
-    })
+    let mut round = Duration::ZERO;
+    let mut schedule = Vec::new();
+    for [rate, duration] in phases {
+        schedule.push((round, quantity(parse_rate, rate)?));
+        round += quantity(parse_duration, duration)?;
+    }
+    let schedule = Schedule::new(&schedule, Some(round))
+        .map_err(|error| bug(format!("the phases of `{}`: {error}", variation.id)))?;
+    let fastest = schedule.fastest();
+    Ok((LineRate::Schedule(schedule), fastest))
 }
 
 /// Returns the limit of the file's fifo, packets. All disciplines get the same limit.

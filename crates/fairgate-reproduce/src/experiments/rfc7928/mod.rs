@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   files --> bed.rs: networks, variations, runs --> outcome.rs: results of a run --> judge.rs: claims
-//!              line.rs: the bottleneck                                           \-> figures here, tables
+//!                                                                                \-> figures here, tables
 //! ```
 //!
 //! A scenario is a file with the changes that the experiment's file makes to it. The discipline under test
@@ -10,7 +10,6 @@
 
 mod bed;
 mod judge;
-mod line;
 mod outcome;
 
 use fairgate_report::chart::{Chart, Curve, Drawn, Point, Scale};
@@ -111,7 +110,7 @@ fn tell(findings: &mut Findings, runs: &Runs<'_>, prepared: &Prepared) -> Result
         .chain(shown)
         .map(|name| {
             Measure::new(name).ok_or_else(|| ReproduceError::Bug {
-                id: "rfc7928",
+                id: "rfc7928".into(),
                 what: format!("`{}` shows `{name}`, which is not measured", variation.id),
             })
         })

@@ -57,6 +57,10 @@ pub(super) enum Reads {
     Numbers(usize),
     /// All following numbers.
     List,
+    /// A number of bytes. The kernel raises a smaller one to this many.
+    AtLeast(u32),
+    /// All following numbers of bytes. The kernel raises smaller ones to this many, but rejects 0.
+    ListAtLeast(u32),
     /// A class number in hexadecimal. 0 means none.
     Minor,
     /// A mask, in decimal or hexadecimal.

@@ -48,7 +48,7 @@ pub(super) const ETS: Kind = Kind {
     options: &[&[
         same("bands", "bands"),
         same("strict", "strict"),
-        option("quanta", "quanta", Reads::List),
+        option("quanta", "quanta", Reads::ListAtLeast(LEAST_QUANTUM)),
         option("priomap", "priomap", Reads::List),
     ]],
     children: Children::SharingBands,
@@ -248,11 +248,14 @@ pub(super) const FQ_PIE: Kind = Kind {
     },
 };
 
+/// The least quantum of ets and of the AQMs with hashed flows, bytes.
+const LEAST_QUANTUM: u32 = 256;
+
 /// The options of AQMs with hashed flows.
 const OF_FLOWS: &[Opt] = &[
     same("limit", "limit"),
     same("flows", "flows"),
-    same("quantum", "quantum"),
+    option("quantum", "quantum", Reads::AtLeast(LEAST_QUANTUM)),
     same("memory_limit", "memory_limit"),
 ];
 

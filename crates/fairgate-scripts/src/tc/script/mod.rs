@@ -189,12 +189,33 @@ impl Script {
     /// # Errors
     /// If an option or its value can't be carried over.
     pub fn spec(&self) -> Result<Spec, FileError> {
+        self.translate().map(|(spec, _)| spec)
+    }
+
+    /// Returns the description of the tree, and warnings: sentences about values that the kernel raises, and
+    /// that are raised here, too.
+    ///
+    /// # Errors
+    /// If an option or its value can't be carried over.
+    pub fn translate(&self) -> Result<(Spec, Vec<String>), FileError> {
         let mut problems = Problems::new(Arc::clone(&self.source));
-        let draft = translate::tree(self, &mut problems);
+        let mut raised = Vec::new();
+        let draft = translate::tree(self, &mut problems, &mut raised);
+        let warnings = raised.iter().map(|raised| {
+            let before = &self.source.inner()[..raised.location.start];
+            format!(
+                "line {}: `{}` is {}, but Linux uses at least {} bytes, and so does the tree",
+                before.matches('\n').count() + 1,
+                raised.option,
+                raised.written,
+                raised.least
+            )
+        });
+        let warnings: Vec<String> = warnings.collect();
         // A setting that could not be read would be reported as missing, too.
         let draft = draft.filter(|_| problems.count() == 0);
         match draft.and_then(|draft| check(&draft, &mut problems)) {
-            Some(spec) => problems.unless_any(spec),
+            Some(spec) => problems.unless_any((spec, warnings)),
             None => Err(problems.into_error()),
         }
     }

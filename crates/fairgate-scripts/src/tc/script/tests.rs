@@ -39,6 +39,36 @@ fn defaults_depend_on_the_device_as_in_the_kernel() {
     assert!(script.spec().unwrap().to_string().contains("quantum=9014b"));
 }
 
+/// Linux raises small quanta of these qdiscs without a word. The tree is the kernel's, and a warning says so.
+#[test]
+fn small_quanta_are_raised_with_a_warning() {
+    let translated = |options: &str| {
+        let script = parse(&format!("# home\nqdisc add dev e root handle 1: {options}")).unwrap();
+        let (spec, warnings) = script.translate().expect("it can be carried over");
+        (spec.to_string(), warnings)
+    };
+    let warning = |option: &str, written: &str| {
+        format!("line 2: `{option}` is {written}, but Linux uses at least 256 bytes, and so does the tree")
+    };
+    for kind in ["fq_codel", "fq_pie"] {
+        for (written, expected) in [
+            ("100", "quantum=256b"),
+            ("0", "quantum=256b"),
+            ("255b", "quantum=256b"),
+        ] {
+            let (tree, warnings) = translated(&format!("{kind} quantum {written}"));
+            assert!(tree.contains(expected), "{tree}");
+            assert_eq!(warnings, [warning("quantum", written)]);
+        }
+        assert!(translated(&format!("{kind} quantum 256")).1.is_empty());
+    }
+    let (tree, warnings) = translated("ets bands 3 quanta 100 3000 200");
+    assert_eq!(warnings, [warning("quanta", "100"), warning("quanta", "200")]);
+    assert_eq!(tree, translated("ets bands 3 quanta 256 3000 256").0);
+    let (_, _, message) = mistake("qdisc add dev e root handle 1: ets quanta 0 3000");
+    assert!(message.contains("is 0, but must be"), "{message}");
+}
+
 #[test]
 fn times_have_the_units_of_tc() {
     let text = tree("qdisc add dev e root codel target 5000 interval 80ms ce_threshold 0.2ms ecn # fast");
@@ -296,8 +326,8 @@ fn mistakes_are_reported_at_their_locations() {
         at(1, 43, "`strict` must be at most 64")
     );
     assert_eq!(
-        mistake(&format!("{ets} bands 2 quanta 300 255")),
-        at(1, 55, "`quantum` is 255, but must be 256b to 1gb, or none")
+        mistake(&format!("{ets} bands 2 quanta 300 0")),
+        at(1, 55, "`quantum` is 0, but must be 256b to 1gb, or none")
     );
     assert_eq!(
         mistake(&format!("{ets} quanta")),

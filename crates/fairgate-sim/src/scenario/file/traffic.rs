@@ -3,24 +3,30 @@
 //! ```toml
 //! udp = { rate = "2mbit", size = "1000b" }                    # constant
 //! udp = { rate = "2mbit", size = "1000b", pattern = "poisson" }
+//! udp = { interval = { exponential = "5ms" }, size = { uniform = ["80b", "400b"] } }
 //! udp = { rate = "2mbit", pattern = "on_off", on = { pareto = "100ms", shape = 1.5 }, off = "100ms" }
 //! tcp = {}                                                    # as much as the connection can send
-//! tcp = { congestion_control = "ledbat", initial_window = 2 } # or reno, cubic (the default), dctcp
+//! tcp = { congestion_control = "ledbat", initial_window = 2 } # see `tcp.rs` for all settings
 //! tcp = { congestion_control = "reno", rate = "1mbit", size = "10kb" }
 //! tcp = { size = { pareto = "100kb", shape = 1.5 }, pause = { exponential = "5s" }, transfers = 100 }
+//! tcp = { pattern = "on_off", rate = "2mbit", on = { exponential = "1s" }, off = "1s" }
+//! tcp = { pattern = "on_off", bytes = { pareto = "100kb", shape = 1.5 }, off = "1s" }
 //! ```
 
 use std::ops::Range;
+use std::path::Path;
 
-use fairgate_config::FileError;
+use fairgate::Rate;
 use fairgate_config::units::{parse_duration, parse_size};
+use fairgate_config::{FileError, UnitError};
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::Reader;
 use super::drawn::Drawn;
+use super::tcp::DelayedAck;
 use crate::random::Distribution;
-use crate::scenario::{Application, Pattern, Tcp, Udp};
+use crate::scenario::{Application, Burst, Pattern, Tcp, Udp};
 use crate::tcp;
 
 /// The default payload of a datagram, bytes.
@@ -38,7 +44,8 @@ enum PatternName {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UdpSection {
-    rate: Spanned<String>,
+    rate: Option<Spanned<String>>,
+    interval: Option<Spanned<Drawn>>,
     size: Option<Spanned<Drawn>>,
     #[serde(default)]
     pattern: PatternName,
@@ -49,37 +56,52 @@ pub(super) struct UdpSection {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TcpSection {
-    congestion_control: Option<tcp::CongestionControl>,
-    hystart: Option<bool>,
-    mss: Option<u32>,
-    initial_window: Option<u32>,
-    slow_start_after_idle: Option<bool>,
+    // The connection. `tcp.rs` reads these keys.
+    pub(super) congestion_control: Option<Spanned<tcp::CongestionControl>>,
+    pub(super) fixed_window: Option<Spanned<u32>>,
+    pub(super) hystart: Option<Spanned<bool>>,
+    pub(super) sack: Option<bool>,
+    pub(super) pacing: Option<Spanned<bool>>,
+    pub(super) mss: Option<Spanned<u32>>,
+    pub(super) initial_window: Option<Spanned<u32>>,
+    pub(super) slow_start_after_idle: Option<bool>,
+    pub(super) delayed_ack: Option<Spanned<DelayedAck>>,
+    pub(super) min_rto: Option<Spanned<String>>,
+    pub(super) initial_rto: Option<Spanned<String>>,
+    pub(super) send_buffer: Option<Spanned<String>>,
+    pub(super) receive_buffer: Option<Spanned<String>>,
+    pub(super) tick: Option<Spanned<String>>,
+    // The program that writes.
     rate: Option<Spanned<String>>,
     size: Option<Spanned<Drawn>>,
     pause: Option<Spanned<Drawn>>,
     transfers: Option<Spanned<u64>>,
+    pattern: Option<Spanned<PatternName>>,
+    on: Option<Spanned<Drawn>>,
+    bytes: Option<Spanned<Drawn>>,
+    off: Option<Spanned<Drawn>>,
 }
 
 impl UdpSection {
     pub(super) fn read(&self, reader: &Reader<'_>, location: &Range<usize>) -> Result<Udp, FileError> {
-        let rate = reader.rate(&self.rate)?;
         let size = match &self.size {
             Some(size) => reader.sizes(size)?,
             None => Distribution::Constant(SIZE),
         };
-        let pattern = match (self.pattern, &self.on, &self.off) {
-            (PatternName::Constant, None, None) => Pattern::Constant { rate },
-            (PatternName::Poisson, None, None) => Pattern::Poisson { rate },
-            (PatternName::OnOff, Some(on), Some(off)) => Pattern::OnOff {
-                rate,
-                on: reader.durations(on)?,
-                off: reader.durations(off)?,
-            },
+        let pattern = match (&self.rate, &self.interval) {
+            (Some(rate), None) => self.pattern(reader, reader.rate(rate)?, location)?,
+            (None, Some(gap))
+                if self.pattern == PatternName::Constant && self.on.is_none() && self.off.is_none() =>
+            {
+                Pattern::Interval {
+                    gap: reader.durations(gap)?,
+                }
+            }
             _ => {
                 return Err(reader.document.error(
                     location.clone(),
-                    "`on` and `off` are only for the pattern `on_off`, which needs both",
-                    "write pattern = \"on_off\", on = \"1s\", off = \"1s\", or omit all three",
+                    "a UDP flow sends at a `rate`, or with an `interval` between datagrams and no pattern",
+                    "write rate = \"1mbit\", or interval = { exponential = \"10ms\" }",
                 ));
             }
         };
@@ -87,48 +109,139 @@ impl UdpSection {
     }
 }
 
+impl UdpSection {
+    fn pattern(
+        &self,
+        reader: &Reader<'_>,
+        rate: Rate,
+        location: &Range<usize>,
+    ) -> Result<Pattern, FileError> {
+        match (self.pattern, &self.on, &self.off) {
+            (PatternName::Constant, None, None) => Ok(Pattern::Constant { rate }),
+            (PatternName::Poisson, None, None) => Ok(Pattern::Poisson { rate }),
+            (PatternName::OnOff, Some(on), Some(off)) => Ok(Pattern::OnOff {
+                rate,
+                on: reader.durations(on)?,
+                off: reader.durations(off)?,
+            }),
+            _ => Err(reader.document.error(
+                location.clone(),
+                "`on` and `off` are only for the pattern `on_off`, which needs both",
+                "write pattern = \"on_off\", on = \"1s\", off = \"1s\", or omit all three",
+            )),
+        }
+    }
+}
+
 impl TcpSection {
+    /// Returns the connection and the program that writes to it.
     pub(super) fn read(&self, reader: &Reader<'_>, location: &Range<usize>) -> Result<Tcp, FileError> {
-        let plain = tcp::Config::default();
-        let config = tcp::Config {
-            congestion_control: self.congestion_control.unwrap_or(plain.congestion_control),
-            hystart: self.hystart.unwrap_or(plain.hystart),
-            mss: self.mss.unwrap_or(plain.mss),
-            initial_window: self.initial_window.unwrap_or(plain.initial_window),
-            slow_start_after_idle: self.slow_start_after_idle.unwrap_or(plain.slow_start_after_idle),
-            ..plain
-        };
-        let application = match (&self.rate, &self.size, &self.pause, &self.transfers) {
-            (None, None, None, None) => Application::Bulk,
-            (Some(rate), size, None, None) => Application::Limited {
+        Ok(Tcp {
+            config: self.config(reader)?,
+            application: self.application(reader, location)?,
+        })
+    }
+
+    /// Returns the parameters of the connection. Another key of the flow names the program.
+    pub(super) fn transport(
+        &self,
+        reader: &Reader<'_>,
+        location: &Range<usize>,
+        program: &str,
+    ) -> Result<tcp::Config, FileError> {
+        let has_program = self.rate.is_some()
+            || self.size.is_some()
+            || self.pause.is_some()
+            || self.transfers.is_some()
+            || self.has_bursts();
+        match has_program {
+            false => self.config(reader),
+            true => Err(reader.document.error(
+                location.clone(),
+                format!("`{program}` and `tcp` both say what is sent"),
+                format!("in `tcp`, keep the settings of the connection, and move the others to `{program}`"),
+            )),
+        }
+    }
+
+    /// Returns whether the congestion control is given.
+    pub(super) fn names_control(&self) -> bool {
+        self.congestion_control.is_some()
+    }
+
+    fn has_bursts(&self) -> bool {
+        self.pattern.is_some() || self.on.is_some() || self.bytes.is_some() || self.off.is_some()
+    }
+
+    fn application(&self, reader: &Reader<'_>, location: &Range<usize>) -> Result<Application, FileError> {
+        if self.has_bursts() {
+            return self.bursts(reader, location);
+        }
+        match (&self.rate, &self.size, &self.pause, &self.transfers) {
+            (None, None, None, None) => Ok(Application::Bulk),
+            (Some(rate), size, None, None) => Ok(Application::Limited {
                 rate: reader.rate(rate)?,
-                size: match size {
-                    None => SIZE as u32,
-                    Some(size) => Self::write_size(reader, size)?,
-                },
-            },
-            (None, Some(size), pause, count) => Application::Transfers {
+                size: Self::write_size(reader, size.as_ref())?,
+            }),
+            (None, Some(size), pause, count) => Ok(Application::Transfers {
                 size: reader.sizes(size)?,
                 pause: match pause {
                     Some(pause) => reader.durations(pause)?,
                     None => Distribution::Constant(0),
                 },
                 count: count.as_ref().map(|count| *count.get_ref()),
-            },
-            _ => {
-                return Err(reader.document.error(
-                    location.clone(),
-                    "a TCP flow writes without end, or at a `rate`, or in transfers of a `size` with a \
-                     `pause` between them",
-                    "omit all of these keys; or give `rate`, and `size` for one write; or give `size`, \
-                     `pause` and the number of `transfers`",
-                ));
-            }
-        };
-        Ok(Tcp { config, application })
+            }),
+            _ => Err(reader.document.error(
+                location.clone(),
+                "a TCP flow writes without end, or at a `rate`, or in transfers of a `size` with a `pause` \
+                 between them",
+                "omit all of these keys; or give `rate`, and `size` for one write; or give `size`, `pause` \
+                 and the number of `transfers`",
+            )),
+        }
     }
 
-    fn write_size(reader: &Reader<'_>, size: &Spanned<Drawn>) -> Result<u32, FileError> {
+    fn bursts(&self, reader: &Reader<'_>, location: &Range<usize>) -> Result<Application, FileError> {
+        let is_on_off = self
+            .pattern
+            .as_ref()
+            .is_some_and(|name| *name.get_ref() == PatternName::OnOff);
+        let burst = match (&self.on, &self.bytes, &self.off) {
+            (Some(on), None, Some(off)) => Some((Burst::Time(reader.durations(on)?), off)),
+            (None, Some(bytes), Some(off)) => Some((Burst::Bytes(reader.sizes(bytes)?), off)),
+            _ => None,
+        };
+        let is_plain = self.pause.is_none() && self.transfers.is_none();
+        let Some((burst, off)) = burst.filter(|_| is_on_off && is_plain) else {
+            return Err(reader.document.error(
+                location.clone(),
+                "bursts over TCP need the pattern `on_off`, `off`, and either `on` or `bytes`; besides them \
+                 only `rate` and `size` have a meaning",
+                "write pattern = \"on_off\", on = \"1s\", off = \"1s\"",
+            ));
+        };
+        if self.rate.is_none()
+            && let Some(size) = &self.size
+        {
+            return Err(reader.document.error(
+                size.span(),
+                "writes have a `size` only at a `rate`",
+                "add a `rate`, or omit `size`",
+            ));
+        }
+        Ok(Application::OnOff {
+            burst,
+            rate: self.rate.as_ref().map(|rate| reader.rate(rate)).transpose()?,
+            size: Self::write_size(reader, self.size.as_ref())?,
+            off: reader.durations(off)?,
+        })
+    }
+
+    /// Returns the bytes of each write.
+    fn write_size(reader: &Reader<'_>, size: Option<&Spanned<Drawn>>) -> Result<u32, FileError> {
+        let Some(size) = size else {
+            return Ok(SIZE as u32);
+        };
         match reader.sizes(size)? {
             Distribution::Constant(bytes) if u32::try_from(bytes).is_ok() => Ok(bytes as u32),
             _ => Err(reader.document.error(
@@ -141,28 +254,22 @@ impl TcpSection {
 }
 
 impl Reader<'_> {
-    fn sizes(&self, drawn: &Spanned<Drawn>) -> Result<Distribution, FileError> {
-        self.distribution(drawn, |text| self.unit(&drawn.span(), parse_size(text)))
+    pub(super) fn sizes(&self, drawn: &Spanned<Drawn>) -> Result<Distribution, FileError> {
+        self.distribution(drawn, parse_size)
     }
 
-    fn durations(&self, drawn: &Spanned<Drawn>) -> Result<Distribution, FileError> {
-        self.distribution(drawn, |text| {
-            let duration = self.unit(&drawn.span(), parse_duration(text))?;
-            Ok(duration.as_nanos() as u64)
-        })
+    /// Reads durations, in nanoseconds.
+    pub(super) fn durations(&self, drawn: &Spanned<Drawn>) -> Result<Distribution, FileError> {
+        self.distribution(drawn, |text| Ok(parse_duration(text)?.as_nanos() as u64))
     }
 
-    fn distribution(
+    pub(super) fn distribution(
         &self,
         drawn: &Spanned<Drawn>,
-        parse: impl Fn(&str) -> Result<u64, FileError>,
+        parse: impl Fn(&str) -> Result<u64, UnitError>,
     ) -> Result<Distribution, FileError> {
-        let complain = |message: &str| {
-            let help = "write for example { exponential = \"100ms\" } or { pareto = \"100ms\", shape = 1.5 }";
-            self.document.error(drawn.span(), message, help)
-        };
-        let distribution = drawn.get_ref().read(parse, complain)?;
-        distribution.check().map_err(|what| complain(&what))?;
-        Ok(distribution)
+        let folder = Path::new(self.document.name()).parent().unwrap_or(Path::new(""));
+        let read = drawn.get_ref().read(parse, folder);
+        read.map_err(|wrong| self.document.error(drawn.span(), wrong.what, wrong.remedy))
     }
 }

@@ -1,18 +1,32 @@
-//! The congestion window: the common part of NewReno, CUBIC, DCTCP and LEDBAT, and the choice between them.
+//! The congestion window: the common part of all congestion controls, and the choice between them.
+//!
+//! There are two kinds. Most change the window when an acknowledgement, a mark or a loss tells them to, and
+//! the sender spreads reductions over a round trip. Those that model the path (BBR) and the fixed window own
+//! the window: they set it after each acknowledgement, and the sender does not.
 
+mod bbr;
+mod bbr3;
 mod cubic;
 mod cubic_root;
 mod dctcp;
 mod hystart;
 mod ledbat;
+mod max_filter;
+mod path;
+mod prague;
 mod queueing;
 
+use bbr::Bbr;
+use bbr3::Bbr3;
 use cubic::Cubic;
 use dctcp::Dctcp;
 use ledbat::Ledbat;
+pub(super) use path::{Feedback, Repair};
+use prague::Prague;
 
 use super::clock::{Clock, Moment};
 use super::config::{Config, CongestionControl};
+use super::pacing::{AVOIDANCE_PERCENT, Pacer, SLOW_START_PERCENT};
 
 /// The threshold before the first reduction. Slow start lasts until something is lost.
 pub(super) const INFINITE: u32 = 0x7fff_ffff;
@@ -113,6 +127,14 @@ pub(super) enum Control {
     Dctcp(Dctcp),
     /// LEDBAT.
     Ledbat(Ledbat),
+    /// A constant window, segments.
+    Fixed(u32),
+    /// BBR version 1.
+    Bbr(Box<Bbr>),
+    /// BBR version 3.
+    Bbr3(Box<Bbr3>),
+    /// TCP Prague.
+    Prague(Box<Prague>),
 }
 
 /// The reason for a reduction of the window.
@@ -124,12 +146,82 @@ pub(super) enum Signal {
 
 impl Control {
     pub(super) fn new(config: &Config, clock: Clock, now: Moment, next: u64) -> Control {
+        if let Some(window) = config.fixed_window {
+            return Control::Fixed(window);
+        }
         match config.congestion_control {
             CongestionControl::Reno => Control::Reno,
             CongestionControl::Cubic => Control::Cubic(Cubic::new(config, clock, now, next)),
             CongestionControl::Dctcp => Control::Dctcp(Dctcp::new(next)),
             CongestionControl::Ledbat => Control::Ledbat(Ledbat::new()),
+            CongestionControl::Bbr => Control::Bbr(Box::new(Bbr::new(config, now))),
+            CongestionControl::Bbr3 => Control::Bbr3(Box::new(Bbr3::new(config, now))),
+            CongestionControl::Prague => Control::Prague(Box::new(Prague::new(next))),
         }
+    }
+
+    /// Returns whether the congestion control needs samples of the delivery rate.
+    pub(super) fn needs_rates(config: &Config) -> bool {
+        config.fixed_window.is_none()
+            && matches!(
+                config.congestion_control,
+                CongestionControl::Bbr | CongestionControl::Bbr3
+            )
+    }
+
+    /// Returns whether the congestion control owns the window.
+    #[inline]
+    pub(super) fn owns_window(&self) -> bool {
+        matches!(self, Control::Fixed(_) | Control::Bbr(_) | Control::Bbr3(_))
+    }
+
+    /// Sets the first pacing rate. `rtt`: that of the handshake, µs, if it was measured.
+    pub(super) fn begin(&mut self, rtt: Option<u64>, window: &mut Window, mss: u32, pacer: &mut Pacer) {
+        match self {
+            Control::Fixed(size) => window.size = *size,
+            Control::Bbr(bbr) => bbr.begin(rtt, window, mss, pacer),
+            Control::Bbr3(bbr) => bbr.begin(rtt, window, mss, pacer),
+            _ => self.pace(rtt, 0, window, mss, pacer),
+        }
+    }
+
+    /// Sets window and pacing rate after an acknowledgement, if the congestion control owns the window.
+    /// Returns true if the sender sends less than the path could deliver, on purpose.
+    pub(super) fn on_feedback(
+        &mut self,
+        feedback: &Feedback<'_>,
+        window: &mut Window,
+        pacer: &mut Pacer,
+    ) -> bool {
+        match self {
+            Control::Bbr(bbr) => return bbr.on_feedback(feedback, window, pacer),
+            Control::Bbr3(bbr) => return bbr.on_feedback(feedback, window, pacer),
+            Control::Fixed(size) => window.size = *size,
+            _ => {}
+        }
+        false
+    }
+
+    /// Sets the pacing rate by window and RTT, for congestion controls that do not set it themselves.
+    pub(super) fn pace(
+        &self,
+        smoothed: Option<u64>,
+        outstanding: u32,
+        window: &Window,
+        mss: u32,
+        pacer: &mut Pacer,
+    ) {
+        let Some(rtt) = smoothed.filter(|_| pacer.is_on()) else {
+            return;
+        };
+        let percent = match self {
+            _ if window.size < window.threshold / 2 => SLOW_START_PERCENT,
+            // A rate above the window's would fill the shallow queue of L4S.
+            Control::Prague(_) => 100,
+            _ => AVOIDANCE_PERCENT,
+        };
+        let bytes = u64::from(window.size.max(outstanding)) * u64::from(mss);
+        pacer.set_rate(bytes * percent * 10_000 / rtt.max(1));
     }
 
     /// Handles a measured delay.
@@ -146,39 +238,92 @@ impl Control {
         }
     }
 
-    /// Handles the number of segments that an acknowledgement reports as delivered, and whether it echoes a
-    /// mark.
-    pub(super) fn on_delivered(&mut self, delivered: u32, marked: bool, una: u64, next: u64) {
-        if let Control::Dctcp(dctcp) = self {
-            dctcp.on_delivered(delivered, marked, una, next);
+    /// Handles the number of segments that an acknowledgement reports as delivered, and how many of them it
+    /// reports as marked. `numbers` are the first unacknowledged and the next one.
+    pub(super) fn on_delivered(
+        &mut self,
+        (delivered, marked): (u32, u32),
+        numbers: (u64, u64),
+        smoothed: Option<u64>,
+        now: Moment,
+    ) {
+        match self {
+            Control::Dctcp(dctcp) => dctcp.on_delivered(delivered, marked > 0, numbers.0, numbers.1),
+            Control::Prague(prague) => prague.on_delivered((delivered, marked), numbers, smoothed, now),
+            _ => {}
         }
     }
 
-    /// Grows the window if it limits the sender. LEDBAT may also reduce it, and has its own bound.
-    pub(super) fn on_progress(&mut self, progress: Progress, now: Moment, window: &mut Window) {
+    /// Grows the window if it limits the sender. LEDBAT and Prague may also reduce it, and decide themselves.
+    /// Returns whether a mark has reduced it.
+    pub(super) fn on_progress(&mut self, progress: Progress, now: Moment, window: &mut Window) -> bool {
         match self {
             Control::Ledbat(ledbat) => ledbat.move_window(progress, window),
+            Control::Prague(prague) => return prague.move_window(progress, now, window),
             _ if !progress.limited => {}
             Control::Reno | Control::Dctcp(_) => window.grow(progress.delivered, |size, _| size),
             Control::Cubic(cubic) => window.grow(progress.delivered, |size, left| {
                 cubic.per_increase(left, now, size)
             }),
+            Control::Fixed(_) | Control::Bbr(_) | Control::Bbr3(_) => {}
         }
+        false
     }
 
-    /// Returns the threshold after a loss or mark.
-    pub(super) fn reduced_threshold(&mut self, window: u32, signal: Signal) -> u32 {
+    /// Returns the threshold after a loss or mark. A congestion control that owns the window remembers it,
+    /// and keeps the threshold.
+    pub(super) fn reduced_threshold(&mut self, window: &Window, signal: Signal) -> u32 {
+        let size = window.size;
         match self {
-            Control::Cubic(cubic) => cubic.reduced_threshold(window),
-            Control::Dctcp(dctcp) if signal == Signal::Mark => dctcp.reduced_threshold(window),
-            Control::Reno | Control::Dctcp(_) | Control::Ledbat(_) => (window / 2).max(2),
+            Control::Cubic(cubic) => cubic.reduced_threshold(size),
+            Control::Dctcp(dctcp) if signal == Signal::Mark => dctcp.reduced_threshold(size),
+            Control::Prague(prague) => prague.reduced_threshold(size),
+            Control::Reno | Control::Dctcp(_) | Control::Ledbat(_) => (size / 2).max(2),
+            Control::Fixed(_) => window.threshold,
+            Control::Bbr(bbr) => {
+                bbr.save_window(size);
+                window.threshold
+            }
+            Control::Bbr3(bbr) => {
+                bbr.save_window(size);
+                window.threshold
+            }
         }
     }
 
-    /// Resets the state after a timeout.
-    pub(super) fn on_timeout(&mut self, now: Moment, next: u64) {
-        if let Control::Cubic(cubic) = self {
-            cubic.restart(now, next);
+    /// Handles that a reduction was unnecessary, if the congestion control owns the window.
+    pub(super) fn on_undo(&mut self, total_delivered: u64, now: Moment, window: &mut Window) {
+        match self {
+            Control::Bbr(bbr) => bbr.on_undo(),
+            Control::Bbr3(bbr) => bbr.on_undo(now, total_delivered, window),
+            _ => {}
+        }
+    }
+
+    /// Resets the state after a timeout, which has set the window to one segment.
+    pub(super) fn on_timeout(&mut self, now: Moment, next: u64, window: &mut Window) {
+        match self {
+            Control::Cubic(cubic) => cubic.restart(now, next),
+            Control::Bbr(bbr) => bbr.on_timeout(),
+            Control::Bbr3(bbr) => bbr.on_timeout(),
+            Control::Fixed(size) => window.size = *size,
+            _ => {}
+        }
+    }
+
+    /// Handles that the sender restarts with nothing in flight after the application was idle.
+    pub(super) fn on_restart(
+        &mut self,
+        total_delivered: u64,
+        mss: u32,
+        now: Moment,
+        window: &mut Window,
+        pacer: &mut Pacer,
+    ) {
+        match self {
+            Control::Bbr(bbr) => bbr.on_restart(now, mss, window, pacer),
+            Control::Bbr3(bbr) => bbr.on_restart(now, total_delivered, mss, window, pacer),
+            _ => {}
         }
     }
 
@@ -233,7 +378,8 @@ mod tests {
             reno.on_progress(progress(1, &window), Moment::default(), &mut window);
         }
         assert_eq!(window.size, 11);
-        assert_eq!(reno.reduced_threshold(11, Signal::Loss), 5);
-        assert_eq!(reno.reduced_threshold(3, Signal::Mark), 2);
+        assert_eq!(reno.reduced_threshold(&window, Signal::Loss), 5);
+        window.size = 3;
+        assert_eq!(reno.reduced_threshold(&window, Signal::Mark), 2);
     }
 }

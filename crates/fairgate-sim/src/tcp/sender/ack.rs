@@ -21,8 +21,10 @@ pub(super) struct Ack {
     duplicates: u32,
     /// Whether the duplicate is that of the loss probe.
     probe_duplicate: bool,
-    /// Whether it echoes a CE mark.
+    /// Whether it echoes a CE mark, to which the sender reacts once per round trip.
     pub(super) marked: bool,
+    /// The RTT of the newest delivered segment, µs, if it was measured.
+    pub(super) rtt: Option<u64>,
     /// Whether data has arrived that was sent once, before the recovery.
     pub(super) original_delivered: bool,
     /// The timestamp that it echoes, ms.
@@ -51,6 +53,7 @@ impl Sender {
         let delivered_before = self.board.delivered();
         let losses_before = self.board.losses();
         let outstanding_before = self.board.outstanding_segments();
+        let in_flight_before = self.board.in_flight();
         let highest_before = self.board.highest_sacked(self.una);
         let is_old = segment.ack < self.una;
         let mut ack = self.read(segment);
@@ -65,15 +68,21 @@ impl Sender {
         }
         self.read_acknowledgement(segment, highest_before, &mut ack, &mut findings);
         let delivered = (self.board.delivered() - delivered_before) as u32;
+        let marked = match &mut self.marks {
+            Some(marks) => marks.read(segment.accurate_ecn, delivered, self.config.mss),
+            None if ack.marked => delivered,
+            None => 0,
+        };
+        let smoothed = self.rtt.smoothed();
         self.control
-            .on_delivered(delivered, ack.marked, self.una, self.next);
+            .on_delivered((delivered, marked), (self.una, self.next), smoothed, self.now);
         // An echo that comes with new data belongs to a segment that has just arrived. Other echoes belong to
         // old segments (RFC 7323, section 4.3).
         if ack.advances && ack.echo != 0 {
             let millis = segment.timestamp.saturating_sub(ack.echo);
             self.control.on_one_way_delay(millis, self.now);
         }
-        let mut set_timer = self.measure_rtt(&ack, &findings);
+        let mut set_timer = self.measure_rtt(&mut ack, &findings);
         if findings.delivered_before > 0 {
             self.rack.adapt(self.board.delivered(), findings.delivered_before);
         }
@@ -97,7 +106,15 @@ impl Sender {
                 .usage
                 .is_limited(self.window.size, self.window.in_slow_start()),
         };
-        self.control_window(&ack, progress, self.board.losses() > losses_before);
+        if self.control.owns_window() {
+            self.consult(&ack, delivered, in_flight_before);
+        } else {
+            self.control_window(&ack, progress, self.board.losses() > losses_before);
+            let (smoothed, mss) = (self.rtt.smoothed(), self.config.mss);
+            let outstanding = self.board.outstanding_segments();
+            self.control
+                .pace(smoothed, outstanding, &self.window, mss, &mut self.pacer);
+        }
         self.resend = decision.resend;
         if self.fin_sent && self.una == self.next {
             self.state = State::Closed;
@@ -120,7 +137,7 @@ impl Sender {
         Ack {
             advances,
             repeats: !advances && !opens_window,
-            marked: self.ecn && segment.flags.contains(Flags::ECE),
+            marked: self.ecn && self.marks.is_none() && segment.flags.contains(Flags::ECE),
             echo: segment.echo,
             prior_una,
             ..Ack::default()
@@ -172,6 +189,13 @@ impl Sender {
             .acknowledge(self.una, context, &mut self.rack, findings);
         ack.acked = findings.acked;
         ack.original_delivered = findings.original_delivered;
+        if !self.config.sack {
+            // Which of the acknowledged segments had arrived before is unknown.
+            ack.original_delivered &= !findings.resent_acked;
+            if self.board.remove_duplicates(findings.acked) {
+                self.learn_from_duplicates(findings.acked);
+            }
+        }
         // A segment that was never retransmitted has filled a hole, which shows reordering.
         if findings.late_from < highest_before {
             self.note_reordering(findings.late_from, self.board.highest_sacked(self.una));
@@ -180,7 +204,7 @@ impl Sender {
 
     /// Measures the RTT of the delivered segments. Returns true if the retransmission timer has to be set
     /// again.
-    fn measure_rtt(&mut self, ack: &Ack, findings: &Findings) -> bool {
+    fn measure_rtt(&mut self, ack: &mut Ack, findings: &Findings) -> bool {
         let since = |sent_at: u64| self.now.micros - sent_at;
         let mut measured = None;
         let mut newest = None;
@@ -215,6 +239,7 @@ impl Sender {
                 next: self.next,
             };
             self.control.on_sample(sample, self.now, &mut self.window);
+            ack.rtt = Some(newest);
         }
         set_timer
     }
@@ -251,7 +276,9 @@ impl Sender {
         if counted == 0 {
             return;
         }
-        self.control.on_progress(progress, self.now, &mut self.window);
+        if self.control.on_progress(progress, self.now, &mut self.window) {
+            self.counters.ecn_reductions += 1;
+        }
         self.usage.stamp = self.now.jiffies;
     }
 }

@@ -6,18 +6,25 @@
 //!              -> recovery.rs  loss or mark; states Open, Disorder, Reduced, Recovery, Loss; undo
 //!   on_timer   -> timers.rs    timeout, tail loss probe (TLP), reordering timer
 //!   poll_transmit -> transmit.rs   retransmissions, then new data, as far as the windows allow
+//!
+//!   newreno.rs  loss detection without SACK      model.rs  congestion controls that own the window
 //! ```
 
 mod ack;
+mod model;
+mod newreno;
 mod recovery;
 mod timers;
 mod transmit;
 
 use fairgate::Time;
 
+use super::accurate_ecn::MarkReader;
 use super::clock::{Clock, Moment};
 use super::config::Config;
 use super::congestion::{Control, Window};
+use super::delivery_rate::LostTransmission;
+use super::pacing::Pacer;
 use super::prr::Reduction;
 use super::rack::Rack;
 use super::rtt::RttEstimator;
@@ -30,9 +37,8 @@ use transmit::{Probe, Resend};
 
 /// The first missing segment is considered lost after this many segments behind the hole (`tcp_reordering`).
 const REORDERING: u32 = 3;
-/// The memory that Linux counts per segment besides its payload, bytes. It limits the content of the send
-/// buffer.
-const SEGMENT_OVERHEAD: u32 = 768;
+/// The timeout after a handshake that needed a timeout, µs (RFC 6298, 5.7).
+const TIMEOUT_FALLBACK: u64 = 3_000_000;
 /// More data than any simulation sends, bytes.
 const ENDLESS: u64 = 1 << 62;
 
@@ -62,6 +68,34 @@ pub struct SenderCounters {
     pub ecn_reductions: u64,
     /// Reductions undone as spurious.
     pub undone: u64,
+}
+
+impl SenderCounters {
+    /// Returns the sums of two senders' counters.
+    pub fn plus(self, other: SenderCounters) -> SenderCounters {
+        SenderCounters {
+            data_segments: self.data_segments + other.data_segments,
+            retransmissions: self.retransmissions + other.retransmissions,
+            timeouts: self.timeouts + other.timeouts,
+            probes: self.probes + other.probes,
+            recoveries: self.recoveries + other.recoveries,
+            ecn_reductions: self.ecn_reductions + other.ecn_reductions,
+            undone: self.undone + other.undone,
+        }
+    }
+
+    /// Returns what was counted since `earlier`.
+    pub fn since(&self, earlier: &SenderCounters) -> SenderCounters {
+        SenderCounters {
+            data_segments: self.data_segments - earlier.data_segments,
+            retransmissions: self.retransmissions - earlier.retransmissions,
+            timeouts: self.timeouts - earlier.timeouts,
+            probes: self.probes - earlier.probes,
+            recoveries: self.recoveries - earlier.recoveries,
+            ecn_reductions: self.ecn_reductions - earlier.ecn_reductions,
+            undone: self.undone - earlier.undone,
+        }
+    }
 }
 
 /// The sending end of a connection.
@@ -97,6 +131,9 @@ pub struct Sender {
     window: Window,
     usage: Usage,
     control: Control,
+    pacer: Pacer,
+    /// An empty list, kept for its memory.
+    lost: Vec<LostTransmission>,
 
     phase: Phase,
     /// Lower numbers were sent before the phase began.
@@ -117,6 +154,8 @@ pub struct Sender {
     timeouts: u32,
 
     ecn: bool,
+    /// Reads the counts of marks, if the receiver reports them (AccECN).
+    marks: Option<MarkReader>,
     /// Whether the next new segment carries CWR.
     announce_reduction: bool,
 
@@ -145,7 +184,7 @@ impl Sender {
         config.assert_sound();
         let clock = Clock::new(config.hz);
         let now = clock.read(now);
-        let rtt = RttEstimator::new();
+        let rtt = RttEstimator::new(config);
         Sender {
             clock,
             now,
@@ -161,13 +200,15 @@ impl Sender {
             partial_end: 0,
             last_sent: now.jiffies,
             timestamp: 0,
-            board: Scoreboard::new(),
+            board: Scoreboard::new(config.sack, Control::needs_rates(config)),
             rack: Rack::new(),
             timeout: clock.ticks(rtt.timeout()),
             rtt,
             window: Window::new(config.initial_window),
             usage: Usage::new(now),
             control: Control::new(config, clock, now, 1),
+            pacer: Pacer::new(config.is_paced()),
+            lost: Vec::new(),
             phase: Phase::Open,
             high: 0,
             reduction: Reduction::default(),
@@ -178,6 +219,7 @@ impl Sender {
             timer: None,
             timeouts: 0,
             ecn: false,
+            marks: None,
             announce_reduction: false,
             polling: true,
             sent_while_polling: 0,
@@ -190,6 +232,32 @@ impl Sender {
             duplicates: 0,
             counters: SenderCounters::default(),
         }
+    }
+
+    /// Creates the sender of the end that accepts a connection. It sends nothing before
+    /// [`accept`](Sender::accept).
+    ///
+    /// # Panics
+    /// Panics if a number of the configuration is 0.
+    pub fn passive(config: &Config, now: Time) -> Sender {
+        Sender {
+            next: 1,
+            syn_due: false,
+            polling: false,
+            ..Sender::new(config, now)
+        }
+    }
+
+    /// Opens a [`passive`](Sender::passive) sender: `segment` has completed the handshake. `rtt` is the time
+    /// from the SYN-ACK to this segment, µs. It is `None` if the SYN-ACK was repeated, because the answer is
+    /// ambiguous then. Does nothing if the sender is open.
+    pub fn accept(&mut self, segment: &Segment, rtt: Option<u64>, now: Time) {
+        if self.state != State::Opening {
+            return;
+        }
+        self.now = self.clock.read(now);
+        self.polling = true;
+        self.establish(segment, rtt, self.config.ecn);
     }
 
     /// Lets the application write `bytes` more.
@@ -207,6 +275,19 @@ impl Sender {
     /// Lets the application write without end.
     pub fn write_forever(&mut self, now: Time) {
         self.write(ENDLESS, now);
+    }
+
+    /// Takes back what the application has written and the connection has not sent yet. The application may
+    /// write again.
+    pub fn withdraw_unsent(&mut self) {
+        self.written = self.next.max(1);
+    }
+
+    /// Returns whether a segment that carries data has news for this sender: it acknowledges more or opens
+    /// the window. Other data segments repeat an acknowledgement without being a duplicate acknowledgement
+    /// (RFC 5681, section 2).
+    pub fn is_news(&self, segment: &Segment) -> bool {
+        segment.ack > self.una || segment.ack + u64::from(segment.window) > self.peer_edge
     }
 
     /// Lets the application finish writing: a FIN is sent after the last byte.
@@ -233,32 +314,46 @@ impl Sender {
         if self.state != State::Opening {
             return;
         }
+        let rtt = (self.timeouts == 0).then(|| self.now.micros - self.syn_sent_at);
+        // RFC 6298, 5.7: after a lost SYN the window is small (RFC 5681, 3.1).
+        if self.timeouts > 1 {
+            self.window.size = 1;
+        }
+        self.establish(segment, rtt, segment.flags.contains(Flags::ECE));
+    }
+
+    /// The handshake is complete. `rtt` is its round-trip time, µs. `peer_has_ecn` says whether the peer
+    /// supports ECN.
+    fn establish(&mut self, segment: &Segment, rtt: Option<u64>, peer_has_ecn: bool) {
         self.state = State::Established;
         self.established_at = Some(self.now.time);
         self.timestamp = segment.timestamp;
-        self.ecn = self.config.ecn && segment.flags.contains(Flags::ECE);
+        self.ecn = self.config.ecn && peer_has_ecn;
+        let counts = self.ecn && self.config.congestion_control.needs_accurate_ecn();
+        self.marks = counts.then(MarkReader::new);
         self.una = 1;
         self.peer_edge = segment.ack + u64::from(segment.window);
-        if self.timeouts == 0 {
-            let rtt = self.now.micros - self.syn_sent_at;
-            self.rtt.observe_minimum(rtt);
-            self.rtt.measure(rtt, self.una, self.next);
-            self.timeout = self.clock.ticks(self.rtt.timeout());
-        } else {
-            // RFC 6298, 5.7: after a lost SYN the window is small (RFC 5681, 3.1).
-            self.window.size = if self.timeouts > 1 { 1 } else { self.window.size };
-            self.timeout = self.clock.ticks(3 * super::rtt::RTO_INITIAL);
+        match rtt {
+            Some(rtt) => {
+                self.rtt.observe_minimum(rtt);
+                self.rtt.measure(rtt, self.una, self.next);
+                self.timeout = self.clock.ticks(self.rtt.timeout());
+            }
+            None => self.timeout = self.clock.ticks(TIMEOUT_FALLBACK),
         }
         self.timeouts = 0;
         self.timer = None;
         self.last_sent = self.now.jiffies;
         self.usage = Usage::new(self.now);
         self.control = Control::new(&self.config, self.clock, self.now, self.next);
+        let (rtt, mss) = (self.rtt.smoothed(), self.config.mss);
+        self.control.begin(rtt, &mut self.window, mss, &mut self.pacer);
     }
 
     /// Linux's `tcp_slow_start_after_idle`: halves the window for each timeout during which nothing was sent.
     fn restart_after_idle(&mut self) {
         if !self.config.slow_start_after_idle
+            || self.control.owns_window()
             || self.board.outstanding_segments() > 0
             || self.written > self.next
         {
@@ -280,7 +375,11 @@ impl Sender {
 
     /// Returns when to call [`on_timer`](Sender::on_timer).
     pub fn timer(&self) -> Option<Time> {
-        self.timer.map(|timer| timer.at)
+        let timer = self.timer.map(|timer| timer.at);
+        match self.pacer.wake() {
+            Some(wake) => Some(timer.map_or(wake, |at| at.min(wake))),
+            None => timer,
+        }
     }
 
     /// Returns when the handshake was complete.
@@ -314,9 +413,19 @@ impl Sender {
         self.rtt.smoothed()
     }
 
+    /// Returns the pacing rate, bytes of payload per second. `None` if segments leave at once.
+    pub fn pacing_rate(&self) -> Option<u64> {
+        self.pacer.rate()
+    }
+
     /// Returns the estimated number of segments in the network.
     pub fn in_flight(&self) -> u32 {
         self.board.in_flight()
+    }
+
+    /// Releases memory that is needed only while segments are outstanding.
+    pub fn release_memory(&mut self) {
+        self.board.release_memory();
     }
 
     /// Returns the counters.

@@ -77,16 +77,19 @@ impl Sender {
         if ack.marked {
             self.undo.prior_threshold = None;
         }
-        self.leave_phase(ack);
+        if self.leave_phase(ack) {
+            return decision;
+        }
         match self.phase {
             Phase::Recovery => {
+                self.count_duplicate(ack);
                 if ack.advances && self.undo_after_partial(ack) {
                     return decision;
                 }
                 if self.undo_if_duplicate() {
                     self.try_to_open(ack);
                 }
-                self.identify_loss(&mut decision);
+                self.identify_loss(ack, &mut decision);
                 if self.phase != Phase::Recovery {
                     if self.board.lost() == 0 {
                         return decision;
@@ -96,7 +99,7 @@ impl Sender {
             }
             Phase::Loss => {
                 self.proceed_after_timeout(ack, &mut decision);
-                self.identify_loss(&mut decision);
+                self.identify_loss(ack, &mut decision);
                 if self.phase != Phase::Open && !decision.lost_again {
                     return decision;
                 }
@@ -105,6 +108,7 @@ impl Sender {
                 }
             }
             Phase::Open | Phase::Disorder | Phase::Reduced => {
+                self.count_duplicates(ack);
                 if !self.is_recovery_due(ack, &mut decision) {
                     return decision;
                 }
@@ -114,14 +118,14 @@ impl Sender {
         decision
     }
 
-    /// Leaves a phase whose end was acknowledged.
-    fn leave_phase(&mut self, ack: &Ack) {
+    /// Leaves a phase whose end was acknowledged. Returns true if the phase is over, but kept for now.
+    fn leave_phase(&mut self, ack: &Ack) -> bool {
         if self.phase == Phase::Open {
             self.undo.first_resent = 0;
-            return;
+            return false;
         }
         if self.una < self.high {
-            return;
+            return false;
         }
         match self.phase {
             // This phase lasts until a higher number is acknowledged, so that CWR has reached the receiver.
@@ -130,11 +134,17 @@ impl Sender {
                 self.phase = Phase::Open;
             }
             Phase::Recovery => {
-                self.undo_after_full(ack);
+                if !self.config.sack {
+                    self.board.forget_duplicates();
+                }
+                if self.undo_after_full(ack) {
+                    return true;
+                }
                 self.end_reduction();
             }
             _ => {}
         }
+        false
     }
 
     /// Outside of recovery: detects losses, and enters recovery if there are any.
@@ -142,7 +152,7 @@ impl Sender {
         if self.phase <= Phase::Disorder {
             self.undo_if_duplicate();
         }
-        self.identify_loss(decision);
+        self.identify_loss(ack, decision);
         if self.board.lost() == 0 {
             self.try_to_open(ack);
             return false;
@@ -151,8 +161,12 @@ impl Sender {
         true
     }
 
-    /// Runs RACK (RFC 8985), if a segment was delivered since it last ran.
-    fn identify_loss(&mut self, decision: &mut Decision) {
+    /// Runs RACK (RFC 8985), if a segment was delivered since it last ran. Without SACK, counts duplicates.
+    fn identify_loss(&mut self, ack: &Ack, decision: &mut Decision) {
+        if !self.config.sack {
+            self.identify_head_loss(ack);
+            return;
+        }
         if !self.rack.advanced {
             return;
         }
@@ -198,8 +212,8 @@ impl Sender {
         self.probe_sent = None;
         self.window.credit = 0;
         self.reduction = Reduction::begin(self.window.size);
-        self.window.threshold = self.control.reduced_threshold(self.window.size, signal);
-        self.announce_reduction = self.ecn;
+        self.window.threshold = self.control.reduced_threshold(&self.window, signal);
+        self.announce_reduction = self.ecn && self.marks.is_none();
     }
 
     /// Sets the window by proportional rate reduction.
@@ -215,6 +229,9 @@ impl Sender {
     }
 
     fn end_reduction(&mut self) {
+        if self.control.owns_window() {
+            return;
+        }
         if self.window.threshold < INFINITE && (self.phase == Phase::Reduced || self.undo.marker.is_some()) {
             self.window.size = self.window.threshold;
             self.usage.stamp = self.now.jiffies;
@@ -278,7 +295,7 @@ impl Sender {
         {
             self.undo.prior_threshold = Some(self.current_threshold());
             self.reduction.prior_window = self.window.size;
-            self.window.threshold = self.control.reduced_threshold(self.window.size, Signal::Loss);
+            self.window.threshold = self.control.reduced_threshold(&self.window, Signal::Loss);
             self.begin_undo();
         }
         self.window.size = self.board.in_flight() + 1;
@@ -288,9 +305,9 @@ impl Sender {
             self.reordering = self.reordering.min(REORDERING);
         }
         self.phase = Phase::Loss;
-        self.control.on_timeout(self.now, self.next);
+        self.control.on_timeout(self.now, self.next, &mut self.window);
         self.high = self.next;
-        self.announce_reduction = self.ecn;
+        self.announce_reduction = self.ecn && self.marks.is_none();
         self.frto = fresh || self.timeouts > 0;
     }
 
@@ -325,18 +342,33 @@ impl Sender {
             self.undo_after_full(ack);
             return;
         }
+        if !self.config.sack {
+            if self.next > self.high && ack.repeats {
+                // The duplicate of a new segment that F-RTO has sent.
+                self.count_duplicate(ack);
+            } else if ack.advances {
+                self.board.forget_duplicates();
+            }
+        }
         decision.resend = Resend::Lost;
     }
 
     /// The whole recovery is acknowledged: returns to Open, and restores the old window if the reduction was
-    /// unnecessary.
-    fn undo_after_full(&mut self, ack: &Ack) {
+    /// unnecessary. Returns true if the phase is kept for now.
+    fn undo_after_full(&mut self, ack: &Ack) -> bool {
         if self.undo.is_all_duplicate() || self.undo.answers_original(ack.echo) {
             self.undo_reduction(false);
         } else {
             self.rack.recovery_ended();
         }
+        if self.holds_phase() {
+            if !self.board.is_any_resent() {
+                self.undo.first_resent = 0;
+            }
+            return true;
+        }
         self.phase = Phase::Open;
+        false
     }
 
     fn undo_loss(&mut self, ack: &Ack, proven: bool) -> bool {
@@ -382,7 +414,12 @@ impl Sender {
         }
         if let Some(threshold) = self.undo.prior_threshold {
             self.counters.undone += 1;
-            self.window.size = self.window.size.max(self.reduction.prior_window);
+            if self.control.owns_window() {
+                let delivered = self.board.delivered();
+                self.control.on_undo(delivered, self.now, &mut self.window);
+            } else {
+                self.window.size = self.window.size.max(self.reduction.prior_window);
+            }
             if threshold > self.window.threshold {
                 self.window.threshold = threshold;
                 self.announce_reduction = false;

@@ -5,7 +5,7 @@ use fairgate::Time;
 use super::recovery::Phase;
 use super::transmit::{Probe, Resend};
 use super::{Sender, State};
-use crate::tcp::rtt::{RTO_INITIAL, RTO_MAX, RTO_MIN};
+use crate::tcp::rtt::RTO_MAX;
 
 /// The minimum wait of a probe or reordering timer, µs (`TCP_TIMEOUT_MIN_US`). Until Linux 6.1.59 it was two
 /// ticks, which is ten times as long with HZ = 100.
@@ -34,6 +34,12 @@ impl Sender {
     /// too early, it does nothing.
     pub fn on_timer(&mut self, now: Time) {
         self.now = self.clock.read(now);
+        if self.pacer.rings(now) {
+            self.polling = true;
+            if self.resend == Resend::Nothing && self.board.lost() > self.board.resent_in_flight() {
+                self.resend = Resend::Lost;
+            }
+        }
         let Some(timer) = self.timer.filter(|timer| timer.at <= now) else {
             return;
         };
@@ -88,7 +94,9 @@ impl Sender {
         if self.board.in_flight() != in_flight {
             if self.phase != Phase::Recovery {
                 self.enter_recovery(false);
-                self.reduce_window(1, self.board.losses() == losses);
+                if !self.control.owns_window() {
+                    self.reduce_window(1, self.board.losses() == losses);
+                }
             }
             self.resend = Resend::Lost;
         }
@@ -96,13 +104,18 @@ impl Sender {
     }
 
     fn set_timer(&mut self, purpose: Purpose, ticks: u64) {
-        let at = self.clock.expiry(self.now, ticks);
+        // A segment that is paced has not left yet.
+        let waits = match self.pacer.delay(self.now.time) {
+            0 => 0,
+            micros => self.clock.ticks(micros),
+        };
+        let at = self.clock.expiry(self.now, ticks + waits);
         self.timer = Some(Timer { purpose, at });
     }
 
     /// Sets the timer after the SYN was sent.
     pub(super) fn set_handshake_timer(&mut self) {
-        let ticks = self.timeout.max(self.clock.ticks(RTO_INITIAL));
+        let ticks = self.timeout.max(self.clock.ticks(self.rtt.timeout_initial()));
         self.set_timer(Purpose::Retransmit, ticks);
     }
 
@@ -156,14 +169,19 @@ impl Sender {
     /// sent. With `advancing`, the retransmission timeout counts from now on, otherwise from the first
     /// segment's transmission.
     pub(super) fn schedule_probe(&mut self, advancing: bool) -> bool {
-        if self.board.outstanding_segments() == 0 || !matches!(self.phase, Phase::Open | Phase::Reduced) {
+        if self.board.outstanding_segments() == 0
+            || !self.config.sack
+            || !matches!(self.phase, Phase::Open | Phase::Reduced)
+        {
             return false;
         }
         let ticks = match self.rtt.smoothed() {
             // The acknowledgement of a single segment may be delayed.
-            Some(rtt) if self.board.outstanding_segments() == 1 => self.clock.ticks(2 * rtt + RTO_MIN),
+            Some(rtt) if self.board.outstanding_segments() == 1 => {
+                self.clock.ticks(2 * rtt + self.rtt.timeout_minimum())
+            }
             Some(rtt) => self.clock.ticks(2 * rtt + LEAST_WAIT),
-            None => self.clock.ticks(RTO_INITIAL),
+            None => self.clock.ticks(self.rtt.timeout_initial()),
         };
         let timeout = if advancing {
             self.timeout

@@ -2,7 +2,8 @@
 
 use fairgate::{Ecn, Time};
 
-use super::{SEGMENT_OVERHEAD, Sender, State};
+use super::{Sender, State};
+use crate::tcp::config::SEGMENT_OVERHEAD;
 use crate::tcp::scoreboard::Outstanding;
 use crate::tcp::segment::{Flags, Range, Segment};
 
@@ -150,6 +151,9 @@ impl Sender {
             return None;
         }
         let lost = self.board.next_to_resend()?;
+        if self.pacer.must_wait(self.now.time) {
+            return None;
+        }
         if self.is_reducing() {
             self.reduction.sent += 1;
         }
@@ -164,10 +168,17 @@ impl Sender {
             self.undo.on_resent(self.now.timestamp());
         }
         self.counters.retransmissions += 1;
-        self.counters.data_segments += 1;
+        self.note_departure(outstanding.range.len() as u32);
         self.last_sent = self.now.jiffies;
         // RFC 3168, 6.1.5: a retransmission is not ECN-capable.
         self.segment(outstanding.range, Flags::ACK)
+    }
+
+    /// Counts a data segment that leaves, and lets the pacer know.
+    fn note_departure(&mut self, bytes: u32) {
+        let number = self.counters.data_segments;
+        self.pacer.sent(bytes, number, self.now.time);
+        self.counters.data_segments += 1;
     }
 
     fn new_segment(&mut self) -> Option<Segment> {
@@ -175,6 +186,9 @@ impl Sender {
             return None;
         }
         let range = self.sendable()?;
+        if self.pacer.must_wait(self.now.time) {
+            return None;
+        }
         if self.is_reducing() {
             self.reduction.sent += 1;
         }
@@ -220,14 +234,14 @@ impl Sender {
 
     fn send_new(&mut self, range: Range) -> Segment {
         if self.board.in_flight() == 0 {
-            self.control.on_transmission_start(self.last_sent, self.now);
+            self.begin_transmission();
         }
         let was_idle = self.board.outstanding_segments() == 0;
         self.fin_sent |= range.end > self.written;
         self.board.sent(range, self.now.micros);
         self.next = range.end;
         self.last_sent = self.now.jiffies;
-        self.counters.data_segments += 1;
+        self.note_departure(range.len() as u32);
         if was_idle || self.needs_timeout() {
             self.restart_timeout();
         }
@@ -259,6 +273,9 @@ impl Sender {
         let sent = std::mem::take(&mut self.sent_while_polling);
         let full = self.board.in_flight() >= self.window.size;
         let has_data = self.written > self.next;
+        if self.control.owns_window() {
+            self.note_idle_application();
+        }
         if self.state != State::Established || (sent == 0 && !(full && has_data)) {
             return;
         }
@@ -277,7 +294,7 @@ impl Sender {
     /// Handles a window that was not filled for a timeout: reduces it half way to what was used (the aim of
     /// RFC 7661).
     fn shrink_unused(&mut self, used: u32) {
-        if !self.config.slow_start_after_idle {
+        if !self.config.slow_start_after_idle || self.control.owns_window() {
             return;
         }
         if self.is_open() {

@@ -47,7 +47,7 @@ pub fn b_wfi(schedule: &Schedule, weights: &Weights, flow: u32) -> BWfi {
         }
         previous = sent[period.packets].last();
     }
-    let bytes = |value| Measure::new(value, sum * i128::from(schedule.link().ticks_per_byte()));
+    let bytes = |value| Measure::new(value, sum * i128::from(schedule.tick_scale().ticks_per_byte()));
     BWfi {
         at_finish: bytes(at_finish),
         anywhere: bytes(anywhere),
@@ -81,6 +81,6 @@ pub fn t_wfi(schedule: &Schedule, weights: &Weights, flow: u32) -> Option<Measur
             weight * i128::from(packet.finish - packet.arrival) - sum * i128::from(backlog)
         })
         .max()?;
-    let per_nano = i128::from(schedule.link().ticks_per_nano());
+    let per_nano = i128::from(schedule.tick_scale().ticks_per_nano());
     Some(Measure::new(worst, weight * per_nano))
 }

@@ -36,10 +36,10 @@ impl Lag {
             served += sent.work();
             lead.offer(fluid.service(flow, sent.finish).minus_from(served));
         }
-        let link = schedule.link();
+        let tick_scale = schedule.tick_scale();
         Some(Lag {
-            delay: delay.into_inner()?.over(link.ticks_per_nano()),
-            lead: lead.into_inner()?.over(link.ticks_per_byte()),
+            delay: delay.into_inner()?.over(tick_scale.ticks_per_nano()),
+            lead: lead.into_inner()?.over(tick_scale.ticks_per_byte()),
         })
     }
 }

@@ -33,7 +33,7 @@ pub fn relative_fairness(schedule: &Schedule, weights: &Weights, one: u32, other
         }
         worst = worst.max(most - least);
     }
-    let scale = weight_one * weight_other * i128::from(schedule.link().ticks_per_byte());
+    let scale = weight_one * weight_other * i128::from(schedule.tick_scale().ticks_per_byte());
     Measure::new(worst, scale) * Measure::from_integer(weights.sum().into())
 }
 

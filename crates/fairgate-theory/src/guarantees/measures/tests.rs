@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::gps::{Fluid, Gps};
-use crate::link::Link;
+use crate::tick_scale::TickScale;
 use crate::{Exact, Fraction};
 
 fn rate() -> Rate {
@@ -68,7 +68,7 @@ fn intervals(schedule: &Schedule) -> impl Iterator<Item = (u64, u64)> {
 }
 
 fn slow_b_wfi(schedule: &Schedule, weights: &Weights, flow: u32) -> BWfi {
-    let bytes = |ticks: i128| Measure::new(ticks, schedule.link().ticks_per_byte().into());
+    let bytes = |ticks: i128| Measure::new(ticks, schedule.tick_scale().ticks_per_byte().into());
     let short = |from: u64, until: u64| {
         let due = bytes(work(schedule, until) - work(schedule, from)) * weights.share(flow);
         due - bytes(served(schedule, flow, until) - served(schedule, flow, from))
@@ -91,7 +91,7 @@ fn slow_b_wfi(schedule: &Schedule, weights: &Weights, flow: u32) -> BWfi {
 }
 
 fn slow_t_wfi(schedule: &Schedule, weights: &Weights, flow: u32) -> Option<Measure> {
-    let nanos = |ticks: i128| Measure::new(ticks, schedule.link().ticks_per_nano().into());
+    let nanos = |ticks: i128| Measure::new(ticks, schedule.tick_scale().ticks_per_nano().into());
     let of = |packet: &Sent| {
         let arrived: i128 = schedule
             .of_flow(flow)
@@ -107,7 +107,7 @@ fn slow_t_wfi(schedule: &Schedule, weights: &Weights, flow: u32) -> Option<Measu
 fn slow_relative_fairness(schedule: &Schedule, weights: &Weights, one: u32, other: u32) -> Measure {
     let normalised = |flow: u32, from: u64, until: u64| {
         let ticks = served(schedule, flow, until) - served(schedule, flow, from);
-        Measure::new(ticks, schedule.link().ticks_per_byte().into()) / weights.share(flow)
+        Measure::new(ticks, schedule.tick_scale().ticks_per_byte().into()) / weights.share(flow)
     };
     intervals(schedule)
         .filter(|&(from, until)| {
@@ -143,13 +143,13 @@ fn case() -> impl Strategy<Value = Case> {
     );
     let packets = prop::collection::vec(packet, 1..24);
     (weights, packets, choices).prop_map(|(weights, packets, choices)| {
-        let link = Link::new(rate());
+        let tick_scale = TickScale::new(rate());
         let mut gps = Gps::new(rate(), &weights).unwrap();
-        let (mut at, mut waiting, mut schedule) = (0, Vec::new(), Schedule::empty(link, 3));
+        let (mut at, mut waiting, mut schedule) = (0, Vec::new(), Schedule::empty(tick_scale, 3));
         for (number, &(gap, flow, length)) in packets.iter().enumerate() {
             at += gap;
             gps.arrive(Time::from_nanos(at), flow, length).unwrap();
-            waiting.push((number as u32, flow, length, at * link.ticks_per_nano()));
+            waiting.push((number as u32, flow, length, at * tick_scale.ticks_per_nano()));
         }
         let mut now = 0;
         for (choice, pause) in choices.into_iter().take(packets.len()) {
@@ -161,7 +161,7 @@ fn case() -> impl Strategy<Value = Case> {
                 .max(now + pause);
             let here: Vec<usize> = (0..waiting.len()).filter(|&i| waiting[i].3 <= now).collect();
             let (number, flow, length, arrival) = waiting.remove(here[choice.index(here.len())]);
-            let finish = now + link.work(length.into()).unwrap();
+            let finish = now + tick_scale.work(length.into()).unwrap();
             schedule.push(Sent {
                 number,
                 flow,
@@ -223,8 +223,8 @@ proptest! {
 /// Two flows of equal weight. The first sends its two packets, and then the second sends its two.
 #[test]
 fn a_small_schedule_by_hand() {
-    let link = Link::new(Rate::mbit(8000));
-    let mut schedule = Schedule::empty(link, 2);
+    let tick_scale = TickScale::new(Rate::mbit(8000));
+    let mut schedule = Schedule::empty(tick_scale, 2);
     for (index, flow) in [0, 0, 1, 1].into_iter().enumerate() {
         let start = 100 * index as u64;
         schedule.push(Sent {

@@ -20,51 +20,40 @@ pub struct Limits {
 /// Holds the packets.
 pub trait Store: Send + 'static {
     /// Checks whether the store can apply these limits.
-    #[doc(hidden)]
     fn check(limits: Limits) -> Result<(), ConfigError>;
 
     /// The backlog, bytes.
-    #[doc(hidden)]
     fn bytes(&self) -> u64;
 
     /// The backlog.
-    #[doc(hidden)]
     fn count(&self) -> Count;
 
     /// Enqueues a packet that the average accepted, if there is room.
-    #[doc(hidden)]
     fn enqueue(&mut self, id: PacketId, limits: Limits, now: Time, pool: &mut Pool) -> Verdict;
 
     /// The next packet.
-    #[doc(hidden)]
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId>;
 
     /// Whether packets are queued after a dequeue returned none.
-    #[doc(hidden)]
     fn holds_back(&self) -> bool {
         false
     }
 
     /// The packet that the next dequeue will certainly return.
-    #[doc(hidden)]
     fn first(&self) -> Option<PacketId>;
 
     /// Moves all packets to `into`.
-    #[doc(hidden)]
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue);
 
     /// Drops the newest packets that are over the limits.
-    #[doc(hidden)]
     fn keep(&mut self, limits: Limits, pool: &mut Pool);
 
     /// The inner discipline.
-    #[doc(hidden)]
     fn inner(&self) -> Option<&dyn Discipline> {
         None
     }
 
     /// The inner discipline, mutable.
-    #[doc(hidden)]
     fn inner_mut(&mut self) -> Option<&mut Box<dyn Discipline>> {
         None
     }

@@ -14,6 +14,7 @@ const MOST_HEADERS: usize = 16;
 /// The link layer: the outermost header of a frame. `fairgate-capture` reads link layers that only captures
 /// have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum LinkType {
     /// Ethernet.
     Ethernet,

@@ -1,16 +1,19 @@
 //! The parameters of pdrr.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::super::congestion::Thresholds;
 use super::super::in_progress::InProgress;
 use super::super::parameters::{fair_rate, flows_in_progress, idle_timeout, key, limit, quantum};
 use super::Pdrr;
+use crate::classify::Classifier;
 use crate::error::ConfigError;
 use crate::flow::FlowBy;
 use crate::rate::Rate;
-use crate::registry::{About, Children, Description, Family, Parameter, Unit};
+use crate::registry::{About, Children, Description, Family, Parameter, Placing, Unit};
+use crate::rounds::drr::QUANTA;
 
 /// When packets of new flows are dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +64,10 @@ pub struct Config {
     pub afl: u32,
     /// The bytes that a flow may send in a round, and as many with priority, 64 to 2^30.
     pub quantum: u32,
+    /// The quanta of flows whose first packet a filter gives class 1, 2 and so on, each in the same range.
+    pub quanta: Vec<u32>,
+    /// Chooses the class of a flow's first packet. Without `quanta` it is not used.
+    pub classifier: Classifier,
     /// What identifies a flow.
     pub key: FlowBy,
     /// The rate of the link, to measure congestion.
@@ -77,6 +84,8 @@ impl Default for Config {
             limit: 1000,
             afl: 500,
             quantum: 1514,
+            quanta: Vec::new(),
+            classifier: Classifier::default(),
             key: FlowBy::FiveTuple,
             rate: None,
             admission: None,
@@ -143,6 +152,13 @@ pub const PARAMETERS: &[Parameter<Settings>] = &[
         "Bytes that a flow may send in a round, and as many with priority.",
         |pdrr, _| &mut pdrr.config.quantum,
     ),
+    Parameter::new(
+        "quanta",
+        Unit::Numbers(4096),
+        QUANTA,
+        "Quanta of the flows to which filters give class 1, 2 and so on; all other flows have `quantum`.",
+        |pdrr, _| &mut pdrr.config.quanta,
+    ),
     key(|pdrr, _| &mut pdrr.config.key),
     Parameter::new(
         "rate",
@@ -188,4 +204,8 @@ pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings
     Settings::config,
     |config, parts| Ok(Box::new(Pdrr::node(config, parts.seed)?)),
 )
+.with_placing(Placing::Classifier(
+    |pdrr| &mut pdrr.config.classifier,
+    |pdrr| pdrr.config.quanta.len() as u32,
+))
 .with_memory(|pdrr| 110 * u64::from(pdrr.config.afl));

@@ -7,14 +7,17 @@ use proptest::prelude::*;
 use core::time::Duration;
 
 use super::*;
+use crate::classify::Classifier;
 use crate::discipline::Discipline;
-use crate::packet::Packet;
+use crate::packet::{ClassId, Packet};
 use crate::rate::Rate;
 use crate::testing::Driver;
 
 fn of_flow(flow: u64, length: u32) -> Packet {
     Packet {
         flow: FlowHash::from_raw(flow),
+        // Its class has the number of the flow. It counts if there are quanta for classes.
+        class: ClassId::new(1, flow as u16),
         ..Packet::of_length(length)
     }
 }
@@ -60,6 +63,13 @@ impl Table1 {
         }
     }
 
+    fn quantum(&self, flow: u64) -> u32 {
+        let of_class = (flow as usize)
+            .checked_sub(1)
+            .and_then(|class| self.config.quanta.get(class));
+        of_class.copied().unwrap_or(self.config.quantum)
+    }
+
     fn queued(&self) -> usize {
         self.priority.len() + self.active.values().map(|flow| flow.queue.len()).sum::<usize>()
     }
@@ -100,10 +110,10 @@ impl Table1 {
             self.active.clear();
             self.serving = None;
         }
-        let packet = (cookie, length);
+        let (packet, quantum) = ((cookie, length), self.quantum(flow));
         if let Some(known) = self.active.get_mut(&flow) {
             known.byte_count += u64::from(length);
-            if known.byte_count <= u64::from(self.config.quantum) {
+            if known.byte_count <= u64::from(quantum) {
                 known.deficit -= i64::from(length);
                 self.priority.push_back(packet);
             } else {
@@ -161,7 +171,8 @@ impl Table1 {
                 self.active.remove(&head);
                 continue;
             }
-            self.active.get_mut(&head).unwrap().deficit += i64::from(self.config.quantum);
+            let quantum = self.quantum(head);
+            self.active.get_mut(&head).unwrap().deficit += i64::from(quantum);
             self.serving = Some(head);
             self.settle();
         }
@@ -190,10 +201,12 @@ proptest! {
         limit in prop_oneof![1u32..5, 1u32..60],
         afl in 1u32..14,
         quantum in 64u32..4000,
+        quanta in prop::collection::vec(64u32..4000, 0..5),
         rate in prop::option::of(Just(Rate::mbit(10))),
         steps in steps(),
     ) {
-        let config = Config { limit, afl, quantum, rate, ..Config::default() };
+        let classifier = Classifier { handle: 1, ..Classifier::default() };
+        let config = Config { limit, afl, quantum, quanta, classifier, rate, ..Config::default() };
         let mut driver = driver(config.clone());
         let mut model = Table1::new(config);
         for step in steps {

@@ -186,13 +186,13 @@ pub const PARAMETERS: &[Parameter<Settings>] = &[
         "The bytes of a packet's length before the IP header; used if there is an overhead.",
         |cake, _| &mut cake.config.link_header,
     ),
-    Parameter::new(
+    Parameter::reading_marks(Parameter::new(
         "fwmark",
         Unit::Count("mask"),
         0..=u32::MAX as u64,
         "The bits of a packet's mark that hold its tin number, from 1.",
         |cake, _| &mut cake.config.fwmark,
-    ),
+    )),
     Parameter::word(
         "wash",
         Unit::Flag,

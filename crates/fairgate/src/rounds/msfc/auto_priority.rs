@@ -1,38 +1,35 @@
-//! Priorities by behaviour: a flow that seldom triggers CoDel rises, and a flow that often does sinks. The
-//! thesis names this as future work.
+//! Priorities by behaviour: a flow that stays within its fair share and seldom triggers CoDel rises, and
+//! every other flow sinks. The thesis names priorities by CoDel's drops as future work.
 //!
 //! CoDel acts on standing queues, which belong to flows that want more than their share. So drops and marks
 //! identify bulk transfers, and their absence identifies calls, games and terminals. No marking of packets is
 //! needed. If packets are marked, the marking gives the class in which a flow begins.
 //!
+//! Drops alone are not enough, because priority prevents them. A stream that does not react and sends more
+//! than its share has no drops while the link has room. By drops alone it rises to the top, keeps the link
+//! there when others come, and has no drops ever after. So each flow also has a *credit*: it grows by the
+//! fair share ([`FairShare`]), up to [`BURST`] bytes, and pays for what the flow sends. A flow without credit
+//! sends more than its share, wherever it gets it from.
+//!
 //! The rule, for each flow:
-//! * It begins in the class of its first packet's marking.
-//! * With the `drops`-th drop or mark by CoDel within an `interval` it *sinks* by one class.
-//! * After an `interval` without any it *rises* by one class.
+//! * It begins in the class of its first packet's marking, with full credit.
+//! * With the `drops`-th drop or mark by CoDel within an `interval` it *sinks* by one class. Without credit
+//!   it sinks with each packet.
+//! * After an `interval` without either it *rises* by one class.
 //! * Hysteresis: each sinking doubles the time until the next rise, up to [`LONGEST`] intervals, and each
 //!   rise halves it again. A flow with fewer than `drops` drops stays in its class. So a bulk flow that is
 //!   quiet for a while does not rise at once, and a flow that sank by mistake rises soon.
 //! * After [`LONGEST`] intervals without a packet its state is reset, because the next packet may belong to
 //!   another flow.
 //!
+//! The ratio between classes is one between flows, as with `flow_aware`. Otherwise flows that sink could
+//! gain: where few flows are in the lowest class and many above it, a class's share is more than theirs. So
+//! all bulk flows end in the lowest class and share equally, whether they react or not, and a flow above it
+//! gets no more than its share for longer than its credit lasts.
+//!
 //! Defaults: 2 drops, 5 s. A TCP connection that fills its share of a link loses a packet to CoDel every
 //! second or two, and on long paths every five or so. A flow below its share loses none to CoDel, because its
 //! queue never stands; a burst may cause one drop in 5 s.
-//!
-//! Measured: 20 Mbit/s, twelve CUBIC downloads, a call, and a UDP stream of 4 Mbit/s (a fair share is 1.5)
-//! that starts before them or 25 s after them; round trips of 20 and 100 ms; drops 1, 2, 4, 8 by intervals 1,
-//! 2, 5, 10, 20 s.
-//!
-//! | | stream | p95 in the queue | call, p95 |
-//! |---|---|---|---|
-//! | without | 1.5 to 1.8 Mbit/s, 54 to 64 % lost | 630 to 660 ms | 8 ms |
-//! | 1, 2 or 4 drops, any interval | all of its 4 Mbit/s, nothing lost | 1.2 to 2.3 ms | 0.7 to 1.9 ms |
-//! | 8 drops in 1 s (20 ms, late) or 20 s (early) | as without: sinks too slowly, or none has risen | | |
-//!
-//! So the defaults are in the middle of the range that works. Streams of 1, 2.5 and 8 Mbit/s, also beside
-//! forty downloads, also got all that they sent. With `flow_aware` a stream gets at most `ratio^p` times a
-//! download's share: 4 Mbit/s beside twelve downloads only if it had risen to the top before they started,
-//! and 2.5 Mbit/s beside forty downloads never.
 //!
 //! A flow keeps its queue through all changes and moves with it, so its packets are never reordered. It moves
 //! when it is the first of its class's active list, or idle: in constant time. Drops for a limit do not
@@ -44,6 +41,7 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
+use crate::structures::{FairShare, Reading};
 use crate::time::Time;
 
 /// Parameters.
@@ -69,6 +67,10 @@ impl Default for AutoPriority {
 pub const LONGEST: u32 = 1 << MOST_DOUBLINGS;
 const MOST_DOUBLINGS: u8 = 3;
 
+/// The most bytes that a flow may send above its fair share before it sinks: a frame of a video call or a
+/// page's first window, and less than a tenth of a second at a share of 3 Mbit/s.
+const BURST: i64 = 1 << 15;
+
 /// A tick is 2^20 ns.
 const TICK_SHIFT: u32 = 20;
 
@@ -82,10 +84,49 @@ struct Record {
     calm_since: u32,
     /// When it was last served or became active.
     seen: u32,
+    /// The bytes that it may send above its fair share, below 0 for a moment and at most [`BURST`]; and the
+    /// reading of its clock up to which they are counted.
+    credit: i64,
+    reading: Reading,
     drops: u16,
     class: u8,
     /// A rise takes an interval doubled this many times.
     doublings: u8,
+}
+
+impl Record {
+    /// A flow that begins in `class`.
+    const fn new(class: u8, now: u32, reading: Reading) -> Record {
+        Record {
+            counting_since: now,
+            calm_since: now,
+            seen: now,
+            credit: BURST,
+            reading,
+            drops: 0,
+            class,
+            doublings: 0,
+        }
+    }
+
+    /// Adds the fair share up to now, and continues with the clock of the flow's next state.
+    #[inline]
+    fn earn(&mut self, share: &FairShare, was_backlogged: bool, is_backlogged: bool) {
+        let earned = share.read(was_backlogged).since(self.reading);
+        self.credit = BURST.min(self.credit.saturating_add_unsigned(earned));
+        self.reading = share.read(is_backlogged);
+    }
+}
+
+/// What happened when a flow was served.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Service {
+    /// The length of the packet that it sent. `None` if it was empty and left the active list.
+    pub(super) length: Option<u32>,
+    /// The packets that CoDel dropped or marked.
+    pub(super) drops: u64,
+    /// The flows in the active lists, this one included.
+    pub(super) active: u32,
 }
 
 /// The class of a flow without history.
@@ -95,6 +136,7 @@ const NO_CLASS: u8 = u8::MAX;
 #[derive(Debug)]
 pub(super) struct Behaviour {
     records: Box<[Record]>,
+    share: FairShare,
     /// In ticks.
     interval: u32,
     drops: u32,
@@ -107,16 +149,10 @@ pub(super) struct Behaviour {
 impl Behaviour {
     /// Histories of `flows` flows, in classes from 0 to `prios - 1`.
     pub(super) fn new(config: &AutoPriority, flows: u32, prios: u8) -> Behaviour {
-        let new = Record {
-            counting_since: 0,
-            calm_since: 0,
-            seen: 0,
-            drops: 0,
-            class: NO_CLASS,
-            doublings: 0,
-        };
+        let new = Record::new(NO_CLASS, 0, Reading::default());
         let mut behaviour = Behaviour {
             records: vec![new; flows as usize].into(),
+            share: FairShare::new(),
             interval: 0,
             drops: 0,
             highest: prios - 1,
@@ -146,32 +182,45 @@ impl Behaviour {
         let forgotten = self.interval * LONGEST;
         let record = &mut self.records[flow as usize];
         if record.class == NO_CLASS || elapsed(record.seen, now) >= forgotten {
-            *record = Record {
-                counting_since: now,
-                calm_since: now,
-                seen: now,
-                drops: 0,
-                class: marked,
-                doublings: 0,
-            };
+            *record = Record::new(marked, now, self.share.read(true));
             return marked;
         }
         record.seen = now;
+        record.earn(&self.share, false, true);
         self.rise_if_calm(flow, now);
         self.records[flow as usize].class
     }
 
-    /// Updates a flow that was served, with this many drops and marks. Returns its class from now on.
+    /// Updates a flow that was served. Returns its class from now on.
     #[inline]
-    pub(super) fn served(&mut self, flow: u32, drops: u64, now: Time) -> u8 {
+    pub(super) fn served(&mut self, flow: u32, service: Service, now: Time) -> u8 {
         let now = ticks(now);
-        self.records[flow as usize].seen = now;
-        if drops > 0 {
-            self.dropped(flow, drops, now);
+        let length = service.length.unwrap_or(0);
+        self.share.sent(length, service.active);
+        let record = &mut self.records[flow as usize];
+        record.seen = now;
+        record.earn(&self.share, true, service.length.is_some());
+        record.credit -= i64::from(length);
+        if record.credit < 0 {
+            self.overdrawn(flow, now);
+        } else if service.drops > 0 {
+            self.dropped(flow, service.drops, now);
         } else {
             self.rise_if_calm(flow, now);
         }
         self.records[flow as usize].class
+    }
+
+    /// The flow has sent more than its share and its credit.
+    #[cold]
+    fn overdrawn(&mut self, flow: u32, now: u32) {
+        let record = &mut self.records[flow as usize];
+        record.credit = 0;
+        record.calm_since = now;
+        // In the lowest class a flow gets more than its share if others do not need theirs.
+        if record.class > 0 {
+            self.sink(flow);
+        }
     }
 
     #[cold]
@@ -185,10 +234,15 @@ impl Behaviour {
         record.calm_since = now;
         if u32::from(record.drops) >= self.drops {
             record.drops = 0;
-            record.doublings = (record.doublings + 1).min(MOST_DOUBLINGS);
-            self.sinks += u64::from(record.class > 0);
-            record.class = record.class.saturating_sub(1);
+            self.sink(flow);
         }
+    }
+
+    fn sink(&mut self, flow: u32) {
+        let record = &mut self.records[flow as usize];
+        record.doublings = (record.doublings + 1).min(MOST_DOUBLINGS);
+        self.sinks += u64::from(record.class > 0);
+        record.class = record.class.saturating_sub(1);
     }
 
     #[inline]
@@ -231,10 +285,62 @@ mod tests {
             Subject(behaviour)
         }
 
-        /// The class after the flow was served at `millis` ms.
+        /// The class after the flow was served at `millis` ms, alone on the link.
         fn at(&mut self, millis: u64, drops: u64) -> u8 {
-            self.0.served(0, drops, Time::from_millis(millis))
+            self.send(millis, drops, 100, 1)
         }
+
+        fn send(&mut self, millis: u64, drops: u64, length: u32, active: u32) -> u8 {
+            let service = Service {
+                length: Some(length),
+                drops,
+                active,
+            };
+            self.0.served(0, service, Time::from_millis(millis))
+        }
+    }
+
+    #[test]
+    fn a_flow_above_its_share_sinks_without_a_drop_and_does_not_rise() {
+        let mut flow = Subject::new();
+        // Half of the link's packets are its own, and nine other flows have packets.
+        let mut classes = Vec::new();
+        for millis in 0..5000 {
+            classes.push(flow.send(millis, 0, 1000, 10));
+            flow.0.share.sent(1000, 10);
+        }
+        // It exceeds its share by 800 bytes each time, and its credit is 32 KiB.
+        let sunk = classes.iter().position(|class| *class == 0).expect("it sinks");
+        assert!((40..43).contains(&sunk), "after {sunk} packets");
+        assert!(classes[sunk..].iter().all(|class| *class == 0));
+        assert_eq!((flow.0.rises, flow.0.sinks), (0, 1));
+    }
+
+    #[test]
+    fn a_burst_within_the_credit_does_not_sink_and_idle_time_restores_the_credit() {
+        let mut flow = Subject::new();
+        let idle = |flow: &mut Subject, millis| {
+            let service = Service {
+                length: None,
+                drops: 0,
+                active: 10,
+            };
+            let _ = flow.0.served(0, service, Time::from_millis(millis));
+        };
+        for burst in 0..5 {
+            let start = burst * 100;
+            for _ in 0..30 {
+                assert_eq!(flow.send(start, 0, 1000, 10), 1, "burst {burst}");
+            }
+            idle(&mut flow, start);
+            // Nine others have packets, so a tenth of what the link sends is due to this flow: 30 packets.
+            (0..300).for_each(|_| flow.0.share.sent(1000, 9));
+            assert_eq!(flow.0.class_of_arrival(0, 1, Time::from_millis(start + 99)), 1);
+        }
+        for _ in 0..60 {
+            let _ = flow.send(500, 0, 1000, 10);
+        }
+        assert_eq!(flow.0.class(0), 0, "a burst of twice the credit");
     }
 
     #[test]

@@ -33,7 +33,8 @@ pub struct Config {
     pub quantum: u32,
     /// The ratio between the share of a class and that of the next lower class, at least 1.
     pub ratio: u32,
-    /// Whether a class's share is for each of its active flows instead of for all of them together.
+    /// Whether a class's share is for each of its active flows instead of for all of them together. With
+    /// `auto_priority` it always is.
     pub flow_aware: bool,
     /// Whether and how flows change their class by their behaviour.
     pub auto_priority: Option<AutoPriority>,
@@ -244,21 +245,23 @@ pub const PARAMETERS: &[Parameter<Settings>] = codel_parameters![|msfc| msfc.con
     Parameter::word(
         "flow_aware",
         Unit::Flag,
-        "Whether the ratio is between the flows of two classes instead of between the classes.",
+        "Whether the ratio is between the flows of two classes instead of between the classes; with \
+         auto_priority it always is.",
         |msfc, _| &mut msfc.config.flow_aware,
     ),
     Parameter::word(
         "auto_priority",
         Unit::Flag,
-        "Whether flows that seldom trigger CoDel rise by a class and flows that often do sink; best without \
-         flow_aware.",
+        "Whether flows rise by a class that trigger CoDel seldom and send below their fair share, and other \
+         flows sink.",
         |msfc, _| &mut msfc.auto_priority,
     ),
     Parameter::new(
         "auto_interval",
         Unit::Time,
         10_000_000..=3_600_000_000_000,
-        "The time over which drops and marks are counted; a flow without any rises after it; none is 5s.",
+        "The time over which drops and marks are counted; a flow that stays within its share without any \
+         rises after it; none is 5s.",
         |msfc, _| &mut msfc.auto_interval,
     ),
     Parameter::new(
@@ -312,7 +315,8 @@ pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings
         family: Family::Rounds,
         summary: "Multilevel Stochastic Fairness CoDel: classes that share in a fixed ratio, fq_codel \
             within each",
-        when: "On an access line with marked traffic: interactive traffic gets more, and bulk never starves.",
+        when: "On an access line with marked traffic: interactive traffic gets more, and bulk never starves. \
+            Without marks fq_codel does nearly the same.",
         children: Children::None,
     },
     PARAMETERS,
@@ -347,6 +351,12 @@ impl Config {
 
     pub(super) fn flows_in_all(&self) -> u32 {
         u32::from(self.prios) * self.flows
+    }
+
+    /// Whether the ratio is between flows. If flows find their classes by their behaviour, a class of a few
+    /// flows that nobody chose must not get the share of a class.
+    pub(super) fn is_flow_aware(&self) -> bool {
+        self.flow_aware || self.auto_priority.is_some()
     }
 
     fn check_classes(&self) -> Result<(), ConfigError> {

@@ -13,10 +13,8 @@
 //!   auto_priority   flows that change their class by their behaviour
 //! ```
 //!
-//! The last two go beyond the thesis, and are off by default. Use one of them and not both. If bulk flows
-//! sink, the lowest class has the most flows. With the thesis's ratio the few flows above it can take nearly
-//! all of the link, but with `flow_aware` each gets at most `ratio^p` times a bulk flow's share (measured in
-//! `auto_priority`).
+//! The last two go beyond the thesis, and are off by default. The second includes the first: with the
+//! thesis's ratio a class of a few flows gets the share of a class, whatever brought them there.
 //!
 //! Invariants: a class with packets has its bit in the outer round robin, and a flow with packets is in its
 //! class's active list. A flow or class that is found empty when it is to be served leaves its list, and the
@@ -30,7 +28,6 @@
 //!
 //! Deviations: classes take turns in the order of their numbers, not of their activation. CoDel is that of
 //! RFC 8289, which remembers its count if dropping resumes soon; the thesis's starts at 1 each time.
-//! count is remembered when dropping resumes soon; the thesis's starts at 1 each time.
 
 mod auto_priority;
 mod config;
@@ -49,7 +46,7 @@ use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rounds::codel_flows::{CodelFlows, Floor};
 use crate::time::Time;
 
-use auto_priority::Behaviour;
+use auto_priority::{Behaviour, Service};
 use outer::Classes;
 
 /// The discipline. Make one with [`Msfc::node`].
@@ -142,14 +139,24 @@ impl Msfc {
             }
             let before = pool.returned_total() + pool.marked_total();
             let sent = self.flows.dequeue(index, &self.law, Floor::Flow, now, pool);
-            if let Some(id) = sent {
-                self.flows.all[index as usize].deficit -= i64::from(pool[id].length);
+            let length = sent.map(|id| pool[id].length);
+            let active = self.classes.active_flows();
+            if let Some(length) = length {
+                self.flows.all[index as usize].deficit -= i64::from(length);
             } else {
-                self.classes.round().pop_front(&mut self.flows.all);
+                self.classes.retire_first(&mut self.flows.all);
             }
             if let Some(behaviour) = &mut self.behaviour {
                 let drops = pool.returned_total() + pool.marked_total() - before;
-                let class = behaviour.served(index, drops, now);
+                let class = behaviour.served(
+                    index,
+                    Service {
+                        length,
+                        drops,
+                        active,
+                    },
+                    now,
+                );
                 if class != self.classes.number() && sent.is_some() {
                     // The bytes that it sent count for the class that it leaves.
                     self.classes.move_first(class, &mut self.flows.all);

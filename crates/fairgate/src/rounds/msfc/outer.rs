@@ -34,6 +34,8 @@ pub(super) struct Classes {
     /// The class that has the turn.
     serving: u8,
     flow_aware: bool,
+    /// The flows in the lists of all classes.
+    active: u32,
 }
 
 impl Classes {
@@ -50,6 +52,7 @@ impl Classes {
             backlogged: 0,
             serving: 0,
             flow_aware: false,
+            active: 0,
         };
         classes.change(config);
         classes
@@ -63,13 +66,14 @@ impl Classes {
             class.quantum = (u64::from(config.quantum) * factor) as i64;
             factor = factor.saturating_mul(config.ratio.into());
         }
-        self.flow_aware = config.flow_aware;
+        self.flow_aware = config.is_flow_aware();
     }
 
     /// Appends an idle flow to the list of its class.
     #[inline]
     pub(super) fn activate(&mut self, class: u8, flow: u32, flows: &mut [Flow]) {
         self.all[usize::from(class)].round.push_back(flow, flows);
+        self.active += 1;
         self.backlogged |= 1 << class;
     }
 
@@ -137,9 +141,17 @@ impl Classes {
         self.backlogged &= !(1 << self.serving);
     }
 
+    /// Removes the first flow of the class with the turn from its list.
+    #[inline]
+    pub(super) fn retire_first(&mut self, flows: &mut [Flow]) -> Option<u32> {
+        let flow = self.round().pop_front(flows)?;
+        self.active -= 1;
+        Some(flow)
+    }
+
     /// Moves the first flow of the class with the turn to another class.
     pub(super) fn move_first(&mut self, to: u8, flows: &mut [Flow]) {
-        if let Some(flow) = self.round().pop_front(flows) {
+        if let Some(flow) = self.retire_first(flows) {
             self.activate(to, flow, flows);
         }
     }
@@ -155,7 +167,8 @@ impl Classes {
     }
 
     /// The number of flows in the lists of all classes.
+    #[inline]
     pub(super) fn active_flows(&self) -> u32 {
-        self.all.iter().map(|class| class.round.len()).sum()
+        self.active
     }
 }

@@ -55,6 +55,23 @@ impl ClassConfig {
     }
 }
 
+/// The rule that decides which classes may lend.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LinkSharing {
+    /// No class lends while a class with packets is within its rate (the formal rule of section 3 of Floyd
+    /// and Van Jacobson 1995). The lowest level that can send is served.
+    #[default]
+    Formal,
+    /// Top-level link sharing, as ALTQ has it: an approximation by the arrivals and departures of single
+    /// packets. Up to the cut-off level the highest priority is served, whether it borrows or not.
+    TopLevel,
+}
+
+crate::words!(LinkSharing {
+    "formal" => LinkSharing::Formal,
+    "top-level" => LinkSharing::TopLevel,
+});
+
 /// The parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -70,6 +87,8 @@ pub struct Config {
     pub packet: u32,
     /// The length of the longest packet, bytes.
     pub max_packet: u32,
+    /// The rule that decides which classes may lend.
+    pub link_sharing: LinkSharing,
 }
 
 impl Config {
@@ -82,6 +101,7 @@ impl Config {
             bandwidth,
             packet: 1514,
             max_packet: 1514,
+            link_sharing: LinkSharing::default(),
         }
     }
 
@@ -198,6 +218,13 @@ pub const PARAMETERS: &[Parameter<Config>] = &[
         "The length of the longest packet.",
         |cbq, _| &mut cbq.max_packet,
     ),
+    Parameter::word(
+        "link_sharing",
+        Unit::Choice(LinkSharing::WORDS),
+        "Which classes may lend: formal, none while a class with packets is within its rate; or top-level, \
+         ALTQ's approximation, by which a high priority borrows first.",
+        |cbq, _| &mut cbq.link_sharing,
+    ),
 ];
 
 /// The parameters of a class as users set them.
@@ -252,9 +279,10 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     About {
         name: "cbq",
         family: Family::Sharing,
-        summary: "Class-based queueing as in ALTQ: an estimator of idle time, borrowing from above, \
-            priorities",
-        when: "To replace ALTQ, and to compare with it. htb keeps rates more exactly, hfsc keeps delays.",
+        summary: "Class-based queueing: ALTQ's estimator of idle time, borrowing from above by the formal \
+            rule, priorities",
+        when: "To replace ALTQ; with link_sharing = \"top-level\" also by its rule, under which a high \
+            priority takes more than its share. htb keeps rates more exactly, hfsc keeps delays.",
         children: Children::Tree,
     },
     PARAMETERS,

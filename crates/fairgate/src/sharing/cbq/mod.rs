@@ -6,24 +6,31 @@
 //! computed from the packet's length when it is sent. A class whose average falls to 0 is *overlimit* until
 //! the time at which a packet would bring the average back to 0.
 //!
-//! A class that is overlimit may borrow from the nearest class above it that is not, up to a *cut-off* level:
-//! the lowest level that has a class which can send. So no class borrows while a class with packets is within
-//! its rate (the formal rule of link sharing, section 3). ALTQ approximates this by heuristics (top-level
-//! link sharing), which fail for a backlog without arrivals: a borrower of high priority keeps the cut-off at
-//! the level of its lender, and a class of lower priority waits forever, although it is within its
-//! rate. Here the rows give the level exactly, at no cost.
+//! A class that is overlimit may borrow from the nearest class above it that is not, up to a *cut-off* level.
+//! [`LinkSharing`] has two rules for that level:
+//! * *Formal* (section 3), the default: the lowest level that has a class which can send. So no class borrows
+//!   while a class with packets is within its rate. The rows give the level exactly, at no cost.
+//! * *Top-level*, as in ALTQ: a packet that arrives for a class lowers the cut-off to the level
+//!   from which that class can send. After a packet was sent, the cut-off is the level of the lender if the
+//!   class can go on like this, and otherwise the highest level. If no class can send below the cut-off, it
+//!   rises. Up to the cut-off the highest priority is served, whether it borrows or not. This fails for a
+//!   backlog without arrivals: a borrower of high priority keeps the cut-off at the level of its lender, and
+//!   a class of lower priority waits, although it is within its rate. Figure 14 of the ALTQ paper (Cho 1998)
+//!   shows a class that gets more than its share in this way, and Figure 15 that equal priorities mend it.
 //!
-//! At the cut-off level the highest priority is served first. Within it there is a weighted round robin with
-//! deficits, so that packets of any length share in proportion to the weights. A class that may not borrow is
-//! *suspended* when it is overlimit, for as long that it may then send `minburst` packets in a row. It gets
-//! its rate less up to `packet / (32 length)` of it, because the average forgets.
+//! With the formal rule the highest priority at the cut-off level is served first. Within it there is a
+//! weighted round robin with deficits, so that packets of any length share in proportion to the weights. A
+//! class that may not borrow is *suspended* when it is overlimit, for as long that it may then send
+//! `minburst` packets in a row. It gets its rate less up to `packet / (32 length)` of it, because the average
+//! forgets.
 //!
 //! `sharing/borrowing.rs` describes how classes are linked, and the order of their turns. The cost of a
 //! packet does not depend on the number of classes. ALTQ goes through all classes of a priority in turn.
 //!
 //! Deviations from ALTQ: a class that may borrow is not suspended if no class can lend, but is served as soon
-//! as one can. The cut-off is exact, as described above. Times are in ns instead of microseconds, and do not
-//! depend on timer ticks. An unclassified packet is dropped.
+//! as one can. After a packet was sent, ALTQ searches all classes for one below its rate to set the cut-off;
+//! here the cut-off is then the highest level, as in the paper of Floyd and Van Jacobson. Times are in ns
+//! instead of microseconds, and do not depend on timer ticks. An unclassified packet is dropped.
 //!
 //! Non-goals: a bound on delay; exact rates over a few packets (use `htb`): the estimator averages over 32
 //! packets.
@@ -39,12 +46,12 @@ use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rate::RateMeter;
-use crate::sharing::borrowing::{Borrowing, Meter, Mode, NEVER, Sent};
+use crate::sharing::borrowing::{Borrowing, Meter, Mode, NEVER, Sent, Served};
 use crate::sharing::leaves::Leaves;
 use crate::sharing::tree::ClassTree;
 use crate::time::Time;
 
-pub use config::{CLASS_PARAMETERS, ClassConfig, Config, DESCRIPTION, PARAMETERS};
+pub use config::{CLASS_PARAMETERS, ClassConfig, Config, DESCRIPTION, LinkSharing, PARAMETERS};
 
 /// The binary logarithm of the number of packets that the average covers.
 const GAIN: u32 = 5;
@@ -121,7 +128,7 @@ pub struct Cbq {
     link: RateMeter,
     /// The time at which the transmission of all sent packets ends, ns.
     completion: u64,
-    /// The level that was served last. No class above it lends.
+    /// No class above this level lends. With the formal rule, the level that was served last.
     cutoff: u8,
     /// The highest level of the tree.
     top: u8,
@@ -161,6 +168,50 @@ impl Cbq {
         }
     }
 
+    /// Sends the next packet by the formal rule: from the lowest level that can send.
+    #[inline]
+    fn serve_formally(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        // If no leaf of a level has a packet to send now, the level is empty after it was served.
+        while let Some(level) = self.classes.lowest_level() {
+            self.cutoff = level;
+            if let Some(served) = self.classes.serve(level, now, pool) {
+                return Some(self.charge(served, level));
+            }
+        }
+        None
+    }
+
+    /// Sends the next packet by top-level link sharing: of the highest priority up to the cut-off.
+    fn serve_up_to_cutoff(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        loop {
+            let Some(level) = self.classes.level_of_highest_priority(self.cutoff) else {
+                if self.cutoff == self.top {
+                    return None;
+                }
+                self.cutoff += 1;
+                continue;
+            };
+            let Some(served) = self.classes.serve(level, now, pool) else {
+                continue;
+            };
+            let class = served.class;
+            let id = self.charge(served, level);
+            self.cutoff = match self.classes.can_continue(class, level) {
+                true => self.cutoff.min(level),
+                false => self.top,
+            };
+            return Some(id);
+        }
+    }
+
+    /// Charges a packet that a class of `level` lends.
+    #[inline]
+    fn charge(&mut self, served: Served, level: u8) -> PacketId {
+        let sent = self.sent(served.length);
+        self.classes.charge(served.class, level, sent);
+        served.id
+    }
+
     /// Computes the end of transmission of a packet that is sent now.
     #[inline]
     fn sent(&mut self, length: u32) -> Sent {
@@ -187,7 +238,15 @@ impl Algorithm for Cbq {
             pool.give_back(id, DropReason::NoClass);
             return Verdict::Unclassified;
         };
-        self.classes.enqueue(leaf, id, now, pool)
+        if self.config.link_sharing == LinkSharing::Formal {
+            return self.classes.enqueue(leaf, id, now, pool);
+        }
+        let (verdict, class) = self.classes.enqueue_and_tell(leaf, id, now, pool);
+        let clock = self.classes.now().max(now.nanos());
+        if let Some(level) = self.classes.level_of_lender(class, clock) {
+            self.cutoff = self.cutoff.min(level);
+        }
+        verdict
     }
 
     #[inline]
@@ -200,18 +259,14 @@ impl Algorithm for Cbq {
         for level in self.classes.levels() {
             self.classes.do_events(level);
         }
-        // If no leaf of a level has a packet to send now, the level is empty after it was served.
-        while let Some(level) = self.classes.lowest_level() {
-            self.cutoff = level;
-            let Some(served) = self.classes.serve(level, now, pool) else {
-                continue;
-            };
-            let sent = self.sent(served.length);
-            self.classes.charge(served.class, level, sent);
-            return Some(served.id);
+        let next = match self.config.link_sharing {
+            LinkSharing::Formal => self.serve_formally(now, pool),
+            LinkSharing::TopLevel => self.serve_up_to_cutoff(now, pool),
+        };
+        if next.is_none() {
+            self.due = self.classes.next_event();
         }
-        self.due = self.classes.next_event();
-        None
+        next
     }
 
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {

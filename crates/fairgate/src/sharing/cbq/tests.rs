@@ -298,3 +298,45 @@ fn invalid_parameters_are_rejected_by_name() {
         "default"
     );
 }
+
+/// Two agencies with half of the link each, as in Figure 12 of the ALTQ paper. In agency X only the bulk
+/// class has packets, in agency Y both have. Returns what the small interactive class of Y gets, as a part of
+/// its rate.
+fn interactive_class_of_y(link_sharing: LinkSharing, priority: u8) -> f64 {
+    let leaf = |minor, parent, rate, priority| ClassConfig {
+        priority,
+        ..class(minor, Some(parent), rate)
+    };
+    let config = Config {
+        link_sharing,
+        ..config(vec![
+            class(1, None, LINK),
+            class(2, Some(1), LINK / 2),
+            class(3, Some(1), LINK / 2),
+            leaf(20, 2, LINK / 10, priority),
+            leaf(21, 2, 4 * LINK / 10, 1),
+            leaf(30, 3, LINK / 10, priority),
+            leaf(31, 3, 4 * LINK / 10, 1),
+        ])
+    };
+    let until = 20_000_000_000;
+    let sent = run(&mut driver(config), &[(21, 1000), (30, 1000), (31, 1000)], until);
+    bytes(&sent[1]) / at(LINK / 10, until)
+}
+
+/// Figures 14 and 15 of the ALTQ paper: with ALTQ's top-level link sharing a small class of high priority
+/// gets more than its share, though a class of its agency has packets and is within its rate. With equal
+/// priorities it does not. The formal rule gives it its share with both.
+#[test]
+fn a_high_priority_borrows_more_than_its_share_by_top_level_link_sharing_only() {
+    for priority in [1, 7] {
+        let formal = interactive_class_of_y(LinkSharing::Formal, priority);
+        assert!((0.9..1.1).contains(&formal), "priority {priority}: {formal}");
+    }
+    let (equal, high) = (
+        interactive_class_of_y(LinkSharing::TopLevel, 1),
+        interactive_class_of_y(LinkSharing::TopLevel, 7),
+    );
+    assert!(high > 2.0, "{high} of its share");
+    assert!(equal < 1.5, "{equal} of its share");
+}

@@ -455,7 +455,7 @@ impl Algorithm for Hfsc {
         let leaf = self.inner.of_host(leaf, id, pool);
         let verdict = self.inner.get_mut(leaf).enqueue(id, now, pool);
         self.activate(leaf, now, pool);
-        verdict
+        verdict.after_peek(id, pool)
     }
 
     #[inline]

@@ -10,7 +10,7 @@ use crate::discipline::Algorithm;
 use crate::error::ConfigError;
 use crate::rate::Rate;
 use crate::registry::{
-    About, Children, Description, Family, Parameter, Placing, Unit, check_class_ranges, check_ranges,
+    About, Bucket, Children, Description, Family, Parameter, Placing, Unit, check_class_ranges, check_ranges,
 };
 use crate::sharing::borrowing::{ClassParts, LEVELS};
 use crate::sharing::index::ClassIndex;
@@ -145,21 +145,33 @@ pub const CLASS_PARAMETERS: &[Parameter<Config>] = &[
         "The rate that the class never exceeds, borrowing included. By default its rate.",
         |htb, class| &mut htb.classes[class].ceil,
     ),
-    Parameter::new(
-        "burst",
-        Unit::Bytes,
-        1..=u32::MAX as u64,
-        "Bytes that the class may send at once after an idle time. By default 1 ms at its rate, at least \
-            1600b.",
-        |htb, class| &mut htb.classes[class].burst,
+    Parameter::shaping(
+        Bucket {
+            rate: "rate",
+            is_for_whole_packets: false,
+        },
+        Parameter::new(
+            "burst",
+            Unit::Bytes,
+            1..=u32::MAX as u64,
+            "Bytes that the class may send at once after an idle time. By default 1 ms at its rate, at least \
+                1600b.",
+            |htb, class| &mut htb.classes[class].burst,
+        ),
     ),
-    Parameter::new(
-        "cburst",
-        Unit::Bytes,
-        1..=u32::MAX as u64,
-        "Bytes that the class may send at once, borrowing included. By default 1 ms at its ceil, at least \
-            1600b.",
-        |htb, class| &mut htb.classes[class].cburst,
+    Parameter::shaping(
+        Bucket {
+            rate: "ceil",
+            is_for_whole_packets: false,
+        },
+        Parameter::new(
+            "cburst",
+            Unit::Bytes,
+            1..=u32::MAX as u64,
+            "Bytes that the class may send at once, borrowing included. By default 1 ms at its ceil, at \
+             least 1600b.",
+            |htb, class| &mut htb.classes[class].cburst,
+        ),
     ),
     Parameter::new(
         "prio",

@@ -1,0 +1,175 @@
+//! Judges claims by conditions on measured means.
+//!
+//! A condition names a measure and a case. A case with `*` is a pattern: the condition must hold in every
+//! case that matches. `*` stands for any text. A pattern in `of` is filled with the texts that the pattern of
+//! `value` has found, in their order.
+
+use fairgate_config::{Document, FileError};
+use fairgate_theory::estimate::Estimate;
+use toml::Spanned;
+
+use crate::Findings;
+use crate::description::{Condition, Description};
+use crate::reproduction::digits;
+use crate::scenario::pattern::texts;
+
+/// Adds a verdict for each claim, and for each statement beside one: whether all its conditions hold.
+pub(super) fn judge(document: &Document, findings: &mut Findings) -> Result<(), FileError> {
+    let description = Description::read(document)?;
+    let claims = description.claims.iter().map(|claim| (&claim.id, &claim.holds));
+    let instead = description.instead.iter().map(|ours| (&ours.id, &ours.holds));
+    for (id, conditions) in claims.chain(instead) {
+        if conditions.is_empty() {
+            return Err(document.error(
+                0..0,
+                format!("claim `{id}` has no condition"),
+                "write holds = [{ value = [\"MEASURE\", \"CASE\"], from = 1, to = 2 }]",
+            ));
+        }
+        let mut holds = true;
+        let mut found = Vec::new();
+        for condition in conditions {
+            let (is_within, text) = condition.judge(document, findings)?;
+            holds &= is_within;
+            found.push(text);
+        }
+        findings.judge(id, holds, found.join("; "));
+    }
+    Ok(())
+}
+
+impl Condition {
+    /// Returns whether the condition holds, and what was found.
+    fn judge(&self, document: &Document, findings: &Findings) -> Result<(bool, String), FileError> {
+        if self.from.is_none() && self.to.is_none() {
+            return Err(document.error(
+                self.value.span(),
+                "this condition has no limit",
+                "add `from`, `to` or both",
+            ));
+        }
+        let known = Known { document, findings };
+        let mut values = Vec::new();
+        let mut unit = String::new();
+        for found in known.matching(&self.value)? {
+            let value = match &self.of {
+                None => {
+                    unit.clone_from(found.unit);
+                    found.value.mean
+                }
+                Some(of) => found.value.mean / known.filled(of, &found.texts)?,
+            };
+            values.push((value, found.case));
+        }
+        let is_within =
+            |value: f64| self.from.is_none_or(|from| value >= from) && self.to.is_none_or(|to| value <= to);
+        let wanted = match (self.from, self.to) {
+            (Some(from), Some(to)) => format!("wanted {} to {}", digits(from), digits(to)),
+            (Some(from), None) => format!("wanted at least {}", digits(from)),
+            (None, Some(to)) => format!("wanted at most {}", digits(to)),
+            (None, None) => unreachable!("a limit was found above"),
+        };
+        let [measure, case] = self.value.get_ref();
+        let divisor = match &self.of {
+            None => String::new(),
+            Some(of) => format!(" / {} ({})", of.get_ref()[0], of.get_ref()[1]),
+        };
+        let unit = if unit.is_empty() { unit } else { format!(" {unit}") };
+        let outside: Vec<&(f64, &str)> = values.iter().filter(|(value, _)| !is_within(*value)).collect();
+        let values_text = match (values.as_slice(), outside.as_slice()) {
+            ([(value, _)], _) => format!("{}{unit}", digits(*value)),
+            (all, []) => {
+                let (least, most) = ends(all.iter().map(|(value, _)| *value));
+                format!("{} to {}{unit}", digits(least), digits(most))
+            }
+            (_, outside) => {
+                let each = outside
+                    .iter()
+                    .map(|(value, case)| format!("{}{unit} in {case}", digits(*value)));
+                each.collect::<Vec<_>>().join(", ")
+            }
+        };
+        Ok((
+            outside.is_empty(),
+            format!("{measure} ({case}){divisor}: {values_text}, {wanted}"),
+        ))
+    }
+}
+
+/// Returns the least and the greatest value.
+fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    values.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| {
+        (least.min(value), most.max(value))
+    })
+}
+
+/// What was measured, and the file that names it.
+struct Known<'a> {
+    document: &'a Document,
+    findings: &'a Findings,
+}
+
+/// A measurement that a pattern has found.
+struct Matching<'a> {
+    value: &'a Estimate,
+    unit: &'a String,
+    case: &'a str,
+    /// What each `*` of the pattern stands for.
+    texts: Vec<&'a str>,
+}
+
+impl<'a> Known<'a> {
+    /// Returns the measurements of this measure in the cases that match: at least one.
+    fn matching(&self, name: &Spanned<[String; 2]>) -> Result<Vec<Matching<'a>>, FileError> {
+        let [measure, pattern] = name.get_ref();
+        let all = self.findings.measurements.iter();
+        let found: Vec<Matching<'a>> = all
+            .filter(|found| found.measure == *measure)
+            .filter_map(|found| {
+                Some(Matching {
+                    value: &found.value,
+                    unit: &found.unit,
+                    case: &found.case,
+                    texts: texts(pattern, &found.case)?,
+                })
+            })
+            .collect();
+        match found.is_empty() {
+            true => Err(self.missing(name, pattern)),
+            false => Ok(found),
+        }
+    }
+
+    /// Returns the mean in the case whose name is the pattern with these texts.
+    fn filled(&self, name: &Spanned<[String; 2]>, texts: &[&str]) -> Result<f64, FileError> {
+        let [measure, pattern] = name.get_ref();
+        let mut texts = texts.iter();
+        let mut case = String::new();
+        for (number, part) in pattern.split('*').enumerate() {
+            if number > 0 {
+                case.push_str(texts.next().copied().unwrap_or("*"));
+            }
+            case.push_str(part);
+        }
+        let mut all = self.findings.measurements.iter();
+        let found = all.find(|found| found.measure == *measure && found.case == case);
+        let found = found.ok_or_else(|| self.missing(name, &case))?;
+        Ok(found.value.mean)
+    }
+
+    fn missing(&self, name: &Spanned<[String; 2]>, case: &str) -> FileError {
+        let all = &self.findings.measurements;
+        let mut measures: Vec<&str> = all.iter().map(|found| found.measure.as_str()).collect();
+        measures.dedup();
+        self.document.error(
+            name.span(),
+            format!("there is no `{}` in the case `{case}`", name.get_ref()[0]),
+            format!(
+                "the measures are {}; a case has the names of all its dimensions, such as `{}`; `*` \
+                 stands for any text",
+                measures.join(", "),
+                all.first().map_or("", |found| found.case.as_str()),
+            ),
+        )
+    }
+}

@@ -1,0 +1,72 @@
+//! Samples a variable of a discipline at the end of each interval.
+
+use fairgate::{Discipline, Variable};
+
+use crate::classes::{self, Path};
+
+/// Samples a variable of a class, or of the root discipline.
+#[derive(Clone, Debug)]
+pub(crate) struct Observer {
+    /// The interface.
+    pub(crate) interface: usize,
+    path: Path,
+    variable: String,
+    unit: &'static str,
+    series: Vec<Option<f64>>,
+}
+
+impl Observer {
+    pub(crate) fn new(interface: usize, path: Path, variable: String, intervals: usize) -> Observer {
+        Observer {
+            interface,
+            path,
+            unit: unit(&variable),
+            variable,
+            series: Vec::with_capacity(intervals),
+        }
+    }
+
+    /// Samples the variable in the interface's tree.
+    pub(crate) fn interval_ends(&mut self, tree: &dyn Discipline) {
+        let value = match classes::variable(tree, &self.path, &self.variable) {
+            None | Some(Variable::Unset) => None,
+            Some(Variable::Integer(value)) => Some(value as f64),
+            Some(Variable::Flag(is_set)) => Some(f64::from(u8::from(is_set))),
+            Some(Variable::Nanos(nanos)) => {
+                self.unit = "ns";
+                Some(nanos as f64)
+            }
+        };
+        self.series.push(value);
+    }
+
+    pub(crate) fn series(&self) -> &[Option<f64>] {
+        &self.series
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn unit(&self) -> &'static str {
+        self.unit
+    }
+}
+
+/// Returns the unit of an integer by the name under which disciplines show it. A name that is not here has no
+/// unit, or a unit of its own in each discipline (`tokens`, `prob`).
+fn unit(variable: &str) -> &'static str {
+    match variable {
+        "fair_rate" | "priority_rate" => "bit/s",
+        "active_flows" | "flows_in_progress" | "new_flow_count" | "new_flows_len" | "old_flows_len"
+        | "throttled_flows" | "sparse_flows" | "bulk_flows" | "unresponsive_flows" => "flows",
+        "active_users" => "users",
+        "active_classes" | "backlogged_classes" | "parked_classes" | "active_bands" => "classes",
+        "backlog_packets" | "priority_packets" | "limit_packets" | "longest_flow" | "qlen_l" | "qlen_c"
+        | "sent_packets" | "borrowed_packets" | "lent_packets" | "direct_packets" => "packets",
+        "backlog_bytes" | "longest_bytes" | "served_bytes" | "memory_used" | "memory_usage"
+        | "memory_limit" => "bytes",
+        "priority_permille" => "‰",
+        _ => "",
+    }
+}

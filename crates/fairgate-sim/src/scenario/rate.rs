@@ -1,0 +1,362 @@
+//! The rate of one direction of a link: constant, by a schedule, or by a recorded trace.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fairgate::{Rate, Time};
+
+use crate::scenario::LONGEST;
+
+/// The rate of one direction of a link.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LineRate {
+    /// Transmission takes no time, so that only a shaper can build a queue.
+    #[default]
+    Unlimited,
+    /// Always the same rate.
+    Constant(Rate),
+    /// A rate that changes at given times.
+    Schedule(Schedule),
+    /// Opportunities to deliver bytes, recorded from a real link.
+    Trace(Trace),
+}
+
+impl From<Rate> for LineRate {
+    fn from(rate: Rate) -> LineRate {
+        LineRate::Constant(rate)
+    }
+}
+
+/// `None` is [`LineRate::Unlimited`].
+impl From<Option<Rate>> for LineRate {
+    fn from(rate: Option<Rate>) -> LineRate {
+        rate.map_or(LineRate::Unlimited, LineRate::Constant)
+    }
+}
+
+impl LineRate {
+    /// Returns the rate if it is constant.
+    pub fn constant(&self) -> Option<Rate> {
+        match self {
+            LineRate::Constant(rate) => Some(*rate),
+            _ => None,
+        }
+    }
+
+    /// Returns what the line can transmit from `start` to `end`, in units of 10^-9 bits. `None` if
+    /// transmission takes no time.
+    pub(crate) fn nanobits(&self, start: Time, end: Time) -> Option<u128> {
+        match self {
+            LineRate::Unlimited => None,
+            LineRate::Constant(rate) => {
+                Some(u128::from(rate.bits_per_second()) * u128::from(end.nanos_since(start)))
+            }
+            LineRate::Schedule(schedule) => {
+                Some(schedule.nanobits_until(end) - schedule.nanobits_until(start))
+            }
+            LineRate::Trace(trace) => {
+                let opportunities = trace.opportunities_before(end) - trace.opportunities_before(start);
+                Some(u128::from(opportunities) * u128::from(Trace::OPPORTUNITY) * 8_000_000_000)
+            }
+        }
+    }
+}
+
+/// The largest number of phases of a schedule, and of opportunities of a trace: 128 MB.
+const MOST_ENTRIES: usize = 1 << 24;
+
+/// Rates with the times from which they hold. Copies share the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    phases: Arc<[(Time, Rate)]>,
+    /// The time after which the schedule starts anew.
+    period: Option<Time>,
+}
+
+impl Schedule {
+    /// Creates a schedule. The first phase begins at 0, and each one after the previous one. If `period` is
+    /// given, the schedule starts anew after this time. Otherwise the last rate stays.
+    ///
+    /// # Errors
+    /// Says which rule is broken, and the remedy after a semicolon.
+    pub fn new(phases: &[(Duration, Rate)], period: Option<Duration>) -> Result<Schedule, String> {
+        let Some((first, _)) = phases.first() else {
+            return Err("the schedule is empty; write [[\"0s\", \"10mbit\"], [\"5s\", \"2mbit\"]]".into());
+        };
+        if phases.len() > MOST_ENTRIES {
+            return Err(format!(
+                "the schedule has {} rates, but must have at most {MOST_ENTRIES}; shorten it",
+                phases.len()
+            ));
+        }
+        if !first.is_zero() {
+            return Err(format!(
+                "the schedule begins at {first:?}, but must begin at 0; say which rate holds from \"0s\""
+            ));
+        }
+        for pair in phases.windows(2) {
+            let (before, after) = (pair[0].0, pair[1].0);
+            if after <= before {
+                return Err(format!(
+                    "{after:?} comes after {before:?} in the schedule, but times must increase; sort the \
+                     list, and give each time one rate"
+                ));
+            }
+        }
+        let last = phases[phases.len() - 1].0;
+        if last > LONGEST || period.is_some_and(|period| period > LONGEST) {
+            return Err("the schedule is longer than a year, which is the limit; shorten it".into());
+        }
+        if let Some(period) = period
+            && period <= last
+        {
+            return Err(format!(
+                "the schedule repeats after {period:?}, but its last rate begins at {last:?}; repeat it \
+                 later than that"
+            ));
+        }
+        let phases = phases.iter().map(|&(from, rate)| (Time::ZERO + from, rate));
+        Ok(Schedule {
+            phases: phases.collect(),
+            period: period.map(|period| Time::ZERO + period),
+        })
+    }
+
+    /// Returns the greatest rate.
+    pub fn fastest(&self) -> Rate {
+        let rates = self.phases.iter().map(|phase| phase.1);
+        rates
+            .max_by_key(|rate| rate.bits_per_second())
+            .expect("a schedule has at least one phase")
+    }
+
+    /// Returns the phases.
+    pub(crate) fn phases(&self) -> &[(Time, Rate)] {
+        &self.phases
+    }
+
+    /// Returns the time after which the schedule starts anew.
+    pub(crate) fn period(&self) -> Option<Time> {
+        self.period
+    }
+
+    pub(crate) fn nanobits_until(&self, end: Time) -> u128 {
+        let of_round = |until: Time| -> u128 {
+            let ends = self.phases[1..].iter().map(|phase| phase.0).chain([Time::MAX]);
+            let phases = self.phases.iter().zip(ends);
+            phases
+                .map(|(&(from, rate), to)| {
+                    u128::from(rate.bits_per_second()) * u128::from(until.min(to).nanos_since(from))
+                })
+                .sum()
+        };
+        match self.period {
+            None => of_round(end),
+            Some(period) => {
+                let (rounds, rest) = (end.nanos() / period.nanos(), end.nanos() % period.nanos());
+                u128::from(rounds) * of_round(period) + of_round(Time::from_nanos(rest))
+            }
+        }
+    }
+}
+
+/// A recorded trace in the format of mahimahi (Netravali et al., USENIX ATC 2015): one line for each
+/// opportunity to deliver [`Trace::OPPORTUNITY`] bytes, with its time in milliseconds. At its last time the
+/// trace starts anew. Copies share the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    opportunities: Arc<[u64]>,
+}
+
+/// A line of a trace that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WrongLine {
+    /// The number of the line, from 1 on.
+    pub(crate) line: usize,
+    pub(crate) what: String,
+    pub(crate) remedy: &'static str,
+}
+
+impl Trace {
+    /// The bytes of an opportunity.
+    pub const OPPORTUNITY: u32 = 1500;
+    const MILLI: u64 = 1_000_000;
+
+    /// Creates a trace from the times of its opportunities, ms.
+    ///
+    /// # Errors
+    /// Says which rule is broken, and the remedy after a semicolon.
+    pub fn new(millis: &[u64]) -> Result<Trace, String> {
+        for (number, pair) in (2..).zip(millis.windows(2)) {
+            check_order(Some(pair[0]), pair[1])
+                .map_err(|(what, remedy)| format!("opportunity {number}: {what}; {remedy}"))?;
+        }
+        Trace::of(millis.to_vec()).map_err(|(what, remedy)| format!("{what}; {remedy}"))
+    }
+
+    fn of(millis: Vec<u64>) -> Result<Trace, (String, &'static str)> {
+        match millis.last() {
+            None => Err((
+                "the trace is empty".to_owned(),
+                "write one line for each opportunity, with its time in milliseconds",
+            )),
+            _ if millis.len() > MOST_ENTRIES => Err((
+                format!("the trace has more than {MOST_ENTRIES} opportunities, which is the limit"),
+                "cut off its end, or choose a slower trace",
+            )),
+            Some(0) => Err((
+                "the trace ends at 0 ms, but must last for some time, because it repeats".to_owned(),
+                "add opportunities at later times",
+            )),
+            Some(_) => Ok(Trace {
+                opportunities: millis.into(),
+            }),
+        }
+    }
+
+    /// Reads a trace.
+    pub(crate) fn parse(text: &str) -> Result<Trace, WrongLine> {
+        let mut millis: Vec<u64> = Vec::new();
+        let mut number = 0;
+        let wrong = |line, (what, remedy)| WrongLine { line, what, remedy };
+        for line in text.lines() {
+            number += 1;
+            let digits = line.trim_ascii_end();
+            let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+            let milli = digits.parse().ok().filter(|_| is_number).ok_or_else(|| {
+                let remedy = "write the time of an opportunity in whole milliseconds, such as 12";
+                wrong(number, (format!("`{}` is not a time", excerpt(line)), remedy))
+            })?;
+            check_order(millis.last().copied(), milli).map_err(|mistake| wrong(number, mistake))?;
+            millis.push(milli);
+        }
+        Trace::of(millis).map_err(|mistake| wrong(number.max(1), mistake))
+    }
+
+    /// Returns the number of opportunities in one round of the trace.
+    pub(crate) fn len(&self) -> usize {
+        self.opportunities.len()
+    }
+
+    /// Returns the time of an opportunity from the start of its round.
+    #[inline]
+    pub(crate) fn at(&self, index: usize) -> u64 {
+        self.opportunities[index] * Trace::MILLI
+    }
+
+    /// Returns the duration of a round, ns. It is above 0.
+    pub(crate) fn round(&self) -> u64 {
+        self.at(self.len() - 1)
+    }
+
+    /// Returns the index of the first opportunity of a round that is not before `nanos`.
+    pub(crate) fn first_from(&self, nanos: u64) -> usize {
+        let milli = nanos.div_ceil(Trace::MILLI);
+        self.opportunities.partition_point(|&at| at < milli)
+    }
+
+    /// Returns the number of opportunities before `end`.
+    fn opportunities_before(&self, end: Time) -> u64 {
+        // The last opportunity of a round has the time at which the next round begins.
+        let rounds = end.nanos().saturating_sub(1) / self.round();
+        let rest = end.nanos() - rounds * self.round();
+        rounds * self.len() as u64 + self.first_from(rest) as u64
+    }
+}
+
+/// Checks that times do not decrease, and that they are within a year.
+fn check_order(before: Option<u64>, milli: u64) -> Result<(), (String, &'static str)> {
+    if let Some(before) = before.filter(|&before| milli < before) {
+        return Err((
+            format!("{milli} ms comes after {before} ms, but times must not decrease"),
+            "sort the lines of the trace",
+        ));
+    }
+    if u128::from(milli) > LONGEST.as_millis() {
+        return Err((
+            format!("{milli} ms is later than a year, which is the limit"),
+            "write times in milliseconds from the start of the trace, not dates",
+        ));
+    }
+    Ok(())
+}
+
+/// Returns the beginning of a line, for messages.
+fn excerpt(line: &str) -> String {
+    line.chars().take(40).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_schedule_that_breaks_a_rule_is_rejected() {
+        let second = Duration::from_secs;
+        let rate = Rate::mbit(1);
+        for (phases, period, rule) in [
+            (vec![], None, "empty"),
+            (vec![(second(1), rate)], None, "must begin at 0"),
+            (vec![(second(0), rate), (second(0), rate)], None, "must increase"),
+            (
+                vec![(second(0), rate), (second(5), rate)],
+                Some(second(5)),
+                "repeats after 5s",
+            ),
+            (
+                vec![(second(0), rate), (second(400 * 86_400), rate)],
+                None,
+                "longer than a year",
+            ),
+        ] {
+            let error = Schedule::new(&phases, period).unwrap_err();
+            assert!(error.contains(rule) && error.contains("; "), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_line_of_a_trace_is_named() {
+        for (text, line, rule) in [
+            ("1\n2\nx\n", 3, "`x` is not a time"),
+            ("1\n\n2\n", 2, "`` is not a time"),
+            ("1\n+2\n", 2, "is not a time"),
+            ("5\n4\n", 2, "must not decrease"),
+            ("0\n0\n", 2, "ends at 0 ms"),
+            ("", 1, "is empty"),
+            ("1\n1500000000000\n", 2, "later than a year"),
+            ("99999999999999999999999\n", 1, "is not a time"),
+        ] {
+            let error = Trace::parse(text).unwrap_err();
+            assert_eq!(error.line, line, "{text:?}: {error:?}");
+            assert!(error.what.contains(rule), "{error:?}");
+        }
+        assert_eq!(
+            Trace::parse("0\r\n3\r\n3\r\n"),
+            Ok(Trace::new(&[0, 3, 3]).unwrap())
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn opportunities_are_counted_round_by_round(
+            steps in prop::collection::vec(0u64..4, 1..8),
+            end in 0u64..60_000_000,
+        ) {
+            let mut at = 0;
+            let millis: Vec<u64> = steps.iter().map(|step| { at += step; at }).collect();
+            prop_assume!(at > 0);
+            let trace = Trace::new(&millis).unwrap();
+            let mut count = 0;
+            for round in 0.. {
+                let base = round * at * 1_000_000;
+                if base > end {
+                    break;
+                }
+                count += millis.iter().filter(|&&milli| base + milli * 1_000_000 < end).count() as u64;
+            }
+            prop_assert_eq!(trace.opportunities_before(Time::from_nanos(end)), count);
+        }
+    }
+}

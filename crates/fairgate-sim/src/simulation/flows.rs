@@ -1,0 +1,148 @@
+//! The flows that are there now.
+//!
+//! A flow has a place from its start until it is over: until it has ended and none of its packets is in the
+//! network. Events name the place. A place is given to another flow only when no event that starts or stops
+//! the last one is left, so that these events always reach the flow that they were made for. The event of a
+//! timer may reach a later flow. It does nothing there, because a flow knows when its own timers are due.
+
+use fairgate::{Count, Time};
+
+use crate::monitor::{FlowMonitor, FlowSeries, Lost};
+use crate::network::{Origin, Template};
+use crate::traffic::Source;
+
+/// A flow that is there now. What is needed for each packet comes first.
+pub(super) struct LiveFlow {
+    pub(super) monitor: FlowMonitor,
+    /// Acknowledgement packets.
+    pub(super) acknowledged: Acknowledged,
+    pub(super) source: Source,
+    pub(super) data: Template,
+    pub(super) acknowledgements: Template,
+    /// The same two of further connections.
+    pub(super) more: Vec<[Template; 2]>,
+    /// The index in the scenario's flows.
+    pub(super) entry: u32,
+    /// The index of the group.
+    pub(super) group: u32,
+    /// The number among the copies of the entry, from 0.
+    pub(super) copy: u32,
+    pub(super) started: Time,
+    pub(super) stop: Time,
+    /// When its source stopped, or its last transfer arrived.
+    pub(super) ended: Option<Time>,
+    /// `None` if it has no row of results.
+    pub(super) series: Option<Box<FlowSeries>>,
+}
+
+/// The acknowledgement packets of a flow.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Acknowledged {
+    pub(super) sent: Count,
+    pub(super) received: Count,
+}
+
+impl LiveFlow {
+    /// Returns whether nothing of the flow is left: it has ended, no packet of it is in the network, and none
+    /// follows.
+    pub(super) fn is_over(&self, lost: &[Lost]) -> bool {
+        self.ended.is_some()
+            && self.monitor.outstanding() == lost[self.data.origin.index()].count.packets
+            && self.acknowledged.sent.packets - self.acknowledged.received.packets
+                == lost[self.acknowledgements.origin.index()].count.packets
+            && self.source.is_quiet()
+    }
+}
+
+/// A place for a flow.
+#[derive(Default)]
+struct Place {
+    flow: Option<Box<LiveFlow>>,
+    /// The number of future events that start or stop what is here.
+    events: u32,
+}
+
+/// The flows that are there now, by place.
+#[derive(Default)]
+pub(super) struct LiveFlows {
+    places: Vec<Place>,
+    /// The places without a flow or events.
+    free: Vec<u32>,
+}
+
+impl LiveFlows {
+    /// Returns the place of the next flow.
+    pub(super) fn vacancy(&self) -> u32 {
+        self.free.last().copied().unwrap_or(self.places.len() as u32)
+    }
+
+    /// Returns the number of places that were ever taken.
+    pub(super) fn places(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Puts a flow at the [`vacancy`](LiveFlows::vacancy).
+    pub(super) fn insert(&mut self, flow: LiveFlow) {
+        let place = self.vacancy() as usize;
+        debug_assert_eq!(
+            flow.data.origin,
+            Origin {
+                flow: place as u32,
+                back: false
+            }
+        );
+        if self.free.pop().is_none() {
+            self.places.push(Place::default());
+        }
+        self.places[place].flow = Some(Box::new(flow));
+    }
+
+    /// Returns the flow at a place, if one is there.
+    #[inline]
+    pub(super) fn get(&mut self, place: u32) -> Option<&mut LiveFlow> {
+        self.places[place as usize].flow.as_deref_mut()
+    }
+
+    /// Returns the flow that a packet belongs to.
+    #[inline]
+    pub(super) fn owner(&mut self, place: u32) -> &mut LiveFlow {
+        self.get(place)
+            .expect("a flow stays until its packets have left the network")
+    }
+
+    /// Takes a flow out.
+    pub(super) fn remove(&mut self, place: u32) -> Option<Box<LiveFlow>> {
+        let flow = self.places[place as usize].flow.take()?;
+        self.free_unless_used(place);
+        Some(flow)
+    }
+
+    /// Notes that an event which starts or stops the flow at this place was scheduled.
+    #[inline]
+    pub(super) fn event_scheduled(&mut self, place: u32) {
+        self.places[place as usize].events += 1;
+    }
+
+    /// Notes that such an event has occurred.
+    #[inline]
+    pub(super) fn event_occurred(&mut self, place: u32) {
+        let place_now = &mut self.places[place as usize];
+        place_now.events -= 1;
+        if place_now.flow.is_none() {
+            self.free_unless_used(place);
+        }
+    }
+
+    fn free_unless_used(&mut self, place: u32) {
+        if self.places[place as usize].events == 0 {
+            self.free.push(place);
+        }
+    }
+
+    /// Returns all flows, by place.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut LiveFlow> {
+        self.places
+            .iter_mut()
+            .filter_map(|place| place.flow.as_deref_mut())
+    }
+}
