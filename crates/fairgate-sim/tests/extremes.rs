@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fairgate::Rate;
 use fairgate_config::Spec;
-use fairgate_sim::{Distribution, Error, Flow, Link, Pattern, Scenario, Simulation, Tcp, Traffic, Udp};
+use fairgate_sim::{Distribution, Error, Flow, Link, Pattern, Scenario, Simulation, Tcp, Traffic, Udp, tcp};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -30,8 +30,33 @@ fn traffic() -> impl Strategy<Value = Traffic> {
     ];
     prop_oneof![
         (size(), pattern).prop_map(|(size, pattern)| Udp { size, pattern }.into()),
-        Just(Tcp::bulk(Default::default()).into()),
+        Just(Tcp::bulk(small_window()).into()),
     ]
+}
+
+/// A window of few segments. If a round trip takes 1 ns, the number of segments is the window times the
+/// duration in ns.
+fn small_window() -> tcp::Config {
+    tcp::Config {
+        receive_buffer: 65_536,
+        receive_buffer_max: 65_536,
+        send_buffer_max: 65_536,
+        ..tcp::Config::default()
+    }
+}
+
+/// Returns the number of datagrams that a flow sends in a nanosecond.
+fn datagrams_per_nanosecond(traffic: &Traffic) -> f64 {
+    let Traffic::Udp(Udp { size, pattern }) = traffic else {
+        return 0.0;
+    };
+    let (Pattern::Constant { rate } | Pattern::Poisson { rate }) = pattern else {
+        unreachable!("no flow has another pattern")
+    };
+    let Distribution::Constant(size) = size else {
+        unreachable!("no flow has another distribution")
+    };
+    rate.bits_per_second() as f64 / (*size as f64 * 8.0) / 1e9
 }
 
 fn queue() -> impl Strategy<Value = &'static str> {
@@ -47,6 +72,9 @@ fn queue() -> impl Strategy<Value = &'static str> {
     ])
 }
 
+/// The most datagrams of a flow, where a nanosecond has fewer.
+const MOST_DATAGRAMS: f64 = 500_000.0;
+
 fn scenario() -> impl Strategy<Value = Scenario> {
     (
         (time(), time(), time(), time()),
@@ -56,8 +84,11 @@ fn scenario() -> impl Strategy<Value = Scenario> {
     )
         .prop_map(
             |((duration, start, interval, delay), (a, b, overhead), queue, flows)| {
-                // A microsecond of the fastest traffic is enough.
-                let mut scenario = Scenario::new(duration.min(Duration::from_micros(5)));
+                // The fastest flow sends up to 4 million datagrams in a nanosecond.
+                let fastest = flows.iter().map(|(traffic, ..)| datagrams_per_nanosecond(traffic));
+                let fastest = fastest.fold(0.0, f64::max);
+                let most = (MOST_DATAGRAMS / fastest).clamp(1.0, 5_000.0);
+                let mut scenario = Scenario::new(duration.min(Duration::from_nanos(most as u64)));
                 scenario.measure = start.min(scenario.duration)..scenario.duration;
                 scenario.interval = interval;
                 let (left, right) = (scenario.node("left"), scenario.node("right"));
@@ -84,6 +115,8 @@ proptest! {
     #[test]
     fn accepted_scenarios_run_to_their_end_or_report_why_not(scenario in scenario()) {
         prop_assume!(scenario.memory() < 100_000_000);
+        let in_a_nanosecond = |flow: &Flow| datagrams_per_nanosecond(&flow.traffic);
+        prop_assume!(scenario.flows.iter().all(|flow| in_a_nanosecond(flow) < 4e6));
         // Some scenarios are rejected, with the field that is wrong.
         let Ok(simulation) = Simulation::new(&scenario) else { return Ok(()) };
         match simulation.run() {

@@ -231,10 +231,14 @@ fn find<'a>(
     })
 }
 
+/// The remedy for a unit of a figure that is no rate.
+const ONLY_RATES: &str = "leave it out: only rates have a choice";
+
 impl Measure {
     /// Checks that the keys suit the figure, before anything is simulated.
     pub(super) fn check(&self, document: &Document) -> Result<(), FileError> {
         let quantity = self.figure;
+        self.check_unit(document)?;
         if let Some(together) = &self.together
             && quantity.subject() != Subject::Group
         {
@@ -271,26 +275,38 @@ impl Measure {
         }
     }
 
+    /// Checks that the unit exists. Whether an observed variable is a rate is known after the run only.
+    fn check_unit(&self, document: &Document) -> Result<(), FileError> {
+        let Some(unit) = &self.unit else { return Ok(()) };
+        let may_be_rate = self.figure.is_rate() || self.figure.subject() == Subject::Observed;
+        match (unit.get_ref().as_str(), may_be_rate) {
+            ("kbit/s" | "Mbit/s", true) => Ok(()),
+            (_, true) => Err(Self::wrong_unit(document, unit, "rates are in \"kbit/s\" or \"Mbit/s\"")),
+            (_, false) => Err(Self::wrong_unit(document, unit, ONLY_RATES)),
+        }
+    }
+
+    fn wrong_unit(document: &Document, unit: &Spanned<String>, help: &str) -> FileError {
+        let what = format!("`{}` is not a unit of this figure", unit.get_ref());
+        document.error(unit.span(), what, help)
+    }
+
     /// Returns a value in the unit that was asked for, and this unit. `own` is the unit of the value if it is
     /// a rate or observed.
     fn in_unit(&self, document: &Document, value: f64, own: &str) -> Result<(f64, String), FileError> {
-        let wrong = |unit: &Spanned<String>, help: &str| {
-            let what = format!("`{}` is not a unit of this figure", unit.get_ref());
-            Err(document.error(unit.span(), what, help))
-        };
         let is_observed = self.figure.subject() == Subject::Observed;
         let is_rate = own == "bit/s" && (is_observed || self.figure.is_rate());
-        match (&self.unit, is_rate) {
-            (None, true) => Ok((value * 1e-3, "kbit/s".to_owned())),
-            (Some(unit), true) => match unit.get_ref().as_str() {
+        match &self.unit {
+            Some(unit) if is_rate => match unit.get_ref().as_str() {
                 "kbit/s" => Ok((value * 1e-3, "kbit/s".to_owned())),
                 "Mbit/s" => Ok((value * 1e-6, "Mbit/s".to_owned())),
-                _ => wrong(unit, "rates are in \"kbit/s\" or \"Mbit/s\""),
+                _ => unreachable!("`check_unit` allows no other unit"),
             },
-            (Some(unit), false) => wrong(unit, "leave it out: only rates have a choice"),
-            (None, false) if is_observed && own == "ns" => Ok((value * 1e-6, "ms".to_owned())),
-            (None, false) if is_observed => Ok((value, own.to_owned())),
-            (None, false) => Ok((value, self.figure.unit().to_owned())),
+            Some(unit) => Err(Self::wrong_unit(document, unit, ONLY_RATES)),
+            None if is_rate => Ok((value * 1e-3, "kbit/s".to_owned())),
+            None if is_observed && own == "ns" => Ok((value * 1e-6, "ms".to_owned())),
+            None if is_observed => Ok((value, own.to_owned())),
+            None => Ok((value, self.figure.unit().to_owned())),
         }
     }
 

@@ -350,6 +350,29 @@ variable = "backlog_packets"
         assert_eq!(findings.figures.last().unwrap().title(), "Waiting");
     }
 
+    /// A measure's keys are checked before anything is simulated.
+    #[test]
+    fn a_wrong_measure_costs_no_run() {
+        for (from, to) in [
+            ("unit = \"Mbit/s\"", "unit = \"GB/s\""),
+            ("of = [\"left->right\"]", "of = [\"left->right\"]\nunit = \"Mbit/s\""),
+            ("unit = \"Mbit/s\"", "unit = \"Mbit/s\"\nvalue = 3"),
+        ] {
+            assert!(FILE.contains(from), "{from}");
+            let document = Document::parse("test.toml", &FILE.replacen(from, to, 1)).expect("is TOML");
+            run(&Run {
+                document: &document,
+                conditions: Conditions {
+                    seeds: &[1],
+                    quick: false,
+                    progress: &|_, _| panic!("a run has begun with {to}"),
+                    count: None,
+                },
+            })
+            .expect_err(to);
+        }
+    }
+
     #[test]
     fn wrong_names_are_reported() {
         for (from, to, message) in [
@@ -385,6 +408,17 @@ variable = "backlog_packets"
                 "unit = \"Mbit/s\"",
                 "unit = \"Mbit/s\"\nvalue = 3",
                 "`goodput` has no value to reach",
+            ),
+            ("unit = \"Mbit/s\"", "unit = \"GB/s\"", "`GB/s` is not a unit"),
+            (
+                "figure = \"loss\"",
+                "figure = \"loss\"\nunit = \"Mbit/s\"",
+                "only rates have a choice",
+            ),
+            (
+                "of = [\"left->right\"]",
+                "of = [\"left->right\"]\nunit = \"ms\"",
+                "`ms` is not a unit",
             ),
             (
                 "measure = \"loss of slow\"",
