@@ -281,7 +281,11 @@ impl Measure {
         let may_be_rate = self.figure.is_rate() || self.figure.subject() == Subject::Observed;
         match (unit.get_ref().as_str(), may_be_rate) {
             ("kbit/s" | "Mbit/s", true) => Ok(()),
-            (_, true) => Err(Self::wrong_unit(document, unit, "rates are in \"kbit/s\" or \"Mbit/s\"")),
+            (_, true) => Err(Self::wrong_unit(
+                document,
+                unit,
+                "rates are in \"kbit/s\" or \"Mbit/s\"",
+            )),
             (_, false) => Err(Self::wrong_unit(document, unit, ONLY_RATES)),
         }
     }

@@ -355,7 +355,10 @@ variable = "backlog_packets"
     fn a_wrong_measure_costs_no_run() {
         for (from, to) in [
             ("unit = \"Mbit/s\"", "unit = \"GB/s\""),
-            ("of = [\"left->right\"]", "of = [\"left->right\"]\nunit = \"Mbit/s\""),
+            (
+                "of = [\"left->right\"]",
+                "of = [\"left->right\"]\nunit = \"Mbit/s\"",
+            ),
             ("unit = \"Mbit/s\"", "unit = \"Mbit/s\"\nvalue = 3"),
         ] {
             assert!(FILE.contains(from), "{from}");

@@ -156,7 +156,7 @@ impl GroupMonitor {
             self.goodput.record(goodput);
             self.shares.add(goodput as f64);
         }
-        self.goodput_sum += flow.goodput_of_window;
+        self.goodput_sum = self.goodput_sum.saturating_add(flow.goodput_of_window);
         if let Some(transfers) = flow.transfers {
             self.transfers.add(transfers);
         }

@@ -41,7 +41,7 @@ pub struct Results {
     pub events: u64,
     /// The number of packets transmitted by all interfaces.
     pub packet_hops: u64,
-    /// The sum of all flows' goodput in the window.
+    /// The sum of all flows' goodput in the window, or `u64::MAX` if it is greater.
     pub goodput_bps: u64,
     /// Jain's fairness index of all flows' goodput in the window.
     pub jain: f64,
@@ -182,7 +182,7 @@ pub struct GroupResults {
     pub active: u64,
     /// The mean number of active flows over the window.
     pub active_mean: f64,
-    /// The sum of their goodput.
+    /// The sum of their goodput, or `u64::MAX` if it is greater.
     pub goodput_bps: u64,
     /// The goodput of each flow while it was active in the window.
     pub goodput: Rates,
@@ -359,11 +359,11 @@ impl Durations {
     }
 }
 
-/// Returns the bits per second of `bytes` in `nanos`, rounded down.
+/// Returns the bits per second of `bytes` in `nanos`, rounded down, and at most `u64::MAX`.
 pub(crate) fn bits_per_second(bytes: u64, nanos: u64) -> u64 {
     (u128::from(bytes) * 8_000_000_000)
         .checked_div(nanos.into())
-        .map_or(0, |rate| rate as u64)
+        .map_or(0, |rate| u64::try_from(rate).unwrap_or(u64::MAX))
 }
 
 pub(crate) fn by_reason(drops: &DropCounts) -> BTreeMap<String, u64> {

@@ -228,7 +228,7 @@ impl Simulation {
             interval_ns: self.schedule.interval,
             events: self.events_taken,
             packet_hops: self.network.hops,
-            goodput_bps: groups.iter().map(|group| group.goodput_bps).sum(),
+            goodput_bps: (groups.iter().map(|group| group.goodput_bps)).fold(0, u64::saturating_add),
             jain: self.jain(&flows),
             flows,
             groups,

@@ -63,6 +63,13 @@ The file's [simulate] section:
   arrivals = { rate = \"5/s\" }    # or { load = \"2mbit\" }, { interval = { uniform = [\"0s\", \"1s\"] } }
   tcp = { size = { log_normal = \"50kb\", deviation = \"100kb\" }, transfers = 1 }
                                    # or lifetime = { exponential = \"60s\" } with udp
+  [[simulate.observe]]             # a variable of a queue, at the end of each interval
+  name = \"waiting\"
+  interface = \"server->home\"
+  variable = \"backlog_packets\"
+  [[simulate.capture]]             # a pcapng file for Wireshark
+  interface = \"server->home\"
+  file = \"wan.pcapng\"
 docs/simulation.md has all keys: jitter, loss, rates that change, routes, and more.")]
 pub(crate) struct Args {
     /// The scenario file
