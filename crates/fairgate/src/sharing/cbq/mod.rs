@@ -11,12 +11,13 @@
 //! * *Formal* (section 3), the default: the lowest level that has a class which can send. So no class borrows
 //!   while a class with packets is within its rate. The rows give the level exactly, at no cost.
 //! * *Top-level*, as in ALTQ: a packet that arrives for a class lowers the cut-off to the level
-//!   from which that class can send. After a packet was sent, the cut-off is the level of the lender if the
-//!   class can go on like this, and otherwise the highest level. If no class can send below the cut-off, it
-//!   rises. Up to the cut-off the highest priority is served, whether it borrows or not. This fails for a
-//!   backlog without arrivals: a borrower of high priority keeps the cut-off at the level of its lender, and
-//!   a class of lower priority waits, although it is within its rate. Figure 14 of the ALTQ paper (Cho 1998)
-//!   shows a class that gets more than its share in this way, and Figure 15 that equal priorities mend it.
+//!   from which that class can send. After a class has borrowed, the cut-off is the level of the lender if
+//!   the class can go on like this. Otherwise it is the level of the leaves if a leaf with packets is within
+//!   its rate, or else the highest level. If no class can send below the cut-off, it rises. Up to the cut-off
+//!   the highest priority is served, whether it borrows or not. This fails for a backlog without arrivals: a
+//!   borrower of high priority keeps the cut-off at the level of its lender, and a class of lower priority
+//!   waits, although it is within its rate. Figure 14 of the ALTQ paper (Cho 1998) shows a class that gets
+//!   more than its share in this way, and Figure 15 that equal priorities mend it.
 //!
 //! With the formal rule the highest priority at the cut-off level is served first. Within it there is a
 //! weighted round robin with deficits, so that packets of any length share in proportion to the weights. A
@@ -28,9 +29,9 @@
 //! packet does not depend on the number of classes. ALTQ goes through all classes of a priority in turn.
 //!
 //! Deviations from ALTQ: a class that may borrow is not suspended if no class can lend, but is served as soon
-//! as one can. After a packet was sent, ALTQ searches all classes for one below its rate to set the cut-off;
-//! here the cut-off is then the highest level, as in the paper of Floyd and Van Jacobson. Times are in ns
-//! instead of microseconds, and do not depend on timer ticks. An unclassified packet is dropped.
+//! as one can. If ALTQ's search for a leaf within its rate meets the parent of such a leaf first, it sets the
+//! cut-off to the level of the parent. Times are in ns instead of microseconds, and do not depend on timer
+//! ticks. An unclassified packet is dropped.
 //!
 //! Non-goals: a bound on delay; exact rates over a few packets (use `htb`): the estimator averages over 32
 //! packets.
@@ -47,6 +48,7 @@ use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rate::RateMeter;
 use crate::sharing::borrowing::{Borrowing, Meter, Mode, NEVER, Sent, Served};
+use crate::sharing::index::ClassIndex;
 use crate::sharing::leaves::Leaves;
 use crate::sharing::tree::ClassTree;
 use crate::time::Time;
@@ -58,6 +60,9 @@ const GAIN: u32 = 5;
 
 /// A class that was idle for longer starts again with the highest average, ns.
 const LONG_IDLE: u64 = 2_000_000_000;
+
+/// The level of all leaves.
+const LEAVES: u8 = 0;
 
 /// The computed end of transmission is at most this many of the longest packets ahead of the clock. If it
 /// would be more, the driver sends faster than the link.
@@ -196,11 +201,22 @@ impl Cbq {
             };
             let class = served.class;
             let id = self.charge(served, level);
-            self.cutoff = match self.classes.can_continue(class, level) {
-                true => self.cutoff.min(level),
-                false => self.top,
-            };
+            if level > LEAVES {
+                self.cutoff = self.cutoff_after(class, level);
+            }
             return Some(id);
+        }
+    }
+
+    /// Returns the cut-off after `leaf` has sent a packet that a class of `level` lent: `rmc_tl_satisfied` of
+    /// ALTQ. It goes through all classes; here the rows give the answer.
+    fn cutoff_after(&self, leaf: ClassIndex, level: u8) -> u8 {
+        if self.classes.can_continue(leaf, level) {
+            return level;
+        }
+        match self.classes.lowest_level() {
+            Some(LEAVES) => LEAVES,
+            _ => self.top,
         }
     }
 
