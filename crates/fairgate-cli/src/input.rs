@@ -9,7 +9,7 @@ use fairgate_config::{Document, Problem, Registry, Spec};
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::exit::Failure;
+use crate::failure::Failure;
 use crate::output::{self, Format};
 
 #[derive(Debug, Error, Diagnostic)]

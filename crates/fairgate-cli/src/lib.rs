@@ -2,12 +2,13 @@
 //! [`Registry`].
 //!
 //! Each command is a file in `commands/`, with its arguments and a function `run`. To add a command, add it
-//! to `Command` and to `Command::run`. Results are printed through `output`, errors through `exit::Failure`.
+//! to `Command` and to `Command::run`. Results are printed through `output`, errors are a `failure::Failure`.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod commands;
 mod exit;
+mod failure;
 mod input;
 mod log;
 mod output;
@@ -23,7 +24,7 @@ use crate::commands::{
     bench, bounds, check, compare, dummynet, list, plot, replay, reproduce, run, show, simulate, status, tc,
     testbed, theory, validate,
 };
-use crate::exit::{Failure, Outcome};
+use crate::failure::{Failure, Outcome};
 use crate::output::Format;
 
 /// Packet scheduling and queue management: the same disciplines simulated, live and compared.

@@ -11,7 +11,8 @@ use fairgate::{
     PacketQueue, Pool, Statistics, Time, Variable, Verdict,
 };
 
-use crate::recipe::Show;
+/// Formats a configuration, for comparisons and messages.
+pub(crate) type Show = fn(&dyn Any) -> String;
 
 /// The number of times that a probed discipline of a tree withheld its packets. A discipline that isn't a
 /// shaper may do so only in a call in which a descendant does.

@@ -11,7 +11,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::Union;
 
-use crate::probe::{Probe, Withheld};
+use crate::probe::{Probe, Show, Withheld};
 
 /// The most levels of a random tree, including its leaves.
 const DEPTH: u32 = 5;
@@ -41,9 +41,6 @@ pub(crate) struct Subject {
     show: Show,
     make: Rc<Make>,
 }
-
-/// Formats a configuration, for comparisons and messages.
-pub(crate) type Show = fn(&dyn Any) -> String;
 
 type Make = dyn Fn(&dyn Any, u64, Vec<Box<dyn Discipline>>) -> Box<dyn Discipline>;
 

@@ -8,7 +8,7 @@ use fairgate_report::violin::Violins;
 use fairgate_theory::estimate::Estimate;
 use serde::Serialize;
 
-use crate::reproduction::digits;
+use crate::digits::digits;
 
 /// The results of an experiment.
 #[derive(Clone, Debug, Default)]

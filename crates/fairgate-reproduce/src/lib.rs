@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod description;
+mod digits;
 mod error;
 mod experiment;
 mod experiments;

@@ -17,6 +17,8 @@
 //! of one down and one up. No event is ever removed from the middle. If an event is no longer needed, its
 //! owner ignores it when it occurs.
 
+use std::time::Duration;
+
 use fairgate::Time;
 
 const CHILDREN: usize = 4;
@@ -24,6 +26,11 @@ const CHILDREN: usize = 4;
 const INDEX_BITS: u32 = 22;
 const EVENT_BITS: u32 = 26;
 const TIME_SHIFT: u32 = 72;
+
+/// Converts a duration to a point in simulated time.
+pub(crate) fn time(duration: Duration) -> Time {
+    Time::ZERO + duration
+}
 
 /// An event of the simulation. Indices are below [`Event::INDICES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! Compares every scheduler with its bounds, over random and adversarial traffic.
 
+use fairgate_theory::guarantees::Kind;
 use fairgate_theory::guarantees::adversary::{Effort, search};
 use fairgate_theory::guarantees::candidates::{CANDIDATES, Candidate};
 use fairgate_theory::guarantees::traffic::Traffic;
-use fairgate_theory::guarantees::trial::{Finding, Kind, examine};
+use fairgate_theory::guarantees::trial::{Finding, examine};
 use fairgate_theory::measured::Dice;
 
 /// Scales the effort by `PROPTEST_CASES` divided by its default, as all long tests do.

@@ -9,7 +9,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::stats::Count;
+use crate::count::Count;
 
 /// Counts that do not add up.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,10 +10,11 @@ use core::any::Any;
 use core::fmt;
 
 use crate::classify::Holder;
+use crate::count::Count;
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{Changes, PacketId, PacketQueue, Pool};
-use crate::stats::{Count, Counters, Statistics};
+use crate::stats::{Counters, Statistics};
 use crate::time::Time;
 
 /// What happened to an enqueued packet. The numbers in parentheses are Linux's return values.

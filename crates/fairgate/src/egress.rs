@@ -16,9 +16,9 @@ use core::ops::DerefMut;
 
 use alloc::boxed::Box;
 
+use crate::count::Count;
 use crate::discipline::{Discipline, Verdict};
 use crate::pool::{PacketId, Pool};
-use crate::stats::Count;
 use crate::time::Time;
 
 /// The result of a dequeue.

@@ -34,7 +34,9 @@ extern crate alloc;
 
 pub mod aqm;
 pub mod balance;
+mod builtin;
 pub mod classify;
+mod count;
 pub mod discipline;
 mod egress;
 mod error;
@@ -102,6 +104,7 @@ pub use timestamps::scfq::{self, Scfq};
 pub use timestamps::wf2q_plus::{self, Wf2qPlus};
 pub use timestamps::wfq::{self, Wfq};
 
+pub use count::Count;
 pub use discipline::{Algorithm, ByFlow, Class, ClassState, Discipline, Node, Variable, Verdict};
 pub use egress::{Egress, Next};
 pub use error::{ConfigError, ParameterPath, Refusal};
@@ -112,7 +115,7 @@ pub use pool::{PacketId, PacketQueue, Pool, PoolFull};
 pub use probability::Probability;
 pub use rate::{Rate, RateMeter};
 pub use slot::Slot;
-pub use stats::{Count, DropCounts, Statistics, jain_index};
+pub use stats::{DropCounts, Statistics, jain_index};
 pub use time::Time;
 
 /// Compiles the README's example.

@@ -14,13 +14,13 @@ use alloc::vec::Vec;
 
 use thiserror::Error;
 
+use crate::count::Count;
 use crate::discipline::{Discipline, Verdict};
 use crate::egress::{Egress, Next};
 use crate::flow::FlowKey;
 use crate::packet::{DropReason, Packet};
 use crate::pool::{PacketId, PacketQueue, Pool, PoolFull};
 use crate::slot::Slot;
-use crate::stats::Count;
 use crate::time::Time;
 
 /// A dequeued packet that is to be transmitted.

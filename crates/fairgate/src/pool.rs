@@ -16,10 +16,10 @@ use core::ops::{Index, IndexMut};
 
 use thiserror::Error;
 
+use crate::count::Count;
 use crate::flow::FlowKey;
 use crate::packet::{DropReason, Ecn, Packet};
 use crate::slot::{Flags, Line, Slot};
-use crate::stats::Count;
 
 /// The number of a packet's slot in its [`Pool`]. It is valid from insertion to release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -7,6 +7,7 @@
 //! A frame counts as a frame of unknown content, with EtherType 0, if its header is cut off, is malformed or
 //! has no EtherType. An example of the last case is a management frame of 802.11.
 
+mod erf;
 mod host;
 mod lan;
 mod wan;
@@ -91,15 +92,15 @@ const KNOWN: &[(u16, &str, Reader)] = &[
     (163, "802.11 with AVS", wifi::avs),
     (166, "PPP of pppd", wan::ppp_of_pppd),
     (167, "Juniper PPPoE", wan::juniper_ethernet),
-    (175, "ERF", lan::erf),
-    (176, "ERF", lan::erf),
+    (175, "ERF", erf::erf),
+    (176, "ERF", erf::erf),
     (178, "Juniper Ethernet", wan::juniper_ethernet),
     (179, "Juniper PPP", wan::juniper_ppp),
     (180, "Juniper frame relay", wan::juniper_frame_relay),
     (181, "Juniper HDLC", wan::juniper_hdlc),
     (182, "multi-link frame relay", wan::multilink_frame_relay),
     (192, "PPI", wifi::ppi),
-    (197, "ERF", lan::erf),
+    (197, "ERF", erf::erf),
     (204, "PPP with direction", wan::ppp_with_direction),
     (205, "Cisco HDLC with direction", wan::hdlc_with_direction),
     (206, "frame relay with direction", wan::frame_relay_with_direction),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 use toml::Spanned;
 
-use crate::exit::{Failure, Outcome};
+use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::output::{self, Format};
 

@@ -4,7 +4,7 @@ use fairgate_scripts::dummynet::{self, Direction, Script};
 use fairgate_scripts::tc::Device;
 
 use crate::commands::script::{self, Language, ScriptArgs, Tree};
-use crate::exit::{Failure, Outcome};
+use crate::failure::{Failure, Outcome};
 use crate::output::Format;
 
 const LANGUAGE: Language = Language {

@@ -7,7 +7,7 @@ use miette::Diagnostic;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::exit::{Failure, Outcome};
+use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format};
 
 /// Show the disciplines, or one of them with its parameters

@@ -14,7 +14,7 @@ use miette::Diagnostic;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::exit::{Failure, Outcome};
+use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::output::{self, Format, Targets};
 

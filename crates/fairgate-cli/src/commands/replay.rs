@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use fairgate_replay::{Difference, Outcome as Replayed};
 use serde::Serialize;
 
-use crate::exit::{Failure, Outcome};
+use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format};
 use crate::progress;
 

@@ -7,7 +7,8 @@ use fairgate_live::status::default_socket;
 use fairgate_live::{Bridge, LiveError, Plan, ReloadError, Wake};
 
 use crate::commands::status;
-use crate::exit::{self, Failure, Outcome};
+use crate::exit;
+use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::log::{self, Log};
 use crate::output::{self, Format};

@@ -13,7 +13,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::commands::{check, run};
-use crate::exit::{Failure, Outcome};
+use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::output::{self, Format};
 

@@ -15,7 +15,7 @@ use serde_json::{Map, Value as Json, json};
 use thiserror::Error;
 
 use crate::commands::status;
-use crate::exit::{Failure, Outcome};
+use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format};
 
 /// Show the trees of a `fairgate run` as `tc -s` does

@@ -12,7 +12,7 @@ use fairgate_live::status::{
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::exit::{Failure, Imbalanced, Outcome};
+use crate::failure::{Failure, Imbalanced, Outcome};
 use crate::output::{self, Format};
 
 /// Show the state of a `fairgate run`

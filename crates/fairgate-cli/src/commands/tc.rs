@@ -3,7 +3,7 @@
 use fairgate_scripts::tc::{Device, Script};
 
 use crate::commands::script::{self, Language, ScriptArgs, Tree};
-use crate::exit::{Failure, Outcome};
+use crate::failure::{Failure, Outcome};
 use crate::output::Format;
 
 const LANGUAGE: Language = Language {

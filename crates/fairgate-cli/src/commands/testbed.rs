@@ -11,7 +11,7 @@ use fairgate_live::testbed::{
 };
 use serde::Serialize;
 
-use crate::exit::{Failure, Imbalanced, Outcome};
+use crate::failure::{Failure, Imbalanced, Outcome};
 use crate::input;
 use crate::output::{self, Format};
 use crate::progress;

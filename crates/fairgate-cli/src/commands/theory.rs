@@ -17,7 +17,7 @@ use miette::Diagnostic;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::exit::{Failure, Outcome};
+use crate::failure::{Failure, Outcome};
 use crate::input::positive_duration;
 use crate::output::{self, Format, Target, Targets};
 use crate::progress;

@@ -10,7 +10,7 @@ use miette::Diagnostic;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::exit::{Failure, Outcome};
+use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format};
 use crate::progress;
 

@@ -11,7 +11,7 @@ use miette::Diagnostic;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::exit::Failure;
+use crate::failure::Failure;
 
 pub(crate) use tables::{page_table, page_width, table, table_text, wrap};
 pub(crate) use target::{Target, Targets, Unwritten};

@@ -20,7 +20,7 @@ use nix::unistd::linkat;
 use thiserror::Error;
 use xattr::FileExt;
 
-use crate::exit::Failure;
+use crate::failure::Failure;
 
 /// The maximum number of symbolic links that are followed, as in the kernel.
 const MOST_LINKS: usize = 40;

@@ -6,6 +6,10 @@
 //! headers, GRE, and UDP with a tunnel header. Its result is valid only if it ends exactly at the transport
 //! header.
 
+use super::protocol::{
+    ETHERNET, IPV4, IPV6, MPLS, MPLS_MULTICAST, Next, PPPOE_SESSION, PROTOCOL_DESTINATION, PROTOCOL_GRE,
+    PROTOCOL_HOP_BY_HOP, PROTOCOL_IPV4, PROTOCOL_IPV6, PROTOCOL_ROUTING, PROTOCOL_TCP, PROTOCOL_UDP,
+};
 use super::udp_tunnel::Format;
 use crate::checksum::Sum;
 use crate::vlan::Tag;
@@ -13,23 +17,6 @@ use crate::vlan::Tag;
 /// The maximum number of headers to patch: IP and UDP of six nested tunnels. Linux allows five
 /// (`IP_TUNNEL_RECURSION_LIMIT`).
 const MOST_LAYERS: usize = 12;
-
-pub(super) const IPV4: u16 = 0x0800;
-pub(super) const IPV6: u16 = 0x86dd;
-pub(super) const MPLS: u16 = 0x8847;
-const MPLS_MULTICAST: u16 = 0x8848;
-const PPPOE_SESSION: u16 = 0x8864;
-/// A whole Ethernet frame ("transparent Ethernet bridging", RFC 7637).
-pub(super) const ETHERNET: u16 = 0x6558;
-
-const PROTOCOL_HOP_BY_HOP: u8 = 0;
-pub(super) const PROTOCOL_IPV4: u8 = 4;
-const PROTOCOL_TCP: u8 = 6;
-const PROTOCOL_UDP: u8 = 17;
-pub(super) const PROTOCOL_IPV6: u8 = 41;
-const PROTOCOL_ROUTING: u8 = 43;
-pub(super) const PROTOCOL_GRE: u8 = 47;
-const PROTOCOL_DESTINATION: u8 = 60;
 
 const ETHERNET_HEADER: usize = 14;
 const IPV4_HEADER: usize = 20;
@@ -129,16 +116,6 @@ impl Layers {
         self.count += 1;
         Some(self)
     }
-}
-
-/// What follows a header, as announced by the header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
-    Ethernet,
-    /// A payload with this EtherType.
-    Type(u16),
-    /// A payload with this IP protocol number.
-    Protocol(u8),
 }
 
 /// Whether the next header is announced or guessed.

@@ -28,6 +28,7 @@
 mod cut;
 mod identification;
 mod layers;
+mod protocol;
 mod udp_tunnel;
 mod vnet;
 

@@ -4,7 +4,7 @@
 //! what the receiver does with the inner checksums ("remote checksum offload"). Cutting would then turn valid
 //! packets into invalid ones.
 
-use super::layers::{ETHERNET, IPV4, IPV6, MPLS, Next, PROTOCOL_GRE, PROTOCOL_IPV4, PROTOCOL_IPV6};
+use super::protocol::{ETHERNET, IPV4, IPV6, MPLS, Next, PROTOCOL_GRE, PROTOCOL_IPV4, PROTOCOL_IPV6};
 
 /// The format of what follows a UDP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use crate::testbed::error::TestbedError;
 use crate::testbed::network::{Network, received};
 use crate::testbed::process::{Interrupt, Process};
 use crate::testbed::scenario::Scenario;
-use crate::testbed::traffic::{Downloads, Ping, PingTimes};
+use crate::testbed::traffic::{Downloads, Load, Ping, PingTimes};
 
 /// How long the idle link is pinged.
 const IDLE: Duration = Duration::from_secs(1);
@@ -125,7 +125,12 @@ impl Experiment {
         let ping_idle = Ping::start(&network.left, IDLE)?.finish(interrupt)?;
 
         progress(Stage::WarmUp);
-        let downloads = Downloads::start(&network, self, WARM_UP, interrupt)?;
+        let load = Load {
+            flows: self.flows,
+            duration: self.duration,
+            congestion: &self.congestion,
+        };
+        let downloads = Downloads::start(&network, &load, WARM_UP, interrupt)?;
         interrupt.sleep(WARM_UP)?;
 
         progress(Stage::Load);

@@ -5,7 +5,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::testbed::error::TestbedError;
-use crate::testbed::experiment::Experiment;
 use crate::testbed::namespace::Namespace;
 use crate::testbed::network::Network;
 use crate::testbed::process::{Interrupt, Process};
@@ -126,6 +125,14 @@ pub(crate) struct Connection {
     pub(crate) retransmits: u64,
 }
 
+/// How many connections, for how long, and with which congestion control.
+#[derive(Debug)]
+pub(crate) struct Load<'a> {
+    pub(crate) flows: u32,
+    pub(crate) duration: Duration,
+    pub(crate) congestion: &'a str,
+}
+
 /// TCP connections from the left host to the right one.
 #[derive(Debug)]
 pub(crate) struct Downloads {
@@ -134,10 +141,10 @@ pub(crate) struct Downloads {
 }
 
 impl Downloads {
-    /// Starts the connections of `experiment`. They are measured for its duration, after a `warm_up`.
+    /// Starts the connections. They are measured for `load.duration`, after a `warm_up`.
     pub(crate) fn start(
         network: &Network,
-        experiment: &Experiment,
+        load: &Load<'_>,
         warm_up: Duration,
         interrupt: &Interrupt,
     ) -> Result<Downloads, TestbedError> {
@@ -152,10 +159,10 @@ impl Downloads {
         }
         let mut command = network.left.command("iperf3");
         command.args(["--client", Network::RIGHT, "--json"]);
-        command.args(["--parallel", &experiment.flows.to_string()]);
-        command.args(["--congestion", &experiment.congestion]);
+        command.args(["--parallel", &load.flows.to_string()]);
+        command.args(["--congestion", load.congestion]);
         command.args(["--omit", &warm_up.as_secs().to_string()]);
-        command.args(["--time", &experiment.duration.as_secs().to_string()]);
+        command.args(["--time", &load.duration.as_secs().to_string()]);
         Ok(Downloads {
             client: Process::spawn(command, "iperf3", "iperf3")?,
             _server: server,

@@ -10,7 +10,7 @@ use toml::Spanned;
 
 use crate::Findings;
 use crate::description::{Condition, Description};
-use crate::reproduction::digits;
+use crate::digits::digits;
 use crate::scenario::pattern::texts;
 
 /// Adds a verdict for each claim, and for each statement beside one: whether all its conditions hold.

@@ -35,9 +35,12 @@ mod object;
 mod rule;
 mod script;
 mod translate;
+mod trees;
 mod units;
 
 #[cfg(test)]
 mod tests;
 
-pub use script::{Direction, Script, Tree};
+pub use rule::Direction;
+pub use script::Script;
+pub use trees::Tree;

@@ -2,29 +2,26 @@
 
 use std::sync::Arc;
 
-use fairgate_config::language::{Problems, check};
-use fairgate_config::{FileError, Spec};
+use fairgate_config::FileError;
+use fairgate_config::language::Problems;
 
 use miette::NamedSource;
 use toml::Spanned;
 
 use super::command::{self, Action, Command, Object};
 use super::object::{self, Configured};
-use super::rule::{self, Rule};
-use super::translate;
+use super::rule::{self, Direction, Rule};
 use crate::script::lines;
 use crate::tc::Device;
 
-pub use super::rule::Direction;
-
 /// The objects and rules after the last line of a script.
 pub struct Script {
-    source: Arc<NamedSource<String>>,
+    pub(super) source: Arc<NamedSource<String>>,
     pub(super) device: Device,
     /// Pipes, queues and schedulers, each once.
     pub(super) objects: Vec<Configured>,
     /// The rules in the order in which they are tried.
-    rules: Vec<Rule>,
+    pub(super) rules: Vec<Rule>,
 }
 
 /// Prints the name of the type only.
@@ -34,34 +31,20 @@ impl std::fmt::Debug for Script {
     }
 }
 
-/// A tree that a script describes.
-#[derive(Debug)]
-pub struct Tree {
-    /// The interface that rules name, if they name one.
-    pub interface: Option<String>,
-    /// The direction of the packets.
-    pub direction: Direction,
-    /// The tree.
-    pub spec: Spec,
-}
-
-impl Tree {
-    /// Returns a name for the tree: the interface, with `/in` for arriving packets.
-    pub fn name(&self) -> String {
-        match (&self.interface, self.direction) {
-            (Some(interface), Direction::Out) => interface.clone(),
-            (Some(interface), Direction::In) => format!("{interface}/in"),
-            (None, Direction::Out) => "out".to_owned(),
-            (None, Direction::In) => "in".to_owned(),
-        }
-    }
-}
-
 /// The packets that a tree is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Part<'s> {
-    interface: Option<&'s str>,
-    direction: Direction,
+pub(super) struct Part<'s> {
+    pub(super) interface: Option<&'s str>,
+    pub(super) direction: Direction,
+}
+
+/// A target of rules. Each target has its own bandwidth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// A pipe with one queue.
+    Pipe(u32),
+    /// A scheduler over queues, and its pipe.
+    Sched(u32),
 }
 
 impl Script {
@@ -153,37 +136,8 @@ impl Script {
         self.objects.iter().find(is_it)
     }
 
-    /// Returns the trees: one for each direction and interface that rules name.
-    ///
-    /// # Errors
-    /// If parts of the script contradict one another or can't be translated.
-    pub fn trees(&self) -> Result<Vec<Tree>, FileError> {
-        let mut problems = Problems::new(Arc::clone(&self.source));
-        let parts = self.parts();
-        self.check_uses(&parts, &mut problems);
-        let mut trees = Vec::new();
-        for part in parts.iter().filter(|_| problems.count() == 0).collect::<Vec<_>>() {
-            let rules: Vec<&Rule> = self
-                .rules
-                .iter()
-                .filter(|rule| self.covers(rule, *part))
-                .collect();
-            let draft = translate::tree(self, &rules, &mut problems);
-            // A setting that could not be read would be reported as missing, too.
-            let draft = draft.filter(|_| problems.count() == 0);
-            if let Some(spec) = draft.and_then(|draft| check(&draft, &mut problems)) {
-                trees.push(Tree {
-                    interface: part.interface.map(str::to_owned),
-                    direction: part.direction,
-                    spec,
-                });
-            }
-        }
-        problems.unless_any(trees)
-    }
-
     /// Returns the parts in the order in which rules first name them.
-    fn parts(&self) -> Vec<Part<'_>> {
+    pub(super) fn parts(&self) -> Vec<Part<'_>> {
         let mut parts: Vec<Part<'_>> = Vec::new();
         for rule in self.sending() {
             for interface in self.interfaces(rule) {
@@ -248,12 +202,12 @@ impl Script {
         named
     }
 
-    fn covers(&self, rule: &Rule, part: Part<'_>) -> bool {
+    pub(super) fn covers(&self, rule: &Rule, part: Part<'_>) -> bool {
         self.interfaces(rule).contains(&part.interface) && self.directions(rule).contains(&part.direction)
     }
 
     /// Checks that each named object exists, and that each object is used, in one tree.
-    fn check_uses(&self, parts: &[Part<'_>], problems: &mut Problems) {
+    pub(super) fn check_uses(&self, parts: &[Part<'_>], problems: &mut Problems) {
         for rule in &self.rules {
             if let Action::To(object, number) = &rule.action {
                 self.must_exist(*object, number, problems);
@@ -274,7 +228,7 @@ impl Script {
             }
         }
         self.check_passing(parts, problems);
-        let mut uses: Vec<(translate::Target, Part<'_>)> = Vec::new();
+        let mut uses: Vec<(Target, Part<'_>)> = Vec::new();
         for rule in &self.rules {
             let Action::To(object, number) = &rule.action else {
                 continue;
@@ -379,12 +333,12 @@ impl Script {
     }
 
     /// Returns the target of a rule.
-    pub(super) fn target(&self, object: Object, number: u32) -> Option<translate::Target> {
+    pub(super) fn target(&self, object: Object, number: u32) -> Option<Target> {
         match object {
-            Object::Pipe => Some(translate::Target::Pipe(number)),
+            Object::Pipe => Some(Target::Pipe(number)),
             _ => {
                 let queue = self.find(Object::Queue, number)?;
-                self.scheduler_of(queue).map(translate::Target::Sched)
+                self.scheduler_of(queue).map(Target::Sched)
             }
         }
     }

@@ -11,18 +11,9 @@ use super::command::{Action, Object};
 use super::mask::Mask;
 use super::object::{Configured, Drops, Kind, Red};
 use super::rule::Rule;
-use super::script::Script;
+use super::script::{Script, Target};
 use super::units::Size;
 use crate::script::setting;
-
-/// A target of rules. Each target has its own bandwidth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Target {
-    /// A pipe with one queue.
-    Pipe(u32),
-    /// A scheduler over queues, and its pipe.
-    Sched(u32),
-}
 
 /// dummynet's default size of a queue.
 const SLOTS: Size = Size::Slots(50);

@@ -19,6 +19,7 @@
 
 mod amount;
 mod command;
+mod display;
 mod filters;
 mod kinds;
 mod round_trips;
@@ -27,5 +28,6 @@ mod sharing;
 mod show;
 mod translate;
 
+pub use display::{Amount, Detail, Row, Shown, State, When};
 pub use script::{Device, Script};
-pub use show::{Amount, Detail, Row, Shown, State, When, show};
+pub use show::show;

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 use std::slice;
+use std::sync::Arc;
 
 use fairgate::ClassId;
-use fairgate_config::language::{Draft, Given, PARENT, Problems, Written};
-use fairgate_config::suggest;
+use fairgate_config::language::{Draft, Given, PARENT, Problems, Written, check};
+use fairgate_config::{FileError, Spec, suggest};
 use toml::Spanned;
 
 use super::Script;
@@ -17,9 +18,47 @@ use super::script::{Class, Qdisc};
 use super::sharing::Sharing;
 use crate::script::{Word, no_value, number, setting};
 
+impl Script {
+    /// Returns the description of the tree.
+    ///
+    /// # Errors
+    /// If an option or its value can't be carried over.
+    pub fn spec(&self) -> Result<Spec, FileError> {
+        self.translate().map(|(spec, _)| spec)
+    }
+
+    /// Returns the description of the tree, and warnings: sentences about values that the kernel raises, and
+    /// that are raised here, too.
+    ///
+    /// # Errors
+    /// If an option or its value can't be carried over.
+    pub fn translate(&self) -> Result<(Spec, Vec<String>), FileError> {
+        let mut problems = Problems::new(Arc::clone(&self.source));
+        let mut raised = Vec::new();
+        let draft = tree(self, &mut problems, &mut raised);
+        let warnings = raised.iter().map(|raised| {
+            let before = &self.source.inner()[..raised.location.start];
+            format!(
+                "line {}: `{}` is {}, but Linux uses at least {} bytes, and so does the tree",
+                before.matches('\n').count() + 1,
+                raised.option,
+                raised.written,
+                raised.least
+            )
+        });
+        let warnings: Vec<String> = warnings.collect();
+        // A setting that could not be read would be reported as missing, too.
+        let draft = draft.filter(|_| problems.count() == 0);
+        match draft.and_then(|draft| check(&draft, &mut problems)) {
+            Some(spec) => problems.unless_any((spec, warnings)),
+            None => Err(problems.into_error()),
+        }
+    }
+}
+
 /// Returns the tree below the root. Parts that can't be translated are reported and left out. Values that
 /// the kernel raises are raised, and added to `raised`.
-pub(super) fn tree(script: &Script, problems: &mut Problems, raised: &mut Vec<Raised>) -> Option<Draft> {
+fn tree(script: &Script, problems: &mut Problems, raised: &mut Vec<Raised>) -> Option<Draft> {
     let root = script.qdiscs.iter().find(|qdisc| qdisc.parent.is_none())?;
     Translation {
         script,

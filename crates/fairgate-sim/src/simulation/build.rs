@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::time::Duration;
 
 use fairgate::{Ecn, FlowHasher, FlowKey, Packet, Time};
 
-use crate::events::{Event, Events, Ticket};
+use crate::events::{Event, Events, Ticket, time};
 use crate::monitor::{FlowMonitor, GroupMonitor, InterfaceMonitor, Observer, Phase};
 use crate::network::{Cell, Impairments, Interface, Network, Origin, Processor, Receiver, Template};
 use crate::random::{Stream, derive_seed};
@@ -27,11 +26,6 @@ use crate::wifi::Medium;
 /// numbers still differ.
 const FIRST_PORT: u32 = 10_000;
 const PORTS: u32 = 50_000;
-
-/// Converts a duration to a point in simulated time.
-pub(super) fn time(duration: Duration) -> Time {
-    Time::ZERO + duration
-}
 
 /// Builds the network: interfaces, two per link, numbered like hops, and the processors of nodes.
 pub(super) fn network(scenario: &Scenario, intervals: usize) -> Result<Network, ScenarioError> {

@@ -3,6 +3,7 @@
 use fairgate::balance::{self, Imbalance};
 use fairgate::{Count, Time};
 
+use crate::events::time;
 use crate::monitor::{ConnectionWindow, Contribution, FlowWindow, Lost, Shares, Tally};
 use crate::network::Cell;
 use crate::results::{
@@ -11,7 +12,7 @@ use crate::results::{
 };
 use crate::scenario::{Flow, Traffic};
 use crate::simulation::Simulation;
-use crate::simulation::build::{Entry, Group, time};
+use crate::simulation::build::{Entry, Group};
 use crate::simulation::flows::LiveFlow;
 
 /// The results of a flow, with its position among all flows.

@@ -12,14 +12,14 @@ use fairgate::balance::Imbalance;
 use fairgate::{Ecn, PacketId, Time};
 use thiserror::Error;
 
-use crate::events::{Event, Events, Ticket};
+use crate::events::{Event, Events, Ticket, time};
 use crate::monitor::{InterfaceWindow, Observer, Phase};
 use crate::network::{Network, Tap, TooManyPackets};
 use crate::results::Results;
 use crate::scenario::{Scenario, ScenarioError, UDP_HEADERS};
 use crate::tcp::Segment;
 use crate::traffic::{End, Source};
-use build::{Entry, FlowBuilder, Group, time};
+use build::{Entry, FlowBuilder, Group};
 use collect::Row;
 use flows::LiveFlows;
 pub use life::TooManyFlows;

@@ -2,9 +2,9 @@
 
 use fairgate::Time;
 
+use crate::events::time;
 use crate::random::{Distribution, Stream};
 use crate::scenario::{Arrivals, Flow, Scenario};
-use crate::simulation::build::time;
 
 /// A flow that is to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,9 @@
 //! traffic that is tried on the way counts.
 
 use super::candidates::Candidate;
+use super::kind::Kind;
 use super::traffic::{Recipe, Traffic};
-use super::trial::{Finding, Kind, TrialError, examine};
+use super::trial::{Finding, TrialError, examine};
 use crate::measured::Dice;
 
 /// The number of traffics to try.

@@ -18,8 +18,8 @@
 
 use fairgate::Rate;
 
+use super::kind::Kind;
 use super::measures::{Measure, Weights};
-use super::trial::Kind;
 
 /// The system that a bound is a function of.
 #[derive(Clone, Debug)]

@@ -18,10 +18,12 @@ pub mod adversary;
 pub mod bounds;
 pub mod candidates;
 pub mod growth;
+mod kind;
 pub mod measures;
 mod schedule;
 pub mod survey;
 pub mod traffic;
 pub mod trial;
 
+pub use kind::Kind;
 pub use schedule::{Arrival, RecordError, Schedule, Sent, record};

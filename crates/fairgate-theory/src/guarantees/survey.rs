@@ -6,7 +6,8 @@ use super::adversary::{Effort, Findings, search};
 use super::bounds::Promises;
 use super::candidates::{CANDIDATES, Candidate};
 use super::growth::heavy_among;
-use super::trial::{Finding, Kind, TrialError};
+use super::kind::Kind;
+use super::trial::{Finding, TrialError};
 
 /// The results for all schedulers.
 #[derive(Clone, Debug, Serialize)]

@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 use core::any::Any;
 use core::fmt;
 
-use super::entry::{About, Entry, Longest, Parts};
+use super::entry::{About, Entry, Parts};
+use super::longest::Longest;
 use super::parameter::{Parameter, ParameterInfo};
 use super::settings::{ClassSettings, Settings};
 use crate::classify::{Classifier, Templates};

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::any::Any;
 use core::fmt;
 
+use super::longest::Longest;
 use super::parameter::ParameterInfo;
 use super::settings::Settings;
 use crate::discipline::Discipline;
@@ -151,15 +152,6 @@ impl fmt::Debug for Parts {
             .field("seed", &self.seed)
             .finish()
     }
-}
-
-/// The longest packet that a bucket or a limit can hold. A longer packet is always dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Longest {
-    /// Its length in bytes.
-    Length(u64),
-    /// The memory that it occupies, in bytes.
-    Memory(u64),
 }
 
 /// A discipline in the registry. [`Description`](super::Description) implements it.

@@ -25,9 +25,9 @@
 //! # Ok::<(), fairgate::registry::NameTaken>(())
 //! ```
 
-mod builtin;
 mod description;
 mod entry;
+mod longest;
 mod parameter;
 mod settings;
 mod unit;
@@ -40,7 +40,8 @@ use thiserror::Error;
 
 pub use crate::words;
 pub use description::{Build, Description, Placing};
-pub use entry::{About, Children, Entry, Family, Longest, PARENT, Parts};
+pub use entry::{About, Children, Entry, Family, PARENT, Parts};
+pub use longest::Longest;
 pub use parameter::{Bound, Bucket, Lens, Parameter, ParameterInfo, check_class_ranges, check_ranges};
 pub use settings::{ClassSettings, Setting, Settings};
 pub use unit::Unit;
@@ -63,11 +64,11 @@ pub struct NameTaken {
 }
 
 impl Registry {
-    /// Returns all disciplines of this library. The disciplines of a family are together. The order is the
-    /// order of the documentation.
-    pub fn builtin() -> Registry {
+    /// Returns a registry of `entries`. Entries with the same name are next to each other, the one without
+    /// classes first.
+    pub(crate) fn of(entries: &[&'static dyn Entry]) -> Registry {
         Registry {
-            entries: builtin::ALL.to_vec(),
+            entries: entries.to_vec(),
         }
     }
 

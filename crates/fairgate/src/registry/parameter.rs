@@ -3,7 +3,7 @@
 use alloc::string::String;
 use core::ops::RangeInclusive;
 
-use super::entry::Longest;
+use super::longest::Longest;
 use super::unit::Unit;
 use super::value::{Field, Value};
 use crate::error::ConfigError;

@@ -36,11 +36,9 @@ use crate::sharing::index::{ClassIndex, LeafIndex, Rank, RoundRobinIndex, bits};
 use crate::sharing::leaves::Leaves;
 use crate::sharing::round_robins::RoundRobins;
 use crate::sharing::statistics::{ClassStatistics, Counters, LeafCounters};
-use crate::sharing::tree::ClassTree;
+use crate::sharing::tree::{ClassTree, LEVELS};
 use crate::time::Time;
 
-/// The number of levels of a tree, as in Linux's htb.
-pub(super) const LEVELS: usize = 8;
 /// The number of priorities of leaves. 0 is the highest.
 pub(super) const PRIORITIES: usize = 8;
 

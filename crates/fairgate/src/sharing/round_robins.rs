@@ -10,7 +10,7 @@ use crate::sharing::index::{ClassIndex, LeafIndex, Rank, RoundRobinIndex, bits};
 use crate::sharing::ordered_set::OrderedSet;
 use crate::sharing::tree::ClassTree;
 
-use super::borrowing::LEVELS;
+use super::tree::LEVELS;
 
 /// The position after the last number. The next turn is that of the first member.
 const END: u32 = u32::MAX;

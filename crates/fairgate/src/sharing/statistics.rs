@@ -3,11 +3,10 @@
 
 use alloc::vec::Vec;
 
+use crate::count::Count;
 use crate::discipline::Variable;
-use crate::sharing::borrowing::LEVELS;
 use crate::sharing::index::ClassIndex;
-use crate::sharing::tree::ClassTree;
-use crate::stats::Count;
+use crate::sharing::tree::{ClassTree, LEVELS};
 
 /// What a class and the leaves below it have sent, and which class was charged for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

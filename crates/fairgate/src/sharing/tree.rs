@@ -7,6 +7,9 @@ use crate::error::ConfigError;
 use crate::pool::{PacketId, Pool};
 use crate::sharing::index::{ClassIndex, LeafIndex};
 
+/// The number of levels of a tree of htb and cbq, as in Linux's htb.
+pub(super) const LEVELS: usize = 8;
+
 /// Classes in the order of their numbers. A class that another one names as its parent is an inner class. The
 /// others are leaves.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use clap::Subcommand;
 use fairgate_bench::callgrind;
 use fairgate_bench::{Job, JobError};
 
-use crate::exit::{Failure, Outcome};
+use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format};
 
 /// Measure the cost of schedulers on this machine

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use super::arguments::{LoadArg, Offered, format_sizes, parse_algorithm, parse_flows};
 use super::document::{Document, Floor, Measurement};
-use crate::exit::{Failure, Outcome};
+use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, Target, Targets};
 use crate::progress;
 use crate::shell;

@@ -13,7 +13,7 @@ use fairgate_theory::guarantees::trial::Finding;
 use miette::{Diagnostic, miette};
 use thiserror::Error;
 
-use crate::exit::{Failure, Outcome};
+use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, Target, Targets};
 use crate::progress;
 

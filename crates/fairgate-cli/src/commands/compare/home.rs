@@ -19,7 +19,7 @@ use thiserror::Error;
 
 use super::Contestant;
 use super::simulated::{Packets, SAMPLES, interval, queue, together};
-use crate::exit::Failure;
+use crate::failure::Failure;
 use crate::output::Format;
 use crate::progress;
 

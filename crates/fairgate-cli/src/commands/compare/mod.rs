@@ -1,5 +1,6 @@
 //! `fairgate compare`: one link, several disciplines side by side.
 
+mod capture;
 mod closed_loop;
 mod direction;
 mod flows;
@@ -26,7 +27,7 @@ use fairgate_report::{Comparison, page, table};
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::exit::{Failure, Imbalanced, Outcome};
+use crate::failure::{Failure, Imbalanced, Outcome};
 use crate::input::positive_duration;
 use crate::output::{self, Format, Target, Targets, colour};
 use crate::shell;
@@ -215,7 +216,7 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
     let report = report(&args, format)?;
     let comparison = match (args.trace, args.file) {
         (Some(file), _) => {
-            let options = trace::Options {
+            let options = capture::Options {
                 file,
                 rate: args.rate,
                 direction: args.view.direction,

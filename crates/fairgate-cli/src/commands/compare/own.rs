@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use super::Contestant;
 use super::simulated::{Packets, SAMPLES, interval, queue, together};
-use crate::exit::Failure;
+use crate::failure::Failure;
 use crate::input;
 use crate::output::Format;
 use crate::progress;

@@ -12,11 +12,11 @@ use fairgate::{FlowHasher, Time};
 use fairgate_capture::{Capture, CaptureError, Counts, Record, TcpSegment};
 use indicatif::ProgressBar;
 
+use super::capture::{Options, TraceError};
 use super::direction::{Direction, Side, Survey, View};
 use super::flows::FlowTable;
 use super::offload::{self, Pieces};
 use super::open_loop::Arrival;
-use super::trace::{Options, TraceError};
 use crate::progress;
 
 /// The number of packets at the beginning of the capture that determine the local side.

@@ -5,90 +5,25 @@
 //! is limited, so that memory stays bounded for a file of any length.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::time::Duration;
 
-use fairgate::classify::Prefix;
-use fairgate::{DropCounts, Rate, Time};
-use fairgate_capture::{CaptureError, Counts};
-use fairgate_config::BuildError;
+use fairgate::{DropCounts, Time};
+use fairgate_capture::Counts;
 use fairgate_report::{Comparison, Discipline, Fact, Group, Input, Meter, bin_width, jain};
-use miette::Diagnostic;
-use thiserror::Error;
 
 use super::Contestant;
-use super::direction::Direction;
+use super::capture::{Options, TraceError};
 use super::flows::Placed;
 use super::open_loop::{Arrival, OpenLoop, QueueTooLong, Totals};
 use super::reading::{self, Pauses, Reading};
-use crate::exit::{Failure, Imbalanced};
-use crate::output::Format;
+use crate::failure::{Failure, Imbalanced};
 
 /// The number of packets in a batch.
 const BATCH: usize = 2048;
 
 /// The number of batches that a link may be behind.
 const BATCHES_UNDER_WAY: usize = 8;
-
-/// The options of the user.
-pub(super) struct Options {
-    pub(super) file: PathBuf,
-    pub(super) rate: Rate,
-    pub(super) direction: Direction,
-    pub(super) local: Vec<(String, Prefix)>,
-    pub(super) from: Vec<(String, Prefix)>,
-    pub(super) to: Vec<(String, Prefix)>,
-    /// Replays only this much of the capture.
-    pub(super) duration: Option<Duration>,
-    /// The number of flows that are shown one by one.
-    pub(super) top: usize,
-    /// The longest IP packet on the link.
-    pub(super) mtu: u32,
-    /// Whether to use what precedes a defect.
-    pub(super) partial: bool,
-    pub(super) seed: u64,
-    /// Whether to show progress.
-    pub(super) format: Format,
-}
-
-#[derive(Debug, Error, Diagnostic)]
-pub(super) enum TraceError {
-    #[error("can't read all of {file}")]
-    #[diagnostic(help("`--partial` uses the packets before the damage"))]
-    Broken { file: String, source: CaptureError },
-    #[error("can't read {file}")]
-    Unusable { file: String, source: CaptureError },
-    #[error("{file} contains no packets")]
-    #[diagnostic(help("capture at least some seconds of traffic: tcpdump -i IFACE -s 96 -w my.pcap"))]
-    NoPackets { file: String },
-    #[error("none of the {packets} packets of {file} is replayed ({view})")]
-    #[diagnostic(help(
-        "`--direction all` replays every packet; `--local PREFIX` sets the local side; `--from` and `--to` \
-         select by address"
-    ))]
-    NothingTaken {
-        file: String,
-        packets: u64,
-        view: String,
-    },
-    #[error(transparent)]
-    Build(BuildError),
-    #[error("the queue of `{discipline}` reached {packets} packets, which is the maximum here")]
-    #[diagnostic(help("give it a lower limit, or give the link a rate closer to that of the traffic"))]
-    QueueTooLong { discipline: String, packets: u32 },
-}
-
-impl TraceError {
-    pub(super) fn of(file: &Path, source: CaptureError) -> TraceError {
-        let file = file.display().to_string();
-        match source.leaves_a_sound_beginning() {
-            true => TraceError::Broken { file, source },
-            false => TraceError::Unusable { file, source },
-        }
-    }
-}
 
 /// Replays the capture under each discipline.
 pub(super) fn run(

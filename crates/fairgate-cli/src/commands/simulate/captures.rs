@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use fairgate_sim::{Error, Scenario, Simulation};
 
-use crate::exit::Failure;
+use crate::failure::Failure;
 use crate::output::{self, Target, Targets};
 
 /// The files of each run, found to be writable before the simulation. They get their names at the end.

@@ -14,7 +14,7 @@ use fairgate_sim::{Batch, Results, Scenario};
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::exit::{Failure, Outcome};
+use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::output::{self, Format, Targets};
 use crate::progress;

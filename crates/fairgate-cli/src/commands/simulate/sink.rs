@@ -8,7 +8,7 @@ use fairgate_sim::results::Table;
 use fairgate_sim::{Results, Scenario};
 
 use super::{Runs, SimulateError};
-use crate::exit::Failure;
+use crate::failure::Failure;
 use crate::output::{self, Target, Targets};
 
 /// The files for results, found to be writable before the simulation.

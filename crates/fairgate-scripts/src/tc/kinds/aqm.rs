@@ -10,7 +10,7 @@ use super::{
     Amount, Children, Detail, Kind, Look, Opt, PLAIN, Reads, Row, Running, Seen, Show, When, means,
     mtu_of_one_frame, none, option, same, show, show_keyed, time,
 };
-use crate::tc::show::{packets, plain, row, size, ticks};
+use crate::tc::display::{packets, plain, row, size, ticks};
 
 pub(super) const RED: Kind = Kind {
     name: "red",

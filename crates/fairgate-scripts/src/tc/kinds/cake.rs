@@ -5,7 +5,7 @@ use fairgate::rounds::cake::{Cells, Config};
 use super::{
     Amount, Children, Detail, Device, Kind, Look, Opt, PLAIN, Reads, Seen, frame, means, option, same, time,
 };
-use crate::tc::show::{plain, rate, size};
+use crate::tc::display::{plain, rate, size};
 
 pub(super) const CAKE: Kind = Kind {
     name: "cake",

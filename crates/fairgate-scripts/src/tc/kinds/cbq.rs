@@ -5,7 +5,7 @@ use fairgate::sharing::cbq;
 use super::{
     Children, ClassSpec, Detail, Kind, Look, Opt, PLAIN, Reads, Seen, frame, means, option, same, show_as,
 };
-use crate::tc::show::{Amount, plain, rate};
+use crate::tc::display::{Amount, plain, rate};
 
 pub(super) const CBQ: Kind = Kind {
     name: "cbq",

@@ -8,7 +8,7 @@ mod rounds;
 mod sharing;
 
 use super::Device;
-use super::show::{Amount, Detail, Row, Running, Seen, When};
+use super::display::{Amount, Detail, Row, Running, Seen, When};
 use fairgate_config::ClassSpec;
 
 /// Parameters whose default in tc or in the kernel differs from Fairgate's.

@@ -4,7 +4,7 @@ use super::{
     Amount, Children, Detail, Kind, Look, PLAIN, Reads, Seen, frame, look, none, option, same, show, show_as,
     show_keyed, time,
 };
-use crate::tc::show::{in_cells, link_layer, packets, plain, rate, size};
+use crate::tc::display::{in_cells, link_layer, packets, plain, rate, size};
 
 pub(super) const PFIFO: Kind = Kind {
     name: "pfifo",

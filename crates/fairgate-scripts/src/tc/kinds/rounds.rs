@@ -8,7 +8,7 @@ use super::{
     Amount, Children, ClassSpec, Detail, Kind, Look, Opt, PLAIN, Reads, Running, Seen, frame, means,
     mtu_of_one_frame, none, option, quantum_of_one_frame, same, show, show_as, time,
 };
-use crate::tc::show::{bytes, packets, plain, rate, row, size};
+use crate::tc::display::{bytes, packets, plain, rate, row, size};
 
 pub(super) const DRR: Kind = Kind {
     name: "drr",

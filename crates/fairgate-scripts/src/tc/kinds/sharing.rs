@@ -4,7 +4,7 @@ use fairgate::sharing::hfsc::{self, ServiceCurve};
 use fairgate::sharing::htb;
 
 use super::{Amount, Children, ClassSpec, Kind, Look, PLAIN, Reads, Seen, none, option, same, show};
-use crate::tc::show::{Detail, When, in_cells, link_layer, plain, row, size};
+use crate::tc::display::{Detail, When, in_cells, link_layer, plain, row, size};
 
 pub(super) const HTB: Kind = Kind {
     name: "htb",

@@ -8,13 +8,13 @@ mod tests;
 use std::sync::Arc;
 
 use fairgate::ClassId;
-use fairgate_config::language::{Problems, check};
-use fairgate_config::{FileError, Spec};
+use fairgate_config::FileError;
+use fairgate_config::language::Problems;
 use miette::NamedSource;
 use toml::Spanned;
 
 use super::command::{Command, FilterHead};
-use super::{kinds, translate};
+use super::kinds;
 use crate::script::{Word, lines};
 
 /// The properties of the device on which tc's and the kernel's defaults depend.
@@ -41,7 +41,7 @@ impl Default for Device {
 
 /// The qdiscs, classes and filters of one device after all lines. Every parent precedes its children.
 pub struct Script {
-    source: Arc<NamedSource<String>>,
+    pub(super) source: Arc<NamedSource<String>>,
     name: Word,
     pub(super) device: Device,
     pub(super) qdiscs: Vec<Qdisc>,
@@ -182,42 +182,6 @@ impl Script {
             .map(Spanned::get_ref)
             .find(|kind| kinds::find(kind).is_none())?;
         Some(format!("the qdisc `{missing}` is not supported yet"))
-    }
-
-    /// Returns the description of the tree.
-    ///
-    /// # Errors
-    /// If an option or its value can't be carried over.
-    pub fn spec(&self) -> Result<Spec, FileError> {
-        self.translate().map(|(spec, _)| spec)
-    }
-
-    /// Returns the description of the tree, and warnings: sentences about values that the kernel raises, and
-    /// that are raised here, too.
-    ///
-    /// # Errors
-    /// If an option or its value can't be carried over.
-    pub fn translate(&self) -> Result<(Spec, Vec<String>), FileError> {
-        let mut problems = Problems::new(Arc::clone(&self.source));
-        let mut raised = Vec::new();
-        let draft = translate::tree(self, &mut problems, &mut raised);
-        let warnings = raised.iter().map(|raised| {
-            let before = &self.source.inner()[..raised.location.start];
-            format!(
-                "line {}: `{}` is {}, but Linux uses at least {} bytes, and so does the tree",
-                before.matches('\n').count() + 1,
-                raised.option,
-                raised.written,
-                raised.least
-            )
-        });
-        let warnings: Vec<String> = warnings.collect();
-        // A setting that could not be read would be reported as missing, too.
-        let draft = draft.filter(|_| problems.count() == 0);
-        match draft.and_then(|draft| check(&draft, &mut problems)) {
-            Some(spec) => problems.unless_any((spec, warnings)),
-            None => Err(problems.into_error()),
-        }
     }
 
     /// Returns the qdisc attached to `class`.

@@ -7,8 +7,6 @@
 //! A qdisc without a handle gets one like in the kernel, from 8001: upward. A discipline that tc does not
 //! have keeps its own name, and its parameters are shown in Fairgate's notation.
 
-mod detail;
-mod state;
 #[cfg(test)]
 mod tests;
 
@@ -16,40 +14,10 @@ use fairgate::ClassId;
 use fairgate_config::language::{INNER, PARENT};
 use fairgate_config::{ClassSpec, ParameterInfo, Spec, Value};
 
-pub use super::amount::Amount;
-pub use detail::{Detail, When};
-pub(super) use detail::{bytes, in_cells, link_layer, packets, plain, rate, size, ticks};
-pub use state::{Row, State};
-pub(super) use state::{Running, row};
-
+use super::display::{Amount, Detail, Row, Running, Seen, Shown, State, value};
 use super::kinds::{self, Children, Kind, Show};
 
-/// A qdisc, or a class.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Shown {
-    /// tc's kind.
-    pub kind: &'static str,
-    /// Whether it is a class.
-    pub is_class: bool,
-    /// The handle of a qdisc, with minor number 0, or the class.
-    pub id: ClassId,
-    /// The parent. `None` for the root, and for classes that the kernel shows as children of the root.
-    pub parent: Option<ClassId>,
-    /// The handle of the qdisc in a class, if the class has no classes below it.
-    pub leaf: Option<u16>,
-    /// Options in tc's order, including those for `-d`.
-    pub options: Vec<Detail>,
-    /// The class numbers on the path from the root.
-    pub path: Vec<u16>,
-}
-
 impl Shown {
-    /// Returns its options with the values of its variables, as tc shows them with or without `-d`.
-    pub fn options(&self, state: &State, in_detail: bool) -> Vec<Detail> {
-        let shown = self.options.iter().filter(|option| option.when.is_now(in_detail));
-        shown.filter_map(|option| option.resolved(state)).collect()
-    }
-
     /// Returns the lines of statistics that tc shows below the common ones.
     pub fn statistics(&self, state: &State) -> Vec<Row> {
         let running = Running { shown: self, state };
@@ -60,66 +28,7 @@ impl Shown {
     }
 }
 
-/// A discipline and its parameters.
-pub(super) struct Seen<'s> {
-    spec: &'s Spec,
-    parameters: Vec<(ParameterInfo, Value)>,
-}
-
-impl<'s> Seen<'s> {
-    fn new(spec: &'s Spec) -> Seen<'s> {
-        let parameters = spec.parameters();
-        Seen { spec, parameters }
-    }
-
-    /// Returns the parameter `name`, if it is a number.
-    pub(super) fn number(&self, name: &str) -> Option<u64> {
-        match value(&self.parameters, name)? {
-            Value::Number(number) => Some(*number),
-            _ => None,
-        }
-    }
-
-    /// Returns the parameter `name`, if it is a word.
-    pub(super) fn word(&self, name: &str) -> Option<&'static str> {
-        match value(&self.parameters, name)? {
-            Value::Word(word) => Some(word),
-            _ => None,
-        }
-    }
-
-    /// Whether the parameter `name` was set.
-    pub(super) fn is_given(&self, name: &str) -> bool {
-        self.spec.is_given(name)
-    }
-
-    /// Whether the parameter `name` is this word.
-    pub(super) fn is_word(&self, name: &str, word: &str) -> bool {
-        self.word(name) == Some(word)
-    }
-
-    fn is_none(&self, name: &str) -> bool {
-        value(&self.parameters, name) == Some(&Value::None)
-    }
-
-    pub(super) fn classes(&self) -> Vec<ClassSpec<'s>> {
-        self.spec.classes()
-    }
-
-    pub(super) fn number_of_classes(&self, word: &'static str) -> Detail {
-        Detail::new(word, plain(self.classes().len() as u64))
-    }
-
-    pub(super) fn default_class(&self) -> Option<u16> {
-        self.spec.classifier().default
-    }
-
-    /// Returns the discipline's `Config`.
-    pub(super) fn config<C: 'static>(&self) -> C {
-        let config = self.spec.config().expect("the description was checked");
-        *config.downcast().expect("the kind belongs to the discipline")
-    }
-
+impl Seen<'_> {
     /// Returns tc's kind. The kinds of fifo differ by their parameters.
     fn kind(&self) -> Option<&'static Kind> {
         let kind = match self.spec.discipline() {
@@ -155,11 +64,6 @@ impl<'s> Seen<'s> {
         (kind.look.complete_class)(self, class, &mut details);
         details
     }
-}
-
-fn value<'p>(parameters: &'p [(ParameterInfo, Value)], name: &str) -> Option<&'p Value> {
-    let parameter = parameters.iter().find(|(info, _)| info.name == name);
-    parameter.map(|(_, value)| value)
 }
 
 /// Returns the qdiscs of a tree, the root first, and their classes.

@@ -15,98 +15,20 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::time::Duration;
 
 use fairgate::ClassId;
 use fairgate_config::FileError;
-use serde::Deserialize;
 use toml::Spanned;
 
+use super::Reader;
 use super::drawn::Drawn;
+use super::flow_section::{ArrivalsSection, FlowSection};
 use super::names::Network;
-use super::recording::PcapSection;
-use super::repeat::{Copy, Each};
-use super::sources::{
-    AdaptiveSection, GameSection, PingSection, RequestSection, Sent, SshSection, TorrentSection,
-    VideoSection, VoipSection, WebSection,
-};
-use super::traffic::{TcpSection, UdpSection};
-use super::{Reader, span};
+use super::repeat::Copy;
+use super::sent::Sent;
 use crate::random::Distribution;
 use crate::scenario::{Arrivals, Flow, Waypoint};
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct FlowSection {
-    pub(super) name: Spanned<String>,
-    from: Spanned<String>,
-    to: Spanned<String>,
-    pub(super) udp: Option<Spanned<UdpSection>>,
-    pub(super) tcp: Option<Spanned<TcpSection>>,
-    pub(super) video: Option<Spanned<VideoSection>>,
-    pub(super) voip: Option<Spanned<VoipSection>>,
-    pub(super) game: Option<Spanned<GameSection>>,
-    pub(super) ping: Option<Spanned<PingSection>>,
-    pub(super) ssh: Option<Spanned<SshSection>>,
-    pub(super) request: Option<Spanned<RequestSection>>,
-    pub(super) web: Option<Spanned<WebSection>>,
-    pub(super) adaptive: Option<Spanned<AdaptiveSection>>,
-    pub(super) torrent: Option<Spanned<TorrentSection>>,
-    pub(super) pcap: Option<Spanned<PcapSection>>,
-    pub(super) both: Option<Spanned<bool>>,
-    start: Option<Spanned<Drawn>>,
-    stop: Option<Spanned<String>>,
-    pub(super) count: Option<Spanned<u32>>,
-    stagger: Option<Spanned<Drawn>>,
-    arrivals: Option<Spanned<ArrivalsSection>>,
-    lifetime: Option<Spanned<Drawn>>,
-    #[serde(default)]
-    gives_up: bool,
-    rows: Option<bool>,
-    dscp: Option<Spanned<u8>>,
-    priority: Option<Spanned<u8>>,
-    #[serde(default)]
-    ecn: bool,
-    #[serde(default)]
-    mark: u32,
-    class: Option<Spanned<String>>,
-    port: Option<u16>,
-    route: Option<Spanned<Vec<Spanned<String>>>>,
-    each: Option<Spanned<Each>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ArrivalsSection {
-    rate: Option<Spanned<String>>,
-    interval: Option<Spanned<Drawn>>,
-    load: Option<Spanned<String>>,
-}
-
-impl FlowSection {
-    /// Returns where `field` is written, or the flow's name.
-    pub(super) fn location(&self, field: &str) -> Range<usize> {
-        match field {
-            "to" => Some(self.to.span()),
-            "count" => span(&self.count),
-            "dscp" => span(&self.dscp),
-            "priority" => span(&self.priority),
-            "start" => span(&self.start),
-            "stagger" => span(&self.stagger),
-            "arrivals" => span(&self.arrivals),
-            "lifetime" => span(&self.lifetime),
-            "stop" => span(&self.stop),
-            "route" => span(&self.route),
-            // An application may be made of the datagrams or the connections that are wrong.
-            "udp" => span(&self.udp).or_else(|| self.program()),
-            "tcp" => self.program().or_else(|| span(&self.tcp)),
-            "video" | "voip" | "ping" | "pcap" => self.program(),
-            _ => None,
-        }
-        .unwrap_or_else(|| self.name.span())
-    }
-}
 
 impl Reader<'_> {
     /// Adds the flows of all sections.

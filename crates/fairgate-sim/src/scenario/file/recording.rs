@@ -18,7 +18,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::Reader;
-use super::sources::Sent;
+use super::sent::Sent;
 use crate::scenario::{LONGEST_DATAGRAM, Traffic, UDP_HEADERS};
 use crate::traffic::RecordedPacket;
 

@@ -19,7 +19,6 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 
 use fairgate::Rate;
 use fairgate_config::{FileError, UnitError};
@@ -28,113 +27,8 @@ use toml::Spanned;
 
 use super::Reader;
 use super::drawn::Drawn;
-use super::flows::FlowSection;
 use crate::random::Distribution;
-use crate::scenario::{
-    Adaptive, Application, Flow, Frames, Pattern, Ping, Requests, Tcp, Traffic, Udp, Video, Voice, Web,
-};
-use crate::tcp::{self, CongestionControl};
-
-/// What a flow sends, and what other flows of the same application send.
-#[derive(Clone)]
-pub(super) struct Sent {
-    pub(super) forth: Traffic,
-    /// The number of flows, if the application says so.
-    pub(super) count: Option<u32>,
-    /// The time from the start of the flow to its first packet.
-    pub(super) offset: Duration,
-    more: Vec<Further>,
-}
-
-/// Another flow of the same application.
-#[derive(Clone)]
-struct Further {
-    /// What its name has behind the name of the first flow.
-    suffix: String,
-    traffic: Traffic,
-    count: Option<u32>,
-    offset: Duration,
-    /// Whether it has the opposite direction.
-    is_back: bool,
-}
-
-impl From<Traffic> for Sent {
-    fn from(forth: Traffic) -> Sent {
-        Sent {
-            forth,
-            count: None,
-            offset: Duration::ZERO,
-            more: Vec::new(),
-        }
-    }
-}
-
-impl Sent {
-    fn both(forth: Traffic, back: Traffic) -> Sent {
-        Sent::from(forth).with_back(back, None)
-    }
-
-    fn with_back(mut self, traffic: Traffic, count: Option<u32>) -> Sent {
-        self.more.push(Further {
-            suffix: " back".into(),
-            traffic,
-            count,
-            offset: Duration::ZERO,
-            is_back: true,
-        });
-        self
-    }
-
-    /// Returns recorded flows, each with the time of its first packet. There is at least one.
-    pub(super) fn recorded(flows: Vec<(Duration, Traffic)>) -> Sent {
-        let mut flows = flows.into_iter();
-        let (offset, forth) = flows
-            .next()
-            .expect("a recording without packets is rejected before");
-        let more = flows.enumerate().map(|(index, (offset, traffic))| Further {
-            suffix: format!(" {}", index + 2),
-            traffic,
-            count: None,
-            offset,
-            is_back: false,
-        });
-        Sent {
-            offset,
-            more: more.collect(),
-            ..Sent::from(forth)
-        }
-    }
-
-    fn has_back(&self) -> bool {
-        self.more.iter().any(|further| further.is_back)
-    }
-
-    /// Returns the other flows. `first` is the flow that the file describes, without its own offset.
-    pub(super) fn others(self, first: &Flow) -> Vec<Flow> {
-        let own_offset = self.offset;
-        let flow = |further: Further| {
-            let mut flow = Flow {
-                name: format!("{}{}", first.name, further.suffix),
-                group: first
-                    .group
-                    .as_ref()
-                    .map(|group| format!("{group}{}", further.suffix)),
-                traffic: further.traffic,
-                count: further.count.unwrap_or(first.count),
-                start: first.start - own_offset + further.offset,
-                ..first.clone()
-            };
-            if further.is_back {
-                (flow.source, flow.destination) = (flow.destination, flow.source);
-                if let Some(nodes) = &mut flow.route {
-                    nodes.reverse();
-                }
-            }
-            flow
-        };
-        self.more.into_iter().map(flow).collect()
-    }
-}
+use crate::scenario::{Adaptive, Application, Frames, Pattern, Ping, Requests, Udp, Video, Voice, Web};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -226,12 +120,12 @@ pub(super) struct AdaptiveSection {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TorrentSection {
-    down: Option<Spanned<u32>>,
-    up: Option<Spanned<u32>>,
+    pub(super) down: Option<Spanned<u32>>,
+    pub(super) up: Option<Spanned<u32>>,
 }
 
 impl VideoSection {
-    fn read(&self, reader: &Reader<'_>, location: &Range<usize>) -> Result<Video, FileError> {
+    pub(super) fn read(&self, reader: &Reader<'_>, location: &Range<usize>) -> Result<Video, FileError> {
         let plain = Video::of_rate(Rate::mbit(5));
         let rate = self.rate.as_ref().map(|rate| reader.rate(rate)).transpose()?;
         let (frames, rate) = match (&self.sizes, [&self.i, &self.p, &self.b]) {
@@ -309,7 +203,7 @@ fn frame_nanos(reader: &Reader<'_>, rate: &Spanned<f64>) -> Result<u64, FileErro
 }
 
 impl VoipSection {
-    fn read(&self, reader: &Reader<'_>, location: &Range<usize>) -> Result<Voice, FileError> {
+    pub(super) fn read(&self, reader: &Reader<'_>, location: &Range<usize>) -> Result<Voice, FileError> {
         let plain = Voice::default();
         Ok(Voice {
             rate: match &self.rate {
@@ -345,7 +239,7 @@ impl GameSection {
     /// sizes and intervals of extreme value distributions, which are approximated here by normal ones with
     /// the same mean and deviation, cut at 0. The mean is the location plus 0.5772 times the scale, the
     /// deviation 1.2825 times the scale.
-    fn read(&self, reader: &Reader<'_>) -> Result<[Udp; 2], FileError> {
+    pub(super) fn read(&self, reader: &Reader<'_>) -> Result<[Udp; 2], FileError> {
         const MICRO: u64 = 1_000;
         let normal = |mean: u64, deviation: u64| Distribution::Normal {
             mean,
@@ -380,7 +274,7 @@ impl GameSection {
 }
 
 impl PingSection {
-    fn read(&self, reader: &Reader<'_>) -> Result<Ping, FileError> {
+    pub(super) fn read(&self, reader: &Reader<'_>) -> Result<Ping, FileError> {
         Ok(Ping {
             interval: match &self.interval {
                 Some(interval) => reader.durations(interval)?,
@@ -397,7 +291,7 @@ impl PingSection {
 
 impl SshSection {
     /// The defaults are those of Table 3.1 in the thesis on MSFC.
-    fn read(&self, reader: &Reader<'_>) -> Result<Application, FileError> {
+    pub(super) fn read(&self, reader: &Reader<'_>) -> Result<Application, FileError> {
         Ok(Application::Limited {
             rate: match &self.rate {
                 Some(rate) => reader.rate(rate)?,
@@ -412,7 +306,7 @@ impl SshSection {
 }
 
 impl RequestSection {
-    fn read(&self, reader: &Reader<'_>) -> Result<Application, FileError> {
+    pub(super) fn read(&self, reader: &Reader<'_>) -> Result<Application, FileError> {
         Ok(Application::Requests(Requests {
             response: reader.sizes(&self.response)?,
             request: reader.sizes_or(self.request.as_ref(), Distribution::Constant(350))?,
@@ -424,7 +318,7 @@ impl RequestSection {
 }
 
 impl WebSection {
-    fn read(&self, reader: &Reader<'_>) -> Result<Application, FileError> {
+    pub(super) fn read(&self, reader: &Reader<'_>) -> Result<Application, FileError> {
         let plain = Web::default();
         Ok(Application::Web(Arc::new(Web {
             document: reader.sizes_or(self.document.as_ref(), plain.document)?,
@@ -443,7 +337,7 @@ impl WebSection {
 }
 
 impl AdaptiveSection {
-    fn read(&self, reader: &Reader<'_>) -> Result<Application, FileError> {
+    pub(super) fn read(&self, reader: &Reader<'_>) -> Result<Application, FileError> {
         let plain = Adaptive::default();
         let nanos = |given: &Option<Spanned<String>>, plain| match given {
             Some(text) => reader.nanos(text),
@@ -477,198 +371,7 @@ impl AdaptiveSection {
     }
 }
 
-impl FlowSection {
-    /// Returns the keys that say what is sent, with their locations, in the order of the documentation.
-    fn programs(&self) -> Vec<(&'static str, Range<usize>)> {
-        let spans = [
-            ("video", self.video.as_ref().map(Spanned::span)),
-            ("voip", self.voip.as_ref().map(Spanned::span)),
-            ("game", self.game.as_ref().map(Spanned::span)),
-            ("ping", self.ping.as_ref().map(Spanned::span)),
-            ("ssh", self.ssh.as_ref().map(Spanned::span)),
-            ("request", self.request.as_ref().map(Spanned::span)),
-            ("web", self.web.as_ref().map(Spanned::span)),
-            ("adaptive", self.adaptive.as_ref().map(Spanned::span)),
-            ("torrent", self.torrent.as_ref().map(Spanned::span)),
-            ("pcap", self.pcap.as_ref().map(Spanned::span)),
-        ];
-        let given = spans.into_iter().filter_map(|(key, span)| Some((key, span?)));
-        given.collect()
-    }
-
-    /// Returns where the application is written.
-    pub(super) fn program(&self) -> Option<Range<usize>> {
-        self.programs().into_iter().next().map(|(_, span)| span)
-    }
-}
-
 impl Reader<'_> {
-    /// Returns what a flow sends.
-    pub(super) fn sent(&self, flow: &FlowSection) -> Result<Sent, FileError> {
-        let programs = flow.programs();
-        let sent = match (&flow.udp, programs.as_slice()) {
-            (_, [_, (second, span), ..]) => {
-                let first = programs[0].0;
-                return Err(self.document.error(
-                    span.clone(),
-                    format!("`{first}` and `{second}` both say what is sent"),
-                    "write a [[simulate.flow]] for each",
-                ));
-            }
-            (Some(udp), [(program, _)]) => {
-                return Err(self.document.error(
-                    udp.span(),
-                    format!("`{program}` and `udp` both say what is sent"),
-                    "omit `udp`",
-                ));
-            }
-            (None, [(program, span)]) => self.program(flow, program, span)?,
-            (udp, []) => match (udp, &flow.tcp) {
-                (Some(udp), None) => Traffic::Udp(udp.get_ref().read(self, &udp.span())?).into(),
-                (None, Some(tcp)) => Traffic::from(tcp.get_ref().read(self, &tcp.span())?).into(),
-                _ => {
-                    return Err(self.document.error(
-                        flow.name.span(),
-                        format!("flow `{}` must have either `udp` or `tcp`", flow.name.get_ref()),
-                        "add what it sends: udp = { rate = \"1mbit\" } or tcp = {}, or an application such \
-                         as voip = {}",
-                    ));
-                }
-            },
-        };
-        self.with_directions(flow, sent)
-    }
-
-    /// Applies the flow's key `both`.
-    fn with_directions(&self, flow: &FlowSection, sent: Sent) -> Result<Sent, FileError> {
-        let Some(both) = &flow.both else {
-            return Ok(sent);
-        };
-        match (both.get_ref(), sent.has_back()) {
-            (true, true) | (false, false) => Ok(sent),
-            (false, true) => {
-                let more = sent.more.into_iter().filter(|further| !further.is_back).collect();
-                Ok(Sent { more, ..sent })
-            }
-            (true, false)
-                if sent.forth.is_opened_by_destination()
-                    || matches!(sent.forth, Traffic::Ping(_) | Traffic::Recorded(_)) =>
-            {
-                Err(self.document.error(
-                    both.span(),
-                    "this application has both directions in one flow, or only one direction",
-                    "omit `both`",
-                ))
-            }
-            (true, false) => {
-                let back = sent.forth.clone();
-                Ok(sent.with_back(back, None))
-            }
-        }
-    }
-
-    fn program(&self, flow: &FlowSection, program: &str, span: &Range<usize>) -> Result<Sent, FileError> {
-        if let Some(section) = &flow.video {
-            self.refuse_tcp(flow, program)?;
-            return Ok(Traffic::from(section.get_ref().read(self, span)?).into());
-        }
-        if let Some(section) = &flow.voip {
-            self.refuse_tcp(flow, program)?;
-            let voice = Traffic::from(section.get_ref().read(self, span)?);
-            return Ok(Sent::both(voice.clone(), voice));
-        }
-        if let Some(section) = &flow.game {
-            self.refuse_tcp(flow, program)?;
-            let [server, client] = section.get_ref().read(self)?.map(Traffic::from);
-            return Ok(Sent::both(server, client));
-        }
-        if let Some(section) = &flow.ping {
-            self.refuse_tcp(flow, program)?;
-            return Ok(Traffic::from(section.get_ref().read(self)?).into());
-        }
-        if let Some(section) = &flow.pcap {
-            self.refuse_tcp(flow, program)?;
-            return section.get_ref().read(self);
-        }
-        let config = match &flow.tcp {
-            Some(tcp) => tcp.get_ref().transport(self, &tcp.span(), program)?,
-            None => tcp::Config::default(),
-        };
-        let over_tcp = |application| {
-            Traffic::from(Tcp {
-                config: config.clone(),
-                application,
-            })
-        };
-        if let Some(section) = &flow.ssh {
-            let session = over_tcp(section.get_ref().read(self)?);
-            return Ok(Sent::both(session.clone(), session));
-        }
-        if let Some(section) = &flow.request {
-            return Ok(over_tcp(section.get_ref().read(self)?).into());
-        }
-        if let Some(section) = &flow.web {
-            return Ok(over_tcp(section.get_ref().read(self)?).into());
-        }
-        if let Some(section) = &flow.adaptive {
-            return Ok(over_tcp(section.get_ref().read(self)?).into());
-        }
-        let section = flow.torrent.as_ref().expect("one of the programs is given");
-        self.torrent(flow, section.get_ref(), config)
-    }
-
-    /// Peers that exchange data without end. Their congestion control is LEDBAT, unless `tcp` names another.
-    fn torrent(
-        &self,
-        flow: &FlowSection,
-        section: &TorrentSection,
-        config: tcp::Config,
-    ) -> Result<Sent, FileError> {
-        let names_control = flow.tcp.as_ref().is_some_and(|tcp| tcp.get_ref().names_control());
-        let config = match names_control {
-            true => config,
-            false => tcp::Config {
-                congestion_control: CongestionControl::Ledbat,
-                ..config
-            },
-        };
-        if let Some(count) = &flow.count {
-            return Err(self.document.error(
-                count.span(),
-                "a torrent has its numbers of flows in `down` and `up`",
-                "omit `count`",
-            ));
-        }
-        let traffic = Traffic::from(Tcp::bulk(config));
-        let number =
-            |given: &Option<Spanned<u32>>, plain| given.as_ref().map_or(plain, |number| *number.get_ref());
-        let (down, up) = (number(&section.down, 10), number(&section.up, 5));
-        if down == 0 {
-            let span = section.down.as_ref().map_or(0..0, Spanned::span);
-            let help = "write at least 1; for uploads alone, swap `from` and `to`";
-            return Err(self.document.error(span, "no peer sends", help));
-        }
-        let downloads = Sent {
-            count: Some(down),
-            ..Sent::from(traffic.clone())
-        };
-        match up {
-            0 => Ok(downloads),
-            up => Ok(downloads.with_back(traffic, Some(up))),
-        }
-    }
-
-    fn refuse_tcp(&self, flow: &FlowSection, program: &str) -> Result<(), FileError> {
-        match &flow.tcp {
-            None => Ok(()),
-            Some(tcp) => Err(self.document.error(
-                tcp.span(),
-                format!("`{program}` does not use TCP"),
-                "omit `tcp`, or write a flow of its own",
-            )),
-        }
-    }
-
     /// Reads a file of frame sizes: one number of bytes in each line.
     fn frame_sizes(&self, file: &Spanned<String>) -> Result<Arc<[u32]>, FileError> {
         let text = self.external_text(file)?;

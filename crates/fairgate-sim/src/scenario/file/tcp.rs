@@ -15,22 +15,13 @@ use std::time::Duration;
 
 use fairgate_config::FileError;
 use fairgate_config::units::parse_size;
-use serde::Deserialize;
 use toml::Spanned;
 
-use super::traffic::TcpSection;
+use super::traffic::{DelayedAck, TcpSection};
 use super::{Reader, span};
 use crate::tcp;
 
 const SECOND: u128 = 1_000_000_000;
-
-/// How long an acknowledgement may wait: a duration, or `false`.
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "a duration such as \"40ms\", or false")]
-pub(super) enum DelayedAck {
-    Switch(bool),
-    After(String),
-}
 
 impl TcpSection {
     /// Reads the settings of the connection.

@@ -24,7 +24,6 @@ use toml::Spanned;
 
 use super::Reader;
 use super::drawn::Drawn;
-use super::tcp::DelayedAck;
 use crate::random::Distribution;
 use crate::scenario::{Application, Burst, Pattern, Tcp, Udp};
 use crate::tcp;
@@ -51,6 +50,14 @@ pub(super) struct UdpSection {
     pattern: PatternName,
     on: Option<Spanned<Drawn>>,
     off: Option<Spanned<Drawn>>,
+}
+
+/// How long an acknowledgement may wait: a duration, or `false`.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a duration such as \"40ms\", or false")]
+pub(super) enum DelayedAck {
+    Switch(bool),
+    After(String),
 }
 
 #[derive(Deserialize)]

@@ -8,6 +8,7 @@ use fairgate::Time;
 
 use super::player::Player;
 use super::requests::{Fetch, Requester};
+use super::step::Step;
 use super::{Turn, Write};
 use crate::monitor::Recorder;
 use crate::random::Stream;
@@ -24,16 +25,6 @@ pub struct RecordedTurn {
     pub wait: u64,
     /// The bytes written. They are above 0.
     pub bytes: u64,
-}
-
-/// What is written next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Step {
-    /// The end that writes.
-    pub(crate) speaker: End,
-    /// The wait before it, ns.
-    pub(crate) wait: u64,
-    pub(crate) bytes: u64,
 }
 
 /// The state of a conversation.

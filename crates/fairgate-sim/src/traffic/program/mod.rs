@@ -3,6 +3,7 @@
 mod exchange;
 mod player;
 mod requests;
+mod step;
 
 use std::ops::Range;
 

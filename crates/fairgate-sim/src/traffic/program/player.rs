@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use fairgate::Time;
 
-use super::exchange::Step;
+use super::step::Step;
 use crate::monitor::Recorder;
 use crate::results::ApplicationResults;
 use crate::scenario::Adaptive;

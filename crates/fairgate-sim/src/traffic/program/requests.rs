@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use fairgate::Time;
 
-use super::exchange::Step;
+use super::step::Step;
 use crate::monitor::Recorder;
 use crate::random::Stream;
 use crate::results::{ApplicationResults, Durations};

@@ -3,11 +3,11 @@
 
 use alloc::boxed::Box;
 
+use crate::count::Count;
 use crate::discipline::{Discipline, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
-use crate::stats::Count;
 use crate::time::Time;
 
 /// The largest backlog of RED's own fifo.

@@ -31,6 +31,7 @@ mod link;
 mod network;
 mod traffic_class;
 mod transport;
+mod tunnel;
 
 pub use link::LinkType;
 pub use traffic_class::{set_ce, set_dscp};
@@ -99,7 +100,7 @@ pub fn dissect_tunnelled(frame: &[u8], link: LinkType) -> Dissection {
     let inner_key = outer
         .network_offset
         .and_then(|offset| frame.get(usize::from(offset)..))
-        .and_then(|packet| transport::tunnelled(packet, outer.key));
+        .and_then(|packet| tunnel::tunnelled(packet, outer.key));
     Dissection {
         key: inner_key.unwrap_or(outer.key),
         ..outer

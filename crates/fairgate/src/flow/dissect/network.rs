@@ -1,6 +1,7 @@
 //! Parses IPv4 and IPv6: addresses, traffic class, and the position of the transport header.
 
-use super::{bytes_at, transport};
+use super::bytes_at;
+use super::transport::{self, Above};
 use crate::flow::FlowKey;
 use crate::flow::ethertype::{IPV4, IPV6};
 use crate::flow::numbers::protocol::{
@@ -18,13 +19,6 @@ struct Network<'a> {
     traffic_class: u8,
     flow_label: u32,
     above: Above<'a>,
-}
-
-/// The protocol and payload above IP.
-pub(super) struct Above<'a> {
-    pub(super) protocol: u8,
-    /// The transport header and everything after it, if the packet is not a fragment and not cut off.
-    pub(super) transport: Option<&'a [u8]>,
 }
 
 impl Network<'_> {

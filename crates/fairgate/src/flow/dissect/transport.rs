@@ -1,13 +1,14 @@
-//! Parses ports, and the packets inside tunnels.
+//! Parses ports, and the identifier of ICMP messages.
 
-use super::network::{self, Above};
-use super::{LinkType, bytes_at, u16_at};
-use crate::flow::FlowKey;
-use crate::flow::ethertype::{IPV4, IPV6, TRANSPARENT_BRIDGING};
-use crate::flow::numbers::protocol::{GRE, ICMP, ICMPV6, IP_IN_IP, IPV6_IN_IP, UDP, has_ports};
+use super::{bytes_at, u16_at};
+use crate::flow::numbers::protocol::{ICMP, ICMPV6, has_ports};
 
-/// The IANA port of VXLAN.
-const VXLAN_PORT: u16 = 4789;
+/// The protocol and payload above IP.
+pub(super) struct Above<'a> {
+    pub(super) protocol: u8,
+    /// The transport header and everything after it, if the packet is not a fragment and not cut off.
+    pub(super) transport: Option<&'a [u8]>,
+}
 
 /// Returns the ports, or an echo's identifier and 0. Returns zeros if there are none.
 #[inline(always)]
@@ -33,55 +34,4 @@ fn identifier(message: &[u8], protocol: u8) -> Option<u16> {
         (ICMP, 0 | 8 | 13..=18) | (ICMPV6, 128 | 129)
     );
     if has_identifier { u16_at(message, 4) } else { None }
-}
-
-/// Returns the key of the packet inside the tunnel packet `packet`, whose own key is `outer`. Returns `None`
-/// if it is not a tunnel, or holds no well-formed IP packet.
-pub(super) fn tunnelled(packet: &[u8], outer: FlowKey) -> Option<FlowKey> {
-    let payload = network::above(packet, outer.ethertype)?.transport?;
-    let (ethertype, inner) = match outer.protocol {
-        IP_IN_IP => (IPV4, payload),
-        IPV6_IN_IP => (IPV6, payload),
-        GRE => decapsulate_gre(payload)?,
-        UDP if outer.destination_port == VXLAN_PORT => decapsulate_vxlan(payload)?,
-        _ => return None,
-    };
-    let key = network::key(inner, ethertype, outer.vlan)?;
-    Some(FlowKey {
-        traffic_class: outer.traffic_class,
-        ..key
-    })
-}
-
-/// Parses GRE (RFC 2784, RFC 2890): version 0 without source routes. Each option has four bytes.
-fn decapsulate_gre(header: &[u8]) -> Option<(u16, &[u8])> {
-    const CHECKSUM: u16 = 0x8000;
-    const ROUTING: u16 = 0x4000;
-    const KEY: u16 = 0x2000;
-    const SEQUENCE: u16 = 0x1000;
-    const VERSION: u16 = 0x0007;
-
-    let flags = u16_at(header, 0)?;
-    if flags & (ROUTING | VERSION) != 0 {
-        return None;
-    }
-    let options = (flags & (CHECKSUM | KEY | SEQUENCE)).count_ones() as usize;
-    let inner = header.get(4 + 4 * options..)?;
-    match u16_at(header, 2)? {
-        TRANSPARENT_BRIDGING => Some(inner_ethernet(inner)),
-        ethertype => Some((ethertype, inner)),
-    }
-}
-
-/// Parses VXLAN (RFC 7348) over UDP: 8 bytes of UDP, then 8 bytes with the flag that the network identifier
-/// is valid.
-fn decapsulate_vxlan(datagram: &[u8]) -> Option<(u16, &[u8])> {
-    let header = bytes_at::<8>(datagram, 8)?;
-    let has_identifier = header[0] & 0x08 != 0;
-    has_identifier.then(|| inner_ethernet(&datagram[16..]))
-}
-
-fn inner_ethernet(frame: &[u8]) -> (u16, &[u8]) {
-    let inner = LinkType::Ethernet.strip(frame);
-    (inner.ethertype, inner.payload)
 }

@@ -12,10 +12,10 @@ use crate::rate::Rate;
 use crate::registry::{
     About, Children, Description, Family, Parameter, Placing, Unit, check_class_ranges, check_ranges,
 };
-use crate::sharing::borrowing::{ClassParts, LEVELS, PRIORITIES};
+use crate::sharing::borrowing::{ClassParts, PRIORITIES};
 use crate::sharing::index::ClassIndex;
 use crate::sharing::parent;
-use crate::sharing::tree::ClassTree;
+use crate::sharing::tree::{ClassTree, LEVELS};
 
 /// The parameters of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! A class: its part in link sharing, and a leaf's part in real-time service.
 
+use crate::count::Count;
 use crate::sharing::index::{ClassIndex, LeafIndex};
-use crate::stats::Count;
 
 use super::ServiceCurve;
 use super::curve::{Course, Curve};

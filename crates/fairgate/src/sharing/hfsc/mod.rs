@@ -50,13 +50,12 @@ use crate::discipline::{Algorithm, Class, ClassState, Discipline, Node, Variable
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
-use crate::sharing::borrowing::LEVELS;
 use crate::sharing::event_queue::EventQueue;
 use crate::sharing::hfsc::keyed_heap::KeyedHeap;
 use crate::sharing::index::{ClassIndex, LeafIndex};
 use crate::sharing::leaves::Leaves;
 use crate::sharing::statistics::{ClassStatistics, Counters, LeafCounters};
-use crate::sharing::tree::ClassTree;
+use crate::sharing::tree::{ClassTree, LEVELS};
 use crate::time::Time;
 
 pub use crate::service_curve::ServiceCurve;

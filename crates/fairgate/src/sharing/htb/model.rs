@@ -5,8 +5,9 @@ use alloc::vec::Vec;
 
 use super::{ClassConfig, Config};
 use crate::rate::Rate;
-use crate::sharing::borrowing::{LEVELS, Mode, PRIORITIES};
+use crate::sharing::borrowing::{Mode, PRIORITIES};
 use crate::sharing::index::ClassIndex;
+use crate::sharing::tree::LEVELS;
 
 /// A round robin with a pointer to a class, as in Linux. If the class leaves a feed, its number is
 /// remembered.

@@ -24,8 +24,8 @@ use miette::Diagnostic;
 use thiserror::Error;
 
 use super::Contestant;
-use super::trace::{self, TraceError};
-use crate::exit::Failure;
+use super::capture::{self, TraceError};
+use crate::failure::Failure;
 use crate::input;
 use crate::progress;
 
@@ -35,7 +35,7 @@ const AFTERWARDS: Duration = Duration::from_secs(10);
 /// The options of the user.
 pub(super) struct Options {
     /// The capture, and the rate towards the local side.
-    pub(super) trace: trace::Options,
+    pub(super) trace: capture::Options,
     /// The rate from the local side.
     pub(super) up: Rate,
 }

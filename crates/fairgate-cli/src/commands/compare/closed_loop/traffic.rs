@@ -6,10 +6,10 @@ use fairgate::{FlowKey, Time};
 use fairgate_capture::{Conversation, Conversations, Counts};
 use fairgate_sim::RecordedPacket;
 
+use crate::commands::compare::capture::{Options, TraceError};
 use crate::commands::compare::direction::{Direction, Side, View};
 use crate::commands::compare::flows::FiveTuple;
 use crate::commands::compare::reading::{Captured, ETHERNET_HEADER, Packets, Pauses};
-use crate::commands::compare::trace::{Options, TraceError};
 
 const TCP: u8 = 6;
 

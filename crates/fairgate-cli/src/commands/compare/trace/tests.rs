@@ -1,11 +1,15 @@
 //! Random captures under every discipline that can be given on a command line.
 
-use fairgate::Time;
+use std::path::Path;
+
+use fairgate::{Rate, Time};
 use fairgate_capture::{CaptureWriter, LinkType};
 use fairgate_config::{Children, Entry, Registry, Spec};
 use proptest::prelude::*;
 
 use super::*;
+use crate::commands::compare::direction::Direction;
+use crate::output::Format;
 
 /// Returns one of every discipline that works without classes.
 fn contestants() -> Vec<Contestant> {

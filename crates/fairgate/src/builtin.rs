@@ -1,10 +1,17 @@
-//! The disciplines of this library.
+//! The disciplines of this library. It stands above the registry, which knows no discipline.
 
-use super::entry::Entry;
+use crate::registry::{Entry, Registry};
 use crate::{aqm, implicit, queues, rounds, sharing, timestamps};
 
-/// The disciplines of a family are together. The order is the order of the documentation.
-pub(super) static ALL: &[&dyn Entry] = &[
+impl Registry {
+    /// Returns all disciplines of this library. The disciplines of a family are together. The order is the
+    /// order of the documentation.
+    pub fn builtin() -> Registry {
+        Registry::of(ALL)
+    }
+}
+
+static ALL: &[&dyn Entry] = &[
     &queues::fifo::DESCRIPTION,
     &queues::pfifo_fast::DESCRIPTION,
     &queues::prio::DESCRIPTION,

@@ -69,8 +69,8 @@ impl State {
 
 /// A discipline that is shown, and its state.
 pub(crate) struct Running<'s> {
-    pub(super) shown: &'s Shown,
-    pub(super) state: &'s State,
+    pub(in crate::tc) shown: &'s Shown,
+    pub(in crate::tc) state: &'s State,
 }
 
 impl Running<'_> {

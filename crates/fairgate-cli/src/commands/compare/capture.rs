@@ -1,0 +1,72 @@
+//! The options of a comparison with a capture, and why it fails.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fairgate::Rate;
+use fairgate::classify::Prefix;
+use fairgate_capture::CaptureError;
+use fairgate_config::BuildError;
+use miette::Diagnostic;
+use thiserror::Error;
+
+use super::direction::Direction;
+use crate::output::Format;
+
+/// The options of the user.
+pub(super) struct Options {
+    pub(super) file: PathBuf,
+    pub(super) rate: Rate,
+    pub(super) direction: Direction,
+    pub(super) local: Vec<(String, Prefix)>,
+    pub(super) from: Vec<(String, Prefix)>,
+    pub(super) to: Vec<(String, Prefix)>,
+    /// Replays only this much of the capture.
+    pub(super) duration: Option<Duration>,
+    /// The number of flows that are shown one by one.
+    pub(super) top: usize,
+    /// The longest IP packet on the link.
+    pub(super) mtu: u32,
+    /// Whether to use what precedes a defect.
+    pub(super) partial: bool,
+    pub(super) seed: u64,
+    /// Whether to show progress.
+    pub(super) format: Format,
+}
+
+#[derive(Debug, Error, Diagnostic)]
+pub(super) enum TraceError {
+    #[error("can't read all of {file}")]
+    #[diagnostic(help("`--partial` uses the packets before the damage"))]
+    Broken { file: String, source: CaptureError },
+    #[error("can't read {file}")]
+    Unusable { file: String, source: CaptureError },
+    #[error("{file} contains no packets")]
+    #[diagnostic(help("capture at least some seconds of traffic: tcpdump -i IFACE -s 96 -w my.pcap"))]
+    NoPackets { file: String },
+    #[error("none of the {packets} packets of {file} is replayed ({view})")]
+    #[diagnostic(help(
+        "`--direction all` replays every packet; `--local PREFIX` sets the local side; `--from` and `--to` \
+         select by address"
+    ))]
+    NothingTaken {
+        file: String,
+        packets: u64,
+        view: String,
+    },
+    #[error(transparent)]
+    Build(BuildError),
+    #[error("the queue of `{discipline}` reached {packets} packets, which is the maximum here")]
+    #[diagnostic(help("give it a lower limit, or give the link a rate closer to that of the traffic"))]
+    QueueTooLong { discipline: String, packets: u32 },
+}
+
+impl TraceError {
+    pub(super) fn of(file: &Path, source: CaptureError) -> TraceError {
+        let file = file.display().to_string();
+        match source.leaves_a_sound_beginning() {
+            true => TraceError::Broken { file, source },
+            false => TraceError::Unusable { file, source },
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! What tc displays: words with values, rows of statistics, and the qdiscs and classes that have them.
+//!
+//! The table of kinds says what is displayed of each discipline; `show` collects it for a tree.
+
+mod detail;
+mod seen;
+mod shown;
+mod state;
+
+pub use super::amount::Amount;
+pub use detail::{Detail, When};
+pub(super) use detail::{bytes, in_cells, link_layer, packets, plain, rate, size, ticks};
+pub(super) use seen::{Seen, value};
+pub use shown::Shown;
+pub use state::{Row, State};
+pub(super) use state::{Running, row};

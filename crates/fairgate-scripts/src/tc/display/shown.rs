@@ -1,0 +1,32 @@
+//! A qdisc or a class with its options, as tc shows it.
+
+use fairgate::ClassId;
+
+use super::{Detail, State};
+
+/// A qdisc, or a class.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shown {
+    /// tc's kind.
+    pub kind: &'static str,
+    /// Whether it is a class.
+    pub is_class: bool,
+    /// The handle of a qdisc, with minor number 0, or the class.
+    pub id: ClassId,
+    /// The parent. `None` for the root, and for classes that the kernel shows as children of the root.
+    pub parent: Option<ClassId>,
+    /// The handle of the qdisc in a class, if the class has no classes below it.
+    pub leaf: Option<u16>,
+    /// Options in tc's order, including those for `-d`.
+    pub options: Vec<Detail>,
+    /// The class numbers on the path from the root.
+    pub path: Vec<u16>,
+}
+
+impl Shown {
+    /// Returns its options with the values of its variables, as tc shows them with or without `-d`.
+    pub fn options(&self, state: &State, in_detail: bool) -> Vec<Detail> {
+        let shown = self.options.iter().filter(|option| option.when.is_now(in_detail));
+        shown.filter_map(|option| option.resolved(state)).collect()
+    }
+}
