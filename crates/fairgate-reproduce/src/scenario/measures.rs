@@ -231,6 +231,15 @@ fn find<'a>(
     })
 }
 
+/// Returns what a rate in bit/s is multiplied by to be in `unit`, if rates may have this unit.
+fn rate_unit(unit: &str) -> Option<f64> {
+    match unit {
+        "kbit/s" => Some(1e-3),
+        "Mbit/s" => Some(1e-6),
+        _ => None,
+    }
+}
+
 /// The remedy for a unit of a figure that is no rate.
 const ONLY_RATES: &str = "leave it out: only rates have a choice";
 
@@ -278,15 +287,16 @@ impl Measure {
     /// Checks that the unit exists. Whether an observed variable is a rate is known after the run only.
     fn check_unit(&self, document: &Document) -> Result<(), FileError> {
         let Some(unit) = &self.unit else { return Ok(()) };
-        let may_be_rate = self.figure.is_rate() || self.figure.subject() == Subject::Observed;
-        match (unit.get_ref().as_str(), may_be_rate) {
-            ("kbit/s" | "Mbit/s", true) => Ok(()),
-            (_, true) => Err(Self::wrong_unit(
+        if !self.figure.is_rate() && self.figure.subject() != Subject::Observed {
+            return Err(Self::wrong_unit(document, unit, ONLY_RATES));
+        }
+        match rate_unit(unit.get_ref()) {
+            Some(_) => Ok(()),
+            None => Err(Self::wrong_unit(
                 document,
                 unit,
                 "rates are in \"kbit/s\" or \"Mbit/s\"",
             )),
-            (_, false) => Err(Self::wrong_unit(document, unit, ONLY_RATES)),
         }
     }
 
@@ -300,14 +310,13 @@ impl Measure {
     fn in_unit(&self, document: &Document, value: f64, own: &str) -> Result<(f64, String), FileError> {
         let is_observed = self.figure.subject() == Subject::Observed;
         let is_rate = own == "bit/s" && (is_observed || self.figure.is_rate());
+        if is_rate {
+            let unit = self.unit.as_ref().map_or("kbit/s", |unit| unit.get_ref());
+            let factor = rate_unit(unit).expect("`check_unit` allows no other unit");
+            return Ok((value * factor, unit.to_owned()));
+        }
         match &self.unit {
-            Some(unit) if is_rate => match unit.get_ref().as_str() {
-                "kbit/s" => Ok((value * 1e-3, "kbit/s".to_owned())),
-                "Mbit/s" => Ok((value * 1e-6, "Mbit/s".to_owned())),
-                _ => unreachable!("`check_unit` allows no other unit"),
-            },
             Some(unit) => Err(Self::wrong_unit(document, unit, ONLY_RATES)),
-            None if is_rate => Ok((value * 1e-3, "kbit/s".to_owned())),
             None if is_observed && own == "ns" => Ok((value * 1e-6, "ms".to_owned())),
             None if is_observed => Ok((value, own.to_owned())),
             None => Ok((value, self.figure.unit().to_owned())),
