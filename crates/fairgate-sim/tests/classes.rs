@@ -1,14 +1,9 @@
 //! The results of classes: what passed each of them in the measurement window.
 
-use fairgate_config::Document;
-use fairgate_sim::results::{ClassResults, InterfaceResults};
-use fairgate_sim::{Results, Scenario, Simulation};
+mod common;
 
-fn run(text: &str) -> Results {
-    let document = Document::parse("test.toml", text).expect("the queues are valid");
-    let scenario = Scenario::read(&document).expect("the file has no mistakes");
-    Simulation::new(&scenario).unwrap().run().unwrap()
-}
+use common::run;
+use fairgate_sim::results::{ClassResults, InterfaceResults};
 
 fn class<'r>(interface: &'r InterfaceResults, name: &str) -> &'r ClassResults {
     let mut classes = interface.classes.iter();

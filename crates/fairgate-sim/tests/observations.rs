@@ -1,19 +1,12 @@
 //! Variables of disciplines that are sampled over time: their values, and how mistakes are reported.
 
+mod common;
+
 use std::time::Duration;
 
-use fairgate_config::{Document, FileError};
+use common::{read, run};
 use fairgate_sim::results::ObservationResults;
-use fairgate_sim::{Results, Scenario, Simulation};
-
-fn read(text: &str) -> Result<Scenario, FileError> {
-    Scenario::read(&Document::parse("test.toml", text).expect("the queues are valid"))
-}
-
-fn run(text: &str) -> Results {
-    let scenario = read(text).expect("the file has no mistakes");
-    Simulation::new(&scenario).unwrap().run().unwrap()
-}
+use fairgate_sim::{Results, Simulation};
 
 fn observed<'r>(results: &'r Results, name: &str) -> &'r ObservationResults {
     let mut observations = results.observations.iter();

@@ -1,13 +1,12 @@
 //! Scenario files: what they may contain, and how each mistake is reported at its location.
 
+mod common;
+
 use std::time::Duration;
 
+use common::read;
 use fairgate_config::Document;
 use fairgate_sim::{Application, Arrivals, Distribution, LineRate, Loss, Scenario, Simulation, Traffic};
-
-fn read(text: &str) -> Result<Scenario, fairgate_config::FileError> {
-    Scenario::read(&Document::parse("test.toml", text).expect("the queues are valid"))
-}
 
 const HOME: &str = r#"
 [queue.wan]

@@ -1,10 +1,13 @@
 //! Wi-Fi cells in a network: exact times of single packets, shares, priorities, losses, and what may stand in
 //! a file.
 
+mod common;
+
 use std::time::Duration;
 
+use common::read;
 use fairgate::Rate;
-use fairgate_config::{Document, Spec};
+use fairgate_config::Spec;
 use fairgate_sim::results::{AirResults, CellResults};
 use fairgate_sim::{
     Access, Cell, Flow, Link, NodeId, Positions, Queue, Results, Scenario, Simulation, Standard, Tcp, Udp,
@@ -316,10 +319,6 @@ fn a_disc_puts_stations_at_random_distances() {
     assert!(beyond <= 65, "{beyond}");
     let within = one.iter().filter(|&&mcs| mcs > limit).count();
     assert!(within <= 65, "{within}");
-}
-
-fn read(text: &str) -> Result<Scenario, fairgate_config::FileError> {
-    Scenario::read(&Document::parse("test.toml", text).expect("the queues are valid"))
 }
 
 const FILE: &str = r#"

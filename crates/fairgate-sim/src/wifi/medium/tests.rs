@@ -68,6 +68,13 @@ fn a_single_packet_takes_aifs_and_its_ppdu() {
     assert_eq!(medium.ways()[DOWN.index()].airtime, 116_000);
 }
 
+/// Offers frames 0 to `count - 1` of best effort to the first station, all at the beginning.
+fn offer(medium: &mut Medium<u32>, count: u32, random: &mut Stream) {
+    for id in 0..count {
+        medium.offer(DOWN, AccessCategory::BestEffort, id, 1500, Time::ZERO, random);
+    }
+}
+
 /// 64 frames of 1544 bytes are 790,550 bits and 507 symbols of 4 µs: 2068 µs, which fits into the
 /// transmit opportunity of 2528 µs. What is left of it, 2528 - 2068 - 16 - 32 - 16 = 396 µs, holds
 /// another 8 frames: 396 - 48 - 40 are 308 µs, that is 77 symbols and 15,012 bytes, or 9 frames.
@@ -75,16 +82,7 @@ fn a_single_packet_takes_aifs_and_its_ppdu() {
 fn a_transmit_opportunity_is_filled_and_not_exceeded() {
     let mut random = stream();
     let mut medium = medium(settings(), 1, Errors::NONE);
-    for id in 0..80 {
-        medium.offer(
-            DOWN,
-            AccessCategory::BestEffort,
-            id,
-            1500,
-            Time::ZERO,
-            &mut random,
-        );
-    }
+    offer(&mut medium, 80, &mut random);
     let times: Vec<u64> = run(&mut medium, &mut random)
         .iter()
         .map(|frame| frame.0)
@@ -111,16 +109,7 @@ fn with_dcf_every_opportunity_has_one_ppdu() {
         ..settings()
     };
     let mut medium = medium(settings, 1, Errors::NONE);
-    for id in 0..10 {
-        medium.offer(
-            DOWN,
-            AccessCategory::BestEffort,
-            id,
-            1500,
-            Time::ZERO,
-            &mut random,
-        );
-    }
+    offer(&mut medium, 10, &mut random);
     run(&mut medium, &mut random);
     let down = medium.ways()[DOWN.index()];
     assert_eq!((down.ppdus, down.mpdus, down.delivered), (10, 10, 10));
@@ -222,16 +211,7 @@ fn losses_follow_from_errors_and_repetitions() {
         errors(0.5),
     );
     let frames = 200_000;
-    for id in 0..frames {
-        medium.offer(
-            DOWN,
-            AccessCategory::BestEffort,
-            id,
-            1500,
-            Time::ZERO,
-            &mut random,
-        );
-    }
+    offer(&mut medium, frames, &mut random);
     let lost = run(&mut medium, &mut random)
         .iter()
         .filter(|frame| frame.2 == Fate::Lost)
