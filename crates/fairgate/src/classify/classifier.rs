@@ -50,7 +50,10 @@ impl Classifier {
     #[inline]
     pub fn flow(&self, id: PacketId, pool: &Pool, salt: u64, flows: u32) -> u32 {
         let by_hash = pool[id].flow.bucket(salt, flows);
-        self.named_flow(id, pool, flows).unwrap_or(by_hash)
+        if self.classifies_nothing() {
+            return by_hash;
+        }
+        self.classified_flow(id, pool, flows).unwrap_or(by_hash)
     }
 
     /// Returns the flow of a packet if it is classified, as [`flow`](Classifier::flow) does.
@@ -59,6 +62,12 @@ impl Classifier {
         if self.classifies_nothing() {
             return None;
         }
+        self.classified_flow(id, pool, flows)
+    }
+
+    // Not inlined, so that a discipline that only hashes keeps its registers.
+    #[inline(never)]
+    fn classified_flow(&self, id: PacketId, pool: &Pool, flows: u32) -> Option<u32> {
         let minor = self.classify(id, pool)?;
         (1..=flows)
             .contains(&u32::from(minor))
@@ -68,7 +77,7 @@ impl Classifier {
     /// Returns whether the hash decides for every packet. This is the usual case, and one check is faster
     /// than three lookups.
     #[inline]
-    fn classifies_nothing(&self) -> bool {
+    pub(crate) fn classifies_nothing(&self) -> bool {
         self.handle == 0 && self.default.is_none() && self.filters.is_empty()
     }
 

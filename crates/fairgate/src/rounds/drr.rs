@@ -146,12 +146,13 @@ impl Scheduler for Drr {
             return self.active.pop_front();
         };
         let flow = flows[index as usize].state_mut();
-        flow.credit -= head.length as i32;
-        if flow.credit < 0 {
+        let mut credit = flow.credit - head.length as i32;
+        if credit < 0 {
             // The turn ends here and not at the next look at the flow, so that no other cache line is read.
-            flow.credit += flow.quantum as i32;
+            credit += flow.quantum as i32;
             self.active.rotate(index);
         }
+        flow.credit = credit;
     }
 
     fn clear<F: Holds<State = Flow>>(&mut self, _flows: &mut [F]) {

@@ -220,6 +220,8 @@ pub struct Flows<S: Scheduler> {
     /// Present if flows are told apart by their whole hash.
     separate: Option<Separate>,
     packets: u32,
+    /// Whether the hash decides for every packet. One check is faster than the classifier's three.
+    only_hashes: bool,
     salt: u64,
     config: ConfigOf<S>,
 }
@@ -264,6 +266,7 @@ impl<S: Scheduler> Flows<S> {
             by_length: ByLength::new(config.flows, config.limit + 1, config.limit),
             separate: separate_of::<S>(&config, salt),
             packets: 0,
+            only_hashes: config.classifier.classifies_nothing(),
             salt,
             config,
         })
@@ -302,6 +305,9 @@ impl<S: Scheduler> Flows<S> {
                     flow
                 }
             };
+        }
+        if self.only_hashes {
+            return pool[id].flow.bucket(self.salt, config.flows);
         }
         config.classifier.flow(id, pool, self.salt, config.flows)
     }
@@ -397,15 +403,15 @@ impl<S: Scheduler> Flows<S> {
 
     /// Dequeues the first packet of the selected flow.
     #[inline(always)]
-    fn take(&mut self, index: u32, now: Time, pool: &mut Pool) -> Option<PacketId> {
+    fn take(&mut self, index: u32, now: Time, pool: &mut Pool) -> PacketId {
         let flow = &self.flows[index as usize];
         if self.packets > CACHED_PACKETS {
             self.prefetch(flow, pool);
         }
         let queue = &mut self.flows[index as usize].queue;
+        let queued = queue.len();
         let taken = queue.take_front(pool).expect("an active flow has packets");
         self.packets -= 1;
-        let left = queue.len();
         // Only a stamp has to be read from the next packet. With many flows, its line is in no cache.
         let stamp = match queue.front() {
             Some(first) if S::STAMPS => pool[first].stamp,
@@ -415,10 +421,10 @@ impl<S: Scheduler> Flows<S> {
         self.scheduler
             .update(&mut self.flows, index, taken.length, next, now);
         self.note_if_empty(index);
-        if left + 1 >= self.by_length.least() {
-            return self.shorten(index, left, taken.id);
+        if queued >= self.by_length.least() {
+            self.shorten(index, queued - 1);
         }
-        Some(taken.id)
+        taken.id
     }
 
     /// Prefetches the first packet of the flow that is selected after `flow`. If packets arrive in random
@@ -433,17 +439,15 @@ impl<S: Scheduler> Flows<S> {
     /// The rest of [`take`](Flows::take), if the flow was long. It now has `left` packets.
     #[cold]
     #[inline(never)]
-    fn shorten(&mut self, index: u32, left: u32, taken: PacketId) -> Option<PacketId> {
+    fn shorten(&mut self, index: u32, left: u32) {
         self.by_length.shrank(index, left);
-        Some(taken)
     }
 
-    /// Dequeues if the next flow has to be searched, or if nothing is queued.
+    /// Selects the next flow if it has to be searched, or if nothing is queued.
     #[cold]
     #[inline(never)]
-    fn search(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
-        let index = self.scheduler.select(&mut self.flows, now)?;
-        self.take(index, now, pool)
+    fn search(&mut self, now: Time) -> Option<u32> {
+        self.scheduler.select(&mut self.flows, now)
     }
 
     /// Drops the newest packet of the longest flow because the limit is exceeded. Returns the flow.
@@ -510,10 +514,11 @@ impl<S: Scheduler> Algorithm for Flows<S> {
 
     #[inline(always)]
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
-        match self.scheduler.ready(&mut self.flows, now) {
-            Some(index) => self.take(index, now, pool),
-            None => self.search(now, pool),
-        }
+        let index = match self.scheduler.ready(&mut self.flows, now) {
+            Some(index) => index,
+            None => self.search(now)?,
+        };
+        Some(self.take(index, now, pool))
     }
 
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
