@@ -5,7 +5,7 @@
 //! event in the past is a bug and panics. Events after the end of the simulation are discarded at once.
 //!
 //! The queue is a 4-ary heap of 128-bit numbers. It has half the depth of a binary heap, a comparison takes
-//! two instructions and no branch, and the children of a node fill one cache line.
+//! two instructions and no branch, and the four children of a node are one cache line.
 //!
 //! ```text
 //!   127          72 71             26 25   22 21       0
@@ -21,7 +21,17 @@ use std::time::Duration;
 
 use fairgate::Time;
 
+/// The number of children of a node.
 const CHILDREN: usize = 4;
+/// The index of the root. With it the children of a node begin at a multiple of four.
+const ROOT: usize = CHILDREN - 1;
+/// An entry after the last one. No event is as late.
+const FREE: u128 = u128::MAX;
+
+/// The children of a node: one cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Siblings([u128; CHILDREN]);
 
 const INDEX_BITS: u32 = 22;
 const EVENT_BITS: u32 = 26;
@@ -124,7 +134,10 @@ impl Ticket {
 /// The future events.
 #[derive(Debug)]
 pub(crate) struct Events {
-    heap: Vec<u128>,
+    /// The first line has only the root, as its last entry. The children of entry `n` are line `n - 2`.
+    heap: Vec<Siblings>,
+    /// The index after the last entry.
+    length: usize,
     /// Whether the root's event has been taken and the root is not filled again.
     vacant: bool,
     next_ticket: u64,
@@ -143,7 +156,8 @@ impl Events {
             "the end of a simulation must fit into 56 bits"
         );
         Events {
-            heap: Vec::new(),
+            heap: vec![Siblings([FREE; CHILDREN])],
+            length: ROOT,
             vacant: false,
             next_ticket: 0,
             now: Time::ZERO,
@@ -210,8 +224,7 @@ impl Events {
             self.vacant = false;
             self.sift_down(entry);
         } else {
-            self.heap.push(entry);
-            self.sift_up(entry);
+            self.push(entry);
         }
     }
 
@@ -220,64 +233,70 @@ impl Events {
     pub(crate) fn next(&mut self) -> Option<Event> {
         if self.vacant {
             self.vacant = false;
-            let last = self.heap.pop()?;
-            if !self.heap.is_empty() {
+            self.length -= 1;
+            let last = core::mem::replace(self.entry(self.length), FREE);
+            if self.length > ROOT {
                 self.sift_down(last);
             }
         }
-        let first = *self.heap.first()?;
+        if self.length == ROOT {
+            return None;
+        }
+        let first = *self.entry(ROOT);
         self.vacant = true;
         self.now = Time::from_nanos((first >> TIME_SHIFT) as u64);
         Some(Event::unpack(first as u32 & ((1 << EVENT_BITS) - 1)))
     }
 
+    #[inline]
+    fn entry(&mut self, index: usize) -> &mut u128 {
+        &mut self.heap[index / CHILDREN].0[index % CHILDREN]
+    }
+
     /// Puts `entry` at the root and sifts it down.
     #[inline]
     fn sift_down(&mut self, entry: u128) {
-        let heap = self.heap.as_mut_slice();
-        let mut hole = 0;
-        loop {
-            let first_child = hole * CHILDREN + 1;
-            let Some((offset, least)) = least_of(&heap[first_child.min(heap.len())..]) else {
-                break;
-            };
+        let mut hole = ROOT;
+        while let Some(siblings) = self.heap.get(hole - 2) {
+            let (offset, least) = least_of(siblings);
             if entry <= least {
                 break;
             }
-            heap[hole] = least;
-            hole = first_child + offset;
+            *self.entry(hole) = least;
+            hole = (hole - 2) * CHILDREN + offset;
         }
-        heap[hole] = entry;
+        *self.entry(hole) = entry;
     }
 
-    /// Sifts the last entry up.
+    /// Appends an entry and sifts it up.
     #[inline]
-    fn sift_up(&mut self, entry: u128) {
-        let heap = self.heap.as_mut_slice();
-        let mut hole = heap.len() - 1;
-        while hole > 0 {
-            let parent = (hole - 1) / CHILDREN;
-            if heap[parent] <= entry {
+    fn push(&mut self, entry: u128) {
+        let mut hole = self.length;
+        self.length += 1;
+        if hole / CHILDREN == self.heap.len() {
+            self.heap.push(Siblings([FREE; CHILDREN]));
+        }
+        while hole > ROOT {
+            let parent = hole / CHILDREN + 2;
+            let above = *self.entry(parent);
+            if above <= entry {
                 break;
             }
-            heap[hole] = heap[parent];
+            *self.entry(hole) = above;
             hole = parent;
         }
-        heap[hole] = entry;
+        *self.entry(hole) = entry;
     }
 }
 
-/// Returns the least of the first four entries, or of as many as there are, with its index.
+/// Returns the least of four siblings, with its offset.
 ///
 /// The order of a heap's children is unpredictable for the processor. Choosing between two values avoids a
 /// branch.
 #[inline]
-fn least_of(entries: &[u128]) -> Option<(usize, u128)> {
+fn least_of(&Siblings([a, b, c, d]): &Siblings) -> (usize, u128) {
     let lesser = |a: (usize, u128), b: (usize, u128)| if b.1 < a.1 { b } else { a };
-    if let Some(&[a, b, c, d]) = entries.first_chunk::<CHILDREN>() {
-        return Some(lesser(lesser((0, a), (1, b)), lesser((2, c), (3, d))));
-    }
-    entries.iter().copied().enumerate().reduce(lesser)
+    lesser(lesser((0, a), (1, b)), lesser((2, c), (3, d)))
 }
 
 /// A timer that is moved more often than it fires. If it is moved to a later time, its event stays where it
