@@ -36,6 +36,7 @@ fn check_fields(dissection: &Dissection, frame: &[u8]) {
             key,
             FlowKey {
                 ethertype: key.ethertype,
+                outer_ethertype: key.outer_ethertype,
                 vlan: key.vlan,
                 ..FlowKey::default()
             },

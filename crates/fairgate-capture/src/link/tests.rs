@@ -264,6 +264,7 @@ fn the_packet_is_found_for_every_link_type() {
             let headers = record.headers();
             let seen = FlowKey {
                 vlan: 0,
+                outer_ethertype: key.outer_ethertype,
                 ..headers.dissection.key
             };
             assert_eq!(seen, key, "link type {link}, {before:02x?}");

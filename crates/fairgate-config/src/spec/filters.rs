@@ -14,7 +14,7 @@ use crate::error::Problems;
 use crate::suggest;
 
 /// The keys of a filter.
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "class",
     "preference",
     "source",
@@ -28,6 +28,7 @@ const KEYS: [&str; 14] = [
     "mark",
     "vlan",
     "ethertype",
+    "outer_ethertype",
     "interface",
 ];
 
@@ -66,6 +67,9 @@ pub(crate) fn read(
             "interface" => single(&INTERFACE, given).map(|number| condition.interface = Some(number)),
             "vlan" => single(&VLAN, given).map(|vlan| condition.vlan = Some(vlan)),
             "ethertype" => single(&ETHERTYPE, given).map(|number| condition.ethertype = Some(number)),
+            "outer_ethertype" => {
+                single(&ETHERTYPE, given).map(|number| condition.outer_ethertype = Some(number))
+            }
             name => Err(Mistake {
                 span: key.span(),
                 message: format!("a filter has no condition `{name}`"),
@@ -393,6 +397,12 @@ pub(crate) fn lines(filter: &Filter) -> Vec<String> {
         "ethertype",
         condition
             .ethertype
+            .map(|number| show_name(&ETHERTYPE, number.into())),
+    );
+    line(
+        "outer_ethertype",
+        condition
+            .outer_ethertype
             .map(|number| show_name(&ETHERTYPE, number.into())),
     );
     lines

@@ -48,4 +48,10 @@ pub(crate) const DSCPS: &[(&str, u64)] = &[
 ];
 
 /// EtherTypes (IEEE 802).
-pub(crate) const ETHERTYPES: &[(&str, u64)] = &[("ipv4", 0x0800), ("arp", 0x0806), ("ipv6", 0x86dd)];
+pub(crate) const ETHERTYPES: &[(&str, u64)] = &[
+    ("ipv4", 0x0800),
+    ("arp", 0x0806),
+    ("802.1q", 0x8100),
+    ("ipv6", 0x86dd),
+    ("802.1ad", 0x88a8),
+];

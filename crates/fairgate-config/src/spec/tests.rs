@@ -78,7 +78,7 @@ fn condition() -> impl Strategy<Value = Match> {
         ),
         (
             prop::option::of(any::<u8>()),
-            prop::option::of(any::<u16>()),
+            prop::option::of(any::<[u16; 2]>()),
             prop::option::of(0u16..=4094),
         ),
         (few(63), few(15)),
@@ -89,13 +89,14 @@ fn condition() -> impl Strategy<Value = Match> {
         ),
     )
         .prop_map(
-            |(five, (protocol, ethertype, vlan), (dscp, priority), (mask, class, interface))| Match {
+            |(five, (protocol, ethertypes, vlan), (dscp, priority), (mask, class, interface))| Match {
                 source: five.0,
                 destination: five.1,
                 source_port: five.2,
                 destination_port: five.3,
                 protocol,
-                ethertype,
+                ethertype: ethertypes.map(|[inner, _]| inner),
+                outer_ethertype: ethertypes.map(|[_, outer]| outer),
                 vlan,
                 dscp,
                 priority,

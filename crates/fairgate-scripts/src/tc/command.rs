@@ -76,6 +76,21 @@ impl Words {
         self.line.next(expected, problems)
     }
 
+    /// Takes the name of a device. A variable of the shell is not one: only the shell knows its value.
+    fn device(&mut self, problems: &mut Problems) -> Option<Word> {
+        let word = self.next("a device", problems)?;
+        if !word.get_ref().contains('$') {
+            return Some(word);
+        }
+        let message = format!(
+            "`{}` is a variable of the shell, and not a device",
+            word.get_ref()
+        );
+        let help = "write the device's name, or let the shell print its commands with their values: sh -x";
+        problems.add(word.span(), message, "has no value here", help);
+        None
+    }
+
     fn read(mut self, problems: &mut Problems) -> Option<Command> {
         let object = self.next("`qdisc`, `class` or `filter`", problems)?;
         let verb = |words: &mut Words, problems: &mut Problems| {
@@ -119,7 +134,7 @@ impl Words {
                 break None;
             };
             match word.get_ref().as_str() {
-                "dev" => device = Some(self.next("a device", problems)?),
+                "dev" => device = Some(self.device(problems)?),
                 "root" => root = Some(word),
                 "parent" => parent = Some(self.class_id(problems)?),
                 "handle" => handle = Some(self.handle(problems)?),
@@ -156,7 +171,7 @@ impl Words {
                 break None;
             };
             match word.get_ref().as_str() {
-                "dev" => device = Some(self.next("a device", problems)?),
+                "dev" => device = Some(self.device(problems)?),
                 "root" => {}
                 "parent" => parent = Some(self.class_id(problems)?),
                 "classid" => class = Some(self.class_id(problems)?),
@@ -190,7 +205,7 @@ impl Words {
                 break None;
             };
             match word.get_ref().as_str() {
-                "dev" => device = Some(self.next("a device", problems)?),
+                "dev" => device = Some(self.device(problems)?),
                 "root" => {}
                 "parent" => head.parent = Some(self.class_id(problems)?),
                 "protocol" => head.protocol = Some(self.next("a protocol", problems)?),

@@ -11,6 +11,9 @@ use super::Device;
 use super::kinds::frame;
 use crate::script::setting;
 
+/// The most bands of the kernel's `ets`: TCQ_ETS_MAX_BANDS.
+const MAX_BANDS: usize = 16;
+
 /// The bands of an `ets`.
 pub(super) struct Sharing {
     pub(super) bands: u16,
@@ -45,9 +48,9 @@ impl Sharing {
             location: location.clone(),
             message,
         };
-        if !(1..=64).contains(&bands) {
+        if !(1..=MAX_BANDS).contains(&bands) {
             return Err(wrong(format!(
-                "`bands`, or `strict` and `quanta` together, are {bands}"
+                "`bands`, or `strict` and `quanta` together, are {bands}, and not 1 to {MAX_BANDS}"
             )));
         }
         if named > bands {
@@ -91,14 +94,14 @@ fn number(written: Option<&Written>) -> Result<Option<usize>, Mismatch> {
         return Ok(None);
     };
     let number = match given.get_ref() {
-        Given::Word(word) => word.parse().ok().filter(|number| *number <= 64),
+        Given::Word(word) => word.parse().ok().filter(|number| *number <= MAX_BANDS),
         _ => None,
     };
     match number {
         Some(number) => Ok(Some(number)),
         None => Err(Mismatch {
             location: given.span(),
-            message: format!("`{}` must be at most 64", key.get_ref()),
+            message: format!("`{}` must be at most {MAX_BANDS}", key.get_ref()),
         }),
     }
 }

@@ -433,7 +433,7 @@ impl<'a> Translation<'a> {
             };
             self.raise(option, &mut value);
             if let Err(message) = self.check(option, value.get_ref()) {
-                let help = "give it this value, or leave it out";
+                let help = "give it such a value, or leave it out";
                 self.problems.add(value.span(), message, "not here", help);
                 continue;
             }
@@ -487,6 +487,10 @@ impl Translation<'_> {
         let name = option.word;
         match option.reads {
             Reads::Only(only, why) if word != only => Err(format!("`{name}` must be {only}: {why}")),
+            Reads::Within(least, most) => match number(word) {
+                Some(number) if (least..=most).contains(&number) => Ok(()),
+                _ => Err(format!("`{name}` must be {least} to {most}, as in the kernel")),
+            },
             // A value within the range was converted to a number.
             Reads::CountedDown(from) => Err(format!("`{name}` must be 1 to {from}")),
             Reads::Unneeded if number(word).is_none() => Err(format!("`{name}` must be a number")),
@@ -523,9 +527,12 @@ impl Reads {
     fn value(&self, words: &mut slice::Iter<'_, Word>, option: &Word) -> Option<Spanned<Given>> {
         let word = |word: &Word| Spanned::new(word.span(), Given::Word(word.get_ref().clone()));
         match self {
-            Reads::Same | Reads::Common(_) | Reads::Only(..) | Reads::Unneeded | Reads::AtLeast(_) => {
-                words.next().map(word)
-            }
+            Reads::Same
+            | Reads::Common(_)
+            | Reads::Only(..)
+            | Reads::Unneeded
+            | Reads::Within(..)
+            | Reads::AtLeast(_) => words.next().map(word),
             Reads::CountedDown(from) => words.next().map(|rank| {
                 let in_range = number(rank.get_ref()).filter(|rank| (1..=u32::from(*from)).contains(rank));
                 let counted = in_range.map(|rank| Given::Integer((u32::from(*from) - rank).into()));

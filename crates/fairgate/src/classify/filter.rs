@@ -146,6 +146,8 @@ pub struct Match {
     pub protocol: Option<u8>,
     /// The EtherType: 0x0800 for IPv4, 0x86dd for IPv6.
     pub ethertype: Option<u16>,
+    /// The EtherType in the frame's own header: 0x8100 for a frame with a VLAN tag, whatever it contains.
+    pub outer_ethertype: Option<u16>,
     /// The VLAN identifier.
     pub vlan: Option<u16>,
     /// The DSCP.
@@ -181,6 +183,9 @@ impl Match {
     fn matches_headers(&self, key: &FlowKey) -> bool {
         self.protocol.is_none_or(|protocol| protocol == key.protocol)
             && self.ethertype.is_none_or(|ethertype| ethertype == key.ethertype)
+            && self
+                .outer_ethertype
+                .is_none_or(|ethertype| ethertype == key.outer_ethertype)
             && self.vlan.is_none_or(|vlan| vlan == key.vlan)
             && self.interface.is_none_or(|number| number == key.interface)
             && (!self.needs_ports() || key.has_ports())
@@ -197,6 +202,7 @@ impl Match {
     fn needs_headers(&self) -> bool {
         self.protocol.is_some()
             || self.ethertype.is_some()
+            || self.outer_ethertype.is_some()
             || self.vlan.is_some()
             || self.interface.is_some()
             || self.needs_ports()
@@ -228,6 +234,7 @@ pub struct Filter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flow::ethertype::VLAN;
     use crate::packet::{Ecn, Packet};
     use proptest::prelude::*;
 
@@ -255,6 +262,7 @@ mod tests {
 
     fn udp() -> FlowKey {
         FlowKey {
+            outer_ethertype: VLAN,
             vlan: 7,
             interface: 3,
             ..FlowKey::of([10, 1, 2, 3].into(), [192, 0, 2, 1].into(), 17, 5000, 53)
@@ -299,7 +307,7 @@ mod tests {
 
         /// All conditions must hold. Each is chosen from a pair of which only the first holds.
         #[test]
-        fn all_conditions_must_hold(chosen in any::<[Option<bool>; 12]>()) {
+        fn all_conditions_must_hold(chosen in any::<[Option<bool>; 13]>()) {
             let prefix = |address: [u8; 4]| Prefix::new(address.into(), 24).expect("24 bits");
             let choose = |index: usize| chosen[index];
             let bits = |value: u32, mask: u32| {
@@ -315,17 +323,18 @@ mod tests {
                 ethertype: choose(5).map(|holds| if holds { IPV4 } else { IPV6 }),
                 vlan: choose(6).map(|holds| if holds { 7 } else { 0 }),
                 interface: choose(7).map(|holds| if holds { 3 } else { 0 }),
-                dscp: choose(8).map(|holds| if holds { 46..=46 } else { 0..=45 }),
-                priority: choose(9).map(|holds| if holds { 0..=15 } else { 7..=15 }),
-                mark: choose(10).map(|holds| bits(if holds { 8 } else { 4 }, 0xc)),
-                traffic_class: choose(11)
+                outer_ethertype: choose(8).map(|holds| if holds { VLAN } else { IPV4 }),
+                dscp: choose(9).map(|holds| if holds { 46..=46 } else { 0..=45 }),
+                priority: choose(10).map(|holds| if holds { 0..=15 } else { 7..=15 }),
+                mark: choose(11).map(|holds| bits(if holds { 8 } else { 4 }, 0xc)),
+                traffic_class: choose(12)
                     .map(|holds| Masked::<u8>::new(if holds { 2 } else { 1 }, 3).expect("two bits")),
             };
             let all = chosen.iter().all(|choice| *choice != Some(false));
             prop_assert_eq!(holds(&condition, Some(&udp())), all);
 
-            let of_headers = chosen[..8].iter().any(Option::is_some);
-            let stamped = chosen[8..].iter().all(|choice| *choice != Some(false));
+            let of_headers = chosen[..9].iter().any(Option::is_some);
+            let stamped = chosen[9..].iter().all(|choice| *choice != Some(false));
             prop_assert_eq!(holds(&condition, None), stamped && !of_headers, "without headers");
         }
     }

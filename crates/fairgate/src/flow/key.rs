@@ -4,7 +4,7 @@ use core::net::IpAddr;
 
 use crate::flow::numbers::{ethertype, protocol};
 
-/// Addresses, ports and protocol of a packet, and other fields that filters match. 48 bytes.
+/// Addresses, ports and protocol of a packet, and other fields that filters match. 52 bytes.
 ///
 /// IPv4 addresses are stored as IPv4-mapped IPv6 addresses (`::ffff:a.b.c.d`), in the last four bytes. Fields
 /// that a packet does not have are 0: a fragment has no ports, and ARP has no addresses here.
@@ -22,6 +22,10 @@ pub struct FlowKey {
     pub destination_port: u16,
     /// The EtherType of the innermost payload: 0x0800 for IPv4, 0x86dd for IPv6.
     pub ethertype: u16,
+    /// The EtherType in the frame's own header: 0x8100 or 0x88a8 if the frame has a VLAN tag. Linux calls it
+    /// the packet's protocol. In a frame without tags and labels it is `ethertype`. It is 0 if the header has
+    /// a length instead.
+    pub outer_ethertype: u16,
     /// The VLAN identifier of the outermost tag, or 0 without a tag.
     pub vlan: u16,
     /// The IPv6 flow label, 20 bits.
@@ -48,16 +52,17 @@ impl FlowKey {
             IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
             IpAddr::V6(v6) => v6.octets(),
         };
+        let ethertype = match source.is_ipv4() {
+            true => ethertype::IPV4,
+            false => ethertype::IPV6,
+        };
         FlowKey {
             source: octets(source),
             destination: octets(destination),
             source_port,
             destination_port,
-            ethertype: if source.is_ipv4() {
-                ethertype::IPV4
-            } else {
-                ethertype::IPV6
-            },
+            ethertype,
+            outer_ethertype: ethertype,
             protocol,
             ..FlowKey::default()
         }

@@ -1,6 +1,6 @@
 //! Translates `flower` filters, which name fields.
 
-use super::{Family, Reader};
+use super::{Ethertype, Reader};
 use crate::script::{Word, number};
 use fairgate_config::language::Given;
 
@@ -17,7 +17,6 @@ const KNOWN: [&str; 9] = [
 ];
 
 pub(super) fn read(reader: &mut Reader<'_, '_>) {
-    let before = reader.problems.count();
     while let Some(word) = reader.words.next() {
         match word.get_ref().as_str() {
             // "Not in hardware". There is no hardware offload here.
@@ -29,13 +28,6 @@ pub(super) fn read(reader: &mut Reader<'_, '_>) {
             }
             _ => reader.common(word, &KNOWN),
         }
-    }
-    let has_vlan = reader.entries.iter().any(|(key, _)| key.get_ref() == "vlan");
-    if matches!(reader.family, Family::Tagged) && !has_vlan && reader.problems.count() == before {
-        let message = "a filter for any VLAN is not supported";
-        let help = "name one, vlan_id 7, or match the protocol in it, protocol ip";
-        let location = reader.words.as_slice().first().map_or(0..0, Word::span);
-        reader.problems.add(location, message, "no `vlan_id`", help);
     }
 }
 
@@ -76,7 +68,7 @@ impl Reader<'_, '_> {
                         return;
                     }
                 };
-                self.family = Family::Is(Given::Text(name.to_owned()), option.span());
+                self.inner = Some(Ethertype::named(name, option.span()));
             }
         }
     }

@@ -4,6 +4,10 @@
 //! If the last filter has no conditions, it becomes the default class. Filters after one without conditions
 //! are never tried, and are an error.
 //!
+//! The kernel compares a filter's `protocol` with the EtherType of the frame. For a frame with a VLAN tag
+//! that is the tag's, so `protocol ip` matches only frames without a tag. This is the condition
+//! `outer_ethertype`.
+//!
 //! The result is the same for all regular packets. u32 reads ports at a fixed offset even in packets with IP
 //! options, in fragments and in protocols without ports. Here only packets that have ports match conditions
 //! on ports.
@@ -81,7 +85,8 @@ fn read(filter: &Filter, problems: &mut Problems) -> Option<(Vec<Written>, Spann
     }
     let mut reader = Reader {
         words: filter.options.iter(),
-        family: family(filter, problems),
+        outer: outer(filter, problems),
+        inner: None,
         entries: Vec::new(),
         class: None,
         problems,
@@ -114,7 +119,8 @@ fn read(filter: &Filter, problems: &mut Problems) -> Option<(Vec<Written>, Spann
         }
     }
     let Reader {
-        family,
+        outer,
+        inner,
         mut entries,
         class,
         problems,
@@ -123,10 +129,13 @@ fn read(filter: &Filter, problems: &mut Problems) -> Option<(Vec<Written>, Spann
     let has_address = entries
         .iter()
         .any(|(key, _)| matches!(key.get_ref().as_str(), "source" | "destination"));
-    if let Family::Is(ethertype, location) = family
+    if let Some(Ethertype { given, location }) = inner
         && !has_address
     {
-        entries.push(setting(&location, "ethertype", ethertype));
+        entries.push(setting(&location, "ethertype", given));
+    }
+    if let Some(Ethertype { given, location }) = outer {
+        entries.push(setting(&location, "outer_ethertype", given));
     }
     if class.is_none() && problems.count() == before {
         let help = "add flowid and a class, like flowid 1:10";
@@ -142,43 +151,51 @@ fn read(filter: &Filter, problems: &mut Problems) -> Option<(Vec<Written>, Spann
         .map(|class| (entries, class))
 }
 
-/// The meaning of a filter's `protocol`.
-#[derive(Clone)]
-enum Family {
-    /// Any protocol, or none is given.
-    All,
-    /// This protocol, as a condition on the EtherType.
-    Is(Given, Range<usize>),
-    /// Frames with a VLAN tag. The filter names the protocol in them.
-    Tagged,
+/// An EtherType that a filter names, and where.
+struct Ethertype {
+    given: Given,
+    location: Range<usize>,
 }
 
-impl Family {
+impl Ethertype {
+    fn named(name: &str, location: Range<usize>) -> Ethertype {
+        Ethertype {
+            given: Given::Text(name.to_owned()),
+            location,
+        }
+    }
+
     fn is(&self, name: &str) -> bool {
-        matches!(self, Family::Is(Given::Text(text), _) if text == name)
+        matches!(&self.given, Given::Text(text) if text == name)
+    }
+
+    /// Whether it is that of a VLAN tag.
+    fn is_tag(&self) -> bool {
+        self.is("802.1q") || self.is("802.1ad")
     }
 }
 
-fn family(filter: &Filter, problems: &mut Problems) -> Family {
-    let Some(word) = &filter.head.protocol else {
-        return Family::All;
-    };
+/// Reads a filter's `protocol`. Returns `None` if it is for all.
+fn outer(filter: &Filter, problems: &mut Problems) -> Option<Ethertype> {
+    let word = filter.head.protocol.as_ref()?;
     let name = word.get_ref().to_lowercase();
-    let known = |name: &str| Family::Is(Given::Text(name.to_owned()), word.span());
+    let known = |name: &str| Some(Ethertype::named(name, word.span()));
     match (name.as_str(), name.strip_prefix("0x").and_then(|_| number(&name))) {
-        ("all", _) | (_, Some(3)) => Family::All,
+        ("all", _) | (_, Some(3)) => None,
         ("ip" | "ipv4", _) | (_, Some(0x0800)) => known("ipv4"),
         ("ipv6", _) | (_, Some(0x86dd)) => known("ipv6"),
-        ("arp", _) => known("arp"),
-        ("802.1q" | "802.1ad", _) => Family::Tagged,
-        (_, Some(ethertype)) if ethertype <= 0xffff => {
-            Family::Is(Given::Integer(ethertype.into()), word.span())
-        }
+        ("arp", _) | (_, Some(0x0806)) => known("arp"),
+        ("802.1q", _) | (_, Some(0x8100)) => known("802.1q"),
+        ("802.1ad", _) | (_, Some(0x88a8)) => known("802.1ad"),
+        (_, Some(number @ 0x0600..=0xffff)) => Some(Ethertype {
+            given: Given::Integer(number.into()),
+            location: word.span(),
+        }),
         _ => {
             let message = format!("`{}` is not a known protocol", word.get_ref());
-            let help = "write all, ip, ipv6, arp, 802.1q, or an EtherType like 0x0800";
+            let help = "write all, ip, ipv6, arp, 802.1q, 802.1ad, or an EtherType like 0x0800";
             problems.add(word.span(), message, "unknown here", help);
-            Family::All
+            None
         }
     }
 }
@@ -186,13 +203,22 @@ fn family(filter: &Filter, problems: &mut Problems) -> Family {
 /// A filter that is being read.
 struct Reader<'f, 'p> {
     words: std::slice::Iter<'f, Word>,
-    family: Family,
+    /// The EtherType of the frame. `None` is any.
+    outer: Option<Ethertype>,
+    /// The EtherType of the payload after VLAN tags, where the conditions imply it.
+    inner: Option<Ethertype>,
     entries: Vec<Written>,
     class: Option<Spanned<ClassId>>,
     problems: &'p mut Problems,
 }
 
 impl<'f> Reader<'f, '_> {
+    /// Whether the payload is of this EtherType in all frames that the filter matches.
+    fn is_of(&self, name: &str) -> bool {
+        let mut ethertypes = self.inner.iter().chain(&self.outer);
+        ethertypes.any(|ethertype| ethertype.is(name))
+    }
+
     /// Takes the next word, the value of `option`. Reports if there is none.
     fn value(&mut self, option: &Word) -> Option<&'f Word> {
         let word = self.words.next();

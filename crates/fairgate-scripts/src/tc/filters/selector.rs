@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use fairgate_config::language::Given;
 
-use super::{Family, Reader};
+use super::{Ethertype, Reader};
 use crate::script::{Word, number};
 
 /// The number of bytes from the start of the IP header that can be matched: IPv6, and the ports after it.
@@ -219,9 +219,13 @@ impl Selector {
 
     /// Converts the bytes to conditions.
     fn convert(mut self, reader: &mut Reader<'_, '_>) {
-        if let Some((version, location)) = &self.version {
-            match &reader.family {
-                Family::Is(..) if !reader.family.is(version) => {
+        // Without bits that must match, a name like `ip` says nothing about the packet.
+        if let Some((version, location)) = &self.version
+            && self.compares(reader)
+        {
+            match &reader.outer {
+                Some(outer) if outer.is(version) => {}
+                Some(outer) if !outer.is_tag() => {
                     let message = format!("fields of {version} in a filter for another protocol");
                     reader.problems.add(
                         location.clone(),
@@ -231,7 +235,7 @@ impl Selector {
                     );
                     return;
                 }
-                _ => reader.family = Family::Is(Given::Text((*version).to_owned()), location.clone()),
+                _ => reader.inner = Some(Ethertype::named(version, location.clone())),
             }
         }
         let matched = self
@@ -239,7 +243,7 @@ impl Selector {
             .iter()
             .find(|byte| byte.mask != 0)
             .map(|byte| byte.location.clone());
-        match (reader.family.is("ipv4"), reader.family.is("ipv6"), matched) {
+        match (reader.is_of("ipv4"), reader.is_of("ipv6"), matched) {
             (true, ..) => self.convert_v4(reader),
             (_, true, _) => self.convert_v6(reader),
             (_, _, Some(location)) => {
@@ -254,6 +258,16 @@ impl Selector {
             _ => {}
         }
         self.ports(0, reader);
+    }
+
+    /// Whether some bit of a packet must match.
+    fn compares(&self, reader: &Reader<'_, '_>) -> bool {
+        let is_address = |key: &str| matches!(key, "source" | "destination");
+        self.header
+            .iter()
+            .chain(&self.transport)
+            .any(|byte| byte.mask != 0)
+            || reader.entries.iter().any(|(key, _)| is_address(key.get_ref()))
     }
 
     fn convert_v4(&mut self, reader: &mut Reader<'_, '_>) {

@@ -53,7 +53,7 @@ fn matches_are_translated_to_named_fields() {
     let cases = [
         (
             "protocol ip u32 match ip dport 22 0xffff",
-            "destination_port=22, ethertype=ipv4 goes to 16",
+            "destination_port=22, outer_ethertype=ipv4 goes to 16",
         ),
         ("u32 match ip src 192.0.2.7/24", "source=192.0.2.0/24 goes to 16"),
         (
@@ -70,53 +70,80 @@ fn matches_are_translated_to_named_fields() {
         ),
         (
             "protocol ipv6 u32 match ip6 dst 2001:db8::1/128 match ip6 sport 53 0xffff",
-            "destination=2001:db8::1/128, source_port=53 goes to 16",
+            "destination=2001:db8::1/128, source_port=53, outer_ethertype=ipv6 goes to 16",
         ),
         (
             "protocol ipv6 u32 match ip6 priority 0xb8 0xfc",
-            "dscp=EF, ethertype=ipv6 goes to 16",
+            "dscp=EF, outer_ethertype=ipv6 goes to 16",
         ),
         (
             "protocol ip u32 match u32 0xc0000200 0xffffff00 at 12",
-            "source=192.0.2.0/24 goes to 16",
+            "source=192.0.2.0/24, outer_ethertype=ipv4 goes to 16",
         ),
         (
             "protocol ip u32 match u16 80 0xffff at 22 match u8 17 0xff at 9",
-            "destination_port=80, protocol=udp, ethertype=ipv4 goes to 16",
+            "destination_port=80, protocol=udp, outer_ethertype=ipv4 goes to 16",
         ),
         (
             "protocol ipv6 u32 match u32 0x20010db8 0xffffffff at 24",
-            "destination=2001:db8::/32 goes to 16",
+            "destination=2001:db8::/32, outer_ethertype=ipv6 goes to 16",
         ),
         (
             "protocol ip u32 match tcp dst 443 0xffff",
-            "destination_port=443, ethertype=ipv4 goes to 16",
+            "destination_port=443, outer_ethertype=ipv4 goes to 16",
         ),
         ("u32 match udp src 53 0xffff", "source_port=53 goes to 16"),
         ("u32 match mark 0x10 0xf0", "mark=0x10/0xf0 goes to 16"),
-        ("protocol ip u32 match u32 0 0", "ethertype=ipv4 goes to 16"),
+        ("protocol ip u32 match u32 0 0", "outer_ethertype=ipv4 goes to 16"),
         ("handle 6 fw", "mark=6 goes to 16"),
         (
             "protocol ip handle 0x10/0xf0 fw",
-            "mark=0x10/0xf0, ethertype=ipv4 goes to 16",
+            "mark=0x10/0xf0, outer_ethertype=ipv4 goes to 16",
         ),
         (
             "protocol ip flower ip_proto tcp dst_port 80 src_ip 10.1.2.3/8",
-            "source=10.0.0.0/8, destination_port=80, protocol=tcp goes to 16",
+            "source=10.0.0.0/8, destination_port=80, protocol=tcp, outer_ethertype=ipv4 goes to 16",
         ),
         (
             "protocol ip flower ip_proto udp src_port 1000-2000 ip_tos 0xb8/0xfc",
-            "source_port=1000-2000, protocol=udp, dscp=EF, ethertype=ipv4 goes to 16",
+            "source_port=1000-2000, protocol=udp, dscp=EF, outer_ethertype=ipv4 goes to 16",
         ),
         (
             "protocol ip flower ip_proto 11 dst_port 0x1f90/0xfff0",
-            "destination_port=8080-8095, protocol=udp, ethertype=ipv4 goes to 16",
+            "destination_port=8080-8095, protocol=udp, outer_ethertype=ipv4 goes to 16",
         ),
         (
             "protocol 802.1q flower vlan_id 7 vlan_ethtype ipv4 dst_ip 192.0.2.1",
-            "destination=192.0.2.1/32, vlan=7 goes to 16",
+            "destination=192.0.2.1/32, vlan=7, outer_ethertype=802.1q goes to 16",
         ),
-        ("protocol 0x86dd matchall", "ethertype=ipv6 goes to 16"),
+        ("protocol 0x86dd matchall", "outer_ethertype=ipv6 goes to 16"),
+        // The kernel compares the protocol with the EtherType of the tag.
+        (
+            "protocol 802.1q u32 match u32 0 0",
+            "outer_ethertype=802.1q goes to 16",
+        ),
+        ("protocol 802.1ad matchall", "outer_ethertype=802.1ad goes to 16"),
+        (
+            "protocol 802.1q flower skip_hw",
+            "outer_ethertype=802.1q goes to 16",
+        ),
+        (
+            "protocol 802.1q u32 match ip dport 22 0xffff",
+            "destination_port=22, ethertype=ipv4, outer_ethertype=802.1q goes to 16",
+        ),
+        // Without bits that must match, an address says nothing about the packet.
+        (
+            "protocol ip u32 match ip src 0.0.0.0/0",
+            "outer_ethertype=ipv4 goes to 16",
+        ),
+        (
+            "protocol ipv6 u32 match ip dport 0 0 match mark 7 0xff",
+            "mark=0x7/0xff, outer_ethertype=ipv6 goes to 16",
+        ),
+        (
+            "u32 match ip src any match mark 7 0xff",
+            "mark=0x7/0xff goes to 16",
+        ),
     ];
     for (written, expected) in cases {
         let found = filter(written).join("; ");
@@ -159,6 +186,86 @@ fn filters_are_tried_in_the_order_of_the_kernel() {
 }
 
 #[test]
+fn a_filter_is_replaced_and_deleted_as_in_the_kernel() {
+    let add = "filter add dev e parent 1: prio 5 protocol ip handle 1 fw flowid 1:1\n";
+    let line = |verb: &str, rest: &str| format!("{add}filter {verb} dev e parent 1: {rest}");
+    for verb in ["replace", "change"] {
+        let replaced = line(verb, "prio 5 protocol ip handle 0x1 fw flowid 1:2");
+        assert_eq!(
+            shown(&replaced),
+            ["mark=1, outer_ethertype=ipv4 goes to 2"],
+            "{verb}"
+        );
+    }
+    let another = line("replace", "prio 5 protocol ip handle 2 fw flowid 1:2");
+    assert_eq!(shown(&another).len(), 2);
+    assert_eq!(
+        mistake(&line("add", "prio 5 protocol ip handle 1 fw flowid 1:2")),
+        at(2, "1", "priority 5 has a filter with the handle 1 already")
+    );
+    assert_eq!(
+        mistake(&line("change", "prio 5 protocol ip handle 3 fw flowid 1:2")),
+        at(
+            2,
+            "change",
+            "there is no filter with this priority and handle to change"
+        )
+    );
+
+    for all in [
+        "",
+        "prio 5",
+        "prio 5 protocol ip",
+        "prio 5 fw",
+        "prio 5 handle 1 fw",
+    ] {
+        assert!(shown(&line("del", all)).is_empty(), "{all}");
+    }
+    for (some, word) in [("protocol ip", "ip"), ("handle 1 fw", "1"), ("u32", "u32")] {
+        let message = format!("a filter is deleted by its priority, and not by `{word}`");
+        assert_eq!(mistake(&line("del", some)), at(2, word, &message));
+    }
+    assert_eq!(
+        mistake(&line("del", "prio 5 u32")),
+        at(2, "u32", "the filters of this priority are of another kind")
+    );
+    assert_eq!(
+        mistake(&line("del", "prio 5 protocol ipv6")),
+        at(2, "ipv6", "the filters of this priority are of another protocol")
+    );
+    assert_eq!(
+        mistake(&line("del", "prio 6")),
+        at(2, "del", "there is no such filter")
+    );
+}
+
+/// The word at fault in lines that the kernel rejects.
+#[test]
+fn values_that_the_kernel_rejects_are_rejected() {
+    let of = |text: &str| {
+        let error = Script::parse("test.tc", text, Device::default())
+            .and_then(|script| script.spec())
+            .expect_err(text);
+        text[error.problems()[0].span.clone()].to_owned()
+    };
+    let root = |rest: &str| of(&format!("qdisc add dev e root handle 1: {rest}"));
+    assert_eq!(root("prio bands 1"), "1");
+    assert_eq!(root("prio bands 17"), "17");
+    assert_eq!(root("ets bands 17"), "17");
+    assert_eq!(root("ets strict 17"), "17");
+    for (option, value) in [
+        ("weight", "9999"),
+        ("weight", "0"),
+        ("maxpkt", "128"),
+        ("maxpkt", "99999"),
+    ] {
+        let class = format!("qfq\nclass add dev e parent 1: classid 1:1 qfq {option} {value}");
+        assert_eq!(root(&class), value);
+    }
+    assert_eq!(of("qdisc add dev $IF root fifo"), "$IF");
+}
+
+#[test]
 fn a_filter_that_matches_all_is_the_default() {
     let all = |kind: &str| {
         spec(&format!(
@@ -173,18 +280,11 @@ fn a_filter_that_matches_all_is_the_default() {
         "u32 match ip src any match u32 0 0",
     ] {
         let found = all(kind);
-        match kind.contains("ip src") {
-            false => assert_eq!(
-                (found.classifier().default, found.classifier().filters.len()),
-                (Some(2), 1),
-                "{kind}"
-            ),
-            true => assert_eq!(
-                (found.classifier().default, found.classifier().filters.len()),
-                (None, 2),
-                "{kind}"
-            ),
-        }
+        assert_eq!(
+            (found.classifier().default, found.classifier().filters.len()),
+            (Some(2), 1),
+            "{kind}"
+        );
     }
     let hidden = "filter add dev e parent 1: prio 1 matchall classid 1:2\n\
                   filter add dev e prio 2 handle 1 fw flowid 1:1";
@@ -419,10 +519,16 @@ proptest! {
                 return Ok(());
             }
         };
-        let dissection = dissect(&packet.bytes, LinkType::RawIp);
-        let packet = dissection.packet(100, &FlowHasher::new([1, 2]));
-        let found = spec.classifier().filters.find(&packet.into(), Some(&dissection.key));
-        prop_assert_eq!(found, expected.then_some(2), "{}", line);
+        let found = |frame: &[u8], link: LinkType| {
+            let dissection = dissect(frame, link);
+            let packet = dissection.packet(100, &FlowHasher::new([1, 2]));
+            spec.classifier().filters.find(&packet.into(), Some(&dissection.key))
+        };
+        prop_assert_eq!(found(&packet.bytes, LinkType::RawIp), expected.then_some(2), "{}", line);
+        // `protocol ip` is another one than that of a frame with a tag.
+        let ethertype: &[u8] = if packet.is_v4 { &[0x08, 0] } else { &[0x86, 0xdd] };
+        let tagged = [&[0x0a; 12], &[0x81, 0, 0, 7][..], ethertype, &packet.bytes].concat();
+        prop_assert_eq!(found(&tagged, LinkType::Ethernet), None, "{}", line);
         // The same holds after printing and reading TOML.
         let document = Document::parse("printed", &spec.to_toml("e")).expect("it is read again");
         prop_assert_eq!(document.queue("e"), Some(&spec));

@@ -57,6 +57,8 @@ pub(super) enum Reads {
     Numbers(usize),
     /// All following numbers.
     List,
+    /// A number in this range. The kernel rejects others, also where Fairgate accepts them.
+    Within(u32, u32),
     /// A number of bytes. The kernel raises a smaller one to this many.
     AtLeast(u32),
     /// All following numbers of bytes. The kernel raises smaller ones to this many, but rejects 0.

@@ -58,7 +58,8 @@ pub(super) const PRIO: Kind = Kind {
     name: "prio",
     discipline: "prio",
     options: &[&[
-        same("bands", "bands"),
+        // pkt_sched.h: TCQ_MIN_PRIO_BANDS and TCQ_PRIO_BANDS.
+        option("bands", "bands", Reads::Within(2, 16)),
         option("priomap", "priomap", Reads::Numbers(16)),
     ]],
     children: Children::Bands { option: "bands" },

@@ -31,7 +31,11 @@ pub(super) const QFQ: Kind = Kind {
     discipline: "qfq_plus",
     options: &[],
     children: Children::Classes {
-        options: &[same("weight", "weight"), same("maxpkt", "max_packet")],
+        options: &[
+            // sch_qfq.c: QFQ_MAX_WEIGHT, QFQ_MIN_LMAX and 1 << QFQ_MTU_SHIFT.
+            option("weight", "weight", Reads::Within(1, 1 << 10)),
+            option("maxpkt", "max_packet", Reads::Within(512, 1 << 16)),
+        ],
         defaults: |device| vec![("max_packet", frame(device).to_string())],
     },
     defaults: none,

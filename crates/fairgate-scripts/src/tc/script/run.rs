@@ -5,7 +5,7 @@ use fairgate_config::language::Problems;
 use toml::Spanned;
 
 use super::{Class, Filter, Qdisc, Script};
-use crate::script::Word;
+use crate::script::{Word, number};
 use crate::tc::command::{Command, FilterHead, Object, Verb};
 use crate::tc::kinds;
 
@@ -157,13 +157,12 @@ impl Script {
         }?;
         // The root has two names.
         let parent = parent.filter(|parent| holder.parent.is_some() || parent.minor() != 0);
-        let Some(kind) = kind.filter(|_| *verb.get_ref() != Verb::Delete) else {
-            return self.delete_filters(verb, parent, &head);
-        };
-        if *verb.get_ref() == Verb::Change {
-            let message = "a filter can't be changed".to_owned();
-            return conflict(verb, message);
+        if *verb.get_ref() == Verb::Delete {
+            return self.delete_filters(verb, parent, &head, kind.as_ref());
         }
+        let Some(kind) = kind else {
+            return conflict(verb, "a kind is missing".to_owned());
+        };
         let mut others = self.filters.iter().filter(|filter| filter.parent == parent);
         let preference = match &head.preference {
             Some(preference) => {
@@ -183,33 +182,83 @@ impl Script {
                 .min()
                 .map_or(0xc000, |lowest| lowest - 1),
         };
-        self.filters.push(Filter {
+        let present = head.handle.as_ref().and_then(|handle| {
+            let of_handle = handle_number(handle);
+            self.filters.iter().position(|filter| {
+                filter.parent == parent
+                    && filter.preference == preference
+                    && filter.kind.get_ref() == kind.get_ref()
+                    && filter.head.handle.as_ref().map(handle_number) == Some(of_handle)
+            })
+        });
+        if *verb.get_ref() == Verb::Change && present.is_none() {
+            return conflict(
+                verb,
+                "there is no filter with this priority and handle to change".to_owned(),
+            );
+        }
+        if let (Verb::Add, Some(_), Some(handle)) = (verb.get_ref(), present, &head.handle) {
+            let message = format!(
+                "priority {preference} has a filter with the handle {} already",
+                handle.get_ref()
+            );
+            return conflict(handle, message);
+        }
+        let filter = Filter {
             parent,
             preference,
             head,
             kind,
             options,
-        });
+        };
+        match present {
+            Some(present) => self.filters[present] = filter,
+            None => self.filters.push(filter),
+        }
         Ok(())
     }
 
+    /// Deletes the filters of a priority, or the one with a handle. Without a priority the kernel deletes all
+    /// filters, and rejects a line that says which (`tc_del_tfilter` in cls_api.c).
     fn delete_filters(
         &mut self,
         verb: &Spanned<Verb>,
         parent: Option<ClassId>,
         head: &FilterHead,
+        kind: Option<&Word>,
     ) -> Result<(), Conflict> {
         let preference = head.preference.as_ref().map(|preference| *preference.get_ref());
-        let handle = head.handle.as_ref().map(Spanned::get_ref);
+        let choice = [head.protocol.as_ref(), head.handle.as_ref(), kind];
+        if let (None, Some(word)) = (preference, choice.into_iter().flatten().next()) {
+            let message = format!(
+                "a filter is deleted by its priority, and not by `{}`",
+                word.get_ref()
+            );
+            return conflict(word, message);
+        }
+        let text = |word: Option<&Word>| word.map(|word| word.get_ref().clone());
+        let of_priority = |filter: &&Filter| filter.parent == parent && preference == Some(filter.preference);
+        if let Some(first) = self.filters.iter().find(of_priority) {
+            let kinds = (kind, Some(&first.kind), "kind");
+            let protocols = (head.protocol.as_ref(), first.head.protocol.as_ref(), "protocol");
+            for (named, present, what) in [kinds, protocols] {
+                if let Some(word) = named
+                    && text(named) != text(present)
+                {
+                    let message = format!("the filters of this priority are of another {what}");
+                    return conflict(word, message);
+                }
+            }
+        }
+        let handle = head.handle.as_ref().map(handle_number);
         let is_meant = |filter: &Filter| {
             filter.parent == parent
                 && preference.is_none_or(|preference| preference == filter.preference)
-                && handle
-                    .is_none_or(|handle| filter.head.handle.as_ref().map(Spanned::get_ref) == Some(handle))
+                && handle.is_none_or(|handle| filter.head.handle.as_ref().map(handle_number) == Some(handle))
         };
         let before = self.filters.len();
         self.filters.retain(|filter| !is_meant(filter));
-        match before == self.filters.len() && (preference.is_some() || handle.is_some()) {
+        match before == self.filters.len() && preference.is_some() {
             true => conflict(verb, "there is no such filter".to_owned()),
             false => Ok(()),
         }
@@ -252,6 +301,12 @@ impl Script {
     }
 }
 
+/// Returns the number of a filter's handle. The mask of a mark does not belong to it.
+fn handle_number(handle: &Word) -> Option<u32> {
+    let text = handle.get_ref();
+    number(text.split_once('/').map_or(text, |(number, _)| number))
+}
+
 /// A line that conflicts with earlier lines.
 struct Conflict {
     at: std::ops::Range<usize>,
@@ -264,4 +319,4 @@ fn conflict<T, W>(word: &Spanned<W>, message: String) -> Result<T, Conflict> {
 }
 
 const ORDER: &str = "a script first attaches one root, then adds classes, then qdiscs in them and filters, \
-    each once; existing objects can be changed, replaced or deleted";
+    each once; existing objects can be changed, replaced or deleted (filters by their priority)";

@@ -280,7 +280,7 @@ fn mistakes_are_reported_at_their_locations() {
     );
     assert_eq!(
         mistake("qdisc add dev e root handle 1: prio bands 65"),
-        at(1, 43, "`bands` must be 1 to 64")
+        at(1, 43, "`bands` must be 2 to 16, as in the kernel")
     );
     assert_eq!(
         mistake("qdisc add dev e root handle 1: prio\nqdisc add dev e parent 1:4 pfifo"),
@@ -315,7 +315,11 @@ fn mistakes_are_reported_at_their_locations() {
     let ets = "qdisc add dev e root handle 1: ets";
     assert_eq!(
         mistake(ets),
-        at(1, 32, "`bands`, or `strict` and `quanta` together, are 0")
+        at(
+            1,
+            32,
+            "`bands`, or `strict` and `quanta` together, are 0, and not 1 to 16"
+        )
     );
     assert_eq!(
         mistake(&format!("{ets} bands 3 strict 2 quanta 300 300")),
@@ -323,7 +327,7 @@ fn mistakes_are_reported_at_their_locations() {
     );
     assert_eq!(
         mistake(&format!("{ets} strict 65")),
-        at(1, 43, "`strict` must be at most 64")
+        at(1, 43, "`strict` must be at most 16")
     );
     assert_eq!(
         mistake(&format!("{ets} bands 2 quanta 300 0")),

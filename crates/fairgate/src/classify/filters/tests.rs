@@ -66,6 +66,7 @@ fn packet(random: &mut Random) -> (Slot, Option<FlowKey>) {
         one_of(random, &PORTS),
     );
     key.vlan = random.below(3) as u16;
+    key.outer_ethertype = one_of(random, &ETHERTYPES);
     key.interface = random.below(3) as u16;
     // Broken headers have addresses that do not belong to the EtherType.
     if random.below(8) == 0 {
@@ -105,7 +106,8 @@ fn add_condition(condition: &mut Match, random: &mut Random) {
             from..=to
         }
     };
-    match random.below(12) {
+    match random.below(13) {
+        12 => condition.outer_ethertype = Some(one_of(random, &ETHERTYPES)),
         0 => condition.source = Some(prefix(random)),
         1 | 2 => condition.destination = Some(prefix(random)),
         3 => condition.source_port = Some(port(random)),

@@ -3,7 +3,7 @@
 //! ```text
 //!   0 1  source                     4  source port | destination port | EtherType | VLAN
 //!   2 3  destination                5  mark | interface | protocol | traffic class
-//!                                   6  whether it has headers, ports | priority
+//!                                   6  outer EtherType | whether it has headers, ports | priority
 //! ```
 
 use crate::classify::{Match, Prefix};
@@ -28,6 +28,7 @@ const MARK: Place = (5, 32);
 const INTERFACE: Place = (5, 16);
 const PROTOCOL: Place = (5, 8);
 const TRAFFIC_CLASS: Place = (5, 0);
+const OUTER_ETHERTYPE: Place = (6, 16);
 const PRIORITY: Place = (6, 0);
 
 /// The fields of a packet that filters match.
@@ -52,7 +53,7 @@ pub(super) fn fields(packet: &Slot, headers: Option<&FlowKey>) -> Fields {
             | u64::from(key.ethertype) << ETHERTYPE.1
             | u64::from(key.vlan),
         stamped | u64::from(key.interface) << INTERFACE.1 | u64::from(key.protocol) << PROTOCOL.1,
-        priority | HAS_HEADERS | ports,
+        priority | HAS_HEADERS | ports | u64::from(key.outer_ethertype) << OUTER_ETHERTYPE.1,
     ]
 }
 
@@ -86,6 +87,7 @@ impl Pattern {
             pattern.prefix(0, condition.source),
             pattern.prefix(2, condition.destination),
             pattern.exactly(ETHERTYPE, condition.ethertype.map(u64::from), 0xffff),
+            pattern.exactly(OUTER_ETHERTYPE, condition.outer_ethertype.map(u64::from), 0xffff),
             pattern.exactly(VLAN, condition.vlan.map(u64::from), 0xffff),
             pattern.exactly(INTERFACE, condition.interface.map(u64::from), 0xffff),
             pattern.exactly(PROTOCOL, condition.protocol.map(u64::from), 0xff),

@@ -26,6 +26,8 @@ pub enum LinkType {
 pub(super) struct Stripped<'a> {
     /// The EtherType of the payload. It is 0 if the frame ends before it, or has none.
     pub(super) ethertype: u16,
+    /// The EtherType of the frame's own header, or 0 if it has none.
+    pub(super) outer_ethertype: u16,
     /// The VLAN identifier of the outermost tag, or 0.
     pub(super) vlan: u16,
     /// The bytes from the network header on. They are a suffix of the frame.
@@ -53,6 +55,7 @@ pub(super) fn strip_payload(ethertype: u16, payload: &[u8]) -> Stripped<'_> {
     match ethertype {
         IPV4 | IPV6 => Stripped {
             ethertype,
+            outer_ethertype: ethertype,
             vlan: 0,
             payload,
         },
@@ -61,8 +64,10 @@ pub(super) fn strip_payload(ethertype: u16, payload: &[u8]) -> Stripped<'_> {
 }
 
 /// Skips tags, labels, LLC, PPPoE and PPP. If one is cut off, its own EtherType is the result.
-fn strip_headers(mut ethertype: u16, mut payload: &[u8]) -> Stripped<'_> {
-    let mut vlan = None;
+fn strip_headers(outer: u16, mut payload: &[u8]) -> Stripped<'_> {
+    // Lower numbers are lengths, or protocols without an EtherType.
+    let known = |ethertype: u16| if ethertype < FIRST { 0 } else { ethertype };
+    let (mut ethertype, mut vlan) = (outer, None);
     for _ in 0..MOST_HEADERS {
         let next = match ethertype {
             VLAN | SERVICE_VLAN | OLD_SERVICE_VLAN => tag(payload, &mut vlan),
@@ -76,8 +81,8 @@ fn strip_headers(mut ethertype: u16, mut payload: &[u8]) -> Stripped<'_> {
         (ethertype, payload) = next;
     }
     Stripped {
-        // Lower numbers are lengths, or protocols without an EtherType.
-        ethertype: if ethertype < FIRST { 0 } else { ethertype },
+        ethertype: known(ethertype),
+        outer_ethertype: known(outer),
         vlan: vlan.unwrap_or(0),
         payload,
     }

@@ -78,7 +78,7 @@ pub fn dissect_payload(payload: &[u8], ethertype: u16) -> Dissection {
 /// Dissects what is above the link layer of `frame`. `lower` is the result for the link layer.
 #[inline(always)]
 fn headers(frame: &[u8], lower: &link::Stripped) -> Dissection {
-    match network::key(lower.payload, lower.ethertype, lower.vlan) {
+    match network::key(lower.payload, lower.ethertype, lower.outer_ethertype, lower.vlan) {
         Some(key) => Dissection {
             key,
             network_offset: u16::try_from(frame.len() - lower.payload.len()).ok(),
@@ -86,6 +86,7 @@ fn headers(frame: &[u8], lower: &link::Stripped) -> Dissection {
         None => Dissection {
             key: FlowKey {
                 ethertype: lower.ethertype,
+                outer_ethertype: lower.outer_ethertype,
                 vlan: lower.vlan,
                 ..FlowKey::default()
             },

@@ -24,7 +24,7 @@ struct Network<'a> {
 impl Network<'_> {
     /// Returns the key of the packet.
     #[inline(always)]
-    fn key(&self, ethertype: u16, vlan: u16) -> FlowKey {
+    fn key(&self, ethertype: u16, outer_ethertype: u16, vlan: u16) -> FlowKey {
         let (source_port, destination_port) = transport::ports(&self.above);
         FlowKey {
             source: self.source,
@@ -32,6 +32,7 @@ impl Network<'_> {
             source_port,
             destination_port,
             ethertype,
+            outer_ethertype,
             vlan,
             flow_label: self.flow_label,
             protocol: self.above.protocol,
@@ -47,10 +48,10 @@ impl Network<'_> {
 /// Each family creates its key at once from the values read. A key that is filled field by field would have
 /// to be copied. Reading it as a whole would then wait for the partial writes.
 #[inline(always)]
-pub(super) fn key(packet: &[u8], ethertype: u16, vlan: u16) -> Option<FlowKey> {
+pub(super) fn key(packet: &[u8], ethertype: u16, outer_ethertype: u16, vlan: u16) -> Option<FlowKey> {
     match ethertype {
-        IPV4 => Some(read_v4(packet)?.key(IPV4, vlan)),
-        IPV6 => Some(read_v6(packet)?.key(IPV6, vlan)),
+        IPV4 => Some(read_v4(packet)?.key(IPV4, outer_ethertype, vlan)),
+        IPV6 => Some(read_v6(packet)?.key(IPV6, outer_ethertype, vlan)),
         _ => None,
     }
 }

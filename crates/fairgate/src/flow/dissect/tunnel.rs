@@ -19,7 +19,7 @@ pub(super) fn tunnelled(packet: &[u8], outer: FlowKey) -> Option<FlowKey> {
         UDP if outer.destination_port == VXLAN_PORT => decapsulate_vxlan(payload)?,
         _ => return None,
     };
-    let key = network::key(inner, ethertype, outer.vlan)?;
+    let key = network::key(inner, ethertype, outer.outer_ethertype, outer.vlan)?;
     Some(FlowKey {
         traffic_class: outer.traffic_class,
         ..key

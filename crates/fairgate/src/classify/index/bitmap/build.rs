@@ -125,8 +125,16 @@ impl<'a, const WORDS: usize> Builder<'a, WORDS> {
         for field in [AddressField::Destination, AddressField::Source] {
             dimensions.extend(self.addresses(field));
         }
-        use NumberField::{DestinationPort, Ethertype, Interface, SourcePort, Vlan};
-        for field in [DestinationPort, SourcePort, Vlan, Interface, Ethertype] {
+        use NumberField::{DestinationPort, Ethertype, Interface, OuterEthertype, SourcePort, Vlan};
+        let numbers = [
+            DestinationPort,
+            SourcePort,
+            Vlan,
+            Interface,
+            Ethertype,
+            OuterEthertype,
+        ];
+        for field in numbers {
             dimensions.extend(self.shorts(field));
         }
         use NumberField::{Mark0, Mark1, Mark2, Mark3, Priority, Protocol, TrafficClass};

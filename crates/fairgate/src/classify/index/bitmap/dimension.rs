@@ -11,7 +11,7 @@ use crate::flow::ethertype::{IPV4, IPV6};
 use crate::slot::Slot;
 
 /// The number of fields, which is also the maximum number of groups.
-pub(super) const FIELDS: usize = 14;
+pub(super) const FIELDS: usize = 15;
 
 /// A field of up to 16 bits, with the case of each value. A case is the number of a distinct row.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ pub(super) const NO_NUMBER: u32 = 1 << 16;
 
 /// The fields of a packet in the form that dimensions look up.
 pub(super) struct Values<'p> {
-    numbers: [u32; 12],
+    numbers: [u32; 13],
     mark: u32,
     family: Family<'p>,
 }
@@ -69,12 +69,24 @@ impl Values<'_> {
     pub(super) fn of<'p>(packet: &Slot, headers: Option<&'p FlowKey>) -> Values<'p> {
         let [mark0, mark1, mark2, mark3] = packet.mark.to_le_bytes().map(u32::from);
         let (class, priority) = (packet.traffic_class().into(), packet.priority.into());
-        let ([source, destination, ethertype, vlan, interface, protocol], family) = match headers {
+        let (
+            [
+                source,
+                destination,
+                ethertype,
+                outer_ethertype,
+                vlan,
+                interface,
+                protocol,
+            ],
+            family,
+        ) = match headers {
             Some(key) => {
                 let has_ports = key.has_ports();
                 let port = |port: u16| if has_ports { port.into() } else { NO_NUMBER };
                 let (source, destination) = (port(key.source_port), port(key.destination_port));
-                let [ethertype, vlan, interface] = [key.ethertype, key.vlan, key.interface].map(u32::from);
+                let [ethertype, outer_ethertype, vlan, interface] =
+                    [key.ethertype, key.outer_ethertype, key.vlan, key.interface].map(u32::from);
                 let family = match key.ethertype {
                     IPV4 => Family::V4(key),
                     IPV6 => Family::V6(key),
@@ -85,6 +97,7 @@ impl Values<'_> {
                         source,
                         destination,
                         ethertype,
+                        outer_ethertype,
                         vlan,
                         interface,
                         key.protocol.into(),
@@ -92,13 +105,14 @@ impl Values<'_> {
                     family,
                 )
             }
-            None => ([NO_NUMBER; 6], Family::Other),
+            None => ([NO_NUMBER; 7], Family::Other),
         };
         Values {
             numbers: [
                 source,
                 destination,
                 ethertype,
+                outer_ethertype,
                 vlan,
                 interface,
                 protocol,
@@ -128,6 +142,7 @@ pub(super) enum NumberField {
     SourcePort,
     DestinationPort,
     Ethertype,
+    OuterEthertype,
     Vlan,
     Interface,
     Protocol,
@@ -164,6 +179,7 @@ impl NumberField {
             NumberField::SourcePort => condition.source_port.clone(),
             NumberField::DestinationPort => condition.destination_port.clone(),
             NumberField::Ethertype => single(condition.ethertype),
+            NumberField::OuterEthertype => single(condition.outer_ethertype),
             NumberField::Vlan => single(condition.vlan),
             NumberField::Interface => single(condition.interface),
             _ => None,
