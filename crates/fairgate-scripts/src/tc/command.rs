@@ -165,14 +165,14 @@ impl Words {
     }
 
     fn class(mut self, verb: Spanned<Verb>, problems: &mut Problems) -> Option<Command> {
-        let (mut device, mut parent, mut class) = (None, None, None);
+        let (mut device, mut parent, mut class, mut is_at_root) = (None, None, None, false);
         let kind = loop {
             let Some(word) = self.kind_or_key(&verb, "a kind of qdisc", problems)? else {
                 break None;
             };
             match word.get_ref().as_str() {
                 "dev" => device = Some(self.device(problems)?),
-                "root" => {}
+                "root" => is_at_root = true,
                 "parent" => parent = Some(self.class_id(problems)?),
                 "classid" => class = Some(self.class_id(problems)?),
                 _ => break Some(word),
@@ -189,7 +189,7 @@ impl Words {
                 .line
                 .misplaced(at, "`classid` and a class are expected before the kind", problems);
         };
-        if *verb.get_ref() == Verb::Add && parent.is_none() {
+        if *verb.get_ref() == Verb::Add && parent.is_none() && !is_at_root {
             return self
                 .line
                 .misplaced(at, "`parent` and a class are expected before the kind", problems);
@@ -250,7 +250,7 @@ impl Words {
         }
     }
 
-    /// Takes and parses a class, `major:minor` in hexadecimal. A missing minor number is 0.
+    /// Takes and parses a class, as [`class_id`] does.
     fn class_id(&mut self, problems: &mut Problems) -> Option<Spanned<ClassId>> {
         let word = self.next("a class like 1:10", problems)?;
         class_id(&word, problems)
@@ -285,12 +285,18 @@ fn has_no_queue(kind: &Word) -> bool {
     matches!(kind.get_ref().as_str(), "ingress" | "clsact")
 }
 
-/// Parses a class, `major:minor` in hexadecimal. A missing minor number is 0.
+/// Parses a class, `major:minor` in hexadecimal. A missing number is 0. Without a colon it is the minor
+/// number, as in tc's `get_tc_classid`.
 pub(super) fn class_id(word: &Word, problems: &mut Problems) -> Option<Spanned<ClassId>> {
     let read = || {
-        let (major, minor) = word.get_ref().split_once(':')?;
-        let minor = if minor.is_empty() { "0" } else { minor };
-        Some(ClassId::new(hexadecimal(major)?, hexadecimal(minor)?))
+        let text = word.get_ref().as_str();
+        let (major, minor) = text.split_once(':').unwrap_or(("", text));
+        let or_zero = |digits: &str| match digits {
+            "" => Some(0),
+            digits => hexadecimal(digits),
+        };
+        let class = ClassId::new(or_zero(major)?, or_zero(minor)?);
+        (text != ":").then_some(class)
     };
     match read() {
         Some(class) => Some(Spanned::new(word.span(), class)),
@@ -298,9 +304,13 @@ pub(super) fn class_id(word: &Word, problems: &mut Problems) -> Option<Spanned<C
     }
 }
 
-/// Parses a hexadecimal number of up to four digits. Unlike the standard library's function, it accepts no
-/// sign.
-pub(super) fn hexadecimal(digits: &str) -> Option<u16> {
+/// Parses a hexadecimal number of 16 bits, with or without `0x`. Unlike the standard library's function, it
+/// accepts no sign.
+pub(super) fn hexadecimal(text: &str) -> Option<u16> {
+    let digits = text
+        .strip_prefix("0x")
+        .or(text.strip_prefix("0X"))
+        .unwrap_or(text);
     match digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         true => u16::from_str_radix(digits, 16).ok(),
         false => None,

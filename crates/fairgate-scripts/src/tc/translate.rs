@@ -525,7 +525,10 @@ impl Opt {
 impl Reads {
     /// Reads the value after `option`. Returns `None` if words are missing.
     fn value(&self, words: &mut slice::Iter<'_, Word>, option: &Word) -> Option<Spanned<Given>> {
-        let word = |word: &Word| Spanned::new(word.span(), Given::Word(word.get_ref().clone()));
+        let word = |word: &Word| {
+            let written = without_exponent(word.get_ref()).unwrap_or_else(|| word.get_ref().clone());
+            Spanned::new(word.span(), Given::Word(written))
+        };
         match self {
             Reads::Same
             | Reads::Common(_)
@@ -584,6 +587,27 @@ impl Reads {
             }
         }
     }
+}
+
+/// Writes a quantity with an exponent, as tc reads it with `strtod`, without one: `1.5e6bit` is `1500000bit`.
+/// Returns `None` for other texts.
+fn without_exponent(text: &str) -> Option<String> {
+    let (mantissa, rest) = text.split_once(['e', 'E'])?;
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let is_number = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_digit());
+    if whole.is_empty() || !is_number(whole) || !is_number(fraction) {
+        return None;
+    }
+    let end = rest
+        .find(|digit: char| !digit.is_ascii_digit())
+        .unwrap_or(rest.len());
+    let (exponent, unit) = rest.split_at(end);
+    // Larger ones exceed every quantity.
+    let exponent: usize = exponent.parse().ok().filter(|exponent| *exponent <= 20)?;
+    let zeros = "0".repeat(exponent.saturating_sub(fraction.len()));
+    let (shifted, left) = fraction.split_at(exponent.min(fraction.len()));
+    let point = if left.is_empty() { "" } else { "." };
+    Some(format!("{whole}{shifted}{zeros}{point}{left}{unit}"))
 }
 
 /// Reads a time. A plain number is in this unit.

@@ -23,6 +23,7 @@ use fairgate_config::suggest;
 use toml::Spanned;
 
 use super::command::class_id;
+use super::kinds;
 use super::script::{Filter, Qdisc, Script};
 use crate::script::{self, Word, no_value, number, setting};
 
@@ -39,7 +40,10 @@ pub(super) fn translate(script: &Script, qdisc: &Qdisc, draft: &mut Draft, probl
         let Some((entries, class)) = read(filter, problems) else {
             continue;
         };
-        if Some(class.get_ref().major()) != qdisc.handle {
+        // A qdisc without declared classes looks only at the minor number.
+        let is_minor_alone = class.get_ref().major() == 0
+            && kinds::find(qdisc.kind.get_ref()).is_some_and(|kind| !kind.declares_classes());
+        if Some(class.get_ref().major()) != qdisc.handle && !is_minor_alone {
             let message = format!("class {} is not a class of this qdisc", class.get_ref());
             let help = "name a class of the qdisc that the filter is attached to; a qdisc in it can have \
                 further filters";

@@ -84,6 +84,7 @@ pub(super) const TBF: Kind = Kind {
         same("maxburst", "burst"),
         same("limit", "limit"),
         time("latency", "latency"),
+        time("lat", "latency"),
         same("peakrate", "peakrate"),
         same("mtu", "mtu"),
         same("minburst", "mtu"),

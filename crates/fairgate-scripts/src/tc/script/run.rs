@@ -87,6 +87,7 @@ impl Script {
         kind: Option<Word>,
         options: Vec<Word>,
     ) -> Result<(), Conflict> {
+        let (parent, class) = self.of_one_qdisc(parent, class);
         let id = *class.get_ref();
         let present = self.classes.iter().position(|class| *class.id.get_ref() == id);
         if *verb.get_ref() == Verb::Delete {
@@ -133,6 +134,25 @@ impl Script {
             options: vec![options],
         });
         Ok(())
+    }
+
+    /// Completes a class or a parent whose major number is missing: it is that of the other, or of the root
+    /// (`tc_ctl_tclass` in sch_api.c).
+    fn of_one_qdisc(
+        &self,
+        parent: Option<Spanned<ClassId>>,
+        class: Spanned<ClassId>,
+    ) -> (Option<Spanned<ClassId>>, Spanned<ClassId>) {
+        let with_major = |id: Spanned<ClassId>, major: u16| match id.get_ref().major() {
+            0 => Spanned::new(id.span(), ClassId::new(major, id.get_ref().minor())),
+            _ => id,
+        };
+        let of_parent = parent.as_ref().map(|parent| parent.get_ref().major());
+        let of_root = || self.qdiscs.first().and_then(|root| root.handle);
+        let major = of_parent.filter(|major| *major != 0).or_else(of_root);
+        let class = with_major(class, major.unwrap_or(0));
+        let major = class.get_ref().major();
+        (parent.map(|parent| with_major(parent, major)), class)
     }
 
     fn run_filter(

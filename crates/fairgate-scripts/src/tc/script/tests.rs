@@ -235,6 +235,60 @@ fn what_is_attached_to_tbf_replaces_its_fifo() {
     assert!(!text.contains("9000b") && text.contains("fifo limit=7"), "{text}");
 }
 
+/// tc reads class numbers with `strtoul` in hexadecimal, and quantities with `strtod`.
+#[test]
+fn numbers_are_read_as_tc_reads_them() {
+    let spec = |text: &str| {
+        let script = Script::parse("test.tc", text, Device::default());
+        let spec = script.and_then(|script| script.spec());
+        spec.unwrap_or_else(|error| panic!("{text}: {:?}", error.problems()))
+    };
+    let plain = spec(
+        "qdisc add dev e root handle 1: htb default 10
+         class add dev e parent 1: classid 1:1 htb rate 1500000bit
+         class add dev e parent 1:1 classid 1:10 htb rate 1mbit
+         filter add dev e parent 1: handle 6 fw flowid 1:10",
+    );
+    let other = spec(
+        "qdisc add dev e root handle 0x1: htb default 0x10
+         class add dev e root classid 0x1:0x1 htb rate 1.5e6bit
+         class add dev e parent 1 classid 1:10 htb rate 1e6bit
+         filter add dev e parent 1: handle 6 fw flowid 0x1:0x10",
+    );
+    assert_eq!(plain, other);
+    let by_minor = spec(
+        "qdisc add dev e root handle 1: htb default 10
+         class add dev e parent 1: classid 0x1 htb rate 1500000bit
+         class add dev e parent :1 classid :10 htb rate 1mbit
+         filter add dev e parent 1: handle 6 fw flowid 1:10",
+    );
+    assert_eq!(plain, by_minor);
+
+    let tbf = |latency: &str| {
+        spec(&format!(
+            "qdisc add dev e root tbf rate 1mbit burst 5kb {latency} 50ms"
+        ))
+    };
+    assert_eq!(tbf("lat"), tbf("latency"));
+    let prio = |class: &str| {
+        spec(&format!(
+            "qdisc add dev e root handle 1: prio\nfilter add dev e parent 1: handle 6 fw flowid {class}"
+        ))
+    };
+    assert_eq!(prio("2"), prio("1:2"));
+    assert_eq!(prio(":2"), prio("1:2"));
+    // htb compares the whole number, so the kernel's filter would never choose a class.
+    assert_eq!(
+        mistake(
+            "qdisc add dev e root handle 1: htb
+class add dev e parent 1: classid 1:10 htb rate 1mbit
+filter add dev e parent 1: handle 6 fw flowid 10"
+        )
+        .2,
+        "class 0:10 is not a class of this qdisc"
+    );
+}
+
 #[test]
 fn mistakes_are_reported_at_their_locations() {
     let at = |line, column, message: &str| (line, column, message.to_owned());
