@@ -34,7 +34,9 @@ fn a_script_becomes_a_configuration_file() {
     assert!(checked.starts_with(&tree), "{tree}\n{checked}");
     assert!(tree.contains("tbf handle=1: rate=20mbit"), "{tree}");
     assert!(
-        tree.contains("source=192.0.2.5/32, source_port=10000-20000, protocol=udp goes to 1"),
+        tree.contains(
+            "source=192.0.2.5/32, source_port=10000-20000, protocol=udp, outer_ethertype=ipv4 goes to 1"
+        ),
         "{tree}"
     );
     assert!(tree.contains("default=2"), "{tree}");
