@@ -125,7 +125,8 @@ impl EventQueue {
 
     /// Removes and returns the first number whose event is due. If none is due, returns the time of the first
     /// event, or `None` if the queue is empty.
-    #[inline]
+    // Otherwise the compiler makes it a call, because htb and hfsc use it: 40 instructions a pair.
+    #[inline(always)]
     pub(crate) fn pop_due(&mut self, now: u64) -> Result<u32, Option<u64>> {
         loop {
             let slot = self.first_slot().ok_or(None)?;
