@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use fairgate::balance::Imbalance;
-use fairgate_config::FileError;
+use fairgate_config::{FileError, Lines};
 use miette::{Report, miette};
 use serde::Serialize;
 
@@ -46,13 +46,22 @@ fn is_imbalance(report: &Report) -> bool {
     report.chain().any(|cause| cause.is::<Imbalance>())
 }
 
-/// Returns the report as text. If the location cannot be drawn, returns only the message.
+/// Returns the report as text. If the location cannot be drawn, the text is only the message. For a script, a
+/// last line counts the lines.
 pub(crate) fn shown(report: &Report) -> String {
     let mut text = String::new();
-    match write!(text, "{report:?}") {
-        Ok(()) => output::harmless(&text),
-        Err(_) => output::harmless(&report.to_string()),
+    if write!(text, "{report:?}").is_err() {
+        text = report.to_string();
     }
+    if let Some(lines) = lines(report) {
+        let _ = write!(text, "\n{lines}");
+    }
+    output::harmless(&text)
+}
+
+/// Returns the number of lines that were read and refused, if the error is in a script.
+fn lines(report: &Report) -> Option<Lines> {
+    report.downcast_ref::<FileError>()?.lines()
 }
 
 /// Ends the program after arguments that clap could not parse, or after `--help` and `--version`, which clap
@@ -76,6 +85,15 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
 #[derive(Serialize)]
 struct ErrorDocument {
     errors: Vec<ErrorEntry>,
+    /// Of a script.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lines: Option<LineCounts>,
+}
+
+#[derive(Serialize)]
+struct LineCounts {
+    read: usize,
+    refused: usize,
 }
 
 #[derive(Serialize)]
@@ -136,7 +154,8 @@ impl ErrorDocument {
                 location: None,
             }],
         };
-        ErrorDocument { errors }
+        let lines = lines(report).map(|Lines { read, refused }| LineCounts { read, refused });
+        ErrorDocument { errors, lines }
     }
 }
 

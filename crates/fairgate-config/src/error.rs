@@ -99,6 +99,32 @@ pub struct FileError {
     problems: Vec<Problem>,
     /// The number of mistakes that were left out.
     more: usize,
+    lines: Option<Lines>,
+}
+
+/// The lines of a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lines {
+    /// How many were read.
+    pub read: usize,
+    /// How many of these have a mistake.
+    pub refused: usize,
+}
+
+/// Written like `12 lines were read, 3 of them refused`.
+impl fmt::Display for Lines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (noun, verb) = if self.read == 1 {
+            ("line", "was")
+        } else {
+            ("lines", "were")
+        };
+        write!(
+            f,
+            "{} {noun} {verb} read, {} of them refused",
+            self.read, self.refused
+        )
+    }
 }
 
 /// The largest number of mistakes that are reported for one file. To show a location, the text is scanned
@@ -119,7 +145,11 @@ impl FileError {
             false => {
                 let more = problems.len().saturating_sub(MOST_PROBLEMS);
                 problems.truncate(MOST_PROBLEMS);
-                Err(FileError { problems, more })
+                Err(FileError {
+                    problems,
+                    more,
+                    lines: None,
+                })
             }
         }
     }
@@ -132,6 +162,12 @@ impl FileError {
     /// Returns the number of mistakes beyond the first 50.
     pub fn more(&self) -> usize {
         self.more
+    }
+
+    /// Returns how many lines of a script were read, and how many of them have mistakes. `None` for a text
+    /// that is not read by lines.
+    pub fn lines(&self) -> Option<Lines> {
+        self.lines
     }
 
     /// The file's name, as it was given.
@@ -228,6 +264,38 @@ impl Problems {
         self.found.len()
     }
 
+    /// Calls parameters by the words of the author's language in the problems from number `first` on. For
+    /// the location of a problem and a name, `word` returns the word.
+    pub fn reworded<'w>(&mut self, first: usize, word: impl Fn(&Range<usize>, &str) -> Option<&'w str>) {
+        for problem in &mut self.found[first..] {
+            for text in [&mut problem.message, &mut problem.label, &mut problem.help] {
+                *text = reworded(text, |name| word(&problem.span, name));
+            }
+        }
+    }
+
+    /// Returns `value` if no problem was found. An error also says how many of these lines, given by their
+    /// locations, have mistakes.
+    ///
+    /// # Errors
+    /// If a problem was found.
+    pub fn unless_any_in<T>(self, lines: &[Range<usize>], value: T) -> Result<T, FileError> {
+        let mut places: Vec<usize> = self.found.iter().map(|problem| problem.span.start).collect();
+        places.sort_unstable();
+        let has_mistake = |line: &&Range<usize>| {
+            let first = places.partition_point(|place| *place < line.start);
+            places.get(first).is_some_and(|place| *place <= line.end)
+        };
+        let lines = Lines {
+            read: lines.len(),
+            refused: lines.iter().filter(has_mistake).count(),
+        };
+        self.unless_any(value).map_err(|error| FileError {
+            lines: Some(lines),
+            ..error
+        })
+    }
+
     /// Returns `value` if no problem was found.
     ///
     /// # Errors
@@ -243,4 +311,17 @@ impl Problems {
     pub fn into_error(self) -> FileError {
         self.unless_any(()).expect_err("a problem was added")
     }
+}
+
+/// Returns the text with other words between grave accents, where there is one.
+fn reworded<'w>(text: &str, word: impl Fn(&str) -> Option<&'w str>) -> String {
+    let parts: Vec<&str> = text
+        .split('`')
+        .enumerate()
+        .map(|(index, part)| match index % 2 {
+            1 => word(part).unwrap_or(part),
+            _ => part,
+        })
+        .collect();
+    parts.join("`")
 }

@@ -1,6 +1,6 @@
 //! `fairgate tc`: converts tc's commands to a configuration file, checks them, or runs them.
 
-use fairgate_scripts::tc::{Device, Script};
+use fairgate_scripts::tc::{Device, Script, Translated};
 
 use crate::commands::script::{self, Language, ScriptArgs, Tree};
 use crate::failure::{Failure, Outcome};
@@ -41,18 +41,15 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
         ..Device::default()
     };
     let read = |name: &str, text: &str| {
-        let tree = |script: &Script| {
-            let name = script.device_name().to_owned();
-            let (spec, warnings) = script.translate()?;
-            Ok(Tree {
-                device: Some(name.clone()),
-                name,
-                is_incoming: false,
-                spec,
-                warnings,
-            })
+        let tree = |translated: Translated| Tree {
+            device: Some(translated.device.clone()),
+            name: translated.device,
+            is_incoming: false,
+            spec: translated.spec,
+            warnings: translated.warnings,
         };
-        Script::parse_all(name, text, device)?.iter().map(tree).collect()
+        let translated = Script::translate_all(name, text, device)?;
+        Ok(translated.into_iter().map(tree).collect())
     };
     script::run(&args.script, &LANGUAGE, read, format)
 }

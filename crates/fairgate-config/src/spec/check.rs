@@ -171,8 +171,10 @@ impl<'a> Reader<'a> {
                 None => self.unknown_key(&parameters, key),
             }
         }
-        let subject = format!("`{}`", self.name());
-        self.nothing_is_missing(&subject, self.location(), &parameters, keys);
+        if !self.draft.is_incomplete {
+            let subject = format!("`{}`", self.name());
+            self.nothing_is_missing(&subject, self.location(), &parameters, keys);
+        }
         settings.sort_by_key(|(index, _)| *index);
         settings
     }
@@ -268,7 +270,7 @@ impl<'a> Reader<'a> {
                     "leave the classes out, or use a discipline that holds classes, like `prio` or `drr`";
                 self.problems.add(class.header.clone(), message, "not here", help);
             }
-            (None, true) if kind == Children::TreeOrNone => {}
+            (None, true) if kind == Children::TreeOrNone || self.draft.is_broken => {}
             (None, true) => {
                 let message = format!("`{}` needs classes, and has none", self.name());
                 let help = "add for each class a line [[queue.NAME.class]], its id and its discipline; \
@@ -385,7 +387,9 @@ impl<'a> Reader<'a> {
             let location = numbered
                 .as_ref()
                 .map_or(draft.header.clone(), |(_, location)| location.clone());
-            self.nothing_is_missing("the class", location, &parameters, &of_class);
+            if !draft.is_incomplete {
+                self.nothing_is_missing("the class", location, &parameters, &of_class);
+            }
             let template = self.template(&of_template, numbered.as_ref());
             let Some((minor, location)) = numbered else {
                 let _ = class_child(draft, &of_child, self.registry, self.problems);

@@ -31,6 +31,8 @@ pub struct Draft {
     pub qdisc: Option<u16>,
     /// Whether something was reported and left out. Then nothing is reported that may follow from this.
     pub is_broken: bool,
+    /// Whether a setting was reported and left out. Then none is reported as missing.
+    pub is_incomplete: bool,
 }
 
 /// A filter as written.

@@ -54,11 +54,52 @@ pub(super) struct FilterHead {
     pub(super) handle: Option<Word>,
 }
 
+/// A line as far as it can be understood.
+pub(super) enum Read {
+    Whole(Command),
+    /// It has a mistake, but what it would add is known.
+    Partly(Known),
+    /// It has a mistake.
+    Nothing,
+}
+
+/// What a line with a mistake would add.
+pub(super) struct Known {
+    pub(super) device: Word,
+    /// The handle of a qdisc.
+    pub(super) handle: Option<u16>,
+    /// A class and its parent.
+    pub(super) class: Option<(Spanned<ClassId>, Option<ClassId>)>,
+}
+
 impl Command {
-    /// Parses the words of a line, at least one. The line ends at `end`. Returns `None` after a problem.
-    pub(super) fn read(words: Vec<Word>, end: usize, problems: &mut Problems) -> Option<Command> {
-        let line = Line::new(words, end, FORM);
-        Words { line }.read(problems)
+    /// Parses the words of a line, at least one. The line ends at `end`.
+    pub(super) fn read(words: Vec<Word>, end: usize, problems: &mut Problems) -> Read {
+        let line = Line::new(words.clone(), end, FORM);
+        match (Words { line }.read(problems)) {
+            Some(command) => Read::Whole(command),
+            None => Known::of(&words).map_or(Read::Nothing, Read::Partly),
+        }
+    }
+}
+
+impl Known {
+    /// Searches for the names in a line that could not be parsed.
+    fn of(words: &[Word]) -> Option<Known> {
+        let after = |key: &str| {
+            let at = words.iter().position(|word| word.get_ref() == key)?;
+            words.get(at + 1)
+        };
+        let id =
+            |key: &str| after(key).and_then(|word| Some(Spanned::new(word.span(), read_class_id(word)?)));
+        let object = words.first()?.get_ref().as_str();
+        let class = id("classid").filter(|_| object == "class");
+        let handle = after("handle").filter(|_| object == "qdisc");
+        Some(Known {
+            device: after("dev")?.clone(),
+            handle: handle.and_then(|handle| hexadecimal(handle.get_ref().split(':').next()?)),
+            class: class.map(|class| (class, id("parent").map(Spanned::into_inner))),
+        })
     }
 }
 
@@ -74,21 +115,6 @@ const FORM: &str = "write tc qdisc add dev DEVICE root|parent CLASS [handle MAJO
 impl Words {
     fn next(&mut self, expected: &str, problems: &mut Problems) -> Option<Word> {
         self.line.next(expected, problems)
-    }
-
-    /// Takes the name of a device. A variable of the shell is not one: only the shell knows its value.
-    fn device(&mut self, problems: &mut Problems) -> Option<Word> {
-        let word = self.next("a device", problems)?;
-        if !word.get_ref().contains('$') {
-            return Some(word);
-        }
-        let message = format!(
-            "`{}` is a variable of the shell, and not a device",
-            word.get_ref()
-        );
-        let help = "write the device's name, or let the shell print its commands with their values: sh -x";
-        problems.add(word.span(), message, "has no value here", help);
-        None
     }
 
     fn read(mut self, problems: &mut Problems) -> Option<Command> {
@@ -134,7 +160,7 @@ impl Words {
                 break None;
             };
             match word.get_ref().as_str() {
-                "dev" => device = Some(self.device(problems)?),
+                "dev" => device = Some(self.next("a device", problems)?),
                 "root" => root = Some(word),
                 "parent" => parent = Some(self.class_id(problems)?),
                 "handle" => handle = Some(self.handle(problems)?),
@@ -171,7 +197,7 @@ impl Words {
                 break None;
             };
             match word.get_ref().as_str() {
-                "dev" => device = Some(self.device(problems)?),
+                "dev" => device = Some(self.next("a device", problems)?),
                 "root" => is_at_root = true,
                 "parent" => parent = Some(self.class_id(problems)?),
                 "classid" => class = Some(self.class_id(problems)?),
@@ -205,7 +231,7 @@ impl Words {
                 break None;
             };
             match word.get_ref().as_str() {
-                "dev" => device = Some(self.device(problems)?),
+                "dev" => device = Some(self.next("a device", problems)?),
                 "root" => {}
                 "parent" => head.parent = Some(self.class_id(problems)?),
                 "protocol" => head.protocol = Some(self.next("a protocol", problems)?),
@@ -288,20 +314,22 @@ fn has_no_queue(kind: &Word) -> bool {
 /// Parses a class, `major:minor` in hexadecimal. A missing number is 0. Without a colon it is the minor
 /// number, as in tc's `get_tc_classid`.
 pub(super) fn class_id(word: &Word, problems: &mut Problems) -> Option<Spanned<ClassId>> {
-    let read = || {
-        let text = word.get_ref().as_str();
-        let (major, minor) = text.split_once(':').unwrap_or(("", text));
-        let or_zero = |digits: &str| match digits {
-            "" => Some(0),
-            digits => hexadecimal(digits),
-        };
-        let class = ClassId::new(or_zero(major)?, or_zero(minor)?);
-        (text != ":").then_some(class)
-    };
-    match read() {
+    match read_class_id(word) {
         Some(class) => Some(Spanned::new(word.span(), class)),
         None => unexpected(word, "a class like 1:10, in hexadecimal", FORM, problems),
     }
+}
+
+/// Parses a class as [`class_id`] does.
+fn read_class_id(word: &Word) -> Option<ClassId> {
+    let text = word.get_ref().as_str();
+    let (major, minor) = text.split_once(':').unwrap_or(("", text));
+    let or_zero = |digits: &str| match digits {
+        "" => Some(0),
+        digits => hexadecimal(digits),
+    };
+    let class = ClassId::new(or_zero(major)?, or_zero(minor)?);
+    (text != ":").then_some(class)
 }
 
 /// Parses a hexadecimal number of 16 bits, with or without `0x`. Unlike the standard library's function, it

@@ -31,3 +31,4 @@ mod translate;
 pub use display::{Amount, Detail, Row, Shown, State, When};
 pub use script::{Device, Script};
 pub use show::show;
+pub use translate::Translated;

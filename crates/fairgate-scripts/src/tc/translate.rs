@@ -7,6 +7,7 @@ use std::sync::Arc;
 use fairgate::ClassId;
 use fairgate_config::language::{Draft, Given, PARENT, Problems, Written, check};
 use fairgate_config::{FileError, Spec, suggest};
+use miette::NamedSource;
 use toml::Spanned;
 
 use super::Script;
@@ -14,9 +15,20 @@ use super::command::hexadecimal;
 use super::filters;
 use super::kinds::{self, Children, Defaults, Kind, Opt, Reads};
 use super::round_trips;
-use super::script::{Class, Qdisc};
+use super::script::{Class, Device, Orphans, Qdisc, Reading};
 use super::sharing::Sharing;
 use crate::script::{Word, no_value, number, setting};
+
+/// The tree of a device.
+#[derive(Debug)]
+pub struct Translated {
+    /// The device.
+    pub device: String,
+    /// The description of the tree.
+    pub spec: Spec,
+    /// Sentences about values that the kernel raises, and that are raised here, too.
+    pub warnings: Vec<String>,
+}
 
 impl Script {
     /// Returns the description of the tree.
@@ -34,8 +46,56 @@ impl Script {
     /// If an option or its value can't be carried over.
     pub fn translate(&self) -> Result<(Spec, Vec<String>), FileError> {
         let mut problems = Problems::new(Arc::clone(&self.source));
+        match self.translate_into(&mut problems) {
+            Some(Translated { spec, warnings, .. }) => problems.unless_any((spec, warnings)),
+            None => Err(problems.into_error()),
+        }
+    }
+
+    /// Translates a script for any number of devices, in the order in which they first occur. All mistakes
+    /// of all lines are reported at once, except for those that follow from an earlier one.
+    ///
+    /// # Errors
+    /// If a line can't be understood, the lines don't fit together, or something can't be carried over.
+    pub fn translate_all(name: &str, text: &str, device: Device) -> Result<Vec<Translated>, FileError> {
+        let source = Arc::new(NamedSource::new(name, text.to_owned()));
+        let mut problems = Problems::new(Arc::clone(&source));
+        let Reading { scripts, lines } = Script::read(text, device, &source, &mut problems);
+        let translated = scripts
+            .iter()
+            .filter_map(|script| script.translate_into(&mut problems));
+        let translated = translated.collect();
+        problems.unless_any_in(&lines, translated)
+    }
+
+    /// Returns the tree, if there is one without mistakes.
+    fn translate_into(&self, problems: &mut Problems) -> Option<Translated> {
         let mut raised = Vec::new();
-        let draft = tree(self, &mut problems, &mut raised);
+        let mut translation = Translation {
+            script: self,
+            problems,
+            raised: &mut raised,
+            common: Vec::new(),
+            loose: Vec::new(),
+            named: Vec::new(),
+            depth: 0,
+        };
+        let root = self.qdiscs.iter().find(|qdisc| qdisc.parent.is_none());
+        let tree = root.and_then(|root| translation.qdisc(root));
+        translation.orphans();
+        let Translation { loose, named, .. } = translation;
+        let first = problems.count();
+        let spec = tree.and_then(|tree| check(&tree, problems));
+        for draft in &loose {
+            let _ = check(draft, problems);
+        }
+        let word = |location: &Range<usize>, parameter: &str| {
+            let mut meant = named.iter().filter(|named| named.is_at(location));
+            meant
+                .find(|named| named.parameter == parameter)
+                .map(|named| named.word)
+        };
+        problems.reworded(first, word);
         let warnings = raised.iter().map(|raised| {
             let before = &self.source.inner()[..raised.location.start];
             format!(
@@ -46,28 +106,28 @@ impl Script {
                 raised.least
             )
         });
-        let warnings: Vec<String> = warnings.collect();
-        // A setting that could not be read would be reported as missing, too.
-        let draft = draft.filter(|_| problems.count() == 0);
-        match draft.and_then(|draft| check(&draft, &mut problems)) {
-            Some(spec) => problems.unless_any((spec, warnings)),
-            None => Err(problems.into_error()),
-        }
+        Some(Translated {
+            device: self.device_name().to_owned(),
+            spec: spec?,
+            warnings: warnings.collect(),
+        })
     }
 }
 
-/// Returns the tree below the root. Parts that can't be translated are reported and left out. Values that
-/// the kernel raises are raised, and added to `raised`.
-fn tree(script: &Script, problems: &mut Problems, raised: &mut Vec<Raised>) -> Option<Draft> {
-    let root = script.qdiscs.iter().find(|qdisc| qdisc.parent.is_none())?;
-    Translation {
-        script,
-        problems,
-        raised,
-        common: Vec::new(),
-        depth: 0,
+/// A parameter, and the word of tc that sets it.
+struct Named {
+    parameter: &'static str,
+    word: &'static str,
+    /// The location of the word, and that of the value.
+    locations: [Range<usize>; 2],
+}
+
+impl Named {
+    /// Whether a part of the word or the value is there.
+    fn is_at(&self, location: &Range<usize>) -> bool {
+        let has = |own: &Range<usize>| own.start <= location.start && location.end <= own.end;
+        self.locations.iter().any(has)
     }
-    .qdisc(root)
 }
 
 /// A value that the kernel silently raises.
@@ -93,6 +153,10 @@ struct Translation<'a> {
     raised: &'a mut Vec<Raised>,
     /// Options that must have the same value in the current qdisc and its classes, with their first value.
     common: Vec<(&'static str, Given)>,
+    /// Disciplines without a place in the tree. Only their own mistakes are reported.
+    loose: Vec<Draft>,
+    /// The parameters that options set.
+    named: Vec<Named>,
     /// The depth of the current qdisc.
     depth: u32,
 }
@@ -107,10 +171,80 @@ impl<'a> Translation<'a> {
         }
         self.depth += 1;
         let around = std::mem::take(&mut self.common);
-        let draft = self.qdisc_within(qdisc);
+        let before = self.problems.count();
+        let mut draft = self.qdisc_within(qdisc);
+        if let Some(draft) = &mut draft {
+            let has_gaps = draft.classes.iter().any(|class| class.is_broken);
+            draft.is_broken |= has_gaps || self.problems.count() > before;
+        }
         self.common = around;
         self.depth -= 1;
         draft
+    }
+
+    /// Translates what has no place in the tree, to report its own mistakes.
+    fn orphans(&mut self) {
+        let Orphans {
+            qdiscs,
+            classes,
+            filters,
+        } = &self.script.orphans;
+        for qdisc in qdiscs {
+            self.alone(qdisc);
+        }
+        for class in classes {
+            self.class_alone(class);
+        }
+        for filter in filters {
+            filters::check(filter, self.problems);
+        }
+    }
+
+    /// Translates a qdisc without its place in the tree.
+    fn alone(&mut self, qdisc: &'a Qdisc) {
+        if let Some(mut draft) = self.qdisc(qdisc) {
+            draft.is_broken = true;
+            self.loose.push(draft);
+        }
+    }
+
+    /// Translates the options of a class without its qdisc.
+    fn class_alone(&mut self, class: &'a Class) {
+        let Some(kind) = kinds::find(class.kind.get_ref()) else {
+            return;
+        };
+        let Some(options) = kind.class_options() else {
+            return;
+        };
+        let location = class.id.span();
+        let settings = self.settings(&class.options, &options, |_| Vec::new(), &location);
+        let id = Given::Integer(class.id.get_ref().minor().into());
+        let classed = Draft {
+            settings: [vec![setting(&location, "id", id)], settings].concat(),
+            header: location.clone(),
+            is_broken: true,
+            is_incomplete: true,
+            ..Draft::default()
+        };
+        self.loose.push(Draft {
+            classes: vec![classed],
+            is_broken: true,
+            is_incomplete: true,
+            ..named(kind, &location)
+        });
+    }
+
+    /// Translates what is in a qdisc of an unknown kind.
+    fn within_unknown(&mut self, qdisc: &'a Qdisc) {
+        for attached in self.script.attached_below(qdisc) {
+            self.alone(attached);
+        }
+        for class in self.script.classes_of(qdisc) {
+            self.class_alone(class);
+        }
+        for filter in self.script.filters_of(qdisc) {
+            filters::check(filter, self.problems);
+        }
     }
 
     fn qdisc_within(&mut self, qdisc: &'a Qdisc) -> Option<Draft> {
@@ -120,6 +254,7 @@ impl<'a> Translation<'a> {
             let help = suggest::remedy(name, "known are", kinds::names());
             self.problems
                 .add(qdisc.kind.span(), message, "unknown here", help);
+            self.within_unknown(qdisc);
             return None;
         };
         let location = qdisc.kind.span();
@@ -133,6 +268,7 @@ impl<'a> Translation<'a> {
         let before = self.problems.count();
         let mut settings = self.settings(&qdisc.options, kind.options, kind.defaults, &location);
         let are_whole = self.problems.count() == before;
+        draft.is_incomplete = !are_whole;
         if let Err(wrong) = round_trips::settle(&mut settings) {
             let help = "give max_rtt and perhaps typical_rtt, or target, tupdate, alpha and beta";
             self.problems
@@ -178,12 +314,7 @@ impl<'a> Translation<'a> {
                 for class in self.script.classes_of(qdisc) {
                     self.check_class(class, qdisc, false);
                     let mut translated = self.class(qdisc, class.id.get_ref().minor(), class.id.span());
-                    translated.settings.extend(self.settings(
-                        &class.options,
-                        &[*options],
-                        *defaults,
-                        &class.kind.span(),
-                    ));
+                    self.set_class(&mut translated, class, &[*options], *defaults);
                     draft.classes.push(translated);
                 }
             }
@@ -270,6 +401,7 @@ impl<'a> Translation<'a> {
         Draft {
             settings: vec![setting(&location, "id", Given::Integer(minor.into()))],
             header: location,
+            is_broken: inner.is_none(),
             inner: inner.map(Box::new),
             ..Draft::default()
         }
@@ -328,9 +460,21 @@ impl<'a> Translation<'a> {
             let parent = Given::Integer(class.parent.minor().into());
             draft.settings.push(setting(&location, PARENT, parent));
         }
-        let settings = self.settings(&class.options, options, defaults, &class.kind.span());
-        draft.settings.extend(settings);
+        self.set_class(&mut draft, class, options, defaults);
         draft
+    }
+
+    /// Adds the settings of a class.
+    fn set_class(&mut self, draft: &mut Draft, class: &'a Class, options: &[&[Opt]], defaults: Defaults) {
+        let before = self.problems.count();
+        let is_of_kind = kinds::find(class.kind.get_ref()).is_some_and(|kind| kind.declares_classes());
+        // The words after another one are not its options.
+        if is_of_kind {
+            let settings = self.settings(&class.options, options, defaults, &class.kind.span());
+            draft.settings.extend(settings);
+        }
+        draft.is_incomplete = class.is_broken || !is_of_kind || self.problems.count() > before;
+        draft.is_broken |= draft.is_incomplete;
     }
 
     fn check_class(&mut self, class: &Class, qdisc: &Qdisc, may_be_below: bool) {
@@ -442,6 +586,13 @@ impl<'a> Translation<'a> {
                 continue;
             }
             for parameter in option.parameters(&value) {
+                if parameter != option.word {
+                    self.named.push(Named {
+                        parameter,
+                        word: option.word,
+                        locations: [word.span(), value.span()],
+                    });
+                }
                 settings.push((Spanned::new(word.span(), parameter.to_owned()), value.clone()));
             }
         }

@@ -67,6 +67,11 @@ pub(super) fn translate(script: &Script, qdisc: &Qdisc, draft: &mut Draft, probl
     }
 }
 
+/// Reports what can't be translated in a filter whose qdisc is missing.
+pub(super) fn check(filter: &Filter, problems: &mut Problems) {
+    let _ = read(filter, problems);
+}
+
 fn class_entry(key: &str, class: &Spanned<ClassId>) -> Written {
     setting(&class.span(), key, Given::Integer(class.get_ref().minor().into()))
 }

@@ -165,6 +165,15 @@ impl Kind {
         self.name
     }
 
+    /// Returns the tables of options of its classes, if `tc class` adds them.
+    pub(super) fn class_options(&self) -> Option<Vec<&'static [Opt]>> {
+        match &self.children {
+            Children::Classes { options, .. } => Some(vec![options]),
+            Children::Tree { options, .. } => Some(options.to_vec()),
+            _ => None,
+        }
+    }
+
     /// Whether classes must be added before a qdisc is attached to them.
     pub(super) fn declares_classes(&self) -> bool {
         matches!(self.children, Children::Classes { .. } | Children::Tree { .. })

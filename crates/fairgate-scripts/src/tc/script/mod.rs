@@ -5,6 +5,8 @@ mod run;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use fairgate::ClassId;
@@ -13,7 +15,7 @@ use fairgate_config::language::Problems;
 use miette::NamedSource;
 use toml::Spanned;
 
-use super::command::{Command, FilterHead};
+use super::command::{Command, FilterHead, Read};
 use super::kinds;
 use crate::script::{Word, lines};
 
@@ -47,6 +49,27 @@ pub struct Script {
     pub(super) qdiscs: Vec<Qdisc>,
     pub(super) classes: Vec<Class>,
     pub(super) filters: Vec<Filter>,
+    /// What lines would have added to something that an earlier line failed to add. Only its own mistakes are
+    /// reported.
+    pub(super) orphans: Orphans,
+    /// The handles that would exist if no line had a mistake.
+    lost: BTreeSet<u16>,
+}
+
+/// Qdiscs, classes and filters without a place.
+#[derive(Default)]
+pub(super) struct Orphans {
+    pub(super) qdiscs: Vec<Qdisc>,
+    pub(super) classes: Vec<Class>,
+    pub(super) filters: Vec<Filter>,
+}
+
+/// The scripts of all devices, and the lines that they were read from.
+pub(super) struct Reading {
+    /// The devices that commands are for, even if nothing is attached to them.
+    pub(super) scripts: Vec<Script>,
+    /// The locations of the lines with commands.
+    pub(super) lines: Vec<Range<usize>>,
 }
 
 /// Prints the name of the type only.
@@ -72,6 +95,8 @@ pub(super) struct Class {
     pub(super) id: Spanned<ClassId>,
     pub(super) kind: Word,
     pub(super) options: Vec<Vec<Word>>,
+    /// Whether its line has a mistake, so that the rest of the line is unknown.
+    pub(super) is_broken: bool,
 }
 
 /// A filter.
@@ -103,7 +128,8 @@ impl Script {
     pub fn parse(name: &str, text: &str, device: Device) -> Result<Script, FileError> {
         let source = Arc::new(NamedSource::new(name, text.to_owned()));
         let mut problems = Problems::new(Arc::clone(&source));
-        let mut scripts = Script::read(text, device, &source, &mut problems);
+        let mut scripts = Script::read(text, device, &source, &mut problems).scripts;
+        scripts.retain(|script| !script.qdiscs.is_empty());
         let first = (!scripts.is_empty()).then(|| scripts.remove(0));
         if let (Some(first), Some(other)) = (&first, scripts.first()) {
             let message = format!("this line is for device `{}`", other.device_name());
@@ -126,39 +152,42 @@ impl Script {
     pub fn parse_all(name: &str, text: &str, device: Device) -> Result<Vec<Script>, FileError> {
         let source = Arc::new(NamedSource::new(name, text.to_owned()));
         let mut problems = Problems::new(Arc::clone(&source));
-        let scripts = Script::read(text, device, &source, &mut problems);
-        problems.unless_any(scripts)
+        let Reading { mut scripts, lines } = Script::read(text, device, &source, &mut problems);
+        scripts.retain(|script| !script.qdiscs.is_empty());
+        problems.unless_any_in(&lines, scripts)
     }
 
-    /// Returns a script for each device. Reports if there is none.
-    fn read(
+    /// Reads all lines. Reports if nothing is attached to any device.
+    pub(super) fn read(
         text: &str,
         device: Device,
         source: &Arc<NamedSource<String>>,
         problems: &mut Problems,
-    ) -> Vec<Script> {
+    ) -> Reading {
         let mut scripts: Vec<Script> = Vec::new();
+        let mut places = Vec::new();
         for (words, end) in lines(text, &["tc"]) {
-            let Some(command) = Command::read(words, end, problems) else {
-                continue;
+            places.push(words[0].span().start..end);
+            let read = Command::read(words, end, problems);
+            let (device_name, command) = match read {
+                Read::Whole(command) => (command.device.clone(), Ok(command)),
+                Read::Partly(known) => (known.device.clone(), Err(known)),
+                Read::Nothing => continue,
             };
-            let name = command.device.get_ref();
-            let at = scripts.iter().position(|script| script.device_name() == name);
+            let at = scripts
+                .iter()
+                .position(|script| script.device_name() == device_name.get_ref());
             let at = at.unwrap_or_else(|| {
-                scripts.push(Script {
-                    source: Arc::clone(source),
-                    name: command.device.clone(),
-                    device,
-                    qdiscs: Vec::new(),
-                    classes: Vec::new(),
-                    filters: Vec::new(),
-                });
+                report_variable(&device_name, problems);
+                scripts.push(Script::new(device_name, device, source));
                 scripts.len() - 1
             });
-            scripts[at].run(command, problems);
+            match command {
+                Ok(command) => scripts[at].run(command, problems),
+                Err(known) => scripts[at].lose(known),
+            }
         }
-        scripts.retain(|script| !script.qdiscs.is_empty());
-        if scripts.is_empty() && problems.count() == 0 {
+        if scripts.iter().all(|script| script.qdiscs.is_empty()) && problems.count() == 0 {
             let help = "begin with a line like tc qdisc add dev eth0 root handle 1: fq_codel";
             problems.add(
                 0..text.len(),
@@ -167,7 +196,21 @@ impl Script {
                 help,
             );
         }
-        scripts
+        let lines = places;
+        Reading { scripts, lines }
+    }
+
+    fn new(name: Word, device: Device, source: &Arc<NamedSource<String>>) -> Script {
+        Script {
+            source: Arc::clone(source),
+            name,
+            device,
+            qdiscs: Vec::new(),
+            classes: Vec::new(),
+            filters: Vec::new(),
+            orphans: Orphans::default(),
+            lost: BTreeSet::new(),
+        }
     }
 
     /// Returns the device's name.
@@ -217,5 +260,15 @@ impl Script {
 
     fn with_handle(&self, handle: u16) -> Option<&Qdisc> {
         self.qdiscs.iter().find(|qdisc| qdisc.handle == Some(handle))
+    }
+}
+
+/// Reports a device that is a variable of the shell: only the shell knows its value.
+fn report_variable(device: &Word, problems: &mut Problems) {
+    let name = device.get_ref();
+    if name.contains('$') {
+        let message = format!("`{name}` is a variable of the shell, and not a device");
+        let help = "write the device's name, or let the shell print its commands with their values: sh -x";
+        problems.add(device.span(), message, "has no value here", help);
     }
 }

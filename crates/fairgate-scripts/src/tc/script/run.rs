@@ -6,7 +6,7 @@ use toml::Spanned;
 
 use super::{Class, Filter, Qdisc, Script};
 use crate::script::{Word, number};
-use crate::tc::command::{Command, FilterHead, Object, Verb};
+use crate::tc::command::{Command, FilterHead, Known, Object, Verb};
 use crate::tc::kinds;
 
 impl Script {
@@ -24,8 +24,49 @@ impl Script {
             Object::Class { parent, class } => self.run_class(&verb, parent, class, kind, options),
             Object::Filter(head) => self.run_filter(&verb, head, kind, options),
         };
-        if let Err(Conflict { at, message }) = done {
-            problems.add(at, message, "conflict", ORDER);
+        match done {
+            Ok(()) | Err(Obstacle::Reported) => {}
+            Err(Obstacle::Conflict { at, message }) => problems.add(at, message, "conflict", ORDER),
+        }
+    }
+
+    /// Notes what a line with a mistake would have added. Lines that need it are not reported.
+    pub(super) fn lose(&mut self, known: Known) {
+        self.lost.extend(known.handle);
+        let Some((class, parent)) = known.class else {
+            return;
+        };
+        let (_, class) = self.of_one_qdisc(None, class);
+        let id = *class.get_ref();
+        let Some(holder) = self.with_handle(id.major()) else {
+            self.lost.insert(id.major());
+            return;
+        };
+        if self.classes.iter().all(|class| *class.id.get_ref() != id) {
+            let kind = holder.kind.clone();
+            self.classes.push(Class {
+                parent: parent.unwrap_or(ClassId::new(id.major(), 0)),
+                id: class,
+                kind,
+                options: Vec::new(),
+                is_broken: true,
+            });
+        }
+    }
+
+    /// Whether an earlier line was refused, so that something may be missing that the script adds.
+    fn has_gaps(&self) -> bool {
+        !self.lost.is_empty() || self.classes.iter().any(|class| class.is_broken)
+    }
+
+    /// Returns the obstacle that no qdisc has this handle. It is reported once.
+    fn no_handle<W>(&mut self, word: &Spanned<W>, handle: u16) -> Obstacle {
+        match self.lost.insert(handle) {
+            true => Obstacle::Conflict {
+                at: word.span(),
+                message: format!("no qdisc has the handle {handle:x}:"),
+            },
+            false => Obstacle::Reported,
         }
     }
 
@@ -36,7 +77,7 @@ impl Script {
         handle: Option<u16>,
         kind: Option<Word>,
         options: Vec<Word>,
-    ) -> Result<(), Conflict> {
+    ) -> Result<(), Obstacle> {
         let class = parent.as_ref().map(|parent| *parent.get_ref());
         let present = self.qdiscs.iter().position(|qdisc| qdisc.parent == class);
         let Some(kind) = kind.filter(|_| *verb.get_ref() != Verb::Delete) else {
@@ -47,6 +88,7 @@ impl Script {
                 }
                 // Scripts delete the root first, in case it exists from an earlier run.
                 (None, None) => Ok(()),
+                (None, Some(_)) if self.has_gaps() => Err(Obstacle::Reported),
                 (None, Some(parent)) => {
                     conflict(parent, format!("class {} holds no qdisc", parent.get_ref()))
                 }
@@ -60,22 +102,28 @@ impl Script {
                 self.qdiscs[present].options.push(options);
                 return Ok(());
             }
+            (Verb::Change, _) if self.has_gaps() => return Err(Obstacle::Reported),
             (Verb::Change, _) => {
                 return conflict(&kind, format!("there is no `{}` to change", kind.get_ref()));
             }
             (Verb::Replace, Some(present)) => self.remove(present),
             _ => {}
         }
-        if let Some(message) = self.misplaced(parent.as_ref(), handle) {
-            let at = parent.map_or(kind.span(), |parent| parent.span());
-            return Err(Conflict { at, message });
-        }
-        self.qdiscs.push(Qdisc {
+        let misplaced = self.misplaced(parent.as_ref(), &kind, handle);
+        let qdisc = Qdisc {
             parent: class,
             handle,
             kind,
             options: vec![options],
-        });
+        };
+        if let Some(obstacle) = misplaced {
+            self.lost
+                .extend(handle.filter(|&handle| self.with_handle(handle).is_none()));
+            self.orphans.qdiscs.push(qdisc);
+            return Err(obstacle);
+        }
+        self.lost.retain(|lost| Some(*lost) != handle);
+        self.qdiscs.push(qdisc);
         Ok(())
     }
 
@@ -86,13 +134,13 @@ impl Script {
         class: Spanned<ClassId>,
         kind: Option<Word>,
         options: Vec<Word>,
-    ) -> Result<(), Conflict> {
+    ) -> Result<(), Obstacle> {
         let (parent, class) = self.of_one_qdisc(parent, class);
         let id = *class.get_ref();
         let present = self.classes.iter().position(|class| *class.id.get_ref() == id);
         if *verb.get_ref() == Verb::Delete {
             let Some(present) = present else {
-                return conflict(&class, format!("there is no class {id}"));
+                return self.no_class(&class);
             };
             if self.classes.iter().any(|other| other.parent == id) {
                 return conflict(&class, format!("class {id} has classes"));
@@ -108,7 +156,7 @@ impl Script {
                 self.classes[present].options.push(options);
                 return Ok(());
             }
-            (Verb::Change, None) => return conflict(&class, format!("there is no class {id}")),
+            (Verb::Change, None) => return self.no_class(&class),
             _ => {}
         }
         let parent = parent.map_or(ClassId::new(id.major(), 0), Spanned::into_inner);
@@ -116,7 +164,15 @@ impl Script {
             return conflict(&class, "a kind is missing".to_owned());
         };
         if self.with_handle(id.major()).is_none() {
-            return conflict(&class, format!("no qdisc has the handle {:x}:", id.major()));
+            let obstacle = self.no_handle(&class, id.major());
+            self.orphans.classes.push(Class {
+                parent,
+                id: class,
+                kind,
+                options: vec![options],
+                is_broken: false,
+            });
+            return Err(obstacle);
         }
         if parent.major() != id.major() {
             return conflict(
@@ -124,16 +180,29 @@ impl Script {
                 format!("class {id} can't be below {parent}, a class of another qdisc"),
             );
         }
-        if id.minor() == 0 || present.is_some() {
-            return conflict(&class, format!("class {id} exists already"));
+        match present {
+            Some(present) if self.classes[present].is_broken => {
+                self.classes.remove(present);
+            }
+            None if id.minor() != 0 => {}
+            _ => return conflict(&class, format!("class {id} exists already")),
         }
         self.classes.push(Class {
             parent,
             id: class,
             kind,
             options: vec![options],
+            is_broken: false,
         });
         Ok(())
+    }
+
+    fn no_class(&self, class: &Spanned<ClassId>) -> Result<(), Obstacle> {
+        let id = *class.get_ref();
+        if self.lost.contains(&id.major()) {
+            return Err(Obstacle::Reported);
+        }
+        conflict(class, format!("there is no class {id}"))
     }
 
     /// Completes a class or a parent whose major number is missing: it is that of the other, or of the root
@@ -161,20 +230,32 @@ impl Script {
         head: FilterHead,
         kind: Option<Word>,
         options: Vec<Word>,
-    ) -> Result<(), Conflict> {
+    ) -> Result<(), Obstacle> {
         let parent = head.parent.as_ref().map(|parent| *parent.get_ref());
         let holder = match &head.parent {
-            Some(parent) => self
-                .with_handle(parent.get_ref().major())
-                .ok_or_else(|| Conflict {
-                    at: parent.span(),
-                    message: format!("no qdisc has the handle {:x}:", parent.get_ref().major()),
-                }),
-            None => self.qdiscs.first().ok_or_else(|| Conflict {
-                at: verb.span(),
-                message: "there is no root to attach a filter to".to_owned(),
-            }),
-        }?;
+            Some(parent) => self.with_handle(parent.get_ref().major()),
+            None => self.qdiscs.first(),
+        };
+        let Some(holder) = holder else {
+            let obstacle = match &head.parent {
+                Some(parent) => self.no_handle(parent, parent.get_ref().major()),
+                None if self.has_gaps() => Obstacle::Reported,
+                None => Obstacle::Conflict {
+                    at: verb.span(),
+                    message: "there is no root to attach a filter to".to_owned(),
+                },
+            };
+            if let (Some(kind), true) = (kind, *verb.get_ref() != Verb::Delete) {
+                self.orphans.filters.push(Filter {
+                    parent,
+                    preference: 0,
+                    head,
+                    kind,
+                    options,
+                });
+            }
+            return Err(obstacle);
+        };
         // The root has two names.
         let parent = parent.filter(|parent| holder.parent.is_some() || parent.minor() != 0);
         if *verb.get_ref() == Verb::Delete {
@@ -246,7 +327,7 @@ impl Script {
         parent: Option<ClassId>,
         head: &FilterHead,
         kind: Option<&Word>,
-    ) -> Result<(), Conflict> {
+    ) -> Result<(), Obstacle> {
         let preference = head.preference.as_ref().map(|preference| *preference.get_ref());
         let choice = [head.protocol.as_ref(), head.handle.as_ref(), kind];
         if let (None, Some(word)) = (preference, choice.into_iter().flatten().next()) {
@@ -279,8 +360,9 @@ impl Script {
         let before = self.filters.len();
         self.filters.retain(|filter| !is_meant(filter));
         match before == self.filters.len() && preference.is_some() {
+            true if self.has_gaps() => Err(Obstacle::Reported),
             true => conflict(verb, "there is no such filter".to_owned()),
-            false => Ok(()),
+            _ => Ok(()),
         }
     }
 
@@ -301,23 +383,40 @@ impl Script {
     }
 
     /// Returns the reason why a qdisc can't be attached to `parent`, or to the root, with this handle.
-    fn misplaced(&self, parent: Option<&Spanned<ClassId>>, handle: Option<u16>) -> Option<String> {
+    fn misplaced(
+        &mut self,
+        parent: Option<&Spanned<ClassId>>,
+        kind: &Word,
+        handle: Option<u16>,
+    ) -> Option<Obstacle> {
+        let at = parent.map_or(kind.span(), Spanned::span);
+        let conflict = |message: String| {
+            Some(Obstacle::Conflict {
+                at: at.clone(),
+                message,
+            })
+        };
         if let Some(handle) = handle.filter(|&handle| self.with_handle(handle).is_some()) {
-            return Some(format!("the handle {handle:x}: is used already"));
+            return conflict(format!("the handle {handle:x}: is used already"));
         }
-        let Some(parent) = parent.map(Spanned::get_ref) else {
-            return (!self.qdiscs.is_empty()).then(|| "there is a root already".to_owned());
+        let Some(id) = parent.map(Spanned::get_ref) else {
+            let has_root = !self.qdiscs.is_empty();
+            return has_root
+                .then(|| conflict("there is a root already".to_owned()))
+                .flatten();
         };
-        if self.attached_to(*parent).is_some() {
-            return Some(format!("class {parent} has a qdisc already"));
+        if self.attached_to(*id).is_some() {
+            return conflict(format!("class {id} has a qdisc already"));
         }
-        let Some(holder) = self.with_handle(parent.major()) else {
-            return Some(format!("no qdisc has the handle {:x}:", parent.major()));
+        let Some(holder) = self.with_handle(id.major()) else {
+            return parent.map(|parent| self.no_handle(parent, id.major()));
         };
-        let declared = self.classes.iter().any(|class| class.id.get_ref() == parent);
+        let declared = self.classes.iter().any(|class| class.id.get_ref() == id);
         let wants_declaration =
             kinds::find(holder.kind.get_ref()).is_some_and(|kind| kind.declares_classes());
-        (wants_declaration && !declared).then(|| format!("there is no class {parent}"))
+        (wants_declaration && !declared)
+            .then(|| conflict(format!("there is no class {id}")))
+            .flatten()
     }
 }
 
@@ -327,15 +426,20 @@ fn handle_number(handle: &Word) -> Option<u32> {
     number(text.split_once('/').map_or(text, |(number, _)| number))
 }
 
-/// A line that conflicts with earlier lines.
-struct Conflict {
-    at: std::ops::Range<usize>,
-    message: String,
+/// Why a line can't be run.
+enum Obstacle {
+    /// It conflicts with earlier lines.
+    Conflict {
+        at: std::ops::Range<usize>,
+        message: String,
+    },
+    /// It needs something that is missing because of a mistake that is reported already.
+    Reported,
 }
 
-fn conflict<T, W>(word: &Spanned<W>, message: String) -> Result<T, Conflict> {
+fn conflict<T, W>(word: &Spanned<W>, message: String) -> Result<T, Obstacle> {
     let at = word.span();
-    Err(Conflict { at, message })
+    Err(Obstacle::Conflict { at, message })
 }
 
 const ORDER: &str = "a script first attaches one root, then adds classes, then qdiscs in them and filters, \

@@ -552,3 +552,85 @@ fn a_mistake_in_a_value_that_is_translated_points_at_the_value() {
         );
     }
 }
+
+/// Returns the word at each mistake, in the order of the script, and the last line of the report.
+fn all_mistakes(text: &str) -> (Vec<&str>, String) {
+    let error = Script::translate_all("test.tc", text, Device::default()).expect_err("there are mistakes");
+    let words = error.problems().iter().map(|problem| &text[problem.span.clone()]);
+    let lines = error.lines().expect("a script has lines");
+    (words.collect(), lines.to_string())
+}
+
+#[test]
+fn all_mistakes_of_a_script_are_reported_at_once_and_none_that_follows() {
+    // A root of an unknown kind, with classes, a qdisc, and a filter in it.
+    let unknown_root = "qdisc add dev e root handle 1: frob default 30
+        class add dev e parent 1: classid 1:1 htb rate 10mbit
+        class add dev e parent 1:1 classid 1:30 htb rate 10mbit ciel 5
+        qdisc add dev e parent 1:30 handle 30: fq_codel tarjet 5
+        filter add dev e parent 1: protocol ip u32 match ip ttx 1 0xff flowid 1:30
+        qdisc add dev other root tbf rate 1mbit";
+    assert_eq!(
+        all_mistakes(unknown_root),
+        (
+            vec!["frob", "ciel", "tarjet", "ttx", "tbf"],
+            "6 lines were read, 5 of them refused".to_owned()
+        )
+    );
+    // A line that can't be parsed, and lines that need what it would have added.
+    let line_in_error = "qdisc add dev e root handle x htb
+        class add dev e parent 1: classid 1:1 htb rate 10mbit
+        class add dev e parent 1:1 classid 1:30 htb rate much
+        qdisc add dev e parent 1:30 handle 30: fq_codel
+        filter add dev e parent 1: handle 1 fw flowid 1:30
+        filter add dev e protocol ip parent 30: handle 1 fw
+        qdisc change dev e parent 1:30 handle 30: fq_codel limit 7";
+    let (words, _) = all_mistakes(line_in_error);
+    assert_eq!(words, ["x", "1:1", "much", "fw"]);
+    let class_in_error = "qdisc add dev e root handle 1: htb default 30
+        class add dev e parent 1: classid 1:1 htb rat 10mbit
+        class add dev e parent 1:1 classid 1:30 ceil 3mbit
+        class add dev e parent 1:1 classid 1: 31 htb rate 1mbit
+        qdisc add dev e parent 1:30 handle 30: fq_codel
+        filter add dev e parent 1: handle 1 fw flowid 1:30";
+    let (words, lines) = all_mistakes(class_in_error);
+    assert_eq!(words, ["rat", "ceil", "1:"]);
+    assert_eq!(lines, "6 lines were read, 3 of them refused");
+}
+
+#[test]
+fn a_missing_handle_and_a_variable_are_reported_once() {
+    let script = "qdisc add dev $IF root handle 1: htb default 1
+        class add dev $IF parent 1: classid 1:1 htb rate 10mbit
+        class add dev $IF parent 2: classid 2:1 htb rate 10mbit
+        class add dev $IF parent 2: classid 2:2 htb rate 10mbit
+        qdisc add dev $IF parent 2:1 handle 20: sfq
+        filter add dev $IF parent 20: handle 1 fw flowid 20:1
+        filter add dev $IF parent 2: handle 1 fw flowid 2:1";
+    assert_eq!(
+        all_mistakes(script),
+        (
+            vec!["$IF", "2:1"],
+            "7 lines were read, 2 of them refused".to_owned()
+        )
+    );
+}
+
+/// Messages name the words of the script, and not the parameters that they set.
+#[test]
+fn messages_name_the_word_of_the_script() {
+    let message = |line: &str| {
+        let text = format!("qdisc add dev e root {line}");
+        let error = Script::translate_all("test.tc", &text, Device::default()).expect_err(line);
+        error.problems()[0].message.clone()
+    };
+    assert_eq!(
+        message("cake besteffort besteffort"),
+        "`besteffort` is given twice"
+    );
+    assert!(message("cake memlimit 1foo").starts_with("`memlimit`: `foo`"));
+    assert!(
+        message("red limit 10 min 2 max 3 avpkt 1000 probability 2").starts_with("`probability`: `2`"),
+        "the same word in both languages"
+    );
+}
