@@ -314,6 +314,53 @@ fn an_interrupted_run_leaves_no_folder() {
     assert!(stderr.contains("Not a directory"), "{stderr}");
 }
 
+/// The packets of a capture are written while the simulation runs, long before the file gets its name.
+#[test]
+fn an_interrupted_capture_leaves_no_file() {
+    if is_ignored(Signal::SIGINT) {
+        skipped("SIGINT is ignored here, as under nohup");
+        return;
+    }
+    let scratch = Scratch::new();
+    let scenario = fs::read_to_string(folder("../../examples/dumbbell.toml")).expect("an example");
+    let capture = "\n[[simulate.capture]]\ninterface = \"provider->home\"\nfile = \"packets.pcapng\"\n";
+    scratch.with("captured.toml", &(scenario + capture));
+    let mut program = scratch
+        .command(&[
+            "simulate",
+            "captured.toml",
+            "--duration",
+            "10h",
+            "--out",
+            "results",
+        ])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program was built");
+    let files = format!("/proc/{}/fd", program.id());
+    let written = || {
+        let entries = fs::read_dir(&files).expect("it runs");
+        let open = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let ours =
+            open.filter(|file| fs::read_link(file).is_ok_and(|target| target.starts_with(scratch.0.path())));
+        ours.filter_map(|file| Some(fs::metadata(file).ok()?.len()))
+            .max()
+            .unwrap_or(0)
+    };
+    while written() < 100_000 {
+        std::thread::sleep(Duration::from_millis(5));
+        assert_eq!(
+            program.try_wait().expect("our own child"),
+            None,
+            "it ended by itself"
+        );
+    }
+    kill(Pid::from_raw(program.id() as i32), Signal::SIGINT).unwrap();
+    assert_eq!(program.wait().unwrap().signal(), Some(Signal::SIGINT as i32));
+    assert_eq!(scratch.names(), ["captured.toml"]);
+}
+
 /// A shell reads the printed command as the name of the file.
 #[test]
 fn a_file_may_have_any_name() {
