@@ -99,6 +99,9 @@ conformance_suite! {
     }).shaping();
     cbq: Recipe::classful(1..=4, configs::cbq, |config, _seed, inner| Cbq::node(config, inner)).shaping();
     hfsc: Recipe::classful(1..=4, configs::hfsc, |config, _seed, inner| Hfsc::node(config, inner)).shaping();
+    hfsc_without_classes: Recipe::leaf(configs::hfsc_without_classes, |config, _seed| {
+        Hfsc::node(config, Vec::new())
+    }).shaping();
 }
 
 /// Returns the recipe of a scheduler over one to four classes.

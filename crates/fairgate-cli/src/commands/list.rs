@@ -119,7 +119,7 @@ fn detail(entry: &dyn Entry) -> String {
         }
     });
     if about.children == Children::TreeOrNone {
-        text.push_str("Without classes it passes all packets unshaped.\n");
+        text.push_str("It may have no classes yet.\n");
     }
     if entry.takes_templates() {
         text.push_str(

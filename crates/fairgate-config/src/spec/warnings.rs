@@ -4,25 +4,19 @@ use std::collections::BTreeMap;
 
 use fairgate::Rate;
 
+use crate::registry::PARENT;
 use crate::registry::Value;
-use crate::registry::{Children, PARENT};
 use crate::spec::{ClassSpec, Spec};
 
 impl Spec {
     /// Returns the warnings about this tree and all trees in it.
     pub fn warnings(&self) -> Vec<String> {
-        let own = self.passes_all().into_iter().chain(self.oversubscribed());
+        let own = self
+            .entry
+            .warnings(&self.settings)
+            .into_iter()
+            .chain(self.oversubscribed());
         own.chain(self.children.iter().flat_map(Spec::warnings)).collect()
-    }
-
-    fn passes_all(&self) -> Option<String> {
-        let may_be_empty = self.entry.about().children == Children::TreeOrNone;
-        (may_be_empty && self.settings.classes.is_empty()).then(|| {
-            format!(
-                "`{}` has no classes yet: it shapes nothing, and all packets go straight through",
-                self.discipline()
-            )
-        })
     }
 
     /// Reports classes whose children have more guaranteed rate together than the class has. The children

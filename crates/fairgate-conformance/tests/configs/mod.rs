@@ -29,7 +29,7 @@ use fairgate_conformance::proptest::prelude::*;
 
 pub(crate) use aqm::{ared, choke, dualpi2, fq_pie, pie, red, red_over, rred, wred};
 pub(crate) use implicit::{admission, hsqf, lqf, pdrr, sqf};
-pub(crate) use sharing::{cbq, hfsc, htb, htb_without_classes};
+pub(crate) use sharing::{cbq, hfsc, hfsc_without_classes, htb, htb_without_classes};
 
 pub(crate) fn fifo() -> impl Strategy<Value = fifo::Config> {
     (option::of(1u32..40), option::of(1u64..20_000), drop_from()).prop_map(

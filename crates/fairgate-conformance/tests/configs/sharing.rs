@@ -132,15 +132,12 @@ pub(crate) fn hfsc(leaves: usize) -> impl Strategy<Value = hfsc::Config> {
     )
         .prop_map(move |(parents, curves, (classifier, templates))| {
             let is_inner = |minor: u16| parents.contains(&Some(minor));
-            let promises = curves[..leaves].iter().any(|(rt, ..)| rt.is_some());
             let mut classes = Vec::new();
             for (minor, (&parent, (rt, ls, ul))) in (1..).zip(parents.iter().zip(curves)) {
                 let mut class = hfsc::ClassConfig::of_rate(minor, parent, rate(1_000_000));
                 let ls = ls.or(class.ls.filter(|_| is_inner(minor) || rt.is_none()));
-                class.rt = rt.filter(|_| !is_inner(minor));
-                // A limit must not be below a real-time curve. So only classes without one have a limit.
-                class.ul =
-                    ul.filter(|_| ls.is_some() && class.rt.is_none() && !(is_inner(minor) && promises));
+                class.rt = rt;
+                class.ul = ul.filter(|_| ls.is_some());
                 class.ls = ls;
                 classes.push(class);
             }
@@ -151,6 +148,17 @@ pub(crate) fn hfsc(leaves: usize) -> impl Strategy<Value = hfsc::Config> {
                 rate: None,
             }
         })
+}
+
+pub(crate) fn hfsc_without_classes() -> impl Strategy<Value = hfsc::Config> {
+    (0u16..2, option::of(1u16..5)).prop_map(|(handle, default)| hfsc::Config {
+        classifier: Classifier {
+            handle,
+            default,
+            ..Classifier::default()
+        },
+        ..hfsc::Config::default()
+    })
 }
 
 pub(crate) fn cbq(leaves: usize) -> impl Strategy<Value = cbq::Config> {

@@ -1,6 +1,7 @@
 //! The description of a discipline: its name and purpose, its parameters, and how it is built from them.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::any::Any;
 use core::fmt;
@@ -25,6 +26,7 @@ pub struct Description<S: 'static, C: 'static = S> {
     start: fn(&[u16]) -> S,
     config: fn(S) -> Result<C, ConfigError>,
     memory: fn(&S) -> u64,
+    warnings: fn(&S) -> Vec<String>,
     build: Build<C>,
 }
 
@@ -74,6 +76,7 @@ impl<S: 'static, C: 'static> Description<S, C> {
             start,
             config,
             memory: |_| 0,
+            warnings: |_| Vec::new(),
             build,
         }
     }
@@ -97,6 +100,13 @@ impl<S: 'static, C: 'static> Description<S, C> {
     #[must_use]
     pub const fn with_memory(mut self, memory: fn(&S) -> u64) -> Description<S, C> {
         self.memory = memory;
+        self
+    }
+
+    /// Adds warnings about settings that are valid, but probably not intended: a sentence each.
+    #[must_use]
+    pub const fn with_warnings(mut self, warnings: fn(&S) -> Vec<String>) -> Description<S, C> {
+        self.warnings = warnings;
         self
     }
 
@@ -191,6 +201,10 @@ impl<S: 'static, C: 'static> Entry for Description<S, C> {
 
     fn memory(&self, settings: &Settings) -> u64 {
         (self.memory)(&self.settle(settings, 0))
+    }
+
+    fn warnings(&self, settings: &Settings) -> Vec<String> {
+        (self.warnings)(&self.settle(settings, 0))
     }
 
     fn build(&self, settings: &Settings, parts: Parts) -> Result<Box<dyn Discipline>, ConfigError> {

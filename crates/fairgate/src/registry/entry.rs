@@ -1,6 +1,7 @@
 //! What the registry stores about a discipline.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::any::Any;
 use core::fmt;
@@ -63,7 +64,7 @@ pub enum Children {
     /// Classes with any numbers, in a tree. A class names the class above it as its `parent`. Only leaves
     /// have a discipline.
     Tree,
-    /// A tree of classes. If there is no class, packets pass through unchanged.
+    /// A tree of classes that may be empty. Without classes, packets pass unchanged (htb) or are dropped (hfsc).
     TreeOrNone,
 }
 
@@ -188,6 +189,9 @@ pub trait Entry: Sync {
     /// Returns the number of bytes that the discipline allocates when it is built: its tables, without its
     /// children and without statistics.
     fn memory(&self, settings: &Settings) -> u64;
+
+    /// Returns warnings about settings that are valid, but probably not intended: a sentence each.
+    fn warnings(&self, settings: &Settings) -> Vec<String>;
 
     /// Builds the discipline.
     ///

@@ -13,6 +13,7 @@ use crate::discipline::Algorithm;
 use crate::error::ConfigError;
 use crate::rate::Rate;
 use crate::registry::{About, Children, Description, Family, Parameter, Placing, Unit, check_ranges};
+use crate::sharing::index::ClassIndex;
 use crate::sharing::parent;
 use crate::sharing::tree::ClassTree;
 
@@ -29,7 +30,8 @@ pub struct ClassConfig {
     pub minor: u16,
     /// The class above this one. `None` for a class at the top.
     pub parent: Option<u16>,
-    /// The real-time curve: how many bytes a leaf gets by which time, whatever the other classes do.
+    /// The real-time curve: how many bytes a leaf gets by which time, whatever the other classes do. An inner
+    /// class keeps it for the time when it is a leaf again.
     pub rt: Option<ServiceCurve>,
     /// The link-sharing curve: the class shares the rest with its siblings in proportion to it.
     pub ls: Option<ServiceCurve>,
@@ -78,7 +80,7 @@ pub const CLASS_PARAMETERS: &[Parameter<Config>] = &[
     Parameter::word(
         "rt",
         Unit::Curve,
-        "Real time: the bytes that a leaf gets by which time, whatever the other classes do.",
+        "Real time: the bytes that a leaf gets by which time, whatever the other classes do. Used for leaves only.",
         |hfsc, class| &mut hfsc.classes[class].rt,
     ),
     Parameter::word(
@@ -104,7 +106,7 @@ pub static DESCRIPTION: Description<Config> = Description::new(
             shared in a tree",
         when: "If some traffic needs a low delay at a low rate, such as voice, and the rest is shared in a \
             tree of classes.",
-        children: Children::Tree,
+        children: Children::TreeOrNone,
     },
     PARAMETERS,
     |minors| Config {
@@ -122,24 +124,54 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     |hfsc| &mut hfsc.classifier,
     |hfsc| &mut hfsc.templates,
 ))
-.with_memory(|_| 13_000);
+.with_memory(|_| 13_000)
+.with_warnings(Config::warnings);
 
 impl Config {
     pub(super) fn check(&self) -> Result<ClassTree, ConfigError> {
         check_ranges(PARAMETERS, &mut self.clone())?;
         let shape = self.classes.iter().map(|class| (class.minor, class.parent));
         let tree = ClassTree::new(shape, LEVELS)?;
-        tree.check_any()?;
         for (class, index) in self.classes.iter().zip(tree.classes()) {
             class.check(tree.is_leaf(index))?;
         }
-        self.check_limits(&tree)?;
-        tree.check(&self.classifier, &self.templates, Hfsc::NAME)?;
+        self.check_rate(&tree)?;
+        // As in Linux, a default may be set before there is any class.
+        let names_none = self.classifier.filters.is_empty() && self.templates.list.is_empty();
+        if !(self.classes.is_empty() && names_none) {
+            tree.check(&self.classifier, &self.templates, Hfsc::NAME)?;
+        }
         Ok(tree)
     }
 
-    /// Checks that neither the link nor an upper limit is below the real-time curves.
-    fn check_limits(&self, tree: &ClassTree) -> Result<(), ConfigError> {
+    /// Checks that the link is not below the real-time curves.
+    fn check_rate(&self, tree: &ClassTree) -> Result<(), ConfigError> {
+        let Some(rate) = self.rate else { return Ok(()) };
+        let all: Vec<_> = tree
+            .leaves()
+            .iter()
+            .filter_map(|leaf| self.classes[leaf.index()].rt)
+            .collect();
+        match exceeds(&all, &ServiceCurve::linear(rate.bits_per_second())) {
+            None => Ok(()),
+            Some(needed) => Err(ConfigError::conflict(
+                "rate",
+                rate,
+                format!("enough for the real-time curves of all classes, which need {needed}bit/s"),
+                "lower the curves, or leave `rate` out: then deadlines can be missed",
+            )),
+        }
+    }
+
+    /// Reports curves without effect, and upper limits below real-time curves.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        if self.classes.is_empty() {
+            return vec!["`hfsc` has no classes yet: all packets are dropped".to_owned()];
+        }
+        let shape = self.classes.iter().map(|class| (class.minor, class.parent));
+        let Ok(tree) = ClassTree::new(shape, LEVELS) else {
+            return Vec::new();
+        };
         let mut guaranteed = vec![Vec::new(); self.classes.len()];
         for &leaf in tree.leaves() {
             let Some(curve) = self.classes[leaf.index()].rt else {
@@ -149,32 +181,31 @@ impl Config {
                 guaranteed[class.index()].push(curve);
             }
         }
-        let rule =
-            |needed: u64, of: &str| format!("enough for the real-time curves {of}, which need {needed}bit/s");
-        if let Some(rate) = self.rate {
-            let all: Vec<_> = self.classes.iter().filter_map(|class| class.rt).collect();
-            if let Some(needed) = exceeds(&all, &ServiceCurve::linear(rate.bits_per_second())) {
-                return Err(ConfigError::conflict(
-                    "rate",
-                    rate,
-                    rule(needed, "of all classes"),
-                    "lower the curves, or leave `rate` out: then deadlines can be missed",
-                ));
-            }
-        }
-        for (class, guaranteed) in self.classes.iter().zip(&guaranteed) {
-            let Some(limit) = class.ul else { continue };
-            if let Some(needed) = exceeds(guaranteed, &limit) {
-                return Err(ConfigError::class_conflict(
-                    class.minor,
-                    "ul",
-                    show(&limit),
-                    rule(needed, "of the class and of the classes below it"),
-                    "raise the limit, or lower the curves: limits do not apply to real-time service",
-                ));
-            }
-        }
-        Ok(())
+        let without_effect = |(class, index): (&ClassConfig, ClassIndex)| {
+            (class.rt.is_some() && !tree.is_leaf(index)).then(|| {
+                format!(
+                    "class {} has classes below it, so its real-time curve `rt` has no effect",
+                    class.minor
+                )
+            })
+        };
+        let too_low = |(class, curves): (&ClassConfig, &Vec<ServiceCurve>)| {
+            let limit = class.ul?;
+            let needed = exceeds(curves, &limit)?;
+            Some(format!(
+                "the upper limit of class {}, {}, is below the real-time curves there, which need {needed}bit/s: \
+                 real-time service is not limited",
+                class.minor,
+                show(&limit)
+            ))
+        };
+        let classes = self.classes.iter();
+        classes
+            .clone()
+            .zip(tree.classes())
+            .filter_map(without_effect)
+            .chain(classes.zip(&guaranteed).filter_map(too_low))
+            .collect()
     }
 }
 
@@ -214,12 +245,6 @@ impl ClassConfig {
                 "none".to_owned(),
                 "given if there is no `rt`",
                 "set one of the two",
-            ),
-            (Some(curve), ..) if !is_leaf => refused(
-                "rt",
-                show(&curve),
-                "left out for a class that has classes below it",
-                "set it for the classes below: only leaves have real-time service",
             ),
             (_, None, Some(curve)) => refused(
                 "ul",

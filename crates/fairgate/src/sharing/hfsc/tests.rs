@@ -311,15 +311,6 @@ fn curves_that_cannot_be_kept_are_rejected_by_name() {
         "`rate` is 10Mbit, but must be enough for the real-time curves of all classes, which need \
          12000000bit/s; lower the curves, or leave `rate` out: then deadlines can be missed"
     );
-    let (parameter, message) = refused(&|config| {
-        both(config);
-        config.classes[2].ul = linear(10_000_000);
-    });
-    assert!(
-        parameter == "ul" && message.contains("class 9") && message.contains("12000000bit/s"),
-        "{message}"
-    );
-    assert_eq!(refused(&|config| config.classes[2].rt = steep).0, "rt");
     assert_eq!(refused(&|config| config.classes[0].ls = None).0, "ls");
     assert_eq!(refused(&|config| config.classes[0].ls = linear(0)).0, "ls");
     assert_eq!(
@@ -338,14 +329,66 @@ fn curves_that_cannot_be_kept_are_rejected_by_name() {
         .0,
         "ul"
     );
-    let fits = |limit| {
-        let mut config = config(vec![ClassConfig {
-            rt: steep,
-            ul: limit,
-            ..class(1, None, 1_000_000)
-        }]);
-        config.rate = Some(Rate::mbit(6));
-        config.check().is_ok()
+}
+
+#[test]
+fn limits_below_real_time_curves_and_curves_without_effect_are_reported() {
+    let steep = Some(ServiceCurve {
+        m1: 6_000_000,
+        d: Duration::from_millis(10),
+        m2: 1_000_000,
+    });
+    let warnings = |limit: Option<ServiceCurve>, above: Option<ServiceCurve>| {
+        let mut config = config(vec![
+            ClassConfig {
+                rt: steep,
+                ..class(1, Some(9), 1_000_000)
+            },
+            ClassConfig {
+                rt: steep,
+                ul: limit,
+                ..class(2, Some(9), 1_000_000)
+            },
+            ClassConfig {
+                rt: above,
+                ..class(9, None, LINK)
+            },
+        ]);
+        config.rate = Some(Rate::mbit(12));
+        config.check().expect("Linux accepts all of them");
+        config.warnings()
     };
-    assert!(fits(steep) && fits(linear(6_000_000)) && !fits(linear(5_999_000)));
+    assert!(warnings(steep, None).is_empty() && warnings(linear(6_000_000), None).is_empty());
+    assert_eq!(
+        warnings(linear(5_999_000), None),
+        [
+            "the upper limit of class 2, 5999000bit, is below the real-time curves there, which need 6000000bit/s: \
+             real-time service is not limited"
+        ]
+    );
+    assert_eq!(
+        warnings(None, linear(LINK)),
+        ["class 9 has classes below it, so its real-time curve `rt` has no effect"]
+    );
+}
+
+/// As in Linux, every packet is dropped until there is a class for it.
+#[test]
+fn without_classes_packets_are_dropped() {
+    let mut empty = config(vec![]);
+    empty.classifier.default = Some(7);
+    assert_eq!(
+        empty.warnings(),
+        ["`hfsc` has no classes yet: all packets are dropped"]
+    );
+    let mut hfsc = Driver::new(Hfsc::node(empty.clone(), Vec::new()).unwrap());
+    assert_eq!(
+        hfsc.offer(Packet::of_length(100), Time::ZERO),
+        Verdict::Unclassified
+    );
+    assert_eq!(hfsc.next(Time::ZERO), None);
+    empty.classes.push(class(7, None, 1_000_000));
+    hfsc.reconfigure(empty, Time::ZERO);
+    assert_eq!(hfsc.offer(Packet::of_length(100), Time::ZERO), Verdict::Queued);
+    assert_eq!(hfsc.next(Time::ZERO), Some(1));
 }

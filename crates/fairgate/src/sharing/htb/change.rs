@@ -59,5 +59,5 @@ impl Buckets {
 fn in_bytes(tokens: i64, old: Rate, new: Rate) -> i64 {
     let bytes = i128::from(tokens) * i128::from(old.bits_per_second());
     let nanos = bytes / i128::from(new.bits_per_second());
-    nanos.clamp((1 - LONGEST).into(), LONGEST.into()) as i64
+    nanos.clamp((1 - LONGEST).into(), (i64::from(u32::MAX) << TICK).into()) as i64
 }

@@ -1,10 +1,11 @@
 //! The parameters, and the classes derived from them.
 
+use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::{Buckets, Htb, LONGEST, TICK};
+use super::{Buckets, Htb, TICK};
 use crate::classify::{Classifier, Templates};
 use crate::discipline::Algorithm;
 use crate::error::ConfigError;
@@ -26,7 +27,8 @@ pub struct ClassConfig {
     pub parent: Option<u16>,
     /// The guaranteed rate, in bytes on the wire.
     pub rate: Rate,
-    /// The rate that the class never exceeds. `None` means its rate: the class does not borrow.
+    /// The rate that the class never exceeds. `None` means its rate: the class does not borrow. It may be below
+    /// the rate: then the class does not get its rate.
     pub ceil: Option<Rate>,
     /// The bytes that the class may send at once after an idle time without borrowing. `None` means 1 ms at
     /// its rate, but at least 1600 bytes, and at most one minute at its rate.
@@ -71,7 +73,7 @@ impl ClassConfig {
     /// Returns the maximum number of tokens for the rate and for the ceil, in ticks.
     pub(super) fn depths(&self) -> (u32, u32) {
         let (burst, cburst) = self.bursts();
-        let fits = |ticks: u64| u32::try_from(ticks).expect("checked to be at most a minute");
+        let fits = |ticks: u64| u32::try_from(ticks).expect("checked to fit 32 bits");
         (fits(depth(self.rate, burst)), fits(depth(self.ceil(), cburst)))
     }
 
@@ -135,14 +137,14 @@ pub const CLASS_PARAMETERS: &[Parameter<Config>] = &[
         "rate",
         Unit::Rate,
         1..=u64::MAX,
-        "The guaranteed rate of the class, at most the rate of its parent.",
+        "The guaranteed rate of the class.",
         |htb, class| &mut htb.classes[class].rate,
     ),
     Parameter::new(
         "ceil",
         Unit::Rate,
         1..=u64::MAX,
-        "The rate that the class never exceeds, borrowing included. By default its rate.",
+        "The rate that the class never exceeds, borrowing included. By default its rate; below it, the limit.",
         |htb, class| &mut htb.classes[class].ceil,
     ),
     Parameter::shaping(
@@ -183,7 +185,7 @@ pub const CLASS_PARAMETERS: &[Parameter<Config>] = &[
     Parameter::new(
         "quantum",
         Unit::Bytes,
-        64..=1 << 30,
+        1..=1 << 30,
         "Bytes that a leaf may send in its turn. By default its rate divided by r2q, 1000b to 200000b.",
         |htb, class| &mut htb.classes[class].quantum,
     ),
@@ -216,17 +218,15 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     |htb| &mut htb.classifier,
     |htb| &mut htb.templates,
 ))
-.with_memory(|_| 93_000);
+.with_memory(|_| 93_000)
+.with_warnings(Config::warnings);
 
 impl Config {
     pub(super) fn check(&self) -> Result<ClassTree, ConfigError> {
         self.check_ranges()?;
         let shape = self.classes.iter().map(|class| (class.minor, class.parent));
         let tree = ClassTree::new(shape, LEVELS as u8)?;
-        for (class, index) in self.classes.iter().zip(tree.classes()) {
-            let parent = tree.parent(index).map(|parent| &self.classes[parent.index()]);
-            check_class(class, parent)?;
-        }
+        self.classes.iter().try_for_each(check_class)?;
         // As in Linux, a default may be set before there is any class. Until then all packets go to the
         // direct queue.
         let names_none = self.classifier.filters.is_empty() && self.templates.list.is_empty();
@@ -234,6 +234,24 @@ impl Config {
             tree.check(&self.classifier, &self.templates, Htb::NAME)?;
         }
         Ok(tree)
+    }
+
+    pub(super) fn warnings(&self) -> Vec<String> {
+        if self.classes.is_empty() {
+            let nothing = "`htb` has no classes yet: it shapes nothing, and all packets go straight through";
+            return vec![nothing.to_owned()];
+        }
+        let limited = self.classes.iter().filter(|class| class.ceil() < class.rate);
+        limited
+            .map(|class| {
+                format!(
+                    "class {} is limited to its ceil of {}, which is below its rate of {}",
+                    class.minor,
+                    class.ceil(),
+                    class.rate
+                )
+            })
+            .collect()
     }
 
     fn check_ranges(&self) -> Result<(), ConfigError> {
@@ -271,48 +289,23 @@ impl Config {
     }
 }
 
-fn check_class(class: &ClassConfig, parent: Option<&ClassConfig>) -> Result<(), ConfigError> {
-    let refused = |parameter, value: String, rule: String, remedy| {
-        Err(ConfigError::class_conflict(
-            class.minor,
-            parameter,
-            value,
-            rule,
-            remedy,
-        ))
-    };
-    if class.ceil() < class.rate {
-        let rule = format!("at least {}, the rate of the class", class.rate);
-        return refused(
-            "ceil",
-            class.ceil().to_string(),
-            rule,
-            "raise it, or leave it out: then the class does not borrow",
-        );
-    }
-    if let Some(parent) = parent.filter(|parent| parent.rate < class.rate) {
-        let rule = format!("at most {}, the rate of its parent", parent.rate);
-        return refused(
-            "rate",
-            class.rate.to_string(),
-            rule,
-            "lower it, or raise the parent's: the guaranteed rate of a class is part of its parent's",
-        );
-    }
+/// Checks the buckets. As in Linux, their depths in ticks have 32 bits, and there is no other rule: the ceil may
+/// be below the rate, and the rate above that of the parent.
+fn check_class(class: &ClassConfig) -> Result<(), ConfigError> {
     for (parameter, rate, burst) in [
         ("burst", class.rate, class.burst),
         ("cburst", class.ceil(), class.cburst),
     ] {
         if let Some(burst) = burst
-            && depth(rate, burst) << TICK > LONGEST as u64
+            && depth(rate, burst) > u32::MAX.into()
         {
-            let rule = format!("at most a minute at {rate}");
-            return refused(
+            return Err(ConfigError::class_conflict(
+                class.minor,
                 parameter,
                 burst.to_string(),
-                rule,
+                format!("at most 274 s at {rate}"),
                 "set it to what may arrive at once, such as 1 ms at the rate",
-            );
+            ));
         }
     }
     Ok(())

@@ -16,10 +16,11 @@
 //! classified again.
 //!
 //! Deviations from Linux: there are no filters at inner classes, so a packet that names one is classified by
-//! the filters of the discipline. The rate of a parent is not below the rate of a child. The watchdog does
-//! not fire every few seconds if no event is due. A leaf that has no packet to send now is not asked before
-//! its watchdog time. A flush keeps the modes. As in Linux, a debt of tokens is at most one minute's worth,
-//! so a class is not limited to less than a packet per minute.
+//! the filters of the discipline. The watchdog does not fire every few seconds if no event is due. A leaf that
+//! has no packet to send now is not asked before its watchdog time. A flush keeps the modes. As in Linux, a
+//! debt of tokens is at most one minute's worth, so a class is not limited to less than a packet per minute.
+//! As in Linux, a ceil may be below the rate, and a rate above that of the parent: the class can send while its
+//! own buckets permit it, and the debt of the parent grows.
 //!
 //! Non-goals: bounds on delay (use `hfsc`); hysteresis.
 
@@ -42,7 +43,7 @@ use crate::time::Time;
 
 pub use config::{CLASS_PARAMETERS, ClassConfig, Config, DESCRIPTION, PARAMETERS};
 
-/// The longest debt, and the longest time that fills a bucket, ns, as in Linux.
+/// The longest debt, and the longest pause that fills a bucket, ns, as in Linux.
 const LONGEST: i64 = 60_000_000_000;
 
 /// The binary logarithm of Linux's tick, 64 ns, to which tc rounds the depths of buckets.
