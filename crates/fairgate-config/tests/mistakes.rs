@@ -448,9 +448,9 @@ fn the_command_line() {
         "`id` is a word, but must be a plain number",
     );
     one(
-        "htb { 1 rate=1mbit { 2 rate=2mbit / fifo } }",
-        "2mbit",
-        "`rate` of class 2 is 2Mbit, but must be at most 1Mbit, the rate of its parent",
+        "htb { 1 rate=1kbit burst=1mb / fifo }",
+        "1mb",
+        "`burst` of class 1 is 1048576, but must be at most 274 s at 1Kbit",
     );
     one(
         "hfsc { 1 rt=1mbit:5ms / fifo }",
@@ -558,26 +558,6 @@ fn trees_of_classes() {
         "3",
         "`parent` of class 2 is 3, but must be a class that is not below this one",
         "form a circle",
-    );
-    in_classes(
-        &[
-            top,
-            "id = 10, parent = 1, rate = \"14mbit\", discipline = \"fifo\"",
-        ],
-        "",
-        "\"14mbit\"",
-        "`rate` of class 10 is 14Mbit, but must be at most 10Mbit, the rate of its parent",
-        "raise the parent's",
-    );
-    in_classes(
-        &[
-            top,
-            "id = 10, parent = 1, rate = \"4mbit\", ceil = \"2mbit\", discipline = \"fifo\"",
-        ],
-        "",
-        "\"2mbit\"",
-        "`ceil` of class 10 is 2Mbit, but must be at least 4Mbit, the rate of the class",
-        "raise it",
     );
     in_queue(
         "discipline = \"htb\"\ndefault = 0",

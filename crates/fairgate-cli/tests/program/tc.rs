@@ -108,9 +108,12 @@ fn an_htb_without_classes_gives_a_warning() {
     );
 
     let beside = format!("{script}\nclass add dev eth0 parent 1: classid 1:10 htb rate 1mbit");
-    let (_, stderr) = ends(&["tc", &beside], 2);
-    assert!(stderr.contains("`htb` has no class 1:12"), "{stderr}");
-    assert!(stderr.contains("one of its classes (1:10)"), "{stderr}");
+    let (toml, warning) = ends(&["tc", &beside], 0);
+    assert!(!toml.contains("default"), "{toml}");
+    assert!(
+        warning.contains("the default class 1:12 does not exist"),
+        "{warning}"
+    );
 }
 
 #[test]

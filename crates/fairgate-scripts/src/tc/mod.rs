@@ -8,6 +8,7 @@
 //!   filters     u32, fw, flower, basic and matchall -> the conditions of a configuration file
 //!   show        the reverse: a description and the statistics of a running tree, shown as `tc qdisc show`
 //!               does, by the `Look` of each kind
+//!   notes       what the kernel does with a value, and the tree too
 //!   amount      values as tc prints them
 //!   round_trips dualpi2's round-trip times -> its other parameters, by tc's rules
 //!   sharing     the bands of ets, with the values that the user may leave out
@@ -22,6 +23,7 @@ mod command;
 mod display;
 mod filters;
 mod kinds;
+mod notes;
 mod round_trips;
 mod script;
 mod sharing;

@@ -13,7 +13,8 @@ use toml::Spanned;
 use super::Script;
 use super::command::hexadecimal;
 use super::filters;
-use super::kinds::{self, Children, Defaults, Kind, Opt, Reads};
+use super::kinds::{self, Children, Defaults, Kind, OfClass, Opt, Reads};
+use super::notes::Notes;
 use super::round_trips;
 use super::script::{Class, Device, Orphans, Qdisc, Reading};
 use super::sharing::Sharing;
@@ -26,7 +27,7 @@ pub struct Translated {
     pub device: String,
     /// The description of the tree.
     pub spec: Spec,
-    /// Sentences about values that the kernel raises, and that are raised here, too.
+    /// Sentences about what the kernel changes silently, and the tree too.
     pub warnings: Vec<String>,
 }
 
@@ -39,8 +40,8 @@ impl Script {
         self.translate().map(|(spec, _)| spec)
     }
 
-    /// Returns the description of the tree, and warnings: sentences about values that the kernel raises, and
-    /// that are raised here, too.
+    /// Returns the description of the tree, and warnings: sentences about what the kernel changes silently,
+    /// and the tree too.
     ///
     /// # Errors
     /// If an option or its value can't be carried over.
@@ -70,11 +71,11 @@ impl Script {
 
     /// Returns the tree, if there is one without mistakes.
     fn translate_into(&self, problems: &mut Problems) -> Option<Translated> {
-        let mut raised = Vec::new();
+        let mut notes = self.notes.clone();
         let mut translation = Translation {
             script: self,
             problems,
-            raised: &mut raised,
+            notes: &mut notes,
             common: Vec::new(),
             loose: Vec::new(),
             named: Vec::new(),
@@ -86,6 +87,12 @@ impl Script {
         let Translation { loose, named, .. } = translation;
         let first = problems.count();
         let spec = tree.and_then(|tree| check(&tree, problems));
+        for (class, text) in spec.iter().flat_map(kinds::remarks) {
+            let of_id = |other: &&Class| *other.id.get_ref() == class;
+            if let Some(class) = self.classes.iter().find(of_id) {
+                notes.add(class.id.span(), text);
+            }
+        }
         for draft in &loose {
             let _ = check(draft, problems);
         }
@@ -96,20 +103,10 @@ impl Script {
                 .map(|named| named.word)
         };
         problems.reworded(first, word);
-        let warnings = raised.iter().map(|raised| {
-            let before = &self.source.inner()[..raised.location.start];
-            format!(
-                "line {}: `{}` is {}, but Linux uses at least {} bytes, and so does the tree",
-                before.matches('\n').count() + 1,
-                raised.option,
-                raised.written,
-                raised.least
-            )
-        });
         Some(Translated {
             device: self.device_name().to_owned(),
             spec: spec?,
-            warnings: warnings.collect(),
+            warnings: notes.in_order(self.source.inner()),
         })
     }
 }
@@ -130,18 +127,6 @@ impl Named {
     }
 }
 
-/// A value that the kernel silently raises.
-pub(super) struct Raised {
-    /// Where it is written.
-    pub(super) location: Range<usize>,
-    /// The option.
-    pub(super) option: &'static str,
-    /// The value as it is written.
-    pub(super) written: String,
-    /// The least value, which is used.
-    pub(super) least: u32,
-}
-
 /// The largest depth. A printed tree must not be too deep for a configuration file, where a class and the
 /// `inner` in it are two levels.
 const DEEPEST: u32 = 32;
@@ -149,8 +134,7 @@ const DEEPEST: u32 = 32;
 struct Translation<'a> {
     script: &'a Script,
     problems: &'a mut Problems,
-    /// The values that the kernel raises.
-    raised: &'a mut Vec<Raised>,
+    notes: &'a mut Notes,
     /// Options that must have the same value in the current qdisc and its classes, with their first value.
     common: Vec<(&'static str, Given)>,
     /// Disciplines without a place in the tree. Only their own mistakes are reported.
@@ -217,7 +201,13 @@ impl<'a> Translation<'a> {
             return;
         };
         let location = class.id.span();
-        let settings = self.settings(&class.options, &options, |_| Vec::new(), &location);
+        let mut settings = self.settings(&class.options, &options, |_| Vec::new(), &location);
+        kind.settle(&mut OfClass {
+            class: &class.id,
+            is_leaf: true,
+            settings: &mut settings,
+            notes: self.notes,
+        });
         let id = Given::Integer(class.id.get_ref().minor().into());
         let classed = Draft {
             settings: [vec![setting(&location, "id", id)], settings].concat(),
@@ -321,9 +311,16 @@ impl<'a> Translation<'a> {
             Children::Tree {
                 options, defaults, ..
             } => {
+                self.without_missing_default(qdisc, &mut settings);
                 for class in self.script.classes_of(qdisc) {
                     self.check_class(class, qdisc, true);
-                    let translated = self.class_of_tree(qdisc, class, options, *defaults);
+                    let mut translated = self.class_of_tree(qdisc, class, options, *defaults);
+                    kind.settle(&mut OfClass {
+                        class: &class.id,
+                        is_leaf: translated.inner.is_some(),
+                        settings: &mut translated.settings,
+                        notes: self.notes,
+                    });
                     draft.classes.push(translated);
                 }
             }
@@ -339,6 +336,38 @@ impl<'a> Translation<'a> {
             self.add_class_for_unclassified(qdisc, &mut draft, from, defaults);
         }
         Some(draft)
+    }
+
+    /// Removes a default that names no leaf. As in the kernel, unclassified packets then have no class.
+    fn without_missing_default(&mut self, qdisc: &Qdisc, settings: &mut Vec<Written>) {
+        let named = settings.iter().position(|(key, _)| key.get_ref() == "default");
+        let Some((at, Given::Integer(minor))) = named.map(|at| (at, settings[at].1.get_ref().clone())) else {
+            return;
+        };
+        let mut classes = self.script.classes_of(qdisc).peekable();
+        let is_parent = |class: &Class| i128::from(class.parent.minor()) == minor;
+        let is_inner = self.script.classes_of(qdisc).any(is_parent);
+        // Until there are classes, any number may be named.
+        if classes.peek().is_none()
+            || classes.any(|class| i128::from(class.id.get_ref().minor()) == minor) && !is_inner
+        {
+            return;
+        }
+        let why = if is_inner {
+            "has classes below it"
+        } else {
+            "does not exist"
+        };
+        let what = match qdisc.kind.get_ref().as_str() {
+            "htb" => "sent first and unshaped",
+            _ => "dropped",
+        };
+        let class = ClassId::new(qdisc.handle.unwrap_or(0), minor as u16);
+        let (_, given) = settings.remove(at);
+        self.notes.add(
+            given.span(),
+            format!("the default class {class} {why}: as in Linux, unclassified packets are {what}"),
+        );
     }
 
     /// Adds a class for unclassified packets, unless there is a default class.
@@ -470,7 +499,12 @@ impl<'a> Translation<'a> {
         let is_of_kind = kinds::find(class.kind.get_ref()).is_some_and(|kind| kind.declares_classes());
         // The words after another one are not its options.
         if is_of_kind {
-            let settings = self.settings(&class.options, options, defaults, &class.kind.span());
+            // tc always sends all values of a class of htb, with the defaults of those that are not named.
+            let first = match class.kind.get_ref().as_str() {
+                "htb" => class.options.len().saturating_sub(1),
+                _ => 0,
+            };
+            let settings = self.settings(&class.options[first..], options, defaults, &class.kind.span());
             draft.settings.extend(settings);
         }
         draft.is_incomplete = class.is_broken || !is_of_kind || self.problems.count() > before;
@@ -581,8 +615,13 @@ impl<'a> Translation<'a> {
                 self.problems.add(value.span(), message, "not here", help);
                 continue;
             }
-            // 0 means no class.
-            if matches!(option.reads, Reads::Minor) && *value.get_ref() == Given::Integer(0) {
+            // 0 means no class, or the default.
+            let is_zero = match value.get_ref() {
+                Given::Integer(number) => matches!(option.reads, Reads::Minor) && *number == 0,
+                Given::Word(word) => matches!(option.reads, Reads::OrDefault) && number(word) == Some(0),
+                _ => false,
+            };
+            if is_zero {
                 continue;
             }
             for parameter in option.parameters(&value) {
@@ -604,7 +643,7 @@ impl Translation<'_> {
     /// Raises values as the kernel does.
     fn raise(&mut self, option: &Opt, value: &mut Spanned<Given>) {
         let (Reads::AtLeast(least) | Reads::ListAtLeast(least)) = option.reads else {
-            return;
+            return self.lower(option, value);
         };
         let zero_is_raised = matches!(option.reads, Reads::AtLeast(_));
         let location = value.span();
@@ -612,12 +651,11 @@ impl Translation<'_> {
             let Given::Word(written) = given else { return };
             let bytes: Option<u64> = written.strip_suffix('b').unwrap_or(written).parse().ok();
             if bytes.is_some_and(|bytes| bytes < u64::from(least) && (bytes > 0 || zero_is_raised)) {
-                self.raised.push(Raised {
-                    location,
-                    option: option.word,
-                    written: written.clone(),
-                    least,
-                });
+                let text = format!(
+                    "`{}` is {written}, but Linux uses at least {least} bytes, and so does the tree",
+                    option.word
+                );
+                self.notes.add(location, text);
                 *given = Given::Integer(least.into());
             }
         };
@@ -627,6 +665,20 @@ impl Translation<'_> {
                 raise_one(number.get_mut(), location);
             }),
             one => raise_one(one, location),
+        }
+    }
+
+    /// Lowers values as the kernel does.
+    fn lower(&mut self, option: &Opt, value: &mut Spanned<Given>) {
+        if let (Reads::AtMost(most), Given::Word(written)) = (&option.reads, value.get_ref())
+            && number(written).is_some_and(|number| number > *most)
+        {
+            let text = format!(
+                "`{}` is {written}, but Linux uses at most {most}, and so does the tree",
+                option.word
+            );
+            self.notes.add(value.span(), text);
+            *value.get_mut() = Given::Integer((*most).into());
         }
     }
 
@@ -686,6 +738,8 @@ impl Reads {
             | Reads::Only(..)
             | Reads::Unneeded
             | Reads::Within(..)
+            | Reads::AtMost(_)
+            | Reads::OrDefault
             | Reads::AtLeast(_) => words.next().map(word),
             Reads::CountedDown(from) => words.next().map(|rank| {
                 let in_range = number(rank.get_ref()).filter(|rank| (1..=u32::from(*from)).contains(rank));

@@ -64,7 +64,8 @@ pub enum Children {
     /// Classes with any numbers, in a tree. A class names the class above it as its `parent`. Only leaves
     /// have a discipline.
     Tree,
-    /// A tree of classes that may be empty. Without classes, packets pass unchanged (htb) or are dropped (hfsc).
+    /// A tree of classes that may be empty. Without classes, packets pass unchanged (htb) or are dropped
+    /// (hfsc).
     TreeOrNone,
 }
 

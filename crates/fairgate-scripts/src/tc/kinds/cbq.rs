@@ -60,6 +60,7 @@ pub(super) const CBQ: Kind = Kind {
         ],
         // A class without a priority goes last.
         defaults: |_| vec![("priority", "0".to_owned())],
+        settle: |_| {},
         unclassified: Some(&[("rate", "bandwidth")]),
     },
     defaults: |device| vec![("max_packet", frame(device).to_string())],

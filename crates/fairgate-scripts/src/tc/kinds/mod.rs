@@ -9,7 +9,11 @@ mod sharing;
 
 use super::Device;
 use super::display::{Amount, Detail, Row, Running, Seen, When};
-use fairgate_config::ClassSpec;
+use super::notes::Notes;
+use fairgate::ClassId;
+use fairgate_config::language::Written;
+use fairgate_config::{ClassSpec, Spec};
+use toml::Spanned;
 
 /// Parameters whose default in tc or in the kernel differs from Fairgate's.
 pub(super) type Defaults = fn(&Device) -> Vec<(&'static str, String)>;
@@ -59,6 +63,10 @@ pub(super) enum Reads {
     List,
     /// A number in this range. The kernel rejects others, also where Fairgate accepts them.
     Within(u32, u32),
+    /// A number. The kernel lowers a higher one to this one.
+    AtMost(u32),
+    /// The same as in Fairgate. 0 means the default.
+    OrDefault,
     /// A number of bytes. The kernel raises a smaller one to this many.
     AtLeast(u32),
     /// All following numbers of bytes. The kernel raises smaller ones to this many, but rejects 0.
@@ -108,7 +116,17 @@ pub(super) enum Children {
         /// Unclassified packets are sent by the qdisc itself in the kernel, and by an additional class here.
         /// Its settings are copied from these settings of the qdisc.
         unclassified: Option<&'static [(&'static str, &'static str)]>,
+        /// Completes the settings of a class.
+        settle: fn(&mut OfClass<'_>),
     },
+}
+
+/// A class of a tree whose settings are completed.
+pub(super) struct OfClass<'a> {
+    pub(super) class: &'a Spanned<ClassId>,
+    pub(super) is_leaf: bool,
+    pub(super) settings: &'a mut Vec<Written>,
+    pub(super) notes: &'a mut Notes,
 }
 
 /// How tc shows a kind.
@@ -174,6 +192,13 @@ impl Kind {
         }
     }
 
+    /// Completes the settings of a class.
+    pub(super) fn settle(&self, class: &mut OfClass<'_>) {
+        if let Children::Tree { settle, .. } = self.children {
+            settle(class);
+        }
+    }
+
     /// Whether classes must be added before a qdisc is attached to them.
     pub(super) fn declares_classes(&self) -> bool {
         matches!(self.children, Children::Classes { .. } | Children::Tree { .. })
@@ -193,6 +218,15 @@ pub(super) fn of_discipline(discipline: &str) -> Option<&'static Kind> {
 /// Returns tc's names of all kinds.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     KINDS.iter().map(|kind| kind.name)
+}
+
+/// Returns what the kernel says about classes of this tree when they are added.
+pub(super) fn remarks(spec: &Spec) -> Vec<(ClassId, String)> {
+    let within = spec.classes().into_iter().filter_map(|class| class.tree);
+    sharing::remarks(spec)
+        .into_iter()
+        .chain(within.flat_map(remarks))
+        .collect()
 }
 
 /// The kind that the kernel attaches to a class by default.

@@ -1,10 +1,16 @@
 //! Link sharing.
 
+use fairgate::ClassId;
 use fairgate::sharing::hfsc::{self, ServiceCurve};
 use fairgate::sharing::htb;
+use fairgate_config::Spec;
+use fairgate_config::language::Given;
+use std::cmp::Ordering;
+use toml::Spanned;
 
-use super::{Amount, Children, ClassSpec, Kind, Look, PLAIN, Reads, Seen, none, option, same, show};
+use super::{Amount, Children, ClassSpec, Kind, Look, OfClass, PLAIN, Reads, Seen, none, option, same, show};
 use crate::tc::display::{Detail, When, in_cells, link_layer, plain, row, size};
+use crate::tc::sharing::take;
 
 pub(super) const HTB: Kind = Kind {
     name: "htb",
@@ -13,6 +19,16 @@ pub(super) const HTB: Kind = Kind {
         option("default", "default", Reads::Minor),
         same("r2q", "r2q"),
         same("direct_qlen", "direct_qlen"),
+        option(
+            "offload",
+            "",
+            Reads::Refused("no network card runs the tree: leave the word out"),
+        ),
+        option(
+            "debug",
+            "",
+            Reads::Refused("Linux reads it without any effect: leave it and its number out"),
+        ),
     ]],
     children: Children::Tree {
         options: &[&[
@@ -24,12 +40,13 @@ pub(super) const HTB: Kind = Kind {
             same("cburst", "cburst"),
             same("cbuffer", "cburst"),
             same("cmaxburst", "cburst"),
-            same("prio", "prio"),
-            same("quantum", "quantum"),
+            option("prio", "prio", Reads::AtMost(7)),
+            option("quantum", "quantum", Reads::OrDefault),
+            same("mtu", "mtu"),
         ]],
         unclassified: None,
-        // tc's defaults on a machine with high-resolution timers, at rates below 8 Gbit/s.
-        defaults: |_| vec![("burst", "1600".to_owned()), ("cburst", "1600".to_owned())],
+        defaults: none,
+        settle: settle_class_of_htb,
     },
     defaults: |device| vec![("direct_qlen", device.txqueuelen.max(2).to_string())],
     look: Look {
@@ -86,6 +103,7 @@ pub(super) const HFSC: Kind = Kind {
         ]],
         unclassified: None,
         defaults: |_| vec![("ls", "none".to_owned())],
+        settle: settle_class_of_hfsc,
     },
     defaults: none,
     look: Look {
@@ -119,6 +137,72 @@ pub(super) const HFSC: Kind = Kind {
         ..PLAIN
     },
 };
+
+/// Sets tc's default buckets on a machine with high-resolution timers, at rates below 8 Gbit/s: `mtu` bytes,
+/// 1600 if it is not given.
+fn settle_class_of_htb(class: &mut OfClass<'_>) {
+    let mtu = take(class.settings, "mtu").map(|(_, mtu)| mtu);
+    let mtu = mtu.unwrap_or_else(|| Spanned::new(class.class.span(), Given::Word("1600".to_owned())));
+    for bucket in ["burst", "cburst"] {
+        if class.settings.iter().all(|(key, _)| key.get_ref() != bucket) {
+            let key = Spanned::new(mtu.span(), bucket.to_owned());
+            class.settings.push((key, mtu.clone()));
+        }
+    }
+}
+
+/// Gives a class that has classes below it a link-sharing curve, as the kernel does (`hfsc_upgrade_rt`).
+fn settle_class_of_hfsc(class: &mut OfClass<'_>) {
+    let position = |name: &str| class.settings.iter().position(|(key, _)| key.get_ref() == name);
+    let (Some(rt), Some(ls)) = (position("rt"), position("ls")) else {
+        return;
+    };
+    let shares = class.settings[ls].1.get_ref() != &Given::Word("none".to_owned());
+    if class.is_leaf || shares {
+        return;
+    }
+    class.settings[ls].1 = class.settings[rt].1.clone();
+    let text = format!(
+        "class {} has classes below it: as in Linux, `rt` is changed to `sc`",
+        class.class.get_ref()
+    );
+    class.notes.add(class.settings[rt].0.span(), text);
+}
+
+/// Returns what the kernel says about the quanta of the leaves of an htb (`htb_change_class`).
+pub(super) fn remarks(spec: &Spec) -> Vec<(ClassId, String)> {
+    let config = match spec.discipline() {
+        "htb" => spec
+            .config()
+            .ok()
+            .and_then(|config| config.downcast::<htb::Config>().ok()),
+        _ => None,
+    };
+    let Some(config) = config else {
+        return Vec::new();
+    };
+    let is_leaf = |minor: u16| config.classes.iter().all(|other| other.parent != Some(minor));
+    let remark = |class: &htb::ClassConfig| {
+        let used = class.quantum(config.r2q);
+        let by_rate = class.rate.bits_per_second() / 8 / u64::from(config.r2q);
+        let how = match by_rate.cmp(&used.into()) {
+            Ordering::Less => "small",
+            Ordering::Equal => return None,
+            Ordering::Greater => "big",
+        };
+        let id = ClassId::new(config.classifier.handle, class.minor);
+        let text = format!(
+            "the quantum of class {id} is {how}: its rate divided by r2q is {by_rate} bytes, but as in \
+             Linux it is {used}; set `quantum`, or change `r2q`"
+        );
+        Some((id, text))
+    };
+    let leaves = config
+        .classes
+        .iter()
+        .filter(|class| class.quantum.is_none() && is_leaf(class.minor));
+    leaves.filter_map(remark).collect()
+}
 
 /// The number of low bits of a time in nanoseconds that Linux's tick leaves out. tc shows tokens in ticks.
 const TICK: u32 = 6;

@@ -17,6 +17,7 @@ use toml::Spanned;
 
 use super::command::{Command, FilterHead, Read};
 use super::kinds;
+use super::notes::Notes;
 use crate::script::{Word, lines};
 
 /// The properties of the device on which tc's and the kernel's defaults depend.
@@ -52,6 +53,8 @@ pub struct Script {
     /// What lines would have added to something that an earlier line failed to add. Only its own mistakes are
     /// reported.
     pub(super) orphans: Orphans,
+    /// What the kernel does when it runs these lines, besides what they say.
+    pub(super) notes: Notes,
     /// The handles that would exist if no line had a mistake.
     lost: BTreeSet<u16>,
 }
@@ -209,6 +212,7 @@ impl Script {
             classes: Vec::new(),
             filters: Vec::new(),
             orphans: Orphans::default(),
+            notes: Notes::default(),
             lost: BTreeSet::new(),
         }
     }

@@ -187,6 +187,7 @@ impl Script {
             None if id.minor() != 0 => {}
             _ => return conflict(&class, format!("class {id} exists already")),
         }
+        self.becomes_inner(parent, &class);
         self.classes.push(Class {
             parent,
             id: class,
@@ -195,6 +196,23 @@ impl Script {
             is_broken: false,
         });
         Ok(())
+    }
+
+    /// Removes the qdisc of a class that gets its first class, as htb does in the kernel. (hfsc keeps it, but
+    /// empty and unused.)
+    fn becomes_inner(&mut self, parent: ClassId, class: &Spanned<ClassId>) {
+        if parent.minor() == 0 || self.classes.iter().any(|other| other.parent == parent) {
+            return;
+        }
+        if let Some(at) = self.qdiscs.iter().position(|qdisc| qdisc.parent == Some(parent)) {
+            let text = format!(
+                "class {parent} gets class {} below it: as in Linux, its `{}` is removed",
+                class.get_ref(),
+                self.qdiscs[at].kind.get_ref()
+            );
+            self.notes.add(class.span(), text);
+            self.remove(at);
+        }
     }
 
     fn no_class(&self, class: &Spanned<ClassId>) -> Result<(), Obstacle> {

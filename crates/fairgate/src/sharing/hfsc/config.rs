@@ -80,7 +80,8 @@ pub const CLASS_PARAMETERS: &[Parameter<Config>] = &[
     Parameter::word(
         "rt",
         Unit::Curve,
-        "Real time: the bytes that a leaf gets by which time, whatever the other classes do. Used for leaves only.",
+        "Real time: the bytes that a leaf gets by which time, whatever the other classes do. Used for \
+         leaves only.",
         |hfsc, class| &mut hfsc.classes[class].rt,
     ),
     Parameter::word(
@@ -193,8 +194,8 @@ impl Config {
             let limit = class.ul?;
             let needed = exceeds(curves, &limit)?;
             Some(format!(
-                "the upper limit of class {}, {}, is below the real-time curves there, which need {needed}bit/s: \
-                 real-time service is not limited",
+                "the upper limit of class {}, {}, is below the real-time curves there, which need \
+                 {needed}bit/s: real-time service is not limited",
                 class.minor,
                 show(&limit)
             ))

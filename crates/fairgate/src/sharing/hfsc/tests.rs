@@ -362,8 +362,8 @@ fn limits_below_real_time_curves_and_curves_without_effect_are_reported() {
     assert_eq!(
         warnings(linear(5_999_000), None),
         [
-            "the upper limit of class 2, 5999000bit, is below the real-time curves there, which need 6000000bit/s: \
-             real-time service is not limited"
+            "the upper limit of class 2, 5999000bit, is below the real-time curves there, which need \
+             6000000bit/s: real-time service is not limited"
         ]
     );
     assert_eq!(

@@ -27,8 +27,8 @@ pub struct ClassConfig {
     pub parent: Option<u16>,
     /// The guaranteed rate, in bytes on the wire.
     pub rate: Rate,
-    /// The rate that the class never exceeds. `None` means its rate: the class does not borrow. It may be below
-    /// the rate: then the class does not get its rate.
+    /// The rate that the class never exceeds. `None` means its rate: the class does not borrow. It may be
+    /// below the rate: then the class does not get its rate.
     pub ceil: Option<Rate>,
     /// The bytes that the class may send at once after an idle time without borrowing. `None` means 1 ms at
     /// its rate, but at least 1600 bytes, and at most one minute at its rate.
@@ -144,7 +144,8 @@ pub const CLASS_PARAMETERS: &[Parameter<Config>] = &[
         "ceil",
         Unit::Rate,
         1..=u64::MAX,
-        "The rate that the class never exceeds, borrowing included. By default its rate; below it, the limit.",
+        "The rate that the class never exceeds, borrowing included. By default its rate; below it, the \
+         limit.",
         |htb, class| &mut htb.classes[class].ceil,
     ),
     Parameter::shaping(
@@ -289,8 +290,8 @@ impl Config {
     }
 }
 
-/// Checks the buckets. As in Linux, their depths in ticks have 32 bits, and there is no other rule: the ceil may
-/// be below the rate, and the rate above that of the parent.
+/// Checks the buckets. As in Linux, their depths in ticks have 32 bits, and there is no other rule: the ceil
+/// may be below the rate, and the rate above that of the parent.
 fn check_class(class: &ClassConfig) -> Result<(), ConfigError> {
     for (parameter, rate, burst) in [
         ("burst", class.rate, class.burst),

@@ -16,11 +16,11 @@
 //! classified again.
 //!
 //! Deviations from Linux: there are no filters at inner classes, so a packet that names one is classified by
-//! the filters of the discipline. The watchdog does not fire every few seconds if no event is due. A leaf that
-//! has no packet to send now is not asked before its watchdog time. A flush keeps the modes. As in Linux, a
-//! debt of tokens is at most one minute's worth, so a class is not limited to less than a packet per minute.
-//! As in Linux, a ceil may be below the rate, and a rate above that of the parent: the class can send while its
-//! own buckets permit it, and the debt of the parent grows.
+//! the filters of the discipline. The watchdog does not fire every few seconds if no event is due. A leaf
+//! that has no packet to send now is not asked before its watchdog time. A flush keeps the modes. As in
+//! Linux, a debt of tokens is at most one minute's worth, so a class is not limited to less than a packet per
+//! minute. As in Linux, a ceil may be below the rate, and a rate above that of the parent: the class can send
+//! while its own buckets permit it, and the debt of the parent grows.
 //!
 //! Non-goals: bounds on delay (use `hfsc`); hysteresis.
 

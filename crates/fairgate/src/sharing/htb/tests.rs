@@ -478,8 +478,8 @@ fn invalid_parameters_are_rejected_by_name() {
     );
     assert_eq!(
         refused(&|config| config.classes[1].burst = Some(u32::MAX)).1,
-        "`burst` of class 2 is 4294967295, but must be at most 274 s at 800Kbit; set it to what may arrive at \
-         once, such as 1 ms at the rate"
+        "`burst` of class 2 is 4294967295, but must be at most 274 s at 800Kbit; set it to what may arrive \
+         at once, such as 1 ms at the rate"
     );
     assert_eq!(refused(&|config| config.classes[1].cburst = Some(0)).0, "cburst");
     assert_eq!(refused(&|config| config.r2q = 0).0, "r2q");
@@ -489,8 +489,8 @@ fn invalid_parameters_are_rejected_by_name() {
     );
 }
 
-/// The bucket of the script in "Linux Advanced Routing & Traffic Control": a rate of 1 kbit/s takes two minutes to
-/// fill 15,000 bytes.
+/// The bucket of the script in "Linux Advanced Routing & Traffic Control": a rate of 1 kbit/s takes two
+/// minutes to fill 15,000 bytes.
 #[test]
 fn a_bucket_may_take_minutes_to_fill() {
     let mut slow = class(1, None, 1, 6_000);
