@@ -75,10 +75,12 @@ impl fmt::Display for Rate {
 ///
 /// `nanos(len) = len * mult >> shift`, with the largest 32-bit `mult` for the rate. The relative error is
 /// below 2^-31.
+/// It takes 5 bytes, so that two of them and a link layer fit beside htb's buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(Rust, packed)]
 pub struct RateMeter {
     mult: u32,
-    shift: u32,
+    shift: u8,
 }
 
 impl RateMeter {

@@ -694,6 +694,8 @@ impl Translation<'_> {
                 Some(number) if (least..=most).contains(&number) => Ok(()),
                 _ => Err(format!("`{name}` must be {least} to {most}, as in the kernel")),
             },
+            // Known ones were converted.
+            Reads::LinkLayer => Err(format!("`{name}` must be ethernet, atm or adsl")),
             // A value within the range was converted to a number.
             Reads::CountedDown(from) => Err(format!("`{name}` must be 1 to {from}")),
             Reads::Unneeded if number(word).is_none() => Err(format!("`{name}` must be a number")),
@@ -772,6 +774,23 @@ impl Reads {
             Reads::Mask => words.next().map(|mask| match number(mask.get_ref()) {
                 Some(mask_of) => Spanned::new(mask.span(), Given::Integer(mask_of.into())),
                 None => word(mask),
+            }),
+            Reads::LinkLayer => words.next().map(|name| {
+                let cells = match name.get_ref().as_str() {
+                    "ethernet" => Given::Meant("uncut".to_owned()),
+                    "atm" | "adsl" => Given::Meant("atm".to_owned()),
+                    other => Given::Word(other.to_owned()),
+                };
+                Spanned::new(name.span(), cells)
+            }),
+            Reads::SizeAndCell => words.next().map(|size| {
+                let is_cell = |cell: &str| cell.parse().is_ok_and(u32::is_power_of_two);
+                match size.get_ref().split_once('/') {
+                    Some((bytes, cell)) if is_cell(cell) => {
+                        word(&Spanned::new(size.span(), bytes.to_owned()))
+                    }
+                    _ => word(size),
+                }
             }),
             Reads::Refused(_) => None,
             Reads::Minor => words.next().map(|minor| match hexadecimal(minor.get_ref()) {

@@ -15,6 +15,9 @@
 //! A packet longer than a bucket could never leave. It is dropped on arrival. If a bucket was made smaller
 //! since, it is dropped when it is the first ([`DropReason::LargerThanBurst`]).
 //!
+//! A packet is paid for with what the link makes of it (`overhead`, `mpu`, `cells`); so is the depth of a
+//! bucket, so that it holds a packet of `burst` bytes.
+//!
 //! If the clock goes backwards, nothing leaves until it has caught up; the watchdog says when.
 //!
 //! Deviation: Linux fills both buckets when parameters change. Here the tokens are carried over, in bytes, up
@@ -26,6 +29,7 @@ use core::time::Duration;
 use super::token_bucket::{ProfileSettings, burst, mtu, peakrate, rate};
 use crate::discipline::{Algorithm, Class, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
+use crate::link_layer;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::queues::fifo::{self, Fifo};
@@ -181,6 +185,9 @@ pub const PARAMETERS: &[Parameter<Settings>] = &[
             |tbf, _| &mut tbf.profile.mtu,
         ),
     ),
+    link_layer::overhead(|tbf, _| &mut tbf.profile.link_layer.overhead),
+    link_layer::mpu(|tbf, _| &mut tbf.profile.link_layer.mpu),
+    link_layer::cells(|tbf, _| &mut tbf.profile.link_layer.cells),
 ];
 
 /// The discipline in the registry.
@@ -359,6 +366,7 @@ impl Algorithm for Tbf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::link_layer::{Cells, LinkLayer};
     use crate::packet::Packet;
     use crate::queues::token_bucket::Peak;
     use crate::testing::{Driver, fifo};
@@ -536,5 +544,28 @@ mod tests {
             ..Profile::of_rate(RATE)
         };
         assert_eq!(slow_peak.check().unwrap_err().parameter(), Some("peakrate"));
+    }
+
+    /// 1000 bytes and 40 of headers are 22 cells of 53 bytes. A bucket of 1000 bytes holds one such packet.
+    #[test]
+    fn packets_are_paid_for_as_the_link_sends_them() {
+        let mut config = Config::of_rate(Rate::mbit(8));
+        config.profile.burst = 1000;
+        config.profile.link_layer = LinkLayer {
+            overhead: 40,
+            mpu: 0,
+            cells: Cells::Atm,
+        };
+        let mut driver = Driver::new(Tbf::node(config, None).unwrap());
+        for _ in 0..3 {
+            driver.offer(Packet::of_length(1000), Time::ZERO);
+        }
+        assert_eq!(driver.next(Time::ZERO), Some(0));
+        for packet in 1..3 {
+            let due = Time::from_micros(22 * 53 * packet);
+            assert_eq!(driver.next(Time::from_nanos(due.nanos() - 1)), None);
+            assert_eq!(driver.root.watchdog(), Some(due));
+            assert_eq!(driver.next(due), Some(packet));
+        }
     }
 }

@@ -8,6 +8,7 @@
 //! Shapers that pay afterwards may go below 0.
 
 use crate::error::ConfigError;
+use crate::link_layer::LinkLayer;
 use crate::rate::{Rate, RateMeter};
 use crate::registry::{Lens, Longest, Parameter, Unit, check_ranges};
 use crate::time::Time;
@@ -87,6 +88,8 @@ pub struct Profile {
     pub burst: u32,
     /// The bound on the rate of bursts; `None` for no bound.
     pub peak: Option<Peak>,
+    /// How the rates count the length of a packet.
+    pub link_layer: LinkLayer,
 }
 
 impl Profile {
@@ -103,6 +106,7 @@ impl Profile {
             rate,
             burst,
             peak: None,
+            link_layer: LinkLayer::NONE,
         }
     }
 
@@ -136,6 +140,7 @@ pub struct ProfileSettings {
     pub(super) burst: u32,
     pub(super) peakrate: Option<Rate>,
     pub(super) mtu: Option<u32>,
+    pub(super) link_layer: LinkLayer,
 }
 
 impl ProfileSettings {
@@ -145,6 +150,7 @@ impl ProfileSettings {
         burst: 0,
         peakrate: None,
         mtu: None,
+        link_layer: LinkLayer::NONE,
     };
 
     /// The settings that give `profile`.
@@ -154,6 +160,7 @@ impl ProfileSettings {
             burst: profile.burst,
             peakrate: profile.peak.map(|peak| peak.rate),
             mtu: profile.peak.map(|peak| peak.mtu),
+            link_layer: profile.link_layer,
         }
     }
 
@@ -190,6 +197,7 @@ impl ProfileSettings {
         };
         Ok(Profile {
             peak,
+            link_layer: self.link_layer,
             ..Profile::new(self.rate, self.burst)
         })
     }
@@ -234,8 +242,10 @@ impl Buckets {
     /// Full buckets.
     pub fn full(profile: Profile) -> Buckets {
         Buckets {
-            bucket: TokenBucket::full(profile.rate, profile.burst),
-            peak: profile.peak.map(|peak| TokenBucket::full(peak.rate, peak.mtu)),
+            bucket: TokenBucket::full(profile.rate, profile.link_layer.count(profile.burst)),
+            peak: profile
+                .peak
+                .map(|peak| TokenBucket::full(peak.rate, profile.link_layer.count(peak.mtu))),
             paid_at: Time::ZERO,
             profile,
         }
@@ -253,6 +263,7 @@ impl Buckets {
     #[inline]
     pub fn pay(&mut self, length: u32, now: Time) -> Result<(), Time> {
         // As in Linux, the first bucket's depth bounds the time also for the second bucket.
+        let length = self.profile.link_layer.count(length);
         let elapsed = now.nanos_since(self.paid_at).min(self.bucket.depth());
         let left = self.bucket.after(elapsed, length);
         let left_of_peak = self.peak.map_or(0, |bucket| bucket.after(elapsed, length));
@@ -273,10 +284,14 @@ impl Buckets {
     pub fn change(&mut self, profile: Profile, now: Time) {
         let elapsed = now.nanos_since(self.paid_at);
         let old = self.profile;
-        self.bucket = carried_over(self.bucket, old.rate, elapsed, profile.rate, profile.burst);
+        let link = profile.link_layer;
+        let depth = link.count(profile.burst);
+        self.bucket = carried_over(self.bucket, old.rate, elapsed, profile.rate, depth);
         self.peak = profile.peak.map(|peak| match (self.peak, old.peak) {
-            (Some(bucket), Some(old)) => carried_over(bucket, old.rate, elapsed, peak.rate, peak.mtu),
-            _ => TokenBucket::full(peak.rate, peak.mtu),
+            (Some(bucket), Some(old)) => {
+                carried_over(bucket, old.rate, elapsed, peak.rate, link.count(peak.mtu))
+            }
+            _ => TokenBucket::full(peak.rate, link.count(peak.mtu)),
         });
         self.paid_at = self.paid_at.max(now);
         self.profile = profile;

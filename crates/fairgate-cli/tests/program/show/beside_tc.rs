@@ -1,6 +1,6 @@
-//! Compares `show` with the output of tc of iproute2 6.1 on Linux 6.1, for the same commands. `beside_tc.txt`
-//! has the commands, each after `#` or on its own line, and then the output of several tc commands. The table
-//! of cake's tins was removed from it.
+//! Compares `show` with the output of tc of iproute2 6.1 on Linux 6.1 (the last two cases: 6.18), for the
+//! same commands. `beside_tc.txt` has the commands, each after `#` or on its own line, and then the output of
+//! several tc commands. The table of cake's tins was removed from it.
 
 use fairgate_scripts::tc::{Device, Script};
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! A part of a line of tc: a word and its value.
 
-use fairgate::Rate;
+use fairgate::{Cells, Rate};
 
 use super::State;
 use crate::tc::amount::Amount;
@@ -90,18 +90,30 @@ impl Detail {
     }
 }
 
-/// Returns a size with tc's cell size, and the minimum packet size. Neither changes the length of a packet
-/// here.
-pub(crate) fn in_cells(word: &'static str, bytes: u64) -> [Detail; 2] {
+/// Returns a size with tc's cell size, which is always 1, and the least bytes that a packet counts.
+pub(crate) fn in_cells(word: &'static str, bytes: u64, mpu: u64) -> [Detail; 2] {
     [
         Detail::new(word, Amount::InCells(bytes)).when(When::Detailed),
-        Detail::new("mpu", self::bytes(0)).when(When::Detailed),
+        Detail::new("mpu", size(mpu)).when(When::Detailed),
     ]
 }
 
-/// Returns the link layer whose headers are part of a packet's length.
-pub(crate) fn link_layer() -> Detail {
-    Detail::new("linklayer", Amount::Text("ethernet".to_owned())).when(When::Detailed)
+/// Returns a bucket's depth as tc computes it from the kernel's time: in whole ticks of 64 ns, then in whole
+/// microseconds.
+pub(crate) fn bucket(rate: Rate, nanos: u64) -> u64 {
+    let micros = (nanos >> 6 << 6) / 1000;
+    let bytes = u128::from(rate.bits_per_second() / 8) * u128::from(micros) / 1_000_000;
+    bytes as u64
+}
+
+/// Returns the link layer by which a packet is counted. tc shows that of Ethernet only with `-d`.
+pub(crate) fn link_layer(cells: Cells) -> Detail {
+    let (name, when) = match cells {
+        Cells::None => ("ethernet", When::Detailed),
+        Cells::Atm => ("atm", When::Always),
+        Cells::Ptm => ("ptm", When::Always),
+    };
+    Detail::new("linklayer", Amount::Text(name.to_owned())).when(when)
 }
 
 pub(crate) fn packets(number: u64) -> Amount {

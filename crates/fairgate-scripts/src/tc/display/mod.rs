@@ -9,7 +9,7 @@ mod state;
 
 pub use super::amount::Amount;
 pub use detail::{Detail, When};
-pub(super) use detail::{bytes, in_cells, link_layer, packets, plain, rate, size, ticks};
+pub(super) use detail::{bucket, bytes, in_cells, link_layer, packets, plain, rate, size, ticks};
 pub(super) use seen::{Seen, value};
 pub use shown::Shown;
 pub use state::{Row, State};

@@ -75,6 +75,11 @@ pub(super) enum Reads {
     Minor,
     /// A mask, in decimal or hexadecimal.
     Mask,
+    /// A link layer: `ethernet`, `atm` or `adsl`.
+    LinkLayer,
+    /// A size, optionally with the size of a cell: `15k/8`. Linux has not used the cell since its tables were
+    /// replaced by arithmetic.
+    SizeAndCell,
     /// A number from 1 up to this one. The parameter is this number minus the value.
     CountedDown(u8),
     /// The same as in Fairgate. The value must be the same in the qdisc and all its classes.
@@ -164,14 +169,6 @@ impl Show {
     const fn in_detail(self) -> Show {
         Show {
             when: When::Detailed,
-            ..self
-        }
-    }
-
-    /// Returns the same, shown only without `-d`. Another form is shown with it.
-    const fn in_brief(self) -> Show {
-        Show {
-            when: When::Brief,
             ..self
         }
     }
@@ -296,6 +293,13 @@ const fn show_keyed(
         when: When::Always,
     }
 }
+
+/// The options of a rate for the link layer.
+const LINK_LAYER: &[Opt] = &[
+    same("overhead", "overhead"),
+    same("mpu", "mpu"),
+    option("linklayer", "cells", Reads::LinkLayer),
+];
 
 const fn option(word: &'static str, parameter: &'static str, reads: Reads) -> Opt {
     Opt {

@@ -1,10 +1,12 @@
 //! Queues without flows, and shapers.
 
+use fairgate::{Rate, tbf};
+
 use super::{
-    Amount, Children, Detail, Kind, Look, PLAIN, Reads, Seen, frame, look, none, option, same, show, show_as,
-    show_keyed, time,
+    Amount, Children, Detail, Kind, LINK_LAYER, Look, PLAIN, Reads, Seen, frame, look, none, option, same,
+    show, show_as, time,
 };
-use crate::tc::display::{in_cells, link_layer, packets, plain, rate, size};
+use crate::tc::display::{When, bucket, in_cells, link_layer, packets, plain, size};
 
 pub(super) const PFIFO: Kind = Kind {
     name: "pfifo",
@@ -77,56 +79,65 @@ pub(super) const PRIO: Kind = Kind {
 pub(super) const TBF: Kind = Kind {
     name: "tbf",
     discipline: "tbf",
-    options: &[&[
-        same("rate", "rate"),
-        same("burst", "burst"),
-        same("buffer", "burst"),
-        same("maxburst", "burst"),
-        same("limit", "limit"),
-        time("latency", "latency"),
-        time("lat", "latency"),
-        same("peakrate", "peakrate"),
-        same("mtu", "mtu"),
-        same("minburst", "mtu"),
-    ]],
+    options: &[
+        &[
+            same("rate", "rate"),
+            option("burst", "burst", Reads::SizeAndCell),
+            option("buffer", "burst", Reads::SizeAndCell),
+            option("maxburst", "burst", Reads::SizeAndCell),
+            same("limit", "limit"),
+            time("latency", "latency"),
+            time("lat", "latency"),
+            same("peakrate", "peakrate"),
+            option("mtu", "mtu", Reads::SizeAndCell),
+            option("minburst", "mtu", Reads::SizeAndCell),
+        ],
+        LINK_LAYER,
+    ],
     children: Children::Inner {
         of_default: &["limit", "latency"],
     },
     defaults: none,
     look: Look {
-        options: &[&[
-            show("rate", rate),
-            show("burst", size).in_brief(),
-            // tc does not show it in JSON.
-            show_keyed("peakrate", "", "peakrate", rate),
-            show_as("minburst", "mtu", size).in_brief(),
-        ]],
-        complete: |seen, details| {
-            let burst = seen.number("burst").map(|bytes| in_cells("burst", bytes));
-            details.splice(2..2, burst.into_iter().flatten());
-            details.extend(
-                seen.number("mtu")
-                    .map(|bytes| in_cells("mtu", bytes))
-                    .into_iter()
-                    .flatten(),
-            );
-            let latency = seen.number("latency").or_else(|| latency(seen));
-            details.extend(latency.map(|nanos| Detail::new("lat", Amount::Time(nanos))));
-            details.push(link_layer());
-        },
+        complete: complete_tbf,
         ..PLAIN
     },
 };
+
+/// Adds what tc shows of a tbf. The kernel stores the depth of a bucket as the time to send a packet of this
+/// size, from which tc computes a size again. So headers and cells are part of it.
+fn complete_tbf(seen: &Seen<'_>, details: &mut Vec<Detail>) {
+    let profile = seen.config::<tbf::Config>().profile;
+    let link = profile.link_layer;
+    let nanos = |rate: Rate, bytes: u32| rate.meter().nanos(link.count(bytes).into());
+    let buckets = |brief, detailed, rate: Rate, bytes: u32| {
+        let bytes = bucket(rate, nanos(rate, bytes));
+        let [cells, mpu] = in_cells(detailed, bytes, link.mpu.into());
+        [Detail::new(brief, size(bytes)).when(When::Brief), cells, mpu]
+    };
+    details.push(Detail::new("rate", Amount::Rate(profile.rate)));
+    details.extend(buckets("burst", "burst", profile.rate, profile.burst));
+    if let Some(peak) = profile.peak {
+        // tc does not show it in JSON.
+        details.push(Detail::keyed("peakrate", "", Amount::Rate(peak.rate)));
+        details.extend(buckets("minburst", "mtu", peak.rate, peak.mtu));
+    }
+    let latency = seen.number("latency").or_else(|| {
+        let limit = u128::from(seen.number("limit")?) * 8_000_000_000;
+        let beyond = |rate: Rate, bucket: u32| {
+            let full = (limit / u128::from(rate.bits_per_second())) as u64;
+            full.saturating_sub(nanos(rate, bucket))
+        };
+        let by_peak = profile.peak.map_or(0, |peak| beyond(peak.rate, peak.mtu));
+        Some(beyond(profile.rate, profile.burst).max(by_peak))
+    });
+    details.extend(latency.map(|nanos| Detail::new("lat", Amount::Time(nanos))));
+    details.extend((link.overhead > 0).then(|| Detail::new("overhead", plain(link.overhead.into()))));
+    details.push(link_layer(link.cells));
+}
 
 /// Returns tc's `multiqueue`: whether the bands are distributed over a device's queues, which is never the
 /// case here.
 fn multiqueue() -> Detail {
     Detail::in_json("multiqueue", Amount::Flag(false))
-}
-
-/// Returns the latency as tc computes it: the time to send the limit without the burst.
-fn latency(seen: &Seen<'_>) -> Option<u64> {
-    let beyond = seen.number("limit")?.saturating_sub(seen.number("burst")?);
-    let bits = u128::from(beyond) * 8_000_000_000;
-    Some((bits / u128::from(seen.number("rate")?.max(1))) as u64)
 }

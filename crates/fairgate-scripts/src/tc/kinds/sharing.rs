@@ -1,15 +1,18 @@
 //! Link sharing.
 
-use fairgate::ClassId;
 use fairgate::sharing::hfsc::{self, ServiceCurve};
 use fairgate::sharing::htb;
+use fairgate::{ClassId, LinkLayer};
 use fairgate_config::Spec;
 use fairgate_config::language::Given;
 use std::cmp::Ordering;
 use toml::Spanned;
 
-use super::{Amount, Children, ClassSpec, Kind, Look, OfClass, PLAIN, Reads, Seen, none, option, same, show};
-use crate::tc::display::{Detail, When, in_cells, link_layer, plain, row, size};
+use super::{
+    Amount, Children, ClassSpec, Kind, LINK_LAYER, Look, OfClass, PLAIN, Reads, Seen, none, option, same,
+    show,
+};
+use crate::tc::display::{Detail, When, bucket, in_cells, link_layer, plain, row, size};
 use crate::tc::sharing::take;
 
 pub(super) const HTB: Kind = Kind {
@@ -31,19 +34,22 @@ pub(super) const HTB: Kind = Kind {
         ),
     ]],
     children: Children::Tree {
-        options: &[&[
-            same("rate", "rate"),
-            same("ceil", "ceil"),
-            same("burst", "burst"),
-            same("buffer", "burst"),
-            same("maxburst", "burst"),
-            same("cburst", "cburst"),
-            same("cbuffer", "cburst"),
-            same("cmaxburst", "cburst"),
-            option("prio", "prio", Reads::AtMost(7)),
-            option("quantum", "quantum", Reads::OrDefault),
-            same("mtu", "mtu"),
-        ]],
+        options: &[
+            &[
+                same("rate", "rate"),
+                same("ceil", "ceil"),
+                option("burst", "burst", Reads::SizeAndCell),
+                option("buffer", "burst", Reads::SizeAndCell),
+                option("maxburst", "burst", Reads::SizeAndCell),
+                option("cburst", "cburst", Reads::SizeAndCell),
+                option("cbuffer", "cburst", Reads::SizeAndCell),
+                option("cmaxburst", "cburst", Reads::SizeAndCell),
+                option("prio", "prio", Reads::AtMost(7)),
+                option("quantum", "quantum", Reads::OrDefault),
+                same("mtu", "mtu"),
+            ],
+            LINK_LAYER,
+        ],
         unclassified: None,
         defaults: none,
         settle: settle_class_of_htb,
@@ -223,12 +229,18 @@ fn complete_class_of_htb(seen: &Seen<'_>, class: &ClassSpec<'_>, details: &mut V
         details.push(Detail::new("quantum", quantum).when(When::Detailed));
     }
     let (burst, cburst) = settings.bursts();
+    let LinkLayer { overhead, mpu, cells } = settings.link_layer;
     details.push(Detail::new("rate", Amount::Rate(settings.rate)));
+    details.extend((overhead > 0).then(|| Detail::new("overhead", plain(overhead.into()))));
     details.push(Detail::new("ceil", Amount::Rate(settings.ceil())));
-    details.push(link_layer());
-    for (word, bytes) in [("burst", burst.into()), ("cburst", cburst.into())] {
+    details.push(link_layer(cells));
+    let ceil = settings.ceil();
+    for (word, rate, bytes) in [("burst", settings.rate, burst), ("cburst", ceil, cburst)] {
+        // tc sends the time to fill a bucket, in microseconds.
+        let micros = u64::from(bytes) * 1_000_000 / (rate.bits_per_second() / 8).max(1);
+        let bytes = bucket(rate, micros * 1000);
         details.push(Detail::new(word, size(bytes)).when(When::Brief));
-        details.extend(in_cells(word, bytes));
+        details.extend(in_cells(word, bytes, mpu.into()));
     }
     let level = match is_leaf {
         true => 0,

@@ -754,3 +754,24 @@ fn hfsc_is_taken_as_the_kernel_takes_it() {
             .contains("hfsc")
     );
 }
+
+/// LARTC's and ADSL-optimizer's words for a line with cells.
+#[test]
+fn rates_count_the_link_layer() {
+    let (tree, warnings) = translated(
+        "qdisc add dev e root handle 1: htb
+        class add dev e parent 1: classid 1:1 htb rate 1mbit overhead 40 mpu 64 linklayer adsl burst 15k/8
+        qdisc add dev e parent 1:1 tbf rate 1mbit burst 10k/8 limit 20k overhead 18 linklayer ethernet",
+    );
+    assert!(warnings.is_empty(), "{warnings:?}");
+    assert!(
+        tree.contains("burst=15kb cburst=1600b overhead=40b mpu=64b cells=atm"),
+        "{tree}"
+    );
+    assert!(
+        tree.contains("tbf rate=1mbit burst=10kb limit=20kb overhead=18b"),
+        "{tree}"
+    );
+    let (_, _, message) = mistake("qdisc add dev e root tbf rate 1mbit burst 10k limit 20k linklayer ptm");
+    assert_eq!(message, "`linklayer` must be ethernet, atm or adsl");
+}

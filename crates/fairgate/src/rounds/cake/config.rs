@@ -4,12 +4,13 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use super::Cake;
-use super::framing::{Cells, Framing};
+use super::framing::Framing;
 use super::hosts::Isolation;
 use super::line::Line;
 use super::tins::Tins;
 use crate::classify::Classifier;
 use crate::error::ConfigError;
+use crate::link_layer::Cells;
 use crate::rate::Rate;
 use crate::registry::{
     About, Children, Description, Family, Longest, Parameter, Placing, Unit, check_ranges,

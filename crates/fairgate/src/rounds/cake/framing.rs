@@ -1,28 +1,7 @@
 //! The bytes that a packet takes on the link behind a modem. The modem's framing is invisible to the host.
-//!
-//! A shaper keeps the queue out of the modem only if it counts what the modem sends. ADSL cuts packets into
-//! ATM cells of 53 bytes with 48 bytes of payload, and pads the last one. VDSL2 sends 65 bytes for 64 (PTM).
-//! Headers are added before: tc-cake(8).
+//! Headers are added to the IP packet, which is then cut into cells: tc-cake(8).
 
-use crate::registry::Smallest;
-
-/// How the link encodes packets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Cells {
-    /// Unchanged.
-    #[default]
-    None,
-    /// In ATM cells: 53 bytes for each 48 or part of them.
-    Atm,
-    /// In PTM's 64/65 coding: one byte more for each 64 or part of them.
-    Ptm,
-}
-
-crate::words!(Cells { "uncut" => Cells::None, "atm" => Cells::Atm, "ptm" => Cells::Ptm });
-
-impl Smallest for Cells {
-    const SMALLEST: Cells = Cells::None;
-}
+use crate::link_layer::Cells;
 
 /// What the link layer adds to a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,12 +66,7 @@ impl Framing {
             bytes = bytes.saturating_sub(link_header.into()) + u64::from(overhead);
         }
         bytes = bytes.max(self.mpu.into());
-        match self.cells {
-            Cells::None => bytes,
-            // The compiler replaces divisions by constants with multiplications.
-            Cells::Atm => bytes.div_ceil(48) * 53,
-            Cells::Ptm => bytes + bytes.div_ceil(64),
-        }
+        self.cells.encode(bytes)
     }
 }
 

@@ -37,8 +37,9 @@ mod tin;
 mod tins;
 mod ways;
 
+pub use crate::link_layer::Cells;
 pub use config::{Config, DESCRIPTION, PARAMETERS, Settings};
-pub use framing::{Cells, Framing};
+pub use framing::Framing;
 pub use hosts::Isolation;
 pub use tins::Tins;
 

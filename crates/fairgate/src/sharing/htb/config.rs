@@ -9,6 +9,7 @@ use super::{Buckets, Htb, TICK};
 use crate::classify::{Classifier, Templates};
 use crate::discipline::Algorithm;
 use crate::error::ConfigError;
+use crate::link_layer::{self, LinkLayer};
 use crate::rate::Rate;
 use crate::registry::{
     About, Bucket, Children, Description, Family, Parameter, Placing, Unit, check_class_ranges, check_ranges,
@@ -42,6 +43,8 @@ pub struct ClassConfig {
     /// The bytes that a leaf may send in its turn. `None` means its rate in bytes per second divided by
     /// `r2q`, but at least 1000 and at most 200,000.
     pub quantum: Option<u32>,
+    /// How the rate and the ceil count the length of a packet.
+    pub link_layer: LinkLayer,
 }
 
 impl ClassConfig {
@@ -56,6 +59,7 @@ impl ClassConfig {
             cburst: None,
             prio: 0,
             quantum: None,
+            link_layer: LinkLayer::NONE,
         }
     }
 
@@ -190,6 +194,9 @@ pub const CLASS_PARAMETERS: &[Parameter<Config>] = &[
         "Bytes that a leaf may send in its turn. By default its rate divided by r2q, 1000b to 200000b.",
         |htb, class| &mut htb.classes[class].quantum,
     ),
+    link_layer::overhead(|htb, class| &mut htb.classes[class].link_layer.overhead),
+    link_layer::mpu(|htb, class| &mut htb.classes[class].link_layer.mpu),
+    link_layer::cells(|htb, class| &mut htb.classes[class].link_layer.cells),
 ];
 
 /// The discipline in the registry.
@@ -275,6 +282,7 @@ impl Config {
                     charged_at: 0,
                     rate: settings.rate.meter(),
                     ceil: settings.ceil().meter(),
+                    link: settings.link_layer,
                     depth,
                     ceil_depth,
                 },

@@ -32,6 +32,7 @@ use alloc::vec::Vec;
 
 use crate::discipline::{Algorithm, Class, ClassState, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
+use crate::link_layer::LinkLayer;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rate::RateMeter;
@@ -59,6 +60,8 @@ struct Buckets {
     charged_at: u64,
     rate: RateMeter,
     ceil: RateMeter,
+    /// How both count the length of a packet.
+    link: LinkLayer,
     /// The maximum number of tokens, in ticks.
     depth: u32,
     ceil_depth: u32,
@@ -89,22 +92,25 @@ fn tokens(empty_at: u64, now: u64) -> i64 {
     now.wrapping_sub(empty_at) as i64
 }
 
-/// Returns the time at which a bucket is empty after `sent` was charged to it.
+/// Returns the time at which a bucket is empty after `cost` ns were charged to it at `now`.
 #[inline]
-fn paid(empty_at: u64, depth: u32, meter: RateMeter, sent: Sent) -> u64 {
-    let filled = tokens(empty_at, sent.now).min(i64::from(depth) << TICK);
-    let left = (filled - meter.nanos(sent.length.into()) as i64).max(1 - LONGEST);
-    sent.now.wrapping_sub(left as u64)
+fn paid(empty_at: u64, depth: u32, cost: u64, now: u64) -> u64 {
+    let filled = tokens(empty_at, now).min(i64::from(depth) << TICK);
+    let left = (filled - cost as i64).max(1 - LONGEST);
+    now.wrapping_sub(left as u64)
 }
 
 impl Meter for Buckets {
     #[inline]
     fn charge(&mut self, sent: Sent, borrows: bool) {
         self.idle_until(sent.now);
+        let length = self.link.count(sent.length).into();
         if !borrows {
-            self.empty_at = paid(self.empty_at, self.depth, self.rate, sent);
+            let cost = self.rate.nanos(length);
+            self.empty_at = paid(self.empty_at, self.depth, cost, sent.now);
         }
-        self.ceil_empty_at = paid(self.ceil_empty_at, self.ceil_depth, self.ceil, sent);
+        let cost = self.ceil.nanos(length);
+        self.ceil_empty_at = paid(self.ceil_empty_at, self.ceil_depth, cost, sent.now);
     }
 
     #[inline]

@@ -4,6 +4,7 @@ use super::model::Model;
 use super::*;
 use crate::classify::{Classifier, Filter};
 use crate::discipline::Discipline;
+use crate::link_layer::Cells;
 use crate::rate::Rate;
 use crate::sharing::borrowing::SharedClass;
 use crate::sharing::tree::LEVELS;
@@ -53,7 +54,10 @@ proptest! {
         rate in 8u64..200_000, above in 0u64..200_000,
         depth in any::<u32>(), ceil_depth in 0u32..1 << 20,
         sent in vec((0u64..100_000_000, 0u32..12, 1u32..9000, any::<bool>()), 1..50),
+        (overhead, mpu, is_atm) in (0u16..100, 0u16..200, any::<bool>()),
     ) {
+        let cells = if is_atm { Cells::Atm } else { Cells::None };
+        let link = LinkLayer { overhead, mpu, cells };
         let bits = |bits: u64| Rate::from_bits_per_second(bits).unwrap().meter();
         let (rate, ceil) = (bits(rate), bits(rate + above));
         let full = |depth: u32| i64::from(depth) << TICK;
@@ -61,7 +65,7 @@ proptest! {
             empty_at: 0u64.wrapping_sub(full(depth) as u64),
             ceil_empty_at: 0u64.wrapping_sub(full(ceil_depth) as u64),
             charged_at: 0,
-            rate, ceil, depth, ceil_depth,
+            rate, ceil, depth, ceil_depth, link,
         };
         let (mut of_rate, mut of_ceil, mut now) = (full(depth), full(ceil_depth), 0);
         for (pause, magnitude, length, borrows) in sent {
@@ -69,7 +73,8 @@ proptest! {
             buckets.charge(Sent { now, length, completion: now }, borrows);
             let elapsed = ((pause << magnitude) as i64).min(LONGEST);
             let paid = |tokens: i64, depth: u32, meter: RateMeter| {
-                ((tokens + elapsed).min(full(depth)) - meter.nanos(length.into()) as i64).max(1 - LONGEST)
+                let cost = meter.nanos(link.count(length).into()) as i64;
+                ((tokens + elapsed).min(full(depth)) - cost).max(1 - LONGEST)
             };
             of_rate = if borrows { of_rate + elapsed } else { paid(of_rate, depth, rate) };
             of_ceil = paid(of_ceil, ceil_depth, ceil);

@@ -1,0 +1,128 @@
+//! What the link layer makes of a packet's length: headers, a least length, cells.
+//!
+//! A shaper keeps the queue out of a modem only if it counts what the modem sends. ADSL cuts packets into ATM
+//! cells of 53 bytes with 48 bytes of payload, and pads the last one. VDSL2 sends 65 bytes for 64 (PTM).
+
+use crate::registry::{Lens, Parameter, Smallest, Unit};
+
+/// How the link encodes packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cells {
+    /// Unchanged.
+    #[default]
+    None,
+    /// In ATM cells: 53 bytes for each 48 or part of them.
+    Atm,
+    /// In PTM's 64/65 coding: one byte more for each 64 or part of them.
+    Ptm,
+}
+
+crate::words!(Cells { "uncut" => Cells::None, "atm" => Cells::Atm, "ptm" => Cells::Ptm });
+
+impl Smallest for Cells {
+    const SMALLEST: Cells = Cells::None;
+}
+
+impl Cells {
+    /// Returns the bytes on the link for `bytes`.
+    #[inline]
+    pub fn encode(self, bytes: u64) -> u64 {
+        match self {
+            Cells::None => bytes,
+            // The compiler replaces divisions by constants with multiplications.
+            Cells::Atm => bytes.div_ceil(48) * 53,
+            Cells::Ptm => bytes + bytes.div_ceil(64),
+        }
+    }
+}
+
+/// The link layer by which a bucket counts packets, as in Linux's `psched_ratecfg`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkLayer {
+    /// The bytes added to each packet.
+    pub overhead: u16,
+    /// The least bytes of a packet, before it is cut into cells.
+    pub mpu: u16,
+    /// How the link encodes packets.
+    pub cells: Cells,
+}
+
+impl LinkLayer {
+    /// Lengths are counted as they are.
+    pub const NONE: LinkLayer = LinkLayer {
+        overhead: 0,
+        mpu: 0,
+        cells: Cells::None,
+    };
+
+    /// Returns the bytes that a packet of `length` bytes counts, at most 2^32 - 1.
+    #[inline]
+    pub fn count(self, length: u32) -> u32 {
+        let bytes = length.saturating_add(self.overhead.into()).max(self.mpu.into());
+        match self.cells {
+            Cells::None => bytes,
+            cells => cells.encode(bytes.into()).min(u32::MAX.into()) as u32,
+        }
+    }
+}
+
+// The parameters of a link layer.
+
+pub(crate) const fn overhead<S>(field: Lens<S>) -> Parameter<S> {
+    Parameter::new(
+        "overhead",
+        Unit::Bytes,
+        0..=u16::MAX as u64,
+        "The bytes that the link adds to each packet; they are paid for.",
+        field,
+    )
+}
+
+pub(crate) const fn mpu<S>(field: Lens<S>) -> Parameter<S> {
+    Parameter::new(
+        "mpu",
+        Unit::Bytes,
+        0..=u16::MAX as u64,
+        "The least bytes that are paid for a packet.",
+        field,
+    )
+}
+
+pub(crate) const fn cells<S>(field: Lens<S>) -> Parameter<S> {
+    Parameter::word(
+        "cells",
+        Unit::Choice(Cells::WORDS),
+        "How the link encodes packets: ATM sends 53 bytes for 48, PTM 65 for 64.",
+        field,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Compares with Linux's `psched_l2t_ns`, which counts in 32 bits.
+        #[test]
+        fn lengths_are_counted_as_in_linux(length in 0u32..1 << 20, overhead: u16, mpu: u16) {
+            let framed = (length + u32::from(overhead)).max(mpu.into());
+            let count = |cells| LinkLayer { overhead, mpu, cells }.count(length);
+            prop_assert_eq!(count(Cells::None), framed);
+            prop_assert_eq!(count(Cells::Atm), framed.div_ceil(48) * 53);
+            prop_assert_eq!(count(Cells::Ptm), framed + framed.div_ceil(64));
+        }
+    }
+
+    #[test]
+    fn no_length_overflows() {
+        let atm = LinkLayer {
+            overhead: 40,
+            mpu: 0,
+            cells: Cells::Atm,
+        };
+        assert_eq!(atm.count(u32::MAX), u32::MAX);
+        assert_eq!(atm.count(0), 53);
+        assert_eq!(LinkLayer::NONE.count(1500), 1500);
+    }
+}
