@@ -605,6 +605,10 @@ impl<'a> Translation<'a> {
                 self.problems.add(word.span(), message, "not here", why);
                 continue;
             }
+            if let Reads::Noted(what) = option.reads {
+                self.notes.add(word.span(), format!("`{name}`: {what}"));
+                continue;
+            }
             let Some(mut value) = option.reads.value(&mut words, word) else {
                 no_value(word, self.problems);
                 break;
@@ -632,6 +636,11 @@ impl<'a> Translation<'a> {
                         locations: [word.span(), value.span()],
                     });
                 }
+                // Of different words for the same parameter the last counts, as in tc.
+                let source = self.script.source.inner();
+                let is_same_word = |of: &Written| source.get(of.0.span()) == source.get(word.span());
+                settings
+                    .retain(|setting: &Written| setting.0.get_ref() != parameter || is_same_word(setting));
                 settings.push((Spanned::new(word.span(), parameter.to_owned()), value.clone()));
             }
         }
@@ -792,7 +801,7 @@ impl Reads {
                     _ => word(size),
                 }
             }),
-            Reads::Refused(_) => None,
+            Reads::Noted(_) | Reads::Refused(_) => None,
             Reads::Minor => words.next().map(|minor| match hexadecimal(minor.get_ref()) {
                 Some(number) => Spanned::new(minor.span(), Given::Integer(number.into())),
                 None => word(minor),

@@ -71,14 +71,18 @@ const OPTIONS: &[Opt] = &[
     is_so("nonat"),
     is_so("no-ack-filter"),
     is_so("no-split-gso"),
-    is_not(
+    option(
         "nat",
-        "a packet's addresses before translation are not known: isolate by the side that is not \
-         translated, like dual-dsthost for arriving packets",
+        "",
+        Reads::Noted(
+            "a packet's addresses before translation are not known: hosts behind NAT count as one, unless \
+             the translation is after this interface",
+        ),
     ),
-    is_not(
+    option(
         "split-gso",
-        "packets are queued as they arrive: let the interface split them, or leave the word out",
+        "",
+        Reads::Noted("a packet that the interface merged is queued whole, as with no-split-gso"),
     ),
     is_not("ack-filter", "acknowledgements are not read: leave the word out"),
     is_not(
@@ -233,8 +237,6 @@ mod tests {
     #[test]
     fn unsupported_options_are_rejected_with_the_reason() {
         for (word, reason) in [
-            ("nat", "before translation"),
-            ("split-gso", "let the interface split them"),
             ("ack-filter", "acknowledgements are not read"),
             ("ack-filter-aggressive", "acknowledgements are not read"),
             ("autorate-ingress", "give a bandwidth"),
@@ -251,5 +253,37 @@ mod tests {
             error.contains("choose a flow and a host in the kernel") && error.contains("fwmark"),
             "{error}"
         );
+    }
+
+    /// Lines that SQM and OpenWrt write: the last of words that exclude one another counts, as in tc.
+    #[test]
+    fn lines_of_sqm_are_taken() {
+        let text = "qdisc add dev e root cake bandwidth 9mbit diffserv3 triple-isolate nat wash besteffort \
+                    dual-srchost split-gso rtt 100ms noatm overhead 44 memlimit 32Mb egress";
+        let script = Script::parse("test.tc", text, Device::default()).unwrap();
+        let (spec, warnings) = script.translate().expect("it can be carried over");
+        let cake: Config = *spec.config().unwrap().downcast().expect("cake's");
+        assert_eq!(
+            (cake.tins, cake.isolation),
+            (Tins::Besteffort, Isolation::DualSource)
+        );
+        assert_eq!(
+            (cake.framing.overhead, cake.memory_limit),
+            (Some(44), Some(32 << 20))
+        );
+        assert_eq!(
+            warnings,
+            [
+                "line 1: `nat`: a packet's addresses before translation are not known: hosts behind NAT \
+                 count as one, unless the translation is after this interface",
+                "line 1: `split-gso`: a packet that the interface merged is queued whole, as with \
+                 no-split-gso",
+            ]
+        );
+        let rtt = |options: &str| config(options).unwrap().rtt;
+        assert_eq!(rtt("rtt 50ms internet"), Duration::from_millis(100));
+        assert_eq!(rtt("internet rtt 50ms"), Duration::from_millis(50));
+        let twice = config("rtt 5ms rtt 6ms").expect_err("the same word");
+        assert!(twice.contains("`rtt` is given twice"), "{twice}");
     }
 }

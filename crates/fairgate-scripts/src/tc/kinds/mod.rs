@@ -88,6 +88,8 @@ pub(super) enum Reads {
     Only(&'static str, &'static str),
     /// A number for the kernel's implementation, without effect here.
     Unneeded,
+    /// No value, and without effect here. The text is a warning: it says what the tree does instead.
+    Noted(&'static str),
     /// Not supported. The text is the reason or the remedy.
     Refused(&'static str),
     /// A service curve from `m1`, `d`, `m2`, or from `umax`, `dmax`, `rate`, as far as they are given.
