@@ -5,6 +5,7 @@
 //!   command     a line's words -> "attach this qdisc there", "add this class", options left as words
 //!   script      runs the lines in order: the qdiscs, classes and filters of each device at the end
 //!   translate   each qdisc's options -> the parameters of Fairgate's discipline, by the table in `kinds`
+//!   values      the value of an option: quantities, times, curves, lists
 //!   filters     u32, fw, flower, basic and matchall -> the conditions of a configuration file
 //!   show        the reverse: a description and the statistics of a running tree, shown as `tc qdisc show`
 //!               does, by the `Look` of each kind
@@ -29,6 +30,7 @@ mod script;
 mod sharing;
 mod show;
 mod translate;
+mod values;
 
 pub use display::{Amount, Detail, Row, Shown, State, When};
 pub use script::{Device, Script};

@@ -1,0 +1,200 @@
+//! Reads the values of options in tc's notation.
+
+use std::slice;
+
+use fairgate_config::language::Given;
+use toml::Spanned;
+
+use super::command::hexadecimal;
+use super::kinds::{Opt, Reads};
+use crate::script::{Word, number};
+
+impl Opt {
+    /// Returns the parameters that this value sets.
+    pub(super) fn parameters(&self, value: &Spanned<Given>) -> impl Iterator<Item = &'static str> {
+        let only = match self.reads {
+            Reads::TimeOrPackets => Some(usize::from(matches!(value.get_ref(), Given::Integer(_)))),
+            _ => None,
+        };
+        let parameters = self.parameter.split_whitespace().enumerate();
+        let meant = parameters.filter(move |(index, _)| only.is_none_or(|only| *index == only));
+        meant.map(|(_, parameter)| parameter)
+    }
+}
+
+impl Reads {
+    /// Reads the value after `option`. Returns `None` if words are missing.
+    pub(super) fn value(&self, words: &mut slice::Iter<'_, Word>, option: &Word) -> Option<Spanned<Given>> {
+        let word = |word: &Word| {
+            let written = without_exponent(word.get_ref()).unwrap_or_else(|| word.get_ref().clone());
+            Spanned::new(word.span(), Given::Word(written))
+        };
+        match self {
+            Reads::Same
+            | Reads::Common(_)
+            | Reads::Only(..)
+            | Reads::Unneeded
+            | Reads::Within(..)
+            | Reads::AtMost(_)
+            | Reads::OrDefault
+            | Reads::AtLeast(_) => words.next().map(word),
+            Reads::CountedDown(from) => words.next().map(|rank| {
+                let in_range = number(rank.get_ref()).filter(|rank| (1..=u32::from(*from)).contains(rank));
+                let counted = in_range.map(|rank| Given::Integer((u32::from(*from) - rank).into()));
+                counted.map_or_else(|| word(rank), |counted| Spanned::new(rank.span(), counted))
+            }),
+            Reads::Time(unit) => words.next().map(|word| time(word, unit)),
+            Reads::TimeOrPackets => words.next().map(|word| match packets(word.get_ref()) {
+                Some(number) => Spanned::new(word.span(), Given::Integer(number.into())),
+                None => time(word, "us"),
+            }),
+            Reads::Percent => words.next().map(|percent| {
+                // The parameter rejects a value that is not a number of at most two digits or 100.
+                let decimal = match percent.get_ref().as_str() {
+                    "100" => "1".to_owned(),
+                    digits if digits.len() <= 2 => format!("0.{digits:0>2}"),
+                    other => other.to_owned(),
+                };
+                Spanned::new(percent.span(), Given::Meant(decimal))
+            }),
+            Reads::In256ths => words.next().map(|decimal| {
+                let in_256ths = in_256ths(decimal.get_ref()).unwrap_or_else(|| decimal.get_ref().clone());
+                Spanned::new(decimal.span(), Given::Meant(in_256ths))
+            }),
+            Reads::MaybePercent => words.next().map(|percent| {
+                let number = percent.get_ref().trim_end_matches('%').to_owned();
+                Spanned::new(percent.span(), Given::Meant(number))
+            }),
+            Reads::Means(value) => Some(Spanned::new(option.span(), Given::Meant((*value).to_owned()))),
+            Reads::Mask => words.next().map(|mask| match number(mask.get_ref()) {
+                Some(mask_of) => Spanned::new(mask.span(), Given::Integer(mask_of.into())),
+                None => word(mask),
+            }),
+            Reads::LinkLayer => words.next().map(|name| {
+                let cells = match name.get_ref().as_str() {
+                    "ethernet" => Given::Meant("uncut".to_owned()),
+                    "atm" | "adsl" => Given::Meant("atm".to_owned()),
+                    other => Given::Word(other.to_owned()),
+                };
+                Spanned::new(name.span(), cells)
+            }),
+            Reads::SizeAndCell => words.next().map(|size| {
+                let is_cell = |cell: &str| cell.parse().is_ok_and(u32::is_power_of_two);
+                match size.get_ref().split_once('/') {
+                    Some((bytes, cell)) if is_cell(cell) => {
+                        word(&Spanned::new(size.span(), bytes.to_owned()))
+                    }
+                    _ => word(size),
+                }
+            }),
+            Reads::Noted(_) | Reads::Refused(_) => None,
+            Reads::Minor => words.next().map(|minor| match hexadecimal(minor.get_ref()) {
+                Some(number) => Spanned::new(minor.span(), Given::Integer(number.into())),
+                None => word(minor),
+            }),
+            Reads::Curve => curve(words),
+            Reads::Numbers(count) => {
+                let numbers: Vec<_> = words.by_ref().take(*count).map(word).collect();
+                list(numbers)
+                    .filter(|list| matches!(list.get_ref(), Given::List(numbers) if numbers.len() == *count))
+            }
+            Reads::List | Reads::ListAtLeast(_) => {
+                let is_number =
+                    |word: &&Word| word.get_ref().starts_with(|first: char| first.is_ascii_digit());
+                let count = words.as_slice().iter().take_while(is_number).count();
+                list(words.by_ref().take(count).map(word).collect())
+            }
+        }
+    }
+}
+
+/// Writes a quantity with an exponent, as tc reads it with `strtod`, without one: `1.5e6bit` is `1500000bit`.
+/// Returns `None` for other texts.
+fn without_exponent(text: &str) -> Option<String> {
+    let (mantissa, rest) = text.split_once(['e', 'E'])?;
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let is_number = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_digit());
+    if whole.is_empty() || !is_number(whole) || !is_number(fraction) {
+        return None;
+    }
+    let end = rest
+        .find(|digit: char| !digit.is_ascii_digit())
+        .unwrap_or(rest.len());
+    let (exponent, unit) = rest.split_at(end);
+    // Larger ones exceed every quantity.
+    let exponent: usize = exponent.parse().ok().filter(|exponent| *exponent <= 20)?;
+    let zeros = "0".repeat(exponent.saturating_sub(fraction.len()));
+    let (shifted, left) = fraction.split_at(exponent.min(fraction.len()));
+    let point = if left.is_empty() { "" } else { "." };
+    Some(format!("{whole}{shifted}{zeros}{point}{left}{unit}"))
+}
+
+/// Reads a time. A plain number is in this unit.
+fn time(word: &Word, unit: &str) -> Spanned<Given> {
+    let text = word.get_ref();
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let value = match is_plain {
+        true => Given::Meant(format!("{text}{unit}")),
+        false => Given::Word(text.clone()),
+    };
+    Spanned::new(word.span(), value)
+}
+
+/// Reads a number of packets: `3p`, `3packets`.
+fn packets(text: &str) -> Option<u32> {
+    let end = text.find(|digit: char| !digit.is_ascii_digit())?;
+    let (number, unit) = text.split_at(end);
+    match unit {
+        "p" | "pkt" | "pkts" | "packet" | "packets" => number.parse().ok(),
+        _ => None,
+    }
+}
+
+/// Reads a service curve, and returns it in Fairgate's notation.
+fn curve(words: &mut slice::Iter<'_, Word>) -> Option<Spanned<Given>> {
+    let mut parts = [None; 3];
+    let mut is_of_packet = false;
+    while let Some(name) = words.as_slice().first() {
+        let part = match name.get_ref().as_str() {
+            "m1" | "umax" => 0,
+            "d" | "dmax" => 1,
+            "m2" | "rate" => 2,
+            _ => break,
+        };
+        is_of_packet |= matches!(name.get_ref().as_str(), "umax" | "dmax" | "rate");
+        words.next();
+        parts[part] = Some(words.next()?);
+    }
+    let [first, time, last] = parts;
+    let last = last?;
+    let with_unit = |word: &Word, unit: &str| match word.get_ref().bytes().all(|byte| byte.is_ascii_digit()) {
+        true => format!("{}{unit}", word.get_ref()),
+        false => word.get_ref().clone(),
+    };
+    let written = match (first, time) {
+        (None, None) => last.get_ref().clone(),
+        _ => {
+            let none = if is_of_packet { "0b" } else { "0bit" };
+            let first = first.map_or(none.to_owned(), |first| with_unit(first, &none[1..]));
+            let time = time.map_or("0us".to_owned(), |time| with_unit(time, "us"));
+            format!("{first}:{time}:{}", last.get_ref())
+        }
+    };
+    Some(Spanned::new(last.span(), Given::Meant(written)))
+}
+
+/// Converts a decimal such as `0.16` to 256ths, rounded down like tc. Returns `None` if it is not a decimal
+/// number.
+fn in_256ths(decimal: &str) -> Option<String> {
+    let (whole, fraction) = decimal.split_once('.').unwrap_or((decimal, ""));
+    let fraction = fraction.get(..fraction.len().min(9))?;
+    let digits: u64 = format!("{whole}{fraction}").parse().ok()?;
+    let parts = u128::from(digits) * 256 / 10u128.pow(fraction.len() as u32);
+    Some(parts.to_string())
+}
+
+/// Returns numbers as one value, if there are any.
+fn list(numbers: Vec<Spanned<Given>>) -> Option<Spanned<Given>> {
+    let whole = numbers.first()?.span().start..numbers.last()?.span().end;
+    Some(Spanned::new(whole, Given::List(numbers)))
+}
