@@ -11,7 +11,7 @@ BARE = x86_64-unknown-none
 RUST_VERSION = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help demo test own-discipline bench figures verdicts lint no-std package deny advisories semver msrv
-.PHONY: tools
+.PHONY: tools install header
 
 help:
 	@echo 'make demo            compare disciplines on a simulated link and on recorded traffic'
@@ -20,6 +20,8 @@ help:
 	@echo 'make bench           all benchmarks; see docs/performance.md'
 	@echo 'make figures         run all benchmarks of one build, write docs/performance.md; needs root'
 	@echo 'make verdicts        run all experiments, write their verdicts into docs/reproduce.md'
+	@echo 'make install         the program and the C library; DESTDIR=, PREFIX=, LIBDIR='
+	@echo 'make header          write the header of the C library anew from its source'
 	@echo 'make lint            formatting, line lengths, clippy, documentation, and no-std'
 	@echo 'make no-std          build the library for a machine without an operating system'
 	@echo 'make package         pack every published crate and build it from its package'
@@ -57,6 +59,17 @@ verdicts: tools
 	cargo build --release -p fairgate-cli
 	$${CARGO_TARGET_DIR:-target}/release/fairgate reproduce all --verdicts docs/reproduce.md \
 		--commit $$(git rev-parse --short HEAD) || test $$? -eq 1
+
+# PREFIX is /usr/local by default, LIBDIR is PREFIX/lib. DESTDIR is put before both, for packages.
+install:
+	cargo build --release -p fairgate-cli -p fairgate-ffi
+	install -D -m 755 $${CARGO_TARGET_DIR:-target}/release/fairgate \
+		"$(DESTDIR)$(or $(PREFIX),/usr/local)/bin/fairgate"
+	DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" \
+		scripts/install-library $${CARGO_TARGET_DIR:-target}/release
+
+header:
+	FAIRGATE_WRITE_HEADER=1 cargo test --quiet -p fairgate-ffi --test header
 
 lint: no-std
 	cargo fmt --all --check
