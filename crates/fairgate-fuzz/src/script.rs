@@ -10,20 +10,18 @@ pub fn script(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
     };
-    let scripts = match Script::parse_all("script", text, Device::default()) {
-        Ok(scripts) => scripts,
+    let trees = match Script::translate_all("script", text, Device::default()) {
+        Ok(trees) => trees,
         Err(error) => return check_error(&error, text),
     };
-    assert!(!scripts.is_empty(), "a script without a tree must be an error");
-    for script in &scripts {
-        let spec = match script.spec() {
-            Ok(spec) => spec,
-            Err(error) => {
-                check_error(&error, text);
-                continue;
-            }
-        };
-        check_printed(script.device_name(), &spec);
+    assert!(!trees.is_empty(), "a script without a tree must be an error");
+    for tree in &trees {
+        check_printed(&tree.name, &tree.spec);
+    }
+    // The tree of one device alone.
+    let one = Script::parse("script", text, Device::default()).and_then(|script| script.spec());
+    if let Err(error) = one {
+        check_error(&error, text);
     }
 }
 

@@ -1,9 +1,10 @@
 //! `fairgate dummynet`: converts dummynet's commands to a configuration file, checks them, or runs them.
 
 use fairgate_scripts::dummynet::{self, Direction, Script};
-use fairgate_scripts::tc::Device;
+use fairgate_scripts::tc::{Device, Way};
 
-use crate::commands::script::{self, Language, ScriptArgs, Tree};
+use crate::commands::script::{self, Language, ScriptArgs};
+use crate::commands::ways::Tree;
 use crate::failure::{Failure, Outcome};
 use crate::output::Format;
 
@@ -44,7 +45,10 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
         let tree = |tree: dummynet::Tree| Tree {
             name: tree.name(),
             device: tree.interface.or_else(|| args.device.clone()),
-            is_incoming: tree.direction == Direction::In,
+            way: match tree.direction {
+                Direction::In => Way::In,
+                Direction::Out => Way::Out,
+            },
             spec: tree.spec,
             warnings: Vec::new(),
         };

@@ -18,6 +18,7 @@ pub(crate) mod tc;
 pub(crate) mod testbed;
 pub(crate) mod theory;
 pub(crate) mod validate;
+pub(crate) mod ways;
 
 /// The examples under `fairgate --help`.
 pub(crate) const EXAMPLES: &str = "\

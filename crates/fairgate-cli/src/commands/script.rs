@@ -1,17 +1,17 @@
 //! Common parts of the commands that read scripts: finding the script, printing its trees, running them.
 
 use std::ffi::OsString;
-use std::fmt::Write;
 use std::io::Read;
 use std::path::Path;
 
-use fairgate_config::{Document, Spec};
+use fairgate_config::Document;
 use fairgate_live::status::default_socket;
 use fairgate_scripts::tc::Device;
 use miette::Diagnostic;
 use serde::Serialize;
 use thiserror::Error;
 
+use crate::commands::ways::{Run, Tree};
 use crate::commands::{check, run};
 use crate::failure::{Failure, Outcome};
 use crate::input;
@@ -28,7 +28,7 @@ pub(crate) struct ScriptArgs {
     #[arg(long)]
     tree: bool,
 
-    /// Run the trees: forward between this interface and the script's device until Ctrl-C
+    /// Run the trees: forward between this interface and the script's device, both ways, until Ctrl-C
     #[arg(long, value_name = "INTERFACE", conflicts_with = "tree")]
     run: Option<String>,
 
@@ -45,18 +45,6 @@ pub(crate) struct Language {
     pub(crate) starts: &'static [&'static str],
 }
 
-/// A tree of a script.
-pub(crate) struct Tree {
-    pub(crate) name: String,
-    /// The device, if the script names one.
-    pub(crate) device: Option<String>,
-    /// Whether it is for packets that arrive at the device, and not for those that leave.
-    pub(crate) is_incoming: bool,
-    pub(crate) spec: Spec,
-    /// What the script's own language changes silently.
-    pub(crate) warnings: Vec<String>,
-}
-
 #[derive(Debug, Error, Diagnostic)]
 enum ScriptError {
     #[error("can't read standard input")]
@@ -65,18 +53,13 @@ enum ScriptError {
     #[error("the commands are not text: some bytes are not UTF-8")]
     #[diagnostic(help("write them in UTF-8, or give one file"))]
     NoText,
-    #[error("the script has trees for {devices}, but only one device can be run")]
-    #[diagnostic(help("remove the lines for the other devices"))]
-    Several { devices: String },
-    #[error("the script does not say which device its trees are for")]
-    #[diagnostic(help("give it with --device or in the script"))]
-    NoDevice,
 }
 
 /// `fairgate.tc/1`, `fairgate.dummynet/1`.
 #[derive(Serialize)]
 struct Trees {
     queues: serde_json::Map<String, serde_json::Value>,
+    run: Option<Run>,
     warnings: Vec<String>,
 }
 
@@ -98,14 +81,15 @@ pub(crate) fn run(
     }
     match (&args.run, format, args.tree) {
         (Some(interface), ..) => {
-            let device = device(&found)?.to_owned();
-            let read = || document(&trees()?, &device, interface);
+            let device = Run::of(&found, interface)?.right;
+            let read = || document(&trees()?, interface);
             run::run_document(&read, "the script", &default_socket(&device), None, format)
         }
         (None, Format::Json, _) => {
             let queues = named().map(|(name, spec)| (name.to_owned(), check::tree(spec)));
             let trees = Trees {
                 queues: queues.collect(),
+                run: printed_run(&found),
                 warnings: warnings(&found),
             };
             output::json(language.name, &trees)?;
@@ -170,42 +154,22 @@ fn join(commands: &[&str]) -> String {
 }
 
 fn toml(trees: &[Tree]) -> String {
-    let texts: Vec<String> = trees.iter().map(|tree| tree.spec.to_toml(&tree.name)).collect();
+    let queues = trees.iter().map(|tree| tree.spec.to_toml(&tree.name));
+    let run = printed_run(trees).map(|run| run.section());
+    let texts: Vec<String> = queues.chain(run).collect();
     texts.join("\n")
 }
 
-/// Returns the one device that all trees are for.
-fn device(trees: &[Tree]) -> Result<&str, ScriptError> {
-    let mut devices: Vec<&str> = trees.iter().filter_map(|tree| tree.device.as_deref()).collect();
-    devices.dedup();
-    match devices[..] {
-        [] => Err(ScriptError::NoDevice),
-        [device] => Ok(device),
-        _ => Err(ScriptError::Several {
-            devices: devices.join(", "),
-        }),
-    }
+/// Returns the run to print beside the trees. A tree that can't work live has none.
+fn printed_run(trees: &[Tree]) -> Option<Run> {
+    let works = |tree: &Tree| input::refused_live(&tree.spec).is_empty();
+    Run::named_by(trees).filter(|_| trees.iter().all(works))
 }
 
 /// Returns the document that `fairgate run` would get for these trees.
-fn document(trees: &[Tree], device: &str, interface: &str) -> Result<Document, Failure> {
-    let mut text = String::new();
-    let quoted = |text: &str| serde_json::Value::from(text).to_string();
-    let _ = writeln!(
-        text,
-        "[run]\nleft = {}\nright = {}",
-        quoted(interface),
-        quoted(device)
-    );
-    for tree in trees {
-        let way = if tree.is_incoming {
-            "right_to_left"
-        } else {
-            "left_to_right"
-        };
-        let _ = writeln!(text, "{way} = {}", quoted(&tree.name));
-    }
+fn document(trees: &[Tree], interface: &str) -> Result<Document, Failure> {
+    let run = Run::of(trees, interface)?;
     // The trees are added as parsed, so that an error in one of them has its location in the script.
     let queues = trees.iter().map(|tree| (tree.name.clone(), tree.spec.clone()));
-    Ok(Document::parse(device, &text)?.with_queues(queues))
+    Ok(Document::parse(&run.right, &run.section())?.with_queues(queues))
 }

@@ -2,7 +2,8 @@
 
 use fairgate_scripts::tc::{Device, Script, Translated};
 
-use crate::commands::script::{self, Language, ScriptArgs, Tree};
+use crate::commands::script::{self, Language, ScriptArgs};
+use crate::commands::ways::Tree;
 use crate::failure::{Failure, Outcome};
 use crate::output::Format;
 
@@ -20,10 +21,11 @@ Examples:
   fairgate tc - < home.tc                          the same from standard input
   fairgate tc home.tc --tree                       the trees in readable form
   fairgate tc home.tc --json                       every parameter, for a script
-  fairgate tc home.tc --run eth1                   live: frames from eth1 leave by the script's device
+  fairgate tc home.tc --run eth1                   live: frames from eth1 leave by the script's device, and
+                                                   those that the script redirects to an ifb leave by eth1
 
 Supported: qdisc, class and filter with add, change, replace and del; the filters u32, fw, flower, basic and
-matchall.
+matchall; ingress and clsact, with the action mirred.
 What cannot be translated is an error with its location.")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -42,9 +44,9 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     };
     let read = |name: &str, text: &str| {
         let tree = |translated: Translated| Tree {
-            device: Some(translated.device.clone()),
-            name: translated.device,
-            is_incoming: false,
+            name: translated.name,
+            device: Some(translated.device),
+            way: translated.way,
             spec: translated.spec,
             warnings: translated.warnings,
         };

@@ -118,15 +118,20 @@ pub(crate) fn call(namespace: &Namespace, program: &str, arguments: &[&str]) -> 
 /// Sends bytes from the left host to an address of the right one over TCP, and compares the received bytes.
 /// `what` is the name of the case for messages.
 pub(crate) fn transfer(network: &Network, address: &str, what: &str) {
+    transfer_between(&network.left, &network.right, address, what);
+}
+
+/// Sends bytes from a host to an address of another one as [`transfer`] does.
+pub(crate) fn transfer_between(from: &Namespace, to: &Namespace, address: &str, what: &str) {
     let bytes: Vec<u8> = (0..4_000_000u32)
         .map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8)
         .collect();
     let address: SocketAddr = address.parse().unwrap();
     let bind = || TcpListener::bind(address);
-    let listener = network.right.enter(bind).unwrap().unwrap();
+    let listener = to.enter(bind).unwrap().unwrap();
     // The listener's kernel answers before anyone accepts.
     let connect = || TcpStream::connect_timeout(&address, STALLED);
-    let mut sender = network.left.enter(connect).unwrap().expect(what);
+    let mut sender = from.enter(connect).unwrap().expect(what);
     let (mut receiver, _) = listener.accept().unwrap();
     sender.set_write_timeout(Some(STALLED)).unwrap();
     receiver.set_read_timeout(Some(STALLED)).unwrap();

@@ -85,7 +85,7 @@ fn a_script_of_dummynet_schedules_tcp() {
     };
     let network = Network::build().unwrap();
     let script = include_str!("../../../../examples/office.ipfw").replace("em1", "right");
-    let run = Run::of_script(&network.router, "dummynet", &script);
+    let run = Run::of_script(&network.router, "dummynet", &script, ["left", "right"]);
     transfer(
         &network,
         &format!("{}:4000", Network::RIGHT),

@@ -11,9 +11,14 @@ use crate::common::program::Program;
 use crate::run::{Run, call, succeeds};
 
 impl Run {
-    /// Starts `fairgate LANGUAGE` with a script, from the left interface to the right one, and waits until it
-    /// forwards.
-    pub(crate) fn of_script(router: &Namespace, language: &str, script: &str) -> Run {
+    /// Starts `fairgate LANGUAGE` with a script for `device`, between `other` and it, and waits until it
+    /// forwards. The status socket has the device's name, so that no two tests have the same one.
+    pub(crate) fn of_script(
+        router: &Namespace,
+        language: &str,
+        script: &str,
+        [other, device]: [&str; 2],
+    ) -> Run {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("script");
         fs::write(&file, script).unwrap();
@@ -21,11 +26,11 @@ impl Run {
         command
             .args(["--json", language])
             .arg(file)
-            .args(["--run", "left"]);
+            .args(["--run", other]);
         Run {
             program: Some(Program::start(&mut command)),
             folder,
-            socket: default_socket("right"),
+            socket: default_socket(device),
         }
         .wait()
     }

@@ -6,4 +6,5 @@ mod forwarding;
 mod harness;
 #[path = "../common/run.rs"]
 mod run;
+mod scripts;
 mod takeover;

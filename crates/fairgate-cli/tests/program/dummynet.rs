@@ -83,7 +83,7 @@ fn only_trees_of_one_device_can_be_run() {
     ];
     let (_, stderr) = ends(&two, 2);
     assert!(
-        stderr.contains("trees for a, b, but only one device can be run"),
+        stderr.contains("trees for a, b, but a run joins two interfaces"),
         "{stderr}"
     );
 }

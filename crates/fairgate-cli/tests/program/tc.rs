@@ -117,13 +117,77 @@ fn an_htb_without_classes_gives_a_warning() {
 }
 
 #[test]
-fn only_one_tree_can_be_run() {
+fn two_interfaces_can_be_run() {
     let two = "qdisc add dev a root pfifo\nqdisc add dev b root pfifo";
     let (_, stderr) = ends(&["tc", two, "--run", "c"], 2);
     assert!(
-        stderr.contains("trees for a, b, but only one device can be run"),
+        stderr.contains("trees for a, b, but a run joins two interfaces"),
         "{stderr}"
     );
     let (_, stderr) = ends(&["tc", "qdisc add dev a root pfifo", "--run", "a"], 2);
     assert!(stderr.contains("the same interface"), "{stderr}");
+}
+
+/// The shape of wondershaper and of sqm-scripts.
+const BOTH_WAYS: &str = "\
+qdisc add dev wan root handle 1: htb default 10
+class add dev wan parent 1: classid 1:10 htb rate 5mbit
+qdisc add dev wan parent 1:10 fq_codel
+qdisc add dev wan handle ffff: ingress
+filter add dev wan parent ffff: protocol all prio 10 u32 match u32 0 0 flowid 1:1 \\
+    action mirred egress redirect dev ifb0
+qdisc add dev ifb0 root handle 1: htb default 10
+class add dev ifb0 parent 1: classid 1:10 htb rate 10mbit";
+
+#[test]
+fn a_script_with_an_ifb_gives_both_queues_and_a_run() {
+    let (toml, warnings) = ends(&["tc", BOTH_WAYS], 0);
+    assert_eq!(warnings, "");
+    let run = "\n[run]\n\
+               left = \"OTHER\" # write the name of the interface on the other side\n\
+               right = \"wan\"\n\
+               left_to_right = \"wan\"\nright_to_left = \"ifb0\"\n";
+    assert!(
+        toml.starts_with("[queue.wan]") && toml.contains("\n[queue.ifb0]"),
+        "{toml}"
+    );
+    assert!(toml.ends_with(run), "{toml}");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("both.toml");
+    std::fs::write(&path, toml).expect("the folder is writable");
+    ends(&["check", path.to_str().expect("an ordinary path")], 0);
+
+    let document = json(&["tc", "--json", BOTH_WAYS], 0);
+    let expected = serde_json::json!({
+        "left": null, "right": "wan", "left_to_right": "wan", "right_to_left": "ifb0"
+    });
+    assert_eq!(document["run"], expected);
+    let one = json(&["tc", "--json", "qdisc add dev wan root pfifo"], 0);
+    assert_eq!(one["run"], serde_json::Value::Null);
+}
+
+#[test]
+fn an_ifb_that_gets_no_packets_is_not_run() {
+    let lost = "qdisc add dev ifb0 root pfifo";
+    let (_, warning) = ends(&["tc", lost], 0);
+    assert!(
+        warning.contains("no filter redirects packets to `ifb0`, so its tree gets none"),
+        "{warning}"
+    );
+    let (_, stderr) = ends(&["tc", lost, "--run", "lan"], 2);
+    assert!(stderr.contains("a run has no packets for its tree"), "{stderr}");
+    assert!(
+        stderr.contains("action mirred egress redirect dev ifb0"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn a_direction_has_one_tree() {
+    let beside = format!("{BOTH_WAYS}\nqdisc add dev lan root pfifo");
+    let (_, stderr) = ends(&["tc", &beside, "--run", "lan"], 2);
+    assert!(
+        stderr.contains("packets from `wan` to `lan` would pass two trees, `ifb0` and `lan`"),
+        "{stderr}"
+    );
 }

@@ -13,6 +13,7 @@ use super::object::{Configured, Drops, Kind, Red};
 use super::rule::Rule;
 use super::script::{Script, Target};
 use super::units::Size;
+use crate::script::drafts::{bands, class, named};
 use crate::script::setting;
 
 /// dummynet's default size of a queue.
@@ -112,33 +113,6 @@ fn action_location(action: &Action) -> Range<usize> {
     match action {
         Action::To(_, number) => number.span(),
         Action::Pass(word) => word.span(),
-    }
-}
-
-fn named(discipline: &str, location: &Range<usize>) -> Draft {
-    Draft {
-        header: location.clone(),
-        discipline: Some(Spanned::new(location.clone(), discipline.to_owned())),
-        ..Draft::default()
-    }
-}
-
-/// Returns a `prio` without classes. Filters and the default classify all packets.
-fn bands(location: &Range<usize>) -> Draft {
-    let first = || Spanned::new(location.clone(), Given::Integer(0));
-    let mut draft = named("prio", location);
-    let priomap = Given::List((0..16).map(|_| first()).collect());
-    draft.settings.push(setting(location, "priomap", priomap));
-    draft
-}
-
-fn class(id: usize, inner: Draft) -> Draft {
-    let location = inner.header.clone();
-    Draft {
-        header: location.clone(),
-        settings: vec![setting(&location, "id", Given::Integer(id as i128))],
-        inner: Some(Box::new(inner)),
-        ..Draft::default()
     }
 }
 

@@ -1,5 +1,6 @@
 //! The common parts of tc's and dummynet's languages: words and lines, numbers in C's notation, addresses.
 
+pub(crate) mod drafts;
 mod words;
 
 use std::ops::Range;

@@ -1,9 +1,12 @@
 //! Parses one line of tc.
 
+use std::ops::Range;
+
 use fairgate::ClassId;
 use fairgate_config::language::Problems;
 use toml::Spanned;
 
+use super::hook;
 use crate::script::{Line, Word, number, unexpected};
 
 /// A parsed line.
@@ -29,6 +32,18 @@ pub(super) enum Verb {
     Delete,
 }
 
+impl Verb {
+    /// Returns the word for it.
+    fn name(self) -> &'static str {
+        match self {
+            Verb::Add => "add",
+            Verb::Replace => "replace",
+            Verb::Change => "change",
+            Verb::Delete => "del",
+        }
+    }
+}
+
 /// The object of the operation.
 pub(super) enum Object {
     /// A qdisc, at the root (`None`) or in a class.
@@ -41,7 +56,7 @@ pub(super) enum Object {
         parent: Option<Spanned<ClassId>>,
         class: Spanned<ClassId>,
     },
-    /// A filter of the named qdisc, or of the root (`None`).
+    /// A filter of the named qdisc or hook, or of the root (`None`).
     Filter(FilterHead),
 }
 
@@ -173,12 +188,11 @@ impl Words {
                 .line
                 .misplaced(at, "`dev` and a device are expected before the kind", problems);
         };
-        if let Some(ingress) = kind.as_ref().filter(|kind| has_no_queue(kind)) {
-            let message = format!("`{}` has no queue, and can't be carried over", ingress.get_ref());
-            let help = "attach a tree to the interface that packets leave through, with a policer in it to \
-                drop packets above a rate";
-            problems.add(ingress.span(), message, "not here", help);
-            return None;
+        if let Some(kind) = kind.clone().filter(hook::is_hook) {
+            let place = root
+                .map(|word| word.span())
+                .or(parent.map(|parent| parent.span()));
+            return self.hook(verb, device, kind, place, problems);
         }
         if root.is_some() == parent.is_some() {
             return self.line.misplaced(
@@ -188,6 +202,51 @@ impl Words {
             );
         }
         Some(self.command(verb, device, Object::Qdisc { parent, handle }, kind))
+    }
+
+    /// Parses the rest of a line for `ingress` or `clsact`. They have one place and one handle. As in tc, a
+    /// handle may follow `ingress`, and has no effect.
+    fn hook(
+        mut self,
+        verb: Spanned<Verb>,
+        device: Word,
+        kind: Word,
+        place: Option<Range<usize>>,
+        problems: &mut Problems,
+    ) -> Option<Command> {
+        let name = kind.get_ref().clone();
+        if let Some(place) = place {
+            let message = format!("`{name}` has a place of its own");
+            let help = format!(
+                "write tc qdisc {} dev {} {name}",
+                verb.get_ref().name(),
+                device.get_ref()
+            );
+            problems.add(place, message, "not here", help);
+            return None;
+        }
+        while let Some(word) = self.line.take() {
+            match word.get_ref().as_str() {
+                "handle" if name == "ingress" => {
+                    self.next("a handle", problems)?;
+                }
+                _ if *verb.get_ref() == Verb::Delete && is_of_shell(&word) => break,
+                other => {
+                    let message = format!("`{name}` has no option `{other}`");
+                    problems.add(word.span(), message, "unknown here", "remove it");
+                    return None;
+                }
+            }
+        }
+        let parent = Some(Spanned::new(kind.span(), hook::PLACE));
+        let handle = Some(hook::HANDLE);
+        Some(Command {
+            verb,
+            device,
+            object: Object::Qdisc { parent, handle },
+            kind: Some(kind),
+            options: Vec::new(),
+        })
     }
 
     fn class(mut self, verb: Spanned<Verb>, problems: &mut Problems) -> Option<Command> {
@@ -233,6 +292,8 @@ impl Words {
             match word.get_ref().as_str() {
                 "dev" => device = Some(self.next("a device", problems)?),
                 "root" => {}
+                "ingress" => head.parent = Some(Spanned::new(word.span(), hook::ARRIVING)),
+                "egress" => head.parent = Some(Spanned::new(word.span(), hook::LEAVING)),
                 "parent" => head.parent = Some(self.class_id(problems)?),
                 "protocol" => head.protocol = Some(self.next("a protocol", problems)?),
                 "handle" => head.handle = Some(self.next("a handle", problems)?),
@@ -304,11 +365,6 @@ impl Words {
             _ => self.line.unexpected(&word, "a number from 1 to 65535", problems),
         }
     }
-}
-
-/// Whether this kind only has filters for arriving packets, and no queue.
-fn has_no_queue(kind: &Word) -> bool {
-    matches!(kind.get_ref().as_str(), "ingress" | "clsact")
 }
 
 /// Parses a class, `major:minor` in hexadecimal. A missing number is 0. Without a colon it is the minor

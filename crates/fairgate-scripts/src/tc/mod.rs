@@ -6,6 +6,7 @@
 //!   script      runs the lines in order: the qdiscs, classes and filters of each device at the end
 //!   translate   each qdisc's options -> the parameters of Fairgate's discipline, by the table in `kinds`
 //!   values      the value of an option: quantities, times, curves, lists
+//!   hook        the qdiscs `ingress` and `clsact`, whose filters redirect or police arriving packets
 //!   filters     u32, fw, flower, basic and matchall -> the conditions of a configuration file
 //!   show        the reverse: a description and the statistics of a running tree, shown as `tc qdisc show`
 //!               does, by the `Look` of each kind
@@ -23,6 +24,7 @@ mod amount;
 mod command;
 mod display;
 mod filters;
+mod hook;
 mod kinds;
 mod notes;
 mod round_trips;
@@ -35,4 +37,4 @@ mod values;
 pub use display::{Amount, Detail, Row, Shown, State, When};
 pub use script::{Device, Script};
 pub use show::show;
-pub use translate::Translated;
+pub use translate::{Translated, Way};

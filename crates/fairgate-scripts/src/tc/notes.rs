@@ -12,6 +12,11 @@ impl Notes {
         self.0.push((location, text));
     }
 
+    /// Adds the notes of another device of the same script.
+    pub(super) fn add_all(&mut self, other: &Notes) {
+        self.0.extend(other.0.iter().cloned());
+    }
+
     /// Returns the sentences in the order of the script, each with its line.
     pub(super) fn in_order(mut self, script: &str) -> Vec<String> {
         self.0.sort_by_key(|(location, _)| location.start);

@@ -13,6 +13,7 @@
 //! on ports.
 
 mod flower;
+mod mirred;
 mod selector;
 
 use std::ops::Range;
@@ -23,38 +24,68 @@ use fairgate_config::suggest;
 use toml::Spanned;
 
 use super::command::class_id;
+use super::hook;
 use super::kinds;
 use super::script::{Filter, Qdisc, Script};
 use crate::script::{self, Word, no_value, number, setting};
 
+/// A filter: its conditions, and what becomes of the packets that match.
+pub(super) struct Rule {
+    entries: Vec<Written>,
+    class: Option<Spanned<ClassId>>,
+    /// The device that packets are redirected to.
+    pub(super) redirect: Option<Word>,
+}
+
 /// Adds the filters of `qdisc` to the draft. Filters that can't be translated are reported.
 pub(super) fn translate(script: &Script, qdisc: &Qdisc, draft: &mut Draft, problems: &mut Problems) {
-    let mut catch_all: Option<(&Filter, Spanned<ClassId>)> = None;
-    for filter in script.filters_of(qdisc) {
+    add(
+        &script.filters_of(qdisc),
+        draft,
+        problems,
+        |filter, rule, problems| {
+            let class = rule.class_of(filter, problems)?;
+            // A qdisc without declared classes looks only at the minor number.
+            let is_minor_alone = class.get_ref().major() == 0
+                && kinds::find(qdisc.kind.get_ref()).is_some_and(|kind| !kind.declares_classes());
+            if Some(class.get_ref().major()) == qdisc.handle || is_minor_alone {
+                return Some(Spanned::new(class.span(), class.get_ref().minor()));
+            }
+            let message = format!("class {} is not a class of this qdisc", class.get_ref());
+            let help = "name a class of the qdisc that the filter is attached to; a qdisc in it can have \
+            further filters";
+            problems.add(class.span(), message, "class of another qdisc", help);
+            None
+        },
+    );
+}
+
+/// Adds filters to the draft. `class` returns the minor number for a filter, or reports why there is none.
+pub(super) fn add(
+    filters: &[&Filter],
+    draft: &mut Draft,
+    problems: &mut Problems,
+    mut class: impl FnMut(&Filter, &Rule, &mut Problems) -> Option<Spanned<u16>>,
+) {
+    let mut catch_all: Option<(&Filter, Spanned<u16>)> = None;
+    for filter in filters {
         if let Some((earlier, _)) = &catch_all {
             let message = "this filter is never tried: one before it matches every packet";
             let help = format!("leave it out, or give it a priority below {}", earlier.preference);
             problems.add(filter.kind.span(), message, "never tried", help);
             continue;
         }
-        let Some((entries, class)) = read(filter, problems) else {
+        let Some(rule) = read(filter, problems) else {
             continue;
         };
-        // A qdisc without declared classes looks only at the minor number.
-        let is_minor_alone = class.get_ref().major() == 0
-            && kinds::find(qdisc.kind.get_ref()).is_some_and(|kind| !kind.declares_classes());
-        if Some(class.get_ref().major()) != qdisc.handle && !is_minor_alone {
-            let message = format!("class {} is not a class of this qdisc", class.get_ref());
-            let help = "name a class of the qdisc that the filter is attached to; a qdisc in it can have \
-                further filters";
-            problems.add(class.span(), message, "class of another qdisc", help);
+        let Some(class) = class(filter, &rule, problems) else {
             continue;
-        }
+        };
+        let mut entries = rule.entries;
         if entries.is_empty() {
             catch_all = Some((filter, class));
             continue;
         }
-        let mut entries = entries;
         entries.insert(0, class_entry("class", &class));
         draft.filters.push(FilterDraft {
             header: filter.kind.span(),
@@ -69,21 +100,48 @@ pub(super) fn translate(script: &Script, qdisc: &Qdisc, draft: &mut Draft, probl
 
 /// Reports what can't be translated in a filter whose qdisc is missing.
 pub(super) fn check(filter: &Filter, problems: &mut Problems) {
-    let _ = read(filter, problems);
+    let is_of_hook = filter.parent.is_some_and(|parent| parent.major() == hook::HANDLE);
+    if let Some(rule) = read(filter, problems)
+        && !is_of_hook
+    {
+        let _ = rule.class_of(filter, problems);
+    }
 }
 
-fn class_entry(key: &str, class: &Spanned<ClassId>) -> Written {
-    setting(&class.span(), key, Given::Integer(class.get_ref().minor().into()))
+impl Rule {
+    /// Returns the class of packets that leave.
+    fn class_of(&self, filter: &Filter, problems: &mut Problems) -> Option<&Spanned<ClassId>> {
+        if let Some(device) = &self.redirect {
+            let name = device.get_ref();
+            let message = format!("packets that leave can't be redirected to `{name}`");
+            let help = format!(
+                "they would wait in the queue of `{name}` and then in the device's own, but each direction \
+                 has one tree: attach the tree of `{name}` to the device itself"
+            );
+            problems.add(device.span(), message, "only arriving packets", help);
+            return None;
+        }
+        if self.class.is_none() {
+            let help = "add flowid and a class, like flowid 1:10";
+            let message = "the filter has no class";
+            problems.add(filter.kind.span(), message, "`flowid` is missing", help);
+        }
+        self.class.as_ref()
+    }
 }
 
-/// Reads the conditions of a filter and its class. Returns `None` after a problem.
-fn read(filter: &Filter, problems: &mut Problems) -> Option<(Vec<Written>, Spanned<ClassId>)> {
+fn class_entry(key: &str, class: &Spanned<u16>) -> Written {
+    setting(&class.span(), key, Given::Integer((*class.get_ref()).into()))
+}
+
+/// Reads a filter. Returns `None` after a problem.
+fn read(filter: &Filter, problems: &mut Problems) -> Option<Rule> {
     let before = problems.count();
     if let Some(parent) = filter
         .head
         .parent
         .as_ref()
-        .filter(|parent| parent.get_ref().minor() != 0)
+        .filter(|parent| parent.get_ref().minor() != 0 && parent.get_ref().major() != hook::HANDLE)
     {
         let message = format!("a filter on class {} can't be carried over", parent.get_ref());
         let help = format!(
@@ -98,6 +156,7 @@ fn read(filter: &Filter, problems: &mut Problems) -> Option<(Vec<Written>, Spann
         inner: None,
         entries: Vec::new(),
         class: None,
+        redirect: None,
         problems,
     };
     let kind = filter.kind.get_ref().as_str();
@@ -132,6 +191,7 @@ fn read(filter: &Filter, problems: &mut Problems) -> Option<(Vec<Written>, Spann
         inner,
         mut entries,
         class,
+        redirect,
         problems,
         ..
     } = reader;
@@ -146,18 +206,11 @@ fn read(filter: &Filter, problems: &mut Problems) -> Option<(Vec<Written>, Spann
     if let Some(Ethertype { given, location }) = outer {
         entries.push(setting(&location, "outer_ethertype", given));
     }
-    if class.is_none() && problems.count() == before {
-        let help = "add flowid and a class, like flowid 1:10";
-        problems.add(
-            filter.kind.span(),
-            "the filter has no class",
-            "`flowid` is missing",
-            help,
-        );
-    }
-    class
-        .filter(|_| problems.count() == before)
-        .map(|class| (entries, class))
+    (problems.count() == before).then(|| Rule {
+        entries,
+        class,
+        redirect: redirect.cloned(),
+    })
 }
 
 /// An EtherType that a filter names, and where.
@@ -218,6 +271,8 @@ struct Reader<'f, 'p> {
     inner: Option<Ethertype>,
     entries: Vec<Written>,
     class: Option<Spanned<ClassId>>,
+    /// The device that packets are redirected to.
+    redirect: Option<&'f Word>,
     problems: &'p mut Problems,
 }
 
@@ -241,9 +296,10 @@ impl<'f> Reader<'f, '_> {
         self.entries.push(setting(&location, key, value));
     }
 
-    /// Reads `classid` or `flowid`. Reports any other word.
+    /// Reads `classid`, `flowid` or `action`. Reports any other word.
     fn common(&mut self, word: &'f Word, known: &[&str]) {
         match word.get_ref().as_str() {
+            "action" => self.action(word),
             "classid" | "flowid" => {
                 if let Some(value) = self.value(word) {
                     self.class = class_id(value, self.problems);
@@ -251,7 +307,7 @@ impl<'f> Reader<'f, '_> {
             }
             name => {
                 let message = format!("`{name}` of a filter can't be carried over");
-                let known = known.iter().copied().chain(["flowid"]);
+                let known = known.iter().copied().chain(["flowid", "action"]);
                 let help = suggest::remedy(name, "understood are", known);
                 self.problems.add(word.span(), message, "unknown here", help);
                 // The next words belong to it.

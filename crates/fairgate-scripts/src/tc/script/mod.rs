@@ -45,7 +45,7 @@ impl Default for Device {
 /// The qdiscs, classes and filters of one device after all lines. Every parent precedes its children.
 pub struct Script {
     pub(super) source: Arc<NamedSource<String>>,
-    name: Word,
+    pub(super) name: Word,
     pub(super) device: Device,
     pub(super) qdiscs: Vec<Qdisc>,
     pub(super) classes: Vec<Class>,
@@ -104,7 +104,7 @@ pub(super) struct Class {
 
 /// A filter.
 pub(super) struct Filter {
-    /// The qdisc that it is attached to; `None` for the root.
+    /// The qdisc or the class that it is attached to, or the side of a hook; `None` for the root.
     pub(super) parent: Option<ClassId>,
     pub(super) preference: u16,
     pub(super) head: FilterHead,
@@ -146,18 +146,6 @@ impl Script {
             Some(first) => problems.unless_any(first),
             None => Err(problems.into_error()),
         }
-    }
-
-    /// Parses a script for any number of devices, in the order in which they first occur.
-    ///
-    /// # Errors
-    /// If a line can't be understood, or the lines don't fit together.
-    pub fn parse_all(name: &str, text: &str, device: Device) -> Result<Vec<Script>, FileError> {
-        let source = Arc::new(NamedSource::new(name, text.to_owned()));
-        let mut problems = Problems::new(Arc::clone(&source));
-        let Reading { mut scripts, lines } = Script::read(text, device, &source, &mut problems);
-        scripts.retain(|script| !script.qdiscs.is_empty());
-        problems.unless_any_in(&lines, scripts)
     }
 
     /// Reads all lines. Reports if nothing is attached to any device.
@@ -260,6 +248,16 @@ impl Script {
         let mut filters: Vec<&Filter> = self.filters.iter().filter(is_of).collect();
         filters.sort_by_key(|filter| filter.preference);
         filters
+    }
+
+    /// Returns the root.
+    pub(super) fn root(&self) -> Option<&Qdisc> {
+        self.qdiscs.iter().find(|qdisc| qdisc.parent.is_none())
+    }
+
+    /// Returns `ingress` or `clsact`.
+    pub(super) fn hook(&self) -> Option<&Qdisc> {
+        self.qdiscs.iter().find(|qdisc| qdisc.is_hook())
     }
 
     fn with_handle(&self, handle: u16) -> Option<&Qdisc> {

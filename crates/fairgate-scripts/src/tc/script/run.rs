@@ -7,6 +7,7 @@ use toml::Spanned;
 use super::{Class, Filter, Qdisc, Script};
 use crate::script::{Word, number};
 use crate::tc::command::{Command, FilterHead, Known, Object, Verb};
+use crate::tc::hook;
 use crate::tc::kinds;
 
 impl Script {
@@ -78,7 +79,12 @@ impl Script {
         kind: Option<Word>,
         options: Vec<Word>,
     ) -> Result<(), Obstacle> {
-        let class = parent.as_ref().map(|parent| *parent.get_ref());
+        // As in the kernel (`tc_get_qdisc`), the hook is deleted by any class that has its major number.
+        let of_hook = |id: ClassId| match (verb.get_ref(), id.major()) {
+            (Verb::Delete, hook::HANDLE) => hook::PLACE,
+            _ => id,
+        };
+        let class = parent.as_ref().map(|parent| of_hook(*parent.get_ref()));
         let present = self.qdiscs.iter().position(|qdisc| qdisc.parent == class);
         let Some(kind) = kind.filter(|_| *verb.get_ref() != Verb::Delete) else {
             return match (present, &parent) {
@@ -86,8 +92,9 @@ impl Script {
                     self.remove(present);
                     Ok(())
                 }
-                // Scripts delete the root first, in case it exists from an earlier run.
+                // Scripts delete the root and the hook first, in case they exist from an earlier run.
                 (None, None) => Ok(()),
+                (None, Some(_)) if class == Some(hook::PLACE) => Ok(()),
                 (None, Some(_)) if self.has_gaps() => Err(Obstacle::Reported),
                 (None, Some(parent)) => {
                     conflict(parent, format!("class {} holds no qdisc", parent.get_ref()))
@@ -106,7 +113,8 @@ impl Script {
             (Verb::Change, _) => {
                 return conflict(&kind, format!("there is no `{}` to change", kind.get_ref()));
             }
-            (Verb::Replace, Some(present)) => self.remove(present),
+            // The kernel replaces neither hook by the other.
+            (Verb::Replace, Some(present)) if !self.qdiscs[present].is_hook() => self.remove(present),
             _ => {}
         }
         let misplaced = self.misplaced(parent.as_ref(), &kind, handle);
@@ -119,7 +127,10 @@ impl Script {
         if let Some(obstacle) = misplaced {
             self.lost
                 .extend(handle.filter(|&handle| self.with_handle(handle).is_none()));
-            self.orphans.qdiscs.push(qdisc);
+            // A hook has no options of which something could be wrong.
+            if !qdisc.is_hook() {
+                self.orphans.qdiscs.push(qdisc);
+            }
             return Err(obstacle);
         }
         self.lost.retain(|lost| Some(*lost) != handle);
@@ -173,6 +184,9 @@ impl Script {
                 is_broken: false,
             });
             return Err(obstacle);
+        }
+        if self.with_handle(id.major()).is_some_and(Qdisc::is_hook) {
+            return conflict(&class, "`ingress` and `clsact` have no classes".to_owned());
         }
         if parent.major() != id.major() {
             return conflict(
@@ -235,7 +249,7 @@ impl Script {
             _ => id,
         };
         let of_parent = parent.as_ref().map(|parent| parent.get_ref().major());
-        let of_root = || self.qdiscs.first().and_then(|root| root.handle);
+        let of_root = || self.root().and_then(|root| root.handle);
         let major = of_parent.filter(|major| *major != 0).or_else(of_root);
         let class = with_major(class, major.unwrap_or(0));
         let major = class.get_ref().major();
@@ -245,14 +259,14 @@ impl Script {
     fn run_filter(
         &mut self,
         verb: &Spanned<Verb>,
-        head: FilterHead,
+        mut head: FilterHead,
         kind: Option<Word>,
         options: Vec<Word>,
     ) -> Result<(), Obstacle> {
         let parent = head.parent.as_ref().map(|parent| *parent.get_ref());
         let holder = match &head.parent {
             Some(parent) => self.with_handle(parent.get_ref().major()),
-            None => self.qdiscs.first(),
+            None => self.root(),
         };
         let Some(holder) = holder else {
             let obstacle = match &head.parent {
@@ -273,6 +287,20 @@ impl Script {
                 });
             }
             return Err(obstacle);
+        };
+        let parent = match parent {
+            Some(id) if holder.is_hook() => match holder.filters_at(id) {
+                Ok(place) => {
+                    head.parent = head.parent.map(|word| Spanned::new(word.span(), place));
+                    Some(place)
+                }
+                Err(message) => {
+                    let place = head.parent.as_ref().map_or(verb.span(), Spanned::span);
+                    let message = message.to_owned();
+                    return Err(Obstacle::Conflict { at: place, message });
+                }
+            },
+            _ => parent,
         };
         // The root has two names.
         let parent = parent.filter(|parent| holder.parent.is_some() || parent.minor() != 0);
@@ -414,11 +442,20 @@ impl Script {
                 message,
             })
         };
+        if let Some(hook) = self
+            .hook()
+            .filter(|_| parent.is_some_and(|parent| *parent.get_ref() == hook::PLACE))
+        {
+            return conflict(format!("there is `{}` already", hook.kind.get_ref()));
+        }
         if let Some(handle) = handle.filter(|&handle| self.with_handle(handle).is_some()) {
             return conflict(format!("the handle {handle:x}: is used already"));
         }
+        if parent.is_some_and(|parent| *parent.get_ref() == hook::PLACE) {
+            return None;
+        }
         let Some(id) = parent.map(Spanned::get_ref) else {
-            let has_root = !self.qdiscs.is_empty();
+            let has_root = self.root().is_some();
             return has_root
                 .then(|| conflict("there is a root already".to_owned()))
                 .flatten();
@@ -429,6 +466,9 @@ impl Script {
         let Some(holder) = self.with_handle(id.major()) else {
             return parent.map(|parent| self.no_handle(parent, id.major()));
         };
+        if holder.is_hook() {
+            return conflict(format!("`{}` holds no qdiscs", holder.kind.get_ref()));
+        }
         let declared = self.classes.iter().any(|class| class.id.get_ref() == id);
         let wants_declaration =
             kinds::find(holder.kind.get_ref()).is_some_and(|kind| kind.declares_classes());

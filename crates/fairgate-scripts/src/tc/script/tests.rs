@@ -463,10 +463,8 @@ fn trees_may_be_deep_but_not_too_deep() {
 fn each_device_has_a_tree() {
     let text = "qdisc add dev a root pfifo limit 1\nqdisc add dev b root pfifo limit 2\n\
                 qdisc add dev c root pfifo\nqdisc del dev c root";
-    let scripts = Script::parse_all("test.tc", text, Device::default()).unwrap();
-    let shown = scripts
-        .iter()
-        .map(|script| format!("{} {}", script.device_name(), script.spec().unwrap()));
+    let trees = Script::translate_all("test.tc", text, Device::default()).unwrap();
+    let shown = trees.iter().map(|tree| format!("{} {}", tree.device, tree.spec));
     assert_eq!(shown.collect::<Vec<_>>(), ["a fifo limit=1", "b fifo limit=2"]);
 }
 
@@ -487,16 +485,6 @@ fn an_unsupported_qdisc_is_named() {
         Some("the qdisc `netem` is not supported yet")
     );
     assert!(script.spec().is_err());
-}
-
-/// Many scripts that shape a home's access line have lines for both directions.
-#[test]
-fn a_qdisc_for_arriving_packets_is_rejected() {
-    for kind in ["ingress", "clsact"] {
-        let script = format!("qdisc add dev e root pfifo\nqdisc add dev e handle ffff: {kind}");
-        let expected = format!("`{kind}` has no queue, and can't be carried over");
-        assert_eq!(mistake(&script), (2, 30, expected));
-    }
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Translates qdiscs and their options into the description that a configuration file would give.
 
+mod arriving;
 mod classes;
+mod devices;
 mod options;
 
 use std::ops::Range;
@@ -8,23 +10,29 @@ use std::sync::Arc;
 
 use fairgate_config::language::{Draft, Given, Problems, check};
 use fairgate_config::{FileError, Spec, suggest};
-use miette::NamedSource;
-use toml::Spanned;
 
+use self::arriving::Arriving;
+use self::devices::Redirected;
+pub use self::devices::Way;
 use self::options::Named;
 use super::filters;
 use super::kinds::{self, Children, Kind, OfClass};
 use super::notes::Notes;
 use super::round_trips;
-use super::script::{Class, Device, Orphans, Qdisc, Reading, Script};
+use super::script::{Class, Orphans, Qdisc, Script};
 use super::sharing::Sharing;
-use crate::script::setting;
+use crate::script::{drafts, setting};
 
 /// The tree of a device.
 #[derive(Debug)]
 pub struct Translated {
-    /// The device.
+    /// A name for the tree: that of the device it is attached to. If arriving packets have several trees, or
+    /// some of them pass, it is the device's with `/in`.
+    pub name: String,
+    /// The device that the packets arrive at or leave by.
     pub device: String,
+    /// The packets that the tree is for.
+    pub way: Way,
     /// The description of the tree.
     pub spec: Spec,
     /// Sentences about what the kernel changes silently, and the tree too.
@@ -47,66 +55,60 @@ impl Script {
     /// If an option or its value can't be carried over.
     pub fn translate(&self) -> Result<(Spec, Vec<String>), FileError> {
         let mut problems = Problems::new(Arc::clone(&self.source));
-        match self.translate_into(&mut problems) {
+        if let Some(hook) = self.hook()
+            && let Some(filter) = self.filters_of(hook).first()
+        {
+            let message =
+                "this filter is for packets that arrive, and here is only the tree of those that leave";
+            let help = "translate all trees of the script";
+            problems.add(filter.kind.span(), message, "the other direction", help);
+        }
+        if self.root().is_none() {
+            let message = format!("nothing is attached to the root of `{}`", self.device_name());
+            let help = "add a line like tc qdisc add dev eth0 root handle 1: fq_codel";
+            problems.add(self.name.span(), message, "no tree", help);
+        }
+        match self.translate_root(&mut problems) {
             Some(Translated { spec, warnings, .. }) => problems.unless_any((spec, warnings)),
             None => Err(problems.into_error()),
         }
     }
 
-    /// Translates a script for any number of devices, in the order in which they first occur. All mistakes
-    /// of all lines are reported at once, except for those that follow from an earlier one.
-    ///
-    /// # Errors
-    /// If a line can't be understood, the lines don't fit together, or something can't be carried over.
-    pub fn translate_all(name: &str, text: &str, device: Device) -> Result<Vec<Translated>, FileError> {
-        let source = Arc::new(NamedSource::new(name, text.to_owned()));
-        let mut problems = Problems::new(Arc::clone(&source));
-        let Reading { scripts, lines } = Script::read(text, device, &source, &mut problems);
-        let translated = scripts
-            .iter()
-            .filter_map(|script| script.translate_into(&mut problems));
-        let translated = translated.collect();
-        problems.unless_any_in(&lines, translated)
-    }
-
-    /// Returns the tree, if there is one without mistakes.
-    fn translate_into(&self, problems: &mut Problems) -> Option<Translated> {
+    /// Returns the tree of leaving packets, if there is one without mistakes.
+    fn translate_root(&self, problems: &mut Problems) -> Option<Translated> {
         let mut notes = self.notes.clone();
-        let mut translation = Translation {
-            script: self,
-            problems,
-            notes: &mut notes,
-            common: Vec::new(),
-            loose: Vec::new(),
-            named: Vec::new(),
-            depth: 0,
-        };
-        let root = self.qdiscs.iter().find(|qdisc| qdisc.parent.is_none());
-        let tree = root.and_then(|root| translation.qdisc(root));
+        let mut translation = Translation::new(self, problems, &mut notes);
+        let tree = self.root().and_then(|root| translation.qdisc(root));
         translation.orphans();
-        let Translation { loose, named, .. } = translation;
-        let first = problems.count();
-        let spec = tree.and_then(|tree| check(&tree, problems));
-        for (class, text) in spec.iter().flat_map(kinds::remarks) {
-            let of_id = |other: &&Class| *other.id.get_ref() == class;
-            if let Some(class) = self.classes.iter().find(of_id) {
-                notes.add(class.id.span(), text);
-            }
-        }
-        for draft in &loose {
-            let _ = check(draft, problems);
-        }
-        let word = |location: &Range<usize>, parameter: &str| {
-            let mut meant = named.iter().filter(|named| named.is_at(location));
-            meant
-                .find(|named| named.parameter == parameter)
-                .map(|named| named.word)
-        };
-        problems.reworded(first, word);
+        let spec = translation.checked(tree, &[self]);
         Some(Translated {
+            name: self.device_name().to_owned(),
             device: self.device_name().to_owned(),
+            way: Way::Out,
             spec: spec?,
             warnings: notes.in_order(self.source.inner()),
+        })
+    }
+
+    /// Returns the tree of arriving packets, if there is one without mistakes. The notes are about filters.
+    fn translate_hook(
+        &self,
+        scripts: &[Script],
+        redirected: &mut Redirected,
+        notes: &mut Notes,
+        problems: &mut Problems,
+    ) -> Option<Translated> {
+        let hook = self.hook()?;
+        let mut translation = Translation::new(self, problems, notes);
+        let Arriving { draft, of, targets } = translation.arriving(hook, scripts, redirected)?;
+        let spec = translation.checked(Some(draft), &targets);
+        let device = self.device_name().to_owned();
+        Some(Translated {
+            name: of.map_or_else(|| format!("{device}/in"), str::to_owned),
+            device,
+            way: Way::In,
+            spec: spec?,
+            warnings: Vec::new(),
         })
     }
 }
@@ -130,6 +132,48 @@ struct Translation<'a> {
 }
 
 impl<'a> Translation<'a> {
+    fn new(script: &'a Script, problems: &'a mut Problems, notes: &'a mut Notes) -> Translation<'a> {
+        Translation {
+            script,
+            problems,
+            notes,
+            common: Vec::new(),
+            loose: Vec::new(),
+            named: Vec::new(),
+            depth: 0,
+        }
+    }
+
+    /// Checks the tree, whose classes are of these scripts, and what has no place in it.
+    fn checked(self, tree: Option<Draft>, scripts: &[&Script]) -> Option<Spec> {
+        let Translation {
+            loose,
+            named,
+            problems,
+            notes,
+            ..
+        } = self;
+        let first = problems.count();
+        let spec = tree.and_then(|tree| check(&tree, problems));
+        for (class, text) in spec.iter().flat_map(kinds::remarks) {
+            let mut classes = scripts.iter().flat_map(|script| &script.classes);
+            if let Some(class) = classes.find(|other| *other.id.get_ref() == class) {
+                notes.add(class.id.span(), text);
+            }
+        }
+        for draft in &loose {
+            let _ = check(draft, problems);
+        }
+        let word = |location: &Range<usize>, parameter: &str| {
+            let mut meant = named.iter().filter(|named| named.is_at(location));
+            meant
+                .find(|named| named.parameter == parameter)
+                .map(|named| named.word)
+        };
+        problems.reworded(first, word);
+        spec
+    }
+
     fn qdisc(&mut self, qdisc: &'a Qdisc) -> Option<Draft> {
         if self.depth == DEEPEST {
             let message = format!("more than {DEEPEST} qdiscs are nested");
@@ -325,9 +369,5 @@ impl<'a> Translation<'a> {
 
 /// Returns a discipline without settings.
 fn named(kind: &Kind, location: &Range<usize>) -> Draft {
-    Draft {
-        header: location.clone(),
-        discipline: Some(Spanned::new(location.clone(), kind.discipline.to_owned())),
-        ..Draft::default()
-    }
+    drafts::named(kind.discipline, location)
 }

@@ -1,0 +1,243 @@
+//! The trees of a script, and the directions of a run.
+//!
+//! A run joins two interfaces. Packets from `left` to `right` arrive at one and leave by the other, so their
+//! tree is that of the packets that leave by `right`, or that of the packets that arrive at `left`.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use fairgate_config::Spec;
+use fairgate_scripts::tc::Way;
+use miette::Diagnostic;
+use serde::Serialize;
+use thiserror::Error;
+
+/// A tree of a script.
+pub(crate) struct Tree {
+    pub(crate) name: String,
+    /// The device, if the script names one.
+    pub(crate) device: Option<String>,
+    /// The packets of the device that it is for.
+    pub(crate) way: Way,
+    pub(crate) spec: Spec,
+    /// What the script's own language changes silently.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// The interfaces of a run, and the names of the trees of its directions.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Run {
+    /// The interface that the script does not name is `None`.
+    pub(crate) left: Option<String>,
+    pub(crate) right: String,
+    pub(crate) left_to_right: Option<String>,
+    pub(crate) right_to_left: Option<String>,
+}
+
+#[derive(Debug, Error, Diagnostic)]
+pub(crate) enum RunError {
+    #[error("the script has trees for {devices}, but a run joins two interfaces")]
+    #[diagnostic(help("name one of them with --run, and remove the lines for all but one of the others"))]
+    Several { devices: String },
+    #[error("the script does not say which device its trees are for")]
+    #[diagnostic(help("give it with --device or in the script"))]
+    NoDevice,
+    #[error("no filter redirects packets to `{device}`, so a run has no packets for its tree")]
+    #[diagnostic(help(
+        "add the lines that do: tc qdisc add dev DEVICE ingress, and tc filter add dev DEVICE ingress \
+         matchall action mirred egress redirect dev {device}"
+    ))]
+    Nowhere { device: String },
+    #[error("packets from `{from}` to `{to}` would pass two trees, `{first}` and `{second}`")]
+    #[diagnostic(help(
+        "each direction of a run has one tree: remove that of the packets that arrive at `{from}`, or that \
+         of the packets that leave by `{to}`"
+    ))]
+    InSeries {
+        from: String,
+        to: String,
+        first: String,
+        second: String,
+    },
+}
+
+impl Run {
+    /// Returns the run that joins `left` and the device of the trees.
+    pub(crate) fn of(trees: &[Tree], left: &str) -> Result<Run, RunError> {
+        let others: Vec<&str> = devices(trees)
+            .into_iter()
+            .filter(|device| *device != left)
+            .collect();
+        let right = match others[..] {
+            [right] => right,
+            [] => match trees
+                .iter()
+                .find_map(|tree| Some((tree.device.as_deref()?, tree.way)))
+            {
+                None => return Err(RunError::NoDevice),
+                Some((device, Way::Nowhere)) => {
+                    let device = device.to_owned();
+                    return Err(RunError::Nowhere { device });
+                }
+                // The run rejects the same interface twice.
+                Some((device, _)) => device,
+            },
+            _ => {
+                let devices = devices(trees).into_iter().collect::<Vec<_>>().join(", ");
+                return Err(RunError::Several { devices });
+            }
+        };
+        Ok(Run {
+            left: Some(left.to_owned()),
+            right: right.to_owned(),
+            left_to_right: direction(trees, Some(left), Some(right))?,
+            right_to_left: direction(trees, Some(right), Some(left))?,
+        })
+    }
+
+    /// Returns the run that the trees are for, if they are for more than one direction.
+    pub(crate) fn named_by(trees: &[Tree]) -> Option<Run> {
+        let devices: Vec<&str> = devices(trees).into_iter().collect();
+        let (left, right) = match devices[..] {
+            [right] => (None, right),
+            [left, right] => (Some(left), right),
+            _ => return None,
+        };
+        let run = Run {
+            left: left.map(str::to_owned),
+            right: right.to_owned(),
+            left_to_right: direction(trees, left, Some(right)).ok()?,
+            right_to_left: direction(trees, Some(right), left).ok()?,
+        };
+        let is_one_that_leaves = left.is_none() && run.right_to_left.is_none();
+        (!is_one_that_leaves).then_some(run)
+    }
+
+    /// Returns the section of a configuration file.
+    pub(crate) fn section(&self) -> String {
+        let mut text = "[run]\n".to_owned();
+        let quoted = |text: &str| serde_json::Value::from(text).to_string();
+        let _ = match &self.left {
+            Some(left) => writeln!(text, "left = {}", quoted(left)),
+            None => writeln!(
+                text,
+                "left = \"OTHER\" # write the name of the interface on the other side"
+            ),
+        };
+        let _ = writeln!(text, "right = {}", quoted(&self.right));
+        let directions = [
+            ("left_to_right", &self.left_to_right),
+            ("right_to_left", &self.right_to_left),
+        ];
+        for (key, name) in directions {
+            if let Some(name) = name {
+                let _ = writeln!(text, "{key} = {}", quoted(name));
+            }
+        }
+        text
+    }
+}
+
+/// Returns the devices whose packets have trees.
+fn devices(trees: &[Tree]) -> BTreeSet<&str> {
+    trees
+        .iter()
+        .filter(|tree| tree.way != Way::Nowhere)
+        .filter_map(|tree| tree.device.as_deref())
+        .collect()
+}
+
+/// Returns the name of the tree for packets that arrive at `from` and leave by `to`.
+fn direction(trees: &[Tree], from: Option<&str>, to: Option<&str>) -> Result<Option<String>, RunError> {
+    let is_meant = |tree: &&Tree| {
+        let device = tree.device.as_deref();
+        device.is_some()
+            && match tree.way {
+                Way::In => device == from,
+                Way::Out => device == to,
+                Way::Nowhere => false,
+            }
+    };
+    let mut meant = trees.iter().filter(is_meant);
+    match (meant.next(), meant.next()) {
+        (Some(first), Some(second)) => Err(RunError::InSeries {
+            from: from.unwrap_or_default().to_owned(),
+            to: to.unwrap_or_default().to_owned(),
+            first: first.name.clone(),
+            second: second.name.clone(),
+        }),
+        (found, _) => Ok(found.map(|tree| tree.name.clone())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trees(of: &[(&str, Way)]) -> Vec<Tree> {
+        let tree = |(device, way): &(&str, Way)| Tree {
+            name: format!("{device} {way:?}"),
+            device: Some((*device).to_owned()),
+            way: *way,
+            spec: Spec::inline("fifo").expect("a discipline"),
+            warnings: Vec::new(),
+        };
+        of.iter().map(tree).collect()
+    }
+
+    fn run(left: Option<&str>, right: &str, trees: [Option<&str>; 2]) -> Run {
+        let [left_to_right, right_to_left] = trees.map(|name| name.map(str::to_owned));
+        Run {
+            left: left.map(str::to_owned),
+            right: right.to_owned(),
+            left_to_right,
+            right_to_left,
+        }
+    }
+
+    #[test]
+    fn the_trees_of_one_device_are_for_both_directions() {
+        let both = trees(&[("wan", Way::Out), ("wan", Way::In)]);
+        let names = [Some("wan Out"), Some("wan In")];
+        assert_eq!(Run::of(&both, "lan").unwrap(), run(Some("lan"), "wan", names));
+        assert_eq!(Run::named_by(&both), Some(run(None, "wan", names)));
+        let arriving = trees(&[("wan", Way::In)]);
+        assert_eq!(
+            Run::named_by(&arriving),
+            Some(run(None, "wan", [None, Some("wan In")]))
+        );
+        assert_eq!(Run::named_by(&trees(&[("wan", Way::Out)])), None);
+    }
+
+    #[test]
+    fn the_trees_of_two_devices_are_for_both_directions() {
+        let both = trees(&[("wan", Way::Out), ("lan", Way::Out)]);
+        let expected = run(Some("lan"), "wan", [Some("wan Out"), Some("lan Out")]);
+        assert_eq!(Run::of(&both, "lan").unwrap(), expected);
+        assert_eq!(Run::named_by(&both), Some(expected));
+        assert!(matches!(Run::of(&both, "dmz"), Err(RunError::Several { .. })));
+        let three = trees(&[("wan", Way::Out), ("lan", Way::Out), ("dmz", Way::In)]);
+        assert_eq!(Run::named_by(&three), None);
+    }
+
+    #[test]
+    fn a_direction_has_one_tree() {
+        let series = trees(&[("wan", Way::Out), ("lan", Way::In)]);
+        let error = Run::of(&series, "lan").expect_err("two trees");
+        assert_eq!(
+            error.to_string(),
+            "packets from `lan` to `wan` would pass two trees, `wan Out` and `lan In`"
+        );
+        assert_eq!(Run::named_by(&series), None);
+    }
+
+    #[test]
+    fn a_tree_that_nothing_leads_to_is_not_run() {
+        let lost = trees(&[("ifb0", Way::Nowhere)]);
+        assert!(matches!(Run::of(&lost, "lan"), Err(RunError::Nowhere { .. })));
+        assert_eq!(Run::named_by(&lost), None);
+        let beside = trees(&[("ifb0", Way::Nowhere), ("wan", Way::Out)]);
+        let expected = run(Some("lan"), "wan", [Some("wan Out"), None]);
+        assert_eq!(Run::of(&beside, "lan").unwrap(), expected);
+    }
+}

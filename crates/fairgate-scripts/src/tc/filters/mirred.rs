@@ -1,0 +1,61 @@
+//! Reads the action `mirred`, which sends packets to another device.
+
+use super::Reader;
+use crate::script::{Word, number};
+
+impl<'f> Reader<'f, '_> {
+    /// Reads the word after `action`, and what belongs to it.
+    pub(super) fn action(&mut self, word: &'f Word) {
+        match self.value(word) {
+            Some(kind) if kind.get_ref() == "mirred" => self.mirred(kind),
+            Some(kind) => {
+                self.refuse(kind, "this action", "leave it out; understood is mirred");
+                self.words = [].iter();
+            }
+            None => {}
+        }
+    }
+
+    /// Reads `egress redirect dev X`, in the order of tc's `parse_direction`: the direction goes first, and
+    /// the device ends it.
+    fn mirred(&mut self, mirred: &'f Word) {
+        const FORM: &str = "write mirred egress redirect dev DEVICE";
+        let mut direction = None;
+        let mut is_redirected = false;
+        while let Some(word) = self.words.next() {
+            match word.get_ref().as_str() {
+                "egress" if direction.is_none() => direction = Some(word),
+                "ingress" => {
+                    let help = "redirect the packets to the device's egress, where a tree can be";
+                    self.problem(word, "packets can't arrive at a device a second time", help);
+                    return;
+                }
+                "mirror" => {
+                    let help = "leave it out, and capture at the interface instead: each packet is sent once \
+                        here";
+                    self.problem(word, "`mirror` sends a copy, and can't be carried over", help);
+                    return;
+                }
+                "redirect" if direction.is_some() => is_redirected = true,
+                // The number of the action, which other filters may name.
+                "index" => match self.value(word) {
+                    Some(index) if number(index.get_ref()).is_some() => {}
+                    Some(index) => return self.problem(index, "`index` must be a number", FORM),
+                    None => return,
+                },
+                "dev" if is_redirected => {
+                    self.redirect = self.value(word);
+                    return;
+                }
+                _ => return self.problem(word, "this word of `mirred` is not understood here", FORM),
+            }
+        }
+        self.problem(mirred, "`mirred` names no device", FORM);
+    }
+
+    /// Reports a word, and skips the rest.
+    fn problem(&mut self, word: &Word, message: &str, help: &str) {
+        self.problems.add(word.span(), message, "not here", help);
+        self.words = [].iter();
+    }
+}
