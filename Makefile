@@ -11,7 +11,7 @@ BARE = x86_64-unknown-none
 RUST_VERSION = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help demo test own-discipline bench figures verdicts lint no-std package deny advisories semver msrv
-.PHONY: tools install header
+.PHONY: tools install integrations header
 
 help:
 	@echo 'make demo            compare disciplines on a simulated link and on recorded traffic'
@@ -21,6 +21,7 @@ help:
 	@echo 'make figures         run all benchmarks of one build, write docs/performance.md; needs root'
 	@echo 'make verdicts        run all experiments, write their verdicts into docs/reproduce.md'
 	@echo 'make install         the program and the C library; DESTDIR=, PREFIX=, LIBDIR='
+	@echo 'make integrations    build and run Fairgate inside ns-3, DPDK and a UDP sender; 235 Debian packages'
 	@echo 'make header          write the header of the C library anew from its source'
 	@echo 'make lint            formatting, line lengths, clippy, documentation, and no-std'
 	@echo 'make no-std          build the library for a machine without an operating system'
@@ -67,6 +68,11 @@ install:
 		"$(DESTDIR)$(or $(PREFIX),/usr/local)/bin/fairgate"
 	DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" \
 		scripts/install-library $${CARGO_TARGET_DIR:-target}/release
+
+# Not part of `make test`: the packages of ns-3 and DPDK are more than everything else together.
+integrations: tools
+	cargo build --release -p fairgate-ffi
+	scripts/try-integrations $${CARGO_TARGET_DIR:-target}/release
 
 header:
 	FAIRGATE_WRITE_HEADER=1 cargo test --quiet -p fairgate-ffi --test header

@@ -185,6 +185,14 @@ const char *fairgate_version(void);
 // Frees a text that a function returned. NULL is allowed.
 void fairgate_string_free(char *text);
 
+// Marks a frame with congestion experienced, and updates IPv4's checksum. Returns whether the frame is now
+// marked. If it is no IP packet of a sender that supports ECN, returns false and writes nothing.
+bool fairgate_frame_set_ce(uint8_t *frame, size_t size, uint32_t link_type);
+
+// Sets the DSCP of a frame, 0 to 63, and updates IPv4's checksum. Returns false and writes nothing if it is
+// no IP packet, or if an argument is wrong.
+bool fairgate_frame_set_dscp(uint8_t *frame, size_t size, uint32_t link_type, uint8_t dscp);
+
 // Makes a node that runs tree, with its packets in pool. All random choices depend on seed, also the
 // hash of flows: if senders may be hostile, it must be a number that they can't know. Returns NULL if the
 // tree can't be built.

@@ -9,12 +9,12 @@ use std::ptr;
 use std::rc::Rc;
 use std::slice;
 
-use fairgate::flow::{LinkType, dissect};
+use fairgate::flow::dissect;
 use fairgate::{Discipline, Egress, FlowHasher, FlowKey, Next, Packet, PacketQueue, Pool, Slot, Time};
 
 use crate::FAIRGATE_NEVER;
 use crate::call::{BUG, create, give, or, to_c};
-use crate::packet::{CDeparture, CPacket, FAIRGATE_ETHERNET, FAIRGATE_RAW_IP, Status};
+use crate::packet::{CDeparture, CPacket, Status, link_type_of};
 use crate::pool::{Shared, SharedPool, State};
 use crate::tree::Tree;
 
@@ -193,10 +193,8 @@ pub unsafe extern "C" fn fairgate_node_enqueue_frame(
         (Ok(node), packet) => (node, packet),
         (Err(status), _) => return status,
     };
-    let link_type = match link_type {
-        FAIRGATE_ETHERNET => LinkType::Ethernet,
-        FAIRGATE_RAW_IP => LinkType::RawIp,
-        _ => return node.refuse(LINK_TYPE),
+    let Some(link_type) = link_type_of(link_type) else {
+        return node.refuse(LINK_TYPE);
     };
     let frame = match (frame.is_null(), size) {
         (_, 0) => &[],

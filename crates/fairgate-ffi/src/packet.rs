@@ -3,6 +3,7 @@
 use std::ffi::{CString, c_char};
 use std::sync::LazyLock;
 
+use fairgate::flow::LinkType;
 use fairgate::{ClassId, DropReason, Ecn, FlowHash, Packet, Slot, Verdict};
 
 /// A packet as the caller describes it. A field that is not used is 0.
@@ -182,3 +183,12 @@ pub const FAIRGATE_ETHERNET: u32 = 0;
 
 /// The link layer of a frame: it begins with an IP header.
 pub const FAIRGATE_RAW_IP: u32 = 1;
+
+/// Returns the link layer with this number.
+pub(crate) fn link_type_of(number: u32) -> Option<LinkType> {
+    match number {
+        FAIRGATE_ETHERNET => Some(LinkType::Ethernet),
+        FAIRGATE_RAW_IP => Some(LinkType::RawIp),
+        _ => None,
+    }
+}

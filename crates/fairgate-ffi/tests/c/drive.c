@@ -160,6 +160,11 @@ static void frames_and_classes(void) {
     fairgate_departure departure;
     CHECK(fairgate_node_dequeue(node, 0, &departure, NULL) == FAIRGATE_PACKET);
     CHECK(departure.cookie == 2 && departure.dscp == 46 && departure.ecn == 2);
+    CHECK(fairgate_frame_set_dscp(frame, sizeof frame, FAIRGATE_RAW_IP, 8) && frame[1] == (8 << 2 | 2));
+    CHECK(fairgate_frame_set_ce(frame, sizeof frame, FAIRGATE_RAW_IP) && frame[1] == (8 << 2 | 3));
+    CHECK(!fairgate_frame_set_dscp(frame, sizeof frame, FAIRGATE_RAW_IP, 64));
+    CHECK(!fairgate_frame_set_ce(NULL, 9, FAIRGATE_RAW_IP) && !fairgate_frame_set_ce(frame, 28, 7));
+    CHECK(!fairgate_frame_set_ce(frame, 3, FAIRGATE_RAW_IP) && frame[1] == (8 << 2 | 3));
     // Bytes that are no frame are a packet all the same.
     CHECK(fairgate_node_enqueue_frame(node, &packet, NULL, 0, FAIRGATE_ETHERNET, 0) == FAIRGATE_QUEUED);
     CHECK(fairgate_node_enqueue_frame(node, &packet, frame, 9, FAIRGATE_ETHERNET, 0) == FAIRGATE_QUEUED);
