@@ -4,19 +4,26 @@
 # main.
 BASELINE ?= $(shell git merge-base HEAD main)
 # The crates that are published: all except fairgate-fuzz and fairgate-figures, which
-# are only useful in this repository.
-PUBLISHED = --workspace --exclude fairgate-fuzz --exclude fairgate-figures
+# are only useful in this repository, and fairgate-python, which is published as a wheel.
+PUBLISHED = --workspace --exclude fairgate-fuzz --exclude fairgate-figures --exclude fairgate-python
 # A target without a standard library: code that uses one does not compile.
 BARE = x86_64-unknown-none
+# Where everything is built, and the virtual environment of the Python tests.
+TARGET = $${CARGO_TARGET_DIR:-$(CURDIR)/target}
+ENVIRONMENT = $(TARGET)/python
 RUST_VERSION = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help demo test own-discipline bench figures verdicts lint no-std package deny advisories semver msrv
 .PHONY: tools install integrations header
+.PHONY: python python-build python-environment python-lint python-disciplines wheel
 
 help:
 	@echo 'make demo            compare disciplines on a simulated link and on recorded traffic'
 	@echo 'make test            all tests (as root also tests with live traffic, in network namespaces)'
 	@echo 'make own-discipline  tests of a discipline outside the library; part of make test'
+	@echo 'make python          build the Python package in place, and run its tests; part of make test'
+	@echo 'make python-lint     ruff and mypy over the Python package; part of make lint'
+	@echo 'make wheel           the wheel of the Python package, in target/wheels'
 	@echo 'make bench           all benchmarks; see docs/performance.md'
 	@echo 'make figures         run all benchmarks of one build, write docs/performance.md; needs root'
 	@echo 'make verdicts        run all experiments, write their verdicts into docs/reproduce.md'
@@ -41,6 +48,31 @@ demo: tools
 
 test: tools own-discipline
 	cargo test --workspace
+	$(MAKE) python
+
+# The same selection of crates as in `cargo test --workspace`, so that nothing is compiled twice.
+python-build:
+	cargo build --workspace --lib --bins --tests
+	cp $(TARGET)/debug/lib_native.so python/fairgate/_native.abi3.so
+
+python-environment:
+	@scripts/python-environment $(ENVIRONMENT)
+
+python: python-build python-environment
+	PYTHONPATH=python $(ENVIRONMENT)/bin/python -m pytest -q $(PYTEST)
+
+python-lint: python-environment
+	$(ENVIRONMENT)/bin/ruff check python
+	$(ENVIRONMENT)/bin/ruff format --check python
+	$(ENVIRONMENT)/bin/mypy
+
+# Writes the functions of all disciplines from the registry.
+python-disciplines: python-build python-environment
+	PYTHONPATH=python $(ENVIRONMENT)/bin/python python/generate_disciplines.py python/fairgate/disciplines.py
+	$(ENVIRONMENT)/bin/ruff format python/fairgate/disciplines.py
+
+wheel: python-environment
+	$(ENVIRONMENT)/bin/maturin build --release --out $(TARGET)/wheels
 
 # A workspace of its own. It shares what is compiled with the main one.
 own-discipline:
@@ -77,7 +109,7 @@ integrations: tools
 header:
 	FAIRGATE_WRITE_HEADER=1 cargo test --quiet -p fairgate-ffi --test header
 
-lint: no-std
+lint: no-std python-lint
 	cargo fmt --all --check
 	scripts/line-length
 	cargo clippy --workspace --all-targets -- -D warnings

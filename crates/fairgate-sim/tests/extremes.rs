@@ -196,3 +196,31 @@ fn excessive_goodput_is_reported() {
     assert_eq!(results.goodput_bps, u64::MAX);
     assert!(results.groups.iter().all(|group| group.goodput_bps > 1 << 60));
 }
+
+/// The interval is as long as the run, so only the question in between can stop it.
+#[test]
+fn a_caller_can_stop_a_run() {
+    let mut scenario = Scenario::new(Duration::from_secs(1000));
+    scenario.interval = scenario.duration;
+    let (a, b) = (scenario.node("a"), scenario.node("b"));
+    let link = Link::new(a, b, Rate::mbit(10), Duration::from_millis(1));
+    scenario.links.push(link);
+    let traffic = Udp::constant(Rate::mbit(8), 1000);
+    scenario.flows.push(Flow::new("stream", a, b, traffic));
+    let mut asked = 0;
+    let result = Simulation::new(&scenario).unwrap().run_while(|_| {
+        asked += 1;
+        asked < 3
+    });
+    let Err(Error::Stopped { at }) = result else {
+        panic!("it ran to the end");
+    };
+    assert_eq!(asked, 3);
+    assert!(at.nanos() < 100_000_000_000, "stopped only at {at}");
+    scenario.duration = Duration::from_secs(1);
+    scenario.interval = scenario.duration;
+    scenario.measure = Duration::ZERO..scenario.duration;
+    let whole = Simulation::new(&scenario).unwrap().run().unwrap();
+    let asked = Simulation::new(&scenario).unwrap().run_while(|_| true).unwrap();
+    assert_eq!(whole, asked);
+}

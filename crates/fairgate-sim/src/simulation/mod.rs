@@ -48,6 +48,12 @@ pub enum Error {
     /// The simulator has lost a packet, or counted one twice. This is a bug.
     #[error("the simulator has a bug")]
     Imbalance(#[from] Imbalance),
+    /// The caller asked the simulation to stop ([`Simulation::run_while`]).
+    #[error("the simulation was stopped at {at}, before its end")]
+    Stopped {
+        /// The simulated time.
+        at: Time,
+    },
     /// There are so many events in one nanosecond that the simulation would never end.
     #[error(
         "simulated time stands still at {at}: there are more than {MOST_AT_ONCE} events in one nanosecond; \
@@ -71,6 +77,10 @@ impl Error {
 /// The maximum number of events in one nanosecond. A burst of one packet from each of the most flows is a
 /// quarter of it.
 const MOST_AT_ONCE: u64 = 1 << 24;
+
+/// After how many events [`Simulation::run_while`] asks whether to go on: a power of two, a few milliseconds
+/// of work.
+const EVENTS_BETWEEN: u64 = 1 << 14;
 
 /// A scenario that is ready to run.
 pub struct Simulation {
@@ -163,12 +173,33 @@ impl Simulation {
     }
 
     /// Runs to the end. Calls `progress` with the simulated time after each interval of the time series.
-    pub fn run_with(mut self, mut progress: impl FnMut(Time)) -> Result<Results, Error> {
+    pub fn run_with(self, progress: impl FnMut(Time)) -> Result<Results, Error> {
+        self.drive(progress, |_| true)
+    }
+
+    /// Runs to the end, or until `go_on` returns false. It is called with the simulated time every few
+    /// milliseconds of real time, however long the intervals of the time series are: for a program that
+    /// must react to its user.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`] if `go_on` has returned false.
+    pub fn run_while(self, go_on: impl FnMut(Time) -> bool) -> Result<Results, Error> {
+        self.drive(|_| (), go_on)
+    }
+
+    fn drive(
+        mut self,
+        mut progress: impl FnMut(Time),
+        mut go_on: impl FnMut(Time) -> bool,
+    ) -> Result<Results, Error> {
         let (mut before, mut at_once) = (Time::ZERO, 0);
         loop {
             let event = self.events.next().expect("the end is always scheduled");
             self.events_taken += 1;
             let now = self.events.now();
+            if self.events_taken.is_multiple_of(EVENTS_BETWEEN) && !go_on(now) {
+                return Err(Error::Stopped { at: now });
+            }
             at_once = if now == before { at_once + 1 } else { 0 };
             before = now;
             if at_once > MOST_AT_ONCE {

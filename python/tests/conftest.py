@@ -1,0 +1,35 @@
+"""What all tests share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import fairgate as fg
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def scenario() -> fg.Scenario:
+    """Two downloads and a call over a home's link, for two seconds."""
+    return fg.Scenario(
+        "2s",
+        queues={"wan": fg.Tree("fq_codel", target="5ms")},
+        links=[fg.Link("home", "server", rate="20mbit", delay="10ms", queue="wan")],
+        flows=[
+            fg.Flow("downloads", "server", "home", count=2, tcp={"congestion_control": "cubic"}),
+            fg.Flow("call", "home", "server", udp={"rate": "64kbit", "size": "160b"}),
+        ],
+    )
+
+
+@pytest.fixture(scope="session")
+def program() -> str:
+    """The path of the program `fairgate`, which `make python` has built."""
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    path = target / "debug" / "fairgate"
+    assert path.exists(), f"{path} is missing; run make python-build"
+    return str(path)
