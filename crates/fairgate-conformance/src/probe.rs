@@ -128,7 +128,11 @@ impl Probe {
         let has_children = !self.classes().is_empty();
         for (&id, held) in &mut self.held {
             let is_marked = has_children && pool[id].ecn != held.key.ecn;
-            held.is_changed |= is_marked || pool[id].dscp != held.key.dscp;
+            let packet = &pool[id];
+            // Filters set these.
+            let set = (packet.class, packet.mark, packet.priority, packet.dscp);
+            let before = (held.key.class, held.key.mark, held.key.priority, held.key.dscp);
+            held.is_changed |= is_marked || set != before;
         }
     }
 
@@ -294,7 +298,10 @@ impl Discipline for Probe {
             Verdict::Queued => fate.is_none(),
             Verdict::Dropped => !returned.is_empty(),
             Verdict::Congested => !returned.is_empty() || pool.marked_total() > before.marked,
-            Verdict::Unclassified => fate.is_some_and(|(_, reason)| *reason == DropReason::NoClass),
+            Verdict::Unclassified => fate.is_some_and(|(_, reason)| {
+                use DropReason::{Filtered, NoClass, Policed};
+                matches!(reason, NoClass | Filtered | Policed)
+            }),
         };
         assert!(
             is_true,

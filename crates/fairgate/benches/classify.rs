@@ -171,7 +171,7 @@ impl Subject {
                     "narrow" => mixed(&mut random, 24),
                     _ => mixed(&mut random, 8),
                 },
-                class: place as u16,
+                outcome: (place as u16 + 1).into(),
                 ..Filter::default()
             })
             .collect();

@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             destination_port: Some(53..=53),
             ..Match::default()
         },
-        class: 1,
+        outcome: 1.into(),
         ..Filter::default()
     };
     let config = prio::Config {

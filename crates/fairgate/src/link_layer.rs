@@ -3,8 +3,6 @@
 //! A shaper keeps the queue out of a modem only if it counts what the modem sends. ADSL cuts packets into ATM
 //! cells of 53 bytes with 48 bytes of payload, and pads the last one. VDSL2 sends 65 bytes for 64 (PTM).
 
-use crate::registry::{Lens, Parameter, Smallest, Unit};
-
 /// How the link encodes packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cells {
@@ -15,12 +13,6 @@ pub enum Cells {
     Atm,
     /// In PTM's 64/65 coding: one byte more for each 64 or part of them.
     Ptm,
-}
-
-crate::words!(Cells { "uncut" => Cells::None, "atm" => Cells::Atm, "ptm" => Cells::Ptm });
-
-impl Smallest for Cells {
-    const SMALLEST: Cells = Cells::None;
 }
 
 impl Cells {
@@ -64,37 +56,6 @@ impl LinkLayer {
             cells => cells.encode(bytes.into()).min(u32::MAX.into()) as u32,
         }
     }
-}
-
-// The parameters of a link layer.
-
-pub(crate) const fn overhead<S>(field: Lens<S>) -> Parameter<S> {
-    Parameter::new(
-        "overhead",
-        Unit::Bytes,
-        0..=u16::MAX as u64,
-        "The bytes that the link adds to each packet; they are paid for.",
-        field,
-    )
-}
-
-pub(crate) const fn mpu<S>(field: Lens<S>) -> Parameter<S> {
-    Parameter::new(
-        "mpu",
-        Unit::Bytes,
-        0..=u16::MAX as u64,
-        "The least bytes that are paid for a packet.",
-        field,
-    )
-}
-
-pub(crate) const fn cells<S>(field: Lens<S>) -> Parameter<S> {
-    Parameter::word(
-        "cells",
-        Unit::Choice(Cells::WORDS),
-        "How the link encodes packets: ATM sends 53 bytes for 48, PTM 65 for 64.",
-        field,
-    )
 }
 
 #[cfg(test)]

@@ -104,6 +104,8 @@ pub enum DropReason {
     BeyondHorizon,
     /// The packet exceeded the rate of a policer.
     Policed,
+    /// A filter drops all packets that match it.
+    Filtered,
     /// There was no room for it after a change of configuration.
     Reconfigured,
     /// The queue was flushed. This is the only reason that is not counted as a drop.
@@ -129,6 +131,7 @@ impl DropReason {
         DropReason::NotAdmitted,
         DropReason::BeyondHorizon,
         DropReason::Policed,
+        DropReason::Filtered,
         DropReason::Reconfigured,
         DropReason::Flushed,
     ];
@@ -149,6 +152,7 @@ impl DropReason {
             DropReason::NotAdmitted => "not_admitted",
             DropReason::BeyondHorizon => "beyond_horizon",
             DropReason::Policed => "policed",
+            DropReason::Filtered => "filtered",
             DropReason::Reconfigured => "reconfigured",
             DropReason::Flushed => "flushed",
         }

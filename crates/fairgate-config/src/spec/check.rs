@@ -540,7 +540,8 @@ impl<'a> Reader<'a> {
             }
         }
         let problems = &mut *self.problems;
-        let read = |filter| filters::read(filter, |given| targets.number("class", given), problems);
+        let class = |given: &Spanned<Given>| targets.of_filter(given);
+        let read = |filter| filters::read(filter, class, |given| targets.inner(given), problems);
         settings.classifier.filters = self.draft.filters.iter().filter_map(read).collect();
     }
 
@@ -620,6 +621,35 @@ impl<'a> Targets<'a> {
         }
     }
 
+    /// Reads the class of a filter: also an inner class, if filters are tried `at` it.
+    fn of_filter(&self, given: &Spanned<Given>) -> Result<u16, Mistake> {
+        if let Targets::Classes(classes) = self
+            && let Ok(number) = class_number("class", given)
+            && classes.inner.contains(&number)
+            && classes.has_filters(number)
+        {
+            return Ok(number);
+        }
+        self.number("class", given)
+    }
+
+    /// Reads the inner class at which a filter is tried.
+    fn inner(&self, given: &Spanned<Given>) -> Result<u16, Mistake> {
+        let number = class_number("at", given)?;
+        match self {
+            Targets::Classes(classes) if classes.inner.contains(&number) => Ok(number),
+            Targets::Classes(ClassTargets { draft, .. }) | Targets::UpTo(draft, ..) => Err(Mistake {
+                span: given.span(),
+                message: format!(
+                    "class {} has no classes below it to choose from",
+                    draft.class_name(number)
+                ),
+                label: "not an inner class".to_owned(),
+                help: "leave `at` out, or name a class of htb, hfsc or cbq with classes below it".to_owned(),
+            }),
+        }
+    }
+
     fn number(&self, key: &'static str, given: &Spanned<Given>) -> Result<u16, Mistake> {
         let number = class_number(key, given)?;
         match self {
@@ -639,6 +669,17 @@ impl<'a> Targets<'a> {
 }
 
 impl ClassTargets<'_> {
+    /// Whether filters are tried at this inner class.
+    fn has_filters(&self, class: u16) -> bool {
+        let names = |(key, given): &Written| {
+            key.get_ref() == "at" && *given.get_ref() == Given::Integer(class.into())
+        };
+        self.draft
+            .filters
+            .iter()
+            .any(|filter| filter.entries.iter().any(names))
+    }
+
     fn are_none(&self) -> bool {
         self.leaves.is_empty() && self.inner.is_empty()
     }
@@ -695,7 +736,7 @@ impl ClassTargets<'_> {
         }
         if self.inner.contains(&number) {
             let message = format!("class {shown} of `{name}` has classes below it, and holds no packets");
-            let help = "name one of the leaves below it";
+            let help = "name one of the leaves below it, or add filters that are tried `at` it";
             return Err(mistake(message, "not a leaf", help.to_owned()));
         }
         if let Some(template) = self.template_of(number) {

@@ -30,6 +30,8 @@ pub enum Given {
     Flag(bool),
     /// Values in brackets.
     List(Vec<Spanned<Given>>),
+    /// Names and values in braces.
+    Table(Vec<(Spanned<String>, Spanned<Given>)>),
     /// A type that no parameter has, in words.
     Other(&'static str),
 }
@@ -44,7 +46,13 @@ impl Given {
             DeValue::Array(values) => Given::List(values.iter().map(spanned_from_toml).collect()),
             DeValue::Float(float) => Given::Decimal(float.as_str().to_owned()),
             DeValue::Datetime(_) => Given::Other("a date"),
-            DeValue::Table(_) => Given::Other("a table"),
+            DeValue::Table(table) => {
+                let entry = |(key, value): (&Spanned<Cow<'_, str>>, &Spanned<DeValue<'_>>)| {
+                    let name = Spanned::new(key.span(), key.get_ref().to_string());
+                    (name, spanned_from_toml(value))
+                };
+                Given::Table(in_order(table).into_iter().map(entry).collect())
+            }
         }
     }
 
@@ -57,6 +65,7 @@ impl Given {
             Given::Decimal(_) => "a number with decimals or an exponent",
             Given::Flag(_) => "true or false",
             Given::List(_) => "a list",
+            Given::Table(_) => "a table",
             Given::Other(name) => name,
         }
     }
@@ -68,7 +77,7 @@ impl Given {
             Given::Word(text) | Given::Meant(text) | Given::Decimal(text) => Cow::Borrowed(text),
             Given::Integer(integer) => Cow::Owned(integer.to_string()),
             Given::Flag(flag) => Cow::Owned(flag.to_string()),
-            Given::List(_) | Given::Other(_) => Cow::Borrowed(self.type_name()),
+            Given::List(_) | Given::Table(_) | Given::Other(_) => Cow::Borrowed(self.type_name()),
         }
     }
 }

@@ -3,12 +3,14 @@
 mod apply;
 mod check;
 mod draft;
+mod fields;
 mod filters;
 mod given;
 mod inline;
 mod memory;
 mod names;
 mod origin;
+mod outcomes;
 mod print;
 mod refusals;
 mod templates;

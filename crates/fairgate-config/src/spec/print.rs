@@ -117,9 +117,7 @@ impl Spec {
 
     fn show_below(&self, f: &mut fmt::Formatter<'_>, indent: &str) -> fmt::Result {
         for filter in self.settings.classifier.filters.iter() {
-            let (class, conditions) = (filter.class, &filters::lines(filter)[1..]);
-            let conditions = conditions.join(", ").replace(" = ", "=").replace('"', "");
-            write!(f, "\n{indent}│  {conditions} goes to {class}")?;
+            write!(f, "\n{indent}│  {}", filters::shown(filter))?;
         }
         if !self.entry.about().children.are_classes() {
             return self.children.iter().try_for_each(|inner| {

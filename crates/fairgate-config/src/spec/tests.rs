@@ -1,7 +1,10 @@
 //! Printing and reading a description, and applying a changed one to a running tree.
 
-use fairgate::classify::{Classifier, Filter, Holder, Masked, Match, Prefix};
-use fairgate::{Discipline, FlowKey, Packet, Pool, Time};
+use fairgate::classify::{
+    Classifier, Control, Edit, Filter, Holder, Masked, Match, Measure, Outcome, Police, Prefix,
+};
+use fairgate::queues::token_bucket::{Peak, Profile};
+use fairgate::{ClassId, Discipline, FlowKey, Packet, Pool, Rate, Time};
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::strategy::ValueTree;
@@ -107,16 +110,86 @@ fn condition() -> impl Strategy<Value = Match> {
         )
 }
 
+/// What a filter does besides choosing a class. Its outcome is `Unclassified` if it chooses one.
+fn deed() -> impl Strategy<Value = Filter> {
+    let control = || {
+        select(vec![
+            Control::Pass,
+            Control::Drop,
+            Control::Continue,
+            Control::Reclassify,
+        ])
+    };
+    let measure = prop_oneof![
+        (1u64..1 << 40, 1u32.., prop::option::of(1u32..)).prop_map(|(bits, burst, mtu)| {
+            let rate = |bits| Rate::from_bits_per_second(bits).expect("above 0");
+            let peak = mtu.map(|mtu| Peak {
+                rate: rate(bits + 1),
+                mtu,
+            });
+            Measure::Bytes(Profile {
+                peak,
+                ..Profile::new(rate(bits), burst)
+            })
+        }),
+        (1u64..1 << 40, 1u32..).prop_map(|(rate, burst)| Measure::Packets { rate, burst }),
+        Just(Measure::Length),
+    ];
+    let police =
+        (measure, any::<u32>(), control(), control()).prop_map(|(measure, longest, conform, exceed)| {
+            Police {
+                measure,
+                longest: if measure == Measure::Length {
+                    longest.min(u32::MAX - 1)
+                } else {
+                    longest
+                },
+                conform,
+                exceed,
+            }
+        });
+    let edit = (
+        prop::option::of(0u8..16),
+        prop::option::of((1u16.., any::<u16>())),
+        prop::option::of((any::<u32>(), any::<u32>())),
+        prop::option::of(0u8..64),
+    )
+        .prop_map(|(priority, class, mark, dscp)| Edit {
+            priority: priority.filter(|_| class.is_none()),
+            class: class.map(|(major, minor)| ClassId::new(major, minor)),
+            mark: mark.and_then(|(value, mask)| Masked::<u32>::new(value & mask, mask).ok()),
+            dscp,
+        });
+    let outcome = select(vec![Outcome::Unclassified, Outcome::Drop, Outcome::Continue]);
+    let deed = (prop::option::of(police), edit, outcome).prop_map(|(police, edit, outcome)| Filter {
+        police,
+        edit,
+        // A filter that only continues does nothing.
+        outcome: match outcome {
+            Outcome::Continue if police.is_none() && edit.is_empty() => Outcome::Drop,
+            outcome => outcome,
+        },
+        ..Filter::default()
+    });
+    prop_oneof![Just(Filter::default()), deed]
+}
+
 fn classifier(entry: &'static dyn Entry, minors: Vec<u16>) -> BoxedStrategy<Classifier> {
     if !entry.takes_filters() {
         return Just(Classifier::default()).boxed();
     }
-    let filter =
-        (0u16..3, condition(), select(minors.clone())).prop_map(|(preference, condition, class)| Filter {
+    let filter = (0u16..3, condition(), select(minors.clone()), deed()).prop_map(
+        |(preference, condition, class, deed)| Filter {
             preference,
             condition,
-            class,
-        });
+            outcome: if deed.outcome == Outcome::Unclassified {
+                class.into()
+            } else {
+                deed.outcome
+            },
+            ..deed
+        },
+    );
     (
         any::<u16>(),
         prop::collection::vec(filter, 0..3),
@@ -135,7 +208,8 @@ fn classifier(entry: &'static dyn Entry, minors: Vec<u16>) -> BoxedStrategy<Clas
 fn fit_classifier(entry: &'static dyn Entry, settings: &mut Settings) {
     let places = entry.places(settings);
     let Classifier { filters, default, .. } = &settings.classifier;
-    let mut named = filters.iter().map(|filter| filter.class).chain(*default);
+    let of_filters = filters.iter().filter_map(|filter| filter.outcome.class());
+    let mut named = of_filters.chain(*default);
     if named.any(|class| u32::from(class) > places) {
         settings.classifier = Classifier::default();
     }
@@ -278,7 +352,7 @@ fn every_dscp_is_printed_as_it_is_read() {
         let mut spec = crate::testing::smallest(drr);
         spec.settings.classifier.filters = vec![Filter {
             condition,
-            class: 1,
+            outcome: Outcome::Class(1),
             ..Filter::default()
         }]
         .into();

@@ -7,10 +7,10 @@ mod sharing;
 
 use std::time::Duration;
 
-use fairgate::Rate;
 use fairgate::aqm::codel;
 use fairgate::classify::{
-    AddressMask, Classifier, Filter, HostBy, Masked, Match, Prefix, Template, Templates,
+    AddressMask, Classifier, Control, Edit, Filter, HostBy, Masked, Match, Measure, Outcome, Police, Prefix,
+    Template, Templates,
 };
 use fairgate::queues::fifo::DropFrom;
 use fairgate::queues::policer::{self, Exceed};
@@ -22,10 +22,12 @@ use fairgate::scheduler::{MAX_PACKET, Scheduler, classes, flows};
 use fairgate::timestamps::pfq::{self, Pfq};
 use fairgate::timestamps::wfq::{self, Wfq};
 use fairgate::timestamps::{MAX_WEIGHT, Share, Weight};
+use fairgate::{ClassId, Rate};
 use fairgate_conformance::proptest::array::{uniform16, uniform32};
 use fairgate_conformance::proptest::collection::vec;
 use fairgate_conformance::proptest::option;
 use fairgate_conformance::proptest::prelude::*;
+use fairgate_conformance::proptest::sample::select;
 
 pub(crate) use aqm::{ared, choke, dualpi2, fq_pie, pie, red, red_over, rred, wred};
 pub(crate) use implicit::{admission, hsqf, lqf, pdrr, sqf};
@@ -403,11 +405,18 @@ fn codel_params() -> impl Strategy<Value = codel::Params> {
 /// Filters for classes 1 to `classes`, on all fields in which the suite's packets differ.
 fn classifier(classes: usize) -> impl Strategy<Value = Classifier> {
     let class = 1..=classes as u16;
-    let filter = (0u16..3, condition(), class.clone()).prop_map(|(preference, condition, class)| Filter {
-        preference,
-        condition,
-        class,
-    });
+    let filter =
+        (0u16..3, condition(), class.clone(), deed()).prop_map(|(preference, condition, class, deed)| {
+            Filter {
+                preference,
+                condition,
+                outcome: match deed.outcome {
+                    Outcome::Unclassified => class.into(),
+                    other => other,
+                },
+                ..deed
+            }
+        });
     (0u16..2, vec(filter, 0..4), option::of(class)).prop_map(|(handle, filters, default)| Classifier {
         handle,
         filters: filters.into(),
@@ -447,7 +456,7 @@ fn classification(classes: usize) -> impl Strategy<Value = (Classifier, Template
             None => class,
         };
         let filters = classifier.filters.iter().map(|filter| Filter {
-            class: first(filter.class),
+            outcome: filter.outcome.map_class(first),
             ..filter.clone()
         });
         let classifier = Classifier {
@@ -457,6 +466,53 @@ fn classification(classes: usize) -> impl Strategy<Value = (Classifier, Template
         };
         (classifier, Templates { list, seed })
     })
+}
+
+/// What a filter does besides choosing a class. Its outcome is `Unclassified` if it chooses one. Most do
+/// nothing else.
+fn deed() -> impl Strategy<Value = Filter> {
+    let control = || {
+        select(vec![
+            Control::Pass,
+            Control::Drop,
+            Control::Continue,
+            Control::Reclassify,
+        ])
+    };
+    let measure = prop_oneof![
+        (1u64..20_000_000, 60u32..6000)
+            .prop_map(|(bits, burst)| Measure::Bytes(Profile::new(rate(bits), burst))),
+        (1u64..2000, 1u32..5).prop_map(|(rate, burst)| Measure::Packets { rate, burst }),
+    ];
+    // If conforming and exceeding packets both pass, they go the same way: the suite checks their order.
+    let controls = (control(), control()).prop_map(|(conform, exceed)| match (conform, exceed) {
+        (Control::Pass, Control::Continue) | (Control::Continue, Control::Pass) => (conform, conform),
+        both => both,
+    });
+    let police = (measure, 200u32..3000, controls).prop_map(|(measure, longest, (conform, exceed))| Police {
+        measure,
+        longest,
+        conform,
+        exceed,
+    });
+    let edit = (0u8..18, 0u32..3, option::of(0u8..64)).prop_map(|(priority, mark, dscp)| Edit {
+        priority: (priority < 16).then_some(priority),
+        class: (priority == 16).then_some(ClassId::new(1, 2)),
+        mark: Masked::<u32>::new(mark & 2, 2).ok(),
+        dscp,
+    });
+    let outcome = prop_oneof![
+        6 => Just(Outcome::Unclassified),
+        1 => Just(Outcome::Drop),
+        2 => Just(Outcome::Continue),
+    ];
+    let deed = (option::of(police), edit, outcome).prop_map(|(police, edit, outcome)| Filter {
+        police,
+        edit,
+        outcome,
+        ..Filter::default()
+    });
+    prop_oneof![2 => Just(Filter::default()), 1 => deed]
 }
 
 fn condition() -> impl Strategy<Value = Match> {

@@ -75,9 +75,23 @@ impl ClassMap {
         ))
     }
 
-    /// Checks that the filters and the default of `classifier` name existing classes.
+    /// Checks that the filters and the default of `classifier` name existing classes, none of them an inner
+    /// class, and that its filters are valid.
     pub fn check(&self, classifier: &Classifier, discipline: &'static str) -> Result<(), ConfigError> {
-        let named = classifier.filters.iter().map(|filter| filter.class);
+        self.check_named(classifier, discipline)?;
+        classifier.check()
+    }
+
+    /// Checks that the filters and the default of `classifier` name existing classes.
+    pub(crate) fn check_named(
+        &self,
+        classifier: &Classifier,
+        discipline: &'static str,
+    ) -> Result<(), ConfigError> {
+        let named = classifier
+            .filters
+            .iter()
+            .filter_map(|filter| filter.outcome.class());
         match named
             .chain(classifier.default)
             .find(|&minor| self.index(minor).is_none())

@@ -1,14 +1,22 @@
 //! Chooses a class, in the same way for every classful discipline: by the driver's choice, then by filters,
 //! then by the default.
 
-use crate::classify::Filters;
+use crate::classify::{Filter, Filters};
+use crate::error::ConfigError;
 use crate::packet::ClassId;
 use crate::pool::{PacketId, Pool};
+use crate::time::Time;
+
+/// A filter dropped the packet, and it was given back. Disciplines return
+/// [`Verdict::Unclassified`](crate::Verdict::Unclassified), as Linux does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Filtered;
 
 /// Chooses a class by its minor number.
 ///
 /// The order is as in Linux: first a class named in the packet whose major number is this discipline's
-/// handle, then the first filter that matches, then the default.
+/// handle, then the first filter that matches, then the default. Filters can also drop, police and change
+/// packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Classifier {
     /// The handle by which packets name classes of this discipline. 0 means none.
@@ -20,16 +28,28 @@ pub struct Classifier {
 }
 
 impl Classifier {
-    /// Returns the class of a packet, or `None` if it is unclassified.
+    /// Returns the class of a packet, or `None` if it is unclassified. Filters may change its descriptor.
+    ///
+    /// # Errors
+    /// If a filter drops the packet. It was given back.
     #[inline]
-    pub fn classify(&self, id: PacketId, pool: &Pool) -> Option<u16> {
-        self.explicit(pool[id].class).or_else(|| self.unnamed(id, pool))
+    pub fn classify(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Result<Option<u16>, Filtered> {
+        match self.explicit(pool[id].class) {
+            None => self.unnamed(id, now, pool),
+            named => Ok(named),
+        }
     }
 
     /// Returns the class of a packet by filters or default, whatever class it names.
+    ///
+    /// # Errors
+    /// As of [`classify`](Classifier::classify).
     #[inline]
-    pub fn unnamed(&self, id: PacketId, pool: &Pool) -> Option<u16> {
-        self.by_filter(id, pool).or(self.default)
+    pub fn unnamed(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Result<Option<u16>, Filtered> {
+        if self.filters.is_empty() {
+            return Ok(self.default);
+        }
+        Ok(self.by_filter(None, id, now, pool)?.or(self.default))
     }
 
     /// Returns the class that the packet names, if it is a class of this discipline.
@@ -47,31 +67,74 @@ impl Classifier {
     /// Returns the flow of a packet, 0 to `flows - 1`, in a discipline that hashes. If the packet is
     /// classified as above, the class numbers count flows from 1, as in Linux. Otherwise the hash decides,
     /// under `salt`.
+    ///
+    /// # Errors
+    /// As of [`classify`](Classifier::classify).
     #[inline]
-    pub fn flow(&self, id: PacketId, pool: &Pool, salt: u64, flows: u32) -> u32 {
+    pub fn flow(
+        &mut self,
+        id: PacketId,
+        now: Time,
+        pool: &mut Pool,
+        salt: u64,
+        flows: u32,
+    ) -> Result<u32, Filtered> {
         let by_hash = pool[id].flow.bucket(salt, flows);
         if self.classifies_nothing() {
-            return by_hash;
+            return Ok(by_hash);
         }
-        self.classified_flow(id, pool, flows).unwrap_or(by_hash)
+        Ok(self.classified_flow(id, now, pool, flows)?.unwrap_or(by_hash))
+    }
+
+    /// Returns the flow of a packet that [`flow`](Classifier::flow) has classified before, when it arrived.
+    /// Policers measure nothing, and nothing is dropped or changed.
+    pub(crate) fn flow_again(&self, id: PacketId, pool: &Pool, salt: u64, flows: u32) -> u32 {
+        let named = self.named_flow_again(id, pool, flows);
+        named.unwrap_or_else(|| pool[id].flow.bucket(salt, flows))
+    }
+
+    /// Returns the flow of a packet that was classified before, if it is classified.
+    pub(crate) fn named_flow_again(&self, id: PacketId, pool: &Pool, flows: u32) -> Option<u32> {
+        let minor = self.classify_again(id, pool).map(u32::from)?;
+        (1..=flows).contains(&minor).then(|| minor - 1)
+    }
+
+    /// Returns the class of a packet that was classified before.
+    pub(crate) fn classify_again(&self, id: PacketId, pool: &Pool) -> Option<u16> {
+        let named = self.explicit(pool[id].class);
+        named
+            .or_else(|| self.filters.class_again(id, pool))
+            .or(self.default)
     }
 
     /// Returns the flow of a packet if it is classified, as [`flow`](Classifier::flow) does.
     #[inline]
-    pub(crate) fn named_flow(&self, id: PacketId, pool: &Pool, flows: u32) -> Option<u32> {
+    pub(crate) fn named_flow(
+        &mut self,
+        id: PacketId,
+        now: Time,
+        pool: &mut Pool,
+        flows: u32,
+    ) -> Result<Option<u32>, Filtered> {
         if self.classifies_nothing() {
-            return None;
+            return Ok(None);
         }
-        self.classified_flow(id, pool, flows)
+        self.classified_flow(id, now, pool, flows)
     }
 
     // Not inlined, so that a discipline that only hashes keeps its registers.
     #[inline(never)]
-    fn classified_flow(&self, id: PacketId, pool: &Pool, flows: u32) -> Option<u32> {
-        let minor = self.classify(id, pool)?;
-        (1..=flows)
-            .contains(&u32::from(minor))
-            .then(|| u32::from(minor) - 1)
+    fn classified_flow(
+        &mut self,
+        id: PacketId,
+        now: Time,
+        pool: &mut Pool,
+        flows: u32,
+    ) -> Result<Option<u32>, Filtered> {
+        let minor = self.classify(id, now, pool)?.map(u32::from);
+        Ok(minor
+            .filter(|minor| (1..=flows).contains(minor))
+            .map(|minor| minor - 1))
     }
 
     /// Returns whether the hash decides for every packet. This is the usual case, and one check is faster
@@ -81,25 +144,57 @@ impl Classifier {
         self.handle == 0 && self.default.is_none() && self.filters.is_empty()
     }
 
-    #[inline]
-    fn by_filter(&self, id: PacketId, pool: &Pool) -> Option<u16> {
-        if self.filters.is_empty() {
-            return None;
-        }
-        self.first_match(id, pool)
-    }
-
+    /// Returns the class by the filters of the discipline itself, or by those of the inner class `at`.
+    ///
+    /// # Errors
+    /// As of [`classify`](Classifier::classify).
     // Not inlined, so that a discipline without filters keeps its registers.
     #[inline(never)]
-    fn first_match(&self, id: PacketId, pool: &Pool) -> Option<u16> {
-        self.filters.find(&pool[id], pool.headers(id))
+    pub(crate) fn by_filter(
+        &mut self,
+        at: Option<u16>,
+        id: PacketId,
+        now: Time,
+        pool: &mut Pool,
+    ) -> Result<Option<u16>, Filtered> {
+        self.filters.apply(at, id, now, pool).map_err(|reason| {
+            pool.give_back(id, reason);
+            Filtered
+        })
+    }
+
+    /// Checks what filters set and measure, and that none is for an inner class. For disciplines without
+    /// inner classes.
+    ///
+    /// # Errors
+    /// Names the setting and the rule.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        match self.filters.iter().find_map(|filter| filter.at) {
+            None => self.check_filters(),
+            Some(class) => Err(ConfigError::conflict(
+                "at",
+                class,
+                "left out: only a tree of classes has filters at its inner classes",
+                "leave it out; a discipline inside a class can have filters of its own",
+            )),
+        }
+    }
+
+    /// Checks what filters set and measure.
+    pub(crate) fn check_filters(&self) -> Result<(), ConfigError> {
+        Filter::check_all(&self.filters)
+    }
+
+    /// Takes over the state of policers from `old`, if the filters are the same.
+    pub(crate) fn take_over(&mut self, old: &Classifier) {
+        self.filters.take_over(&old.filters);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classify::{Filter, Match};
+    use crate::classify::{Match, Outcome};
     use crate::flow::{FlowHash, FlowKey};
     use crate::packet::Packet;
     use proptest::prelude::*;
@@ -111,7 +206,7 @@ mod tests {
                 dscp: Some(dscp),
                 ..Match::default()
             },
-            class,
+            outcome: Outcome::Class(class),
             ..Filter::default()
         };
         Classifier {
@@ -129,7 +224,7 @@ mod tests {
             ..Packet::of_length(100)
         };
         let id = pool.insert(packet).unwrap();
-        classifier.classify(id, &pool)
+        classifier.clone().classify(id, Time::ZERO, &mut pool).unwrap()
     }
 
     #[test]
@@ -177,24 +272,24 @@ mod tests {
                 protocol: Some(17),
                 ..Match::default()
             },
-            class: 2,
+            outcome: Outcome::Class(2),
             ..Filter::default()
         };
-        let classifier = Classifier {
+        let mut classifier = Classifier {
             filters: vec![filter].into(),
             ..Classifier::default()
         };
         let mut pool = Pool::with_capacity(2);
         let key = FlowKey::of([10, 0, 0, 1].into(), [10, 0, 0, 2].into(), 17, 1, 2);
         let with = pool.insert_with_headers(Packet::of_length(100), key).unwrap();
-        assert_eq!(classifier.classify(with, &pool), Some(2));
+        assert_eq!(classifier.classify(with, Time::ZERO, &mut pool), Ok(Some(2)));
         pool.release(with);
         let without = pool.insert(Packet::of_length(100)).unwrap();
         assert_eq!(
             without, with,
             "the same slot, which still contains the old headers"
         );
-        assert_eq!(classifier.classify(without, &pool), None);
+        assert_eq!(classifier.classify(without, Time::ZERO, &mut pool), Ok(None));
     }
 
     proptest! {
@@ -209,12 +304,12 @@ mod tests {
                 ..Packet::of_length(100)
             };
             let id = pool.insert(packet).unwrap();
-            let by_name = Classifier { handle: 1, ..Classifier::default() };
+            let mut by_name = Classifier { handle: 1, ..Classifier::default() };
             let expected = match u32::from(minor) {
                 named if named >= 1 && named <= flows => named - 1,
                 _ => packet.flow.bucket(salt, flows),
             };
-            prop_assert_eq!(by_name.flow(id, &pool, salt, flows), expected);
+            prop_assert_eq!(by_name.flow(id, Time::ZERO, &mut pool, salt, flows), Ok(expected));
             prop_assert!(expected < flows);
         }
     }

@@ -4,6 +4,8 @@ use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::ops::RangeInclusive;
 
+use crate::classify::outcome::{Edit, Outcome};
+use crate::classify::police::{Control, Police};
 use crate::error::ConfigError;
 use crate::flow::FlowKey;
 use crate::flow::ethertype::{IPV4, IPV6};
@@ -219,16 +221,63 @@ fn within<T: PartialOrd>(range: &Option<RangeInclusive<T>>, value: T) -> bool {
     range.as_ref().is_none_or(|range| range.contains(&value))
 }
 
-/// Conditions, and the class of packets that match them.
+/// Conditions, and what becomes of packets that match them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Filters with a lower preference are tried first (tc's `pref`). Equal ones are tried in the order of
     /// the list.
     pub preference: u16,
+    /// The inner class at which the filter is tried, in a discipline with a tree of classes. `None`: at the
+    /// discipline itself.
+    pub at: Option<u16>,
     /// The conditions.
     pub condition: Match,
-    /// The minor number of the class, which belongs to the filter's discipline.
-    pub class: u16,
+    /// The policer that packets pass before anything else happens to them.
+    pub police: Option<Police>,
+    /// The fields that change in packets that the policer passes.
+    pub edit: Edit,
+    /// What becomes of packets that the policer passes.
+    pub outcome: Outcome,
+}
+
+impl Filter {
+    /// Whether all that a filter does is to choose a class.
+    pub(super) fn only_classifies(&self) -> bool {
+        self.police.is_none() && self.edit.is_empty() && self.outcome.class().is_some_and(|class| class != 0)
+    }
+
+    /// Whether other filters may be tried after it has matched.
+    pub(super) fn may_continue(&self) -> bool {
+        self.outcome == Outcome::Continue || self.police.is_some_and(|police| police.may(Control::Continue))
+    }
+
+    /// Checks the policer and the values that the filter sets.
+    fn check(&self) -> Result<(), ConfigError> {
+        if let Some(police) = &self.police {
+            police.check()?;
+        }
+        let too_high = |parameter, value: Option<u8>, most: u8, help| match value {
+            Some(value) if value > most => Err(ConfigError::out_of_range(
+                parameter,
+                value,
+                format!("0 to {most}"),
+                help,
+            )),
+            _ => Ok(()),
+        };
+        too_high(
+            "set_priority",
+            self.edit.priority,
+            15,
+            "set a lower one, or name a class",
+        )?;
+        too_high("set_dscp", self.edit.dscp, 63, "leave out the two bits of ECN")
+    }
+
+    /// Checks what `filters` set and measure.
+    pub(super) fn check_all(filters: &[Filter]) -> Result<(), ConfigError> {
+        filters.iter().try_for_each(Filter::check)
+    }
 }
 
 #[cfg(test)]

@@ -6,10 +6,14 @@ mod filter;
 mod filters;
 mod hosts;
 mod index;
+mod outcome;
+mod police;
 
 pub use class_map::ClassMap;
-pub use classifier::Classifier;
+pub use classifier::{Classifier, Filtered};
 pub use filter::{Filter, Masked, Match, Prefix};
 pub use filters::Filters;
 pub(crate) use hosts::Hosts;
 pub use hosts::{AddressMask, Holder, Host, HostBy, Template, Templates, Tenant};
+pub use outcome::{Edit, Outcome};
+pub use police::{Control, Measure, Police};

@@ -59,6 +59,7 @@ pub use config::{Admission, Config, DESCRIPTION, PARAMETERS, Settings};
 
 impl Config {
     fn check(&self) -> Result<(), ConfigError> {
+        self.classifier.check()?;
         check_ranges(PARAMETERS, &mut Settings::of(self))?;
         if self.admission.is_some() && self.rate.is_none() {
             return Err(ConfigError::conflict(
@@ -251,17 +252,10 @@ impl Pdrr {
         Some(entry)
     }
 
-    /// Returns the quantum of a flow that joins with this packet.
+    /// Returns the quantum of a flow that joins with a packet that the classifier sends to class `named`.
     #[inline]
-    fn quantum(&self, id: PacketId, pool: &Pool) -> u32 {
-        let Config {
-            quanta, classifier, ..
-        } = &self.config;
-        if quanta.is_empty() {
-            return self.config.quantum;
-        }
-        let class = classifier.named_flow(id, pool, quanta.len() as u32);
-        class.map_or(self.config.quantum, |class| quanta[class as usize])
+    fn quantum(&self, named: Option<u32>) -> u32 {
+        named.map_or(self.config.quantum, |class| self.config.quanta[class as usize])
     }
 
     /// Enqueues a packet of the flow with this entry, or of a flow without an entry. The flow has `quantum`
@@ -479,6 +473,10 @@ impl Algorithm for Pdrr {
 
     #[inline]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        let classes = self.config.quanta.len() as u32;
+        let Ok(named) = self.config.classifier.named_flow(id, now, pool, classes) else {
+            return Verdict::Unclassified;
+        };
         let flow = self.hasher.flow(id, pool);
         if self.in_progress.is_some() && !self.admits(flow, now) {
             pool.give_back(id, DropReason::NotAdmitted);
@@ -491,8 +489,7 @@ impl Algorithm for Pdrr {
         }
         self.arrive(now);
         let entry = self.entry(flow);
-        let quantum = self.quantum(id, pool);
-        self.take_in(entry, quantum, id, pool);
+        self.take_in(entry, self.quantum(named), id, pool);
         room.verdict(entry)
     }
 
@@ -545,8 +542,9 @@ impl Algorithm for Pdrr {
     /// Enqueues all packets again, priority packets first. Above a lowered limit the longest flows lose
     /// packets. The measurements and the flows in progress are kept unless the rate, the key or admission
     /// control changes.
-    fn reconfigure(&mut self, config: Config, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
+    fn reconfigure(&mut self, mut config: Config, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
         config.check()?;
+        config.classifier.take_over(&self.config.classifier);
         let mut queued = PacketQueue::new();
         self.drain(pool, &mut queued);
         let keeps_measures = config.rate == self.config.rate
@@ -562,8 +560,9 @@ impl Algorithm for Pdrr {
             if self.make_room(DropReason::Reconfigured, pool) != Room::None {
                 let flow = self.hasher.flow(id, pool);
                 let entry = self.entry(flow);
-                let quantum = self.quantum(id, pool);
-                self.take_in(entry, quantum, id, pool);
+                let classes = self.config.quanta.len() as u32;
+                let named = self.config.classifier.named_flow_again(id, pool, classes);
+                self.take_in(entry, self.quantum(named), id, pool);
             } else {
                 pool.give_back(id, DropReason::Reconfigured);
             }

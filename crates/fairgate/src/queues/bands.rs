@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::classify::{ClassMap, Classifier};
+use crate::classify::{ClassMap, Classifier, Filtered};
 use crate::discipline::{Class, Discipline, Verdict};
 use crate::error::ConfigError;
 use crate::pool::{PacketId, PacketQueue, Pool};
@@ -46,19 +46,23 @@ pub(crate) fn check_placing(
 /// Returns the band of a packet, counted from 0. It is the first of these that exists: the class that the
 /// packet names, the class of the first filter that matches, the classifier's default, the priomap's entry
 /// for the packet's priority. A packet whose class does not exist goes to the band of priority 0.
+///
+/// # Errors
+/// If a filter drops the packet.
 #[inline]
 pub(crate) fn choose(
     priomap: &[u8; 16],
-    classifier: &Classifier,
+    classifier: &mut Classifier,
     bands: usize,
     id: PacketId,
-    pool: &Pool,
-) -> usize {
+    now: Time,
+    pool: &mut Pool,
+) -> Result<usize, Filtered> {
     let by_priority = |priority: u8| usize::from(priomap[usize::from(priority & 15)]);
-    match classifier.classify(id, pool) {
+    Ok(match classifier.classify(id, now, pool)? {
         None => by_priority(pool[id].priority),
         Some(minor) => index_of(minor, bands).unwrap_or_else(|| by_priority(0)),
-    }
+    })
 }
 
 /// Returns the index of class `minor` among `bands` bands.

@@ -3,8 +3,11 @@
 pub(crate) mod bands;
 pub mod fifo;
 pub mod leaky_bucket;
+pub(crate) mod link_parameters;
 pub mod pfifo_fast;
+pub mod police;
 pub mod policer;
 pub mod prio;
+mod profile;
 pub mod tbf;
 pub mod token_bucket;

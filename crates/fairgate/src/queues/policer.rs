@@ -14,7 +14,7 @@
 
 use alloc::boxed::Box;
 
-use super::token_bucket::{ProfileSettings, burst, mtu, peakrate, rate};
+use super::profile::{self, ProfileSettings, burst, mtu, peakrate, rate};
 use crate::discipline::{Algorithm, Class, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
@@ -58,7 +58,7 @@ impl Config {
 
     fn check(&self) -> Result<(), ConfigError> {
         check_ranges(PARAMETERS, &mut Settings::of(self))?;
-        self.profile.check()
+        profile::check(&self.profile)
     }
 }
 

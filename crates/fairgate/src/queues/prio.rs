@@ -14,7 +14,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::classify::Classifier;
+use crate::classify::{Classifier, Filtered};
 use crate::discipline::{Algorithm, Class, Discipline, Node, Verdict};
 use crate::error::ConfigError;
 use crate::pool::{PacketId, PacketQueue, Pool};
@@ -105,9 +105,12 @@ impl Algorithm for Prio {
 
     #[inline]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
-        let Config { priomap, classifier } = &self.config;
-        let band = bands::choose(priomap, classifier, self.count(), id, pool);
-        self.strict.enqueue(band, id, now, pool)
+        let count = self.count();
+        let Config { priomap, classifier } = &mut self.config;
+        match bands::choose(priomap, classifier, count, id, now, pool) {
+            Ok(band) => self.strict.enqueue(band, id, now, pool),
+            Err(Filtered) => Verdict::Unclassified,
+        }
     }
 
     #[inline]
@@ -127,8 +130,9 @@ impl Algorithm for Prio {
         self.config.clone()
     }
 
-    fn reconfigure(&mut self, config: Config, _now: Time, _pool: &mut Pool) -> Result<(), ConfigError> {
+    fn reconfigure(&mut self, mut config: Config, _now: Time, _pool: &mut Pool) -> Result<(), ConfigError> {
         config.check(self.count())?;
+        config.classifier.take_over(&self.config.classifier);
         self.config = config;
         Ok(())
     }

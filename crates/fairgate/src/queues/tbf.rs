@@ -26,13 +26,13 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use super::token_bucket::{ProfileSettings, burst, mtu, peakrate, rate};
+use super::profile::{self, ProfileSettings, burst, mtu, peakrate, rate};
 use crate::discipline::{Algorithm, Class, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
-use crate::link_layer;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::queues::fifo::{self, Fifo};
+use crate::queues::link_parameters;
 use crate::queues::token_bucket::{Buckets, Profile};
 use crate::rate::Rate;
 use crate::registry::{About, Bucket, Children, Description, Family, Longest, Parameter, Unit, check_ranges};
@@ -70,7 +70,7 @@ impl Config {
 
     fn check(&self) -> Result<(), ConfigError> {
         check_ranges(PARAMETERS, &mut Settings::of(self))?;
-        self.profile.check()
+        profile::check(&self.profile)
     }
 
     /// The parameters of the fifo inside.
@@ -185,9 +185,9 @@ pub const PARAMETERS: &[Parameter<Settings>] = &[
             |tbf, _| &mut tbf.profile.mtu,
         ),
     ),
-    link_layer::overhead(|tbf, _| &mut tbf.profile.link_layer.overhead),
-    link_layer::mpu(|tbf, _| &mut tbf.profile.link_layer.mpu),
-    link_layer::cells(|tbf, _| &mut tbf.profile.link_layer.cells),
+    link_parameters::overhead(|tbf, _| &mut tbf.profile.link_layer.overhead),
+    link_parameters::mpu(|tbf, _| &mut tbf.profile.link_layer.mpu),
+    link_parameters::cells(|tbf, _| &mut tbf.profile.link_layer.cells),
 ];
 
 /// The discipline in the registry.
@@ -543,7 +543,7 @@ mod tests {
             }),
             ..Profile::of_rate(RATE)
         };
-        assert_eq!(slow_peak.check().unwrap_err().parameter(), Some("peakrate"));
+        assert_eq!(slow_peak.check_peak().unwrap_err().parameter(), Some("peakrate"));
     }
 
     /// 1000 bytes and 40 of headers are 22 cells of 53 bytes. A bucket of 1000 bytes holds one such packet.

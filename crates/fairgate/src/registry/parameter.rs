@@ -105,7 +105,7 @@ impl<S> Parameter<S> {
         self.name
     }
 
-    pub(super) fn field<'a>(&self, settings: &'a mut S, class: usize) -> &'a mut dyn Field {
+    pub(crate) fn field<'a>(&self, settings: &'a mut S, class: usize) -> &'a mut dyn Field {
         (self.field)(settings, class)
     }
 
@@ -114,7 +114,7 @@ impl<S> Parameter<S> {
     }
 
     /// Returns what users should know. The default is the value of the parameter in `start`.
-    pub(super) fn info(&self, start: &mut S) -> ParameterInfo {
+    pub(crate) fn info(&self, start: &mut S) -> ParameterInfo {
         let field = self.field(start, 0);
         ParameterInfo {
             name: self.name,

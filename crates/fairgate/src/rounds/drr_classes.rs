@@ -130,7 +130,9 @@ impl Algorithm for DrrClasses {
 
     #[inline]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
-        let minor = self.config.classifier.classify(id, pool);
+        let Ok(minor) = self.config.classifier.classify(id, now, pool) else {
+            return Verdict::Unclassified;
+        };
         let Some(index) = minor.and_then(|minor| self.map.index(minor)) else {
             pool.give_back(id, DropReason::NoClass);
             return Verdict::Unclassified;
@@ -160,7 +162,7 @@ impl Algorithm for DrrClasses {
     }
 
     /// Quanta and filters may change, but not the set of classes.
-    fn reconfigure(&mut self, config: Config, _now: Time, _pool: &mut Pool) -> Result<(), ConfigError> {
+    fn reconfigure(&mut self, mut config: Config, _now: Time, _pool: &mut Pool) -> Result<(), ConfigError> {
         config.check()?;
         let minors = |config: &Config| config.classes.iter().map(|class| class.minor).collect::<Vec<_>>();
         if minors(&config) != minors(&self.config) {
@@ -177,6 +179,7 @@ impl Algorithm for DrrClasses {
         self.hosts = self
             .hosts
             .changed(&config.templates, |minor| self.map.checked_index(minor));
+        config.classifier.take_over(&self.config.classifier);
         self.config = config;
         Ok(())
     }

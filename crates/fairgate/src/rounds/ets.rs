@@ -241,10 +241,13 @@ impl Algorithm for Ets {
 
     #[inline]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        let count = self.config.bands();
         let Config {
             priomap, classifier, ..
-        } = &self.config;
-        let band = bands::choose(priomap, classifier, self.config.bands(), id, pool);
+        } = &mut self.config;
+        let Ok(band) = bands::choose(priomap, classifier, count, id, now, pool) else {
+            return Verdict::Unclassified;
+        };
         match band.checked_sub(self.config.strict.into()) {
             None => self.strict.enqueue(band, id, now, pool),
             Some(index) => self.sharing.enqueue(index, id, now, pool),
@@ -276,9 +279,10 @@ impl Algorithm for Ets {
 
     /// All parameters may change, but not the number of bands. If the number of strict bands stays the same,
     /// the round robin continues with the new quanta; otherwise it starts again.
-    fn reconfigure(&mut self, config: Config, _now: Time, _pool: &mut Pool) -> Result<(), ConfigError> {
+    fn reconfigure(&mut self, mut config: Config, _now: Time, _pool: &mut Pool) -> Result<(), ConfigError> {
         let bands = self.config.bands();
         config.check(bands)?;
+        config.classifier.take_over(&self.config.classifier);
         if config.strict == self.config.strict {
             for (class, &quantum) in self.sharing.classes.iter_mut().zip(&config.quanta) {
                 class.quantum = quantum;

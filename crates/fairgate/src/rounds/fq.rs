@@ -212,6 +212,7 @@ struct Derived {
 
 impl Config {
     fn check(&self) -> Result<Derived, ConfigError> {
+        self.classifier.check()?;
         check_ranges(PARAMETERS, &mut self.clone())?;
         Ok(Derived {
             meter: self.maxrate.map(Rate::meter),
@@ -327,12 +328,8 @@ impl Fq {
         }
     }
 
-    /// Appends a packet to its flow. Returns false if the flow is full.
-    fn append(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> bool {
-        let Config {
-            classifier, flows, ..
-        } = &self.config;
-        let index = classifier.flow(id, pool, self.salt, *flows);
+    /// Appends a packet to flow `index`. Returns false if the flow is full.
+    fn append(&mut self, index: u32, id: PacketId, now: Time, pool: &mut Pool) -> bool {
         let flow = &mut self.flows[index as usize];
         if flow.queue.len() >= self.config.flow_limit {
             return false;
@@ -465,7 +462,15 @@ impl Algorithm for Fq {
         if pool[id].priority == CONTROL {
             self.control.push_back(id, pool);
             self.packets += 1;
-        } else if !self.append(id, now, pool) {
+            return Verdict::Queued;
+        }
+        let Config {
+            classifier, flows, ..
+        } = &mut self.config;
+        let Ok(flow) = classifier.flow(id, now, pool, self.salt, *flows) else {
+            return Verdict::Unclassified;
+        };
+        if !self.append(flow, id, now, pool) {
             pool.give_back(id, DropReason::FlowLimit);
             return Verdict::Dropped;
         }
@@ -531,8 +536,9 @@ impl Algorithm for Fq {
 
     /// Flows keep their credit and their times. If the number of flows changes, all packets are enqueued
     /// again.
-    fn reconfigure(&mut self, config: Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
+    fn reconfigure(&mut self, mut config: Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
         let derived = config.check()?;
+        config.classifier.take_over(&self.config.classifier);
         if config.flows == self.config.flows {
             self.derived = derived;
             self.config = config;
@@ -546,7 +552,11 @@ impl Algorithm for Fq {
             self.packets = control.len();
             control.append_to(&mut self.control, pool);
             while let Some(id) = queued.pop_front(pool) {
-                if !self.append(id, now, pool) {
+                let Config {
+                    classifier, flows, ..
+                } = &self.config;
+                let flow = classifier.flow_again(id, pool, self.salt, *flows);
+                if !self.append(flow, id, now, pool) {
                     pool.give_back(id, DropReason::Reconfigured);
                 }
             }

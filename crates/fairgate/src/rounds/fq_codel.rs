@@ -18,7 +18,7 @@
 use alloc::boxed::Box;
 
 use crate::aqm::codel::{ControlLaw, Params, codel_parameters};
-use crate::classify::Classifier;
+use crate::classify::{Classifier, Filtered};
 use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
@@ -106,6 +106,7 @@ pub static DESCRIPTION: Description<Config> = Description::new(
 
 impl Config {
     fn check(&self) -> Result<(ControlLaw, Limits), ConfigError> {
+        self.classifier.check()?;
         check_ranges(PARAMETERS, &mut self.clone())?;
         let limits = Limits::new(self.limit, self.memory_limit, self.drop_batch);
         Ok((ControlLaw::new(&self.codel), limits))
@@ -156,13 +157,6 @@ impl FqCodel {
         }))
     }
 
-    #[inline]
-    fn flow_of(&self, id: PacketId, pool: &Pool) -> u32 {
-        self.config
-            .classifier
-            .flow(id, pool, self.salt, self.config.flows)
-    }
-
     /// Puts a packet into flow `index`, and the flow into a list if it is in none.
     #[inline(always)]
     fn insert(&mut self, index: u32, id: PacketId, pool: &mut Pool) {
@@ -198,7 +192,13 @@ impl Algorithm for FqCodel {
 
     #[inline]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
-        self.enqueue_flow(self.flow_of(id, pool), id, now, pool)
+        let Config {
+            classifier, flows, ..
+        } = &mut self.config;
+        match classifier.flow(id, now, pool, self.salt, *flows) {
+            Ok(flow) => self.enqueue_flow(flow, id, now, pool),
+            Err(Filtered) => Verdict::Unclassified,
+        }
     }
 
     #[inline(always)]
@@ -228,16 +228,20 @@ impl Algorithm for FqCodel {
         self.config.clone()
     }
 
-    fn reconfigure(&mut self, config: Config, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
+    fn reconfigure(&mut self, mut config: Config, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
         let (law, limits) = config.check()?;
         self.law = law;
+        config.classifier.take_over(&self.config.classifier);
         self.config = config;
         if self.config.flows != self.flows.count() {
             let mut queued = PacketQueue::new();
             self.drain(pool, &mut queued);
             self.flows = CodelFlows::new(self.config.flows, limits);
             while let Some(id) = queued.pop_front(pool) {
-                self.insert(self.flow_of(id, pool), id, pool);
+                let Config {
+                    classifier, flows, ..
+                } = &self.config;
+                self.insert(classifier.flow_again(id, pool, self.salt, *flows), id, pool);
             }
         }
         self.flows.set_limits(limits, pool);

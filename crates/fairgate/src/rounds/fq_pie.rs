@@ -17,7 +17,7 @@
 use alloc::boxed::Box;
 
 use crate::aqm::pie::{ControlLaw, Params, State, Updates, pie_parameters};
-use crate::classify::Classifier;
+use crate::classify::{Classifier, Filtered};
 use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
@@ -97,6 +97,7 @@ pub static DESCRIPTION: Description<Config> = Description::new(
 
 impl Config {
     fn check(&self) -> Result<ControlLaw, ConfigError> {
+        self.classifier.check()?;
         check_ranges(PARAMETERS, &mut self.clone())?;
         Ok(ControlLaw::new(&self.pie))
     }
@@ -175,13 +176,6 @@ impl FqPie {
         }))
     }
 
-    #[inline]
-    fn flow_of(&self, id: PacketId, pool: &Pool) -> u32 {
-        self.config
-            .classifier
-            .flow(id, pool, self.salt, self.config.flows)
-    }
-
     /// Puts a packet into flow `index`, and the flow into a list if it is in none.
     #[inline]
     fn insert(&mut self, index: u32, id: PacketId, pool: &mut Pool) {
@@ -253,7 +247,13 @@ impl Algorithm for FqPie {
 
     #[inline]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
-        self.enqueue_flow(self.flow_of(id, pool), id, now, pool)
+        let Config {
+            classifier, flows, ..
+        } = &mut self.config;
+        match classifier.flow(id, now, pool, self.salt, *flows) {
+            Ok(flow) => self.enqueue_flow(flow, id, now, pool),
+            Err(Filtered) => Verdict::Unclassified,
+        }
     }
 
     #[inline]
@@ -286,7 +286,7 @@ impl Algorithm for FqPie {
         self.config.clone()
     }
 
-    fn reconfigure(&mut self, config: Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
+    fn reconfigure(&mut self, mut config: Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
         let law = config.check()?;
         // Makes the updates that were due under the old control law.
         let due = self.updates.due(now);
@@ -298,12 +298,16 @@ impl Algorithm for FqPie {
         if config.pie.tupdate != self.config.pie.tupdate {
             self.updates.set_period(config.pie.tupdate);
         }
+        config.classifier.take_over(&self.config.classifier);
         let old = core::mem::replace(&mut self.config, config);
         if self.config.flows != old.flows {
             let mut queued = PacketQueue::new();
             self.drain(pool, &mut queued);
             while let Some(id) = queued.pop_front(pool) {
-                self.insert(self.flow_of(id, pool), id, pool);
+                let Config {
+                    classifier, flows, ..
+                } = &self.config;
+                self.insert(classifier.flow_again(id, pool, self.salt, *flows), id, pool);
             }
         }
         while self.packets > self.config.limit || self.memory > self.config.memory_limit {

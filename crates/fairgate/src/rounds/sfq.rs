@@ -111,14 +111,24 @@ impl Sfq {
         }
     }
 
-    /// Puts a packet into its bucket's slot. If there is no room it is dropped, for the reason `instead`, or
-    /// else for the limit that it exceeded.
+    /// Returns the bucket of a packet that was in the queue before.
+    fn bucket_again(&self, id: PacketId, pool: &Pool) -> u32 {
+        let Config {
+            classifier, divisor, ..
+        } = &self.config;
+        classifier.flow_again(id, pool, self.salt, *divisor)
+    }
+
+    /// Puts a packet into the slot of `bucket`. If there is no room it is dropped, for the reason `instead`,
+    /// or else for the limit that it exceeded.
     #[inline]
-    fn insert(&mut self, id: PacketId, instead: Option<DropReason>, pool: &mut Pool) -> Inserted {
-        let bucket = self
-            .config
-            .classifier
-            .flow(id, pool, self.salt, self.config.divisor);
+    fn insert(
+        &mut self,
+        bucket: u32,
+        id: PacketId,
+        instead: Option<DropReason>,
+        pool: &mut Pool,
+    ) -> Inserted {
         let mut index = self.slot_of[bucket as usize];
         if index == NO_SLOT {
             let Some(free) = self.free.pop() else {
@@ -222,7 +232,7 @@ impl Sfq {
         let mut queued = PacketQueue::new();
         self.drain(pool, &mut queued);
         while let Some(id) = queued.pop_front(pool) {
-            self.insert(id, None, pool);
+            self.insert(self.bucket_again(id, pool), id, None, pool);
         }
     }
 }
@@ -234,7 +244,13 @@ impl Algorithm for Sfq {
     #[inline]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
         self.perturb(now, pool);
-        match self.insert(id, None, pool) {
+        let Config {
+            classifier, divisor, ..
+        } = &mut self.config;
+        let Ok(bucket) = classifier.flow(id, now, pool, self.salt, *divisor) else {
+            return Verdict::Unclassified;
+        };
+        match self.insert(bucket, id, None, pool) {
             Inserted::Slot(index) => {
                 if self.packets > self.config.limit && self.steal(DropReason::LongestFlow, pool) == index {
                     return Verdict::Congested;
@@ -283,13 +299,15 @@ impl Algorithm for Sfq {
     }
 
     /// All packets are enqueued again, in the order of their flows.
-    fn reconfigure(&mut self, config: Config, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
+    fn reconfigure(&mut self, mut config: Config, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
         config.check()?;
+        config.classifier.take_over(&self.config.classifier);
         let mut queued = PacketQueue::new();
         self.drain(pool, &mut queued);
         *self = Sfq::empty(config, self.salt);
         while let Some(id) = queued.pop_front(pool) {
-            self.insert(id, Some(DropReason::Reconfigured), pool);
+            let bucket = self.bucket_again(id, pool);
+            self.insert(bucket, id, Some(DropReason::Reconfigured), pool);
             if self.packets > self.config.limit {
                 self.steal(DropReason::Reconfigured, pool);
             }

@@ -242,7 +242,9 @@ impl<S: Scheduler> Algorithm for Classes<S> {
 
     #[inline]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
-        let minor = self.config.classifier.classify(id, pool);
+        let Ok(minor) = self.config.classifier.classify(id, now, pool) else {
+            return Verdict::Unclassified;
+        };
         let Some(index) = minor.and_then(|minor| self.map.index(minor)) else {
             pool.give_back(id, DropReason::NoClass);
             return Verdict::Unclassified;
@@ -323,7 +325,12 @@ impl<S: Scheduler> Algorithm for Classes<S> {
     }
 
     /// Shares and filters may change, but not the set of classes and the settings of the scheduler.
-    fn reconfigure(&mut self, config: ConfigOf<S>, _now: Time, _pool: &mut Pool) -> Result<(), ConfigError> {
+    fn reconfigure(
+        &mut self,
+        mut config: ConfigOf<S>,
+        _now: Time,
+        _pool: &mut Pool,
+    ) -> Result<(), ConfigError> {
         config.check(S::NAME)?;
         if !config.minors().eq(self.config.minors()) {
             let shown = |config: &ConfigOf<S>| format!("{:x?}", config.minors().collect::<Vec<_>>());
@@ -349,6 +356,7 @@ impl<S: Scheduler> Algorithm for Classes<S> {
         self.hosts = self
             .hosts
             .changed(&config.templates, |minor| self.map.checked_index(minor));
+        config.classifier.take_over(&self.config.classifier);
         self.config = config;
         Ok(())
     }

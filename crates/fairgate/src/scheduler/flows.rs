@@ -14,7 +14,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::classify::Classifier;
+use crate::classify::{Classifier, Filtered};
 use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
@@ -66,6 +66,7 @@ impl<T: Default, U: Default> Default for Config<T, U> {
 impl<T: Clone, U: Clone> Config<T, U> {
     /// Checks everything but shares and settings, which the scheduler checks.
     fn check(&self) -> Result<(), ConfigError> {
+        self.classifier.check()?;
         let mut settings = Settings {
             config: Config {
                 flows: self.flows,
@@ -286,15 +287,40 @@ impl<S: Scheduler> Flows<S> {
     }
 
     /// Returns the flow of a packet.
+    ///
+    /// # Errors
+    /// If a filter drops the packet.
     #[inline]
-    fn flow_of(&mut self, id: PacketId, pool: &Pool) -> u32 {
-        let config = &self.config;
+    fn flow_of(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Result<u32, Filtered> {
+        let config = &mut self.config;
+        if S::CAN_SEPARATE && self.separate.is_some() {
+            let named = config.classifier.named_flow(id, now, pool, config.flows)?;
+            return Ok(self.separated(named, id, pool));
+        }
+        if self.only_hashes {
+            return Ok(pool[id].flow.bucket(self.salt, config.flows));
+        }
+        config.classifier.flow(id, now, pool, self.salt, config.flows)
+    }
+
+    /// Returns the flow of a packet that was in the queue before.
+    fn flow_again(&mut self, id: PacketId, pool: &Pool) -> u32 {
+        let named = self
+            .config
+            .classifier
+            .named_flow_again(id, pool, self.config.flows);
+        self.separated(named, id, pool)
+    }
+
+    /// Returns the flow of a packet, which is `named` if the classifier has named one.
+    #[inline]
+    fn separated(&mut self, named: Option<u32>, id: PacketId, pool: &Pool) -> u32 {
+        if let Some(named) = named {
+            return named;
+        }
         if S::CAN_SEPARATE
             && let Some(separate) = &mut self.separate
         {
-            if let Some(named) = config.classifier.named_flow(id, pool, config.flows) {
-                return named;
-            }
             let (flows, scheduler) = (&self.flows, &self.scheduler);
             let has_packets = |flow: u32| !flows[flow as usize].queue.is_empty();
             let is_remembered = |flow: u32| scheduler.remembers(&flows[flow as usize].state);
@@ -306,10 +332,7 @@ impl<S: Scheduler> Flows<S> {
                 }
             };
         }
-        if self.only_hashes {
-            return pool[id].flow.bucket(self.salt, config.flows);
-        }
-        config.classifier.flow(id, pool, self.salt, config.flows)
+        pool[id].flow.bucket(self.salt, self.config.flows)
     }
 
     /// Enqueues a packet for an existing flow.
@@ -508,8 +531,10 @@ impl<S: Scheduler> Algorithm for Flows<S> {
 
     #[inline]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
-        let flow = self.flow_of(id, pool);
-        self.admit(flow, id, now, pool)
+        match self.flow_of(id, now, pool) {
+            Ok(flow) => self.admit(flow, id, now, pool),
+            Err(Filtered) => Verdict::Unclassified,
+        }
     }
 
     #[inline(always)]
@@ -543,12 +568,18 @@ impl<S: Scheduler> Algorithm for Flows<S> {
     }
 
     /// Assigns all packets anew, in the order of their flows. Virtual time starts again.
-    fn reconfigure(&mut self, config: ConfigOf<S>, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
+    fn reconfigure(
+        &mut self,
+        mut config: ConfigOf<S>,
+        now: Time,
+        pool: &mut Pool,
+    ) -> Result<(), ConfigError> {
+        config.classifier.take_over(&self.config.classifier);
         let mut successor = Flows::starting_at(config, self.salt, 0)?;
         let mut queued = PacketQueue::new();
         self.drain(pool, &mut queued);
         while let Some(id) = queued.pop_front(pool) {
-            let flow = successor.flow_of(id, pool);
+            let flow = successor.flow_again(id, pool);
             let _ = successor.append(flow, id, DropReason::Reconfigured, now, pool);
         }
         *self = successor;

@@ -2,10 +2,11 @@
 
 use alloc::vec::Vec;
 
-use crate::classify::{ClassMap, Classifier, Templates};
+use crate::classify::{ClassMap, Classifier, Filter, Filtered, Templates};
 use crate::error::ConfigError;
 use crate::pool::{PacketId, Pool};
 use crate::sharing::index::{ClassIndex, LeafIndex};
+use crate::time::Time;
 
 /// The number of levels of a tree of htb and cbq, as in Linux's htb.
 pub(super) const LEVELS: usize = 8;
@@ -163,10 +164,21 @@ impl ClassTree {
 
     /// Returns the leaf for a packet: the leaf that it names, else the one of the filters or the default. A
     /// packet that names an inner class, or a class that does not exist, names no leaf.
+    ///
+    /// # Errors
+    /// If a filter drops the packet.
     #[inline]
-    pub(super) fn leaf_of(&self, classifier: &Classifier, id: PacketId, pool: &Pool) -> Option<LeafIndex> {
-        self.named(classifier, id, pool)
-            .or_else(|| self.unnamed(classifier, id, pool))
+    pub(super) fn leaf_of(
+        &self,
+        classifier: &mut Classifier,
+        id: PacketId,
+        now: Time,
+        pool: &mut Pool,
+    ) -> Result<Option<LeafIndex>, Filtered> {
+        match self.named(classifier, id, pool) {
+            None => self.unnamed(classifier, id, now, pool),
+            named => Ok(named),
+        }
     }
 
     /// Returns the leaf that a packet names.
@@ -176,9 +188,49 @@ impl ClassTree {
     }
 
     /// Returns the leaf that the filters or the default choose for a packet, whatever it names.
+    ///
+    /// # Errors
+    /// If a filter drops the packet.
     #[inline]
-    pub(super) fn unnamed(&self, classifier: &Classifier, id: PacketId, pool: &Pool) -> Option<LeafIndex> {
-        self.leaf(classifier.unnamed(id, pool)?)
+    pub(super) fn unnamed(
+        &self,
+        classifier: &mut Classifier,
+        id: PacketId,
+        now: Time,
+        pool: &mut Pool,
+    ) -> Result<Option<LeafIndex>, Filtered> {
+        if !classifier.filters.is_empty()
+            && let Some(leaf) = self.filtered(None, classifier, id, now, pool)?
+        {
+            return Ok(Some(leaf));
+        }
+        Ok(classifier.default.and_then(|default| self.leaf(default)))
+    }
+
+    /// Returns the leaf by the filters of the discipline itself, or of the inner class `at`. If they lead to
+    /// an inner class, the filters of that class decide, and so on, as in Linux (`htb_classify`).
+    ///
+    /// # Errors
+    /// If a filter drops the packet.
+    #[inline]
+    pub(super) fn filtered(
+        &self,
+        mut at: Option<u16>,
+        classifier: &mut Classifier,
+        id: PacketId,
+        now: Time,
+        pool: &mut Pool,
+    ) -> Result<Option<LeafIndex>, Filtered> {
+        // Each round leads to a class further down.
+        loop {
+            let Some(minor) = classifier.by_filter(at, id, now, pool)? else {
+                return Ok(None);
+            };
+            match self.leaf(minor) {
+                None if classifier.filters.has_chain(minor) => at = Some(minor),
+                leaf => return Ok(leaf),
+            }
+        }
     }
 
     /// Checks that filters, default and templates of a discipline name leaves.
@@ -188,20 +240,51 @@ impl ClassTree {
         templates: &Templates,
         discipline: &'static str,
     ) -> Result<(), ConfigError> {
-        self.class_map.check(classifier, discipline)?;
-        let of_filters = classifier.filters.iter().map(|filter| ("class", filter.class));
-        let of_default = classifier.default.map(|class| ("default", class));
-        match of_filters
-            .chain(of_default)
-            .find(|(_, minor)| self.leaf(*minor).is_none())
-        {
+        self.class_map.check_named(classifier, discipline)?;
+        classifier.check_filters()?;
+        for filter in classifier.filters.iter() {
+            self.check_filter(filter, classifier)?;
+        }
+        match classifier.default.filter(|minor| self.leaf(*minor).is_none()) {
             None => templates.check(classifier, |minor| self.leaf(minor).is_some()),
-            Some((parameter, minor)) => Err(ConfigError::conflict(
-                parameter,
-                minor,
-                "a leaf, and this class has classes below it",
-                "name one of the classes below it",
-            )),
+            Some(minor) => Err(not_a_leaf("default", minor, "name one of the classes below it")),
+        }
+    }
+
+    /// Checks that a filter leads down: from the discipline or an inner class to a leaf, or to an inner class
+    /// with filters.
+    fn check_filter(&self, filter: &Filter, classifier: &Classifier) -> Result<(), ConfigError> {
+        let height = |minor: u16| {
+            self.class_map
+                .index(minor)
+                .map(|class| self.height(ClassIndex::new(class)))
+        };
+        if let Some(at) = filter.at {
+            if height(at).is_none_or(|height| height == 0) {
+                return Err(ConfigError::conflict(
+                    "at",
+                    at,
+                    "a class with classes below it, because only such a class chooses between classes",
+                    "leave it out, or name a class with classes below it",
+                ));
+            }
+            if let Some(class) = filter.outcome.class()
+                && height(class) >= height(at)
+            {
+                return Err(ConfigError::conflict(
+                    "class",
+                    class,
+                    format!("a class with fewer levels below it than class {at}, where the filter is tried"),
+                    "name a class further down",
+                ));
+            }
+        }
+        match filter.outcome.class() {
+            Some(class) if self.leaf(class).is_none() && !classifier.filters.has_chain(class) => {
+                let remedy = "name one of the classes below it, or add filters that are tried `at` it";
+                Err(not_a_leaf("class", class, remedy))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -209,6 +292,11 @@ impl ClassTree {
     pub(super) fn check_disciplines(&self, disciplines: usize) -> Result<(), ConfigError> {
         self.leaf_map.check_disciplines(disciplines)
     }
+}
+
+fn not_a_leaf(parameter: &'static str, minor: u16, remedy: &str) -> ConfigError {
+    let rule = "a leaf, and this class has classes below it";
+    ConfigError::conflict(parameter, minor, rule, remedy)
 }
 
 /// Returns the number of classes above each class.
@@ -297,7 +385,7 @@ fn children(parents: &[Option<ClassIndex>]) -> (Vec<ClassIndex>, Vec<u32>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classify::{Filter, Match};
+    use crate::classify::Outcome;
 
     fn tree(classes: &[(u16, Option<u16>)]) -> Result<ClassTree, ConfigError> {
         ClassTree::new(classes.iter().copied(), 4)
@@ -352,8 +440,7 @@ mod tests {
         let to = |class| Classifier {
             default: Some(class),
             filters: vec![Filter {
-                condition: Match::default(),
-                class,
+                outcome: Outcome::Class(class),
                 ..Filter::default()
             }]
             .into(),

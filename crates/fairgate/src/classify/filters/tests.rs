@@ -7,9 +7,11 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
-use crate::classify::{Masked, Prefix};
+use crate::classify::{Edit, Masked, Measure, Police, Prefix};
 use crate::flow::FlowHash;
 use crate::packet::{Ecn, Packet};
+use crate::queues::token_bucket::Profile;
+use crate::rate::Rate;
 use crate::structures::Random;
 
 /// Finds the first match by a linear search.
@@ -20,7 +22,7 @@ fn first_match(filters: &[Filter], packet: &Slot, headers: Option<&FlowKey>) -> 
     // If preferences are equal, `min_by_key` returns the first.
     matching
         .min_by_key(|filter| filter.preference)
-        .map(|filter| filter.class)
+        .and_then(|filter| filter.outcome.class())
 }
 
 /// Chooses one of these values.
@@ -77,7 +79,7 @@ fn packet(random: &mut Random) -> (Slot, Option<FlowKey>) {
 
 /// A filter with few conditions, so that it matches sometimes. Its values are those of packets.
 fn filter() -> impl Strategy<Value = Filter> {
-    (any::<u64>(), 0u16..4, 0u16..1000).prop_map(|(seed, preference, class)| {
+    (any::<u64>(), 0u16..4, 1u16..1000).prop_map(|(seed, preference, class)| {
         let mut random = Random::new(seed);
         let mut condition = Match::default();
         // A filter without conditions hides all later ones, so there are few of them.
@@ -92,7 +94,8 @@ fn filter() -> impl Strategy<Value = Filter> {
         Filter {
             preference,
             condition,
-            class,
+            outcome: Outcome::Class(class),
+            ..Filter::default()
         }
     })
 }
@@ -211,7 +214,7 @@ proptest! {
                 destination_port: if has_range { None } else { single(one_of(&mut random, &PORTS)) },
                 ..Match::default()
             };
-            Filter { preference, condition, class: place as u16 }
+            Filter { preference, condition, outcome: Outcome::Class(place as u16 + 1), ..Filter::default() }
         };
         let list = list.into_iter().enumerate().map(similar).collect();
         agrees(&Filters::of(list, limits), &mut Random::new(seed), 1000)?;
@@ -232,15 +235,15 @@ proptest! {
     fn a_change_creates_a_new_list_and_keeps_the_old_one(
         list in vec(filter(), 1..40),
         added in vec(filter(), 0..10),
-        removed in 0u16..1000,
+        removed in 1u16..1000,
         seed in any::<u64>(),
     ) {
         let before = Filters::new(list.clone());
         let kept = before.clone();
-        let after = before.with(added.clone()).without(|filter| filter.class == removed);
+        let after = before.with(added.clone()).without(|filter| filter.outcome == removed.into());
         let mut expected = list.clone();
         expected.extend(added);
-        expected.retain(|filter| filter.class != removed);
+        expected.retain(|filter| filter.outcome != removed.into());
         prop_assert_eq!(&after[..], &expected[..]);
         prop_assert_eq!(&kept[..], &list[..]);
         agrees(&after, &mut Random::new(seed), 100)?;
@@ -266,7 +269,7 @@ fn ranges_have_exact_ends() {
             destination_port: Some(ports),
             ..Match::default()
         },
-        class,
+        outcome: Outcome::Class(class),
         ..Filter::default()
     };
     let list: Vec<Filter> = (1..=20).map(|n| range(n, n * 255..=n * 255 + n * 16)).collect();
@@ -300,7 +303,7 @@ fn a_million_exact_filters_are_found() {
             destination_port: Some(443..=443),
             ..Match::default()
         },
-        class: (n % 65_535) as u16,
+        outcome: Outcome::Class((n % 65_535) as u16 + 1),
         ..Filter::default()
     };
     let filters: Filters = (0..1_000_000).map(exact).collect();
@@ -310,7 +313,157 @@ fn a_million_exact_filters_are_found() {
             let (source, destination) = (IpAddr::V4((n * 7).into()), IpAddr::V4((n ^ 0x5555).into()));
             FlowKey::of(source, destination, 6, (n % 60_000) as u16 + 1, port)
         };
-        assert_eq!(filters.find(&packet, Some(&key(443))), Some((n % 65_535) as u16));
+        assert_eq!(
+            filters.find(&packet, Some(&key(443))),
+            Some((n % 65_535) as u16 + 1)
+        );
         assert_eq!(filters.find(&packet, Some(&key(444))), None);
     }
+}
+
+/// What becomes of a packet of 100 bytes, by trying all filters one after the other.
+fn outcome_of(
+    filters: &[Filter],
+    mut packet: Slot,
+    headers: Option<&FlowKey>,
+) -> Result<Option<u16>, DropReason> {
+    let mut ranked: Vec<&Filter> = filters.iter().filter(|filter| filter.at.is_none()).collect();
+    ranked.sort_by_key(|filter| filter.preference);
+    for _ in 0..=16 {
+        let mut again = false;
+        for filter in &ranked {
+            if !filter.condition.matches(&packet, headers) {
+                continue;
+            }
+            let control = filter
+                .police
+                .map_or(Control::Pass, |police| match police.longest < 100 {
+                    true => police.exceed,
+                    false => police.conform,
+                });
+            match control {
+                Control::Drop => return Err(DropReason::Policed),
+                Control::Continue => continue,
+                Control::Reclassify => {
+                    again = true;
+                    break;
+                }
+                Control::Pass => {}
+            }
+            let edit = &filter.edit;
+            packet.priority = edit.priority.unwrap_or(packet.priority);
+            packet.dscp = edit.dscp.unwrap_or(packet.dscp);
+            if let Some(bits) = edit.mark {
+                packet.mark = packet.mark & !bits.mask() | bits.value();
+            }
+            match filter.outcome {
+                Outcome::Class(class) => return Ok(Some(class)),
+                Outcome::Unclassified => return Ok(None),
+                Outcome::Drop => return Err(DropReason::Filtered),
+                Outcome::Continue => {}
+            }
+        }
+        if !again {
+            return Ok(None);
+        }
+    }
+    Err(DropReason::Policed)
+}
+
+/// A filter that may do anything.
+fn deed() -> impl Strategy<Value = Filter> {
+    (filter(), any::<u64>()).prop_map(|(filter, seed)| {
+        let mut random = Random::new(seed);
+        let controls = [
+            Control::Pass,
+            Control::Drop,
+            Control::Continue,
+            Control::Reclassify,
+        ];
+        let police = Police {
+            measure: Measure::Length,
+            longest: one_of(&mut random, &[99, 100]),
+            conform: one_of(&mut random, &controls),
+            exceed: one_of(&mut random, &controls),
+        };
+        let edit = Edit {
+            priority: (random.below(2) == 0).then(|| random.below(16) as u8),
+            class: None,
+            mark: Masked::<u32>::new(one_of(&mut random, &MARKS) & 0x101, 0x101).ok(),
+            dscp: (random.below(4) == 0).then(|| random.below(64) as u8),
+        };
+        let outcomes = [
+            filter.outcome,
+            Outcome::Unclassified,
+            Outcome::Drop,
+            Outcome::Continue,
+        ];
+        Filter {
+            at: (random.below(8) == 0).then_some(7),
+            police: (random.below(3) == 0).then_some(police),
+            edit: if random.below(3) == 0 {
+                edit
+            } else {
+                Edit::default()
+            },
+            outcome: outcomes[random.below(8).min(3) as usize ^ 3],
+            ..filter
+        }
+    })
+}
+
+proptest! {
+    /// Compares outcomes, policers and changes with a linear search.
+    #[test]
+    fn filters_do_what_they_say(list in vec(deed(), 0..40), limits in limits(), seed in any::<u64>()) {
+        let mut filters = Filters::of(list.clone(), limits);
+        let mut random = Random::new(seed);
+        let mut pool = Pool::with_capacity(1);
+        for _ in 0..300 {
+            let (slot, headers) = packet(&mut random);
+            let descriptor = Packet {
+                mark: slot.mark,
+                priority: slot.priority,
+                dscp: slot.dscp,
+                ecn: slot.ecn,
+                ..Packet::of_length(100)
+            };
+            let id = match headers {
+                Some(key) => pool.insert_with_headers(descriptor, key),
+                None => pool.insert(descriptor),
+            };
+            let id = id.expect("the slot is free");
+            let expected = outcome_of(&list, slot, headers.as_ref());
+            prop_assert_eq!(filters.apply(None, id, Time::ZERO, &mut pool), expected);
+            pool.release(id);
+        }
+    }
+}
+
+#[test]
+fn copies_have_policers_of_their_own_and_the_same_filters_keep_theirs() {
+    let policed = Filter {
+        police: Some(Police::of(Profile::new(Rate::mbit(8), 150))),
+        outcome: Outcome::Class(1),
+        ..Filter::default()
+    };
+    let mut filters: Filters = vec![policed].into();
+    let mut pool = Pool::with_capacity(1);
+    let id = pool.insert(Packet::of_length(100)).expect("a free slot");
+    let mut ask = |filters: &mut Filters| filters.apply(None, id, Time::ZERO, &mut pool);
+    assert_eq!(ask(&mut filters), Ok(Some(1)));
+    assert_eq!(ask(&mut filters), Err(DropReason::Policed));
+    let mut copy = filters.clone();
+    assert_eq!(filters, copy, "the state is no part of a configuration");
+    copy.take_over(&filters);
+    assert_eq!(
+        ask(&mut copy),
+        Err(DropReason::Policed),
+        "a change of other settings"
+    );
+    assert_eq!(
+        ask(&mut filters.clone()),
+        Ok(Some(1)),
+        "a new queue with the same filters"
+    );
 }

@@ -59,7 +59,8 @@ impl Templates {
         for (place, template) in self.list.iter().enumerate() {
             self.check_one(template, self.list[..place].last(), &is_leaf)?;
         }
-        let of_filters = classifier.filters.iter().map(|filter| ("class", filter.class));
+        let of_filters = classifier.filters.iter();
+        let of_filters = of_filters.filter_map(|filter| Some(("class", filter.outcome.class()?)));
         let of_default = classifier.default.map(|class| ("default", class));
         for (parameter, minor) in of_filters.chain(of_default) {
             if let Some(template) = self.of_class(minor)

@@ -469,7 +469,7 @@ fn invalid_parameters_are_rejected_by_name() {
     );
     let filter = Filter {
         condition: Match::default(),
-        class: FIRST + 2,
+        outcome: (FIRST + 2).into(),
         ..Filter::default()
     };
     assert_eq!(

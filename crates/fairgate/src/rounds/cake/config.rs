@@ -255,6 +255,7 @@ pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings
 
 impl Config {
     pub(super) fn check(&self) -> Result<(), ConfigError> {
+        self.classifier.check()?;
         check_ranges(PARAMETERS, &mut Settings::of(self))
     }
 

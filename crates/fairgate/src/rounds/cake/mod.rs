@@ -182,8 +182,9 @@ impl Cake {
         self.common.memory = 0;
     }
 
+    /// Returns the tin of a packet that the classifier sends to class `named`.
     #[inline]
-    fn tin_of(&self, id: PacketId, pool: &Pool) -> u8 {
+    fn tin_of(&self, named: Option<u16>, id: PacketId, pool: &Pool) -> u8 {
         let tins = self.config.tins;
         if tins == Tins::Besteffort {
             return 0;
@@ -198,9 +199,7 @@ impl Cake {
                 return tin;
             }
         }
-        self.config
-            .classifier
-            .classify(id, pool)
+        named
             .and_then(|class| tins.of_class(class))
             .unwrap_or(tins.map()[usize::from(packet.dscp & 63)])
     }
@@ -213,10 +212,11 @@ impl Cake {
         }
     }
 
-    /// Puts a packet into its flow. Returns the flow's number among those of all tins.
+    /// Puts a packet that the classifier sends to class `named` into its flow. Returns the flow's number
+    /// among those of all tins.
     #[inline]
-    fn insert(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> u32 {
-        let number = usize::from(self.tin_of(id, pool));
+    fn insert(&mut self, named: Option<u16>, id: PacketId, now: Time, pool: &mut Pool) -> u32 {
+        let number = usize::from(self.tin_of(named, id, pool));
         let key = self.key_of(id, pool);
         let common = &mut self.common;
         if common.packets == 0
@@ -327,7 +327,10 @@ impl Algorithm for Cake {
 
     #[inline]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
-        let flow = self.insert(id, now, pool);
+        let Ok(named) = self.config.classifier.classify(id, now, pool) else {
+            return Verdict::Unclassified;
+        };
+        let flow = self.insert(named, id, now, pool);
         if self.config.wash && pool[id].dscp != 0 {
             pool.remark(id, 0);
         }
@@ -369,11 +372,12 @@ impl Algorithm for Cake {
     }
 
     /// Packets are enqueued again if the tins or the queues are different.
-    fn reconfigure(&mut self, config: Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
+    fn reconfigure(&mut self, mut config: Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
         config.check()?;
         let queues = |config: &Config| (config.tins, config.isolation);
         let are_same = queues(&config) == queues(&self.config);
         self.memory_limit = config.memory();
+        config.classifier.take_over(&self.config.classifier);
         self.config = config;
         self.common.change(&self.config, now);
         if are_same {
@@ -384,7 +388,8 @@ impl Algorithm for Cake {
             let mut queued = PacketQueue::new();
             self.drain(pool, &mut queued);
             while let Some(id) = queued.pop_front(pool) {
-                self.insert(id, now, pool);
+                let named = self.config.classifier.classify_again(id, pool);
+                self.insert(named, id, now, pool);
             }
         }
         self.overflow(u32::MAX, DropReason::Reconfigured, now, pool);

@@ -405,7 +405,8 @@ fn the_mark_decides_before_the_class_and_the_class_before_the_dscp() {
             ..Packet::of_length(100)
         };
         let id = pool.insert(packet).unwrap();
-        let tin = node.algorithm().tin_of(id, &pool);
+        let named = node.algorithm().config.classifier.classify_again(id, &pool);
+        let tin = node.algorithm().tin_of(named, id, &pool);
         pool.release(id);
         tin
     };

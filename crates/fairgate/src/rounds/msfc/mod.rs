@@ -89,19 +89,20 @@ impl Msfc {
         }))
     }
 
+    /// Returns the class of a packet that the classifier sends to class `named`.
     #[inline]
-    fn class_of(&self, id: PacketId, pool: &Pool) -> u8 {
-        match self.config.classifier.classify(id, pool) {
+    fn class_of(&self, named: Option<u16>, id: PacketId, pool: &Pool) -> u8 {
+        match named {
             // A packet may name a class number that does not exist.
             Some(minor) if (1..=u16::from(self.config.prios)).contains(&minor) => minor as u8 - 1,
             _ => self.config.class_by.class_of(&pool[id]),
         }
     }
 
-    /// The class of a packet, and its flow.
+    /// The class of a packet that the classifier sends to class `named`, and its flow.
     #[inline]
-    fn flow_of(&self, id: PacketId, pool: &Pool) -> (u8, u32) {
-        let class = self.class_of(id, pool);
+    fn flow_of(&self, named: Option<u16>, id: PacketId, pool: &Pool) -> (u8, u32) {
+        let class = self.class_of(named, id, pool);
         let hash = pool[id].flow;
         if self.behaviour.is_some() {
             return (class, hash.bucket(self.salt, self.flows.count()));
@@ -201,7 +202,10 @@ impl Algorithm for Msfc {
 
     #[inline]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
-        let (class, flow) = self.flow_of(id, pool);
+        let Ok(named) = self.config.classifier.classify(id, now, pool) else {
+            return Verdict::Unclassified;
+        };
+        let (class, flow) = self.flow_of(named, id, pool);
         self.insert(class, flow, id, now, pool);
         self.flows.keep_limits(flow, pool)
     }
@@ -230,11 +234,12 @@ impl Algorithm for Msfc {
 
     /// Packets are enqueued again if the number of flows changes. Flows keep their classes if they may change
     /// them before and after.
-    fn reconfigure(&mut self, config: Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
+    fn reconfigure(&mut self, mut config: Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
         let (law, limits) = config.check()?;
         let table = |config: &Config| (config.prios, config.flows, config.auto_priority.is_some());
         let is_same_table = table(&config) == table(&self.config);
         self.law = law;
+        config.classifier.take_over(&self.config.classifier);
         self.config = config;
         if is_same_table {
             self.classes.change(&self.config);
@@ -246,7 +251,8 @@ impl Algorithm for Msfc {
             self.drain(pool, &mut queued);
             self.flows = CodelFlows::new(self.config.flows_in_all(), limits);
             while let Some(id) = queued.pop_front(pool) {
-                let (class, flow) = self.flow_of(id, pool);
+                let named = self.config.classifier.classify_again(id, pool);
+                let (class, flow) = self.flow_of(named, id, pool);
                 self.insert(class, flow, id, now, pool);
             }
         }

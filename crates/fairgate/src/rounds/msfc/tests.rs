@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::aqm::codel::Params;
-use crate::classify::{Filter, Masked, Match};
+use crate::classify::{Filter, Masked, Match, Outcome};
 use crate::discipline::Discipline;
 use crate::flow::FlowHash;
 use crate::packet::Packet;
@@ -68,7 +68,7 @@ fn the_packet_then_a_filter_then_the_field_determines_the_class() {
             mark: Some(Masked::<u32>::exactly(9)),
             ..Match::default()
         },
-        class: 1,
+        outcome: Outcome::Class(1),
         ..Filter::default()
     };
     config.classifier.filters = vec![filter].into();
@@ -79,7 +79,8 @@ fn the_packet_then_a_filter_then_the_field_determines_the_class() {
         packet.dscp = 46;
         change(&mut packet);
         let id = pool.insert(packet).unwrap();
-        let class = msfc.algorithm().class_of(id, &pool);
+        let named = msfc.algorithm().config.classifier.classify_again(id, &pool);
+        let class = msfc.algorithm().class_of(named, id, &pool);
         pool.release(id);
         class
     };

@@ -117,6 +117,7 @@ pub static DESCRIPTION: Description<Config> = Description::new(
 
 impl Config {
     pub(super) fn check(&self) -> Result<(), ConfigError> {
+        self.classifier.check()?;
         check_ranges(PARAMETERS, &mut self.clone())?;
         if !self.divisor.is_power_of_two() {
             return Err(ConfigError::conflict(

@@ -42,6 +42,7 @@ mod config;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use crate::classify::Filtered;
 use crate::discipline::{Algorithm, Class, ClassState, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
@@ -250,9 +251,14 @@ impl Algorithm for Cbq {
 
     #[inline]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
-        let Some(leaf) = self.classes.tree.leaf_of(&self.config.classifier, id, pool) else {
-            pool.give_back(id, DropReason::NoClass);
-            return Verdict::Unclassified;
+        let classifier = &mut self.config.classifier;
+        let leaf = match self.classes.tree.leaf_of(classifier, id, now, pool) {
+            Ok(Some(leaf)) => leaf,
+            Ok(None) => {
+                pool.give_back(id, DropReason::NoClass);
+                return Verdict::Unclassified;
+            }
+            Err(Filtered) => return Verdict::Unclassified,
         };
         if self.config.link_sharing == LinkSharing::Formal {
             return self.classes.enqueue(leaf, id, now, pool);
@@ -301,8 +307,9 @@ impl Algorithm for Cbq {
 
     /// Classes may be added, removed and moved. A new leaf holds a fifo, which can be replaced. The packets
     /// of a removed class are classified again. Unclassified packets are dropped.
-    fn reconfigure(&mut self, config: Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
+    fn reconfigure(&mut self, mut config: Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
         let tree = config.check()?;
+        config.classifier.take_over(&self.config.classifier);
         self.change(config, tree, now, pool);
         Ok(())
     }

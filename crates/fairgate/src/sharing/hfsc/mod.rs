@@ -46,6 +46,7 @@ mod siblings;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use crate::classify::Filtered;
 use crate::discipline::{Algorithm, Class, ClassState, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
@@ -447,9 +448,13 @@ impl Algorithm for Hfsc {
 
     #[inline]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
-        let Some(leaf) = self.tree.leaf_of(&self.config.classifier, id, pool) else {
-            pool.give_back(id, DropReason::NoClass);
-            return Verdict::Unclassified;
+        let leaf = match self.tree.leaf_of(&mut self.config.classifier, id, now, pool) {
+            Ok(Some(leaf)) => leaf,
+            Ok(None) => {
+                pool.give_back(id, DropReason::NoClass);
+                return Verdict::Unclassified;
+            }
+            Err(Filtered) => return Verdict::Unclassified,
         };
         let leaf = self.inner.of_host(leaf, id, pool);
         let verdict = self.inner.get_mut(leaf).enqueue(id, now, pool);
@@ -499,8 +504,9 @@ impl Algorithm for Hfsc {
 
     /// Classes may be added, removed and moved. A new leaf holds a fifo, which can be replaced. The packets
     /// of a removed class are classified again. Unclassified packets are dropped.
-    fn reconfigure(&mut self, config: Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
+    fn reconfigure(&mut self, mut config: Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
         let tree = config.check()?;
+        config.classifier.take_over(&self.config.classifier);
         self.change(config, tree, now, pool);
         Ok(())
     }

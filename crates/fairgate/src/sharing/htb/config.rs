@@ -9,7 +9,8 @@ use super::{Buckets, Htb, TICK};
 use crate::classify::{Classifier, Templates};
 use crate::discipline::Algorithm;
 use crate::error::ConfigError;
-use crate::link_layer::{self, LinkLayer};
+use crate::link_layer::LinkLayer;
+use crate::queues::link_parameters;
 use crate::rate::Rate;
 use crate::registry::{
     About, Bucket, Children, Description, Family, Parameter, Placing, Unit, check_class_ranges, check_ranges,
@@ -194,9 +195,9 @@ pub const CLASS_PARAMETERS: &[Parameter<Config>] = &[
         "Bytes that a leaf may send in its turn. By default its rate divided by r2q, 1000b to 200000b.",
         |htb, class| &mut htb.classes[class].quantum,
     ),
-    link_layer::overhead(|htb, class| &mut htb.classes[class].link_layer.overhead),
-    link_layer::mpu(|htb, class| &mut htb.classes[class].link_layer.mpu),
-    link_layer::cells(|htb, class| &mut htb.classes[class].link_layer.cells),
+    link_parameters::overhead(|htb, class| &mut htb.classes[class].link_layer.overhead),
+    link_parameters::mpu(|htb, class| &mut htb.classes[class].link_layer.mpu),
+    link_parameters::cells(|htb, class| &mut htb.classes[class].link_layer.cells),
 ];
 
 /// The discipline in the registry.

@@ -30,6 +30,7 @@ mod config;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use crate::classify::Filtered;
 use crate::discipline::{Algorithm, Class, ClassState, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::link_layer::LinkLayer;
@@ -174,13 +175,25 @@ impl Htb {
         }
     }
 
-    /// Returns the leaf for a packet. A packet that names htb itself has none, whatever the filters say.
+    /// Returns the leaf for a packet. A packet that names htb itself has none, whatever the filters say. For
+    /// a packet that names an inner class, the filters of this class decide.
     #[inline]
-    fn leaf_of(&self, id: PacketId, pool: &Pool) -> Option<LeafIndex> {
-        let (tree, classifier) = (&self.classes.tree, &self.config.classifier);
-        match tree.named(classifier, id, pool) {
-            None if !classifier.is_itself(pool[id].class) => tree.unnamed(classifier, id, pool),
-            named => named,
+    fn leaf_of(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Result<Option<LeafIndex>, Filtered> {
+        let (tree, classifier) = (&self.classes.tree, &mut self.config.classifier);
+        let Some(minor) = classifier.explicit(pool[id].class) else {
+            return match classifier.is_itself(pool[id].class) {
+                true => Ok(None),
+                false => tree.unnamed(classifier, id, now, pool),
+            };
+        };
+        match tree.leaf(minor) {
+            None if classifier.filters.has_chain(minor) => {
+                let leaf = tree.filtered(Some(minor), classifier, id, now, pool)?;
+                let default = || classifier.default.and_then(|default| tree.leaf(default));
+                Ok(leaf.or_else(default))
+            }
+            None => tree.unnamed(classifier, id, now, pool),
+            leaf => Ok(leaf),
         }
     }
 
@@ -201,10 +214,11 @@ impl Algorithm for Htb {
 
     #[inline]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
-        let Some(leaf) = self.leaf_of(id, pool) else {
-            return self.enqueue_directly(id, pool);
-        };
-        self.classes.enqueue(leaf, id, now, pool)
+        match self.leaf_of(id, now, pool) {
+            Ok(Some(leaf)) => self.classes.enqueue(leaf, id, now, pool),
+            Ok(None) => self.enqueue_directly(id, pool),
+            Err(Filtered) => Verdict::Unclassified,
+        }
     }
 
     #[inline]
@@ -255,8 +269,9 @@ impl Algorithm for Htb {
     /// Classes may be added, removed and moved. A new leaf holds a fifo, which can be replaced. The packets
     /// of a removed class are classified again. Unclassified packets go to the direct queue, or are dropped
     /// if it is full.
-    fn reconfigure(&mut self, config: Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
+    fn reconfigure(&mut self, mut config: Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
         let tree = config.check()?;
+        config.classifier.take_over(&self.config.classifier);
         self.change(config, tree, now, pool);
         Ok(())
     }

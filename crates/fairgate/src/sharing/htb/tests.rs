@@ -2,9 +2,10 @@
 
 use super::model::Model;
 use super::*;
-use crate::classify::{Classifier, Filter};
+use crate::classify::{Classifier, Filter, Match, Outcome};
 use crate::discipline::Discipline;
 use crate::link_layer::Cells;
+use crate::packet::{ClassId, Packet};
 use crate::rate::Rate;
 use crate::sharing::borrowing::SharedClass;
 use crate::sharing::tree::LEVELS;
@@ -350,7 +351,7 @@ fn without_classes_packets_are_sent_directly() {
     );
 
     let nowhere = Filter {
-        class: 12,
+        outcome: Outcome::Class(12),
         ..Filter::default()
     };
     none.classifier.filters = vec![nowhere].into();
@@ -524,5 +525,92 @@ fn a_ceil_below_the_rate_limits_the_class_and_is_reported() {
     assert_eq!(
         low.warnings(),
         ["class 1 is limited to its ceil of 800Kbit, which is below its rate of 8Mbit"]
+    );
+}
+
+/// As in Linux's `htb_classify`: filters of the discipline lead to an inner class, whose filters go on.
+#[test]
+fn filters_of_inner_classes_choose_below_them() {
+    let to = |at: Option<u16>, dscp: core::ops::RangeInclusive<u8>, outcome: Outcome| Filter {
+        at,
+        condition: Match {
+            dscp: Some(dscp),
+            ..Match::default()
+        },
+        outcome,
+        ..Filter::default()
+    };
+    let classes = vec![
+        class(1, None, 8_000, 8_000),
+        class(2, Some(1), 8_000, 8_000),
+        class(3, Some(1), 8_000, 8_000),
+        class(4, Some(1), 8_000, 8_000),
+    ];
+    let mut config = config(classes);
+    config.classifier.default = Some(4);
+    config.classifier.filters = vec![
+        to(None, 0..=31, 1.into()),
+        to(None, 32..=63, 3.into()),
+        to(Some(1), 0..=7, 2.into()),
+        to(Some(1), 8..=15, Outcome::Drop),
+    ]
+    .into();
+    let mut htb = driver(config.clone());
+    let of = |dscp, class| Packet {
+        dscp,
+        class,
+        ..Packet::of_length(100)
+    };
+    let sent = |htb: &mut Driver<Htb>, packet| {
+        let before = |htb: &Driver<Htb>| {
+            let mut seen = Vec::new();
+            htb.root
+                .visit_classes(&mut |class| seen.push((class.minor, class.discipline.backlog().packets)));
+            seen
+        };
+        let earlier = before(htb);
+        htb.offer(packet, Time::ZERO);
+        before(htb)
+            .iter()
+            .zip(earlier)
+            .find(|(now, then)| now.1 > then.1)
+            .map(|(now, _)| now.0)
+    };
+    assert_eq!(sent(&mut htb, of(3, ClassId::NONE)), Some(2));
+    assert_eq!(sent(&mut htb, of(40, ClassId::NONE)), Some(3));
+    assert_eq!(
+        sent(&mut htb, of(20, ClassId::NONE)),
+        Some(4),
+        "the filters of class 1 fail: the default"
+    );
+    assert_eq!(sent(&mut htb, of(9, ClassId::NONE)), None);
+    assert_eq!(htb.root.statistics().dropped_for(DropReason::Filtered), 1);
+    let inner = ClassId::new(1, 1);
+    assert_eq!(
+        sent(&mut htb, of(3, inner)),
+        Some(2),
+        "the packet names the inner class"
+    );
+    assert_eq!(
+        sent(&mut htb, of(40, inner)),
+        Some(4),
+        "only the filters of class 1 are tried"
+    );
+
+    let rejected = |filter: Filter| {
+        let filters = config.classifier.filters.with([filter]);
+        let mut config = config.clone();
+        config.classifier.filters = filters;
+        config.check().unwrap_err().parameter()
+    };
+    assert_eq!(
+        rejected(to(Some(2), 0..=1, 3.into())),
+        Some("at"),
+        "a leaf has no filters"
+    );
+    assert_eq!(
+        rejected(to(Some(1), 0..=1, 1.into())),
+        Some("class"),
+        "filters lead down"
     );
 }
