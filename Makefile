@@ -15,6 +15,7 @@ RUST_VERSION = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help demo test own-discipline bench figures verdicts lint no-std package deny advisories semver msrv
 .PHONY: tools install integrations header
+.PHONY: docs docs-environment
 .PHONY: python python-build python-environment python-lint python-disciplines wheel
 
 help:
@@ -28,6 +29,7 @@ help:
 	@echo 'make figures         run all benchmarks of one build, write docs/performance.md; needs root'
 	@echo 'make verdicts        run all experiments, write their verdicts into docs/reproduce.md'
 	@echo 'make install         the program and the C library; DESTDIR=, PREFIX=, LIBDIR='
+	@echo 'make docs            the documentation site, in target/site; search works without a server'
 	@echo 'make integrations    build and run Fairgate inside ns-3, DPDK and a UDP sender; 235 Debian packages'
 	@echo 'make header          write the header of the C library anew from its source'
 	@echo 'make lint            formatting, line lengths, clippy, documentation, and no-std'
@@ -62,14 +64,22 @@ python: python-build python-environment
 	PYTHONPATH=python $(ENVIRONMENT)/bin/python -m pytest -q $(PYTEST)
 
 python-lint: python-environment
-	$(ENVIRONMENT)/bin/ruff check python
-	$(ENVIRONMENT)/bin/ruff format --check python
+	$(ENVIRONMENT)/bin/ruff check python docs/site
+	$(ENVIRONMENT)/bin/ruff format --check python docs/site
 	$(ENVIRONMENT)/bin/mypy
 
 # Writes the functions of all disciplines from the registry.
 python-disciplines: python-build python-environment
 	PYTHONPATH=python $(ENVIRONMENT)/bin/python python/generate_disciplines.py python/fairgate/disciplines.py
 	$(ENVIRONMENT)/bin/ruff format python/fairgate/disciplines.py
+
+docs-environment:
+	@scripts/python-environment $(TARGET)/docs docs/site/requirements.txt
+
+# docs/site/README.md says what it is made from.
+docs: docs-environment
+	cargo build -p fairgate-cli
+	$(TARGET)/docs/bin/python docs/site/build.py $(TARGET)/debug/fairgate $(TARGET)
 
 wheel: python-environment
 	$(ENVIRONMENT)/bin/maturin build --release --out $(TARGET)/wheels

@@ -3,6 +3,8 @@
 The package is the library and the simulator of ``fairgate``. What it describes is a configuration file of the
 program, as Python objects or as TOML: each prints as the other.
 
+Examples
+--------
 >>> import fairgate as fg
 >>> scenario = fg.Scenario(
 ...     "10s",

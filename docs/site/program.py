@@ -1,0 +1,36 @@
+"""Running the program `fairgate`."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+# The program prints no colours, and lines of this width.
+SURROUNDINGS = {"NO_COLOR": "1", "COLUMNS": "110"}
+
+
+class Program:
+    """The program of this build."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def text(self, *arguments: str, folder: Path | None = None, codes: tuple[int, ...] = (0,)) -> str:
+        """Return what the program prints. It must end with one of these exit codes."""
+        ended = subprocess.run(
+            [self.path, *arguments],
+            cwd=folder,
+            env={**os.environ, **SURROUNDINGS},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if ended.returncode not in codes:
+            command = " ".join(["fairgate", *arguments])
+            raise RuntimeError(f"{command}: exit code {ended.returncode}\n{ended.stdout}{ended.stderr}")
+        return ended.stdout or ended.stderr
+
+    def document(self, *arguments: str, folder: Path | None = None, codes: tuple[int, ...] = (0,)) -> Any:
+        """Return the JSON document of a command."""
+        return json.loads(self.text(*arguments, "--json", folder=folder, codes=codes))
