@@ -55,13 +55,33 @@ impl QueueNode {
         (&mut self.egress, unsafe { &mut *self.shared.pool.get() })
     }
 
-    /// Enqueues a checked packet.
+    /// Runs `work` at `now`, which must not be before the time of an earlier call. The node must be ready.
     #[inline]
-    fn enqueue(&mut self, packet: Packet, headers: Option<FlowKey>, now: Time) -> Status {
+    fn call(
+        &mut self,
+        now: Time,
+        work: impl FnOnce(&mut Egress<Box<dyn Discipline>>, &mut Pool) -> Status,
+    ) -> Status {
+        if now < self.last {
+            return self.refuse(EARLIER);
+        }
         self.shared.state.set(State::Broken);
         let status = or(Status::FairgateBroken, || {
             // SAFETY: the state was ready, so no call of this pool is under way.
             let (egress, pool) = unsafe { self.parts() };
+            work(egress, pool)
+        });
+        if status != Status::FairgateBroken {
+            self.last = now;
+            self.shared.state.set(State::Ready);
+        }
+        status
+    }
+
+    /// Enqueues a checked packet.
+    #[inline]
+    fn enqueue(&mut self, packet: Packet, headers: Option<FlowKey>, now: Time) -> Status {
+        self.call(now, |egress, pool| {
             let inserted = match headers {
                 None => pool.insert(packet),
                 Some(headers) => pool.insert_with_headers(packet, headers),
@@ -70,18 +90,7 @@ impl QueueNode {
                 Ok(id) => Status::of(egress.enqueue(id, now, pool)),
                 Err(_) => Status::FairgateFull,
             }
-        });
-        self.end(now, status)
-    }
-
-    /// Ends a call: the node is ready again, unless the call panicked.
-    #[inline]
-    fn end(&mut self, now: Time, status: Status) -> Status {
-        if status != Status::FairgateBroken {
-            self.last = now;
-            self.shared.state.set(State::Ready);
-        }
-        status
+        })
     }
 }
 
@@ -162,12 +171,8 @@ pub unsafe extern "C" fn fairgate_node_enqueue(
     let Some(packet) = packet else {
         return node.refuse(NO_PACKET);
     };
-    let now = Time::from_nanos(now);
-    if now < node.last {
-        return node.refuse(EARLIER);
-    }
     match packet.checked() {
-        Ok(packet) => node.enqueue(packet, None, now),
+        Ok(packet) => node.enqueue(packet, None, Time::from_nanos(now)),
         Err(mistake) => node.refuse(mistake),
     }
 }
@@ -205,10 +210,6 @@ pub unsafe extern "C" fn fairgate_node_enqueue_frame(
     let Some(packet) = packet else {
         return node.refuse(NO_PACKET);
     };
-    let now = Time::from_nanos(now);
-    if now < node.last {
-        return node.refuse(EARLIER);
-    }
     let mut packet = match packet.checked() {
         Ok(packet) => packet,
         Err(mistake) => return node.refuse(mistake),
@@ -226,7 +227,7 @@ pub unsafe extern "C" fn fairgate_node_enqueue_frame(
     if packet.flow.raw() == 0 {
         packet.flow = node.hasher.five_tuple(&dissection.key);
     }
-    node.enqueue(packet, Some(dissection.key), now)
+    node.enqueue(packet, Some(dissection.key), Time::from_nanos(now))
 }
 
 /// Dequeues the next packet, when the link is free. The answer is FAIRGATE_PACKET: then `departure` is
@@ -252,13 +253,7 @@ pub unsafe extern "C" fn fairgate_node_dequeue(
         return node.refuse(NO_PLACE);
     }
     let now = Time::from_nanos(now);
-    if now < node.last {
-        return node.refuse(EARLIER);
-    }
-    node.shared.state.set(State::Broken);
-    let status = or(Status::FairgateBroken, || {
-        // SAFETY: the state was ready, so no call of this pool is under way.
-        let (egress, pool) = unsafe { node.parts() };
+    node.call(now, |egress, pool| {
         match egress.dequeue(now, pool) {
             Next::Packet(id) => {
                 let slot = pool.release(id);
@@ -275,8 +270,7 @@ pub unsafe extern "C" fn fairgate_node_dequeue(
             }
             Next::Idle => Status::FairgateIdle,
         }
-    });
-    node.end(now, status)
+    })
 }
 
 /// Shows the packet that the next dequeue will return, now or later. It stays queued. The answer is
@@ -299,13 +293,7 @@ pub unsafe extern "C" fn fairgate_node_peek(
         return node.refuse(NO_PLACE);
     }
     let now = Time::from_nanos(now);
-    if now < node.last {
-        return node.refuse(EARLIER);
-    }
-    node.shared.state.set(State::Broken);
-    let status = or(Status::FairgateBroken, || {
-        // SAFETY: the state was ready, so no call of this pool is under way.
-        let (egress, pool) = unsafe { node.parts() };
+    node.call(now, |egress, pool| {
         match egress.root_mut().peek(now, pool) {
             Some(id) => {
                 let slot: &Slot = &pool[id];
@@ -316,8 +304,7 @@ pub unsafe extern "C" fn fairgate_node_peek(
             None if egress.backlog().packets == 0 => Status::FairgateIdle,
             None => Status::FairgateWait,
         }
-    });
-    node.end(now, status)
+    })
 }
 
 /// Reports that the link transmits the last dequeued packet until `end`. Returns whether more packets are
@@ -359,15 +346,11 @@ pub unsafe extern "C" fn fairgate_node_flush(node: *mut QueueNode) -> Status {
         Ok(node) => node,
         Err(status) => return status,
     };
-    node.shared.state.set(State::Broken);
-    let status = or(Status::FairgateBroken, || {
-        // SAFETY: the state was ready, so no call of this pool is under way.
-        let (egress, pool) = unsafe { node.parts() };
+    let last = node.last;
+    node.call(last, |egress, pool| {
         egress.root_mut().flush(pool);
         Status::FairgateIdle
-    });
-    let last = node.last;
-    node.end(last, status)
+    })
 }
 
 /// Changes the parameters of the running tree to those of `tree`, which must have the same shape; the classes
@@ -401,26 +384,18 @@ fn change(node: Result<&mut QueueNode, Status>, tree: Option<&Tree>, now: Time) 
         _ => "the node is NULL, or a function that visits it is running; pass a node afterwards".to_owned(),
     })?;
     let tree = tree.ok_or("the tree is NULL; make one first")?;
-    if now < node.last {
-        return Err(EARLIER.trim_end_matches('\0').to_owned());
-    }
-    node.shared.state.set(State::Broken);
-    let applied = or(None, || {
-        // SAFETY: the state was ready, so no call of this pool is under way.
-        let (egress, pool) = unsafe { node.parts() };
+    let mut applied = Err(BUG.to_owned());
+    let status = node.call(now, |egress, pool| {
         let root = egress.root_mut().as_mut();
-        Some(
-            tree.spec
-                .apply_to(root, now, pool)
-                .map_err(|error| error.to_string()),
-        )
+        applied = tree
+            .spec
+            .apply_to(root, now, pool)
+            .map_err(|error| error.to_string());
+        Status::FairgateIdle
     });
-    match applied {
-        Some(result) => {
-            node.end(now, Status::FairgateIdle);
-            result
-        }
-        None => Err(BUG.to_owned()),
+    match status {
+        Status::FairgateInvalid => Err(node.mistake.get().trim_end_matches('\0').to_owned()),
+        _ => applied,
     }
 }
 
