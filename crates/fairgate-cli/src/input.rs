@@ -49,9 +49,10 @@ pub(crate) fn live_warnings(spec: &Spec) -> Vec<String> {
 
 /// Returns what `fairgate run` rejects on any interface.
 pub(crate) fn refused_live(spec: &Spec) -> Vec<String> {
-    let refused = spec.asks_for_marks();
+    let refused = [spec.asks_for_marks(), spec.asks_for_departure_times()];
     refused
         .iter()
+        .flatten()
         .map(|problem| format!("{}; `fairgate run` rejects this", at_location(problem)))
         .collect()
 }

@@ -55,10 +55,12 @@ pub(crate) fn smallest(entry: &'static dyn Entry) -> Spec {
 pub(crate) fn read(info: &ParameterInfo, text: &str) -> Result<Value, String> {
     let given = match info.unit {
         _ if text == "none" => Given::Text(text.to_owned()),
-        Unit::Count(_) => Given::Integer(text.parse().expect("a number")),
+        Unit::Count(_) | Unit::Signed(_) => Given::Integer(text.parse().expect("a number")),
         Unit::Flag => Given::Flag(text == "true"),
         // A list has no brackets on the command line.
-        Unit::List(_) | Unit::Numbers(_) => Given::Word(text.replace(['[', ']', ' '], "")),
+        Unit::List(_) | Unit::Numbers(_) | Unit::SignedNumbers(_) => {
+            Given::Word(text.replace(['[', ']', ' '], ""))
+        }
         _ => Given::Text(text.to_owned()),
     };
     read_value(info, &Spanned::new(0..text.len(), given)).map_err(|mistake| mistake.message)

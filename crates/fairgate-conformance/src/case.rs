@@ -26,6 +26,17 @@ pub struct Case {
     pub operations: Vec<Operation>,
 }
 
+impl Case {
+    /// Whether a discipline of the case may reorder packets.
+    pub(crate) fn reorders(&self) -> bool {
+        let mut reorders = false;
+        for tree in std::iter::once(&self.tree).chain(&self.replacements) {
+            tree.visit(&mut |tree| reorders |= tree.subject.reorders());
+        }
+        reorders
+    }
+}
+
 /// One operation. An [`Index`] chooses among the nodes, classes or configurations that exist at that time.
 #[derive(Clone, Debug)]
 pub enum Operation {

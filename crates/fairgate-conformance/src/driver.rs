@@ -9,7 +9,7 @@ use fairgate::{Discipline, DropReason, Ecn, Link, Next, Pool, Statistics, Time, 
 use proptest::sample::Index;
 
 use crate::case::{Case, Operation, packet};
-use crate::probe::Withheld;
+use crate::probe::Shared;
 
 /// The most packets that are queued at a time. Further packets are not enqueued.
 const MOST_PACKETS: u32 = 500;
@@ -46,11 +46,29 @@ pub fn check_setbacks(case: &Case) {
 /// An event by which runs are compared. The cookie identifies a packet.
 #[derive(Clone, Debug, PartialEq)]
 enum Event {
-    Offered { cookie: u64, verdict: Verdict },
-    Departed { cookie: u64, ecn: Ecn, at: Time },
-    Nothing { watchdog: Option<Time> },
-    Shown { cookie: Option<u64> },
-    Returned { cookie: u64, reason: DropReason },
+    Offered {
+        cookie: u64,
+        verdict: Verdict,
+    },
+    /// A discipline has asked for a copy of a packet.
+    Copied {
+        cookie: u64,
+    },
+    Departed {
+        cookie: u64,
+        ecn: Ecn,
+        at: Time,
+    },
+    Nothing {
+        watchdog: Option<Time>,
+    },
+    Shown {
+        cookie: Option<u64>,
+    },
+    Returned {
+        cookie: u64,
+        reason: DropReason,
+    },
     Refused(String),
     Statistics(Statistics),
 }
@@ -65,17 +83,18 @@ struct Driver<'a> {
     hasher: FlowHasher,
     /// The arrival time of each packet, by its cookie.
     offered: Vec<Time>,
-    probes: Option<Withheld>,
+    probes: Option<Shared>,
     events: Vec<Event>,
 }
 
 impl<'a> Driver<'a> {
     fn new(case: &'a Case, probed: bool) -> Driver<'a> {
-        let probes = probed.then(Withheld::default);
+        let probes = probed.then(Shared::default);
         let mut pool = Pool::with_capacity(MOST_PACKETS);
         if !probed {
             scramble(&mut pool);
         }
+        pool.allow_copies();
         Driver {
             case,
             link: Link::with_pool(case.tree.build(case.seed, probes.as_ref()), pool),
@@ -147,6 +166,10 @@ impl<'a> Driver<'a> {
     fn enqueue(&mut self, flow: u8, length: u32, ecn: Ecn) {
         let (mut packet, headers) = packet(flow, length, ecn, &self.hasher);
         packet.cookie = self.offered.len() as u64;
+        // Every fourth flow has departure times, up to 4 ms ahead, and not in order.
+        if flow % 4 == 1 {
+            packet.stamp = self.now.nanos() + packet.cookie * 7_919_083 % 4_000_000;
+        }
         let enqueued = self.on_packet_path("enqueue", |link, now| match headers {
             Some(key) => link.enqueue_with_headers(packet, key, (), now),
             None => link.enqueue(packet, (), now),
@@ -175,7 +198,10 @@ impl<'a> Driver<'a> {
                 at: self.now,
             });
         }
-        self.settle();
+        if self.settle() && !matches!(next, Next::Packet(_)) {
+            // The answer was given before the copies were enqueued.
+            return self.dequeue();
+        }
         if let Next::Wait(_) = next {
             // The driver's answer hides a time that is missing or past.
             let watchdog = self.on_packet_path("watchdog", |link, _| link.root().watchdog());
@@ -194,10 +220,16 @@ impl<'a> Driver<'a> {
     /// another shaper on the packet's path may lack tokens, or a class of a tree may change its state. But
     /// the number of steps is limited.
     fn wait(&mut self) {
-        let patience = 8 * nodes(self.link.root()).len() + 8;
         let queued = self.link.backlog().packets;
+        let nodes = nodes(self.link.root()).len();
+        // In a discipline that delays packets, each goes on at a time of its own, to the next one on its
+        // path.
+        let delayed = if self.case.reorders() { queued as usize } else { 0 };
+        let patience = (8 + delayed) * nodes + 8;
         for _ in 0..patience {
-            self.dequeue();
+            if self.dequeue() {
+                return;
+            }
             let left = self.link.backlog().packets;
             if left == 0 || left < queued {
                 return;
@@ -293,9 +325,21 @@ impl<'a> Driver<'a> {
         answer.expect("the call was made")
     }
 
-    /// Releases the packets that the last call returned. After that the pool holds exactly the root's
-    /// backlog.
-    fn settle(&mut self) {
+    /// Enqueues the copies that the last call has asked for, and releases the packets that it returned. After
+    /// that the pool holds exactly the root's backlog. Returns whether there were copies.
+    fn settle(&mut self) -> bool {
+        let first = self.offered.len() as u64;
+        let mut next = first;
+        let is_copied = self.on_packet_path("enqueue_copies", |link, now| {
+            link.enqueue_copies(now, |_, ()| {
+                next += 1;
+                Some((next - 1, ()))
+            })
+        });
+        for cookie in first..next {
+            self.offered.push(self.now);
+            self.events.push(Event::Copied { cookie });
+        }
         while let Some(dropped) = self.link.take_dropped() {
             self.events.push(Event::Returned {
                 cookie: dropped.slot.cookie,
@@ -307,6 +351,7 @@ impl<'a> Driver<'a> {
             self.link.backlog().packets,
             "conservation: the packets in the pool differ from the root's backlog"
         );
+        is_copied
     }
 
     fn record_statistics(&mut self) {

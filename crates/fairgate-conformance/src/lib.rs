@@ -8,7 +8,10 @@
 //! * **Peek**: the next dequeue returns the packet that a peek showed, whatever happens in between.
 //! * **Work**: a discipline with packets sends one, or it is a shaper with a watchdog later than now. When
 //!   asked at its watchdogs, it sends a packet after a limited number of them.
-//! * **Order**: packets of one flow leave in the order of their arrival. Packets that were marked on their
+//! * **Copies**: a copy that a discipline asks for ([`Pool::copy`](fairgate::Pool::copy)) is enqueued at the
+//!   root after the call, and all other rules hold for it too.
+//! * **Order**: packets of one flow leave in the order of their arrival, unless the discipline emulates a
+//!   network that reorders them ([`Recipe::reordering`]). Packets that were marked on their
 //!   way in may overtake others, because a descendant may classify by the mark.
 //! * **Determinism**: the same calls have the same results, whatever slots the packets are in.
 //! * **No allocation** in enqueue, dequeue, peek and watchdog.

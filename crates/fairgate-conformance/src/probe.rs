@@ -4,7 +4,7 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use fairgate::{
     Class, ClassId, ClassState, ConfigError, Count, Discipline, DropReason, Ecn, FlowHash, PacketId,
@@ -27,6 +27,27 @@ impl Withheld {
     fn add_one(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// Whether a discipline of a tree that may reorder packets has done so. From then on no order is expected
+/// from the disciplines around it, nor from those to which packets are moved.
+#[derive(Clone, Default)]
+pub(crate) struct Reordered(Arc<AtomicBool>);
+
+/// What the probes of a tree share.
+#[derive(Clone, Default)]
+pub(crate) struct Shared {
+    withheld: Withheld,
+    reordered: Reordered,
+}
+
+/// What a discipline may do.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Allowed {
+    /// It may withhold packets.
+    pub(crate) shaping: bool,
+    /// Packets of a flow may leave in another order.
+    pub(crate) reordering: bool,
 }
 
 /// Packets with the same key must keep their order: classifiers and hashes can't distinguish them.
@@ -65,14 +86,16 @@ struct Before {
 /// The wrapper around a discipline.
 pub(crate) struct Probe {
     inner: Box<dyn Discipline>,
-    shapes: bool,
+    allowed: Allowed,
     show: Show,
-    withheld: Withheld,
+    shared: Shared,
     held: HashMap<PacketId, Held>,
     arrivals: u64,
     epoch: u64,
     /// The last departure of each key.
     departed: HashMap<OrderKey, u64>,
+    /// The last arrival that has departed.
+    last_departed: u64,
     /// The packet that a peek showed.
     promised: Option<PacketId>,
     /// The expected statistics.
@@ -81,16 +104,17 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    pub(crate) fn new(inner: Box<dyn Discipline>, shapes: bool, show: Show, withheld: Withheld) -> Probe {
+    pub(crate) fn new(inner: Box<dyn Discipline>, allowed: Allowed, show: Show, shared: Shared) -> Probe {
         Probe {
             inner,
-            shapes,
+            allowed,
             show,
-            withheld,
+            shared,
             held: HashMap::new(),
             arrivals: 0,
             epoch: 0,
             departed: HashMap::new(),
+            last_departed: 0,
             promised: None,
             expected: Statistics::default(),
             now: Time::ZERO,
@@ -101,7 +125,7 @@ impl Probe {
         Before {
             returned: pool.returned_total(),
             marked: pool.marked_total(),
-            withheld: self.withheld.count(),
+            withheld: self.shared.withheld.count(),
         }
     }
 
@@ -160,7 +184,12 @@ impl Probe {
 
     /// Checks that a packet leaves after all earlier packets with its key.
     fn keep_order(&mut self, held: &Held) {
-        if held.is_changed {
+        let reordered = &self.shared.reordered.0;
+        if self.allowed.reordering && held.arrival < self.last_departed {
+            reordered.store(true, Ordering::Relaxed);
+        }
+        self.last_departed = self.last_departed.max(held.arrival);
+        if held.is_changed || reordered.load(Ordering::Relaxed) {
             return;
         }
         let last = self.departed.insert(held.key, held.arrival);
@@ -247,7 +276,7 @@ impl Probe {
                 class.discipline.backlog().packets > 0 && until.is_some_and(|due| due > self.now);
         });
         assert!(
-            self.shapes || class_withholds || self.withheld.count() > before.withheld,
+            self.allowed.shaping || class_withholds || self.shared.withheld.count() > before.withheld,
             "work: {name} holds {} packets but sends none",
             self.held.len()
         );
@@ -257,7 +286,7 @@ impl Probe {
             "watchdog: {name} withholds its packets at {}, but its watchdog is {watchdog:?}",
             self.now
         );
-        self.withheld.add_one();
+        self.shared.withheld.add_one();
     }
 }
 

@@ -11,7 +11,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::Union;
 
-use crate::probe::{Probe, Show, Withheld};
+use crate::probe::{Allowed, Probe, Shared, Show};
 
 /// The most levels of a random tree, including its leaves.
 const DEPTH: u32 = 5;
@@ -36,7 +36,7 @@ impl std::fmt::Debug for Recipe {
 pub(crate) struct Subject {
     /// The name of the type, for messages.
     name: &'static str,
-    shapes: bool,
+    allowed: Allowed,
     configs: Vec<Rc<dyn Any>>,
     show: Show,
     make: Rc<Make>,
@@ -101,7 +101,7 @@ impl Recipe {
             let make = make.clone();
             vec(configs(count), 1..4)
                 .prop_map(move |configs| Subject {
-                    shapes: false,
+                    allowed: Allowed::default(),
                     configs: configs
                         .into_iter()
                         .map(|config| Rc::new(config) as Rc<dyn Any>)
@@ -120,14 +120,23 @@ impl Recipe {
 
     /// Returns the recipe of a shaper: it may throttle, and then its watchdog says when to ask again.
     pub fn shaping(self) -> Recipe {
+        self.allowing(|allowed| allowed.shaping = true)
+    }
+
+    /// Returns the recipe of a discipline that may reorder the packets of a flow.
+    pub fn reordering(self) -> Recipe {
+        self.allowing(|allowed| allowed.reordering = true)
+    }
+
+    fn allowing(self, allow: fn(&mut Allowed)) -> Recipe {
         let subjects = self.subjects;
         Recipe {
             subjects: Rc::new(move |count| {
-                let shaping = |subject| Subject {
-                    shapes: true,
-                    ..subject
+                let allowing = move |mut subject: Subject| {
+                    allow(&mut subject.allowed);
+                    subject
                 };
-                subjects(count).prop_map(shaping).boxed()
+                subjects(count).prop_map(allowing).boxed()
             }),
             ..self
         }
@@ -182,6 +191,10 @@ pub fn random_trees(recipes: &[Recipe]) -> BoxedStrategy<Tree> {
 }
 
 impl Subject {
+    pub(crate) fn reorders(&self) -> bool {
+        self.allowed.reordering
+    }
+
     /// Returns all configurations, including the first one.
     pub(crate) fn configs(&self) -> &[Rc<dyn Any>] {
         &self.configs
@@ -191,7 +204,7 @@ impl Subject {
 impl Tree {
     /// Builds the disciplines. Each has its own seed, which is derived from `seed`. With a counter for
     /// probes, each is wrapped in a probe.
-    pub(crate) fn build(&self, seed: u64, probes: Option<&Withheld>) -> Box<dyn Discipline> {
+    pub(crate) fn build(&self, seed: u64, probes: Option<&Shared>) -> Box<dyn Discipline> {
         let children = (1..)
             .zip(&self.children)
             .map(|(number, child)| child.build(seed.wrapping_mul(31).wrapping_add(number), probes))
@@ -200,11 +213,11 @@ impl Tree {
         let discipline = (subject.make)(subject.configs[0].as_ref(), seed, children);
         match probes {
             None => discipline,
-            Some(withheld) => Box::new(Probe::new(
+            Some(shared) => Box::new(Probe::new(
                 discipline,
-                subject.shapes,
+                subject.allowed,
                 subject.show,
-                withheld.clone(),
+                shared.clone(),
             )),
         }
     }

@@ -14,11 +14,12 @@ use fairgate::aqm::{
 };
 use fairgate::implicit::{admission::Admission, hsqf::Hsqf, lqf::Lqf, pdrr::Pdrr, sqf::Sqf};
 use fairgate::queues::{
-    fifo::Fifo, leaky_bucket::LeakyBucket, pfifo_fast::PfifoFast, policer::Policer, prio::Prio, tbf::Tbf,
+    cbs::Cbs, etf::Etf, fifo::Fifo, leaky_bucket::LeakyBucket, netem::Netem, pfifo_fast::PfifoFast,
+    policer::Policer, prio::Prio, tbf::Tbf,
 };
 use fairgate::rounds::{
     cake::Cake, drr::Drr, drr_classes::DrrClasses, ets::Ets, fq::Fq, fq_codel::FqCodel, fq_nagle::FqNagle,
-    fq_pie::FqPie, mq::Mq, msfc::Msfc, sfq::Sfq,
+    fq_pie::FqPie, msfc::Msfc, sfq::Sfq,
 };
 use fairgate::scheduler::{Classes, Flows, Scheduler};
 use fairgate::sharing::{cbq::Cbq, hfsc::Hfsc, htb::Htb};
@@ -41,6 +42,16 @@ conformance_suite! {
     policer: Recipe::classful(1..=1, configs::policer, |config, _seed, mut inner| {
         Policer::node(config, inner.pop().expect("one"))
     });
+    cbs: Recipe::classful(1..=1, configs::cbs, |config, _seed, mut inner| {
+        Cbs::node(config, inner.pop())
+    }).shaping();
+    etf: Recipe::leaf(configs::etf, |config, _seed| Etf::node(config)).shaping().reordering();
+    netem: Recipe::leaf(configs::netem, |config, seed| {
+        Netem::node(config, seed, None)
+    }).shaping().reordering();
+    netem_over_another: Recipe::classful(1..=1, |_| configs::netem(), |config, seed, mut inner| {
+        Netem::node(config, seed, inner.pop())
+    }).shaping().reordering();
     red: Recipe::leaf(configs::red, Red::node);
     red_over_another: Recipe::classful(1..=1, configs::red_over, |config, seed, mut inner| {
         red::Queue::over(config, seed, inner.pop().expect("one"))
@@ -60,7 +71,6 @@ conformance_suite! {
     drr_classes: Recipe::classful(1..=4, configs::drr_classes, |config, _seed, classes| {
         DrrClasses::node(config, classes)
     });
-    mq: Recipe::classful(1..=4, configs::mq, |config, _seed, bands| Mq::node(config, bands));
     ets: Recipe::classful(1..=5, configs::ets, |config, _seed, bands| Ets::node(config, bands));
     fq_nagle: Recipe::leaf(|| configs::flows::<FqNagle>(Just(())), Flows::<FqNagle>::node);
     fq_nagle_classes: classes::<FqNagle>(|| Just(()).boxed());

@@ -95,8 +95,10 @@ impl Direction {
         delay: u64,
         ahead: u64,
     ) -> Direction {
+        let mut link = Link::new(tree, count);
+        link.allow_copies();
         Direction {
-            link: Link::new(tree, count),
+            link,
             counters: Counters::default(),
             sojourn: Histogram::new_with_bounds(1_000, LONGEST_SOJOURN, 2).expect("the bounds are in order"),
             rate: RateWindow::default(),
@@ -180,8 +182,21 @@ impl Direction {
         self.link
             .enqueue_with_headers(packet, headers.key, (), time)
             .expect("there are as many packets as frames, and a frame was free");
+        self.enqueue_copies(time);
         self.free_dropped();
         true
+    }
+
+    /// Copies the frames of packets that the last call to the tree has duplicated, and enqueues the copies.
+    /// Returns whether there were any.
+    #[inline]
+    fn enqueue_copies(&mut self, time: Time) -> bool {
+        let (frames, counters) = (&mut self.frames, &mut self.counters);
+        self.link.enqueue_copies(time, |original, ()| {
+            let copy = frames.duplicate(original as u32);
+            counters.no_frame += u64::from(copy.is_none());
+            copy.map(|number| (number.into(), ()))
+        })
     }
 
     /// Frees the frames of packets that the last call to the tree dropped.
@@ -228,9 +243,12 @@ impl Direction {
         let mut time = self.tree_time(now);
         loop {
             let next = self.link.dequeue(time);
+            let is_copied = self.enqueue_copies(time);
             self.free_dropped();
             time = match next {
                 Next::Packet(departure) => return Some(departure),
+                // The copies may leave now.
+                _ if is_copied => time,
                 Next::Wait(due) if due <= now + self.ahead => self.tree_time(due),
                 Next::Wait(_) | Next::Idle => return None,
             };
@@ -247,6 +265,9 @@ impl Direction {
         }
         if packet.is_remarked() {
             set_dscp(self.frames.get_mut(number), LinkType::Ethernet, packet.dscp);
+        }
+        if let Some(bit) = packet.corrupted_bit() {
+            self.frames.get_mut(number)[(bit / 8) as usize] ^= 1 << (bit % 8);
         }
         self.sojourn
             .saturating_record(now.nanos_since(packet.enqueued_at));
@@ -414,6 +435,40 @@ mod tests {
         }
         assert!(marked > 0);
         assert_eq!(marked as u64, direction.link.root().statistics().marked);
+    }
+
+    /// A duplicate has a frame of its own with the same bytes, as long as there are frames.
+    #[test]
+    fn a_frame_is_duplicated() {
+        let mut direction = direction("netem duplicate=1", 0);
+        let frame = capable_frame();
+        offer(&mut direction, &frame, frame.len(), Time::ZERO);
+        assert_eq!(direction.link.backlog().packets, 2);
+        assert_eq!(direction.fill_line(Time::ZERO), 2);
+        let numbers: Vec<u32> = std::iter::from_fn(|| direction.delay_line.pop()).collect();
+        assert!(numbers[0] != numbers[1]);
+        for number in numbers {
+            assert_eq!(direction.frames.get(number), frame);
+            direction.frames.free(number);
+        }
+        // Four frames are stored; the last packet finds no room for its copy.
+        for _ in 0..3 {
+            offer(&mut direction, &frame, frame.len(), Time::ZERO);
+        }
+        assert_eq!(direction.link.backlog().packets, 4);
+        assert_eq!(direction.counters.no_frame, 1);
+    }
+
+    #[test]
+    fn a_corrupted_frame_has_one_wrong_bit() {
+        let mut direction = direction("netem corrupt=1", 0);
+        let frame = capable_frame();
+        offer(&mut direction, &frame, frame.len(), Time::ZERO);
+        assert_eq!(direction.fill_line(Time::ZERO), 1);
+        let number = direction.delay_line.pop().unwrap();
+        let sent = direction.frames.get(number).iter().zip(&frame);
+        let wrong: u32 = sent.map(|(sent, offered)| (sent ^ offered).count_ones()).sum();
+        assert_eq!(wrong, 1);
     }
 
     #[test]

@@ -6,7 +6,8 @@ use crate::frames::FrameStore;
 use crate::port::{ETHERNET_HEADER, longest_frame_at};
 use crate::vlan::Tag;
 
-/// Rejects trees that would drop every full-sized frame, and filters on marks, which no frame carries.
+/// Rejects trees that would drop every full-sized frame, and what asks for marks or departure times, which no
+/// frame carries.
 ///
 /// # Errors
 /// Lists all such problems.
@@ -14,6 +15,7 @@ pub(crate) fn check(queues: &[Spec; 2], mtu: usize) -> Result<(), FileError> {
     let frame = frame(mtu, 0);
     let problems = queues.iter().flat_map(|queue| {
         let mut problems = queue.asks_for_marks();
+        problems.extend(queue.asks_for_departure_times());
         problems.extend(queue.too_small_for(frame));
         problems
     });

@@ -96,6 +96,17 @@ impl FrameStore {
         Some(number)
     }
 
+    /// Stores a copy of a frame. Returns `None` if all chunks are in use.
+    pub(crate) fn duplicate(&mut self, number: u32) -> Option<u32> {
+        let copy = self.free.pop()?;
+        let place = self.places[number as usize];
+        let begin = number as usize * self.chunk + usize::from(place.start);
+        let to = copy as usize * self.chunk + usize::from(place.start);
+        self.bytes.copy_within(begin..begin + place.length as usize, to);
+        self.places[copy as usize] = place;
+        Some(copy)
+    }
+
     /// Frees the chunk of a frame.
     #[inline]
     pub(crate) fn free(&mut self, number: u32) {
@@ -114,7 +125,7 @@ impl FrameStore {
         &self.bytes[begin..begin + place.length as usize]
     }
 
-    /// Returns the bytes of a frame, to change its ECN field or DSCP.
+    /// Returns the bytes of a frame, to change its ECN field or DSCP, or one of its bits.
     pub(crate) fn get_mut(&mut self, number: u32) -> &mut [u8] {
         let place = self.places[number as usize];
         let begin = number as usize * self.chunk + usize::from(place.start);

@@ -37,9 +37,12 @@ fn is_equal(amount: &Amount, dumped: &Value) -> bool {
             .and_then(size)
             .is_some_and(|size| bytes.abs_diff(size) <= 1),
         // These kinds are not in the dumps.
-        Amount::Decimal(_) | Amount::Signed(_) | Amount::Curve(_) | Amount::Bare(_) | Amount::Variable(_) => {
-            false
-        }
+        Amount::Decimal(_)
+        | Amount::Object(_)
+        | Amount::Signed(_)
+        | Amount::Curve(_)
+        | Amount::Bare(_)
+        | Amount::Variable(_) => false,
     }
 }
 
@@ -138,7 +141,6 @@ fn spec(setup: &Value) -> Option<Spec> {
         mtu: number("mtu"),
         txqueuelen: number("txqueuelen"),
         hard_header_len: number("hard_header_len"),
-        ..Device::default()
     };
     let commands: Vec<&str> = setup["setup"]
         .as_array()?

@@ -21,7 +21,6 @@ mod classes;
 mod events;
 mod monitor;
 mod network;
-mod prefetch;
 mod random;
 pub mod results;
 pub mod scenario;

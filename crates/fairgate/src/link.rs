@@ -19,7 +19,7 @@ use crate::discipline::{Discipline, Verdict};
 use crate::egress::{Egress, Next};
 use crate::flow::FlowKey;
 use crate::packet::{DropReason, Packet};
-use crate::pool::{PacketId, PacketQueue, Pool, PoolFull};
+use crate::pool::{Copied, PacketId, PacketQueue, Pool, PoolFull};
 use crate::slot::Slot;
 use crate::time::Time;
 
@@ -160,6 +160,37 @@ impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
             Next::Wait(until) => Next::Wait(until),
             Next::Idle => Next::Idle,
         }
+    }
+
+    /// Tells the disciplines that the driver makes copies of packets. `netem` needs it to duplicate packets.
+    /// From then on the driver calls [`enqueue_copies`](Link::enqueue_copies) after each call.
+    pub fn allow_copies(&mut self) {
+        self.pool.allow_copies();
+    }
+
+    /// Enqueues the copies that the last call has asked for, as new packets. The driver calls this before
+    /// [`take_dropped`](Link::take_dropped). `make` gets cookie and payload of the original, and returns
+    /// those of the copy, or `None` if it can't make one. Returns whether a copy was enqueued: then a link
+    /// that was idle may have a packet to send, and the driver asks again.
+    #[inline]
+    pub fn enqueue_copies(&mut self, now: Time, make: impl FnMut(u64, &T) -> Option<(u64, T)>) -> bool {
+        self.pool.has_copies() && self.enqueue_each_copy(now, make)
+    }
+
+    #[cold]
+    fn enqueue_each_copy(&mut self, now: Time, mut make: impl FnMut(u64, &T) -> Option<(u64, T)>) -> bool {
+        let mut is_any = false;
+        while let Some(Copied { copy, original }) = self.pool.take_copy() {
+            let Some((cookie, payload)) = make(self.pool[original].cookie, &self.payloads[original.index()])
+            else {
+                self.pool.release(copy);
+                continue;
+            };
+            self.pool[copy].cookie = cookie;
+            self.enqueue_inserted(copy, payload, now);
+            is_any = true;
+        }
+        is_any
     }
 
     /// Returns the oldest packet that a call dropped or flushed. The driver calls this after each call until

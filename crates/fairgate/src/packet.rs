@@ -106,6 +106,10 @@ pub enum DropReason {
     Policed,
     /// A filter drops all packets that match it.
     Filtered,
+    /// The packet's departure time is missing, or has passed.
+    Late,
+    /// It was lost on purpose, by the emulation of a lossy network.
+    Lost,
     /// There was no room for it after a change of configuration.
     Reconfigured,
     /// The queue was flushed. This is the only reason that is not counted as a drop.
@@ -132,6 +136,8 @@ impl DropReason {
         DropReason::BeyondHorizon,
         DropReason::Policed,
         DropReason::Filtered,
+        DropReason::Late,
+        DropReason::Lost,
         DropReason::Reconfigured,
         DropReason::Flushed,
     ];
@@ -153,6 +159,8 @@ impl DropReason {
             DropReason::BeyondHorizon => "beyond_horizon",
             DropReason::Policed => "policed",
             DropReason::Filtered => "filtered",
+            DropReason::Late => "late",
+            DropReason::Lost => "lost",
             DropReason::Reconfigured => "reconfigured",
             DropReason::Flushed => "flushed",
         }
@@ -174,7 +182,7 @@ impl DropReason {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Packet {
-    /// The earliest departure time in nanoseconds. 0 means at once. `fq` uses it.
+    /// The earliest departure time in nanoseconds. 0 means at once. `fq` and `etf` use it.
     pub stamp: u64,
     /// The keyed hash of the packet's flow.
     pub flow: FlowHash,

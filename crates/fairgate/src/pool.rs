@@ -3,6 +3,7 @@
 //! ```text
 //!   slots    [ Slot ][ Slot ][ Slot ] ...         64 bytes each, reused last-in first-out (cache)
 //!   headers  [ FlowKey ][ FlowKey ] ...           rarely read: only filters need them
+//!   arrivals [ Time ][ Time ] ...                 rarely read: only a discipline that enqueues later does
 //!   returned  head -> ... -> tail                 dropped or flushed, to be taken by the driver
 //! ```
 //!
@@ -10,6 +11,9 @@
 //! of slot numbers: a push or pop writes two words. A discipline that drops a packet gives it back to the
 //! pool. After the call the driver takes the returned packets and releases them. So no packet can be lost
 //! between a discipline and its driver.
+
+mod copies;
+mod heap;
 
 use alloc::vec::Vec;
 use core::ops::{Index, IndexMut};
@@ -20,6 +24,10 @@ use crate::count::Count;
 use crate::flow::FlowKey;
 use crate::packet::{DropReason, Ecn, Packet};
 use crate::slot::{Flags, Line, Slot};
+use crate::time::Time;
+
+pub use copies::Copied;
+pub(crate) use heap::PacketHeap;
 
 /// The number of a packet's slot in its [`Pool`]. It is valid from insertion to release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,6 +65,10 @@ pub struct Pool {
     /// The headers of each slot. Empty in a pool without headers.
     headers: Vec<FlowKey>,
     keeps_headers: bool,
+    /// When each packet arrived at the root, if a discipline has enqueued it again since.
+    arrivals: Vec<Time>,
+    /// Copies that the driver has not taken yet. `None` if it takes none.
+    copies: Option<PacketQueue>,
     /// The first free slot. Free slots are linked by `slot.next`.
     free_head: u32,
     in_use: u32,
@@ -91,7 +103,7 @@ impl Pool {
         Pool::of(capacity, true)
     }
 
-    /// Returns a pool without header fields, which needs 64 instead of 112 bytes per slot. It is for drivers
+    /// Returns a pool without header fields, which needs 72 instead of 120 bytes per slot. It is for drivers
     /// whose disciplines have no filters on addresses. [`insert_with_headers`](Pool::insert_with_headers)
     /// ignores the headers.
     pub fn without_headers(capacity: u32) -> Pool {
@@ -103,6 +115,8 @@ impl Pool {
             slots: Vec::with_capacity(capacity as usize),
             headers: Vec::with_capacity(if keeps_headers { capacity as usize } else { 0 }),
             keeps_headers,
+            arrivals: Vec::with_capacity(capacity as usize),
+            copies: None,
             free_head: 0,
             in_use: 0,
             returned: PacketQueue::new(),
@@ -125,6 +139,7 @@ impl Pool {
             slot.next = index + 1;
             self.slots.push(Line(slot));
         }
+        self.arrivals.resize(self.slots.len(), Time::ZERO);
         if self.keeps_headers {
             self.headers.resize(self.slots.len(), FlowKey::default());
         }
@@ -245,6 +260,34 @@ impl Pool {
             self.changes.0 = self.changes.0.wrapping_add(Changes::MARKED);
         }
         true
+    }
+
+    /// Corrupts a packet: the driver flips the bit that [`Slot::corrupted_bit`] names when the packet leaves.
+    #[inline]
+    pub fn corrupt(&mut self, id: PacketId) {
+        self[id].flags.set(Flags::CORRUPTED);
+    }
+
+    /// Lets a packet arrive a second time, at a discipline inside another one, without losing the time of its
+    /// first arrival.
+    #[inline]
+    pub(crate) fn remember_arrival(&mut self, id: PacketId) {
+        let slot = &mut self.slots[id.index()].0;
+        if !slot.flags.has(Flags::DELAYED) {
+            slot.flags.set(Flags::DELAYED);
+            self.arrivals[id.index()] = slot.enqueued_at;
+        }
+    }
+
+    /// Restores the time of a packet's first arrival, when the packet leaves the discipline that called
+    /// [`remember_arrival`](Pool::remember_arrival).
+    #[inline]
+    pub(crate) fn restore_arrival(&mut self, id: PacketId) {
+        let slot = &mut self.slots[id.index()].0;
+        if slot.flags.has(Flags::DELAYED) {
+            slot.flags.unset(Flags::DELAYED);
+            slot.enqueued_at = self.arrivals[id.index()];
+        }
     }
 
     /// Changes a packet's DSCP, 0 to 63. The driver writes it into the packet's bytes.
@@ -441,27 +484,6 @@ impl PacketQueue {
     #[inline]
     pub fn front(&self) -> Option<PacketId> {
         (self.packets > 0).then_some(PacketId(self.head))
-    }
-
-    /// Returns the packet after the oldest one: the next to be the oldest.
-    ///
-    /// ```
-    /// # use fairgate::{Packet, PacketQueue, Pool};
-    /// let (mut pool, mut queue) = (Pool::with_capacity(3), PacketQueue::new());
-    /// for bytes in [100, 200, 300] {
-    ///     let id = pool.insert(Packet::of_length(bytes))?;
-    ///     queue.push_back(id, &mut pool);
-    /// }
-    /// while let Some(second) = queue.second(&pool) {
-    ///     queue.pop_front(&pool);
-    ///     assert_eq!(queue.front(), Some(second));
-    /// }
-    /// assert_eq!(pool[queue.front().unwrap()].length, 300);
-    /// # Ok::<(), fairgate::PoolFull>(())
-    /// ```
-    #[inline]
-    pub fn second(&self, pool: &Pool) -> Option<PacketId> {
-        (self.packets > 1).then(|| PacketId(pool[PacketId(self.head)].next))
     }
 
     /// Prefetches the cache line of the oldest packet.

@@ -2,6 +2,7 @@
 
 use crate::flow::FlowHash;
 use crate::packet::{ClassId, DropReason, Ecn, Packet};
+use crate::structures::random::mixed;
 use crate::time::Time;
 
 /// A packet in its [`Pool`](crate::Pool). It fills one cache line. `pool[id]` returns it.
@@ -94,6 +95,27 @@ impl Slot {
         self.flags.has(Flags::REMARKED)
     }
 
+    /// Whether the packet is a copy of another one ([`Pool::copy`](crate::Pool::copy)).
+    #[inline]
+    pub fn is_copy(&self) -> bool {
+        self.flags.has(Flags::COPY)
+    }
+
+    /// Whether a discipline corrupted the packet ([`Pool::corrupt`](crate::Pool::corrupt)).
+    #[inline]
+    pub fn is_corrupted(&self) -> bool {
+        self.flags.has(Flags::CORRUPTED)
+    }
+
+    /// Returns the bit to flip in the bytes of a corrupted packet: its number from the first bit of the
+    /// `length` bytes. Each packet has a bit of its own, and every bit is equally likely.
+    pub fn corrupted_bit(&self) -> Option<u64> {
+        self.is_corrupted().then(|| {
+            let own = mixed(self.flow.raw() ^ mixed(self.enqueued_at.nanos() ^ mixed(self.cookie)));
+            ((u128::from(own) * u128::from(u64::from(self.length) * 8)) >> 64) as u64
+        })
+    }
+
     /// Returns the traffic class byte: DSCP and ECN.
     #[inline]
     pub const fn traffic_class(&self) -> u8 {
@@ -153,6 +175,12 @@ impl Flags {
     pub(crate) const REMARKED: u8 = 1 << 3;
     /// A discipline marked the packet with congestion experienced.
     pub(crate) const MARKED: u8 = 1 << 4;
+    /// The driver flips a bit of the packet.
+    pub(crate) const CORRUPTED: u8 = 1 << 5;
+    /// The packet is a copy of another one.
+    pub(crate) const COPY: u8 = 1 << 6;
+    /// The pool holds the time of the packet's first arrival, which is before `enqueued_at`.
+    pub(crate) const DELAYED: u8 = 1 << 7;
 
     #[inline]
     pub(crate) fn has(self, flag: u8) -> bool {
@@ -162,6 +190,11 @@ impl Flags {
     #[inline]
     pub(crate) fn set(&mut self, flag: u8) {
         self.0 |= flag;
+    }
+
+    #[inline]
+    pub(crate) fn unset(&mut self, flag: u8) {
+        self.0 &= !flag;
     }
 
     /// Clears all flags. The slot becomes free.

@@ -396,6 +396,18 @@ fn as_json(amount: &Amount) -> Json {
             .unwrap_or_default(),
         Amount::InCells(_) | Amount::Variable(_) => json!(amount.text()),
         Amount::Curve(_) => json!(amount.text()),
+        Amount::Object(numbers) => {
+            let number = |number: f64| match number.fract() == 0.0 {
+                true => json!(number as i64),
+                false => json!(number),
+            };
+            let pairs = numbers.iter();
+            Json::Object(
+                pairs
+                    .map(|(key, value)| ((*key).to_owned(), number(*value)))
+                    .collect(),
+            )
+        }
         Amount::Flag(flag) | Amount::Switch(flag) => json!(flag),
         Amount::Bare(word) => json!(word),
         Amount::Numbers(numbers) => json!(numbers),

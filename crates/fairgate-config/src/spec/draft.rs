@@ -13,7 +13,7 @@ use crate::error::Problems;
 pub type Written = (Spanned<String>, Spanned<Given>);
 
 /// A discipline as written, or a class with the discipline in it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Draft {
     /// The location that an error points at if something is missing.
     pub header: Range<usize>,
@@ -36,7 +36,7 @@ pub struct Draft {
 }
 
 /// A filter as written.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct FilterDraft {
     /// The location that an error points at if something is missing.
     pub header: Range<usize>,

@@ -91,7 +91,7 @@ fn defaults_and_ranges_fit_their_fields() {
                     Unit::Flag => Value::Flag(true),
                     Unit::Choice(words) => Value::Word(words[words.len() - 1]),
                     Unit::List(length) => Value::List(vec![end; length]),
-                    Unit::Numbers(_) => Value::List(vec![end; 2]),
+                    Unit::Numbers(_) | Unit::SignedNumbers(_) => Value::List(vec![end; 2]),
                     Unit::Curve => Value::List(vec![end; 3]),
                     _ => Value::Number(end),
                 };

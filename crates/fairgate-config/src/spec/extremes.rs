@@ -25,7 +25,7 @@ fn extreme(info: &ParameterInfo) -> BoxedStrategy<Value> {
         Unit::List(length) => select(numbers)
             .prop_map(move |number| Value::List(vec![number; length]))
             .boxed(),
-        Unit::Numbers(_) => select(numbers)
+        Unit::Numbers(_) | Unit::SignedNumbers(_) => select(numbers)
             .prop_map(|number| Value::List(vec![number; 2]))
             .boxed(),
         Unit::Curve => {

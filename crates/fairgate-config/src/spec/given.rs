@@ -148,7 +148,7 @@ fn read_as(info: &ParameterInfo, given: &Spanned<Given>, is_written: bool) -> Re
         return Ok(Value::None);
     }
     match info.unit {
-        Unit::Count(_) => reading
+        Unit::Count(_) | Unit::Signed(_) => reading
             .integer(given)
             .and_then(|number| reading.in_range(number))
             .map(Value::Number),
@@ -165,7 +165,7 @@ fn read_as(info: &ParameterInfo, given: &Spanned<Given>, is_written: bool) -> Re
         Unit::Flag => reading.flag(),
         Unit::Choice(words) => reading.choice(words),
         Unit::List(length) => reading.list(length..=length),
-        Unit::Numbers(most) => reading.list(0..=most),
+        Unit::Numbers(most) | Unit::SignedNumbers(most) => reading.list(0..=most),
         Unit::Curve => reading.curve(),
         _ => Err(reading.wrong_type(given)),
     }
@@ -193,9 +193,13 @@ impl Reading<'_> {
     }
 
     fn in_range(&self, number: i128) -> Result<u64, Mistake> {
-        match u64::try_from(number) {
-            Ok(fits) if self.info.range.contains(&fits) => Ok(fits),
-            _ => {
+        let unit = self.info.unit;
+        let fits = unit
+            .of_number(number)
+            .filter(|fits| unit.allows(*fits, &self.info.range));
+        match fits {
+            Some(fits) => Ok(fits),
+            None => {
                 let rule = self.info.rule_broken_by(number);
                 Err(Mistake {
                     span: self.given.span(),
@@ -330,7 +334,11 @@ impl Reading<'_> {
                 help: self.info.remedy(),
             });
         }
-        let range = format!("{} to {}", self.info.range.start(), self.info.range.end());
+        let least = match self.info.unit {
+            Unit::SignedNumbers(_) => format!("-{}", self.info.range.end()),
+            _ => self.info.range.start().to_string(),
+        };
+        let range = format!("{least} to {}", self.info.range.end());
         let mut list = Vec::with_capacity(numbers.len());
         for given in &numbers {
             let element = Reading {

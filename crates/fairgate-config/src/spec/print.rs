@@ -83,7 +83,7 @@ fn print_settings(parameters: &[ParameterInfo], settings: &[Setting], text: &mut
         let is_bare = match value {
             Value::List(_) => info.unit != Unit::Curve,
             Value::Flag(_) => true,
-            Value::Number(_) => matches!(info.unit, Unit::Count(_)),
+            Value::Number(_) => matches!(info.unit, Unit::Count(_) | Unit::Signed(_)),
             Value::Word(_) | Value::None => false,
         };
         let _ = match is_bare {

@@ -77,6 +77,25 @@ impl Spec {
         self.gather(&mut Spec::own_asks_for_marks)
     }
 
+    /// Returns each discipline that drops packets without a departure time. A frame that arrives at an
+    /// interface has none. A program that forwards frames should reject a tree with such problems.
+    pub fn asks_for_departure_times(&self) -> Vec<Problem> {
+        self.gather(&mut |tree, path| {
+            let is_timed = tree.discipline() == "etf";
+            let problem = || {
+                tree.origin.problem(
+                    tree.origin.discipline(),
+                    format!("`etf`{path} needs departure times, but a frame from an interface has none"),
+                    "drops every frame".to_owned(),
+                    "only the program that sends a packet can set its departure time; pace flows with `fq` \
+                     and its `maxrate` instead"
+                        .to_owned(),
+                )
+            };
+            is_timed.then(problem).into_iter().collect()
+        })
+    }
+
     /// Returns the results of `find` for this tree and all trees in it. `find` gets each discipline and its
     /// path in words.
     fn gather(&self, find: &mut dyn FnMut(&Spec, &str) -> Vec<Problem>) -> Vec<Problem> {

@@ -59,7 +59,10 @@ fn one_discipline() -> impl Strategy<Value = Spec> {
 
 /// Whether the reason of a drop is independent of the frame's size.
 fn is_independent_of_size(reason: DropReason) -> bool {
-    matches!(reason, DropReason::NoClass | DropReason::NoFreeFlow)
+    matches!(
+        reason,
+        DropReason::NoClass | DropReason::NoFreeFlow | DropReason::Late | DropReason::Lost
+    )
 }
 
 proptest! {
@@ -148,6 +151,24 @@ fn a_policer_that_marks_drops_nothing() {
     assert_eq!(
         tree("tbf rate=1mbit burst=3000 peakrate=2mbit mtu=1000 limit=500"),
         2
+    );
+}
+
+#[test]
+fn a_discipline_for_departure_times_is_reported() {
+    let tree = crate::Spec::inline("tbf rate=1mbit burst=5kb / etf delta=1ms").unwrap();
+    let [problem] = &tree.asks_for_departure_times()[..] else {
+        panic!("one problem")
+    };
+    assert!(
+        problem.message.contains("`etf`") && problem.help.contains("maxrate"),
+        "{problem:?}"
+    );
+    assert!(
+        crate::Spec::inline("fq")
+            .unwrap()
+            .asks_for_departure_times()
+            .is_empty()
     );
 }
 

@@ -24,7 +24,9 @@ fn value(info: &ParameterInfo) -> BoxedStrategy<Value> {
         Unit::Choice(words) => select(words).prop_map(Value::Word).boxed(),
         // Bands that always exist.
         Unit::List(length) => Just(Value::List(vec![0; length])).boxed(),
-        Unit::Numbers(_) => Just(Value::List(vec![*info.range.end(), *info.range.start()])).boxed(),
+        Unit::Numbers(_) | Unit::SignedNumbers(_) => {
+            Just(Value::List(vec![*info.range.end(), *info.range.start()])).boxed()
+        }
         Unit::Curve => (0u64..4, 0u64..3, 0u64..4)
             .prop_map(|(m1, d, m2)| match d {
                 0 => Value::List(vec![0, 0, m2 * 8_000]),

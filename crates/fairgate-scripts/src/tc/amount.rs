@@ -36,6 +36,8 @@ pub enum Amount {
     Numbers(Vec<u64>),
     /// Any text.
     Text(String),
+    /// Numbers with keys, only in JSON.
+    Object(Vec<(&'static str, f64)>),
 }
 
 impl Amount {
@@ -51,7 +53,7 @@ impl Amount {
             Amount::Decimal(number) => format!("{number:.6}"),
             Amount::Digits(number) => digits(*number),
             Amount::InCells(bytes) => format!("{}/1", size(*bytes)),
-            Amount::Variable(_) => return None,
+            Amount::Variable(_) | Amount::Object(_) => return None,
             Amount::Curve(curve) => format!(
                 "m1 {} d {} m2 {}",
                 rate(curve.m1),

@@ -87,7 +87,7 @@ impl Reads {
                     _ => word(size),
                 }
             }),
-            Reads::Noted(_) | Reads::Refused(_) => None,
+            Reads::Noted(_) | Reads::Refused(_) | Reads::Several(_) => None,
             Reads::Minor => words.next().map(|minor| match hexadecimal(minor.get_ref()) {
                 Some(number) => Spanned::new(minor.span(), Given::Integer(number.into())),
                 None => word(minor),
@@ -130,7 +130,7 @@ fn without_exponent(text: &str) -> Option<String> {
 }
 
 /// Reads a time. A plain number is in this unit.
-fn time(word: &Word, unit: &str) -> Spanned<Given> {
+pub(super) fn time(word: &Word, unit: &str) -> Spanned<Given> {
     let text = word.get_ref();
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let value = match is_plain {

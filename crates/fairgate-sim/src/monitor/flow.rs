@@ -15,6 +15,8 @@ pub(crate) struct Lost {
     pub(crate) on_air: u64,
     /// Packets lost by links. They have no drop reason.
     pub(crate) on_links: u64,
+    /// Copies of packets that disciplines have made. Each counts as a packet that the flow has sent.
+    pub(crate) copied: Count,
 }
 
 impl Lost {
@@ -37,6 +39,7 @@ impl Lost {
         self.count += other.count;
         self.on_air += other.on_air;
         self.on_links += other.on_links;
+        self.copied += other.copied;
         for (reason, packets) in other.by_reason.iter() {
             let sum = self.by_reason.get(reason) + packets;
             self.by_reason.set(reason, sum);
@@ -80,6 +83,7 @@ impl Tally {
                 by_reason,
                 on_air: self.lost.on_air - earlier.lost.on_air,
                 on_links: self.lost.on_links - earlier.lost.on_links,
+                copied: count(self.lost.copied, earlier.lost.copied),
             },
             marked: self.marked - earlier.marked,
             payload: self.payload - earlier.payload,
@@ -182,9 +186,9 @@ impl FlowMonitor {
         self.payload += payload;
     }
 
-    /// Returns the number of packets sent that have not been received.
-    pub(crate) fn outstanding(&self) -> u64 {
-        self.sent.packets - self.received.packets
+    /// Returns the number of packets sent and copied that have not been received.
+    pub(crate) fn outstanding(&self, lost: &Lost) -> u64 {
+        self.sent.packets + lost.copied.packets - self.received.packets
     }
 
     /// Returns the bytes received since the last call.
@@ -228,8 +232,10 @@ impl FlowMonitor {
 
     /// Returns the totals of the whole run.
     pub(crate) fn totals(&self, lost: Lost) -> Tally {
+        let mut sent = self.sent;
+        sent += lost.copied;
         Tally {
-            sent: self.sent,
+            sent,
             received: self.received,
             lost,
             marked: self.marked,

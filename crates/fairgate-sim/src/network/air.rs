@@ -141,9 +141,7 @@ impl Network {
         let now = events.now();
         let member = self.members[(index - self.first_air) as usize];
         while self.cells[member.cell as usize].medium.has_room(member.number) {
-            let interface = &mut self.interfaces[index as usize];
-            let next = interface.egress.dequeue(now, &mut self.pool);
-            self.bury_returned();
+            let next = self.dequeue(index, now);
             if let Next::Packet(id) = next
                 && self.interfaces[index as usize].tap.is_some()
             {
@@ -165,6 +163,10 @@ impl Network {
             self.hops += 1;
             let packet = &self.pool[id];
             interface.monitor.left(now - packet.enqueued_at);
+            if packet.is_corrupted() {
+                self.lose(index, id);
+                continue;
+            }
             let journey = &self.journeys[id.index()];
             let way = self.air_hops[(packet.cookie as u32 - self.first_air) as usize].way;
             let cell = &mut self.cells[member.cell as usize];

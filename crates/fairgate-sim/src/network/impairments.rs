@@ -6,6 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use fairgate::queues::netem::GilbertElliott;
 use fairgate::{PacketId, Time};
 
 use crate::events::Ticket;
@@ -31,12 +32,7 @@ impl Chance {
 #[derive(Debug)]
 enum Losses {
     Random(Chance),
-    /// The probabilities of the good state, then of the bad one.
-    GilbertElliott {
-        is_bad: bool,
-        change: [Chance; 2],
-        loss: [Chance; 2],
-    },
+    GilbertElliott(GilbertElliott<Chance>),
 }
 
 impl Losses {
@@ -48,11 +44,10 @@ impl Losses {
                 r,
                 loss_good,
                 loss_bad,
-            } => Losses::GilbertElliott {
-                is_bad: false,
-                change: [p, r].map(Chance::new),
-                loss: [loss_good, loss_bad].map(Chance::new),
-            },
+            } => Losses::GilbertElliott(GilbertElliott::new(
+                [p, r].map(Chance::new),
+                [loss_good, loss_bad].map(Chance::new),
+            )),
         }
     }
 
@@ -60,13 +55,7 @@ impl Losses {
     fn next(&mut self, stream: &mut Stream) -> bool {
         match self {
             Losses::Random(chance) => chance.occurs(stream),
-            Losses::GilbertElliott { is_bad, change, loss } => {
-                let state = usize::from(*is_bad);
-                // As in netem, the state changes after it has decided about the packet.
-                let is_lost = loss[state].occurs(stream);
-                *is_bad ^= change[state].occurs(stream);
-                is_lost
-            }
+            Losses::GilbertElliott(model) => model.next(|chance| chance.occurs(stream)),
         }
     }
 }

@@ -21,8 +21,7 @@ mod tap;
 use std::cmp::Reverse;
 
 use fairgate::balance::{self, Imbalance};
-use fairgate::{Count, DropReason, FlowKey, Next, Packet, PacketId, PacketQueue, Pool, Time};
-use prefetch_index::prefetch_index;
+use fairgate::{Copied, Count, DropReason, FlowKey, Next, Packet, PacketId, PacketQueue, Pool, Time};
 use thiserror::Error;
 
 use crate::events::{Event, Events, Ticket};
@@ -135,6 +134,7 @@ impl Network {
             air_hops: Vec::new(),
             members: Vec::new(),
         };
+        network.pool.allow_copies();
         network.make_room(FIRST_SLOTS);
         network
     }
@@ -154,7 +154,8 @@ impl Network {
         length: u32,
         now: Time,
     ) -> Result<PacketId, TooManyPackets> {
-        if self.pool.len() == self.pool.capacity() {
+        // One slot stays free for a copy.
+        if self.pool.len() + 1 >= self.pool.capacity() {
             self.grow(now)?;
         }
         let id = self
@@ -233,7 +234,45 @@ impl Network {
         // The verdict is for senders that are informed of drops on their own host. Here senders detect losses
         // end to end.
         interface.egress.enqueue(id, now, &mut self.pool);
+        if self.pool.has_copies() {
+            self.enqueue_copies(index, now);
+        }
         self.bury_returned();
+    }
+
+    /// Enqueues the copies of packets that the discipline of an interface has asked for.
+    #[cold]
+    fn enqueue_copies(&mut self, index: u32, now: Time) {
+        while let Some(Copied { copy, original }) = self.pool.take_copy() {
+            let journey = self.journeys[original.index()];
+            self.journeys[copy.index()] = journey;
+            if let Some(&segment) = self.segments.get(original.index()) {
+                self.attach(copy, segment);
+            }
+            self.lost[journey.origin.index()].copied.add(journey.length);
+            self.interfaces[index as usize]
+                .egress
+                .enqueue(copy, now, &mut self.pool);
+        }
+    }
+
+    /// Dequeues from the discipline of an interface.
+    #[inline]
+    fn dequeue(&mut self, index: u32, now: Time) -> Next<PacketId> {
+        let mut next = self.interfaces[index as usize]
+            .egress
+            .dequeue(now, &mut self.pool);
+        while self.pool.has_copies() {
+            self.enqueue_copies(index, now);
+            if let Next::Packet(_) = next {
+                break;
+            }
+            next = self.interfaces[index as usize]
+                .egress
+                .dequeue(now, &mut self.pool);
+        }
+        self.bury_returned();
+        next
     }
 
     /// An event meant for [`serve`](Network::serve) has come.
@@ -266,9 +305,7 @@ impl Network {
     fn serve(&mut self, index: u32, events: &mut Events) {
         let now = events.now();
         loop {
-            let interface = &mut self.interfaces[index as usize];
-            let next = interface.egress.dequeue(now, &mut self.pool);
-            self.bury_returned();
+            let next = self.dequeue(index, now);
             let interface = &mut self.interfaces[index as usize];
             let id = match next {
                 Next::Packet(id) => id,
@@ -304,6 +341,10 @@ impl Network {
     /// Lets a packet whose last bit leaves at `left_at` propagate to the other end of the link.
     #[inline]
     fn fly(&mut self, index: u32, id: PacketId, left_at: Time, events: &mut Events) {
+        if self.pool[id].is_corrupted() {
+            // The receiver discards it because of its checksum.
+            return self.lose(index, id);
+        }
         let interface = &mut self.interfaces[index as usize];
         let mut arrives_at = left_at + interface.delay;
         if let Some(impairments) = &mut interface.impairments {
@@ -353,30 +394,9 @@ impl Network {
         if let Some(next) = interface.in_flight.front() {
             let journey = &self.journeys[next.index()];
             events.schedule_with(journey.ticket, journey.arrives_at, Event::Arrival(index));
-            // In a large network what is known of a packet has left the caches while it was in flight.
-            if let Some(second) = interface.in_flight.second(&self.pool) {
-                self.pool.prefetch(second);
-                prefetch_index(&self.journeys, second.index());
-            }
         }
         let (number, processor) = (interface.far_number, interface.far_processor);
         self.received(id, number, processor, events)
-    }
-
-    /// Returns the flows of the next two packets that arrive over the link of this interface, each if the
-    /// packet is then at its destination. Of links that reorder packets nothing is known. Prefetches the
-    /// segment of the first one.
-    #[inline]
-    pub(crate) fn next_arrivals(&self, index: u32) -> [Option<Origin>; 2] {
-        let in_flight = &self.interfaces[index as usize].in_flight;
-        if let Some(first) = in_flight.front() {
-            prefetch_index(&self.segments, first.index());
-            prefetch_index(&self.segments, first.index() + 1);
-        }
-        [in_flight.front(), in_flight.second(&self.pool)].map(|id| {
-            let journey = &self.journeys[id?.index()];
-            self.routes.is_end(journey.next_hop).then_some(journey.origin)
-        })
     }
 
     /// Moves a packet on that a node has received over its interface `number`. Returns it if it is at its

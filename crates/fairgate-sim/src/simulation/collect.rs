@@ -93,10 +93,13 @@ impl Simulation {
         }
         let window = flow.monitor.finish(self.phase, lost[0]);
         let connection = flow.source.finish(self.phase);
+        // A copy counts as sent.
+        let mut acknowledged = flow.acknowledged.sent;
+        acknowledged += lost[1].copied;
         let totals = BothWays {
             data: flow.monitor.totals(lost[0]),
             acknowledgements: Tally {
-                sent: flow.acknowledged.sent,
+                sent: acknowledged,
                 received: flow.acknowledged.received,
                 lost: lost[1],
                 ..Tally::default()

@@ -5,24 +5,15 @@
 //! the last one is left, so that these events always reach the flow that they were made for. The event of a
 //! timer may reach a later flow. It does nothing there, because a flow knows when its own timers are due.
 
-use std::mem::offset_of;
-
 use fairgate::{Count, Time};
 
 use crate::monitor::{FlowMonitor, FlowSeries, Lost};
 use crate::network::{Origin, Template};
-use crate::prefetch::{Start, prefetch};
-use crate::traffic::{End, Source};
+use crate::traffic::Source;
 
 /// A flow that is there now. What is needed for each packet comes first.
-#[repr(C)]
 pub(super) struct LiveFlow {
-    pub(super) start: Start,
-    /// When its source stopped, or its last transfer arrived.
-    pub(super) ended: Option<Time>,
     pub(super) monitor: FlowMonitor,
-    /// How many intervals have passed since a packet arrived.
-    pub(super) quiet_intervals: u32,
     /// Acknowledgement packets.
     pub(super) acknowledged: Acknowledged,
     pub(super) source: Source,
@@ -38,6 +29,8 @@ pub(super) struct LiveFlow {
     pub(super) copy: u32,
     pub(super) started: Time,
     pub(super) stop: Time,
+    /// When its source stopped, or its last transfer arrived.
+    pub(super) ended: Option<Time>,
     /// `None` if it has no row of results.
     pub(super) series: Option<Box<FlowSeries>>,
 }
@@ -50,16 +43,15 @@ pub(super) struct Acknowledged {
 }
 
 impl LiveFlow {
-    /// The length of what each packet needs, from the start on, bytes.
-    pub(super) const HOT: usize = offset_of!(LiveFlow, more);
-
     /// Returns whether nothing of the flow is left: it has ended, no packet of it is in the network, and none
     /// follows.
     pub(super) fn is_over(&self, lost: &[Lost]) -> bool {
+        let of_data = &lost[self.data.origin.index()];
+        let of_acknowledgements = &lost[self.acknowledgements.origin.index()];
+        let acknowledged = self.acknowledged.sent.packets + of_acknowledgements.copied.packets;
         self.ended.is_some()
-            && self.monitor.outstanding() == lost[self.data.origin.index()].count.packets
-            && self.acknowledged.sent.packets - self.acknowledged.received.packets
-                == lost[self.acknowledgements.origin.index()].count.packets
+            && self.monitor.outstanding(of_data) == of_data.count.packets
+            && acknowledged - self.acknowledged.received.packets == of_acknowledgements.count.packets
             && self.source.is_quiet()
     }
 }
@@ -118,26 +110,6 @@ impl LiveFlows {
     pub(super) fn owner(&mut self, place: u32) -> &mut LiveFlow {
         self.get(place)
             .expect("a flow stays until its packets have left the network")
-    }
-
-    /// Prefetches the first `bytes` bytes of a flow's state. The place may be empty.
-    #[inline]
-    pub(super) fn prefetch(&self, place: u32, bytes: usize) {
-        if let Some(flow) = self
-            .places
-            .get(place as usize)
-            .and_then(|place| place.flow.as_deref())
-        {
-            prefetch(&flow.start, 0, bytes);
-        }
-    }
-
-    /// Prefetches what an end of a flow's source needs for a packet.
-    #[inline]
-    pub(super) fn prefetch_source(&self, place: u32, end: End) {
-        if let Some(flow) = self.places[place as usize].flow.as_deref() {
-            flow.source.prefetch(end);
-        }
     }
 
     /// Takes a flow out.

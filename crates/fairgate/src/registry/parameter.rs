@@ -139,10 +139,10 @@ impl<S> Parameter<S> {
             Value::List(numbers) => numbers
                 .iter()
                 .copied()
-                .find(|number| !self.range.contains(number)),
+                .find(|number| !self.unit.allows(*number, &self.range)),
             Value::Flag(_) | Value::Word(_) | Value::None => None,
         };
-        let wrong = wrong.filter(|number| !self.range.contains(number))?;
+        let wrong = wrong.filter(|number| !self.unit.allows(*number, &self.range))?;
         let remedy = match self.is_required {
             true => "choose a value in this range",
             false => "choose a value in this range, or leave it out for the default",

@@ -33,6 +33,11 @@ pub enum Unit {
     List(usize),
     /// A list of at most this many numbers.
     Numbers(usize),
+    /// A plain number of the things that the word names, which may be negative. The range is that of the
+    /// number without its sign, and the value is its two's complement.
+    Signed(&'static str),
+    /// A list of at most this many numbers, each as in [`Unit::Signed`].
+    SignedNumbers(usize),
     /// A service curve of two pieces: `4mbit:10ms:1mbit`. Its value is a list: bit/s, nanoseconds, bit/s.
     Curve,
 }
@@ -41,14 +46,14 @@ impl Unit {
     /// The unit's name in tables.
     pub fn name(self) -> &'static str {
         match self {
-            Unit::Count(of) => of,
+            Unit::Count(of) | Unit::Signed(of) => of,
             Unit::Bytes => "bytes",
             Unit::Time => "time",
             Unit::Rate => "rate",
             Unit::Probability => "probability",
             Unit::Flag => "true/false",
             Unit::Choice(_) => "word",
-            Unit::List(_) | Unit::Numbers(_) => "list",
+            Unit::List(_) | Unit::Numbers(_) | Unit::SignedNumbers(_) => "list",
             Unit::Curve => "curve",
         }
     }
@@ -56,14 +61,14 @@ impl Unit {
     /// Returns what a value of this unit is called in a sentence.
     pub fn noun(self) -> &'static str {
         match self {
-            Unit::Count(_) => "plain number",
+            Unit::Count(_) | Unit::Signed(_) => "plain number",
             Unit::Bytes => "size",
             Unit::Time => "duration",
             Unit::Rate => "rate",
             Unit::Probability => "probability",
             Unit::Flag => "flag",
             Unit::Choice(_) => "word",
-            Unit::List(_) | Unit::Numbers(_) => "list of numbers",
+            Unit::List(_) | Unit::Numbers(_) | Unit::SignedNumbers(_) => "list of numbers",
             Unit::Curve => "service curve",
         }
     }
@@ -78,7 +83,26 @@ impl Unit {
                 Err(_) => "0bit".to_owned(),
             },
             Unit::Probability => Probability::from_parts(number).to_string(),
+            Unit::Signed(_) | Unit::SignedNumbers(_) => (number as i64).to_string(),
             _ => number.to_string(),
+        }
+    }
+
+    /// Whether a number of this unit is within the range.
+    pub fn allows(self, number: u64, range: &RangeInclusive<u64>) -> bool {
+        range.contains(&match self {
+            Unit::Signed(_) | Unit::SignedNumbers(_) => (number as i64).unsigned_abs(),
+            _ => number,
+        })
+    }
+
+    /// Returns the number as a value of this unit. `None` if no value can hold it.
+    pub fn of_number(self, number: i128) -> Option<u64> {
+        match self {
+            Unit::Signed(_) | Unit::SignedNumbers(_) => {
+                i64::try_from(number).ok().map(|signed| signed as u64)
+            }
+            _ => u64::try_from(number).ok(),
         }
     }
 
@@ -90,7 +114,7 @@ impl Unit {
             Value::Word(word) => (*word).to_owned(),
             Value::List(curve) if self == Unit::Curve => units::format_curve(curve),
             Value::List(numbers) => {
-                let numbers: Vec<_> = numbers.iter().map(u64::to_string).collect();
+                let numbers: Vec<_> = numbers.iter().map(|number| self.show_number(*number)).collect();
                 format!("[{}]", numbers.join(", "))
             }
             Value::None => "none".to_owned(),
@@ -106,6 +130,10 @@ impl Unit {
             Unit::Choice(words) => words.join(" or "),
             Unit::List(length) => format!("{length} numbers, {least} to {}", range.end()),
             Unit::Numbers(most) => format!("at most {most} numbers, {least} to {}", range.end()),
+            Unit::Signed(_) => format!("-{} to {}", range.end(), range.end()),
+            Unit::SignedNumbers(most) => {
+                format!("at most {most} numbers, -{} to {}", range.end(), range.end())
+            }
             _ if self.hides(*range.end()) => format!("at least {least}"),
             _ => format!("{least} to {}", self.show_number(*range.end())),
         }
@@ -125,6 +153,8 @@ impl Unit {
                 "write a plain number, like 3".to_owned()
             }
             Unit::Count(of) => format!("write a plain number of {of}, like 1000"),
+            Unit::Signed(of) => format!("write a plain number of {of}, like 20 or -14"),
+            Unit::SignedNumbers(_) => "write a list of numbers, like [-8192, 0, 8192]".to_owned(),
             Unit::Bytes => "write a size like \"64kb\", \"1514b\" or the plain number of bytes".to_owned(),
             Unit::Time => "write a duration with its unit, like \"5ms\", \"100us\" or \"1s\"".to_owned(),
             Unit::Rate => "write a rate like \"20mbit\" or the plain number of bit/s".to_owned(),

@@ -69,6 +69,22 @@ macro_rules! number_field {
 
 number_field!(u8, u16, u32, u64, usize);
 
+impl Field for i32 {
+    fn read(&self) -> Value {
+        Value::Number(i64::from(*self) as u64)
+    }
+
+    fn write(&mut self, value: &Value) {
+        match value {
+            Value::Number(number) => match i32::try_from(*number as i64) {
+                Ok(signed) => *self = signed,
+                Err(_) => misfit("i32", value),
+            },
+            _ => misfit("i32", value),
+        }
+    }
+}
+
 impl Field for bool {
     fn read(&self) -> Value {
         Value::Flag(*self)
@@ -174,6 +190,10 @@ impl Smallest for Duration {
     const SMALLEST: Duration = Duration::ZERO;
 }
 
+impl Smallest for Probability {
+    const SMALLEST: Probability = Probability::ZERO;
+}
+
 impl Smallest for Rate {
     const SMALLEST: Rate = Rate::mbit(1);
 }
@@ -203,24 +223,30 @@ impl<const N: usize> Field for [u8; N] {
     }
 }
 
-impl Field for Vec<u32> {
-    fn read(&self) -> Value {
-        Value::List(self.iter().map(|number| u64::from(*number)).collect())
-    }
+macro_rules! list_field {
+    ($($number:ty),*) => {$(
+        impl Field for Vec<$number> {
+            fn read(&self) -> Value {
+                Value::List(self.iter().map(|number| i64::from(*number) as u64).collect())
+            }
 
-    fn write(&mut self, value: &Value) {
-        match value {
-            Value::List(numbers) => {
-                self.clear();
-                self.resize(numbers.len(), 0);
-                for (place, number) in self.iter_mut().zip(numbers) {
-                    place.write(&Value::Number(*number));
+            fn write(&mut self, value: &Value) {
+                match value {
+                    Value::List(numbers) => {
+                        self.clear();
+                        self.resize(numbers.len(), 0);
+                        for (place, number) in self.iter_mut().zip(numbers) {
+                            place.write(&Value::Number(*number));
+                        }
+                    }
+                    _ => misfit(concat!("Vec<", stringify!($number), ">"), value),
                 }
             }
-            _ => misfit("Vec<u32>", value),
         }
-    }
+    )*};
 }
+
+list_field!(u32, i32);
 
 impl Field for ServiceCurve {
     fn read(&self) -> Value {

@@ -1,19 +1,23 @@
 //! Table of tc's kinds of qdisc: the discipline, the parameter for each option, and how tc shows it.
 
-mod absent;
 mod aqm;
 mod cake;
 mod cbq;
+mod netem;
 mod queues;
 mod rounds;
 mod sharing;
-mod transmit_queues;
+mod timed;
 
 use super::Device;
 use super::display::{Amount, Detail, Row, Running, Seen, When};
 use super::notes::Notes;
+use crate::script::Word;
+use std::ops::Range;
+use std::slice;
+
 use fairgate::ClassId;
-use fairgate_config::language::Written;
+use fairgate_config::language::{Given, Written};
 use fairgate_config::{ClassSpec, Spec};
 use toml::Spanned;
 
@@ -94,8 +98,26 @@ pub(super) enum Reads {
     Noted(&'static str),
     /// Not supported. The text is the reason or the remedy.
     Refused(&'static str),
+    /// Values for several parameters, some of which may be left out.
+    Several(Several),
     /// A service curve from `m1`, `d`, `m2`, or from `umax`, `dmax`, `rate`, as far as they are given.
     Curve,
+}
+
+/// Reads the values after an option.
+pub(super) type Several =
+    fn(&Word, &mut slice::Iter<'_, Word>) -> Result<Vec<(&'static str, Spanned<Given>)>, Unreadable>;
+
+/// Why the values of an option can't be read.
+pub(super) enum Unreadable {
+    /// Words are missing.
+    Missing,
+    /// A word can't be understood.
+    Wrong {
+        location: Range<usize>,
+        message: String,
+        help: String,
+    },
 }
 
 /// The classes of a qdisc and the disciplines in them.
@@ -107,18 +129,14 @@ pub(super) enum Children {
     Inner {
         of_default: &'static [&'static str],
     },
+    /// One in class 1, or none.
+    InnerOrNone,
     /// One in each band. This option is the number of bands.
     Bands {
         option: &'static str,
     },
     /// One in each band. The lists of quanta and the priomap may be incomplete (`ets`).
     SharingBands,
-    /// One in each transmit queue of the device, where this kind is the kernel's default. The hash and the
-    /// priority choose the queue, and no filter.
-    TransmitQueues {
-        default: &'static Kind,
-        has_traffic_classes: bool,
-    },
     /// One in each class that a `tc class` line adds, with these options.
     Classes {
         options: &'static [Opt],
@@ -206,19 +224,6 @@ impl Kind {
         }
     }
 
-    /// Returns the kind that the kernel attaches to a class by default.
-    pub(super) fn default_child(&self) -> &'static Kind {
-        match self.children {
-            Children::TransmitQueues { default, .. } => default,
-            _ => DEFAULT,
-        }
-    }
-
-    /// Whether the kernel attaches it to the root only.
-    pub(super) fn is_only_root(&self) -> bool {
-        matches!(self.name, "mq" | "mqprio" | "noqueue")
-    }
-
     /// Whether classes must be added before a qdisc is attached to them.
     pub(super) fn declares_classes(&self) -> bool {
         matches!(self.children, Children::Classes { .. } | Children::Tree { .. })
@@ -249,9 +254,7 @@ pub(super) fn remarks(spec: &Spec) -> Vec<(ClassId, String)> {
         .collect()
 }
 
-pub(super) use absent::reason;
-
-/// The kind that the kernel attaches to a class of most kinds by default.
+/// The kind that the kernel attaches to a class by default.
 pub(super) const DEFAULT: &Kind = &queues::PFIFO;
 
 const KINDS: &[Kind] = &[
@@ -259,15 +262,11 @@ const KINDS: &[Kind] = &[
     queues::BFIFO,
     queues::PFIFO_HEAD_DROP,
     queues::PFIFO_FAST,
-    queues::NOQUEUE,
     queues::PRIO,
     queues::TBF,
     rounds::DRR,
     rounds::QFQ,
     rounds::ETS,
-    transmit_queues::MQ,
-    transmit_queues::MULTIQ,
-    transmit_queues::MQPRIO,
     sharing::HTB,
     sharing::HFSC,
     cbq::CBQ,
@@ -281,6 +280,9 @@ const KINDS: &[Kind] = &[
     rounds::FQ,
     rounds::FQ_CODEL,
     cake::CAKE,
+    netem::NETEM,
+    timed::CBS,
+    timed::ETF,
 ];
 
 /// A kind without options.

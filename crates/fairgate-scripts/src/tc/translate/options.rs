@@ -8,7 +8,7 @@ use toml::Spanned;
 
 use super::Translation;
 use crate::script::{Word, no_value, number, setting};
-use crate::tc::kinds::{Defaults, Opt, Reads};
+use crate::tc::kinds::{Defaults, Opt, Reads, Unreadable};
 
 /// A parameter, and the word of tc that sets it.
 pub(super) struct Named {
@@ -79,6 +79,23 @@ impl<'a> Translation<'a> {
                 self.notes.add(word.span(), format!("`{name}`: {what}"));
                 continue;
             }
+            if let Reads::Several(read) = option.reads {
+                match read(word, &mut words) {
+                    Ok(read) => read.into_iter().for_each(|(parameter, value)| {
+                        self.set(option, word, parameter, value, &mut settings)
+                    }),
+                    Err(Unreadable::Missing) => {
+                        no_value(word, self.problems);
+                        break;
+                    }
+                    Err(Unreadable::Wrong {
+                        location,
+                        message,
+                        help,
+                    }) => self.problems.add(location, message, "not here", help),
+                }
+                continue;
+            }
             let Some(mut value) = option.reads.value(&mut words, word) else {
                 no_value(word, self.problems);
                 break;
@@ -99,22 +116,32 @@ impl<'a> Translation<'a> {
                 continue;
             }
             for parameter in option.parameters(&value) {
-                if parameter != option.word {
-                    self.named.push(Named {
-                        parameter,
-                        word: option.word,
-                        locations: [word.span(), value.span()],
-                    });
-                }
-                // Of different words for the same parameter the last counts, as in tc.
-                let source = self.script.source.inner();
-                let is_same_word = |of: &Written| source.get(of.0.span()) == source.get(word.span());
-                settings
-                    .retain(|setting: &Written| setting.0.get_ref() != parameter || is_same_word(setting));
-                settings.push((Spanned::new(word.span(), parameter.to_owned()), value.clone()));
+                self.set(option, word, parameter, value.clone(), &mut settings);
             }
         }
         settings
+    }
+
+    /// Adds a setting. Of different words for the same parameter the last counts, as in tc.
+    fn set(
+        &mut self,
+        option: &Opt,
+        word: &Word,
+        parameter: &'static str,
+        value: Spanned<Given>,
+        settings: &mut Vec<Written>,
+    ) {
+        if parameter != option.word {
+            self.named.push(Named {
+                parameter,
+                word: option.word,
+                locations: [word.span(), value.span()],
+            });
+        }
+        let source = self.script.source.inner();
+        let is_same_word = |of: &Written| source.get(of.0.span()) == source.get(word.span());
+        settings.retain(|setting: &Written| setting.0.get_ref() != parameter || is_same_word(setting));
+        settings.push((Spanned::new(word.span(), parameter.to_owned()), value));
     }
 
     /// Raises values as the kernel does.
