@@ -1,5 +1,7 @@
 //! Parses one line.
 
+use std::ops::Range;
+
 use fairgate_config::language::Problems;
 use toml::Spanned;
 
@@ -20,6 +22,7 @@ pub(super) enum Command {
     /// Adds a rule: `add 100 pipe 1 ip from any to any`
     Add {
         number: Option<u32>,
+        set: u32,
         action: Action,
         body: Line,
     },
@@ -27,6 +30,10 @@ pub(super) enum Command {
     DeleteRules { number: Spanned<u32> },
     /// Deletes all rules: `flush`
     FlushRules,
+    /// Disables or enables sets of rules: `set disable 3`
+    Sets(Vec<(u32, bool)>),
+    /// A line without effect on a tree.
+    Nothing,
 }
 
 /// The kind of object that a line configures.
@@ -59,6 +66,20 @@ pub(super) enum Action {
     To(Object, Spanned<u32>),
     /// Passes them. The word is that of the action.
     Pass(Word),
+    /// Drops them.
+    Drop(Word),
+    /// Goes on with the rule of this number, or the next one after it.
+    Skip(Spanned<u32>),
+}
+
+impl Action {
+    /// Returns the location of its target, or of its word.
+    pub(super) fn location(&self) -> Range<usize> {
+        match self {
+            Action::To(_, number) | Action::Skip(number) => number.span(),
+            Action::Pass(word) | Action::Drop(word) => word.span(),
+        }
+    }
 }
 
 pub(super) const FORM: &str = "write pipe N config bw 10Mbit/s, queue N config pipe N weight W, sched N \
@@ -88,9 +109,12 @@ pub(super) fn read(words: Vec<Word>, end: usize, problems: &mut Problems) -> Opt
             nothing_follows(line, Command::DeleteRules { number }, problems)
         }
         "flush" => nothing_follows(line, Command::FlushRules, problems),
+        "set" => sets(line, problems),
+        // Tables are read before all other lines. Counters and messages are no part of a tree.
+        "table" | "zero" | "resetlog" => Some(Command::Nothing),
         _ => line.unexpected(
             &word,
-            "`pipe`, `queue`, `sched`, `add`, `delete` or `flush`",
+            "`pipe`, `queue`, `sched`, `add`, `delete`, `flush`, `set` or `table`",
             problems,
         ),
     }
@@ -159,22 +183,76 @@ fn add(mut line: Line, problems: &mut Problems) -> Option<Command> {
         rule = Some(found);
         line.take();
     }
+    let set = match line.peek().is_some_and(|word| word.get_ref() == "set") {
+        true => {
+            line.take();
+            set_number(&mut line, problems)?
+        }
+        false => 0,
+    };
     let word = line.next("an action", problems)?;
     let action = match word.get_ref().as_str() {
         "pipe" => Action::To(Object::Pipe, object_number(&mut line, problems)?),
         "queue" => Action::To(Object::Queue, object_number(&mut line, problems)?),
         "allow" | "accept" | "pass" | "permit" => Action::Pass(word),
+        "deny" | "drop" => Action::Drop(word),
+        // A sender that is refused is also told so; the packet is dropped.
+        "reject" | "reset" | "reset6" | "unreach" | "unreach6" => {
+            if word.get_ref().starts_with("unreach") {
+                line.next("a code", problems)?;
+            }
+            Action::Drop(word)
+        }
+        // Without a rule that calls, nothing returns.
+        "count" | "return" => return Some(Command::Nothing),
+        "skipto" => Action::Skip(object_number(&mut line, problems)?),
         other => {
             let message = format!("a rule that does `{other}` can't be carried over");
-            let help = "a tree only classifies packets, and drops them only in queues: send them to a pipe \
-                or a queue, or pass them with `allow`";
+            let help = "a tree only classifies and drops packets: send them to a pipe or a queue, pass them \
+                with `allow`, or drop them with `deny`";
             problems.add(word.span(), message, "not here", help);
             return None;
         }
     };
+    if line.peek().is_some_and(|word| word.get_ref() == "log") {
+        line.take();
+        if line.peek().is_some_and(|word| word.get_ref() == "logamount") {
+            line.take();
+            line.next("a number", problems)?;
+        }
+    }
     Some(Command::Add {
         number: rule,
+        set,
         action,
         body: line,
     })
+}
+
+/// The highest number of a set of rules.
+const LAST_SET: u32 = 31;
+
+fn set_number(line: &mut Line, problems: &mut Problems) -> Option<u32> {
+    let word = line.next("the number of a set", problems)?;
+    match number(word.get_ref()).filter(|set| *set <= LAST_SET) {
+        Some(set) => Some(set),
+        None => line.unexpected(&word, "the number of a set, 0 to 31", problems),
+    }
+}
+
+/// Parses `set disable 1 2 enable 3`.
+fn sets(mut line: Line, problems: &mut Problems) -> Option<Command> {
+    let mut changed = Vec::new();
+    let mut is_enabled = None;
+    while let Some(word) = line.take() {
+        match (word.get_ref().as_str(), is_enabled) {
+            ("disable", _) => is_enabled = Some(false),
+            ("enable", _) => is_enabled = Some(true),
+            (text, Some(enabled)) if number(text).is_some_and(|set| set <= LAST_SET) => {
+                changed.extend(number(text).map(|set| (set, enabled)));
+            }
+            _ => return line.unexpected(&word, "`disable` or `enable` and numbers of sets", problems),
+        }
+    }
+    Some(Command::Sets(changed))
 }

@@ -6,6 +6,8 @@
 //!   units       quantities in ipfw's notation: 10Mbit/s, 50 slots, 100KBytes, 5 (ms)
 //!   mask        the fields that distinguish hosts with a pipe or a queue each
 //!   object      the options of a pipe, a queue or a scheduler
+//!   pf          rules of pf with dnpipe or dnqueue -> rules of ipfw
+//!   tables      tables of addresses
 //!   rule        a rule's conditions, direction and interface
 //!   script      runs the lines in order, and determines the trees
 //!   translate   a tree: a shaper for each pipe, its scheduler with the queues as classes, rules as filters
@@ -22,18 +24,25 @@
 //! * A `mask` becomes a class with `each`: a pipe's mask in `htb`, at the rate of the pipe; a queue's mask in
 //!   the scheduler. As many hosts can have a class at the same time as dummynet keeps before it forgets idle
 //!   ones: 16 for each of its `buckets`. All other hosts share one more class.
-//! * Packets that no rule sends to a pipe are sent first, without shaping.
+//! * `delay` and `plr` become a `netem` around the tree of the pipe. The delay is before the queue there, and
+//!   after it in dummynet: packets leave at the same times.
+//! * The `type` of a pipe is that of the scheduler of its queues, as in dummynet. Packets that rules send to
+//!   the pipe itself pass through its own queue.
+//! * Packets that no rule sends to a pipe are sent first, without shaping. Packets that a rule denies are
+//!   dropped by a `netem` that loses all.
 //! * dummynet counts the length of the IP packet. Here the link-layer header is included.
 //!
 //! An option that can't be translated is an error at its location. It is never ignored. These can't be:
-//! `delay` and `plr`, which emulate a link and schedule nothing; a `mask` of a pipe that holds queues; a
-//! `w_q` of RED that is not a power of two; and rules that do more than select packets.
+//! `profile`; a `w_q` of RED that is not a power of two; and rules that do more than select packets.
 
 mod command;
+mod complement;
 mod mask;
 mod object;
+mod pf;
 mod rule;
 mod script;
+mod tables;
 mod translate;
 mod trees;
 mod units;

@@ -22,6 +22,10 @@ pub(super) struct Configured {
     pub(super) burst: Option<Spanned<u64>>,
     pub(super) size: Option<Spanned<Size>>,
     pub(super) drops: Drops,
+    /// The delay of each packet, in Fairgate's notation.
+    pub(super) delay: Option<Spanned<String>>,
+    /// The packets that are lost.
+    pub(super) lost: Option<Spanned<Lost>>,
     /// The fields that distinguish hosts with one object each.
     pub(super) mask: Option<Mask>,
     pub(super) buckets: Option<Spanned<u64>>,
@@ -33,6 +37,16 @@ pub(super) struct Configured {
 }
 
 impl Configured {
+    /// Whether the mask makes a scheduler for each host. That of a pipe does so if the line also names the
+    /// type of the scheduler; otherwise it is only for packets that rules send to the pipe itself.
+    pub(super) fn has_mask_of_schedulers(&self) -> bool {
+        match self.object {
+            Object::Sched => true,
+            Object::Pipe => self.kind.is_some(),
+            Object::Queue => false,
+        }
+    }
+
     /// Returns the locations of the options about the object's own queue.
     pub(super) fn of_queue(&self) -> impl Iterator<Item = Range<usize>> {
         let drops = match &self.drops {
@@ -40,11 +54,16 @@ impl Configured {
             Drops::Red(red) => Some(red.location.clone()),
             Drops::Aqm(name, _) => Some(name.span()),
         };
-        let mask = self.mask.as_ref().map(|mask| mask.location.clone());
+        let mask = self.mask.as_ref().filter(|_| !self.has_mask_of_schedulers());
+        let mask = mask.map(|mask| mask.location.clone());
         let size = self.size.as_ref().map(Spanned::span);
-        size.into_iter().chain(drops).chain(mask)
+        let lost = self.lost.as_ref().map(Spanned::span);
+        size.into_iter().chain(drops).chain(mask).chain(lost)
     }
 }
+
+/// The packets that a queue loses: the settings of netem.
+pub(super) type Lost = Vec<(&'static str, String)>;
 
 /// The rule by which a queue drops packets.
 pub(super) enum Drops {
@@ -81,12 +100,12 @@ pub(super) enum Kind {
 const KINDS: [&str; 7] = ["fifo", "wf2q+", "rr", "qfq", "fq_codel", "fq_pie", "prio"];
 
 /// Options of all objects.
-const COMMON: [&str; 8] = [
-    "queue", "red", "gred", "codel", "pie", "droptail", "buckets", "noerror",
+const COMMON: [&str; 9] = [
+    "queue", "plr", "red", "gred", "codel", "pie", "droptail", "buckets", "noerror",
 ];
-const OF_PIPES: [&str; 2] = ["bw", "burst"];
-const OF_QUEUES: [&str; 5] = ["pipe", "sched", "weight", "lmax", "ecn"];
-const OF_SCHEDS: [&str; 2] = ["type", "pipe"];
+const OF_PIPES: [&str; 5] = ["bw", "burst", "delay", "mask", "type"];
+const OF_QUEUES: [&str; 6] = ["pipe", "sched", "weight", "lmax", "ecn", "mask"];
+const OF_SCHEDS: [&str; 3] = ["type", "pipe", "mask"];
 
 /// Parses the options after `config`. Mistakes are reported.
 pub(super) fn read(object: Object, number: Spanned<u32>, line: Line, problems: &mut Problems) -> Configured {
@@ -98,6 +117,8 @@ pub(super) fn read(object: Object, number: Spanned<u32>, line: Line, problems: &
             burst: None,
             size: None,
             drops: Drops::Tail,
+            delay: None,
+            lost: None,
             mask: None,
             buckets: None,
             weight: None,
@@ -134,44 +155,26 @@ impl Reader<'_> {
             ("burst", Object::Pipe) => self.configured.burst = Some(self.quantity(&word, units::burst)?),
             ("delay", Object::Pipe) => {
                 let delay = self.quantity(&word, units::time)?;
-                let text = delay.get_ref();
-                if !text.starts_with("0") {
-                    let help = format!(
-                        "leave it out: a tree schedules packets and does not delay them; a link of a \
-                         simulation can, [[simulate.link]] delay = \"{text}\""
-                    );
-                    self.refuse(
-                        word.span().start..delay.span().end,
-                        "`delay`",
-                        "emulates a link",
-                        &help,
-                    );
-                }
+                self.configured.delay = (!delay.get_ref().starts_with('0')).then_some(delay);
             }
-            ("plr", _) => {
-                let lost = self.quantity(&word, units::decimal)?;
-                if lost.get_ref().0 != 0 {
-                    let help = "leave it out: a tree drops packets only at limits or by an AQM";
-                    self.refuse(
-                        word.span().start..lost.span().end,
-                        "`plr`",
-                        "emulates a link",
-                        help,
-                    );
-                }
-            }
+            ("plr", _) => self.loss(&word)?,
             ("profile", Object::Pipe) => {
                 let help = "leave it out: a tree schedules packets and does not delay them";
                 self.refuse(word.span(), "`profile`", "emulates a link", help);
                 return None;
             }
-            ("mask", Object::Pipe | Object::Queue)
-            | ("sched_mask", Object::Pipe)
-            | ("flow_mask", Object::Queue) => self.mask(&word)?,
-            ("mask" | "flow_mask" | "sched_mask", _) => {
-                let help = "give the mask to the queue, or to a pipe without queues; or share fairly among \
-                    all flows: sched N config type fq_codel";
-                self.refuse(word.span(), "`mask` here", "creates schedulers dynamically", help);
+            ("mask", _) | ("sched_mask", Object::Pipe | Object::Sched) | ("flow_mask", Object::Queue) => {
+                self.mask(&word)?
+            }
+            ("flow_mask" | "sched_mask", _) => {
+                let help =
+                    "write mask: a queue has a mask of flows, a pipe and a scheduler one of schedulers";
+                self.refuse(
+                    word.span(),
+                    &format!("`{}` here", word.get_ref()),
+                    "not here",
+                    help,
+                );
                 return None;
             }
             ("queue", _) => self.configured.size = Some(self.quantity(&word, units::queue)?),
@@ -203,7 +206,8 @@ impl Reader<'_> {
             }
             ("pipe", Object::Queue | Object::Sched) => self.link(&word, Object::Pipe)?,
             ("sched", Object::Queue) => self.link(&word, Object::Sched)?,
-            ("type", Object::Sched) => self.kind(&word)?,
+            // In the line of a pipe it is the type of the scheduler of the same number.
+            ("type", Object::Sched | Object::Pipe) => self.kind(&word)?,
             (name, _) => {
                 let known: Vec<&str> = match object {
                     Object::Pipe => OF_PIPES.iter().chain(&COMMON).copied().collect(),
@@ -269,6 +273,21 @@ impl Reader<'_> {
                 );
             }
         }
+        Some(())
+    }
+
+    /// Parses a probability of losses.
+    fn loss(&mut self, option: &Word) -> Option<()> {
+        let lost = self.quantity(option, units::decimal)?;
+        let (digits, scale) = *lost.get_ref();
+        if digits > scale {
+            let message = format!("`{}` is above 1", option.get_ref());
+            let help = "write a probability: 0.01 loses one packet in a hundred";
+            self.problems.add(lost.span(), message, "at most 1", help);
+        }
+        let places = scale.ilog10() as usize;
+        let text = format!("{}.{:0places$}", digits / scale, digits % scale);
+        self.configured.lost = (digits > 0).then(|| Spanned::new(lost.span(), vec![("loss", text)]));
         Some(())
     }
 

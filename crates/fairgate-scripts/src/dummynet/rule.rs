@@ -6,14 +6,20 @@ use fairgate_config::suggest;
 use toml::Spanned;
 
 use super::command::Action;
+use super::complement::{Family, complement};
+use super::tables::Tables;
 use crate::script::{Line, Word, no_value, prefix, setting};
 
 /// A rule.
 pub(super) struct Rule {
     pub(super) number: u32,
+    /// The set that it belongs to.
+    pub(super) set: u32,
     pub(super) action: Action,
     pub(super) direction: Option<Spanned<Direction>>,
     pub(super) interface: Option<Word>,
+    /// Whether it is for all frames that are not IP.
+    pub(super) is_for_others: bool,
     /// The alternatives, of which one must match with all its conditions. A single empty one matches every
     /// packet.
     pub(super) alternatives: Vec<Vec<Written>>,
@@ -31,7 +37,9 @@ pub enum Direction {
 /// The largest number of filters for one rule.
 const MOST: usize = 1024;
 
-const KEYWORDS: [&str; 14] = [
+const KEYWORDS: [&str; 16] = [
+    "layer2",
+    "mac-type",
     "in",
     "out",
     "via",
@@ -53,14 +61,23 @@ const ADDRESSES: &str =
 const PORTS: &str = "write a port like 80, a range like 5000-5100, or several of them, separated by commas";
 
 /// Parses the part after the action. Returns `None` after a problem.
-pub(super) fn read(number: u32, action: Action, line: Line, problems: &mut Problems) -> Option<Rule> {
+pub(super) fn read(
+    number: u32,
+    action: Action,
+    line: Line,
+    tables: &Tables,
+    problems: &mut Problems,
+) -> Option<Rule> {
     let before = problems.count();
     let mut reader = Reader {
+        tables,
         rule: Rule {
             number,
+            set: 0,
             action,
             direction: None,
             interface: None,
+            is_for_others: false,
             alternatives: vec![Vec::new()],
         },
         line,
@@ -72,6 +89,7 @@ pub(super) fn read(number: u32, action: Action, line: Line, problems: &mut Probl
 }
 
 struct Reader<'p> {
+    tables: &'p Tables,
     rule: Rule,
     line: Line,
     problems: &'p mut Problems,
@@ -120,7 +138,7 @@ impl Reader<'_> {
 
     /// Parses the address at one end, and its ports, if there are any.
     fn end(&mut self, key: &str) -> Option<()> {
-        let address = self.line.next("an address", self.problems)?;
+        let address = self.address()?;
         self.addresses(key, &address)?;
         let is_port = |word: &&Word| word.get_ref().starts_with(|first: char| first.is_ascii_digit());
         if let Some(ports) = self.line.peek().filter(is_port).cloned() {
@@ -130,15 +148,56 @@ impl Reader<'_> {
         Some(())
     }
 
+    /// Takes an address, with the `not` before it.
+    fn address(&mut self) -> Option<Address> {
+        let word = self.line.next("an address", self.problems)?;
+        let is_not = word.get_ref() == "not";
+        let word = match is_not {
+            true => self.line.next("an address", self.problems)?,
+            false => word,
+        };
+        Some(Address { word, is_not })
+    }
+
     fn option(&mut self, word: &Word) -> Option<()> {
         match word.get_ref().as_str() {
+            // The tree sees frames. Rules for packets apply to those that are IP.
+            "layer2" => Some(()),
+            "mac-type" => {
+                let value = self.value(word)?;
+                self.each(
+                    "ethertype",
+                    &value,
+                    "write names or numbers like 0x888e",
+                    |name| {
+                        let number = name
+                            .strip_prefix("0x")
+                            .map(|digits| u16::from_str_radix(digits, 16));
+                        Some(match (name, number) {
+                            ("ip" | "ipv4", _) => Given::Text("ipv4".to_owned()),
+                            ("ipv6", _) => Given::Text("ipv6".to_owned()),
+                            ("arp", _) => Given::Integer(0x0806),
+                            ("rarp", _) => Given::Integer(0x8035),
+                            ("vlan", _) => Given::Integer(0x8100),
+                            (_, Some(Ok(number))) => Given::Integer(number.into()),
+                            _ => return None,
+                        })
+                    },
+                )
+            }
+            "not" => self.negated(word),
             "in" => self.direction(word, Direction::In),
             "out" => self.direction(word, Direction::Out),
             "via" => self.interface(word),
             "xmit" => {
+                // A packet that leaves a bridge by one of its interfaces has come in by the other one.
+                if self.is_by("recv") {
+                    (self.rule.direction, self.rule.interface) = (None, None);
+                }
                 self.direction(word, Direction::Out)?;
                 self.interface(word)
             }
+            "recv" if self.is_by("xmit") => self.value(word).map(|_| ()),
             "recv" => {
                 self.direction(word, Direction::In)?;
                 self.interface(word)
@@ -174,7 +233,7 @@ impl Reader<'_> {
                 self.protocol(&value)
             }
             "src-ip" | "dst-ip" => {
-                let value = self.value(word)?;
+                let value = self.address()?;
                 let key = if word.get_ref() == "src-ip" {
                     "source"
                 } else {
@@ -206,6 +265,51 @@ impl Reader<'_> {
                 self.problems.add(word.span(), message, "unknown here", help);
                 None
             }
+        }
+    }
+
+    /// Whether the direction comes from this word.
+    fn is_by(&self, word: &str) -> bool {
+        let expected = if word == "xmit" {
+            Direction::Out
+        } else {
+            Direction::In
+        };
+        let length = word.len();
+        let direction = self.rule.direction.as_ref();
+        direction.is_some_and(|found| *found.get_ref() == expected && found.span().len() == length)
+    }
+
+    /// Parses an option after `not`.
+    fn negated(&mut self, not: &Word) -> Option<()> {
+        let word = self.value(not)?;
+        match word.get_ref().as_str() {
+            "src-ip" | "dst-ip" => {
+                let address = self.address()?;
+                let key = if word.get_ref() == "src-ip" {
+                    "source"
+                } else {
+                    "destination"
+                };
+                let is_not = !address.is_not;
+                self.addresses(key, &Address { is_not, ..address })
+            }
+            // The only list that rules exclude: nothing but IP passes.
+            "mac-type" => {
+                let value = self.value(&word)?;
+                match value.get_ref().as_str() {
+                    "ip,ipv6" | "ipv6,ip" => {
+                        self.rule.is_for_others = true;
+                        Some(())
+                    }
+                    _ => self.refuse(&word, "such a `not`", "write a rule for each"),
+                }
+            }
+            _ => self.refuse(
+                &word,
+                "a `not` of this",
+                "write the conditions of the other packets",
+            ),
         }
     }
 
@@ -248,6 +352,8 @@ impl Reader<'_> {
             "ip6" | "ipv6" => self.all("ethertype", word, Given::Text("ipv6".to_owned())),
             "ipv6-icmp" | "icmp6" => self.all("protocol", word, Given::Text("icmpv6".to_owned())),
             "{" | "not" => self.refuse(word, "an or-block or a `not`", "write a rule for each"),
+            "pfsync" => self.all("protocol", word, Given::Integer(240)),
+            "carp" | "vrrp" => self.all("protocol", word, Given::Integer(112)),
             name => {
                 let given = match name.parse() {
                     Ok(number) => Given::Integer(number),
@@ -283,27 +389,78 @@ impl Reader<'_> {
         )
     }
 
-    fn addresses(&mut self, key: &str, word: &Word) -> Option<()> {
+    fn addresses(&mut self, key: &str, address: &Address) -> Option<()> {
+        let Address { word, is_not } = address;
         match word.get_ref().as_str() {
+            "any" if *is_not => return self.refuse(word, "`not any`", "remove the rule: it matches nothing"),
             "any" => return Some(()),
-            "me" | "me6" | "not" | "{" => {
-                return self.refuse(word, "an address like this", ADDRESSES);
+            "me" | "me6" => {
+                let help = "write the addresses of the firewall in its place: a bridge has none of its own";
+                return self.refuse(word, "an address like this", help);
             }
+            "{" => return self.refuse(word, "an address like this", ADDRESSES),
             _ => {}
         }
-        let every = word
-            .get_ref()
-            .split(',')
-            .any(|text| prefix(text).is_some_and(|prefix| prefix.length() == 0));
+        let mut prefixes = Vec::new();
+        for text in word.get_ref().split(',') {
+            match text.strip_prefix("table(").map(|rest| rest.strip_suffix(')')) {
+                None => match with_mask(text) {
+                    Some(prefix) => prefixes.push(prefix),
+                    None => return self.refuse(word, "a list like this", ADDRESSES),
+                },
+                Some(name) => {
+                    let Some(addresses) = name.and_then(|name| self.tables.addresses(name)) else {
+                        let help =
+                            "fill it with a line like table 1 add 192.0.2.0/24; values can't be compared";
+                        return self.refuse(word, "a table that has no lines", help);
+                    };
+                    prefixes.extend(addresses.iter().filter_map(|address| prefix(address)));
+                }
+            }
+        }
+        let every = prefixes.iter().any(|prefix| prefix.length() == 0);
+        if *is_not {
+            if every {
+                return self.refuse(
+                    word,
+                    "`not` of all addresses",
+                    "remove the rule: it matches nothing",
+                );
+            }
+            return self.others(key, word, &prefixes);
+        }
         if every {
             return Some(());
         }
-        self.each(key, word, ADDRESSES, |text| {
-            Some(Given::Text(with_mask(text)?.to_string()))
-        })
+        if prefixes.is_empty() {
+            return self.refuse(
+                word,
+                "an empty table",
+                "fill it, or remove the rule: it matches nothing",
+            );
+        }
+        let given = prefixes.iter().map(|prefix| Given::Text(prefix.to_string()));
+        self.add(key, word, given.collect())
+    }
+
+    /// Adds the condition that an address is in none of these prefixes. It is that it is in one of the
+    /// prefixes that cover all other addresses of its family, or of the other family.
+    fn others(&mut self, key: &str, word: &Word, prefixes: &[Prefix]) -> Option<()> {
+        let mut values = Vec::new();
+        for family in [Family::V4, Family::V6] {
+            values.extend(
+                complement(prefixes, family)
+                    .iter()
+                    .map(|prefix| Given::Text(prefix.to_string())),
+            );
+        }
+        self.add(key, word, values)
     }
 
     fn ports(&mut self, key: &str, word: &Word) -> Option<()> {
+        if word.get_ref() == "any" {
+            return Some(());
+        }
         let port = |text: &str| text.parse::<u16>().ok();
         self.each(key, word, PORTS, |text| match text.split_once('-') {
             Some((first, last)) => {
@@ -364,6 +521,12 @@ impl Reader<'_> {
         self.rule.alternatives = product.collect();
         Some(())
     }
+}
+
+/// An address, or a list of addresses, in a rule.
+struct Address {
+    word: Word,
+    is_not: bool,
 }
 
 /// Parses an address in ipfw's notation: with a length, or with a mask after a colon.

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use fairgate_config::FileError;
-use fairgate_config::language::Problems;
+use fairgate_config::language::{Given, Problems};
 
 use miette::NamedSource;
 use toml::Spanned;
 
 use super::command::{self, Action, Command, Object};
 use super::object::{self, Configured};
+use super::pf;
 use super::rule::{self, Direction, Rule};
-use crate::script::lines;
+use super::tables::Tables;
+use crate::script::{lines, setting};
 use crate::tc::Device;
 
 /// The objects and rules after the last line of a script.
@@ -66,19 +68,43 @@ impl Script {
     pub fn parse(name: &str, text: &str, device: Device) -> Result<Script, FileError> {
         let source = Arc::new(NamedSource::new(name, text.to_owned()));
         let mut problems = Problems::new(Arc::clone(&source));
+        let lines = lines(text, &["ipfw", "dnctl"]);
+        let mut tables = Tables::default();
+        for (words, _) in &lines {
+            tables.read(words, &mut problems);
+            if let Some((name, addresses)) = pf::table(words) {
+                tables.fill(name, addresses);
+            }
+        }
+        let mut rules_of_pf = pf::Rules::default();
+        let mut disabled = Vec::new();
         let mut script = Script {
             source,
             device,
             objects: Vec::new(),
             rules: Vec::new(),
         };
-        for (words, end) in lines(text, &["ipfw", "dnctl"]) {
-            if let Some(command) = command::read(words, end, &mut problems) {
-                script.run(command, &mut problems);
+        for (words, end) in lines {
+            if rules_of_pf.read(&words, end, &tables, &mut problems) {
+                continue;
+            }
+            match command::read(words, end, &mut problems) {
+                Some(Command::Sets(changed)) => {
+                    for (set, is_enabled) in changed {
+                        disabled.retain(|other| *other != set);
+                        disabled.extend((!is_enabled).then_some(set));
+                    }
+                }
+                Some(command) => script.run(command, &tables, &mut problems),
+                None => {}
             }
         }
+        script.rules.retain(|rule| !disabled.contains(&rule.set));
+        script.rules.extend(rules_of_pf.in_order(&mut problems));
         // The sort is stable: rules with the same number are tried in the order of their lines.
         script.rules.sort_by_key(|rule| rule.number);
+        script.follow_skips(&mut problems);
+        script.put_others_last();
         if script.objects.is_empty() && problems.count() == 0 {
             let help = "begin with a line like pipe 1 config bw 10Mbit/s";
             problems.add(0..text.len(), "no pipe is configured", "nothing here", help);
@@ -86,7 +112,48 @@ impl Script {
         problems.unless_any(script)
     }
 
-    fn run(&mut self, command: Command, problems: &mut Problems) {
+    /// Removes rules that skip no others. A packet that one of the others matches would go on at a later
+    /// rule, which a tree can't express.
+    fn follow_skips(&mut self, problems: &mut Problems) {
+        let numbers: Vec<u32> = self
+            .rules
+            .iter()
+            .filter(|rule| !matches!(rule.action, Action::Skip(_)))
+            .map(|rule| rule.number)
+            .collect();
+        self.rules.retain(|rule| {
+            let Action::Skip(to) = &rule.action else {
+                return true;
+            };
+            let skipped = rule.number..*to.get_ref();
+            if numbers.iter().any(|number| skipped.contains(number)) {
+                let message = "a rule that skips others can't be carried over";
+                let help = "give the rules between the two their own conditions";
+                problems.add(to.span(), message, "skips rules", help);
+            }
+            false
+        });
+    }
+
+    /// Moves a rule for all frames that are not IP to the end. The rules after it are then only for IP.
+    fn put_others_last(&mut self) {
+        let Some(at) = self.rules.iter().position(|rule| rule.is_for_others) else {
+            return;
+        };
+        let mut others = self.rules.remove(at);
+        for rule in &mut self.rules[at..] {
+            if rule.alternatives.iter().any(Vec::is_empty) {
+                let ip = ["ipv4", "ipv6"]
+                    .map(|family| vec![setting(&(0..0), "ethertype", Given::Text(family.to_owned()))]);
+                rule.alternatives = ip.into();
+            }
+        }
+        others.is_for_others = false;
+        self.rules.retain(|rule| !rule.is_for_others);
+        self.rules.push(others);
+    }
+
+    fn run(&mut self, command: Command, tables: &Tables, problems: &mut Problems) {
         match command {
             Command::Configure {
                 object,
@@ -106,11 +173,17 @@ impl Script {
                 }
             }
             Command::FlushObjects => self.objects.clear(),
-            Command::Add { number, action, body } => {
+            Command::Add {
+                number,
+                set,
+                action,
+                body,
+            } => {
                 // ipfw numbers rules in steps of 100.
                 let last = self.rules.iter().map(|rule| rule.number).max().unwrap_or(0);
                 let number = number.unwrap_or((last + 100).min(65_534));
-                self.rules.extend(rule::read(number, action, body, problems));
+                let rule = rule::read(number, action, body, tables, problems);
+                self.rules.extend(rule.map(|rule| Rule { set, ..rule }));
             }
             Command::DeleteRules { number } => {
                 let before = self.rules.len();
@@ -121,6 +194,7 @@ impl Script {
                 }
             }
             Command::FlushRules => self.rules.clear(),
+            Command::Sets(_) | Command::Nothing => {}
         }
     }
 
@@ -262,7 +336,7 @@ impl Script {
         let passing = self
             .rules
             .iter()
-            .filter(|rule| matches!(rule.action, Action::Pass(_)));
+            .filter(|rule| matches!(rule.action, Action::Pass(_) | Action::Drop(_)));
         for interface in passing.filter_map(|rule| rule.interface.as_ref()) {
             // Packets that do not leave the machine are not part of any tree.
             if !interface.get_ref().starts_with("lo") {
@@ -314,7 +388,7 @@ impl Script {
     pub(super) fn is_ruled(&self, object: Object, number: u32) -> bool {
         let names_it = |rule: &Rule| match &rule.action {
             Action::To(to, of) => *to == object && *of.get_ref() == number,
-            Action::Pass(_) => false,
+            Action::Pass(_) | Action::Drop(_) | Action::Skip(_) => false,
         };
         self.rules.iter().any(names_it)
     }

@@ -415,20 +415,7 @@ fn mistakes_are_reported_with_location_and_remedy() {
     };
     let with = |options: &str| format!("pipe 1 config bw 1Mbit/s {options}");
     let rule = |rule: &str| format!("pipe 1 config\nadd {rule}");
-    at(
-        &with("delay 20ms"),
-        1,
-        26,
-        "`delay` can't be carried over",
-        "[[simulate.link]] delay = \"20ms\"",
-    );
-    at(
-        &with("plr 0.01"),
-        1,
-        26,
-        "`plr` can't be carried over",
-        "leave it out",
-    );
+    at(&with("plr 1.5"), 1, 30, "`plr` is above 1", "0.01");
     at(
         &with("mask dst-ip /24"),
         1,
@@ -456,13 +443,6 @@ fn mistakes_are_reported_with_location_and_remedy() {
         57,
         "class numbers end at 65535, but 65536 hosts need the numbers from 2 on",
         "buckets 4095",
-    );
-    at(
-        "pipe 1 config bw 1Mbit/s mask src-ip 0xffffffff\nqueue 1 config pipe 1",
-        1,
-        26,
-        "`mask` of a pipe that holds queues can't be carried over",
-        "to its queues",
     );
     at(
         "pipe 1 config bw 1Mbit/s\nsched 1 config type prio\nqueue 1 config sched 1 mask proto 0xff",
@@ -601,7 +581,7 @@ fn mistakes_are_reported_with_location_and_remedy() {
         "pip 1 config",
         1,
         1,
-        "expected `pipe`, `queue`, `sched`, `add`, `delete` or `flush`, but found `pip`",
+        "expected `pipe`, `queue`, `sched`, `add`, `delete`, `flush`, `set` or `table`, but found `pip`",
         "config bw",
     );
     at(
@@ -649,18 +629,39 @@ fn mistakes_are_reported_with_location_and_remedy() {
         "pipe 2 config",
     );
     at(
-        &rule("deny ip from any to any"),
+        &rule("divert 8668 ip from any to any"),
         2,
         5,
-        "a rule that does `deny` can't be carried over",
-        "allow",
+        "a rule that does `divert` can't be carried over",
+        "deny",
+    );
+    at(
+        "pipe 1 config\nadd 10 skipto 300 udp from any to any\nadd 20 pipe 1 ip from any to any",
+        2,
+        15,
+        "a rule that skips others can't be carried over",
+        "conditions",
+    );
+    at(
+        &rule("pipe 1 ip from table(9) to any"),
+        2,
+        20,
+        "a table that has no lines can't be carried over: `table(9)`",
+        "table 1 add",
+    );
+    at(
+        "pipe 1 config\ntable 1 add localhost\nadd pipe 1 ip from any to any",
+        2,
+        13,
+        "`localhost` is not an address",
+        "192.0.2.0/24",
     );
     at(
         &rule("pipe 1 ip from me to any"),
         2,
         20,
         "an address like this can't be carried over: `me`",
-        "192.0.2.0/24",
+        "the addresses of the firewall",
     );
     at(
         &rule("pipe 1 ip from any 99999 to any"),
@@ -720,20 +721,6 @@ fn mistakes_are_reported_with_location_and_remedy() {
         "leave it out",
     );
     at(
-        &format!("sched 1 config type fifo\n{}", queue("weight 3")),
-        3,
-        30,
-        "this has no effect: a scheduler `fifo` has one queue, or creates its own",
-        "leave it out",
-    );
-    at(
-        &queue("weight 5").replace("pipe 1 config", "pipe 1 config queue 30"),
-        1,
-        21,
-        "this has no effect: packets are queued in the connected queues",
-        "the queue that it is for",
-    );
-    at(
         &format!("sched 1 config queue 9 type fq_codel\n{}", queue("")),
         1,
         22,
@@ -754,4 +741,230 @@ fn mistakes_are_reported_with_location_and_remedy() {
         "no rule sends packets to pipe 1",
         "",
     );
+}
+
+#[test]
+fn a_pipe_can_delay_and_lose_packets() {
+    assert_eq!(
+        tree("pipe 1 config bw 10Mbit/s delay 20ms plr 0.01"),
+        "out: netem limit=4294967295 delay=20ms loss=0.01\n\
+         └─ tbf rate=10mbit burst=5000b\n   └─ fifo limit=50"
+    );
+    assert_eq!(
+        tree("pipe 1 config delay 500\nqueue 1 config pipe 1 plr 0.125\nadd queue 1 ip from any to any"),
+        "out: netem limit=4294967295 delay=500ms\n\
+         └─ wf2q_plus default=1\n   \
+         └─ 1 weight=1: netem limit=4294967295 loss=0.125\n      └─ fifo limit=50"
+    );
+}
+
+/// In dummynet a rule that names the pipe itself passes by the scheduler.
+#[test]
+fn the_type_of_a_pipe_is_that_of_its_queues() {
+    let script = |to: &str| {
+        tree(&format!(
+            "pipe 1 config bw 10Mbit/s type fq_codel target 5 noecn\nqueue 1 config pipe 1 weight 100\n\
+             add {to} ip from any to any"
+        ))
+    };
+    assert!(script("queue 1").ends_with("└─ fq_codel target=5ms ecn=false"));
+    let own = tree("pipe 1 config bw 10Mbit/s type fq_codel\nadd pipe 1 ip from any to any");
+    assert!(own.ends_with("└─ fifo limit=50"), "{own}");
+}
+
+#[test]
+fn a_mask_of_a_scheduler_is_a_scheduler_for_each_host() {
+    let expected = |tree: String| {
+        assert!(
+            tree.contains("htb default=2")
+                && tree.contains("2 each=destination")
+                && tree.contains("count=1024 overflow=1")
+                && tree.matches("fq_codel target=5ms").count() == 2,
+            "{tree}"
+        );
+    };
+    expected(tree(
+        "pipe 1 config bw 10Mb droptail\n\
+         sched 1 config pipe 1 mask dst-ip6 /128 dst-ip 0xffffffff type fq_codel target 5ms noecn\n\
+         queue 1 config pipe 1 mask dst-ip6 /128 dst-ip 0xffffffff droptail\n\
+         add queue 1 ip from any to any",
+    ));
+    expected(tree(
+        "pipe 1 config bw 10Mbit/s mask dst-ip /32 type fq_codel target 5 noecn\n\
+         queue 1 config pipe 1\nadd queue 1 ip from any to any",
+    ));
+}
+
+#[test]
+fn rules_can_drop_and_exclude() {
+    assert_eq!(
+        tree(
+            "pipe 1 config\nadd deny log udp from any to any 53\nadd pipe 1 ip from any to any\n\
+             add 65534 deny all from any to any"
+        ),
+        "out: prio default=1
+│  destination_port=53, protocol=udp goes to 2
+├─ 1: fifo limit=50
+└─ 2: netem loss=1"
+    );
+    let others = tree("pipe 1 config\nadd pipe 1 ip from not 0.0.0.0/1 to any src-port any dst-port any");
+    assert!(
+        others.contains("source=128.0.0.0/1 goes to 2") && others.contains("source=::/0 goes to 2"),
+        "{others}"
+    );
+    // A set that is disabled, and a rule that returns to nothing.
+    let set = tree(
+        "pipe 1 config\npipe 2 config\nadd 10 set 3 pipe 2 udp from any to any\nadd return via any\n\
+         add pipe 1 ip from any to any\nset disable 3 enable 4\npipe 2 delete",
+    );
+    assert_eq!(set, "out: fifo limit=50");
+}
+
+#[test]
+fn tables_are_looked_up_after_the_last_line() {
+    let script = tree(
+        "pipe 1 config\nadd pipe 1 ip from table(lan) to any\ntable lan create type addr\n\
+         table lan add 192.0.2.0/24 7\ntable lan add 2001:db8::/32\ntable lan add 198.51.100.1\n\
+         table lan delete 198.51.100.1",
+    );
+    assert!(
+        script.contains("source=192.0.2.0/24 goes to 2")
+            && script.contains("source=2001:db8::/32 goes to 2")
+            && !script.contains("198.51"),
+        "{script}"
+    );
+}
+
+/// Lines as OPNsense's templates write them: pipes and queues of dnctl.conf, and the rules of ipfw.conf.
+#[test]
+fn files_of_opnsense_are_taken() {
+    let objects = "\
+pipe 10000 config bw 50Mbit/s queue 100 type  fq_codel  target 5  interval 100   noecn \\
+    quantum 300  limit 10240  flows 1024
+pipe 10001 config bw 10Mbit/s mask src-ip /32  type  wf2q+  codel  target 5  ecn
+queue 10000 config pipe 10000 weight 100
+queue 10001 config pipe 10001 buckets 64 mask src-ip /32  weight 30 codel  noecn
+";
+    let rules = "\
+flush
+add 100 allow pfsync from any to any
+add 110 allow carp from any to any
+add 120 pass layer2 mac-type arp,rarp
+add 130 pass layer2 mac-type 0x888e,0x88c7
+add 140 pass layer2 mac-type 0x8863,0x8864
+add 150 deny layer2 not mac-type ip,ipv6
+add 200 skipto 60000 ipv6 from ::1 to any
+add 201 skipto 60000 ipv4 from 127.0.0.0/8 to any
+add 202 skipto 60000 ipv6 from any to ::1
+add 203 skipto 60000 ipv4 from any to 127.0.0.0/8
+add 60000 return via any
+add 60001 queue 10000 ip from any to any src-port  any dst-port any in   via em0 // 0a1b wan: Download
+add 60002 queue 10001 ip from not 192.0.2.0/24 to table(__rule__0a1b__destination) src-port  any \\
+    dst-port any xmit em0 dscp ef,af41 recv em1 // 0a1c lan -> wan: Upload
+add 65533 pass ip from any to any
+add 65534 deny all from any to any
+table __rule__0a1b__destination create type addr
+table __rule__0a1b__destination add 203.0.113.0/24
+";
+    let trees = read(&format!("{objects}{rules}")).expect("the files are taken");
+    let names: Vec<String> = trees.iter().map(super::Tree::name).collect();
+    assert_eq!(names, ["em0/in", "em0"]);
+    let shown: Vec<String> = trees.iter().map(|tree| tree.spec.to_string()).collect();
+    assert!(
+        shown[0].contains("fq_codel limit=10240 flows=1024 quantum=300b target=5ms interval=100ms ecn=false"),
+        "{}",
+        shown[0]
+    );
+    assert!(
+        shown[1].contains("each=source") && shown[1].contains("codel limit=50 ecn=false"),
+        "{}",
+        shown[1]
+    );
+    for shown in &shown {
+        assert!(
+            shown.contains("ethertype=0x806") || shown.contains("ethertype=arp"),
+            "{shown}"
+        );
+        assert!(shown.contains("netem loss=1"), "{shown}");
+    }
+}
+
+/// Lines as pfSense writes them into its file of limiters.
+#[test]
+fn limiters_of_pfsense_are_taken() {
+    let limiters = "
+pipe 1 config  bw 20Mb queue 1000 plr 0.001 buckets 64 delay 10 codel target 5ms interval 100ms noecn
+sched 1 config pipe 1 type fq_codel target 5ms interval 100ms quantum 1514 limit 10240 flows 1024 noecn
+queue 1 config pipe 1 queue 1000 weight 50 mask dst-ip6 /128 dst-ip 0xffffffff droptail
+ 
+";
+    // The options of the pipe's own queue are for packets that rules send to the pipe itself.
+    assert_eq!(
+        tree(&format!("{limiters}add queue 1 ip from any to any")),
+        "out: netem limit=4294967295 delay=10ms\n\
+         └─ tbf rate=20mbit burst=10000b\n   \
+         └─ fq_codel limit=10240 flows=1024 quantum=1514b target=5ms interval=100ms ecn=false"
+    );
+    let own = tree(&format!(
+        "{limiters}add pipe 1 ip from any to any\nsched 1 delete\nqueue 1 delete"
+    ));
+    assert_eq!(
+        own,
+        "out: netem limit=4294967295 delay=10ms loss=0.001\n\
+         └─ tbf rate=20mbit burst=10000b\n   \
+         └─ codel limit=1000 target=5ms interval=100ms ecn=false"
+    );
+}
+
+/// Rules as pfSense's rules.debug and OPNsense's firewall have them.
+#[test]
+fn rules_of_pf_lead_to_pipes() {
+    let objects =
+        "pipe 1 config bw 20Mb\nqueue 1 config pipe 1\npipe 2 config bw 5Mb\nqueue 2 config pipe 2\n";
+    let rules = "\
+set limit states 100000
+LAN = \"{ em1 }\"
+table <voip> { 192.0.2.64/28 }
+table <lan> persist { 192.0.2.0/24, 2001:db8::/64 }
+scrub on em0 fragment reassemble
+block in log inet all label \"Default deny\"
+pass in quick on $LAN inet from <voip> to any ridentifier 7 keep state label \"calls\"
+pass  in  quick  on $LAN inet proto tcp from <lan> to any port { 80 443 } \\
+    flags S/SA keep state dnqueue( 2,1)  label \"web\"
+pass in on $LAN from <lan> to any keep state dnqueue (2, 1)
+";
+    let trees = read(&format!("{objects}{rules}")).unwrap_or_else(|error| panic!("{:?}", error.problems()));
+    let names: Vec<String> = trees.iter().map(super::Tree::name).collect();
+    assert_eq!(names, ["em1/in", "em1"]);
+    let shown: Vec<String> = trees.iter().map(|tree| tree.spec.to_string()).collect();
+    let [arriving, leaving] = &shown[..] else {
+        panic!("two trees")
+    };
+    let order = |shown: &str, parts: &[&str]| {
+        let at: Vec<Option<usize>> = parts.iter().map(|part| shown.find(part)).collect();
+        assert!(
+            at.iter().all(Option::is_some) && at.is_sorted(),
+            "{parts:?} in {shown}"
+        );
+    };
+    order(
+        arriving,
+        &[
+            "source=192.0.2.64/28",
+            "destination_port=80",
+            "destination_port=443",
+            "source=2001:db8::/64",
+        ],
+    );
+    assert!(
+        arriving.contains("rate=5mbit") && leaving.contains("rate=20mbit"),
+        "{arriving} {leaving}"
+    );
+    // Replies pass the other way.
+    order(leaving, &["destination=192.0.2.0/24", "source_port=80"]);
+
+    let one = tree("pipe 1 config bw 1Mb\nmatch out on em0 inet all dnpipe(1)");
+    assert!(one.contains("rate=1mbit"), "{one}");
+    let (line, column, message, _) = mistake("pipe 1 config\nmatch in on em0 from any to any dnpipe(0)");
+    assert_eq!((line, column), (2, 33), "{message}");
 }

@@ -9,7 +9,7 @@ use toml::Spanned;
 
 use super::command::{Action, Object};
 use super::mask::Mask;
-use super::object::{Configured, Drops, Kind, Red};
+use super::object::{Configured, Drops, Kind, Lost, Red};
 use super::rule::Rule;
 use super::script::{Script, Target};
 use super::units::Size;
@@ -42,43 +42,59 @@ pub(super) fn tree(script: &Script, rules: &[&Rule], problems: &mut Problems) ->
         return translation.without_rules();
     }
     let rules = translation.tried(rules);
-    let target = |rule: &Rule| match &rule.action {
-        Action::To(object, number) => script.target(*object, *number.get_ref()),
-        Action::Pass(_) => None,
+    let place = |rule: &Rule| match &rule.action {
+        Action::To(object, number) => script.target(*object, *number.get_ref()).map(Place::At),
+        Action::Pass(_) | Action::Skip(_) => Some(Place::Passing),
+        Action::Drop(_) => Some(Place::Dropped),
     };
-    let mut targets: Vec<Target> = Vec::new();
-    for found in rules.iter().filter_map(|rule| target(rule)) {
-        if !targets.contains(&found) {
-            targets.push(found);
+    let mut places: Vec<Place> = Vec::new();
+    let last = rules.last().filter(|rule| is_for_all(rule));
+    // Packets that no rule matches pass.
+    if last.is_none() {
+        places.push(Place::Passing);
+    }
+    for found in rules.iter().filter_map(|rule| place(rule)) {
+        if !places.contains(&found) {
+            places.push(found);
         }
     }
-    let last = rules
-        .last()
-        .filter(|rule| is_for_all(rule))
-        .map(|rule| target(rule));
-    let passes = rules.iter().any(|rule| target(rule).is_none()) || last.is_none();
-    if let (&[only], false) = (&targets[..], passes) {
+    if let &[Place::At(only)] = &places[..] {
         return translation.target(only, &rules);
     }
-    let class_of = |target: Option<Target>| match target {
-        None => PASSING,
-        Some(target) => {
-            let index = targets.iter().position(|other| *other == target);
-            index.expect("targets are those of the rules") + PASSING + usize::from(passes)
-        }
+    places.sort_by_key(|place| match place {
+        Place::Passing => 0,
+        Place::At(_) => 1,
+        Place::Dropped => 2,
+    });
+    let class_of = |place: Option<Place>| {
+        let index = places.iter().position(|other| Some(*other) == place);
+        index.map_or(PASSING, |index| index + PASSING)
     };
-    let location = rules.first().map_or(0..0, |rule| action_location(&rule.action));
+    let location = rules.first().map_or(0..0, |rule| rule.action.location());
     let mut root = bands(&location);
-    if passes {
-        root.classes.push(class(PASSING, named("fifo", &location)));
+    for at in &places {
+        let tree = match at {
+            Place::Passing => named("fifo", &location),
+            Place::At(target) => translation.target(*target, &rules)?,
+            Place::Dropped => {
+                let mut dropping = named("netem", &location);
+                dropping.settings.push(word(&location, "loss", "1"));
+                dropping
+            }
+        };
+        root.classes.push(class(class_of(Some(*at)), tree));
     }
-    for target in &targets {
-        let tree = translation.target(*target, &rules)?;
-        root.classes.push(class(class_of(Some(*target)), tree));
-    }
-    let default = last.flatten().map_or(PASSING, |target| class_of(Some(target)));
-    add_filters(&mut root, &rules, |rule| class_of(target(rule)), default);
+    let default = last.map_or(PASSING, |rule| class_of(place(rule)));
+    add_filters(&mut root, &rules, |rule| class_of(place(rule)), default);
     Some(root)
+}
+
+/// What becomes of the packets of a rule.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    Passing,
+    At(Target),
+    Dropped,
 }
 
 /// Adds filters for the rules that have conditions, and the default for all other packets.
@@ -89,7 +105,7 @@ fn add_filters<'r>(
     default: usize,
 ) {
     for rule in rules.iter().filter(|rule| !is_for_all(rule)) {
-        let location = action_location(&rule.action);
+        let location = rule.action.location();
         for conditions in &rule.alternatives {
             let mut entries = vec![setting(&location, "class", Given::Integer(class(rule) as i128))];
             entries.extend(conditions.iter().cloned());
@@ -109,11 +125,20 @@ fn is_for_all(rule: &Rule) -> bool {
     rule.alternatives.iter().any(Vec::is_empty)
 }
 
-fn action_location(action: &Action) -> Range<usize> {
-    match action {
-        Action::To(_, number) => number.span(),
-        Action::Pass(word) => word.span(),
+/// Returns a tree behind a link that delays packets and loses some. The link holds any number of packets.
+fn emulated(delay: Option<&Spanned<String>>, lost: Option<&Spanned<Lost>>, tree: Draft) -> Draft {
+    let Some(location) = delay.map(Spanned::span).or(lost.map(Spanned::span)) else {
+        return tree;
+    };
+    let mut link = named("netem", &location);
+    link.settings.push(number(&location, "limit", u32::MAX.into()));
+    link.settings
+        .extend(delay.map(|delay| word(&delay.span(), "delay", delay.get_ref().clone())));
+    for (name, value) in lost.into_iter().flat_map(Spanned::get_ref) {
+        link.settings.push(word(&location, name, value.clone()));
     }
+    link.inner = Some(Box::new(tree));
+    link
 }
 
 fn number(location: &Range<usize>, name: &str, number: u64) -> Written {
@@ -168,12 +193,12 @@ impl<'a> Translation<'a, '_> {
             .unwrap_or(rules.len());
         for rule in rules.iter().skip(last + 1) {
             // Firewalls end with such a rule.
-            let is_end = matches!(rule.action, Action::Pass(_)) && is_for_all(rule);
+            let is_end = matches!(rule.action, Action::Pass(_) | Action::Drop(_)) && is_for_all(rule);
             if !is_end {
                 let message = "this rule is never tried: one before it matches every packet";
                 let help = format!("leave it out, or give it a number below {}", rules[last].number);
                 self.problems
-                    .add(action_location(&rule.action), message, "never tried", help);
+                    .add(rule.action.location(), message, "never tried", help);
             }
         }
         rules.iter().take(last + 1).copied().collect()
@@ -184,18 +209,27 @@ impl<'a> Translation<'a, '_> {
         match target {
             Target::Pipe(pipe) => {
                 let pipe = self.script.find(Object::Pipe, pipe)?;
-                match &pipe.mask {
-                    Some(mask) => self.pipes(pipe, mask),
-                    None => {
-                        let queue = self.queue(pipe, pipe);
-                        self.shaped(pipe, queue)
-                    }
-                }
+                let queue = self.queue(pipe, pipe);
+                let tree = match &pipe.mask {
+                    Some(mask) => self.pipes(pipe, pipe, mask, queue),
+                    None => self.shaped(pipe, queue),
+                };
+                Some(emulated(pipe.delay.as_ref(), pipe.lost.as_ref(), tree?))
             }
             Target::Sched(sched) => {
                 let pipe = self.script.find(Object::Pipe, self.script.pipe_of(sched))?;
                 let scheduler = self.scheduler(sched, pipe, rules)?;
-                self.shaped(pipe, scheduler)
+                let of_sched = self.script.find(Object::Sched, sched);
+                let masked = of_sched
+                    .into_iter()
+                    .chain([pipe])
+                    .filter(|one| one.has_mask_of_schedulers())
+                    .find_map(|one| Some((one, one.mask.as_ref()?)));
+                let tree = match masked {
+                    Some((of, mask)) => self.pipes(pipe, of, mask, scheduler),
+                    None => self.shaped(pipe, scheduler),
+                };
+                Some(emulated(pipe.delay.as_ref(), None, tree?))
             }
         }
     }
@@ -252,8 +286,9 @@ impl<'a> Translation<'a, '_> {
         u64::from(self.script.device.mtu) + u64::from(self.script.device.hard_header_len)
     }
 
-    /// Returns a pipe for each host: classes that share nothing, and one class for all further hosts.
-    fn pipes(&mut self, pipe: &Configured, mask: &Mask) -> Option<Draft> {
+    /// Returns a pipe with `inner` for each host that the mask of `of` tells apart: classes that share
+    /// nothing, and one class for all further hosts.
+    fn pipes(&mut self, pipe: &Configured, of: &Configured, mask: &Mask, inner: Draft) -> Option<Draft> {
         let Some(bandwidth) = pipe.bandwidth.as_ref().filter(|rate| *rate.get_ref() > 0) else {
             let help = "add bw, or leave the mask out: pipes without bandwidth need no mask";
             self.problems.add(
@@ -269,8 +304,8 @@ impl<'a> Translation<'a, '_> {
         let mut draft = named("htb", &location);
         let hosts = 2;
         draft.settings = vec![number(&location, "default", hosts)];
-        let mut others = class(1, self.queue(pipe, pipe));
-        let mut host = class(hosts as usize, self.queue(pipe, pipe));
+        let mut others = class(1, inner.clone());
+        let mut host = class(hosts as usize, inner);
         for one in [&mut others, &mut host] {
             one.settings
                 .push(number(&bandwidth.span(), "rate", *bandwidth.get_ref()));
@@ -279,7 +314,7 @@ impl<'a> Translation<'a, '_> {
             one.settings
                 .push(number(&depth.span(), "cburst", *depth.get_ref()));
         }
-        host.settings.extend(self.each(pipe, mask, hosts, 1)?);
+        host.settings.extend(self.each(of, mask, hosts, 1)?);
         draft.classes = vec![others, host];
         Some(draft)
     }
@@ -319,8 +354,13 @@ impl<'a> Translation<'a, '_> {
         buckets.max(1).saturating_mul(DEEPEST)
     }
 
-    /// Returns the queue that `of` describes, in `pipe`.
+    /// Returns the queue that `of` describes, in `pipe`. Losses of a pipe are at the pipe.
     fn queue(&mut self, of: &Configured, pipe: &Configured) -> Draft {
+        let lost = of.lost.as_ref().filter(|_| of.object != Object::Pipe);
+        emulated(None, lost, self.lossless_queue(of, pipe))
+    }
+
+    fn lossless_queue(&mut self, of: &Configured, pipe: &Configured) -> Draft {
         let location = of.number.span();
         let (size, size_place) = match &of.size {
             Some(size) => (*size.get_ref(), size.span()),
@@ -421,30 +461,13 @@ impl<'a> Translation<'a, '_> {
         let queues: Vec<&Configured> = script.objects.iter().filter(is_connected).collect();
         let configured = script.find(Object::Sched, sched);
         let kind = configured.and_then(|configured| configured.kind.as_ref());
+        let kind = kind.or(pipe.kind.as_ref());
         let location = kind.map_or(pipe.number.span(), Spanned::span);
-        if let Some(mask) = &pipe.mask {
-            let message = "`mask` of a pipe that holds queues can't be carried over";
-            let help = "give the mask to its queues, or send packets to the pipe itself";
-            self.problems.add(
-                mask.location.clone(),
-                message,
-                "creates schedulers dynamically",
-                help,
-            );
-            return None;
-        }
-        self.has_no_queue(pipe);
-        let has_own = matches!(kind.map(Spanned::get_ref), Some(Kind::Fifo | Kind::Flows(..)));
-        if let Some(configured) = configured.filter(|_| !has_own) {
-            self.has_no_queue(configured);
-        }
         match kind.map_or(&Kind::Wf2qPlus, Spanned::get_ref) {
-            Kind::Fifo => {
-                self.own_nothing(&queues, "fifo");
-                Some(self.queue(configured?, pipe))
-            }
+            // dummynet ignores the options of queues whose scheduler has one queue, or creates its own, and
+            // those of the own queue of a pipe to which no rule leads. Programs write them all the same.
+            Kind::Fifo => Some(self.queue(configured.unwrap_or(pipe), pipe)),
             Kind::Flows(name, settings) => {
-                self.own_nothing(&queues, name);
                 let own = configured.into_iter().flat_map(Configured::of_queue);
                 let message =
                     format!("this has no effect: the limit of a scheduler `{name}` is an option of its type");
@@ -457,27 +480,6 @@ impl<'a> Translation<'a, '_> {
             Kind::Rr => self.over_classes("drr", 1..=65_536, &queues, pipe, rules, &location),
             Kind::Qfq => self.over_classes("qfq", 1..=65_536, &queues, pipe, rules, &location),
             Kind::Prio => self.over_priorities(&queues, pipe, rules, &location),
-        }
-    }
-
-    /// Reports options of queues whose scheduler has its own queues.
-    fn own_nothing(&mut self, queues: &[&Configured], kind: &str) {
-        for queue in queues {
-            let of_scheduler = [&queue.weight, &queue.longest]
-                .into_iter()
-                .flatten()
-                .map(Spanned::span);
-            let message =
-                format!("this has no effect: a scheduler `{kind}` has one queue, or creates its own");
-            self.no_effect(of_scheduler.chain(queue.of_queue()), &message);
-        }
-    }
-
-    /// Reports options of the own queue of a pipe or a scheduler, if its packets are queued in other queues.
-    fn has_no_queue(&mut self, one: &Configured) {
-        if !self.script.is_ruled(one.object, *one.number.get_ref()) {
-            let message = "this has no effect: packets are queued in the connected queues";
-            self.no_effect(one.of_queue(), message);
         }
     }
 
