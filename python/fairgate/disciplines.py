@@ -31,6 +31,7 @@ __all__ = [
     "htb",
     "leaky_bucket",
     "lqf",
+    "mq",
     "msfc",
     "pdrr",
     "pfifo_fast",
@@ -1051,6 +1052,44 @@ def ets(
     return Tree(
         "ets",
         strict=strict,
+        priomap=priomap,
+        classes=classes,
+        filters=filters,
+        handle=handle,
+        default=default,
+    )
+
+
+def mq(
+    *,
+    priomap: Sequence[int] | str | None = None,
+    classes: Iterable[Class] = (),
+    filters: Iterable[Filter] = (),
+    handle: str | None = None,
+    default: int | None = None,
+) -> Tree:
+    """The transmit queues of a device: flows are hashed to classes, which take turns.
+
+    Use it: To take over a tree of Linux that has one discipline for each hardware queue. Its classes
+    share nothing: each has its own rate.
+
+    Parameters
+    ----------
+    priomap : Sequence[int] | str, optional
+        The traffic class for each packet priority from 0 to 15, where no filter chooses a band. Allowed:
+        16 numbers, 0 to 15. Default: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0].
+    classes : iterable of Class
+        Its classes. Parameters of a class: `traffic_class` (0 to 15, default 0): The traffic class that
+        this band is for. The flow hash chooses among the bands of a traffic class.
+    filters : iterable of Filter
+        Which packets go to which class or flow.
+    handle : str, optional
+        The number by which packets name its classes, hexadecimal.
+    default : int, optional
+        The class of packets that no filter matches.
+    """
+    return Tree(
+        "mq",
         priomap=priomap,
         classes=classes,
         filters=filters,

@@ -19,7 +19,7 @@ use fairgate::queues::{
 };
 use fairgate::rounds::{
     cake::Cake, drr::Drr, drr_classes::DrrClasses, ets::Ets, fq::Fq, fq_codel::FqCodel, fq_nagle::FqNagle,
-    fq_pie::FqPie, msfc::Msfc, sfq::Sfq,
+    fq_pie::FqPie, mq::Mq, msfc::Msfc, sfq::Sfq,
 };
 use fairgate::scheduler::{Classes, Flows, Scheduler};
 use fairgate::sharing::{cbq::Cbq, hfsc::Hfsc, htb::Htb};
@@ -71,6 +71,7 @@ conformance_suite! {
     drr_classes: Recipe::classful(1..=4, configs::drr_classes, |config, _seed, classes| {
         DrrClasses::node(config, classes)
     });
+    mq: Recipe::classful(1..=4, configs::mq, |config, _seed, bands| Mq::node(config, bands));
     ets: Recipe::classful(1..=5, configs::ets, |config, _seed, bands| Ets::node(config, bands));
     fq_nagle: Recipe::leaf(|| configs::flows::<FqNagle>(Just(())), Flows::<FqNagle>::node);
     fq_nagle_classes: classes::<FqNagle>(|| Just(()).boxed());

@@ -45,6 +45,7 @@ impl Setup {
             mtu: self.device.mtu,
             txqueuelen: self.device.txqueuelen,
             hard_header_len: self.device.hard_header_len,
+            ..tc::Device::default()
         };
         tc::Script::parse(&path.display().to_string(), &self.commands.join("\n"), device)
             .map_err(|error| refused(&error, path))

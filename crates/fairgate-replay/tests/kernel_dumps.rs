@@ -141,6 +141,7 @@ fn spec(setup: &Value) -> Option<Spec> {
         mtu: number("mtu"),
         txqueuelen: number("txqueuelen"),
         hard_header_len: number("hard_header_len"),
+        ..Device::default()
     };
     let commands: Vec<&str> = setup["setup"]
         .as_array()?

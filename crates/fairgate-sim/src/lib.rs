@@ -21,6 +21,7 @@ mod classes;
 mod events;
 mod monitor;
 mod network;
+mod prefetch;
 mod random;
 pub mod results;
 pub mod scenario;

@@ -311,22 +311,26 @@ impl Distribution {
             | Distribution::Pareto { mean: 0, .. }
             | Distribution::TruncatedPareto { mean: 0, .. }
             | Distribution::LogNormal { mean: 0, .. } => {
-                Err("the mean of a distribution is 0, but must be above 0".into())
+                Err("the mean of a distribution is 0, but must be above 0; raise it".into())
             }
             Distribution::Pareto { shape, .. } | Distribution::TruncatedPareto { shape, .. }
                 if shape <= 1.0 || !shape.is_finite() =>
             {
                 Err(format!(
                     "the shape of a Pareto distribution is {shape}, but must be above 1, because otherwise \
-                     it has no mean"
+                     it has no mean; raise it"
                 ))
             }
+            Distribution::TruncatedPareto { low, high, .. }
+            | Distribution::Normal { low, high, .. }
+            | Distribution::LogNormal { low, high, .. }
+                if low > high =>
+            {
+                Err("the first value of `between` is above the second one; swap the two".into())
+            }
             Distribution::TruncatedPareto {
-                mean,
-                shape,
-                low,
-                high,
-            } if low > high || pareto_least(mean, shape) > high as f64 => Err(format!(
+                mean, shape, high, ..
+            } if pareto_least(mean, shape) > high as f64 => Err(format!(
                 "no value of this Pareto distribution is within `between`: its values begin at {:.0}; raise \
                  the upper end",
                 pareto_least(mean, shape)
@@ -337,10 +341,16 @@ impl Distribution {
                 low,
                 high,
             } => {
-                if low > mean || high < mean || deviation == 0 {
+                if deviation == 0 {
                     return Err(
-                        "a normal distribution must have a deviation above 0, and a mean within `between`"
-                            .to_owned(),
+                        "the deviation of a normal distribution is 0, but must be above 0; raise it, \
+                                or write the mean alone"
+                            .into(),
+                    );
+                }
+                if low > mean || high < mean {
+                    return Err(
+                        "the mean of a normal distribution must be within `between`; widen `between`".into(),
                     );
                 }
                 too_narrow(interval(mean, deviation, low, high)).map_or(Ok(()), Err)

@@ -228,6 +228,43 @@ fn members_of_cells_are_observed_and_observations_repeat() {
     assert!(observed(&results, "access point").most >= 1.0);
 }
 
+/// Half of what is sent is too much. PIE needs a higher probability to drop it, because it spaces drops (RFC
+/// 8033, section 5.4); DualPI2 needs the root of a half (RFC 9332, section 2.4). Both are observed in per
+/// cent, though the kernel counts in parts of 2^32.
+#[test]
+fn a_drop_probability_is_observed_in_per_cent() {
+    for discipline in ["pie", "dualpi2"] {
+        let text = format!(
+            r#"
+            [queue.aqm]
+            discipline = "{discipline}"
+            [simulate]
+            duration = "60s"
+            measure = ["40s", "60s"]
+            [[simulate.link]]
+            a = "left"
+            b = "right"
+            rate = "10mbit"
+            delay = "5ms"
+            queue_a = "aqm"
+            [[simulate.flow]]
+            name = "flood"
+            from = "left"
+            to = "right"
+            udp = {{ rate = "20mbit" }}
+            [[simulate.observe]]
+            name = "drops"
+            interface = "left->right"
+            variable = "prob"
+        "#
+        );
+        let results = run(&text);
+        let drops = observed(&results, "drops");
+        assert_eq!(drops.unit, "%");
+        assert!((60.0..95.0).contains(&drops.mean), "{discipline}: {}", drops.mean);
+    }
+}
+
 #[test]
 fn mistakes_are_reported_with_what_exists() {
     let observe = |lines: &str| {

@@ -225,7 +225,31 @@ fn every_mistake_is_reported_at_its_location() {
             "tcp = { congestion_control = \"reno\" }",
             "",
             "\"downloads\"",
-            "either `udp` or `tcp`",
+            "flow `downloads` sends nothing; add",
+        ),
+        (
+            "tcp = { congestion_control = \"reno\" }",
+            "tcp = {}\nudp = { rate = \"1mbit\" }",
+            "{}",
+            "`udp` and `tcp` both say what is sent; write a [[simulate.flow]] for each",
+        ),
+        (
+            "start = \"1s\"",
+            "start = \"1s\"\nlifetime = \"0s\"",
+            "\"0s\"",
+            "sends nothing; lengthen its life",
+        ),
+        (
+            "start = \"1s\"",
+            "start = \"1s\"\nlifetime = { normal = \"1s\", deviation = \"1s\", between = [\"2s\", \"0s\"] }",
+            "{ normal",
+            "above the second one; swap the two",
+        ),
+        (
+            "start = \"1s\"",
+            "start = \"1s\"\nlifetime = { normal = \"1s\", deviation = \"0s\", between = [\"0s\", \"2s\"] }",
+            "{ normal",
+            "deviation of a normal distribution is 0, but must be above 0; raise it",
         ),
         ("\"reno\"", "\"vegas\"", "\"vegas\"", "unknown variant"),
         (

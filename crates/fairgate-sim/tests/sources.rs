@@ -589,6 +589,39 @@ fn equal_seeds_give_equal_bytes() {
     assert_ne!(bytes(1), bytes(2));
 }
 
+/// A burst of a second leaves 200 kB more than the window in the buffer, ten times in 20 s. They are sent in
+/// the silence.
+#[test]
+fn a_burst_leaves_a_full_send_buffer() {
+    const WINDOW: u64 = 30 * 1448;
+    let goodput = |buffered: u64| {
+        let flow = format!(
+            r#"
+[[simulate.flow]]
+name = "f"
+from = "server"
+to = "home"
+
+[simulate.flow.tcp]
+fixed_window = 30
+pattern = "on_off"
+on = "1s"
+off = "1s"
+buffered = "{buffered}b"
+"#
+        );
+        run(&read(20, &flow).expect("the file is valid")).flows[0].goodput_bps
+    };
+    let none = goodput(0);
+    assert_eq!(
+        goodput(WINDOW / 2),
+        none,
+        "what is outstanding can't be taken back"
+    );
+    let more = goodput(WINDOW + 200_000) - none;
+    assert!((780_000..820_000).contains(&more), "{more}");
+}
+
 #[test]
 fn every_mistake_is_reported_at_its_location() {
     for (program, location, text) in [
@@ -645,6 +678,16 @@ fn every_mistake_is_reported_at_its_location() {
             "udp = { interval = \"1s\", rate = \"1mbit\" }",
             "{ interval",
             "at a `rate`, or with an",
+        ),
+        (
+            "tcp = { pattern = \"on_off\", bytes = \"9kb\", off = \"1s\", buffered = \"1kb\" }",
+            "\"1kb\"",
+            "only bursts of a duration without a `rate`",
+        ),
+        (
+            "tcp = { buffered = \"1kb\" }",
+            "{ buffered",
+            "bursts over TCP need the pattern",
         ),
         (
             "tcp = { pattern = \"on_off\", on = \"1s\" }",

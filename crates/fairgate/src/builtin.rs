@@ -35,6 +35,7 @@ static ALL: &[&dyn Entry] = &[
     &rounds::drr::DESCRIPTION,
     &rounds::drr_classes::DESCRIPTION,
     &rounds::ets::DESCRIPTION,
+    &rounds::mq::DESCRIPTION,
     &rounds::fq::DESCRIPTION,
     &rounds::fq_codel::DESCRIPTION,
     &rounds::fq_pie::DESCRIPTION,

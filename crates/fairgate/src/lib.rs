@@ -93,6 +93,7 @@ pub use rounds::fq::{self, Fq};
 pub use rounds::fq_codel::{self, FqCodel};
 pub use rounds::fq_nagle::{self, FqNagle};
 pub use rounds::fq_pie::{self, FqPie};
+pub use rounds::mq::{self, Mq};
 pub use rounds::msfc::{self, Msfc};
 pub use rounds::sfq::{self, Sfq};
 pub use sharing::cbq::{self, Cbq};

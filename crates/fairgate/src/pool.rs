@@ -486,6 +486,27 @@ impl PacketQueue {
         (self.packets > 0).then_some(PacketId(self.head))
     }
 
+    /// Returns the packet after the oldest one: the next to be the oldest.
+    ///
+    /// ```
+    /// # use fairgate::{Packet, PacketQueue, Pool};
+    /// let (mut pool, mut queue) = (Pool::with_capacity(3), PacketQueue::new());
+    /// for bytes in [100, 200, 300] {
+    ///     let id = pool.insert(Packet::of_length(bytes))?;
+    ///     queue.push_back(id, &mut pool);
+    /// }
+    /// while let Some(second) = queue.second(&pool) {
+    ///     queue.pop_front(&pool);
+    ///     assert_eq!(queue.front(), Some(second));
+    /// }
+    /// assert_eq!(pool[queue.front().unwrap()].length, 300);
+    /// # Ok::<(), fairgate::PoolFull>(())
+    /// ```
+    #[inline]
+    pub fn second(&self, pool: &Pool) -> Option<PacketId> {
+        (self.packets > 1).then(|| PacketId(pool[PacketId(self.head)].next))
+    }
+
     /// Prefetches the cache line of the oldest packet.
     #[inline]
     pub(crate) fn prefetch_front(&self, pool: &Pool) {

@@ -1,5 +1,7 @@
 //! `fairgate tc`: converts tc's commands to a configuration file, checks them, or runs them.
 
+use fairgate::Rate;
+use fairgate_config::units::parse_rate;
 use fairgate_scripts::tc::{Device, Script, Translated};
 
 use crate::commands::script::{self, Language, ScriptArgs};
@@ -34,12 +36,22 @@ pub(crate) struct Args {
     /// Default limit of the device's fifos, in packets
     #[arg(long, default_value_t = Device::default().txqueuelen)]
     txqueuelen: u32,
+
+    /// Transmit queues of the device, for mq, multiq and mqprio [default: as many as the script names]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
+    tx_queues: Option<u16>,
+
+    /// Speed of the device's link, like 1gbit, for rates like 10%
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    speed: Option<Rate>,
 }
 
 pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     let device = Device {
         mtu: args.script.mtu,
         txqueuelen: args.txqueuelen,
+        queues: args.tx_queues,
+        speed: args.speed.map(Rate::bits_per_second),
         ..Device::default()
     };
     let read = |name: &str, text: &str| {

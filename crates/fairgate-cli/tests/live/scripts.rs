@@ -1,5 +1,6 @@
 //! Scripts of tc that shape both directions.
 
+use fairgate_live::status::NodeStatus;
 use fairgate_live::testbed::Network;
 
 use crate::common::live;
@@ -51,5 +52,46 @@ fn a_script_with_an_ifb_shapes_both_directions() {
         assert!(sent.bytes > 4_000_000, "to {to}: {sent:?}");
         assert!(tree.overlimits > 0, "to {to}: nothing waited");
     }
+    run.stop();
+    a_tree_for_each_device(&network);
+}
+
+/// The lines of LibreQoS: a device's tree for each direction, and in it a tree for each transmit queue.
+fn a_tree_for_each_device(network: &Network) {
+    let of = |device: &str| {
+        let queue = |number: u16| {
+            format!(
+                "qdisc add dev {device} parent 7FFF:{number} handle 0x{number}: htb default 2
+                class add dev {device} parent 0x{number}: classid 0x{number}:1 htb rate 30mbit
+                qdisc add dev {device} parent 0x{number}:1 cake diffserv4
+                class add dev {device} parent 0x{number}:1 classid 0x{number}:2 htb rate 20mbit ceil 30mbit
+                qdisc add dev {device} parent 0x{number}:2 cake diffserv4\n"
+            )
+        };
+        format!(
+            "qdisc replace dev {device} root handle 7FFF: mq\n{}{}",
+            queue(1),
+            queue(2)
+        )
+    };
+    let script = of("left") + &of("right");
+    let run = Run::of_script(&network.router, "tc", &script, ["right", "left"]);
+    transfer(
+        network,
+        &format!("{}:4001", Network::RIGHT),
+        "a tree for each device",
+    );
+    let status = run.status();
+    for direction in &status.directions {
+        let tree = &direction.tree;
+        assert_eq!((tree.discipline.as_str(), tree.classes.len()), ("mq", 2));
+        let sent: u64 = tree.classes.iter().map(|queue| queue.dequeued.packets).sum();
+        assert_eq!(tree.dequeued.packets, sent, "to {}", direction.to);
+    }
+    let most = |tree: &NodeStatus| tree.classes.iter().map(|queue| queue.dequeued.bytes).max();
+    assert!(
+        most(&status.directions[1].tree) > Some(4_000_000),
+        "a flow stays in one queue"
+    );
     run.stop();
 }

@@ -148,7 +148,7 @@ fn a_script_with_an_ifb_gives_both_queues_and_a_run() {
                right = \"wan\"\n\
                left_to_right = \"wan\"\nright_to_left = \"ifb0\"\n";
     assert!(
-        toml.starts_with("[queue.wan]") && toml.contains("\n[queue.ifb0]"),
+        toml.starts_with("[queue.\"wan\"]") && toml.contains("\n[queue.\"ifb0\"]"),
         "{toml}"
     );
     assert!(toml.ends_with(run), "{toml}");
@@ -175,11 +175,29 @@ fn an_ifb_that_gets_no_packets_is_not_run() {
         "{warning}"
     );
     let (_, stderr) = ends(&["tc", lost, "--run", "lan"], 2);
-    assert!(stderr.contains("a run has no packets for its tree"), "{stderr}");
+    assert!(stderr.contains("so a run has no packets for its"), "{stderr}");
     assert!(
         stderr.contains("action mirred egress redirect dev ifb0"),
         "{stderr}"
     );
+}
+
+#[test]
+fn the_device_has_queues_and_a_speed() {
+    let (tree, warnings) = ends(
+        &["tc", "qdisc add dev e root mq", "--tx-queues", "2", "--tree"],
+        0,
+    );
+    assert_eq!(warnings, "");
+    assert!(
+        tree.contains("mq") && tree.matches("pfifo_fast").count() == 2,
+        "{tree}"
+    );
+    let percent = "qdisc add dev e root tbf rate 10% burst 99kb limit 1mb";
+    let (tree, _) = ends(&["tc", percent, "--speed", "1gbit", "--tree"], 0);
+    assert!(tree.contains("rate=100mbit"), "{tree}");
+    let (_, stderr) = ends(&["tc", percent], 2);
+    assert!(stderr.contains("give the speed with --speed"), "{stderr}");
 }
 
 #[test]

@@ -19,7 +19,7 @@ use fairgate::queues::policer::{self, Exceed};
 use fairgate::queues::token_bucket::{Peak, Profile};
 use fairgate::queues::{fifo, leaky_bucket, pfifo_fast, prio, tbf};
 use fairgate::rounds::cake::{self, Cells, Framing, Isolation, Tins};
-use fairgate::rounds::{drr, drr_classes, ets, fq, fq_codel, msfc, sfq};
+use fairgate::rounds::{drr, drr_classes, ets, fq, fq_codel, mq, msfc, sfq};
 use fairgate::scheduler::{MAX_PACKET, Scheduler, classes, flows};
 use fairgate::timestamps::pfq::{self, Pfq};
 use fairgate::timestamps::wfq::{self, Wfq};
@@ -133,6 +133,22 @@ pub(crate) fn ets(bands: usize) -> impl Strategy<Value = ets::Config> {
             priomap,
             classifier,
         })
+}
+
+/// Bands of two traffic classes, if there are two bands.
+pub(crate) fn mq(bands: usize) -> impl Strategy<Value = mq::Config> {
+    let last = (bands > 1).into();
+    (vec(0..=last, bands), uniform16(0..=last), classifier(bands)).prop_map(
+        move |(mut traffic_classes, priomap, classifier)| {
+            traffic_classes[0] = 0;
+            traffic_classes[bands - 1] = last;
+            mq::Config {
+                priomap,
+                traffic_classes,
+                classifier,
+            }
+        },
+    )
 }
 
 pub(crate) fn sfq() -> impl Strategy<Value = sfq::Config> {

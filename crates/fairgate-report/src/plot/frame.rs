@@ -19,6 +19,9 @@ pub(crate) struct Frame {
 const TOP: f64 = 8.0;
 const RIGHT: f64 = 20.0;
 const BOTTOM: f64 = 34.0;
+/// The space for the name of the vertical axis, and of a character of its labels.
+const NAME: f64 = 24.0;
+const DIGIT: f64 = 7.0;
 
 impl Frame {
     /// Creates a plot over two axes.
@@ -50,9 +53,15 @@ impl Frame {
         }
     }
 
-    /// Returns the frame with more space for the labels of the vertical axis.
-    pub(crate) fn with_left(self, left: f64) -> Frame {
-        Frame { left, ..self }
+    /// Returns the frame with more space for the labels of the vertical axis: `least`, or what the longest
+    /// label takes beside the name of the axis.
+    pub(crate) fn with_left(self, least: f64) -> Frame {
+        let labels = self.y.iter().flat_map(|axis| &axis.ticks);
+        let longest = labels.map(|(_, label)| label.chars().count()).max().unwrap_or(0);
+        Frame {
+            left: least.max(NAME + longest as f64 * DIGIT),
+            ..self
+        }
     }
 
     /// The height of a row.

@@ -98,6 +98,22 @@ impl Command {
     }
 }
 
+impl Command {
+    /// Returns what the line would add.
+    pub(super) fn known(self) -> Known {
+        let (handle, class) = match self.object {
+            Object::Qdisc { handle, .. } => (handle, None),
+            Object::Class { class, parent } => (None, Some((class, parent.map(Spanned::into_inner)))),
+            Object::Filter(_) => (None, None),
+        };
+        Known {
+            device: self.device,
+            handle,
+            class,
+        }
+    }
+}
+
 impl Known {
     /// Searches for the names in a line that could not be parsed.
     fn of(words: &[Word]) -> Option<Known> {
@@ -343,13 +359,11 @@ impl Words {
         class_id(&word, problems)
     }
 
-    /// Parses `major:` in hexadecimal. Like tc, it accepts the minor number 0, and a number without colon.
+    /// Parses `major:` in hexadecimal. Like tc's `get_qdisc_handle`, it accepts a number without a colon, and
+    /// ignores what follows the colon.
     fn handle(&mut self, problems: &mut Problems) -> Option<u16> {
         let word = self.next("a handle like 1:", problems)?;
-        let (major, minor) = word.get_ref().split_once(':').unwrap_or((word.get_ref(), ""));
-        let major = Some(major)
-            .filter(|_| matches!(minor, "" | "0"))
-            .and_then(hexadecimal);
+        let major = word.get_ref().split(':').next().and_then(hexadecimal);
         match major.filter(|&major| major != 0) {
             Some(major) => Some(major),
             None => self

@@ -13,6 +13,8 @@
 //!   notes       what the kernel does with a value, and the tree too
 //!   amount      values as tc prints them
 //!   round_trips dualpi2's round-trip times -> its other parameters, by tc's rules
+//!   percent     rates that are a part of the device's speed
+//!   transmit_queues  the queues and traffic classes of mq, multiq and mqprio
 //!   sharing     the bands of ets, with the values that the user may leave out
 //! ```
 //!
@@ -27,11 +29,13 @@ mod filters;
 mod hook;
 mod kinds;
 mod notes;
+mod percent;
 mod round_trips;
 mod script;
 mod sharing;
 mod show;
 mod translate;
+mod transmit_queues;
 mod values;
 
 pub use display::{Amount, Detail, Row, Shown, State, When};

@@ -12,15 +12,19 @@ pub(crate) struct Observer {
     path: Path,
     variable: String,
     unit: &'static str,
+    /// What a number is multiplied by to have this unit.
+    factor: f64,
     series: Vec<Option<f64>>,
 }
 
 impl Observer {
     pub(crate) fn new(interface: usize, path: Path, variable: String, intervals: usize) -> Observer {
+        let (unit, factor) = unit(&variable);
         Observer {
             interface,
             path,
-            unit: unit(&variable),
+            unit,
+            factor,
             variable,
             series: Vec::with_capacity(intervals),
         }
@@ -30,7 +34,7 @@ impl Observer {
     pub(crate) fn interval_ends(&mut self, tree: &dyn Discipline) {
         let value = match classes::variable(tree, &self.path, &self.variable) {
             None | Some(Variable::Unset) => None,
-            Some(Variable::Integer(value)) => Some(value as f64),
+            Some(Variable::Integer(value)) => Some(value as f64 * self.factor),
             Some(Variable::Flag(is_set)) => Some(f64::from(u8::from(is_set))),
             Some(Variable::Nanos(nanos)) => {
                 self.unit = "ns";
@@ -53,10 +57,12 @@ impl Observer {
     }
 }
 
-/// Returns the unit of an integer by the name under which disciplines show it. A name that is not here has no
-/// unit, or a unit of its own in each discipline (`tokens`, `prob`).
-fn unit(variable: &str) -> &'static str {
-    match variable {
+/// Returns the unit of an integer by the name under which disciplines show it, and the factor to this unit. A
+/// name that is not here has no unit, or a unit of its own in each discipline (`tokens`).
+fn unit(variable: &str) -> (&'static str, f64) {
+    let unit = match variable {
+        // Disciplines show a drop probability as the kernel does, in units of 2^-32.
+        "prob" => return ("%", 100.0 / 4_294_967_296.0),
         "fair_rate" | "priority_rate" => "bit/s",
         "active_flows" | "flows_in_progress" | "new_flow_count" | "new_flows_len" | "old_flows_len"
         | "throttled_flows" | "sparse_flows" | "bulk_flows" | "unresponsive_flows" => "flows",
@@ -68,5 +74,6 @@ fn unit(variable: &str) -> &'static str {
         | "memory_limit" => "bytes",
         "priority_permille" => "‰",
         _ => "",
-    }
+    };
+    (unit, 1.0)
 }

@@ -22,6 +22,7 @@ use std::cmp::Reverse;
 
 use fairgate::balance::{self, Imbalance};
 use fairgate::{Copied, Count, DropReason, FlowKey, Next, Packet, PacketId, PacketQueue, Pool, Time};
+use prefetch_index::prefetch_index;
 use thiserror::Error;
 
 use crate::events::{Event, Events, Ticket};
@@ -394,9 +395,30 @@ impl Network {
         if let Some(next) = interface.in_flight.front() {
             let journey = &self.journeys[next.index()];
             events.schedule_with(journey.ticket, journey.arrives_at, Event::Arrival(index));
+            // In a large network what is known of a packet has left the caches while it was in flight.
+            if let Some(second) = interface.in_flight.second(&self.pool) {
+                self.pool.prefetch(second);
+                prefetch_index(&self.journeys, second.index());
+            }
         }
         let (number, processor) = (interface.far_number, interface.far_processor);
         self.received(id, number, processor, events)
+    }
+
+    /// Returns the flows of the next two packets that arrive over the link of this interface, each if the
+    /// packet is then at its destination. Of links that reorder packets nothing is known. Prefetches the
+    /// segment of the first one.
+    #[inline]
+    pub(crate) fn next_arrivals(&self, index: u32) -> [Option<Origin>; 2] {
+        let in_flight = &self.interfaces[index as usize].in_flight;
+        if let Some(first) = in_flight.front() {
+            prefetch_index(&self.segments, first.index());
+            prefetch_index(&self.segments, first.index() + 1);
+        }
+        [in_flight.front(), in_flight.second(&self.pool)].map(|id| {
+            let journey = &self.journeys[id?.index()];
+            self.routes.is_end(journey.next_hop).then_some(journey.origin)
+        })
     }
 
     /// Moves a packet on that a node has received over its interface `number`. Returns it if it is at its

@@ -25,12 +25,15 @@ pub enum Application {
         /// The length of bursts.
         burst: Burst,
         /// The rate of payload in a burst. `None`: as fast as the connection takes it. What was not sent when
-        /// a burst of a random duration ends, is then taken back.
+        /// a burst of a random duration ends, is then taken back, except for `buffered`.
         rate: Option<Rate>,
         /// The bytes of each write, if there is a rate.
         size: u32,
         /// The length of silences, ns. After a burst of bytes it counts from the last write.
         off: Distribution,
+        /// The size of the send buffer that is full when a burst of a random duration without a rate ends,
+        /// bytes. What is in it is still sent.
+        buffered: u64,
     },
     /// Sends transfers one after another. Each begins a pause after the last byte of the previous one has
     /// arrived.

@@ -401,6 +401,16 @@ impl Flow {
                 .map_or(Ok(()), Distribution::check)
                 .or_else(|what| mistake(field, what))?;
         }
+        if self
+            .lifetime
+            .as_ref()
+            .is_some_and(|lifetime| lifetime.mean() == 0)
+        {
+            return mistake(
+                "lifetime",
+                "it lasts 0 ns, so that it sends nothing; lengthen its life".into(),
+            );
+        }
         if let Some(arrivals) = &self.arrivals {
             if self.count != 1 || !self.stagger.is_zero() || self.random_stagger != Distribution::Constant(0)
             {

@@ -346,6 +346,8 @@ impl FlowBuilder {
         let lifetime = flow.lifetime.as_ref();
         let lifetime = lifetime.map_or(u64::MAX, |lifetime| lifetime.sample(&mut entry.lifetimes));
         LiveFlow {
+            start: [],
+            quiet_intervals: 0,
             monitor: FlowMonitor::new(phase),
             acknowledged: Acknowledged::default(),
             source: source(scenario, flow, &flow.copy_name(start.copy), start.at),

@@ -5,15 +5,24 @@
 //! the last one is left, so that these events always reach the flow that they were made for. The event of a
 //! timer may reach a later flow. It does nothing there, because a flow knows when its own timers are due.
 
+use std::mem::offset_of;
+
 use fairgate::{Count, Time};
 
 use crate::monitor::{FlowMonitor, FlowSeries, Lost};
 use crate::network::{Origin, Template};
-use crate::traffic::Source;
+use crate::prefetch::{Start, prefetch};
+use crate::traffic::{End, Source};
 
 /// A flow that is there now. What is needed for each packet comes first.
+#[repr(C)]
 pub(super) struct LiveFlow {
+    pub(super) start: Start,
+    /// When its source stopped, or its last transfer arrived.
+    pub(super) ended: Option<Time>,
     pub(super) monitor: FlowMonitor,
+    /// How many intervals have passed since a packet arrived.
+    pub(super) quiet_intervals: u32,
     /// Acknowledgement packets.
     pub(super) acknowledged: Acknowledged,
     pub(super) source: Source,
@@ -29,8 +38,6 @@ pub(super) struct LiveFlow {
     pub(super) copy: u32,
     pub(super) started: Time,
     pub(super) stop: Time,
-    /// When its source stopped, or its last transfer arrived.
-    pub(super) ended: Option<Time>,
     /// `None` if it has no row of results.
     pub(super) series: Option<Box<FlowSeries>>,
 }
@@ -43,6 +50,9 @@ pub(super) struct Acknowledged {
 }
 
 impl LiveFlow {
+    /// The length of what each packet needs, from the start on, bytes.
+    pub(super) const HOT: usize = offset_of!(LiveFlow, more);
+
     /// Returns whether nothing of the flow is left: it has ended, no packet of it is in the network, and none
     /// follows.
     pub(super) fn is_over(&self, lost: &[Lost]) -> bool {
@@ -110,6 +120,26 @@ impl LiveFlows {
     pub(super) fn owner(&mut self, place: u32) -> &mut LiveFlow {
         self.get(place)
             .expect("a flow stays until its packets have left the network")
+    }
+
+    /// Prefetches the first `bytes` bytes of a flow's state. The place may be empty.
+    #[inline]
+    pub(super) fn prefetch(&self, place: u32, bytes: usize) {
+        if let Some(flow) = self
+            .places
+            .get(place as usize)
+            .and_then(|place| place.flow.as_deref())
+        {
+            prefetch(&flow.start, 0, bytes);
+        }
+    }
+
+    /// Prefetches what an end of a flow's source needs for a packet.
+    #[inline]
+    pub(super) fn prefetch_source(&self, place: u32, end: End) {
+        if let Some(flow) = self.places[place as usize].flow.as_deref() {
+            flow.source.prefetch(end);
+        }
     }
 
     /// Takes a flow out.

@@ -12,6 +12,13 @@ use crate::simulation::{Error, Simulation};
 /// gigabytes.
 const MOST_ARRIVALS: u32 = 1 << 20;
 
+/// After this many intervals without a packet a flow releases memory.
+const QUIET: u32 = 2;
+
+/// At the end of an interval, the state of the flow so many places ahead is prefetched: so many bytes.
+const AHEAD: u32 = 8;
+const BEGINNING: usize = 192;
+
 /// More flows arrive than end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -155,9 +162,16 @@ impl Simulation {
             let bytes = flow.monitor.interval_ends();
             self.groups[flow.group as usize].monitor.add_interval_bytes(bytes);
             flow.add_point(bytes);
-            if bytes == 0 {
+            flow.quiet_intervals = match bytes {
+                0 => flow.quiet_intervals.saturating_add(1),
+                _ => 0,
+            };
+            // Not at once, because a flow of a few packets a second would then allocate for each of them.
+            // Again later, because not everything can be released while packets are outstanding.
+            if flow.quiet_intervals >= QUIET && flow.quiet_intervals.is_power_of_two() {
                 flow.source.release_memory();
             }
+            self.flows.prefetch(place + AHEAD, BEGINNING);
             self.leave_if_over(place);
         }
     }

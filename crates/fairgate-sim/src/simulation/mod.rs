@@ -21,7 +21,7 @@ use crate::tcp::Segment;
 use crate::traffic::{End, Source};
 use build::{Entry, FlowBuilder, Group};
 use collect::Row;
-use flows::LiveFlows;
+use flows::{LiveFlow, LiveFlows};
 pub use life::TooManyFlows;
 
 /// Why a simulation has no results.
@@ -208,6 +208,7 @@ impl Simulation {
             match event {
                 Event::Arrival(interface) => {
                     if let Some(id) = self.network.arrive(interface, &mut self.events) {
+                        self.expect_arrivals(interface);
                         self.receive(id)?;
                     }
                 }
@@ -386,6 +387,23 @@ impl Simulation {
             connection.set_alarm(end, place, &mut self.events);
         }
         Ok(())
+    }
+
+    /// Prefetches the state of the flows whose packets arrive next over the link of this interface. What the
+    /// second packet needs first tells where the rest is, so it is there when the packet is the first one.
+    #[inline]
+    fn expect_arrivals(&self, interface: u32) {
+        let [first, second] = self.network.next_arrivals(interface);
+        if let Some(origin) = second {
+            self.flows.prefetch(origin.flow, LiveFlow::HOT);
+        }
+        if let Some(origin) = first {
+            let end = match origin.back {
+                true => End::Sender,
+                false => End::Receiver,
+            };
+            self.flows.prefetch_source(origin.flow, end);
+        }
     }
 
     /// Handles a packet that has reached the end of its route.

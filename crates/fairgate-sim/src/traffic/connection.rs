@@ -5,10 +5,13 @@
 //! receiving end (the client, which opens) to the sending end (the server). Acknowledgements of one stream
 //! travel in the data segments of the other one.
 
+use std::mem::offset_of;
+
 use fairgate::Time;
 
 use crate::events::{Alarm, Event, Events};
 use crate::monitor::ConnectionMonitor;
+use crate::prefetch::{Start, prefetch};
 use crate::tcp::{Config, Flags, Receiver, Segment, Sender, SenderCounters};
 use crate::traffic::Program;
 use crate::traffic::program::Write;
@@ -32,22 +35,24 @@ impl End {
     }
 }
 
-/// A TCP connection.
+/// A TCP connection. What is needed for each packet comes first.
+#[repr(C)]
 pub(crate) struct Connection {
+    start: Start,
     pub(crate) sender: Sender,
-    receiver: Receiver,
     /// The stream from the receiving end to the sending end, if the program needs one.
     requests: Option<Box<Requests>>,
-    program: Program,
-    /// Its transfers are those that the program completed: transfers, or responses.
-    pub(crate) monitor: ConnectionMonitor,
+    sender_alarm: Alarm,
+    receiver_alarm: Alarm,
     /// The bytes that the receiver's program has got.
     delivered: u64,
     /// Whether the connection is stopped: the sending end neither sends nor receives, and the receiving end
     /// makes no more requests.
     stopped: bool,
-    sender_alarm: Alarm,
-    receiver_alarm: Alarm,
+    receiver: Receiver,
+    program: Program,
+    /// Its transfers are those that the program completed: transfers, or responses.
+    pub(crate) monitor: ConnectionMonitor,
 }
 
 /// The stream of requests.
@@ -68,6 +73,7 @@ impl Connection {
             })
         });
         Connection {
+            start: [],
             sender: match requests {
                 None => Sender::new(config, start),
                 Some(_) => Sender::passive(config, start),
@@ -81,6 +87,20 @@ impl Connection {
             sender_alarm: Alarm::UNSET,
             receiver_alarm: Alarm::UNSET,
         }
+    }
+
+    /// Prefetches what an end needs for a segment: the sender and what follows, or the receiver and what is
+    /// before it and after it.
+    #[inline]
+    pub(crate) fn prefetch(&self, end: End) {
+        let (from, to) = match end {
+            End::Sender => (0, offset_of!(Connection, receiver)),
+            End::Receiver => (
+                offset_of!(Connection, requests),
+                offset_of!(Connection, program) + size_of::<Program>(),
+            ),
+        };
+        prefetch(&self.start, from, to - from);
     }
 
     /// Lets the program write. Returns the end that has something to send now, and when the program wants to
@@ -98,7 +118,7 @@ impl Connection {
             Write::Nothing => {}
             Write::Bytes(bytes) => sender.write(bytes, now),
             Write::Endless => sender.write_forever(now),
-            Write::Withdraw => sender.withdraw_unsent(),
+            Write::Withdraw { buffered } => sender.withdraw_unsent(buffered),
         }
         (turn.at, turn.next)
     }

@@ -53,6 +53,14 @@ impl Source {
         }
     }
 
+    /// Prefetches what an end needs for a packet. A browser has too many connections for that.
+    #[inline]
+    pub(crate) fn prefetch(&self, end: End) {
+        if let Source::Connection(connection) = self {
+            connection.prefetch(end);
+        }
+    }
+
     /// Stops the source of a TCP flow. Sources of datagrams are not asked any more.
     pub(crate) fn stop(&mut self) {
         match self {

@@ -1,4 +1,4 @@
-//! Bands in strict priority and the choice of a packet's band. `prio` and `ets` share this module.
+//! Bands and the choice of a packet's band. `prio`, `ets` and `mq` share this module.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -9,7 +9,7 @@ use crate::error::ConfigError;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::time::Time;
 
-/// The largest number of bands: [`StrictBands`] has one bit of a `u64` for each.
+/// The largest number of bands: [`Bands`] has one bit of a `u64` for each.
 pub(crate) const MOST_BANDS: usize = 64;
 
 /// Checks the number of bands.
@@ -40,6 +40,15 @@ pub(crate) fn check_placing(
             "name only existing bands, or add bands",
         ));
     }
+    check_classifier(classifier, bands, discipline)
+}
+
+/// Checks that a classifier names only existing bands.
+pub(crate) fn check_classifier(
+    classifier: &Classifier,
+    bands: usize,
+    discipline: &'static str,
+) -> Result<(), ConfigError> {
     ClassMap::new(1..=bands as u16)?.check(classifier, discipline)
 }
 
@@ -78,22 +87,22 @@ pub(crate) fn visit<'a>(bands: impl Iterator<Item = &'a dyn Discipline>, visit: 
     }
 }
 
-/// At most [`MOST_BANDS`] disciplines in strict priority: the first one that has a packet to send sends.
+/// At most [`MOST_BANDS`] disciplines, in strict priority or in turn.
 ///
 /// A bitmap records which bands may hold packets. An enqueue sets the band's bit. The bit is cleared when a
 /// dequeue finds the band empty. So a band may lose packets without notice (CoDel inside, a flush). A
 /// throttled band (a shaper inside) is skipped.
 #[derive(Debug)]
-pub(crate) struct StrictBands {
+pub(crate) struct Bands {
     pub(crate) bands: Vec<Box<dyn Discipline>>,
     /// Bit b is set if band b may hold packets.
     occupied: u64,
 }
 
-impl StrictBands {
+impl Bands {
     /// Bands without packets, the highest priority first.
-    pub(crate) fn new(bands: Vec<Box<dyn Discipline>>) -> StrictBands {
-        StrictBands { bands, occupied: 0 }
+    pub(crate) fn new(bands: Vec<Box<dyn Discipline>>) -> Bands {
+        Bands { bands, occupied: 0 }
     }
 
     #[inline]
@@ -102,13 +111,26 @@ impl StrictBands {
         self.bands[band].enqueue(id, now, pool)
     }
 
+    /// Takes a packet from the first band that has one to send.
     #[inline]
     pub(crate) fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
-        for index in bits(self.occupied) {
+        self.dequeue_from(0, now, pool).map(|(_, next)| next)
+    }
+
+    /// Takes a packet from the first band that has one to send, counted from band `first` on. Returns the
+    /// band, too.
+    #[inline]
+    pub(crate) fn dequeue_from(
+        &mut self,
+        first: usize,
+        now: Time,
+        pool: &mut Pool,
+    ) -> Option<(usize, PacketId)> {
+        for after in bits(self.occupied.rotate_right(first as u32)) {
+            let index = (first + after) % MOST_BANDS;
             let band = &mut self.bands[index];
-            let next = band.dequeue(now, pool);
-            if next.is_some() {
-                return next;
+            if let Some(next) = band.dequeue(now, pool) {
+                return Some((index, next));
             }
             if band.backlog().packets == 0 {
                 self.occupied &= !(1 << index);

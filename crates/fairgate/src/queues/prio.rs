@@ -18,7 +18,7 @@ use crate::classify::{Classifier, Filtered};
 use crate::discipline::{Algorithm, Class, Discipline, Node, Verdict};
 use crate::error::ConfigError;
 use crate::pool::{PacketId, PacketQueue, Pool};
-use crate::queues::bands::{self, StrictBands};
+use crate::queues::bands::{self, Bands};
 use crate::registry::{About, Children, Description, Family, Parameter, Placing, Unit, check_ranges};
 use crate::time::Time;
 
@@ -72,7 +72,7 @@ pub static DESCRIPTION: Description<Config> = Description::new(
 /// The discipline. Make one with [`Prio::node`].
 #[derive(Debug)]
 pub struct Prio {
-    strict: StrictBands,
+    strict: Bands,
     config: Config,
 }
 
@@ -82,7 +82,7 @@ impl Prio {
         bands::check_number(bands.len())?;
         config.check(bands.len())?;
         Ok(Node::new(Prio {
-            strict: StrictBands::new(bands),
+            strict: Bands::new(bands),
             config,
         }))
     }

@@ -23,7 +23,7 @@ use crate::classify::Classifier;
 use crate::discipline::{Algorithm, Class, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::pool::{PacketId, PacketQueue, Pool};
-use crate::queues::bands::{self, StrictBands};
+use crate::queues::bands::{self, Bands};
 use crate::registry::{
     About, Children, Description, Family, Parameter, Placing, Unit, check_class_ranges, check_ranges,
 };
@@ -196,7 +196,7 @@ pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings
 /// The discipline. Make one with [`Ets::node`].
 #[derive(Debug)]
 pub struct Ets {
-    strict: StrictBands,
+    strict: Bands,
     sharing: ClassRoundRobin,
     config: Config,
 }
@@ -214,7 +214,7 @@ impl Ets {
     fn of_bands(config: Config, mut bands: Vec<Box<dyn Discipline>>) -> Ets {
         let sharing = bands.split_off(config.strict.into());
         Ets {
-            strict: StrictBands::new(bands),
+            strict: Bands::new(bands),
             sharing: ClassRoundRobin::new(sharing.into_iter().zip(config.quanta.iter().copied())),
             config,
         }

@@ -52,8 +52,16 @@ pub(super) fn translate(script: &Script, qdisc: &Qdisc, draft: &mut Draft, probl
                 return Some(Spanned::new(class.span(), class.get_ref().minor()));
             }
             let message = format!("class {} is not a class of this qdisc", class.get_ref());
-            let help = "name a class of the qdisc that the filter is attached to; a qdisc in it can have \
-            further filters";
+            let help = match (class.get_ref().major(), qdisc.handle) {
+            (0, Some(handle)) => format!(
+                "write flowid {}: in Linux class {} does not exist, and such packets go to the default class",
+                ClassId::new(handle, class.get_ref().minor()),
+                class.get_ref()
+            ),
+            _ => "name a class of the qdisc that the filter is attached to; a qdisc in it can have further \
+                  filters"
+                .to_owned(),
+        };
             problems.add(class.span(), message, "class of another qdisc", help);
             None
         },

@@ -1,5 +1,6 @@
 //! Table of tc's kinds of qdisc: the discipline, the parameter for each option, and how tc shows it.
 
+mod absent;
 mod aqm;
 mod cake;
 mod cbq;
@@ -8,6 +9,7 @@ mod queues;
 mod rounds;
 mod sharing;
 mod timed;
+mod transmit_queues;
 
 use super::Device;
 use super::display::{Amount, Detail, Row, Running, Seen, When};
@@ -137,6 +139,12 @@ pub(super) enum Children {
     },
     /// One in each band. The lists of quanta and the priomap may be incomplete (`ets`).
     SharingBands,
+    /// One in each transmit queue of the device, where this kind is the kernel's default. The hash and the
+    /// priority choose the queue, and no filter.
+    TransmitQueues {
+        default: &'static Kind,
+        has_traffic_classes: bool,
+    },
     /// One in each class that a `tc class` line adds, with these options.
     Classes {
         options: &'static [Opt],
@@ -224,6 +232,19 @@ impl Kind {
         }
     }
 
+    /// Returns the kind that the kernel attaches to a class by default.
+    pub(super) fn default_child(&self) -> &'static Kind {
+        match self.children {
+            Children::TransmitQueues { default, .. } => default,
+            _ => DEFAULT,
+        }
+    }
+
+    /// Whether the kernel attaches it to the root only.
+    pub(super) fn is_only_root(&self) -> bool {
+        matches!(self.name, "mq" | "mqprio" | "noqueue")
+    }
+
     /// Whether classes must be added before a qdisc is attached to them.
     pub(super) fn declares_classes(&self) -> bool {
         matches!(self.children, Children::Classes { .. } | Children::Tree { .. })
@@ -254,7 +275,9 @@ pub(super) fn remarks(spec: &Spec) -> Vec<(ClassId, String)> {
         .collect()
 }
 
-/// The kind that the kernel attaches to a class by default.
+pub(super) use absent::reason;
+
+/// The kind that the kernel attaches to a class of most kinds by default.
 pub(super) const DEFAULT: &Kind = &queues::PFIFO;
 
 const KINDS: &[Kind] = &[
@@ -262,11 +285,15 @@ const KINDS: &[Kind] = &[
     queues::BFIFO,
     queues::PFIFO_HEAD_DROP,
     queues::PFIFO_FAST,
+    queues::NOQUEUE,
     queues::PRIO,
     queues::TBF,
     rounds::DRR,
     rounds::QFQ,
     rounds::ETS,
+    transmit_queues::MQ,
+    transmit_queues::MULTIQ,
+    transmit_queues::MQPRIO,
     sharing::HTB,
     sharing::HFSC,
     cbq::CBQ,

@@ -56,6 +56,14 @@ pub(super) const PFIFO_FAST: Kind = Kind {
     ..PFIFO
 };
 
+/// The kernel sends packets without a queue. So does a run without a tree, which is a fifo.
+pub(super) const NOQUEUE: Kind = Kind {
+    name: "noqueue",
+    options: &[],
+    children: Children::NoneNorFilters,
+    ..PFIFO
+};
+
 pub(super) const PRIO: Kind = Kind {
     name: "prio",
     discipline: "prio",

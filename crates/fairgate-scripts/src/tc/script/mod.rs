@@ -18,6 +18,7 @@ use toml::Spanned;
 use super::command::{Command, FilterHead, Read};
 use super::kinds;
 use super::notes::Notes;
+use super::percent;
 use crate::script::{Word, lines};
 
 /// The properties of the device on which tc's and the kernel's defaults depend.
@@ -29,6 +30,11 @@ pub struct Device {
     pub txqueuelen: u32,
     /// The length of the link-layer header, in bytes.
     pub hard_header_len: u32,
+    /// The number of transmit queues. If it is unknown, `mq` and `multiq` have as many as qdiscs are attached
+    /// to.
+    pub queues: Option<u16>,
+    /// The speed of the link in bit/s, of which `10%` is a part.
+    pub speed: Option<u64>,
 }
 
 /// An Ethernet device with Linux's defaults.
@@ -38,6 +44,8 @@ impl Default for Device {
             mtu: 1500,
             txqueuelen: 1000,
             hard_header_len: 14,
+            queues: None,
+            speed: None,
         }
     }
 }
@@ -157,10 +165,12 @@ impl Script {
     ) -> Reading {
         let mut scripts: Vec<Script> = Vec::new();
         let mut places = Vec::new();
-        for (words, end) in lines(text, &["tc"]) {
+        for (mut words, end) in lines(text, &["tc"]) {
             places.push(words[0].span().start..end);
-            let read = Command::read(words, end, problems);
-            let (device_name, command) = match read {
+            let are_rates_known = percent::resolve(&mut words, device.speed, problems);
+            let (device_name, command) = match Command::read(words, end, problems) {
+                // The rest of the line is right, so that nothing that follows from the rate is reported.
+                Read::Whole(command) if !are_rates_known => (command.device.clone(), Err(command.known())),
                 Read::Whole(command) => (command.device.clone(), Ok(command)),
                 Read::Partly(known) => (known.device.clone(), Err(known)),
                 Read::Nothing => continue,

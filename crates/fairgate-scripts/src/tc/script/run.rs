@@ -8,7 +8,7 @@ use super::{Class, Filter, Qdisc, Script};
 use crate::script::{Word, number};
 use crate::tc::command::{Command, FilterHead, Known, Object, Verb};
 use crate::tc::hook;
-use crate::tc::kinds;
+use crate::tc::kinds::{self, Kind};
 
 impl Script {
     /// Runs a line, or reports why it is not possible.
@@ -468,6 +468,9 @@ impl Script {
         };
         if holder.is_hook() {
             return conflict(format!("`{}` holds no qdiscs", holder.kind.get_ref()));
+        }
+        if kinds::find(kind.get_ref()).is_some_and(Kind::is_only_root) {
+            return conflict(format!("`{}` is attached to the root only", kind.get_ref()));
         }
         let declared = self.classes.iter().any(|class| class.id.get_ref() == id);
         let wants_declaration =

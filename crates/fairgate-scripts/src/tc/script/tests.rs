@@ -490,14 +490,15 @@ fn an_unsupported_qdisc_is_named() {
 #[test]
 fn a_handle_may_be_written_as_a_class() {
     let with = |handle: &str| tree(&format!("qdisc add dev e root handle {handle} pfifo"));
-    assert_eq!(with("1:0"), with("1:"));
-    assert_eq!(with("1"), with("1:"));
-    let (_, column, message) = mistake("qdisc add dev e root handle 1:5 pfifo");
-    assert_eq!(column, 29);
-    assert!(
-        message.contains("a handle like 1:, in hexadecimal and above 0, but found `1:5`"),
-        "{message}"
-    );
+    for handle in ["1:0", "1", "0x1:", "1:5"] {
+        assert_eq!(with(handle), with("1:"), "{handle}");
+    }
+    for handle in ["0:", ":1", "x:", "12345:"] {
+        let (_, column, message) = mistake(&format!("qdisc add dev e root handle {handle} pfifo"));
+        assert_eq!(column, 29);
+        let expected = format!("a handle like 1:, in hexadecimal and above 0, but found `{handle}`");
+        assert!(message.contains(&expected), "{message}");
+    }
 }
 
 /// The parts of a translated value have no locations of their own. The error points at the whole word, and

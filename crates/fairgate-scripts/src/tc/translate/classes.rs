@@ -8,7 +8,7 @@ use toml::Spanned;
 
 use super::{Translation, named};
 use crate::script::setting;
-use crate::tc::kinds::{self, Defaults, Opt};
+use crate::tc::kinds::{self, Defaults, Kind, Opt};
 use crate::tc::script::{Class, Qdisc};
 
 impl<'a> Translation<'a> {
@@ -101,9 +101,10 @@ impl<'a> Translation<'a> {
         let inner = match id.and_then(|id| self.script.attached_to(id)) {
             Some(attached) => self.qdisc(attached),
             None => {
-                let mut fifo = named(kinds::DEFAULT, &location);
-                fifo.settings = self.settings(&[], &[], kinds::DEFAULT.defaults, &location);
-                Some(fifo)
+                let kind = kinds::find(qdisc.kind.get_ref()).map_or(kinds::DEFAULT, Kind::default_child);
+                let mut default = named(kind, &location);
+                default.settings = self.settings(&[], &[], kind.defaults, &location);
+                Some(default)
             }
         };
         Draft {
@@ -233,10 +234,21 @@ impl<'a> Translation<'a> {
     pub(super) fn no_filters(&mut self, qdisc: &Qdisc) {
         let kind = qdisc.kind.get_ref();
         for filter in self.script.filters_of(qdisc) {
-            let message =
-                format!("filters of a `{kind}` choose a flow and a host in the kernel, and a tin here");
-            let help = "let marks choose tins (fwmark), or write the filter in a configuration file, with a \
-                tin as its class";
+            let (message, help) = match kind.as_str() {
+                "cake" => (
+                    "filters of a `cake` choose a flow and a host in the kernel, and a tin here".to_owned(),
+                    "let marks choose tins (fwmark), or write the filter in a configuration file, with a \
+                     tin as its class",
+                ),
+                "noqueue" => (
+                    "a `noqueue` has no filters".to_owned(),
+                    "attach a qdisc with classes, like prio, instead",
+                ),
+                _ => (
+                    format!("filters of a `{kind}` don't choose a queue: the hash and the priority do"),
+                    "attach them to the qdisc of a queue; as in Linux, a flow stays in one queue",
+                ),
+            };
             self.problems
                 .add(filter.kind.span(), message, "can't be carried over", help);
         }

@@ -4,6 +4,7 @@ mod arriving;
 mod classes;
 mod devices;
 mod options;
+mod queues;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -268,8 +269,16 @@ impl<'a> Translation<'a> {
     fn qdisc_within(&mut self, qdisc: &'a Qdisc) -> Option<Draft> {
         let name = qdisc.kind.get_ref();
         let Some(kind) = kinds::find(name) else {
-            let message = format!("there is no discipline for the qdisc `{name}`");
-            let help = suggest::remedy(name, "known are", kinds::names());
+            let (message, help) = match kinds::reason(name) {
+                Some((reason, remedy)) => {
+                    let message = format!("there is no discipline for the qdisc `{name}`: {reason}");
+                    (message, remedy.to_owned())
+                }
+                None => (
+                    format!("there is no discipline for the qdisc `{name}`"),
+                    suggest::remedy(name, "known are", kinds::names()),
+                ),
+            };
             self.problems
                 .add(qdisc.kind.span(), message, "unknown here", help);
             self.within_unknown(qdisc);
@@ -333,6 +342,16 @@ impl<'a> Translation<'a> {
                         .add(wrong.location, wrong.message, "these bands don't fit", help);
                 }
             },
+            // The options have a mistake that is reported already.
+            Children::TransmitQueues { .. } if !are_whole => {}
+            Children::TransmitQueues {
+                has_traffic_classes, ..
+            } => {
+                draft.classes = self.transmit_queues(qdisc, *has_traffic_classes, &mut settings)?;
+                self.no_filters(qdisc);
+                draft.settings.append(&mut settings);
+                return Some(draft);
+            }
             Children::Classes { options, defaults } => {
                 for class in self.script.classes_of(qdisc) {
                     self.check_class(class, qdisc, false);

@@ -36,10 +36,17 @@ impl Reader<'_> {
             (udp, []) => match (udp, &flow.tcp) {
                 (Some(udp), None) => Traffic::Udp(udp.get_ref().read(self, &udp.span())?).into(),
                 (None, Some(tcp)) => Traffic::from(tcp.get_ref().read(self, &tcp.span())?).into(),
-                _ => {
+                (Some(_), Some(tcp)) => {
+                    return Err(self.document.error(
+                        tcp.span(),
+                        "`udp` and `tcp` both say what is sent",
+                        "write a [[simulate.flow]] for each",
+                    ));
+                }
+                (None, None) => {
                     return Err(self.document.error(
                         flow.name.span(),
-                        format!("flow `{}` must have either `udp` or `tcp`", flow.name.get_ref()),
+                        format!("flow `{}` sends nothing", flow.name.get_ref()),
                         "add what it sends: udp = { rate = \"1mbit\" } or tcp = {}, or an application such \
                          as voip = {}",
                     ));

@@ -454,7 +454,7 @@ impl Reader<'_> {
     }
 
     /// Reads a size of less than 4 GB.
-    fn bytes(&self, text: &Spanned<String>) -> Result<u32, FileError> {
+    pub(super) fn bytes(&self, text: &Spanned<String>) -> Result<u32, FileError> {
         let bytes = self.unit(&text.span(), fairgate_config::units::parse_size(text.get_ref()))?;
         u32::try_from(bytes).map_err(|_| {
             self.document.error(

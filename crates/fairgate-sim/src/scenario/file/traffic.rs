@@ -87,6 +87,8 @@ pub(super) struct TcpSection {
     on: Option<Spanned<Drawn>>,
     bytes: Option<Spanned<Drawn>>,
     off: Option<Spanned<Drawn>>,
+    /// The size of a send buffer that a burst of a duration leaves full.
+    buffered: Option<Spanned<String>>,
 }
 
 impl UdpSection {
@@ -177,7 +179,11 @@ impl TcpSection {
     }
 
     fn has_bursts(&self) -> bool {
-        self.pattern.is_some() || self.on.is_some() || self.bytes.is_some() || self.off.is_some()
+        self.pattern.is_some()
+            || self.on.is_some()
+            || self.bytes.is_some()
+            || self.off.is_some()
+            || self.buffered.is_some()
     }
 
     fn application(&self, reader: &Reader<'_>, location: &Range<usize>) -> Result<Application, FileError> {
@@ -236,7 +242,20 @@ impl TcpSection {
                 "add a `rate`, or omit `size`",
             ));
         }
+        let has_rest = matches!(burst, Burst::Time(_)) && self.rate.is_none();
+        let buffered = match &self.buffered {
+            None => 0,
+            Some(size) if has_rest => reader.bytes(size)?.into(),
+            Some(size) => {
+                return Err(reader.document.error(
+                    size.span(),
+                    "only bursts of a duration without a `rate` leave something in a buffer",
+                    "omit `buffered`, or `rate`",
+                ));
+            }
+        };
         Ok(Application::OnOff {
+            buffered,
             burst,
             rate: self.rate.as_ref().map(|rate| reader.rate(rate)).transpose()?,
             size: Self::write_size(reader, self.size.as_ref())?,

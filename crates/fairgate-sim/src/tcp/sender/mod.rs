@@ -277,10 +277,12 @@ impl Sender {
         self.write(ENDLESS, now);
     }
 
-    /// Takes back what the application has written and the connection has not sent yet. The application may
-    /// write again.
-    pub fn withdraw_unsent(&mut self) {
-        self.written = self.next.max(1);
+    /// Takes back what the application has written and the connection has not sent yet, except for the data
+    /// that fit into a send buffer of `buffered` bytes, behind those that are not acknowledged yet. The
+    /// application may write again.
+    pub fn withdraw_unsent(&mut self, buffered: u64) {
+        let kept = (self.una.max(1) + buffered).max(self.next);
+        self.written = self.written.min(kept);
     }
 
     /// Returns whether a segment that carries data has news for this sender: it acknowledges more or opens

@@ -38,8 +38,10 @@ pub(crate) enum Write {
     Bytes(u64),
     /// More than the connection can send.
     Endless,
-    /// Takes back what was not sent yet.
-    Withdraw,
+    /// Takes back what was not sent yet and does not fit into a send buffer of so many bytes.
+    Withdraw {
+        buffered: u64,
+    },
 }
 
 /// The state of a program.
@@ -60,6 +62,8 @@ pub(crate) enum Program {
     Greedy {
         on: Distribution,
         off: Distribution,
+        /// What stays in the send buffer at the end of a burst, bytes.
+        buffered: u64,
         stream: Stream,
         is_on: bool,
     },
@@ -134,6 +138,7 @@ impl Program {
                 rate: Some(rate),
                 size,
                 off,
+                ..
             } => Program::Paced {
                 clock: Box::new(BurstClock::new(ExactClock::new(rate), on, off, &mut stream)),
                 size,
@@ -143,10 +148,12 @@ impl Program {
                 burst: Burst::Time(on),
                 rate: None,
                 off,
+                buffered,
                 ..
             } => Program::Greedy {
                 on,
                 off,
+                buffered,
                 stream,
                 is_on: false,
             },
@@ -155,6 +162,7 @@ impl Program {
                 rate,
                 size,
                 off,
+                ..
             } => Program::Counted(Box::new(Counted {
                 bytes,
                 off,
@@ -232,13 +240,17 @@ impl Program {
             Program::Greedy {
                 on,
                 off,
+                buffered,
                 stream,
                 is_on,
             } => {
                 *is_on = !*is_on;
                 match is_on {
                     true => (Write::Endless, after(on.sample(stream))),
-                    false => (Write::Withdraw, after(off.sample(stream))),
+                    false => {
+                        let buffered = *buffered;
+                        (Write::Withdraw { buffered }, after(off.sample(stream)))
+                    }
                 }
             }
             Program::Counted(counted) => {

@@ -4,34 +4,28 @@
 //! the order of insertion. The order is therefore total, and a run can be repeated exactly. Scheduling an
 //! event in the past is a bug and panics. Events after the end of the simulation are discarded at once.
 //!
-//! The queue is a 4-ary heap of 128-bit numbers. It has half the depth of a binary heap, a comparison takes
-//! two instructions and no branch, and the four children of a node are one cache line.
+//! An event is a number of 128 bits:
 //!
 //! ```text
 //!   127          72 71             26 25   22 21       0
 //!   | time, ns: 56 |   ticket: 46   | kind: 4 | index: 22 |
 //! ```
 //!
-//! Most events schedule a successor at once (a link's next arrival, a source's next packet). When an event is
-//! taken, the root is therefore only marked vacant. The next insertion fills it with one sift down, instead
-//! of one down and one up. No event is ever removed from the middle. If an event is no longer needed, its
-//! owner ignores it when it occurs.
+//! There are two [heaps](Heap). Events of links and nodes are most of all events, but few of them wait at a
+//! time: one or two for each interface with traffic. Events of flows wait by tens of thousands, if there are
+//! as many flows, because each connection has timers. In a heap of their own they don't make each event of a
+//! link slower.
+//!
+//! No event is ever removed from the middle. If an event is no longer needed, its owner ignores it when it
+//! occurs.
+
+mod heap;
 
 use std::time::Duration;
 
 use fairgate::Time;
 
-/// The number of children of a node.
-const CHILDREN: usize = 4;
-/// The index of the root. With it the children of a node begin at a multiple of four.
-const ROOT: usize = CHILDREN - 1;
-/// An entry after the last one. No event is as late.
-const FREE: u128 = u128::MAX;
-
-/// The children of a node: one cache line.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
-struct Siblings([u128; CHILDREN]);
+use heap::Heap;
 
 const INDEX_BITS: u32 = 22;
 const EVENT_BITS: u32 = 26;
@@ -77,22 +71,31 @@ impl Event {
     /// The number of interfaces or flows that events can distinguish.
     pub(crate) const INDICES: u32 = 1 << INDEX_BITS;
 
+    /// Whether this is an event of a link or a node.
+    #[inline]
+    fn is_of_network(self) -> bool {
+        matches!(
+            self,
+            Event::Arrival(_) | Event::Wake(_) | Event::Processed(_) | Event::Medium(_)
+        )
+    }
+
     #[inline]
     fn pack(self) -> u32 {
         let (kind, index) = match self {
             Event::Arrival(index) => (0, index),
             Event::Wake(index) => (1, index),
-            Event::Source(index) => (2, index),
-            Event::Stop(index) => (3, index),
-            Event::SenderTimer(index) => (4, index),
-            Event::ReceiverTimer(index) => (5, index),
-            Event::Interval => (6, 0),
-            Event::Opening => (7, 0),
-            Event::Closing => (8, 0),
-            Event::End => (9, 0),
-            Event::Start(index) => (10, index),
-            Event::Processed(index) => (11, index),
-            Event::Medium(index) => (12, index),
+            Event::Processed(index) => (2, index),
+            Event::Medium(index) => (3, index),
+            Event::Source(index) => (4, index),
+            Event::Stop(index) => (5, index),
+            Event::SenderTimer(index) => (6, index),
+            Event::ReceiverTimer(index) => (7, index),
+            Event::Interval => (8, 0),
+            Event::Opening => (9, 0),
+            Event::Closing => (10, 0),
+            Event::End => (11, 0),
+            Event::Start(index) => (12, index),
         };
         debug_assert!(index < Event::INDICES);
         kind << INDEX_BITS | index
@@ -104,17 +107,17 @@ impl Event {
         match packed >> INDEX_BITS {
             0 => Event::Arrival(index),
             1 => Event::Wake(index),
-            2 => Event::Source(index),
-            3 => Event::Stop(index),
-            4 => Event::SenderTimer(index),
-            5 => Event::ReceiverTimer(index),
-            6 => Event::Interval,
-            7 => Event::Opening,
-            8 => Event::Closing,
-            9 => Event::End,
-            10 => Event::Start(index),
-            11 => Event::Processed(index),
-            12 => Event::Medium(index),
+            2 => Event::Processed(index),
+            3 => Event::Medium(index),
+            4 => Event::Source(index),
+            5 => Event::Stop(index),
+            6 => Event::SenderTimer(index),
+            7 => Event::ReceiverTimer(index),
+            8 => Event::Interval,
+            9 => Event::Opening,
+            10 => Event::Closing,
+            11 => Event::End,
+            12 => Event::Start(index),
             _ => unreachable!("every packed event has one of these kinds"),
         }
     }
@@ -134,12 +137,10 @@ impl Ticket {
 /// The future events.
 #[derive(Debug)]
 pub(crate) struct Events {
-    /// The first line has only the root, as its last entry. The children of entry `n` are line `n - 2`.
-    heap: Vec<Siblings>,
-    /// The index after the last entry.
-    length: usize,
-    /// Whether the root's event has been taken and the root is not filled again.
-    vacant: bool,
+    /// Events of links and nodes.
+    of_network: Heap,
+    /// Events of flows, and those of the whole run.
+    of_flows: Heap,
     next_ticket: u64,
     now: Time,
     end: Time,
@@ -156,9 +157,8 @@ impl Events {
             "the end of a simulation must fit into 56 bits"
         );
         Events {
-            heap: vec![Siblings([FREE; CHILDREN])],
-            length: ROOT,
-            vacant: false,
+            of_network: Heap::new(),
+            of_flows: Heap::new(),
             next_ticket: 0,
             now: Time::ZERO,
             end,
@@ -220,83 +220,27 @@ impl Events {
         let entry = u128::from(time.nanos()) << TIME_SHIFT
             | u128::from(ticket.0) << EVENT_BITS
             | u128::from(event.pack());
-        if self.vacant {
-            self.vacant = false;
-            self.sift_down(entry);
-        } else {
-            self.push(entry);
+        match event.is_of_network() {
+            true => self.of_network.insert(entry),
+            false => self.of_flows.insert(entry),
         }
     }
 
     /// Removes the next event and sets the clock to its time.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Event> {
-        if self.vacant {
-            self.vacant = false;
-            self.length -= 1;
-            let last = core::mem::replace(self.entry(self.length), FREE);
-            if self.length > ROOT {
-                self.sift_down(last);
-            }
-        }
-        if self.length == ROOT {
+        let (of_network, of_flows) = (self.of_network.least(), self.of_flows.least());
+        let (first, heap) = match of_network < of_flows {
+            true => (of_network, &mut self.of_network),
+            false => (of_flows, &mut self.of_flows),
+        };
+        if first == Heap::NOTHING {
             return None;
         }
-        let first = *self.entry(ROOT);
-        self.vacant = true;
+        heap.take();
         self.now = Time::from_nanos((first >> TIME_SHIFT) as u64);
         Some(Event::unpack(first as u32 & ((1 << EVENT_BITS) - 1)))
     }
-
-    #[inline]
-    fn entry(&mut self, index: usize) -> &mut u128 {
-        &mut self.heap[index / CHILDREN].0[index % CHILDREN]
-    }
-
-    /// Puts `entry` at the root and sifts it down.
-    #[inline]
-    fn sift_down(&mut self, entry: u128) {
-        let mut hole = ROOT;
-        while let Some(siblings) = self.heap.get(hole - 2) {
-            let (offset, least) = least_of(siblings);
-            if entry <= least {
-                break;
-            }
-            *self.entry(hole) = least;
-            hole = (hole - 2) * CHILDREN + offset;
-        }
-        *self.entry(hole) = entry;
-    }
-
-    /// Appends an entry and sifts it up.
-    #[inline]
-    fn push(&mut self, entry: u128) {
-        let mut hole = self.length;
-        self.length += 1;
-        if hole / CHILDREN == self.heap.len() {
-            self.heap.push(Siblings([FREE; CHILDREN]));
-        }
-        while hole > ROOT {
-            let parent = hole / CHILDREN + 2;
-            let above = *self.entry(parent);
-            if above <= entry {
-                break;
-            }
-            *self.entry(hole) = above;
-            hole = parent;
-        }
-        *self.entry(hole) = entry;
-    }
-}
-
-/// Returns the least of four siblings, with its offset.
-///
-/// The order of a heap's children is unpredictable for the processor. Choosing between two values avoids a
-/// branch.
-#[inline]
-fn least_of(&Siblings([a, b, c, d]): &Siblings) -> (usize, u128) {
-    let lesser = |a: (usize, u128), b: (usize, u128)| if b.1 < a.1 { b } else { a };
-    lesser(lesser((0, a), (1, b)), lesser((2, c), (3, d)))
 }
 
 /// A timer that is moved more often than it fires. If it is moved to a later time, its event stays where it
@@ -415,13 +359,21 @@ mod tests {
             let mut model: Vec<(u64, u32)> = Vec::new();
             for (number, (delay, removals)) in (0u32..).zip(steps) {
                 let time = events.now() + delay;
-                events.schedule(time, Event::Source(number));
+                // Every third event is of the other heap.
+                let event = match number % 3 {
+                    0 => Event::Arrival(number),
+                    _ => Event::Source(number),
+                };
+                events.schedule(time, event);
                 model.push((time.nanos(), number));
                 for _ in 0..removals {
                     model.sort_unstable();
                     let expected = (!model.is_empty()).then(|| model.remove(0));
-                    let taken = events.next();
-                    prop_assert_eq!(taken, expected.map(|(_, number)| Event::Source(number)));
+                    let taken = events.next().map(|event| match event {
+                        Event::Arrival(number) | Event::Source(number) => number,
+                        other => unreachable!("nobody schedules {other:?}"),
+                    });
+                    prop_assert_eq!(taken, expected.map(|(_, number)| number));
                     if let Some((time, _)) = expected {
                         prop_assert_eq!(events.now().nanos(), time);
                     }
