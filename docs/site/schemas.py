@@ -25,6 +25,7 @@ COMMANDS: list[tuple[str, ...]] = [
     ("check", "examples/office.toml"),
     ("tc", "examples/office.tc"),
     ("tc", "qdisc add dev eth0 root fq_codel"),
+    ("tc", "qdisc add dev eth0 root fq_codel\nqdisc add dev eth1 root fq_codel"),
     ("dummynet", "examples/office.ipfw"),
     ("compare", "--duration", "5s", "--queue", "fifo", "--queue", "fq_codel"),
     ("compare", "--duration", "2s", "--trace", "examples/recorded.pcap.gz", "--rate", "15mbit"),
