@@ -27,6 +27,7 @@ __all__ = [
     "frr",
     "gfq",
     "hfsc",
+    "hhf",
     "hsqf",
     "htb",
     "leaky_bucket",
@@ -45,6 +46,7 @@ __all__ = [
     "rred",
     "s_kps",
     "scfq",
+    "sfb",
     "sfq",
     "sqf",
     "tbf",
@@ -661,6 +663,76 @@ def choke(
         bandwidth=bandwidth,
         ecn=ecn,
         harddrop=harddrop,
+    )
+
+
+def sfb(
+    *,
+    limit: float | str | None = None,
+    max: float | str | None = None,
+    target: float | str | None = None,
+    increment: float | str | None = None,
+    decrement: float | str | None = None,
+    penalty_rate: float | str | None = None,
+    penalty_burst: float | str | None = None,
+    rehash: str | None = None,
+    warmup: str | None = None,
+    filters: Iterable[Filter] = (),
+    handle: str | None = None,
+    default: int | None = None,
+) -> Tree:
+    """A fifo with BLUE for each flow by hashed bins: limits flows that ignore marks (Stochastic Fair Blue).
+
+    Use it: To limit unresponsive flows with little state, as choke does, and to mark the others early.
+
+    Parameters
+    ----------
+    limit : float | str, optional
+        The largest backlog. In packets. Allowed: at least 1. Default: 1000.
+    max : float | str, optional
+        The most packets of a flow, by the least of its bins; none for five quarters of target. In
+        packets. Allowed: 1 to 65535, or none. Default: none.
+    target : float | str, optional
+        The packets of a bin from which on its probability rises; none for four fifths of max, or 20. In
+        packets. Allowed: 1 to 65535, or none. Default: none.
+    increment : float | str, optional
+        What a bin's probability rises by if a packet finds target packets there. In probability. Allowed:
+        0 to 1. Default: 0.0005.
+    decrement : float | str, optional
+        What a bin's probability falls by if a packet finds no other there. In probability. Allowed: 0 to
+        1. Default: 0.00005.
+    penalty_rate : float | str, optional
+        How many packets may pass of flows that do not react to marks and drops. In packets per second.
+        Allowed: at least 0. Default: 10.
+    penalty_burst : float | str, optional
+        How many packets of such flows may pass at once. In packets. Allowed: at least 0. Default: 20.
+    rehash : str, optional
+        How often the hash changes, so that flows do not share bins for long; 0ns for never. Allowed: at
+        least 0ns. Default: 600s.
+    warmup : str, optional
+        How long before a change of the hash the next bins learn which flows do not react. Allowed: at
+        least 0ns. Default: 60s.
+    filters : iterable of Filter
+        Which packets go to which class or flow.
+    handle : str, optional
+        The number by which packets name its classes, hexadecimal.
+    default : int, optional
+        The class of packets that no filter matches.
+    """
+    return Tree(
+        "sfb",
+        limit=limit,
+        max=max,
+        target=target,
+        increment=increment,
+        decrement=decrement,
+        penalty_rate=penalty_rate,
+        penalty_burst=penalty_burst,
+        rehash=rehash,
+        warmup=warmup,
+        filters=filters,
+        handle=handle,
+        default=default,
     )
 
 
@@ -1335,6 +1407,52 @@ def fq_pie(
     )
 
 
+def hhf(
+    *,
+    limit: float | str | None = None,
+    quantum: str | None = None,
+    hh_limit: float | str | None = None,
+    reset_timeout: str | None = None,
+    admit_bytes: str | None = None,
+    evict_timeout: str | None = None,
+    non_hh_weight: float | str | None = None,
+) -> Tree:
+    """Two fifos, for flows that send much and for all others, by a small filter (heavy-hitter filter).
+
+    Use it: To keep short transfers ahead of bulk ones with little state; flows of one kind share a fifo.
+
+    Parameters
+    ----------
+    limit : float | str, optional
+        The largest backlog of both buckets. In packets. Allowed: at least 1. Default: 1000.
+    quantum : str, optional
+        The bytes that the bucket of heavy flows may send in a turn. Allowed: 256b to 1mb. Default: 1514b.
+    hh_limit : float | str, optional
+        The most heavy flows at a time; further ones stay with the light flows. In flows. Allowed: 0 to
+        2048. Default: 2048.
+    reset_timeout : str, optional
+        How often the bytes of all flows are counted anew. Allowed: at least 1ns. Default: 40ms.
+    admit_bytes : str, optional
+        A flow is heavy if it sends more than these between two resets. Allowed: at least 0b. Default:
+        128kb.
+    evict_timeout : str, optional
+        A heavy flow that is silent for longer is light again. Allowed: at least 1ns. Default: 1s.
+    non_hh_weight : float | str, optional
+        The quanta that the bucket of light flows may send in a turn. In quanta. Allowed: 1 to 2000.
+        Default: 2.
+    """
+    return Tree(
+        "hhf",
+        limit=limit,
+        quantum=quantum,
+        hh_limit=hh_limit,
+        reset_timeout=reset_timeout,
+        admit_bytes=admit_bytes,
+        evict_timeout=evict_timeout,
+        non_hh_weight=non_hh_weight,
+    )
+
+
 def msfc(
     *,
     prios: float | str | None = None,
@@ -1470,6 +1588,8 @@ def cake(
     fwmark: float | str | None = None,
     wash: bool | None = None,
     ingress: bool | None = None,
+    autorate: bool | None = None,
+    ack_filter: str | None = None,
     memory_limit: str | None = None,
     mtu: str | None = None,
     filters: Iterable[Filter] = (),
@@ -1523,6 +1643,12 @@ def cake(
     ingress : bool, optional
         Whether dropped packets count for the shaper, because they have used a bottleneck before it.
         Allowed: true or false. Default: false.
+    autorate : bool, optional
+        Whether the bandwidth follows the rate of arriving packets: 15/16 of their peak rate. Allowed:
+        true or false. Default: false.
+    ack_filter : str, optional
+        Whether a TCP acknowledgement is dropped if a later one in the queue says the same; on keeps two,
+        aggressive one. Allowed: off or on or aggressive. Default: off.
     memory_limit : str, optional
         The most memory that queued packets occupy; none for four rtt of the bandwidth, at least 4mb.
         Allowed: at least 1b, or none. Default: none.
@@ -1551,6 +1677,8 @@ def cake(
         fwmark=fwmark,
         wash=wash,
         ingress=ingress,
+        autorate=autorate,
+        ack_filter=ack_filter,
         memory_limit=memory_limit,
         mtu=mtu,
         filters=filters,

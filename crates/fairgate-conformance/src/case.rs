@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use fairgate::flow::{FlowHasher, FlowKey};
+use fairgate::flow::{Acknowledgement, FlowHasher, FlowKey};
 use fairgate::{ClassId, Ecn, Packet};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -169,4 +169,18 @@ pub(crate) fn packet(flow: u8, length: u32, ecn: Ecn, hasher: &FlowHasher) -> (P
         ..Packet::of_length(length)
     };
     (packet, (!flow.is_multiple_of(3)).then_some(key))
+}
+
+/// What a TCP packet acknowledges: all that the packets of its flow before it did, and its own number.
+pub(crate) fn acknowledgement(packet: &Packet, key: &FlowKey) -> Option<Acknowledgement> {
+    const TCP: u8 = 6;
+    (key.protocol == TCP).then_some(Acknowledgement {
+        source: key.source,
+        destination: key.destination,
+        ports: [key.source_port, key.destination_port],
+        number: packet.cookie as u32,
+        is_valid: true,
+        is_pure: packet.length.is_multiple_of(2),
+        ..Acknowledgement::default()
+    })
 }

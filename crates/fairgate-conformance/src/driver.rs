@@ -8,7 +8,7 @@ use fairgate::flow::FlowHasher;
 use fairgate::{Discipline, DropReason, Ecn, Link, Next, Pool, Statistics, Time, Verdict};
 use proptest::sample::Index;
 
-use crate::case::{Case, Operation, packet};
+use crate::case::{Case, Operation, acknowledgement, packet};
 use crate::probe::Shared;
 
 /// The most packets that are queued at a time. Further packets are not enqueued.
@@ -171,7 +171,10 @@ impl<'a> Driver<'a> {
             packet.stamp = self.now.nanos() + packet.cookie * 7_919_083 % 4_000_000;
         }
         let enqueued = self.on_packet_path("enqueue", |link, now| match headers {
-            Some(key) => link.enqueue_with_headers(packet, key, (), now),
+            Some(key) => {
+                let acknowledgement = acknowledgement(&packet, &key);
+                link.enqueue_with_acknowledgement(packet, key, acknowledgement, (), now)
+            }
             None => link.enqueue(packet, (), now),
         });
         let Ok(verdict) = enqueued else { return };

@@ -511,6 +511,10 @@ impl Discipline for Probe {
         self.inner.visit_variables(visit);
     }
 
+    fn reads_acknowledgements(&self) -> bool {
+        self.inner.reads_acknowledgements()
+    }
+
     fn config(&self) -> Box<dyn Any> {
         self.inner.config()
     }

@@ -10,6 +10,7 @@ use fairgate::aqm::{
     pie::Pie,
     red::{self, Red},
     rred::Rred,
+    sfb::Sfb,
     wred::Wred,
 };
 use fairgate::implicit::{admission::Admission, hsqf::Hsqf, lqf::Lqf, pdrr::Pdrr, sqf::Sqf};
@@ -19,7 +20,7 @@ use fairgate::queues::{
 };
 use fairgate::rounds::{
     cake::Cake, drr::Drr, drr_classes::DrrClasses, ets::Ets, fq::Fq, fq_codel::FqCodel, fq_nagle::FqNagle,
-    fq_pie::FqPie, mq::Mq, msfc::Msfc, sfq::Sfq,
+    fq_pie::FqPie, hhf::Hhf, mq::Mq, msfc::Msfc, sfq::Sfq,
 };
 use fairgate::scheduler::{Classes, Flows, Scheduler};
 use fairgate::sharing::{cbq::Cbq, hfsc::Hfsc, htb::Htb};
@@ -65,6 +66,7 @@ conformance_suite! {
     wred: Recipe::leaf(configs::wred, Wred::node);
     rred: Recipe::leaf(configs::rred, Rred::node);
     choke: Recipe::leaf(configs::choke, Choke::node);
+    sfb: Recipe::leaf(configs::sfb, Sfb::node);
     pie: Recipe::leaf(configs::pie, Pie::node);
     dualpi2: Recipe::leaf(configs::dualpi2, DualPi2::node);
     drr: Recipe::leaf(|| configs::flows::<Drr>(configs::quantum()), Flows::<Drr>::node);
@@ -79,6 +81,7 @@ conformance_suite! {
     fq: Recipe::leaf(configs::fq, Fq::node).shaping();
     fq_codel: Recipe::leaf(configs::fq_codel, FqCodel::node);
     fq_pie: Recipe::leaf(configs::fq_pie, FqPie::node);
+    hhf: Recipe::leaf(configs::hhf, Hhf::node);
     msfc: Recipe::leaf(configs::msfc, Msfc::node);
     cake: Recipe::leaf(configs::cake, Cake::node).shaping();
     sqf: Recipe::leaf(configs::sqf, Sqf::node);

@@ -10,7 +10,9 @@ use std::rc::Rc;
 use std::slice;
 
 use fairgate::flow::dissect;
-use fairgate::{Discipline, Egress, FlowHasher, FlowKey, Next, Packet, PacketQueue, Pool, Slot, Time};
+use fairgate::{
+    Acknowledgement, Discipline, Egress, FlowHasher, FlowKey, Next, Packet, PacketQueue, Pool, Slot, Time,
+};
 
 use crate::FAIRGATE_NEVER;
 use crate::call::{BUG, create, give, or, to_c};
@@ -23,6 +25,8 @@ pub struct QueueNode {
     pub(crate) egress: Egress<Box<dyn Discipline>>,
     pub(crate) shared: Rc<Shared>,
     hasher: FlowHasher,
+    /// Whether a discipline reads what TCP packets acknowledge.
+    reads_acknowledgements: bool,
     /// The time of the last call.
     last: Time,
     /// What was wrong in the last call that was refused. It ends with a zero byte.
@@ -80,14 +84,27 @@ impl QueueNode {
 
     /// Enqueues a checked packet.
     #[inline]
-    fn enqueue(&mut self, packet: Packet, headers: Option<FlowKey>, now: Time) -> Status {
+    fn enqueue(
+        &mut self,
+        packet: Packet,
+        headers: Option<FlowKey>,
+        acknowledgement: Option<Acknowledgement>,
+        now: Time,
+    ) -> Status {
         self.call(now, |egress, pool| {
             let inserted = match headers {
                 None => pool.insert(packet),
                 Some(headers) => pool.insert_with_headers(packet, headers),
             };
             match inserted {
-                Ok(id) => Status::of(egress.enqueue(id, now, pool)),
+                Ok(id) => {
+                    // The first one allocates.
+                    if let Some(acknowledgement) = acknowledgement {
+                        pool.keep_acknowledgements();
+                        pool.set_acknowledgement(id, acknowledgement);
+                    }
+                    Status::of(egress.enqueue(id, now, pool))
+                }
                 Err(_) => Status::FairgateFull,
             }
         })
@@ -139,6 +156,7 @@ pub unsafe extern "C" fn fairgate_node_new(
             let pool = pool.as_ref().ok_or("the pool is NULL; make one first")?;
             let root = tree.spec.build(seed).map_err(|error| error.to_string())?;
             Ok(QueueNode {
+                reads_acknowledgements: root.reads_acknowledgements(),
                 egress: Egress::new(root),
                 shared: Rc::clone(&pool.shared),
                 // Its two halves differ, and neither is a seed of a discipline.
@@ -172,7 +190,7 @@ pub unsafe extern "C" fn fairgate_node_enqueue(
         return node.refuse(NO_PACKET);
     };
     match packet.checked() {
-        Ok(packet) => node.enqueue(packet, None, Time::from_nanos(now)),
+        Ok(packet) => node.enqueue(packet, None, None, Time::from_nanos(now)),
         Err(mistake) => node.refuse(mistake),
     }
 }
@@ -227,7 +245,16 @@ pub unsafe extern "C" fn fairgate_node_enqueue_frame(
     if packet.flow.raw() == 0 {
         packet.flow = node.hasher.five_tuple(&dissection.key);
     }
-    node.enqueue(packet, Some(dissection.key), Time::from_nanos(now))
+    let acknowledgement = match node.reads_acknowledgements {
+        true => or(None, || dissection.acknowledgement(frame)),
+        false => None,
+    };
+    node.enqueue(
+        packet,
+        Some(dissection.key),
+        acknowledgement,
+        Time::from_nanos(now),
+    )
 }
 
 /// Dequeues the next packet, when the link is free. The answer is FAIRGATE_PACKET: then `departure` is
@@ -385,14 +412,17 @@ fn change(node: Result<&mut QueueNode, Status>, tree: Option<&Tree>, now: Time) 
     })?;
     let tree = tree.ok_or("the tree is NULL; make one first")?;
     let mut applied = Err(BUG.to_owned());
+    let mut reads_acknowledgements = node.reads_acknowledgements;
     let status = node.call(now, |egress, pool| {
         let root = egress.root_mut().as_mut();
         applied = tree
             .spec
             .apply_to(root, now, pool)
             .map_err(|error| error.to_string());
+        reads_acknowledgements = egress.root().reads_acknowledgements();
         Status::FairgateIdle
     });
+    node.reads_acknowledgements = reads_acknowledgements;
     match status {
         Status::FairgateInvalid => Err(node.mistake.get().trim_end_matches('\0').to_owned()),
         _ => applied,

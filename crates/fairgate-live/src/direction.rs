@@ -177,10 +177,14 @@ impl Direction {
         let mut packet = headers.packet(frame.len() as u32, &self.hasher);
         packet.cookie = u64::from(number);
         packet.memory = self.frames.chunk();
+        let acknowledgement = match self.link.reads_acknowledgements() {
+            true => headers.acknowledgement(frame),
+            false => None,
+        };
         let time = self.tree_time(now);
         // The verdict is for senders that can be told; these are on another machine.
         self.link
-            .enqueue_with_headers(packet, headers.key, (), time)
+            .enqueue_with_acknowledgement(packet, headers.key, acknowledgement, (), time)
             .expect("there are as many packets as frames, and a frame was free");
         self.enqueue_copies(time);
         self.free_dropped();
@@ -469,6 +473,29 @@ mod tests {
         let sent = direction.frames.get(number).iter().zip(&frame);
         let wrong: u32 = sent.map(|(sent, offered)| (sent ^ offered).count_ones()).sum();
         assert_eq!(wrong, 1);
+    }
+
+    /// Acknowledgements of a download whose upload waits: three numbers, of which the last says all.
+    #[test]
+    fn redundant_acknowledgements_are_dropped() {
+        let mut direction = direction("cake bandwidth=1mbit ack_filter=aggressive", 0);
+        let mut numbers = Vec::new();
+        for number in [1000, 2000, 3000] {
+            let mut frame = Vec::new();
+            let packet = PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64);
+            let tcp = packet.tcp(1, 2, 3, 4).ack(number);
+            tcp.write(&mut frame, &[]).unwrap();
+            offer(&mut direction, &frame, frame.len(), Time::ZERO);
+        }
+        while direction.link.backlog().packets > 0 {
+            let next = direction.link.dequeue(Time::from_secs(1)).packet();
+            let departure = next.expect("the shaper has let it through");
+            let frame = direction.frames.get(departure.slot.cookie as u32);
+            numbers.push(u32::from_be_bytes(frame[42..46].try_into().unwrap()));
+        }
+        assert_eq!(numbers, [3000]);
+        let statistics = direction.link.root().statistics();
+        assert_eq!(statistics.dropped_for(fairgate::DropReason::RedundantAck), 2);
     }
 
     #[test]

@@ -42,7 +42,9 @@ fn is_equal(amount: &Amount, dumped: &Value) -> bool {
         | Amount::Signed(_)
         | Amount::Curve(_)
         | Amount::Bare(_)
-        | Amount::Variable(_) => false,
+        | Amount::Variable(_)
+        | Amount::VariableRate(_)
+        | Amount::Objects(_) => false,
     }
 }
 

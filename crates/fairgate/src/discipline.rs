@@ -151,6 +151,11 @@ pub trait Algorithm: Send + 'static {
 
     /// Calls `visit` with internal state, under the field's usual names.
     fn visit_variables(&self, _visit: &mut dyn FnMut(&'static str, Variable)) {}
+
+    /// Whether it reads what packets acknowledge ([`Pool::acknowledgement`]), with its current parameters.
+    fn reads_acknowledgements(&self) -> bool {
+        false
+    }
 }
 
 /// A discipline with numbered flows. A program uses it if it knows the flow of each packet and needs neither
@@ -230,6 +235,12 @@ pub trait Discipline: Send {
 
     /// Calls `visit` with internal state, under the field's usual names.
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable));
+
+    /// Whether a discipline of the tree reads what packets acknowledge ([`Pool::acknowledgement`]). It
+    /// changes only with parameters and classes. The driver then stores it with each TCP packet.
+    fn reads_acknowledgements(&self) -> bool {
+        false
+    }
 
     /// Returns the current parameters: the discipline's own `Config`.
     fn config(&self) -> Box<dyn Any>;
@@ -504,6 +515,12 @@ impl<A: Algorithm> Discipline for Node<A> {
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         self.algorithm.visit_variables(visit);
+    }
+
+    fn reads_acknowledgements(&self) -> bool {
+        let mut reads = self.algorithm.reads_acknowledgements();
+        self.visit_classes(&mut |class| reads |= class.discipline.reads_acknowledgements());
+        reads
     }
 
     fn config(&self) -> Box<dyn Any> {

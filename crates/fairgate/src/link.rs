@@ -17,7 +17,7 @@ use thiserror::Error;
 use crate::count::Count;
 use crate::discipline::{Discipline, Verdict};
 use crate::egress::{Egress, Next};
-use crate::flow::FlowKey;
+use crate::flow::{Acknowledgement, FlowKey};
 use crate::packet::{DropReason, Packet};
 use crate::pool::{Copied, PacketId, PacketQueue, Pool, PoolFull};
 use crate::slot::Slot;
@@ -86,6 +86,8 @@ pub struct Link<T, D = Box<dyn Discipline>> {
     pool: Pool,
     /// The payload of each slot.
     payloads: Vec<T>,
+    /// Whether a discipline of the tree reads what packets acknowledge.
+    reads_acknowledgements: bool,
 }
 
 impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
@@ -100,8 +102,10 @@ impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
             egress: Egress::new(root),
             pool,
             payloads: Vec::new(),
+            reads_acknowledgements: false,
         };
         link.make_payloads();
+        link.look_at_tree();
         link
     }
 
@@ -114,6 +118,21 @@ impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
     fn make_payloads(&mut self) {
         self.payloads
             .resize_with(self.pool.capacity() as usize, T::default);
+    }
+
+    /// Finds out what the disciplines of the tree read.
+    fn look_at_tree(&mut self) {
+        self.reads_acknowledgements = self.root().reads_acknowledgements();
+        if self.reads_acknowledgements {
+            self.pool.keep_acknowledgements();
+        }
+    }
+
+    /// Whether a discipline reads what TCP packets acknowledge. Then
+    /// [`enqueue_with_acknowledgement`](Link::enqueue_with_acknowledgement) tells it.
+    #[inline]
+    pub fn reads_acknowledgements(&self) -> bool {
+        self.reads_acknowledgements
     }
 
     /// Enqueues a packet at `now`, which never goes backwards. Filters see no addresses.
@@ -142,6 +161,31 @@ impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
     ) -> Result<Verdict, LinkFull<T>> {
         match self.pool.insert_with_headers(packet, headers) {
             Ok(id) => Ok(self.enqueue_inserted(id, payload, now)),
+            Err(full) => Err(LinkFull { payload, full }),
+        }
+    }
+
+    /// Enqueues a packet with the header fields that filters match, and with what it acknowledges if it is a
+    /// TCP packet ([`Dissection::acknowledgement`](crate::Dissection::acknowledgement)).
+    ///
+    /// # Errors
+    /// Returns an error if all slots are in use. Then nothing has changed.
+    #[inline]
+    pub fn enqueue_with_acknowledgement(
+        &mut self,
+        packet: Packet,
+        headers: FlowKey,
+        acknowledgement: Option<Acknowledgement>,
+        payload: T,
+        now: Time,
+    ) -> Result<Verdict, LinkFull<T>> {
+        match self.pool.insert_with_headers(packet, headers) {
+            Ok(id) => {
+                if let Some(acknowledgement) = acknowledgement {
+                    self.pool.set_acknowledgement(id, acknowledgement);
+                }
+                Ok(self.enqueue_inserted(id, payload, now))
+            }
             Err(full) => Err(LinkFull { payload, full }),
         }
     }
@@ -222,7 +266,9 @@ impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
     /// Calls `change` to reconfigure or flush the discipline, or to go down to its classes. Packets that it
     /// drops are returned by [`take_dropped`](Link::take_dropped).
     pub fn change<R>(&mut self, change: impl FnOnce(&mut D::Target, &mut Pool) -> R) -> R {
-        change(self.egress.root_mut(), &mut self.pool)
+        let result = change(self.egress.root_mut(), &mut self.pool);
+        self.look_at_tree();
+        result
     }
 
     /// Removes all queued packets, in the order of their flows. They are not counted as dropped.

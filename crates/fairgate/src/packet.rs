@@ -110,6 +110,8 @@ pub enum DropReason {
     Late,
     /// It was lost on purpose, by the emulation of a lossy network.
     Lost,
+    /// It only acknowledges what a later packet of its flow acknowledges too.
+    RedundantAck,
     /// There was no room for it after a change of configuration.
     Reconfigured,
     /// The queue was flushed. This is the only reason that is not counted as a drop.
@@ -138,6 +140,7 @@ impl DropReason {
         DropReason::Filtered,
         DropReason::Late,
         DropReason::Lost,
+        DropReason::RedundantAck,
         DropReason::Reconfigured,
         DropReason::Flushed,
     ];
@@ -161,6 +164,7 @@ impl DropReason {
             DropReason::Filtered => "filtered",
             DropReason::Late => "late",
             DropReason::Lost => "lost",
+            DropReason::RedundantAck => "redundant_ack",
             DropReason::Reconfigured => "reconfigured",
             DropReason::Flushed => "flushed",
         }

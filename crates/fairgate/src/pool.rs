@@ -4,6 +4,7 @@
 //!   slots    [ Slot ][ Slot ][ Slot ] ...         64 bytes each, reused last-in first-out (cache)
 //!   headers  [ FlowKey ][ FlowKey ] ...           rarely read: only filters need them
 //!   arrivals [ Time ][ Time ] ...                 rarely read: only a discipline that enqueues later does
+//!   acks     [ Acknowledgement ] ...              on request: only filters of acknowledgements need them
 //!   returned  head -> ... -> tail                 dropped or flushed, to be taken by the driver
 //! ```
 //!
@@ -21,7 +22,7 @@ use core::ops::{Index, IndexMut};
 use thiserror::Error;
 
 use crate::count::Count;
-use crate::flow::FlowKey;
+use crate::flow::{Acknowledgement, FlowKey};
 use crate::packet::{DropReason, Ecn, Packet};
 use crate::slot::{Flags, Line, Slot};
 use crate::time::Time;
@@ -69,6 +70,9 @@ pub struct Pool {
     arrivals: Vec<Time>,
     /// Copies that the driver has not taken yet. `None` if it takes none.
     copies: Option<PacketQueue>,
+    /// What the packet of each slot acknowledges. Empty unless it is kept.
+    acknowledgements: Vec<Acknowledgement>,
+    keeps_acknowledgements: bool,
     /// The first free slot. Free slots are linked by `slot.next`.
     free_head: u32,
     in_use: u32,
@@ -117,6 +121,8 @@ impl Pool {
             keeps_headers,
             arrivals: Vec::with_capacity(capacity as usize),
             copies: None,
+            acknowledgements: Vec::new(),
+            keeps_acknowledgements: false,
             free_head: 0,
             in_use: 0,
             returned: PacketQueue::new(),
@@ -142,6 +148,29 @@ impl Pool {
         self.arrivals.resize(self.slots.len(), Time::ZERO);
         if self.keeps_headers {
             self.headers.resize(self.slots.len(), FlowKey::default());
+        }
+        if self.keeps_acknowledgements {
+            self.keep_acknowledgements();
+        }
+    }
+
+    /// Makes room for what each packet acknowledges, 96 bytes per slot. This allocates. It is for drivers of
+    /// a discipline that asks for it ([`Discipline::reads_acknowledgements`]).
+    ///
+    /// [`Discipline::reads_acknowledgements`]: crate::Discipline::reads_acknowledgements
+    pub fn keep_acknowledgements(&mut self) {
+        self.keeps_acknowledgements = true;
+        self.acknowledgements
+            .resize(self.slots.len(), Acknowledgement::default());
+    }
+
+    /// Stores what a packet acknowledges. Ignored unless acknowledgements are
+    /// [kept](Pool::keep_acknowledgements).
+    #[inline]
+    pub fn set_acknowledgement(&mut self, id: PacketId, acknowledgement: Acknowledgement) {
+        if let Some(stored) = self.acknowledgements.get_mut(id.index()) {
+            *stored = acknowledgement;
+            self[id].flags.set(Flags::ACKNOWLEDGES);
         }
     }
 
@@ -332,6 +361,15 @@ impl Pool {
             .then(|| &self.headers[id.index()])
     }
 
+    /// Returns what a packet acknowledges, if that was stored.
+    #[inline]
+    pub fn acknowledgement(&self, id: PacketId) -> Option<&Acknowledgement> {
+        self[id]
+            .flags
+            .has(Flags::ACKNOWLEDGES)
+            .then(|| &self.acknowledgements[id.index()])
+    }
+
     /// Returns the number of packets given back since construction.
     #[inline]
     pub fn returned_total(&self) -> u64 {
@@ -519,6 +557,41 @@ impl PacketQueue {
         (self.packets > 0).then_some(PacketId(self.tail))
     }
 
+    /// Calls `visit` with the packets from the oldest on, until it returns something.
+    #[inline]
+    pub(crate) fn find_map<R>(&self, pool: &Pool, mut visit: impl FnMut(PacketId) -> Option<R>) -> Option<R> {
+        let mut index = self.head;
+        (0..self.packets).find_map(|_| {
+            let id = PacketId(index);
+            index = pool[id].next;
+            visit(id)
+        })
+    }
+
+    /// Removes a packet that is in the queue. Takes constant time.
+    pub(crate) fn remove(&mut self, id: PacketId, pool: &mut Pool) {
+        let Slot {
+            next,
+            previous,
+            next_length,
+            length,
+            ..
+        } = pool[id];
+        let (is_first, is_last) = (id.0 == self.head, id.0 == self.tail);
+        if is_first {
+            self.head = next;
+        } else if !is_last {
+            pool.slots[previous as usize].0.set_successor(next, next_length);
+        }
+        if is_last {
+            self.tail = previous;
+        } else {
+            pool.slots[next as usize].0.previous = previous;
+        }
+        self.bytes -= u64::from(length);
+        self.packets -= 1;
+    }
+
     /// Moves all packets to the end of `into`, in order. Takes constant time.
     pub fn append_to(&mut self, into: &mut PacketQueue, pool: &mut Pool) {
         if self.packets == 0 {
@@ -670,7 +743,7 @@ mod tests {
     proptest! {
         /// Compares two queues with the standard library's deques, including `append_to`.
         #[test]
-        fn a_queue_behaves_like_a_deque(operations in prop::collection::vec((0u8..6, 0usize..2), 0..200)) {
+        fn a_queue_behaves_like_a_deque(operations in prop::collection::vec((0u8..7, 0usize..2), 0..200)) {
             let mut pool = Pool::with_capacity(200);
             let mut queues = [PacketQueue::new(), PacketQueue::new()];
             let mut models: [VecDeque<PacketId>; 2] = Default::default();
@@ -691,6 +764,12 @@ mod tests {
                         });
                         prop_assert_eq!(queues[which].take_front(&pool), expected);
                     }
+                    5 => {
+                        let position = step % models[which].len().max(1);
+                        if let Some(id) = models[which].remove(position) {
+                            queues[which].remove(id, &mut pool);
+                        }
+                    }
                     _ => {
                         let mut from = queues[which];
                         from.append_to(&mut queues[1 - which], &mut pool);
@@ -705,6 +784,13 @@ mod tests {
                     prop_assert_eq!(queue.bytes(), lengths.sum::<u64>());
                     prop_assert_eq!(queue.front(), model.front().copied());
                     prop_assert_eq!(queue.back(), model.back().copied());
+                    let mut seen = Vec::new();
+                    let end: Option<()> = queue.find_map(&pool, |id| {
+                        seen.push(id);
+                        None
+                    });
+                    prop_assert!(end.is_none());
+                    prop_assert!(seen.iter().eq(model));
                 }
             }
         }

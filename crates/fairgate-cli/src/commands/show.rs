@@ -269,7 +269,11 @@ impl Line {
                 options: words(&options),
                 statistics: rows
                     .iter()
-                    .map(|row| format!("{}{}", row.indent, words(&row.details)))
+                    .map(|row| {
+                        row.text
+                            .clone()
+                            .unwrap_or_else(|| format!("{}{}", row.indent, words(&row.details)))
+                    })
                     .collect(),
             },
         }
@@ -341,6 +345,11 @@ fn state(node: &NodeStatus) -> State {
     State {
         statistics: node.statistics(),
         variables: variables(&node.variables),
+        parts: node
+            .class_states
+            .iter()
+            .map(|part| variables(&part.variables))
+            .collect(),
     }
 }
 
@@ -394,7 +403,8 @@ fn as_json(amount: &Amount) -> Json {
             .text()
             .and_then(|text| serde_json::from_str(&text).ok())
             .unwrap_or_default(),
-        Amount::InCells(_) | Amount::Variable(_) => json!(amount.text()),
+        Amount::InCells(_) | Amount::Variable(_) | Amount::VariableRate(_) => json!(amount.text()),
+        Amount::Objects(objects) => json!(objects.iter().map(|object| as_map(object)).collect::<Vec<_>>()),
         Amount::Curve(_) => json!(amount.text()),
         Amount::Object(numbers) => {
             let number = |number: f64| match number.fract() == 0.0 {

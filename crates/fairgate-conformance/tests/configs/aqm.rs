@@ -6,8 +6,8 @@ use fairgate::Probability;
 use fairgate::aqm::dualpi2::{self, Step};
 use fairgate::aqm::red::{self, Measure, Response};
 use fairgate::aqm::wred::{self, PRECEDENCES, Profile};
-use fairgate::aqm::{ared, choke, pie, rred};
-use fairgate::rounds::fq_pie;
+use fairgate::aqm::{ared, choke, pie, rred, sfb};
+use fairgate::rounds::{fq_pie, hhf};
 use fairgate_conformance::proptest::array::uniform32;
 use fairgate_conformance::proptest::option;
 use fairgate_conformance::proptest::prelude::*;
@@ -89,6 +89,59 @@ pub(crate) fn response() -> impl Strategy<Value = Response> {
         harddrop,
         nodrop: ecn && nodrop,
     })
+}
+
+/// Steps are large enough for a few packets to fill the penalty box, and times short enough for rehashes.
+pub(crate) fn sfb() -> impl Strategy<Value = sfb::Config> {
+    (
+        (1u32..60, option::of(1u32..20), option::of(1u32..20)),
+        (probability(), probability()),
+        (0u32..2_000, 0u32..10),
+        (0u64..100_000_000, 0u64..50_000_000),
+        prop_oneof![2 => Just(None), 1 => classifier(12).prop_map(Some)],
+    )
+        .prop_map(
+            |(
+                (limit, max, target),
+                (increment, decrement),
+                (penalty_rate, penalty_burst),
+                times,
+                classifier,
+            )| {
+                sfb::Config {
+                    limit,
+                    max,
+                    target,
+                    increment,
+                    decrement,
+                    penalty_rate,
+                    penalty_burst,
+                    rehash: Duration::from_nanos(times.0),
+                    warmup: Duration::from_nanos(times.1),
+                    classifier: classifier.unwrap_or_default(),
+                }
+            },
+        )
+}
+
+/// Flows become heavy after a few packets, and expire soon.
+pub(crate) fn hhf() -> impl Strategy<Value = hhf::Config> {
+    (
+        (1u32..60, 256u32..3000, 0u32..12),
+        (1u64..50_000_000, 1u64..50_000_000),
+        (0u32..10_000, 1u32..5),
+    )
+        .prop_map(
+            |((limit, quantum, hh_limit), (reset, evict), (admit_bytes, non_hh_weight))| hhf::Config {
+                limit,
+                quantum,
+                hh_limit,
+                reset_timeout: Duration::from_nanos(reset),
+                admit_bytes,
+                evict_timeout: Duration::from_nanos(evict),
+                non_hh_weight,
+            },
+        )
 }
 
 pub(crate) fn pie() -> impl Strategy<Value = pie::Config> {

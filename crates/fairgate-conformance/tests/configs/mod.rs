@@ -18,7 +18,7 @@ use fairgate::queues::fifo::DropFrom;
 use fairgate::queues::policer::{self, Exceed};
 use fairgate::queues::token_bucket::{Peak, Profile};
 use fairgate::queues::{fifo, leaky_bucket, pfifo_fast, prio, tbf};
-use fairgate::rounds::cake::{self, Cells, Framing, Isolation, Tins};
+use fairgate::rounds::cake::{self, AckFilter, Cells, Framing, Isolation, Tins};
 use fairgate::rounds::{drr, drr_classes, ets, fq, fq_codel, mq, msfc, sfq};
 use fairgate::scheduler::{MAX_PACKET, Scheduler, classes, flows};
 use fairgate::timestamps::pfq::{self, Pfq};
@@ -31,7 +31,7 @@ use fairgate_conformance::proptest::option;
 use fairgate_conformance::proptest::prelude::*;
 use fairgate_conformance::proptest::sample::select;
 
-pub(crate) use aqm::{ared, choke, dualpi2, fq_pie, pie, red, red_over, rred, wred};
+pub(crate) use aqm::{ared, choke, dualpi2, fq_pie, hhf, pie, red, red_over, rred, sfb, wred};
 pub(crate) use implicit::{admission, hsqf, lqf, pdrr, sqf};
 pub(crate) use netem::netem;
 pub(crate) use sharing::{cbq, hfsc, hfsc_without_classes, htb, htb_without_classes};
@@ -229,20 +229,21 @@ pub(crate) fn cake() -> impl Strategy<Value = cake::Config> {
         Isolation::DualDestination,
         Isolation::Triple,
     ]);
+    let ack_filter = prop::sample::select(vec![AckFilter::Off, AckFilter::On, AckFilter::Aggressive]);
     let bandwidth = option::of((10_000u64..1_000_000_000).prop_map(rate));
     let rtt = (1_000u64..200_000_000).prop_map(Duration::from_nanos);
     (
         (bandwidth, framing(), 0u16..40, isolation, rtt),
-        (any::<bool>(), any::<bool>(), 0u32..4, 64u32..3000),
-        (option::of(1_000u64..100_000), tins),
+        (any::<bool>(), any::<bool>(), any::<bool>(), 0u32..4, 64u32..3000),
+        (option::of(1_000u64..100_000), tins, ack_filter),
     )
         .prop_flat_map(|choices| (classifier(choices.2.1.count().into()), Just(choices)))
         .prop_map(
             |(
                 classifier,
-                ((bandwidth, framing, link_header, isolation, rtt), rest, (memory_limit, tins)),
+                ((bandwidth, framing, link_header, isolation, rtt), rest, (memory_limit, tins, ack_filter)),
             )| {
-                let (wash, ingress, fwmark, mtu) = rest;
+                let (wash, ingress, autorate, fwmark, mtu) = rest;
                 cake::Config {
                     bandwidth,
                     framing,
@@ -253,6 +254,8 @@ pub(crate) fn cake() -> impl Strategy<Value = cake::Config> {
                     isolation,
                     wash,
                     ingress,
+                    autorate,
+                    ack_filter,
                     rtt,
                     memory_limit,
                     mtu,

@@ -3,6 +3,8 @@
 use fairgate::Rate;
 use fairgate::sharing::hfsc::ServiceCurve;
 
+use super::display::Detail;
+
 /// The value of an option.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Amount {
@@ -24,6 +26,10 @@ pub enum Amount {
     InCells(u64),
     /// The name of a variable of the running discipline.
     Variable(&'static str),
+    /// The name of a variable of the running discipline that is a rate, in bytes per second; 0 is unlimited.
+    VariableRate(&'static str),
+    /// Objects with their values. They are only in JSON.
+    Objects(Vec<Vec<Detail>>),
     /// A service curve.
     Curve(ServiceCurve),
     /// The option has no value. It is shown or not.
@@ -53,7 +59,7 @@ impl Amount {
             Amount::Decimal(number) => format!("{number:.6}"),
             Amount::Digits(number) => digits(*number),
             Amount::InCells(bytes) => format!("{}/1", size(*bytes)),
-            Amount::Variable(_) | Amount::Object(_) => return None,
+            Amount::Variable(_) | Amount::VariableRate(_) | Amount::Object(_) | Amount::Objects(_) => return None,
             Amount::Curve(curve) => format!(
                 "m1 {} d {} m2 {}",
                 rate(curve.m1),

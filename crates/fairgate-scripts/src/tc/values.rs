@@ -65,6 +65,7 @@ impl Reads {
                 let number = percent.get_ref().trim_end_matches('%').to_owned();
                 Spanned::new(percent.span(), Given::Meant(number))
             }),
+            Reads::Tally => Some(Spanned::new(option.span(), Given::Integer(1))),
             Reads::Means(value) => Some(Spanned::new(option.span(), Given::Meant((*value).to_owned()))),
             Reads::Mask => words.next().map(|mask| match number(mask.get_ref()) {
                 Some(mask_of) => Spanned::new(mask.span(), Given::Integer(mask_of.into())),

@@ -11,6 +11,8 @@ use crate::scenario::LineRate;
 /// An interface.
 pub(crate) struct Interface {
     pub(crate) egress: Egress,
+    /// Whether its disciplines read what TCP segments acknowledge.
+    pub(crate) reads_acknowledgements: bool,
     /// Transmitted, not arrived yet, in the order of arrival. Packets that may overtake are in `impairments`.
     pub(crate) in_flight: PacketQueue,
     pub(crate) line: Line,
@@ -44,6 +46,7 @@ impl Interface {
         monitor: InterfaceMonitor,
     ) -> Interface {
         Interface {
+            reads_acknowledgements: discipline.reads_acknowledgements(),
             egress: Egress::new(discipline),
             in_flight: PacketQueue::new(),
             line: Line::new(&rate),

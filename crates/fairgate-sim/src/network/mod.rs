@@ -10,6 +10,7 @@
 //! packet that finds the link idle and leaves it idle costs only this event. On a link that reorders packets,
 //! each packet in flight has an event.
 
+mod acknowledgement;
 mod air;
 mod impairments;
 mod interface;
@@ -226,8 +227,23 @@ impl Network {
         true
     }
 
+    /// Tells the disciplines of an interface what a packet acknowledges, if it carries a segment.
+    #[cold]
+    fn tell_acknowledgement(&mut self, id: PacketId) {
+        let headers = self.pool.headers(id).expect("each simulated packet has headers");
+        let segment = self.segments.get(id.index());
+        if let Some(segment) = segment.filter(|_| headers.protocol == tap::TCP) {
+            let acknowledgement = acknowledgement::acknowledgement(segment, headers);
+            self.pool.keep_acknowledgements();
+            self.pool.set_acknowledgement(id, acknowledgement);
+        }
+    }
+
     #[inline]
     fn enqueue(&mut self, index: u32, id: PacketId, now: Time) {
+        if self.interfaces[index as usize].reads_acknowledgements {
+            self.tell_acknowledgement(id);
+        }
         let interface = &mut self.interfaces[index as usize];
         let packet = &mut self.pool[id];
         packet.length = self.journeys[id.index()].length + interface.overhead;

@@ -29,7 +29,7 @@ const UDP_HEADER: u32 = 8;
 const ECHO_HEADER: u32 = 8;
 /// Protocol numbers.
 const UDP: u8 = 17;
-const TCP: u8 = 6;
+pub(super) const TCP: u8 = 6;
 
 /// Zeros for payloads.
 static PAYLOAD: [u8; 1 << 16] = [0; 1 << 16];

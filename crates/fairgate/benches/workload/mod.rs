@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use fairgate::aqm::codel::{self, Codel};
 use fairgate::aqm::red::{self, Red};
+use fairgate::aqm::sfb::{self, Sfb};
 use fairgate::classify::Classifier;
 use fairgate::implicit::hsqf::{self, Hsqf};
 use fairgate::implicit::lqf::Lqf;
@@ -25,6 +26,7 @@ use fairgate::rounds::drr::Drr;
 use fairgate::rounds::ets::{self, Ets};
 use fairgate::rounds::fq_codel::{self, FqCodel};
 use fairgate::rounds::fq_nagle::FqNagle;
+use fairgate::rounds::hhf::{self, Hhf};
 use fairgate::rounds::msfc::{self, Msfc};
 use fairgate::rounds::sfq::{self, Sfq};
 use fairgate::scheduler::{Flows, Scheduler, flows};
@@ -36,7 +38,7 @@ use fairgate::timestamps::gfq::Gfq;
 use fairgate::timestamps::qfq::Qfq;
 use fairgate::timestamps::qfq_plus::QfqPlus;
 use fairgate::timestamps::s_kps::SKps;
-use fairgate::{ClassId, Discipline, FlowHash, Packet, PacketId, Pool, Rate, Time};
+use fairgate::{ClassId, Discipline, FlowHash, Packet, PacketId, Pool, Probability, Rate, Time};
 
 /// The numbers of flows to measure.
 pub(crate) const FLOWS: [u32; 4] = [1, 64, 1024, 16_384];
@@ -123,6 +125,25 @@ pub(crate) const SUBJECTS: [Subject; 26] = [
             ..msfc::Config::default()
         };
         Box::new(Msfc::node(config, SEED).expect(VALID))
+    }),
+    // A flow has a bucket with all other light ones, and no flow is heavy.
+    ("hhf", |_| {
+        let config = hhf::Config {
+            limit: PLENTY,
+            admit_bytes: u32::MAX,
+            ..hhf::Config::default()
+        };
+        Box::new(Hhf::node(config, SEED).expect(VALID))
+    }),
+    // No packet is dropped or marked.
+    ("sfb", |_| {
+        let config = sfb::Config {
+            limit: PLENTY,
+            max: Some(65_535),
+            increment: Probability::ZERO,
+            ..sfb::Config::default()
+        };
+        Box::new(Sfb::node(config, SEED).expect(VALID))
     }),
     ("cake", |_| cake(None)),
     // Faster than packets arrive.

@@ -9,6 +9,7 @@ mod periodic;
 pub mod pie;
 pub mod red;
 pub mod rred;
+pub mod sfb;
 pub mod wred;
 
 /// The range of a positive number of 32 bits.

@@ -1,11 +1,13 @@
 //! Assigns packets to flows: header fields and their keyed hash.
 
+mod acknowledgement;
 mod by;
 pub mod dissect;
 mod hash;
 mod key;
 mod numbers;
 
+pub use acknowledgement::{Acknowledgement, SackRanges, Timestamps};
 pub use by::FlowBy;
 pub(crate) use by::FlowByHasher;
 pub use dissect::{Dissection, LinkType, dissect, dissect_payload, dissect_tunnelled, set_ce, set_dscp};

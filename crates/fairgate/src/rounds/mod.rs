@@ -11,6 +11,7 @@ pub mod fq_codel;
 pub mod fq_nagle;
 pub mod fq_pie;
 pub mod mq;
+pub mod hhf;
 pub mod msfc;
 mod new_and_old;
 mod ring;

@@ -4,7 +4,7 @@
 //! events have the same time, the end of a transmission is handled first. The delay of a packet is from its
 //! arrival to the end of its transmission.
 
-use fairgate::{Discipline, DropCounts, FlowKey, Link, Next, Packet, Rate, RateMeter, Time};
+use fairgate::{Acknowledgement, Discipline, DropCounts, FlowKey, Link, Next, Packet, Rate, RateMeter, Time};
 use fairgate_report::{Meter, QueueMeter};
 
 /// Most packets queued at once: above any discipline's default limit, 17 MB for each discipline.
@@ -24,6 +24,8 @@ pub(super) struct Arrival {
     pub(super) flow: FlowSlot,
     pub(super) packet: Packet,
     pub(super) key: FlowKey,
+    /// Only if a discipline reads it.
+    pub(super) acknowledgement: Option<Acknowledgement>,
 }
 
 /// The payload of a packet in the queue.
@@ -97,6 +99,11 @@ impl OpenLoop {
         }
     }
 
+    /// Whether the discipline reads what packets acknowledge.
+    pub(super) fn reads_acknowledgements(&self) -> bool {
+        self.link.reads_acknowledgements()
+    }
+
     /// Takes a packet. Times never go back.
     pub(super) fn arrive(&mut self, arrival: &Arrival) -> Result<(), QueueTooLong> {
         let now = arrival.time;
@@ -107,7 +114,7 @@ impl OpenLoop {
             flow: arrival.flow,
         };
         self.link
-            .enqueue_with_headers(arrival.packet, arrival.key, pending, now)
+            .enqueue_with_acknowledgement(arrival.packet, arrival.key, arrival.acknowledgement, pending, now)
             .map_err(|error| QueueTooLong {
                 packets: error.full.capacity,
             })?;
@@ -223,6 +230,7 @@ mod tests {
             },
             packet: Packet::of_length(length),
             key: FlowKey::default(),
+            acknowledgement: None,
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use fairgate::balance::{self, Imbalance};
 use fairgate::flow::Dissection;
-use fairgate::{FlowHasher, Time};
+use fairgate::{Acknowledgement, FlowHasher, Time};
 use fairgate_capture::{Capture, CaptureError, Counts, Record, TcpSegment};
 use indicatif::ProgressBar;
 
@@ -76,6 +76,8 @@ pub(super) struct Captured {
     pub(super) dissection: Dissection,
     /// The TCP header, if it was captured.
     pub(super) segment: Option<TcpSegment>,
+    /// What it acknowledges, if a discipline reads that.
+    acknowledgement: Option<Acknowledgement>,
     /// Length of the frame on the link, in bytes.
     frame_length: u32,
     /// Length of the IP packet, in bytes.
@@ -87,6 +89,7 @@ pub(super) struct Captured {
 /// The packets of a capture, in the part that the user wants.
 pub(super) struct Packets<'a> {
     options: &'a Options,
+    reads_acknowledgements: bool,
     pub(super) capture: Capture,
     pub(super) bar: ProgressBar,
     clock: Clock,
@@ -94,12 +97,17 @@ pub(super) struct Packets<'a> {
     has_ended: bool,
 }
 
-/// Reads the capture and passes the replayed packets to `deliver`, which returns whether it wants more.
+/// Reads the capture and passes the replayed packets to `deliver`, which returns whether it wants more. They
+/// say what they acknowledge if `reads_acknowledgements`.
 pub(super) fn read(
     options: &Options,
+    reads_acknowledgements: bool,
     mut deliver: impl FnMut(Arrival) -> bool,
 ) -> Result<Reading, TraceError> {
-    let mut packets = Packets::open(options)?;
+    let mut packets = Packets {
+        reads_acknowledgements,
+        ..Packets::open(options)?
+    };
     let (view, held) = match (options.from.as_slice(), options.to.as_slice()) {
         ([], []) => packets.survey(options.direction)?,
         (from, to) => {
@@ -143,6 +151,7 @@ impl Packets<'_> {
         Ok(Packets {
             bar: progress::bytes(capture.size(), options.format),
             options,
+            reads_acknowledgements: false,
             capture,
             clock: Clock::default(),
             defect: None,
@@ -177,7 +186,13 @@ impl Packets<'_> {
         let packet = match self.capture.next_record() {
             Ok(Some(record)) => {
                 let time = self.clock.read(record.time);
-                is_within(time, self.options.duration).then(|| Captured::of(&record, time, self.options.mtu))
+                is_within(time, self.options.duration).then(|| {
+                    let mut captured = Captured::of(&record, time, self.options.mtu);
+                    if self.reads_acknowledgements {
+                        captured.acknowledgement = captured.dissection.acknowledgement(record.data);
+                    }
+                    captured
+                })
             }
             Ok(None) => None,
             Err(error) if self.options.partial && error.leaves_a_sound_beginning() => {
@@ -233,6 +248,7 @@ impl Captured {
             time,
             dissection: headers.dissection,
             segment: headers.packet.as_ref().and_then(TcpSegment::of),
+            acknowledgement: None,
             frame_length: record.length,
             ip_length: headers.packet.map(|packet| packet.length),
             pieces: headers
@@ -302,6 +318,7 @@ impl Reading {
                 flow: self.flows.count(&packet.dissection.key, length),
                 packet: packet.dissection.packet(length, hasher),
                 key: packet.dissection.key,
+                acknowledgement: packet.acknowledgement,
             })
         })
     }

@@ -38,6 +38,7 @@ pub(super) fn run(
         let discipline = contestant.spec.build(options.seed).map_err(TraceError::Build)?;
         links.push(OpenLoop::new(discipline, options.rate));
     }
+    let reads_acknowledgements = links.iter().any(OpenLoop::reads_acknowledgements);
     let (reading, totals) = std::thread::scope(|scope| {
         let mut senders = Vec::new();
         let mut threads = Vec::new();
@@ -53,7 +54,7 @@ pub(super) fn run(
                 Ok(link.finish())
             }));
         }
-        let reading = feed(options, &senders);
+        let reading = feed(options, reads_acknowledgements, &senders);
         drop(senders);
         let totals: Vec<Result<Totals, QueueTooLong>> = threads
             .into_iter()
@@ -90,7 +91,11 @@ pub(super) fn run(
 
 /// Reads the capture and sends the replayed packets to all links, in batches. The failure of a link is
 /// noticed when its thread is joined.
-fn feed(options: &Options, senders: &[SyncSender<Arc<Vec<Arrival>>>]) -> Result<Reading, TraceError> {
+fn feed(
+    options: &Options,
+    reads_acknowledgements: bool,
+    senders: &[SyncSender<Arc<Vec<Arrival>>>],
+) -> Result<Reading, TraceError> {
     let mut batch = Vec::with_capacity(BATCH);
     let send = |batch: &mut Vec<Arrival>| {
         let full = Arc::new(std::mem::replace(batch, Vec::with_capacity(BATCH)));
@@ -98,7 +103,7 @@ fn feed(options: &Options, senders: &[SyncSender<Arc<Vec<Arrival>>>]) -> Result<
             .iter()
             .all(|sender| sender.send(Arc::clone(&full)).is_ok())
     };
-    let reading = reading::read(options, |arrival| {
+    let reading = reading::read(options, reads_acknowledgements, |arrival| {
         batch.push(arrival);
         batch.len() < BATCH || send(&mut batch)
     })?;

@@ -81,6 +81,10 @@ impl Detail {
     pub(super) fn resolved(&self, state: &State) -> Option<Detail> {
         let amount = match self.amount {
             Amount::Variable(name) => plain(state.number(name)?),
+            Amount::VariableRate(name) => match state.number(name)? {
+                0 => Amount::Text("unlimited".to_owned()),
+                bytes => rate(bytes.saturating_mul(8)),
+            },
             _ => self.amount.clone(),
         };
         Some(Detail {

@@ -13,4 +13,4 @@ pub(super) use detail::{bucket, bytes, in_cells, link_layer, packets, plain, rat
 pub(super) use seen::{Seen, value};
 pub use shown::Shown;
 pub use state::{Row, State};
-pub(super) use state::{Running, row};
+pub(super) use state::{Running, aligned, row};

@@ -12,6 +12,9 @@ pub struct State {
     pub statistics: Statistics,
     /// The variables and their names.
     pub variables: Vec<(String, Variable)>,
+    /// The variables of its parts that have state but no discipline, in the order of their numbers: cake's
+    /// tins.
+    pub parts: Vec<Vec<(String, Variable)>>,
 }
 
 /// A line of statistics.
@@ -21,6 +24,8 @@ pub struct Row {
     pub indent: &'static str,
     /// The words and their values.
     pub details: Vec<Detail>,
+    /// What the text is instead of these words, if tc aligns it.
+    pub text: Option<String>,
 }
 
 impl State {
@@ -28,9 +33,15 @@ impl State {
     pub fn of(discipline: &dyn Discipline) -> State {
         let mut variables = Vec::new();
         discipline.visit_variables(&mut |name, value| variables.push((name.to_owned(), value)));
+        let mut parts = Vec::new();
+        discipline.visit_class_states(&mut |state| {
+            let named = state.variables.iter();
+            parts.push(named.map(|&(name, value)| (name.to_owned(), value)).collect());
+        });
         State {
             statistics: discipline.statistics(),
             variables,
+            parts,
         }
     }
 
@@ -49,6 +60,7 @@ impl State {
         State {
             statistics,
             variables,
+            parts: Vec::new(),
         }
     }
 
@@ -141,5 +153,15 @@ pub(crate) fn row(indent: &'static str, details: impl IntoIterator<Item = Option
     Row {
         indent,
         details: details.into_iter().flatten().collect(),
+        text: None,
+    }
+}
+
+/// Returns a line with this text. The details are only in JSON.
+pub(crate) fn aligned(text: String, details: impl IntoIterator<Item = Detail>) -> Row {
+    Row {
+        indent: "",
+        details: details.into_iter().collect(),
+        text: Some(text),
     }
 }

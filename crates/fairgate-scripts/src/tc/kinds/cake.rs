@@ -1,11 +1,14 @@
-//! cake's options, most of which are words without a value, and how tc shows cake.
+//! cake's options, most of which are words without a value, and how tc shows cake and its tins (q_cake.c of
+//! iproute2).
 
-use fairgate::rounds::cake::{Cells, Config};
+use fairgate::Variable;
+use fairgate::rounds::cake::{AckFilter, Cells, Config};
 
 use super::{
-    Amount, Children, Detail, Device, Kind, Look, Opt, PLAIN, Reads, Seen, frame, means, option, same, time,
+    Amount, Children, Detail, Device, Kind, Look, Opt, PLAIN, Reads, Row, Running, Seen, frame, means,
+    option, same, time,
 };
-use crate::tc::display::{plain, rate, size};
+use crate::tc::display::{State, aligned, plain, rate, size};
 
 pub(super) const CAKE: Kind = Kind {
     name: "cake",
@@ -13,16 +16,22 @@ pub(super) const CAKE: Kind = Kind {
     options: &[OPTIONS],
     children: Children::NoneNorFilters,
     defaults,
-    look: Look { complete, ..PLAIN },
+    look: Look {
+        complete,
+        statistics,
+        ..PLAIN
+    },
 };
 
 const OPTIONS: &[Opt] = &[
-    same("bandwidth", "bandwidth"),
-    means("unlimited", "bandwidth", "none"),
+    same("bandwidth", "bandwidth -autorate"),
+    means("unlimited", "bandwidth -autorate", "none"),
+    means("autorate-ingress", "autorate", "true"),
     means("besteffort", "tins", "besteffort"),
     means("precedence", "tins", "precedence"),
     means("diffserv3", "tins", "diffserv3"),
     means("diffserv4", "tins", "diffserv4"),
+    means("diffserv", "tins", "diffserv4"),
     means("diffserv8", "tins", "diffserv8"),
     means("flowblind", "isolation", "flowblind"),
     means("srchost", "isolation", "srchost"),
@@ -55,7 +64,7 @@ const OPTIONS: &[Opt] = &[
     line("bridged-llcsnap"),
     line("ipoa-vcmux"),
     line("ipoa-llcsnap"),
-    means("ether-vlan", "vlan_tags", "1"),
+    option("ether-vlan", "vlan_tags", Reads::Tally),
     same("overhead", "overhead"),
     same("mpu", "mpu"),
     means("noatm", "cells", "uncut"),
@@ -69,33 +78,22 @@ const OPTIONS: &[Opt] = &[
     same("memlimit", "memory_limit"),
     is_so("via-ethernet"),
     is_so("nonat"),
-    is_so("no-ack-filter"),
-    is_so("no-split-gso"),
+    means("no-ack-filter", "ack_filter", "off"),
+    means("ack-filter", "ack_filter", "on"),
+    means("ack-filter-aggressive", "ack_filter", "aggressive"),
+    is_so("split-gso"),
     option(
         "nat",
         "",
         Reads::Noted(
-            "a packet's addresses before translation are not known: hosts behind NAT count as one, unless \
-             the translation is after this interface",
+            "the translation is not known, because the frames of a run are not in this machine's table of \
+             connections: hosts behind NAT count as one, unless the translation is after this interface",
         ),
     ),
     option(
-        "split-gso",
+        "no-split-gso",
         "",
-        Reads::Noted("a packet that the interface merged is queued whole, as with no-split-gso"),
-    ),
-    is_not("ack-filter", "acknowledgements are not read: leave the word out"),
-    is_not(
-        "ack-filter-aggressive",
-        "acknowledgements are not read: leave the word out",
-    ),
-    is_not(
-        "autorate-ingress",
-        "the rate is never estimated: give a bandwidth",
-    ),
-    is_not(
-        "autorate_ingress",
-        "the rate is never estimated: give a bandwidth",
+        Reads::Noted("a run cuts merged packets into those that the link carries, as with split-gso"),
     ),
 ];
 
@@ -108,10 +106,6 @@ const fn is_so(word: &'static str) -> Opt {
     means(word, "", "")
 }
 
-const fn is_not(word: &'static str, why: &'static str) -> Opt {
-    option(word, "", Reads::Refused(why))
-}
-
 fn defaults(device: &Device) -> Vec<(&'static str, String)> {
     vec![
         ("mtu", frame(device).to_string()),
@@ -122,11 +116,20 @@ fn defaults(device: &Device) -> Vec<(&'static str, String)> {
 /// Adds cake's words, and the numbers of its link layer.
 fn complete(seen: &Seen<'_>, details: &mut Vec<Detail>) {
     let config = seen.config::<Config>();
-    let bandwidth = config
-        .bandwidth
-        .map(|bandwidth| rate(bandwidth.bits_per_second()));
-    let unlimited = || Amount::Text("unlimited".to_owned());
-    details.push(Detail::new("bandwidth", bandwidth.unwrap_or_else(unlimited)));
+    details.push(Detail::new(
+        "bandwidth",
+        match config.bandwidth {
+            _ if config.autorate => Amount::VariableRate("bandwidth"),
+            Some(bandwidth) => rate(bandwidth.bits_per_second()),
+            None => Amount::Text("unlimited".to_owned()),
+        },
+    ));
+    let autorate = "autorate-ingress";
+    details.extend(
+        config
+            .autorate
+            .then(|| Detail::bare(autorate, "autorate", Some(autorate))),
+    );
     let choice = |parameter: &str, key| Some((seen.word(parameter)?, key));
     let choices = [choice("tins", "diffserv"), choice("isolation", "flowmode")];
     details.extend(
@@ -139,8 +142,13 @@ fn complete(seen: &Seen<'_>, details: &mut Vec<Detail>) {
     let wash = if config.wash { "wash" } else { "nowash" };
     details.push(Detail::keyed(wash, "wash", Amount::Switch(config.wash)));
     details.push(Detail::new("ingress", Amount::Flag(config.ingress)));
-    details.push(Detail::bare("no-ack-filter", "ack-filter", Some("disabled")));
-    details.push(Detail::keyed("no-split-gso", "split_gso", Amount::Switch(false)));
+    let (word, in_json) = match config.ack_filter {
+        AckFilter::Off => ("no-ack-filter", "disabled"),
+        AckFilter::On => ("ack-filter", "enabled"),
+        AckFilter::Aggressive => ("ack-filter-aggressive", "aggressive"),
+    };
+    details.push(Detail::bare(word, "ack-filter", Some(in_json)));
+    details.push(Detail::keyed("split-gso", "split_gso", Amount::Switch(true)));
     details.push(Detail::new("rtt", Amount::Time(config.rtt.as_nanos() as u64)));
     let framing = config.framing;
     details.push(Detail::new("raw", Amount::Flag(framing.overhead.is_none())));
@@ -166,6 +174,135 @@ fn complete(seen: &Seen<'_>, details: &mut Vec<Detail>) {
         0 => Detail::in_json("fwmark", Amount::Text("0".to_owned())),
         mask => Detail::new("fwmark", Amount::Text(format!("{mask:#x}"))),
     });
+}
+
+/// Returns the lines about memory and lengths, and the table of tins.
+fn statistics(cake: &Running<'_>) -> Vec<Row> {
+    let number = |name: &str| cake.number(name).unwrap_or(0);
+    let of = |key: &'static str| Detail::in_json(key, plain(number(key)));
+    let text = |amount: Amount| amount.text().unwrap_or_default();
+    let memory = [number("memory_peak"), number("memory_limit")];
+    let [used, limit] = memory.map(|bytes| text(size(bytes)));
+    let estimate = number("capacity_estimate");
+    let span = |what: &str, width: usize, [least, most]: [&'static str; 2]| {
+        let (from, to) = (number(least), number(most));
+        aligned(
+            format!(" min/max {what}: {from:width$} /{to:8}"),
+            [of(least), of(most)],
+        )
+    };
+    let mut rows = vec![
+        aligned(
+            format!(" memory used: {used} of {limit}"),
+            [
+                Detail::in_json("memory_used", plain(memory[0])),
+                of("memory_limit"),
+            ],
+        ),
+        aligned(
+            format!(" capacity estimate: {}", text(of_bytes(estimate))),
+            [of("capacity_estimate")],
+        ),
+        span("network layer size", 12, ["min_network_size", "max_network_size"]),
+        span("overhead-adjusted size", 8, ["min_adj_size", "max_adj_size"]),
+        aligned(
+            format!(" average network hdr offset: {:12}", number("avg_hdr_offset")),
+            [of("avg_hdr_offset")],
+        ),
+        blank(),
+    ];
+    rows.extend(table(cake.state));
+    rows.push(blank());
+    rows
+}
+
+fn blank() -> Row {
+    aligned(String::new(), [])
+}
+
+/// Returns a rate of bytes per second, as tc shows it.
+fn of_bytes(bytes_per_second: u64) -> Amount {
+    match bytes_per_second {
+        0 => Amount::Count(0, "bit"),
+        bytes => rate(bytes.saturating_mul(8)),
+    }
+}
+
+/// The kernel counts whole microseconds.
+fn in_micros(nanos: u64) -> Amount {
+    Amount::Time(nanos / 1000 * 1000)
+}
+
+/// A line of the table of tins: its title, its key in JSON, the variable, and how it is shown.
+type Line = (&'static str, &'static str, &'static str, fn(u64) -> Amount);
+
+/// The lines in the order of the text.
+const LINES: [Line; 20] = [
+    ("thresh", "threshold_rate", "threshold_rate", of_bytes),
+    ("target", "target_us", "target", in_micros),
+    ("interval", "interval_us", "interval", in_micros),
+    ("pk_delay", "peak_delay_us", "peak_delay", in_micros),
+    ("av_delay", "avg_delay_us", "avg_delay", in_micros),
+    ("sp_delay", "base_delay_us", "base_delay", in_micros),
+    ("backlog", "backlog_bytes", "backlog_bytes", size),
+    ("pkts", "sent_packets", "sent_packets", plain),
+    ("bytes", "sent_bytes", "sent_bytes", plain),
+    ("way_inds", "way_indirect_hits", "way_indirect_hits", plain),
+    ("way_miss", "way_misses", "way_misses", plain),
+    ("way_cols", "way_collisions", "way_collisions", plain),
+    ("drops", "drops", "drops", plain),
+    ("marks", "ecn_mark", "ecn_mark", plain),
+    ("ack_drop", "ack_drops", "ack_drops", plain),
+    ("sp_flows", "sparse_flows", "sparse_flows", plain),
+    ("bk_flows", "bulk_flows", "bulk_flows", plain),
+    ("un_flows", "unresponsive_flows", "unresponsive_flows", plain),
+    ("max_len", "max_pkt_len", "max_pkt_len", plain),
+    ("quantum", "flow_quantum", "flow_quantum", plain),
+];
+
+/// Returns the table of tins. In JSON it is an array of objects.
+fn table(state: &State) -> Vec<Row> {
+    let tins = &state.parts;
+    let titles: Vec<String> = match tins.len() {
+        0 => return Vec::new(),
+        3 => ["Bulk", "Best Effort", "Voice"].map(str::to_owned).to_vec(),
+        4 => ["Bulk", "Best Effort", "Video", "Voice"]
+            .map(str::to_owned)
+            .to_vec(),
+        count => (0..count).map(|number| format!("Tin {number}")).collect(),
+    };
+    let line = |title: &str, cells: &mut dyn Iterator<Item = String>| {
+        let cells: String = cells.map(|cell| format!(" {cell:>12}")).collect();
+        format!("  {title:8}{cells}")
+    };
+    let value = |tin: &[(String, Variable)], name: &str| {
+        let found = tin.iter().find(|(known, _)| known == name);
+        match found.map(|(_, value)| *value) {
+            Some(Variable::Integer(number)) => u64::try_from(number).unwrap_or(0),
+            Some(Variable::Nanos(nanos)) => nanos,
+            _ => 0,
+        }
+    };
+    let object = |tin: &Vec<(String, Variable)>| {
+        let detail = |(_, key, name, form): &Line| {
+            let number = value(tin, name);
+            match form(number) {
+                time @ Amount::Time(_) => Detail::in_json(key, time),
+                _ => Detail::in_json(key, plain(number)),
+            }
+        };
+        LINES.iter().map(detail).collect()
+    };
+    let objects = Amount::Objects(tins.iter().map(object).collect());
+    let mut rows = vec![aligned(
+        line("", &mut titles.into_iter()),
+        [Detail::in_json("tins", objects)],
+    )];
+    rows.extend(LINES.iter().map(|(title, _, name, form)| {
+        let cell = |tin: &Vec<(String, Variable)>| form(value(tin, name)).text().unwrap_or_default();
+        aligned(line(title, &mut tins.iter().map(cell)), [])
+    }));
+    rows
 }
 
 #[cfg(test)]
@@ -232,21 +369,38 @@ mod tests {
         };
         assert_eq!(framing("overhead 40 mpu 80 atm"), own);
         assert_eq!(framing("conservative noatm").cells, Cells::None);
+        assert_eq!(framing("pppoe-ptm ether-vlan ether-vlan").overhead, Some(38));
     }
 
     #[test]
-    fn unsupported_options_are_rejected_with_the_reason() {
-        for (word, reason) in [
-            ("ack-filter", "acknowledgements are not read"),
-            ("ack-filter-aggressive", "acknowledgements are not read"),
-            ("autorate-ingress", "give a bandwidth"),
-        ] {
-            let error = config(&format!("bandwidth 1mbit {word}")).unwrap_err();
-            assert!(
-                error.contains(&format!("the option `{word}` is not supported")) && error.contains(reason),
-                "{error}"
-            );
-        }
+    fn the_last_of_bandwidth_unlimited_and_autorate_counts() {
+        let rates = |options| {
+            let config = config(options).unwrap();
+            (
+                config.bandwidth.map(|rate| rate.bits_per_second()),
+                config.autorate,
+            )
+        };
+        assert_eq!(rates("bandwidth 1mbit autorate-ingress"), (Some(1_000_000), true));
+        assert_eq!(
+            rates("autorate-ingress bandwidth 1mbit"),
+            (Some(1_000_000), false)
+        );
+        assert_eq!(rates("autorate-ingress"), (None, true));
+        assert_eq!(rates("autorate-ingress unlimited"), (None, false));
+    }
+
+    #[test]
+    fn filters_of_acknowledgements_have_three_words() {
+        let filter = |options| config(options).unwrap().ack_filter;
+        assert_eq!(filter(""), AckFilter::Off);
+        assert_eq!(filter("ack-filter"), AckFilter::On);
+        assert_eq!(filter("ack-filter-aggressive"), AckFilter::Aggressive);
+        assert_eq!(filter("ack-filter no-ack-filter"), AckFilter::Off);
+    }
+
+    #[test]
+    fn filters_are_rejected_with_the_reason() {
         let error =
             config("\nfilter add dev e parent 1: protocol ip prio 1 handle 5 fw classid 1:1").unwrap_err();
         assert!(
@@ -259,7 +413,7 @@ mod tests {
     #[test]
     fn lines_of_sqm_are_taken() {
         let text = "qdisc add dev e root cake bandwidth 9mbit diffserv3 triple-isolate nat wash besteffort \
-                    dual-srchost split-gso rtt 100ms noatm overhead 44 memlimit 32Mb egress";
+                    dual-srchost no-split-gso ack-filter rtt 100ms noatm overhead 44 memlimit 32Mb egress";
         let script = Script::parse("test.tc", text, Device::default()).unwrap();
         let (spec, warnings) = script.translate().expect("it can be carried over");
         let cake: Config = *spec.config().unwrap().downcast().expect("cake's");
@@ -274,10 +428,11 @@ mod tests {
         assert_eq!(
             warnings,
             [
-                "line 1: `nat`: a packet's addresses before translation are not known: hosts behind NAT \
-                 count as one, unless the translation is after this interface",
-                "line 1: `split-gso`: a packet that the interface merged is queued whole, as with \
-                 no-split-gso",
+                "line 1: `nat`: the translation is not known, because the frames of a run are not in this \
+                 machine's table of connections: hosts behind NAT count as one, unless the translation is \
+                 after this interface",
+                "line 1: `no-split-gso`: a run cuts merged packets into those that the link carries, as \
+                 with split-gso",
             ]
         );
         let rtt = |options: &str| config(options).unwrap().rtt;

@@ -5,6 +5,7 @@ mod aqm;
 mod cake;
 mod cbq;
 mod netem;
+mod hashed;
 mod queues;
 mod rounds;
 mod sharing;
@@ -44,7 +45,7 @@ pub(super) struct Kind {
 /// An option: its name in tc, its parameter, and the notation of its value.
 pub(super) struct Opt {
     pub(super) word: &'static str,
-    /// The parameter, or several parameters separated by spaces.
+    /// The parameter, or several parameters separated by spaces. One after `-` gets its default again.
     pub(super) parameter: &'static str,
     pub(super) reads: Reads,
 }
@@ -65,6 +66,8 @@ pub(super) enum Reads {
     MaybePercent,
     /// No value. The option itself sets this value.
     Means(&'static str),
+    /// No value. The option can be repeated, and the parameter is the number of times.
+    Tally,
     /// This many numbers.
     Numbers(usize),
     /// All following numbers.
@@ -310,6 +313,8 @@ const KINDS: &[Kind] = &[
     netem::NETEM,
     timed::CBS,
     timed::ETF,
+    hashed::SFB,
+    hashed::HHF,
 ];
 
 /// A kind without options.

@@ -80,14 +80,14 @@ fn a_tree_is_shown_in_tcs_words() {
         shown("qdisc add dev e root cake bandwidth 20mbit dual-srchost docsis ether-vlan wash"),
         [
             "qdisc cake 8001:0 root bandwidth 20Mbit diffserv3 dual-srchost nonat wash no-ack-filter \
-             no-split-gso rtt 100ms noatm overhead 22 mpu 64"
+             split-gso rtt 100ms noatm overhead 22 mpu 64"
         ]
     );
     assert_eq!(
         shown("qdisc add dev e root cake fwmark 0xff metro besteffort memlimit 1mb"),
         [
             "qdisc cake 8001:0 root bandwidth unlimited besteffort triple-isolate nonat nowash no-ack-filter \
-             no-split-gso rtt 10ms raw overhead 0 memlimit 1Mb fwmark 0xff"
+             split-gso rtt 10ms raw overhead 0 memlimit 1Mb fwmark 0xff"
         ]
     );
     assert_eq!(

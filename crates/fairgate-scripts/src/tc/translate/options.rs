@@ -116,6 +116,14 @@ impl<'a> Translation<'a> {
                 continue;
             }
             for parameter in option.parameters(&value) {
+                if let Some(unset) = parameter.strip_prefix('-') {
+                    settings.retain(|setting: &Written| setting.0.get_ref() != unset);
+                    continue;
+                }
+                if matches!(option.reads, Reads::Tally) {
+                    tally(&mut settings, parameter, word);
+                    continue;
+                }
                 self.set(option, word, parameter, value.clone(), &mut settings);
             }
         }
@@ -215,5 +223,14 @@ impl<'a> Translation<'a> {
             },
             _ => Ok(()),
         }
+    }
+}
+
+/// Counts one more of a word that can be repeated.
+fn tally(settings: &mut Vec<Written>, parameter: &str, word: &Word) {
+    let known = settings.iter_mut().find(|(key, _)| key.get_ref() == parameter);
+    match known.map(|(_, value)| value.get_mut()) {
+        Some(Given::Integer(count)) => *count += 1,
+        _ => settings.push(setting(&word.span(), parameter, Given::Integer(1))),
     }
 }

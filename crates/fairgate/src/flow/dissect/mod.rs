@@ -27,6 +27,7 @@
 //! address in the IP header), the packet quoted in an ICMP error, ESP, and LLC protocols other than IP
 //! (EtherType 0).
 
+mod acknowledgement;
 mod link;
 mod network;
 mod traffic_class;
@@ -36,7 +37,7 @@ mod tunnel;
 pub use link::LinkType;
 pub use traffic_class::{set_ce, set_dscp};
 
-use crate::flow::{FlowHasher, FlowKey};
+use crate::flow::{Acknowledgement, FlowHasher, FlowKey};
 use crate::packet::{Ecn, Packet};
 
 /// The result of dissecting a frame.
@@ -129,6 +130,14 @@ impl Dissection {
     pub fn priority(&self) -> u8 {
         const BY_DELAY_AND_THROUGHPUT: [u8; 4] = [0, 2, 6, 4];
         BY_DELAY_AND_THROUGHPUT[usize::from(self.key.traffic_class >> 3 & 3)]
+    }
+
+    /// Returns what the TCP packet acknowledges. `frame` must be the dissected one. `None` for other packets,
+    /// and if its TCP header is cut off.
+    #[inline]
+    pub fn acknowledgement(&self, frame: &[u8]) -> Option<Acknowledgement> {
+        let packet = frame.get(usize::from(self.network_offset?)..)?;
+        acknowledgement::acknowledgement(packet)
     }
 
     /// Returns the descriptor of a packet with these headers and `length` bytes on the link. The driver adds

@@ -181,6 +181,6 @@ fn up_to(bytes: &[u8], length: usize) -> &[u8] {
 
 /// Converts an IPv4 address to an IPv6 address, `::ffff:a.b.c.d`.
 #[inline]
-fn mapped(address: [u8; 4]) -> [u8; 16] {
+pub(super) fn mapped(address: [u8; 4]) -> [u8; 16] {
     (0xffff_0000_0000 | u128::from(u32::from_be_bytes(address))).to_be_bytes()
 }

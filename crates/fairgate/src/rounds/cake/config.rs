@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use super::Cake;
+use super::ack_filter::AckFilter;
 use super::framing::Framing;
 use super::hosts::Isolation;
 use super::line::Line;
@@ -42,6 +43,12 @@ pub struct Config {
     /// Whether dropped packets count for the shaper. Use this if the shaper is behind the bottleneck, because
     /// dropped packets have used the bottleneck.
     pub ingress: bool,
+    /// Whether the bandwidth follows an estimate: 15/16 of the peak rate of arriving packets, adjusted at
+    /// most four times a second. `bandwidth` is then the first value. Use this behind a bottleneck whose rate
+    /// changes.
+    pub autorate: bool,
+    /// Whether acknowledgements of TCP are dropped that a later one in the queue makes redundant.
+    pub ack_filter: AckFilter,
     /// The round-trip time of typical connections. It is CoDel's interval; the target is a twentieth of it.
     pub rtt: Duration,
     /// The most memory that queued packets occupy ([`Packet::memory`](crate::Packet::memory)), bytes. `None`:
@@ -65,6 +72,8 @@ impl Default for Config {
             isolation: Isolation::default(),
             wash: false,
             ingress: false,
+            autorate: false,
+            ack_filter: AckFilter::Off,
             rtt: Duration::from_millis(100),
             memory_limit: None,
             mtu: 1514,
@@ -116,7 +125,7 @@ impl Settings {
 
 /// The least bandwidth, bit/s. The smallest part of it, a sixteenth, is then 64 bytes per second, the lowest
 /// rate that Linux uses.
-const LEAST_BANDWIDTH: u64 = 8192;
+pub(super) const LEAST_BANDWIDTH: u64 = 8192;
 
 /// The parameters as users set them.
 pub const PARAMETERS: &[Parameter<Settings>] = &[
@@ -206,6 +215,19 @@ pub const PARAMETERS: &[Parameter<Settings>] = &[
         "Whether dropped packets count for the shaper, because they have used a bottleneck before it.",
         |cake, _| &mut cake.config.ingress,
     ),
+    Parameter::word(
+        "autorate",
+        Unit::Flag,
+        "Whether the bandwidth follows the rate of arriving packets: 15/16 of their peak rate.",
+        |cake, _| &mut cake.config.autorate,
+    ),
+    Parameter::word(
+        "ack_filter",
+        Unit::Choice(AckFilter::WORDS),
+        "Whether a TCP acknowledgement is dropped if a later one in the queue says the same; on keeps two, \
+         aggressive one.",
+        |cake, _| &mut cake.config.ack_filter,
+    ),
     Parameter::bounding(
         |cake, _| Some(Longest::Memory(cake.config.memory())),
         Parameter::new(
@@ -259,21 +281,21 @@ impl Config {
         check_ranges(PARAMETERS, &mut Settings::of(self))
     }
 
-    /// Bytes per second; 0 for no bandwidth.
-    pub(super) fn bytes_per_second(&self) -> u64 {
-        self.bandwidth.map_or(0, |rate| rate.bits_per_second() / 8)
-    }
-
     /// The most memory that queued packets occupy, set or derived.
     pub fn memory(&self) -> u64 {
+        self.memory_at(self.bandwidth)
+    }
+
+    /// The most memory that queued packets occupy if this is the bandwidth now.
+    pub(super) fn memory_at(&self, bandwidth: Option<Rate>) -> u64 {
         if let Some(given) = self.memory_limit {
             return given;
         }
         let most = 10_240 * u64::from(self.mtu);
-        if self.bandwidth.is_none() {
+        let Some(bandwidth) = bandwidth else {
             return most;
-        }
-        let of_four_rtt = u128::from(self.bytes_per_second()) * self.rtt.as_micros() / 250_000;
+        };
+        let of_four_rtt = u128::from(bandwidth.bits_per_second() / 8) * self.rtt.as_micros() / 250_000;
         (of_four_rtt.min(most.into()) as u64).max(4 << 20).min(most)
     }
 }

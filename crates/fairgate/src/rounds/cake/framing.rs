@@ -59,14 +59,25 @@ impl Framing {
 
     /// The bytes on the link for a packet of `length` bytes, of which `link_header` come before the IP
     /// header.
-    #[inline]
+    #[cfg(test)]
     pub(super) fn on_the_link(&self, length: u32, link_header: u16) -> u64 {
-        let mut bytes = u64::from(length);
-        if let Some(overhead) = self.overhead {
-            bytes = bytes.saturating_sub(link_header.into()) + u64::from(overhead);
+        self.encode(self.network_bytes(length, link_header))
+    }
+
+    /// The bytes to which the overhead is added.
+    #[inline]
+    pub(super) fn network_bytes(&self, length: u32, link_header: u16) -> u64 {
+        match self.overhead {
+            Some(_) => u64::from(length).saturating_sub(link_header.into()),
+            None => length.into(),
         }
-        bytes = bytes.max(self.mpu.into());
-        self.cells.encode(bytes)
+    }
+
+    /// The bytes on the link for [`network_bytes`](Framing::network_bytes).
+    #[inline]
+    pub(super) fn encode(&self, network_bytes: u64) -> u64 {
+        let bytes = network_bytes + u64::from(self.overhead.unwrap_or(0));
+        self.cells.encode(bytes.max(self.mpu.into()))
     }
 }
 

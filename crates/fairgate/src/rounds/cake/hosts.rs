@@ -166,7 +166,7 @@ impl Side {
     fn find(&mut self, id: PacketId, pool: &Pool) -> u16 {
         let key = Key::new(self.hasher.flow(id, pool), self.salt);
         let loads = &self.loads;
-        let (Found::Own(entry) | Found::New(entry) | Found::Shared(entry)) =
+        let (Found::Own(entry) | Found::Former(entry) | Found::New(entry) | Found::Shared(entry)) =
             self.ways.find(key, |entry| loads[usize::from(entry)] > 0);
         entry
     }

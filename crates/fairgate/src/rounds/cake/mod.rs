@@ -18,17 +18,22 @@
 //! * **COBALT** keeps each queue short. Its target is derived from the round-trip time and the transmission
 //!   time of a frame.
 //! * When the memory is full, the longest queue of all tins loses its oldest packet.
+//! * On request, redundant acknowledgements are dropped (`ack_filter.rs`), and the bandwidth follows the rate
+//!   of arriving packets (`estimator.rs`).
 //!
 //! All of this follows Linux 6.1. Deviations: packets are queued as the driver gives them and not split
 //! (`split-gso`). The classifier chooses tins, where Linux's filters choose flows and hosts. ARP, which has
-//! no DSCP, is best effort. Transmission times are rounded as in our other shapers. Non-goals: `nat` (no
-//! packet carries its addresses before translation); `autorate-ingress` (it divides on the packet path, and
-//! is a heuristic); the filter for acknowledgements (`ack-filter`; a descriptor does not identify them).
+//! no DSCP, is best effort. Transmission times are rounded as in our other shapers. Lengths for the
+//! statistics are noted when a packet leaves, and not when it arrives. Non-goal: `nat` (no packet carries its
+//! addresses before translation).
 
+mod ack_filter;
 mod chain;
 mod config;
+mod estimator;
 mod framing;
 mod hosts;
+mod lengths;
 mod line;
 mod shaper;
 #[cfg(test)]
@@ -38,6 +43,7 @@ mod tins;
 mod ways;
 
 pub use crate::link_layer::Cells;
+pub use ack_filter::AckFilter;
 pub use config::{Config, DESCRIPTION, PARAMETERS, Settings};
 pub use framing::Framing;
 pub use hosts::Isolation;
@@ -45,13 +51,17 @@ pub use tins::Tins;
 
 use alloc::boxed::Box;
 
-use crate::discipline::{Algorithm, Node, Variable, Verdict};
+use crate::discipline::{Algorithm, ClassState, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::flow::FlowByHasher;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::rate::Rate;
 use crate::structures::{Bounds, Random};
 use crate::time::Time;
+use config::LEAST_BANDWIDTH;
+use estimator::Estimator;
+use lengths::Lengths;
 use shaper::Shaper;
 use tin::{Rules, Tin};
 use ways::{ENTRIES, Key};
@@ -68,6 +78,10 @@ pub struct Cake {
     bounds: Bounds,
     common: Common,
     memory_limit: u64,
+    /// The bandwidth now: the configured one, or 15/16 of an estimate.
+    bandwidth: Option<Rate>,
+    /// Estimates the bandwidth, if it should.
+    estimator: Option<Estimator>,
     config: Config,
 }
 
@@ -75,18 +89,19 @@ pub struct Cake {
 #[derive(Debug)]
 struct Common {
     shaper: Option<Shaper>,
-    framing: Framing,
-    link_header: u16,
+    lengths: Lengths,
     ingress: bool,
     packets: u32,
     memory: u64,
+    /// The most memory that packets occupied.
+    memory_peak: u64,
     random: Random,
 }
 
 impl Common {
     #[inline]
-    fn on_the_link(&self, length: u32) -> u64 {
-        self.framing.on_the_link(length, self.link_header)
+    fn on_the_link(&mut self, length: u32) -> u64 {
+        self.lengths.on_the_link(length)
     }
 
     #[inline]
@@ -110,11 +125,14 @@ impl Common {
     }
 
     /// Takes over the parameters. The shaper keeps its debt.
-    fn change(&mut self, config: &Config, now: Time) {
-        self.framing = config.framing;
-        self.link_header = config.link_header;
+    fn change(&mut self, config: &Config, bandwidth: Option<Rate>, now: Time) {
+        self.lengths.change(config.framing, config.link_header);
         self.ingress = config.ingress;
-        self.shaper = config.bandwidth.map(|rate| match self.shaper {
+        self.set_rate(bandwidth, now);
+    }
+
+    fn set_rate(&mut self, bandwidth: Option<Rate>, now: Time) {
+        self.shaper = bandwidth.map(|rate| match self.shaper {
             Some(mut shaper) => {
                 shaper.set_rate(rate);
                 shaper
@@ -148,14 +166,14 @@ impl Cake {
         config.check()?;
         let mut common = Common {
             shaper: None,
-            framing: config.framing,
-            link_header: config.link_header,
+            lengths: Lengths::new(config.framing, config.link_header),
             ingress: config.ingress,
             packets: 0,
             memory: 0,
+            memory_peak: 0,
             random: Random::new(seed),
         };
-        common.change(&config, Time::ZERO);
+        common.set_rate(config.bandwidth, Time::ZERO);
         let mut cake = Cake {
             tins: Box::default(),
             serving: 0,
@@ -164,6 +182,8 @@ impl Cake {
             bounds: Bounds::new(0),
             common,
             memory_limit: config.memory(),
+            bandwidth: config.bandwidth,
+            estimator: estimator(&config),
             config,
         };
         cake.make_tins();
@@ -174,7 +194,7 @@ impl Cake {
     fn make_tins(&mut self) {
         let Config { isolation, .. } = self.config;
         let tin = |rules| Tin::new(rules, isolation, self.seed);
-        self.tins = rules(&self.config).map(tin).collect();
+        self.tins = rules(&self.config, self.bandwidth).map(tin).collect();
         self.serving = 0;
         self.hasher = isolation.queue_by().map(|by| FlowByHasher::new(by, self.seed));
         self.bounds = Bounds::new((self.tins.len() * ENTRIES) as u32);
@@ -226,12 +246,42 @@ impl Cake {
         }
         common.packets += 1;
         common.memory += u64::from(pool[id].memory);
+        common.memory_peak = common.memory_peak.max(common.memory);
         let tin = &mut self.tins[number];
         let index = tin.flow_of(key, id, pool);
         let bytes = tin.push(index, id, now, &mut common.random, pool);
         let flow = (number * ENTRIES) as u32 + u32::from(index);
         self.bounds.grew(flow, bytes);
         flow
+    }
+
+    /// Drops the acknowledgement that the packet which has just arrived in flow `arrived` makes redundant.
+    #[inline(never)]
+    fn filter_acknowledgements(&mut self, arrived: u32, now: Time, pool: &mut Pool) {
+        let (number, index) = (arrived as usize / ENTRIES, arrived as usize % ENTRIES);
+        let tin = &mut self.tins[number];
+        let Some(id) = tin.take_redundant(index, self.config.ack_filter, pool) else {
+            return;
+        };
+        self.common.took_out(id, pool);
+        if self.common.ingress {
+            let bytes = self.common.on_the_link(pool[id].length);
+            tin.count_dropped(bytes, now);
+            self.common.dropped(bytes);
+        }
+        pool.give_back(id, DropReason::RedundantAck);
+    }
+
+    /// Sets the bandwidth to an estimate of bytes per second.
+    #[cold]
+    fn adapt(&mut self, bytes_per_second: u64, now: Time) {
+        let bits = bytes_per_second.saturating_mul(8).max(LEAST_BANDWIDTH);
+        self.bandwidth = Rate::from_bits_per_second(bits).ok();
+        self.memory_limit = self.config.memory_at(self.bandwidth);
+        self.common.set_rate(self.bandwidth, now);
+        for (tin, rules) in self.tins.iter_mut().zip(rules(&self.config, self.bandwidth)) {
+            tin.change(rules, now);
+        }
     }
 
     /// Drops packets from the flow with the most bytes until the memory is below its limit. Returns whether
@@ -315,10 +365,22 @@ impl Cake {
 }
 
 /// The rules of each tin, derived from the parameters.
-fn rules(config: &Config) -> impl Iterator<Item = Rules> {
-    let parts = config.tins.parts(config.bytes_per_second());
+fn rules(config: &Config, bandwidth: Option<Rate>) -> impl Iterator<Item = Rules> + use<> {
+    let parts = config.tins.parts(bytes_per_second(bandwidth));
     let (rtt, mtu) = (config.rtt, config.mtu);
-    parts.into_iter().map(move |part| Rules::new(part, rtt, mtu))
+    parts.map(move |part| Rules::new(part, rtt, mtu))
+}
+
+/// Bytes per second; 0 for no bandwidth.
+fn bytes_per_second(bandwidth: Option<Rate>) -> u64 {
+    bandwidth.map_or(0, |rate| rate.bits_per_second() / 8)
+}
+
+/// Estimates the bandwidth if it should follow the packets.
+fn estimator(config: &Config) -> Option<Estimator> {
+    config
+        .autorate
+        .then(|| Estimator::new(bytes_per_second(config.bandwidth)))
 }
 
 impl Algorithm for Cake {
@@ -333,6 +395,14 @@ impl Algorithm for Cake {
         let flow = self.insert(named, id, now, pool);
         if self.config.wash && pool[id].dscp != 0 {
             pool.remark(id, 0);
+        }
+        if self.config.ack_filter != AckFilter::Off {
+            self.filter_acknowledgements(flow, now, pool);
+        }
+        if let Some(estimator) = &mut self.estimator
+            && let Some(rate) = estimator.arrived(pool[id].length.into(), now)
+        {
+            self.adapt(rate, now);
         }
         if self.common.memory > self.memory_limit && self.overflow(flow, DropReason::MemoryLimit, now, pool) {
             return Verdict::Congested;
@@ -371,17 +441,23 @@ impl Algorithm for Cake {
         self.config.clone()
     }
 
-    /// Packets are enqueued again if the tins or the queues are different.
+    /// Packets are enqueued again if the tins or the queues are different. An estimated bandwidth is kept if
+    /// neither `bandwidth` nor `autorate` changes.
     fn reconfigure(&mut self, mut config: Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
         config.check()?;
         let queues = |config: &Config| (config.tins, config.isolation);
         let are_same = queues(&config) == queues(&self.config);
-        self.memory_limit = config.memory();
+        let rates = |config: &Config| (config.bandwidth, config.autorate);
+        if rates(&config) != rates(&self.config) {
+            self.bandwidth = config.bandwidth;
+            self.estimator = estimator(&config);
+        }
         config.classifier.take_over(&self.config.classifier);
+        self.memory_limit = config.memory_at(self.bandwidth);
         self.config = config;
-        self.common.change(&self.config, now);
+        self.common.change(&self.config, self.bandwidth, now);
         if are_same {
-            for (tin, rules) in self.tins.iter_mut().zip(rules(&self.config)) {
+            for (tin, rules) in self.tins.iter_mut().zip(rules(&self.config, self.bandwidth)) {
                 tin.change(rules, now);
             }
         } else {
@@ -401,12 +477,43 @@ impl Algorithm for Cake {
         let (target, interval) = self.tins[0].target_and_interval();
         visit("target", Variable::Nanos(target));
         visit("interval", Variable::Nanos(interval));
-        visit("memory_used", Variable::Integer(self.common.memory as i64));
-        visit("memory_limit", Variable::Integer(self.memory_limit as i64));
+        let integer = |number: u64| Variable::Integer(number as i64);
+        let estimate = self.estimator.map(|estimator| estimator.peak());
+        let configured = || bytes_per_second(self.config.bandwidth);
+        visit("bandwidth", integer(bytes_per_second(self.bandwidth)));
+        visit("capacity_estimate", integer(estimate.unwrap_or_else(configured)));
+        let lengths = &self.common.lengths;
+        visit("min_network_size", integer(lengths.network.least.into()));
+        visit("max_network_size", integer(lengths.network.most.into()));
+        visit("min_adj_size", integer(lengths.adjusted.least.into()));
+        visit("max_adj_size", integer(lengths.adjusted.most.into()));
+        visit("avg_hdr_offset", integer(lengths.header_offset().into()));
+        visit("memory_peak", integer(self.common.memory_peak));
+        visit("memory_used", integer(self.common.memory));
+        visit("memory_limit", integer(self.memory_limit));
         visit("sparse_flows", sum(|tin| tin.sparse_flows().into()));
         visit("bulk_flows", sum(|tin| tin.counts.bulk.into()));
         visit("unresponsive_flows", sum(|tin| tin.counts.unresponsive.into()));
         visit("way_misses", sum(|tin| tin.counts.way_misses));
         visit("way_collisions", sum(|tin| tin.counts.way_collisions));
+    }
+
+    /// The tins, under their numbers for users.
+    fn visit_class_states(&self, visit: &mut dyn FnMut(ClassState<'_>)) {
+        let tins = self.config.tins;
+        for minor in 1..=tins.count() {
+            let tin = tins.of_class(minor).map(|number| &self.tins[usize::from(number)]);
+            let tin = tin.expect("there are as many tins as numbers");
+            visit(ClassState {
+                minor,
+                sent: tin.sent(),
+                overlimits: 0,
+                variables: &tin.variables(),
+            });
+        }
+    }
+
+    fn reads_acknowledgements(&self) -> bool {
+        self.config.ack_filter != AckFilter::Off
     }
 }

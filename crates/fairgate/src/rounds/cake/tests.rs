@@ -530,3 +530,224 @@ fn signals_to_a_standing_queue_come_at_a_growing_rate() {
         );
     }
 }
+
+/// What TCP packets acknowledge, for the filter.
+mod acknowledgements {
+    use super::*;
+    use crate::flow::Acknowledgement;
+
+    fn pure(number: u32) -> Acknowledgement {
+        Acknowledgement {
+            number,
+            is_valid: true,
+            is_pure: true,
+            ..Acknowledgement::default()
+        }
+    }
+
+    /// Enqueues these packets, 60 bytes each, in one flow. Returns the numbers that leave.
+    fn left(ack_filter: AckFilter, packets: &[Acknowledgement]) -> Vec<u32> {
+        let mut driver = cake(patient(Config {
+            ack_filter,
+            ..Config::default()
+        }));
+        driver.pool.keep_acknowledgements();
+        for acknowledgement in packets {
+            let packet = Packet {
+                cookie: acknowledgement.number.into(),
+                ..of_flow(1, 60)
+            };
+            let id = driver.pool.insert(packet).expect("there is room");
+            driver.pool.set_acknowledgement(id, *acknowledgement);
+            driver.root.enqueue(id, Time::ZERO, &mut driver.pool);
+            while let Some((id, reason)) = driver.pool.take_returned() {
+                assert_eq!(reason, DropReason::RedundantAck);
+                driver.pool.release(id);
+            }
+        }
+        let statistics = driver.root.statistics();
+        let dropped = statistics.dropped_for(DropReason::RedundantAck);
+        let mut left = Vec::new();
+        while let Some(id) = driver.root.dequeue(Time::ZERO, &mut driver.pool) {
+            left.push(driver.pool.release(id).cookie as u32);
+        }
+        assert_eq!(left.len() as u64 + dropped, packets.len() as u64);
+        left
+    }
+
+    #[test]
+    fn two_redundant_ones_are_kept_or_one() {
+        let packets: Vec<_> = (1..=10).map(pure).collect();
+        assert_eq!(left(AckFilter::Off, &packets), (1..=10).collect::<Vec<_>>());
+        assert_eq!(left(AckFilter::On, &packets), [9, 10]);
+        assert_eq!(left(AckFilter::Aggressive, &packets), [10]);
+        // Duplicate acknowledgements stay: a sender counts them.
+        let twice = [pure(5), pure(5), pure(5), pure(5)];
+        assert_eq!(left(AckFilter::Aggressive, &twice), [5; 4]);
+    }
+
+    #[test]
+    fn data_and_other_flows_stay() {
+        let mut data = pure(2);
+        data.is_pure = false;
+        let mut foreign = pure(3);
+        foreign.ports = [7, 7];
+        let packets = [pure(1), data, foreign, pure(4), pure(5), pure(6)];
+        assert_eq!(left(AckFilter::On, &packets), [2, 3, 5, 6]);
+        // Data acknowledges, too.
+        assert_eq!(left(AckFilter::Aggressive, &packets[..3]), [2, 3]);
+        assert_eq!(left(AckFilter::Aggressive, &packets), [2, 3, 6]);
+    }
+
+    /// The receiver reports marks (ECE): the last one without it stays.
+    #[test]
+    fn a_change_of_ecn_flags_is_kept() {
+        let marked = |number| Acknowledgement {
+            ecn_flags: 0x40,
+            ..pure(number)
+        };
+        let packets = [pure(1), pure(2), marked(3), marked(4), marked(5), marked(6)];
+        assert_eq!(left(AckFilter::On, &packets), [2, 5, 6]);
+        assert_eq!(left(AckFilter::Aggressive, &packets), [2, 6]);
+    }
+
+    /// A direct transcription of the rules over a list of packets.
+    fn model(filter: AckFilter, packets: &[Acknowledgement]) -> Vec<u32> {
+        let mut queue: Vec<Acknowledgement> = Vec::new();
+        for newest in packets {
+            queue.push(*newest);
+            let (older, _) = queue.split_at(queue.len() - 1);
+            let of_flow: Vec<usize> = (0..older.len())
+                .filter(|i| older[*i].has_flow_of(newest))
+                .collect();
+            // A run of packets with equal ECN flags is searched alone.
+            let mut victim = None;
+            let mut run: Vec<usize> = Vec::new();
+            let mut flags = None;
+            for &i in &of_flow {
+                if !run.is_empty() && flags != Some(older[i].ecn_flags) {
+                    run.clear();
+                }
+                if older[i].is_redundant_beside(newest) {
+                    if run.is_empty() {
+                        flags = Some(older[i].ecn_flags);
+                    }
+                    run.push(i);
+                }
+                if run.len() == 2 {
+                    victim = Some(run[0]);
+                    break;
+                }
+            }
+            let directly_before = run == [older.len().wrapping_sub(1)] && flags == Some(newest.ecn_flags);
+            if victim.is_none() && filter == AckFilter::Aggressive && directly_before {
+                victim = Some(run[0]);
+            }
+            if let Some(victim) = victim.filter(|_| newest.is_valid && filter != AckFilter::Off) {
+                queue.remove(victim);
+            }
+        }
+        queue.iter().map(|packet| packet.number).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn the_filter_equals_the_model(
+            filter in prop::sample::select(vec![AckFilter::Off, AckFilter::On, AckFilter::Aggressive]),
+            packets in prop::collection::vec(
+                (0u32..20, prop::bool::weighted(0.9), prop::bool::weighted(0.9), 0u16..2, 0u8..2),
+                0..30,
+            ),
+        ) {
+            let packets: Vec<Acknowledgement> = packets
+                .into_iter()
+                .map(|(number, is_pure, is_valid, port, ecn)| Acknowledgement {
+                    is_pure: is_pure && is_valid,
+                    is_valid,
+                    ports: [port, 0],
+                    ecn_flags: ecn << 6,
+                    ..pure(number)
+                })
+                .collect();
+            prop_assert_eq!(left(filter, &packets), model(filter, &packets));
+        }
+    }
+}
+
+/// A link of 20 Mbit/s delivers what a sender of 30 Mbit/s has sent, and cake behind it follows.
+#[test]
+fn the_bandwidth_follows_the_link_before_it() {
+    let mut driver = cake(patient(Config {
+        autorate: true,
+        ingress: true,
+        tins: Tins::Besteffort,
+        ..Config::default()
+    }));
+    let bandwidth = |driver: &Driver<Cake>| variable(driver, "bandwidth") * 8;
+    assert_eq!(bandwidth(&driver), 0, "nothing is known yet");
+    // 1250 bytes at 20 Mbit/s, in pairs, as a bottleneck with aggregation delivers them.
+    for pair in 0..10_000 {
+        let now = Time::from_micros(1000 * pair);
+        driver.offer(of_flow(1, 1250), now);
+        driver.offer(of_flow(1, 1250), now);
+        while driver.next(now).is_some() {}
+    }
+    let estimate = variable(&driver, "capacity_estimate") * 8;
+    assert!((19_000_000..=20_500_000).contains(&estimate), "{estimate}");
+    assert!(
+        bandwidth(&driver).abs_diff(estimate / 16 * 15) < 100_000,
+        "{}",
+        bandwidth(&driver)
+    );
+    // Fifteen sixteenths of the packets fit, and the queue before the bottleneck stays empty.
+    assert!(driver.root.backlog().packets > 100);
+}
+
+/// What tc shows of a tin.
+#[test]
+fn tins_count_what_tc_shows() {
+    let mut driver = cake(patient(Config {
+        bandwidth: Some(Rate::mbit(16)),
+        framing: Framing::ETHERNET,
+        ..Config::default()
+    }));
+    driver.offer(of_dscp(0), Time::ZERO);
+    driver.offer(of_flow(9, 60), Time::ZERO);
+    driver.offer(of_dscp(46), Time::ZERO);
+    let mut now = Time::ZERO;
+    while driver.root.backlog().packets > 0 {
+        now += 1_000_000;
+        driver.next(now);
+    }
+    let mut tins: Vec<(u16, u64, BTreeMap<&str, Variable>)> = Vec::new();
+    driver.root.visit_class_states(&mut |tin| {
+        let variables = tin.variables.iter().copied().collect();
+        tins.push((tin.minor, tin.sent.bytes, variables));
+    });
+    let minors: Vec<u16> = tins.iter().map(|(minor, ..)| *minor).collect();
+    assert_eq!(minors, [1, 2, 3]);
+    assert_eq!(
+        tins.iter().map(|(_, sent, _)| *sent).collect::<Vec<_>>(),
+        [0, 1060, 1000]
+    );
+    let best_effort = &tins[1].2;
+    let expected = [
+        ("threshold_rate", 2_000_000),
+        ("sent_packets", 2),
+        ("sent_bytes", 1060),
+        ("max_pkt_len", 1000),
+        ("way_misses", 2),
+        ("flow_quantum", 488),
+        ("drops", 0),
+        ("backlog_bytes", 0),
+    ];
+    for (name, value) in expected {
+        assert_eq!(best_effort[name], Variable::Integer(value), "{name}");
+    }
+    assert!(best_effort["peak_delay"] != Variable::Nanos(0));
+    // The IP packets have 46 and 986 bytes.
+    assert_eq!(variable(&driver, "min_network_size"), 46);
+    assert_eq!(variable(&driver, "max_network_size"), 986);
+    assert_eq!(variable(&driver, "min_adj_size"), 84);
+    assert_eq!(variable(&driver, "max_adj_size"), 1024);
+}

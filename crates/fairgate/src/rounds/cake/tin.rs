@@ -18,12 +18,16 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use super::Common;
+use super::ack_filter::{self, AckFilter};
 use super::chain::{Chain, ChainLink, Linked};
+use super::estimator::average;
 use super::hosts::{Ends, Hosts, Isolation};
 use super::shaper::Threshold;
 use super::tins::Part;
 use super::ways::{ENTRIES, Found, Key, Ways};
 use crate::aqm::cobalt::{Blue, ControlLaw, Leaving, State};
+use crate::count::Count;
+use crate::discipline::Variable;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rate::Rate;
@@ -85,6 +89,7 @@ pub(super) struct Tin {
     packets: u32,
     /// Without a bandwidth: the bytes on the link that it may still send before the next tin.
     deficit: i64,
+    delays: Delays,
     pub(super) counts: Counts,
 }
 
@@ -95,6 +100,8 @@ pub(super) struct Rules {
     /// The bytes that a flow may send in a turn if no other flow of its host is backlogged.
     quantum: u32,
     weight: u16,
+    /// The part of the bandwidth, bytes per second; 0 without a bandwidth.
+    threshold: u64,
     rate: Option<Rate>,
 }
 
@@ -105,11 +112,42 @@ pub(super) struct Counts {
     pub(super) bulk: u32,
     /// Flows from which BLUE drops packets.
     pub(super) unresponsive: u32,
+    /// Flows found in a neighbour of their entry of the hash.
+    way_hits: u64,
     /// Flows that found their entry of the hash, or a neighbour, free.
     pub(super) way_misses: u64,
     /// Flows that share the entry of another flow.
     pub(super) way_collisions: u64,
+    arrived: Count,
+    sent: Count,
+    /// Packets dropped by COBALT, or because the memory was full.
+    dropped: u64,
+    marked: u64,
+    redundant_acks: u64,
+    /// The length of the longest packet, bytes.
+    longest: u32,
 }
+
+/// Averages of the sojourn times of packets that were sent, ns. A sample counts 1/256, or 1/4 if it is more
+/// than the peak or less than the base.
+#[derive(Clone, Copy, Debug, Default)]
+struct Delays {
+    average: u64,
+    peak: u64,
+    base: u64,
+}
+
+impl Delays {
+    #[inline]
+    fn add(&mut self, delay: u64) {
+        self.average = average(self.average, delay, 8);
+        self.peak = average(self.peak, delay, if delay > self.peak { 2 } else { 8 });
+        self.base = average(self.base, delay, if delay < self.base { 2 } else { 8 });
+    }
+}
+
+/// The state of a tin, under the names that tc uses.
+pub(super) type TinVariables = [(&'static str, Variable); 20];
 
 /// The list from which a turn is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +172,7 @@ impl Rules {
                 threshold => (threshold >> 12).clamp(300, 1514) as u32,
             },
             weight: part.weight,
+            threshold: part.threshold,
             rate,
         }
     }
@@ -153,6 +192,7 @@ impl Tin {
             threshold: rules.rate.map(|rate| Threshold::new(rate, Time::ZERO)),
             packets: 0,
             deficit: 0,
+            delays: Delays::default(),
             counts: Counts::default(),
         }
     }
@@ -221,7 +261,14 @@ impl Tin {
             .ways
             .find(key, |entry| flows[usize::from(entry)].phase != Phase::Idle);
         let entry = match found {
-            Found::Own(entry) => return entry,
+            Found::Own(entry) => {
+                self.counts.way_hits += u64::from(entry != key.home);
+                return entry;
+            }
+            Found::Former(entry) => {
+                self.counts.way_hits += u64::from(entry != key.home);
+                entry
+            }
             Found::New(entry) => {
                 self.counts.way_misses += 1;
                 entry
@@ -260,6 +307,9 @@ impl Tin {
         self.packets += 1;
         let flow = &mut self.flows[usize::from(index)];
         flow.queue.push_back(id, pool);
+        let length = pool[id].length;
+        self.counts.arrived.add(length);
+        self.counts.longest = self.counts.longest.max(length);
         let bytes = flow.queue.bytes();
         match flow.phase {
             Phase::Sparse | Phase::Bulk => {}
@@ -308,6 +358,7 @@ impl Tin {
                     bulk_flows: if common.ingress { self.counts.bulk } else { 0 },
                 };
                 let blue = &self.blues[usize::from(index)];
+                let marked = pool.marked_total();
                 let should_drop =
                     self.rules
                         .law
@@ -324,8 +375,13 @@ impl Tin {
                 }
                 if is_sent {
                     common.sent(bytes);
+                    let packet = &pool[id];
+                    self.delays.add(now.nanos_since(packet.enqueued_at));
+                    self.counts.sent.add(packet.length);
+                    self.counts.marked += pool.marked_total() - marked;
                     return Some(id);
                 }
+                self.counts.dropped += 1;
                 pool.give_back(id, DropReason::Aqm);
                 if common.ingress {
                     common.dropped(bytes);
@@ -416,7 +472,24 @@ impl Tin {
             .law
             .overflowed(&mut flow.cobalt, &mut self.blues[index], now);
         self.counts.unresponsive += u32::from(is_new);
+        self.counts.dropped += 1;
         id
+    }
+
+    /// Takes the acknowledgement out of flow `index` that the packet which has just arrived there makes
+    /// redundant.
+    pub(super) fn take_redundant(
+        &mut self,
+        index: usize,
+        filter: AckFilter,
+        pool: &mut Pool,
+    ) -> Option<PacketId> {
+        let queue = &mut self.flows[index].queue;
+        let id = ack_filter::redundant(queue, filter, pool)?;
+        queue.remove(id, pool);
+        self.packets -= 1;
+        self.counts.redundant_acks += 1;
+        Some(id)
     }
 
     /// Counts a packet that was dropped because the memory was full, if it has used the link before.
@@ -436,6 +509,44 @@ impl Tin {
     /// COBALT's target and interval for the flows of the tin, ns.
     pub(super) fn target_and_interval(&self) -> (u64, u64) {
         (self.rules.law.target(), self.rules.law.interval())
+    }
+
+    /// The packets that were sent from the tin.
+    pub(super) fn sent(&self) -> Count {
+        self.counts.sent
+    }
+
+    /// The state that tc shows.
+    pub(super) fn variables(&self) -> TinVariables {
+        let Counts { arrived, .. } = self.counts;
+        let backlog: u64 = self.flows.iter().map(|flow| flow.queue.bytes()).sum();
+        let (target, interval) = self.target_and_interval();
+        let integer = |number: u64| Variable::Integer(number as i64);
+        [
+            ("threshold_rate", integer(self.rules.threshold)),
+            ("sent_bytes", integer(arrived.bytes)),
+            ("backlog_bytes", integer(backlog)),
+            ("target", Variable::Nanos(target)),
+            ("interval", Variable::Nanos(interval)),
+            ("peak_delay", Variable::Nanos(self.delays.peak)),
+            ("avg_delay", Variable::Nanos(self.delays.average)),
+            ("base_delay", Variable::Nanos(self.delays.base)),
+            ("sent_packets", integer(arrived.packets)),
+            ("way_indirect_hits", integer(self.counts.way_hits)),
+            ("way_misses", integer(self.counts.way_misses)),
+            ("way_collisions", integer(self.counts.way_collisions)),
+            ("drops", integer(self.counts.dropped)),
+            ("ecn_mark", integer(self.counts.marked)),
+            ("ack_drops", integer(self.counts.redundant_acks)),
+            (
+                "sparse_flows",
+                integer(u64::from(self.sparse_flows()) + u64::from(self.decaying.len())),
+            ),
+            ("bulk_flows", integer(self.counts.bulk.into())),
+            ("unresponsive_flows", integer(self.counts.unresponsive.into())),
+            ("max_pkt_len", integer(self.counts.longest.into())),
+            ("flow_quantum", integer(self.rules.quantum.into())),
+        ]
     }
 
     /// The number of flows with packets that are not known to be always backlogged.

@@ -4,8 +4,6 @@
 //! until the others have had their parts. Without a bandwidth, tins share by weights. Code points, parts and
 //! weights are those of Linux 6.1.
 
-use alloc::vec::Vec;
-
 /// The tins into which packets are classified by their DSCP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tins {
@@ -79,27 +77,31 @@ impl Tins {
     }
 
     /// The parts of a link of `rate` bytes per second; `rate` is 0 if there is no bandwidth.
-    pub(super) fn parts(self, rate: u64) -> Vec<Part> {
-        let part = |log2_part: u32, weight: u16| Part {
+    pub(super) fn parts(self, rate: u64) -> impl Iterator<Item = Part> {
+        let part = move |log2_part: u32, weight: u16| Part {
             threshold: rate >> log2_part,
             weight: weight >> log2_part,
         };
-        match self {
-            Tins::Besteffort => vec![part(0, u16::MAX)],
-            Tins::Diffserv3 => [0, 4, 2].map(|log2_part| part(log2_part, 1024)).to_vec(),
-            Tins::Diffserv4 => [0, 4, 1, 2].map(|log2_part| part(log2_part, 1024)).to_vec(),
-            Tins::Precedence | Tins::Diffserv8 => {
-                let seven_eighths = |above: &Part| {
-                    Some(Part {
-                        threshold: above.threshold * 7 / 8,
-                        weight: above.weight * 7 / 8,
-                    })
-                };
-                core::iter::successors(Some(part(0, 256)), seven_eighths)
-                    .take(usize::from(self.count()))
-                    .collect()
-            }
-        }
+        let first = match self {
+            Tins::Besteffort => part(0, u16::MAX),
+            Tins::Diffserv3 | Tins::Diffserv4 => part(0, 1024),
+            Tins::Precedence | Tins::Diffserv8 => part(0, 256),
+        };
+        let next = move |(number, above): &(usize, Part)| {
+            let number = number + 1;
+            let part = match self {
+                Tins::Besteffort => return None,
+                Tins::Diffserv3 => part(*[0, 4, 2].get(number)?, 1024),
+                Tins::Diffserv4 => part(*[0, 4, 1, 2].get(number)?, 1024),
+                // Seven eighths of the one above.
+                Tins::Precedence | Tins::Diffserv8 => Part {
+                    threshold: above.threshold * 7 / 8,
+                    weight: above.weight * 7 / 8,
+                },
+            };
+            (number < usize::from(self.count())).then_some((number, part))
+        };
+        core::iter::successors(Some((0, first)), next).map(|(_, part)| part)
     }
 }
 
@@ -197,7 +199,7 @@ mod tests {
     #[test]
     fn every_code_point_has_a_tin_and_every_tin_a_part() {
         for tins in ALL {
-            let parts = tins.parts(1_000_000);
+            let parts: Vec<Part> = tins.parts(1_000_000).collect();
             assert_eq!(parts.len(), usize::from(tins.count()), "{tins:?}");
             assert!(parts.iter().all(|part| part.threshold > 0 && part.weight > 0));
             let used = |tin: u8| tins.map().contains(&tin);
@@ -223,14 +225,13 @@ mod tests {
     /// The parts as in tc-cake(8).
     #[test]
     fn parts_equal_those_of_the_manual() {
-        let thresholds =
-            |tins: Tins| -> Vec<u64> { tins.parts(1600).iter().map(|part| part.threshold).collect() };
+        let thresholds = |tins: Tins| -> Vec<u64> { tins.parts(1600).map(|part| part.threshold).collect() };
         assert_eq!(thresholds(Tins::Diffserv3), [1600, 100, 400]);
         assert_eq!(thresholds(Tins::Diffserv4), [1600, 100, 800, 400]);
         assert_eq!(thresholds(Tins::Diffserv8)[..3], [1600, 1400, 1225]);
-        let weights: Vec<u16> = Tins::Diffserv3.parts(0).iter().map(|part| part.weight).collect();
+        let weights: Vec<u16> = Tins::Diffserv3.parts(0).map(|part| part.weight).collect();
         assert_eq!(weights, [1024, 64, 256]);
-        let weights: Vec<u16> = Tins::Precedence.parts(0).iter().map(|part| part.weight).collect();
+        let weights: Vec<u16> = Tins::Precedence.parts(0).map(|part| part.weight).collect();
         assert_eq!(weights, [256, 224, 196, 171, 149, 130, 113, 98]);
     }
 }

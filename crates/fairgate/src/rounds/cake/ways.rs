@@ -44,6 +44,8 @@ impl Key {
 pub(super) enum Found {
     /// The entry that already belongs to the tag.
     Own(u16),
+    /// The entry that still belongs to the tag, although it was not in use.
+    Former(u16),
     /// An entry that was not in use, and now belongs to the tag.
     New(u16),
     /// All entries of the set are in use by others. The home entry is shared and now has this tag.
@@ -81,7 +83,7 @@ impl Ways {
         if let Some(way) = ways.clone().find(|way| set[*way] == key.tag) {
             return match is_in_use(entry(way)) {
                 true => Found::Own(entry(way)),
-                false => Found::New(entry(way)),
+                false => Found::Former(entry(way)),
             };
         }
         if let Some(way) = ways.clone().find(|way| !is_in_use(entry(*way))) {
@@ -131,6 +133,6 @@ mod tests {
         assert_eq!(ways.find(key(8, 2), |entry| entry == 8), Found::New(9));
         // The first has left; the second is found in its entry.
         assert_eq!(ways.find(key(8, 2), |entry| entry == 9), Found::Own(9));
-        assert_eq!(ways.find(key(8, 2), |_| false), Found::New(9));
+        assert_eq!(ways.find(key(8, 2), |_| false), Found::Former(9));
     }
 }
