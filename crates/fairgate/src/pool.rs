@@ -71,7 +71,7 @@ pub struct Pool {
     /// Copies that the driver has not taken yet. `None` if it takes none.
     copies: Option<PacketQueue>,
     /// What the packet of each slot acknowledges. Empty unless it is kept.
-    acknowledgements: Vec<Acknowledgement>,
+    acknowledgements: Vec<Option<Acknowledgement>>,
     keeps_acknowledgements: bool,
     /// The first free slot. Free slots are linked by `slot.next`.
     free_head: u32,
@@ -160,8 +160,7 @@ impl Pool {
     /// [`Discipline::reads_acknowledgements`]: crate::Discipline::reads_acknowledgements
     pub fn keep_acknowledgements(&mut self) {
         self.keeps_acknowledgements = true;
-        self.acknowledgements
-            .resize(self.slots.len(), Acknowledgement::default());
+        self.acknowledgements.resize(self.slots.len(), None);
     }
 
     /// Stores what a packet acknowledges. Ignored unless acknowledgements are
@@ -169,8 +168,7 @@ impl Pool {
     #[inline]
     pub fn set_acknowledgement(&mut self, id: PacketId, acknowledgement: Acknowledgement) {
         if let Some(stored) = self.acknowledgements.get_mut(id.index()) {
-            *stored = acknowledgement;
-            self[id].flags.set(Flags::ACKNOWLEDGES);
+            *stored = Some(acknowledgement);
         }
     }
 
@@ -187,6 +185,9 @@ impl Pool {
         self.in_use += 1;
         slot.fill(&packet);
         slot.flags.set(Flags::LIVE);
+        if let Some(stored) = self.acknowledgements.get_mut(index as usize) {
+            *stored = None;
+        }
         Ok(PacketId(index))
     }
 
@@ -364,10 +365,7 @@ impl Pool {
     /// Returns what a packet acknowledges, if that was stored.
     #[inline]
     pub fn acknowledgement(&self, id: PacketId) -> Option<&Acknowledgement> {
-        self[id]
-            .flags
-            .has(Flags::ACKNOWLEDGES)
-            .then(|| &self.acknowledgements[id.index()])
+        self.acknowledgements.get(id.index())?.as_ref()
     }
 
     /// Returns the number of packets given back since construction.

@@ -182,9 +182,6 @@ impl Flags {
     /// The pool holds the time of the packet's first arrival, which is before `enqueued_at`.
     pub(crate) const DELAYED: u8 = 1 << 7;
 
-    /// It is stored what the packet acknowledges.
-    pub(crate) const ACKNOWLEDGES: u8 = 1 << 5;
-
     #[inline]
     pub(crate) fn has(self, flag: u8) -> bool {
         self.0 & flag != 0
