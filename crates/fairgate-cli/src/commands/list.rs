@@ -115,7 +115,7 @@ fn detail(entry: &dyn Entry) -> String {
         }
         Children::Bands => {
             "It holds a discipline in each of its classes, written as [[queue.NAME.class]] and numbered 1, \
-             2, 3. Class 1 goes first.\n"
+             2, 3.\n"
         }
     });
     if about.children == Children::TreeOrNone {
