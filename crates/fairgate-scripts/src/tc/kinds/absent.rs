@@ -26,6 +26,11 @@ const ABSENT: &[(&str, &str, &str)] = &[
         "use a policer, or a filter that drops, for what must not pass",
     ),
     (
+        "plug",
+        "it holds packets until a command comes, and a discipline here says when to ask it again",
+        "use netem with a delay or with slots, which hold packets for a time",
+    ),
+    (
         "dsmark",
         "Linux removed it in 6.3, and a tree here does not rewrite the DSCP of what it sends",
         "use prio or htb with filters on the DSCP; a policer with remark sets one above a rate",
