@@ -527,6 +527,40 @@ fn the_closed_loop_tells_how_long_connections_take() {
     assert_eq!(scratch.compare(&repeat).stdout, scratch.compare(&repeat).stdout);
 }
 
+/// The call and the video of the recording compete with three downloads. Figures of both together would hide
+/// what a call gets.
+#[test]
+fn the_closed_loop_shows_a_call_apart_from_a_video() {
+    let scratch = Scratch::new();
+    let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/recorded.pcap.gz");
+    let loss_of = |top: &str| -> Vec<(String, f64)> {
+        let trace = ["--trace", recording, "--closed-loop", "--rate", "10mbit"];
+        let result = scratch.json(&[&trace[..], &["--queue", "fq_codel", "--top", top]].concat());
+        let groups = result["groups"].as_array().unwrap();
+        let measured = result["disciplines"][0]["groups"].as_array().unwrap();
+        let downwards = groups
+            .iter()
+            .zip(measured)
+            .filter(|(group, measured)| group["in_total"] == true && measured["completion"].is_null());
+        downwards
+            .map(|(group, measured)| {
+                let name = group["name"].as_str().unwrap().to_owned();
+                (name, measured["loss"].as_f64().unwrap())
+            })
+            .collect()
+    };
+    let apart = loss_of("5");
+    let [(video, of_video), (call, of_call)] = apart.as_slice() else {
+        panic!("{apart:?}");
+    };
+    assert!(video.contains(" → ") && call.contains(" → "), "{apart:?}");
+    assert!(*of_video > 0.05 && *of_call == 0.0, "{apart:?}");
+
+    let together = loss_of("1");
+    assert_eq!(together.len(), 2);
+    assert_eq!((&together[0].0, together[1].0.as_str()), (video, "other packets"));
+}
+
 #[test]
 fn the_closed_loop_refuses_what_it_cannot_do() {
     let scratch = Scratch::new();

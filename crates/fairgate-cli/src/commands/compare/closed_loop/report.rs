@@ -53,7 +53,8 @@ pub(super) fn assemble(
     }
 }
 
-/// Groups the flows: the connections with most bytes one by one, then the others.
+/// Groups the flows: the connections with most bytes one by one, then the others. The flows of other packets
+/// follow, in each direction likewise.
 fn groups(options: &Options, traffic: &Traffic, scenario: &Scenario) -> Vec<Members> {
     let connections = &traffic.connections;
     let bytes = |index: usize| connections[index].conversation.bytes().iter().sum::<u64>();
@@ -81,32 +82,56 @@ fn groups(options: &Options, traffic: &Traffic, scenario: &Scenario) -> Vec<Memb
             flows: others.to_vec(),
         });
     }
-    let datagrams = |is_downwards: bool| {
-        let flows = traffic.datagrams.iter().enumerate();
-        flows
-            .filter(move |(_, flow)| flow.is_downwards == is_downwards)
-            .map(|(index, _)| connections.len() + index)
-            .collect::<Vec<usize>>()
-    };
     for (name, is_downwards) in [("other packets", true), ("other packets, upwards", false)] {
-        let flows = datagrams(is_downwards);
-        if !flows.is_empty() {
-            let of = |&flow: &usize| &traffic.datagrams[flow - connections.len()];
-            let packets: u64 = flows.iter().map(|flow| of(flow).captured).sum();
-            let bytes: u64 = flows.iter().map(|flow| of(flow).bytes()).sum();
-            groups.push(Members {
-                group: Group {
-                    name: name.into(),
-                    detail: format!(
-                        "{} flows, {packets} packets, {:.3} MB, sent when they were captured",
-                        flows.len(),
-                        bytes as f64 / 1e6
-                    ),
-                    in_total: is_downwards,
-                },
-                flows,
-            });
-        }
+        groups.extend(datagrams(name, is_downwards, options, traffic, scenario));
+    }
+    groups
+}
+
+/// Groups the flows of a direction that are not TCP. `others` is the name of those that are not shown one by
+/// one.
+fn datagrams(
+    others: &str,
+    is_downwards: bool,
+    options: &Options,
+    traffic: &Traffic,
+    scenario: &Scenario,
+) -> Vec<Members> {
+    let flows = &traffic.datagrams;
+    let mut by_bytes: Vec<usize> = (0..flows.len())
+        .filter(|&index| flows[index].is_downwards == is_downwards)
+        .collect();
+    by_bytes.sort_by_key(|&index| (Reverse(flows[index].bytes()), index));
+    let (shown, hidden) = by_bytes.split_at(by_bytes.len().min(options.trace.top));
+    let detail = |indices: &[usize]| {
+        let packets: u64 = indices.iter().map(|&index| flows[index].captured).sum();
+        let bytes: u64 = indices.iter().map(|&index| flows[index].bytes()).sum();
+        format!(
+            "{packets} packets, {:.3} MB, sent when they were captured",
+            bytes as f64 / 1e6
+        )
+    };
+    let first = traffic.connections.len();
+    let mut groups: Vec<Members> = shown
+        .iter()
+        .map(|&index| Members {
+            group: Group {
+                name: scenario.flows[first + index].name.clone(),
+                detail: detail(&[index]),
+                in_total: is_downwards,
+            },
+            flows: vec![first + index],
+        })
+        .collect();
+    if !hidden.is_empty() {
+        groups.push(Members {
+            group: Group {
+                name: others.into(),
+                detail: format!("{} flows, {}", hidden.len(), detail(hidden)),
+                in_total: is_downwards,
+            },
+            flows: hidden.iter().map(|&index| first + index).collect(),
+        });
     }
     groups
 }
