@@ -3,9 +3,11 @@
 # The tag, branch or commit that `make semver` compares with. The default is the commit where this branch left
 # main.
 BASELINE ?= $(shell git merge-base HEAD main)
-# The crates that are published: all except fairgate-fuzz and fairgate-figures, which
-# are only useful in this repository, and fairgate-python, which is published as a wheel.
-PUBLISHED = --workspace --exclude fairgate-fuzz --exclude fairgate-figures --exclude fairgate-python
+# The crates that are published: all except fairgate-fuzz, fairgate-figures and
+# fairgate-tc-testing, which are only useful in this repository, and fairgate-python, which is published as a
+# wheel.
+PUBLISHED = --workspace --exclude fairgate-fuzz --exclude fairgate-figures --exclude fairgate-tc-testing \
+	--exclude fairgate-python
 # A target without a standard library: code that uses one does not compile.
 BARE = x86_64-unknown-none
 # Where everything is built, and the virtual environment of the Python tests.
@@ -14,7 +16,7 @@ ENVIRONMENT = $(TARGET)/python
 RUST_VERSION = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help demo test own-discipline bench figures verdicts lint no-std package deny advisories semver msrv
-.PHONY: tools install integrations header
+.PHONY: tools install integrations header tc-testing
 .PHONY: docs docs-environment
 .PHONY: python python-build python-environment python-lint python-disciplines wheel
 
@@ -32,6 +34,7 @@ help:
 	@echo 'make docs            the documentation site, in target/site; search works without a server'
 	@echo 'make integrations    build and run Fairgate inside ns-3, DPDK and a UDP sender; 235 Debian packages'
 	@echo 'make header          write the header of the C library anew from its source'
+	@echo 'make tc-testing      the kernel'"'"'s test cases of tc, from the source tree KERNEL=DIR'
 	@echo 'make lint            formatting, line lengths, clippy, documentation, and no-std'
 	@echo 'make no-std          build the library for a machine without an operating system'
 	@echo 'make package         pack every published crate and build it from its package'
@@ -118,6 +121,11 @@ integrations: tools
 
 header:
 	FAIRGATE_WRITE_HEADER=1 cargo test --quiet -p fairgate-ffi --test header
+
+# Debian's package linux-source has a tree. CASES= chooses files or cases, like CASES='htb 0904'.
+tc-testing:
+	@test -n '$(KERNEL)' || { echo 'give a kernel source tree: make tc-testing KERNEL=DIR' >&2; exit 2; }
+	cargo run --quiet -p fairgate-tc-testing -- '$(KERNEL)' $(CASES)
 
 lint: no-std python-lint
 	cargo fmt --all --check

@@ -3,12 +3,13 @@
 
 use std::any::Any;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use fairgate::{
-    Class, ClassId, ClassState, ConfigError, Count, Discipline, DropReason, Ecn, FlowHash, PacketId,
-    PacketQueue, Pool, Statistics, Time, Variable, Verdict,
+    Class, ClassId, ClassReading, ClassState, ConfigError, Count, Discipline, DropReason, Ecn, FlowHash,
+    PacketId, PacketQueue, Pool, Statistics, Time, Variable, Verdict,
 };
 
 /// Formats a configuration, for comparisons and messages.
@@ -489,8 +490,17 @@ impl Discipline for Probe {
         self.inner.visit_classes(visit);
     }
 
-    fn visit_class_states(&self, visit: &mut dyn FnMut(ClassState<'_>)) {
-        self.inner.visit_class_states(visit);
+    fn visit_classes_at(&self, places: Range<usize>, visit: &mut dyn FnMut(Class<'_>)) {
+        self.inner.visit_classes_at(places, visit);
+    }
+
+    fn read_class_states(
+        &self,
+        reading: &mut ClassReading,
+        most: usize,
+        visit: &mut dyn FnMut(ClassState<'_>),
+    ) -> bool {
+        self.inner.read_class_states(reading, most, visit)
     }
 
     fn change_class(

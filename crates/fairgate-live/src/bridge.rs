@@ -5,8 +5,8 @@
 //! wake-ups (milliseconds in virtual machines) don't change the rate, because shapers count tokens by the
 //! clock and not by wake-ups. If there are many wake-ups, [`Pace`] makes the sleep longer.
 //!
-//! The same `epoll_wait` also reports signals and clients that ask for the status. Each is checked at most
-//! once a turn.
+//! The same `epoll_wait` also reports signals, and that a client wants the status. Each is checked at most
+//! once a turn. The status is read in steps, one a turn; threads of their own make the document and send it.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -35,7 +35,7 @@ use crate::error::{LiveError, ReloadError};
 use crate::fitness;
 use crate::pace::{AHEAD, Next, Pace};
 use crate::port::{Port, longest_frame, longest_frame_at};
-use crate::status::{DirectionStatus, ProcessorStatus, Server, Status};
+use crate::status::{DirectionReading, ProcessorStatus, RunReading, STEP, Server, Status};
 use crate::sys::priority::{realtime_share, set_realtime};
 
 /// The maximum number of frames received from a port in one turn. The other port has to wait for that long.
@@ -84,8 +84,7 @@ enum Token {
     Timer,
     Signal,
     Stop,
-    Listener,
-    Client,
+    Status,
 }
 
 /// Stops a running bridge from another thread.
@@ -111,8 +110,10 @@ pub struct Bridge {
     signals: Option<SignalFd>,
     stop: Arc<EventFd>,
     server: Option<Server>,
+    /// The status that is being read.
+    reading: Option<RunReading>,
     /// The configuration that is running.
-    plan: Plan,
+    plan: Arc<Plan>,
     pace: Pace,
     /// Whether this thread has real-time priority.
     realtime: bool,
@@ -206,7 +207,8 @@ impl Bridge {
             signals: None,
             stop: Arc::new(stop),
             server: None,
-            plan: plan.clone(),
+            reading: None,
+            plan: Arc::new(plan.clone()),
             pace: Pace::new(clock::now(), realtime_share(), plan.spin.is_zero()),
             realtime: false,
             next_mtu_check: Time::ZERO,
@@ -248,7 +250,7 @@ impl Bridge {
     /// Fails if another process listens there, or if the socket can't be created.
     pub fn serve_status(&mut self, path: &Path) -> Result<(), LiveError> {
         let server = Server::bind(path)?;
-        self.watch(server.listener(), EpollFlags::EPOLLIN, Token::Listener)?;
+        self.watch(server.wanted(), EpollFlags::EPOLLIN, Token::Status)?;
         self.server = Some(server);
         Ok(())
     }
@@ -302,6 +304,9 @@ impl Bridge {
                 wake = [wake, next].into_iter().flatten().min();
             }
             busy |= wake.is_some_and(|wake| wake.nanos_since(now) <= spin);
+            if self.reading.is_some() {
+                busy |= self.read_on();
+            }
             let reason = match self.pace.next(now, busy) {
                 Next::Work => self.poll(EpollTimeout::ZERO)?,
                 Next::Wait => self.wait(now, wake)?,
@@ -441,8 +446,10 @@ impl Bridge {
         } else if token == Token::Stop as u64 {
             self.stop.read().map_err(LiveError::system("stopping"))?;
             return Ok(Some(Wake::Stop));
-        } else if token == Token::Listener as u64 || token == Token::Client as u64 {
-            self.answer(token == Token::Listener as u64)?;
+        } else if token == Token::Status as u64 {
+            if self.server.as_ref().is_some_and(Server::is_wanted) {
+                self.reading = Some(self.start_reading());
+            }
         } else if token == Token::Timer as u64 {
             self.armed = None;
         }
@@ -479,48 +486,54 @@ impl Bridge {
         }))
     }
 
-    /// Accepts clients of the status, and continues writing to slow ones.
-    fn answer(&mut self, arrived: bool) -> Result<(), LiveError> {
-        let Some(mut server) = self.server.take() else {
-            return Ok(());
+    /// Reads the next part of the status that a client wants. Returns true if there is more.
+    #[cold]
+    fn read_on(&mut self) -> bool {
+        let Some(mut reading) = self.reading.take() else {
+            return false;
         };
-        if arrived {
-            let answer = serde_json::to_vec(&self.status()).expect("a status contains only plain values");
-            if let Some(slow) = server.accept(answer) {
-                self.watch(slow, EpollFlags::EPOLLOUT, Token::Client)?;
+        let end = clock::now() + STEP.as_nanos() as u64;
+        if self.read_part(&mut reading, &|| clock::now() >= end) {
+            if let Some(server) = &self.server {
+                server.hand_over(reading);
             }
-        } else {
-            server.write_on();
+            return false;
         }
-        self.server = Some(server);
-        Ok(())
+        self.reading = Some(reading);
+        true
+    }
+
+    /// Reads more of both trees until `is_over`. Returns true if everything is read.
+    fn read_part(&self, reading: &mut RunReading, is_over: &dyn Fn() -> bool) -> bool {
+        let trees = reading.directions.iter_mut().zip(&self.directions);
+        let mut open = trees.map(|(reading, direction)| reading.tree.go_on(direction.link.root(), is_over));
+        open.all(|is_whole| is_whole)
+    }
+
+    /// Reads everything of the status except the trees.
+    fn start_reading(&mut self) -> RunReading {
+        let now = clock::now();
+        let names = [0, 1].map(|side: usize| self.ports[side].interface.name.clone());
+        let directions = [0, 1].map(|from: usize| {
+            let missed = self.ports[from].missed();
+            let direction = &mut self.directions[from];
+            DirectionReading::new(direction, now, &names[from], &names[1 - from], missed)
+        });
+        RunReading {
+            plan: Arc::clone(&self.plan),
+            isolated: self.attachments.iter().all(Attachment::is_isolated),
+            processor: ProcessorStatus::of(&self.pace.punctuality, self.realtime),
+            started: self.started,
+            at: now,
+            directions,
+        }
     }
 
     /// Returns the status, with all counters since the start.
     pub fn status(&mut self) -> Status {
-        let now = clock::now();
-        let names = [0, 1].map(|side: usize| self.ports[side].interface.name.clone());
-        let missed = [0, 1].map(|side: usize| self.ports[side].missed());
-        let directions = [0, 1].map(|from: usize| {
-            let direction = &mut self.directions[from];
-            let queue = &self.plan.queues[from];
-            DirectionStatus::of(
-                direction,
-                now,
-                queue,
-                &names[from],
-                &names[1 - from],
-                missed[from],
-            )
-        });
-        Status {
-            name: self.plan.name.clone(),
-            pid: std::process::id(),
-            uptime_s: now.nanos_since(self.started) as f64 * 1e-9,
-            isolated: self.attachments.iter().all(Attachment::is_isolated),
-            processor: ProcessorStatus::of(&self.pace.punctuality, self.realtime),
-            directions: directions.into(),
-        }
+        let mut reading = self.start_reading();
+        self.read_part(&mut reading, &|| false);
+        Status::of_reading(reading)
     }
 
     /// Changes the parameters of both trees to those of `plan`, in place: packets stay queued.
@@ -539,7 +552,9 @@ impl Bridge {
                 .expect("a tree must accept its previous parameters");
             return Err(error);
         }
-        self.plan = plan;
+        self.plan = Arc::new(plan);
+        // What was read of the trees may not fit the changed ones.
+        self.reading = self.reading.take().map(|_| self.start_reading());
         Ok(())
     }
 

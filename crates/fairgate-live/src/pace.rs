@@ -60,8 +60,8 @@ pub(crate) struct Punctuality {
     pub(crate) late: u64,
     /// The largest delay of a timed wake-up, ns.
     pub(crate) latest: u64,
-    /// How often the loop had work and made no progress for longer than [`STALL`]. Either it lost the
-    /// processor, or writing a status took that long.
+    /// How often the loop had work and made no progress for longer than [`STALL`], because it lost the
+    /// processor.
     pub(crate) stalls: u64,
     /// The longest stall, ns.
     pub(crate) longest_stall: u64,

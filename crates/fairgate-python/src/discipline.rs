@@ -7,13 +7,14 @@
 
 use std::any::Any;
 use std::fmt;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use fairgate::registry::{Setting, Value};
 use fairgate::{
-    Algorithm, Class, ClassState, ConfigError, Count, Discipline, DropReason, Node, PacketId, PacketQueue,
-    Pool, Statistics, Time, Variable, Verdict,
+    Algorithm, Class, ClassReading, ClassState, ConfigError, Count, Discipline, DropReason, Node, PacketId,
+    PacketQueue, Pool, Statistics, Time, Variable, Verdict,
 };
 use pyo3::exceptions::PyException;
 use pyo3::intern;
@@ -651,8 +652,17 @@ impl Discipline for Named {
         self.node.change_class(minor, pool, change)
     }
 
-    fn visit_class_states(&self, visit: &mut dyn FnMut(ClassState<'_>)) {
-        self.node.visit_class_states(visit);
+    fn visit_classes_at(&self, places: Range<usize>, visit: &mut dyn FnMut(Class<'_>)) {
+        self.node.visit_classes_at(places, visit);
+    }
+
+    fn read_class_states(
+        &self,
+        reading: &mut ClassReading,
+        most: usize,
+        visit: &mut dyn FnMut(ClassState<'_>),
+    ) -> bool {
+        self.node.read_class_states(reading, most, visit)
     }
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {

@@ -8,7 +8,9 @@
 use alloc::boxed::Box;
 use core::any::Any;
 use core::fmt;
+use core::ops::Range;
 
+use crate::class_reading::ClassReading;
 use crate::classify::Holder;
 use crate::count::Count;
 use crate::error::ConfigError;
@@ -136,6 +138,13 @@ pub trait Algorithm: Send + 'static {
     /// Calls `visit` for each class, in the order of their numbers.
     fn visit_classes(&self, _visit: &mut dyn FnMut(Class<'_>)) {}
 
+    /// Calls `visit` for the classes at these places of the order of [`visit_classes`](Self::visit_classes).
+    /// A discipline that can have thousands of classes implements it without passing over the classes before
+    /// them.
+    fn visit_classes_at(&self, places: Range<usize>, visit: &mut dyn FnMut(Class<'_>)) {
+        self.visit_classes(&mut at_places(places, visit));
+    }
+
     /// Returns the discipline of class `minor`. The caller may flush and reconfigure it without further
     /// notice. It may also drop packets at any time.
     fn class_mut(&mut self, _minor: u16) -> Option<&mut Box<dyn Discipline>> {
@@ -146,8 +155,17 @@ pub trait Algorithm: Send + 'static {
     /// the old one. This function updates lists of active classes.
     fn class_replaced(&mut self, _minor: u16, _now: Time, _pool: &mut Pool) {}
 
-    /// Calls `visit` with the state of each class, for disciplines whose classes have state besides a queue.
-    fn visit_class_states(&self, _visit: &mut dyn FnMut(ClassState<'_>)) {}
+    /// Reads the states of the classes, for disciplines whose classes have state besides a queue: goes on
+    /// with `reading`, by about `most` classes, and calls `visit` for each that is read. Returns true if
+    /// there is more.
+    fn read_class_states(
+        &self,
+        _reading: &mut ClassReading,
+        _most: usize,
+        _visit: &mut dyn FnMut(ClassState<'_>),
+    ) -> bool {
+        false
+    }
 
     /// Calls `visit` with internal state, under the field's usual names.
     fn visit_variables(&self, _visit: &mut dyn FnMut(&'static str, Variable)) {}
@@ -219,6 +237,12 @@ pub trait Discipline: Send {
     /// Calls `visit` for each class, in the order of their numbers.
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>));
 
+    /// Calls `visit` for the classes at these places of the same order. A driver that forwards packets visits
+    /// thousands of classes in steps, and packets pass between the steps.
+    fn visit_classes_at(&self, places: Range<usize>, visit: &mut dyn FnMut(Class<'_>)) {
+        self.visit_classes(&mut at_places(places, visit));
+    }
+
     /// Calls `change` to reconfigure or flush the discipline of class `minor`, or to go down to one of its
     /// classes. Packets that this drops and flushes are counted at every node on the path. Afterwards the
     /// driver empties [`Pool::take_returned`]. Only the root may be used to enqueue and dequeue.
@@ -231,7 +255,21 @@ pub trait Discipline: Send {
 
     /// Calls `visit` with the state of each class, for disciplines whose classes have state besides a queue.
     /// Inner nodes are included.
-    fn visit_class_states(&self, _visit: &mut dyn FnMut(ClassState<'_>)) {}
+    fn visit_class_states(&self, visit: &mut dyn FnMut(ClassState<'_>)) {
+        self.read_class_states(&mut ClassReading::default(), usize::MAX, visit);
+    }
+
+    /// Does the same in steps: goes on with `reading`, by about `most` classes, and calls `visit` for each
+    /// that is read. Returns true if there is more. What is sent meanwhile may be counted or not. After a
+    /// change of classes a reading must begin anew.
+    fn read_class_states(
+        &self,
+        _reading: &mut ClassReading,
+        _most: usize,
+        _visit: &mut dyn FnMut(ClassState<'_>),
+    ) -> bool {
+        false
+    }
 
     /// Calls `visit` with internal state, under the field's usual names.
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable));
@@ -244,6 +282,17 @@ pub trait Discipline: Send {
 
     /// Returns the current parameters: the discipline's own `Config`.
     fn config(&self) -> Box<dyn Any>;
+}
+
+/// Returns a visitor of all classes that passes on the classes at these places.
+fn at_places<'v>(places: Range<usize>, visit: &'v mut dyn FnMut(Class<'_>)) -> impl FnMut(Class<'_>) + 'v {
+    let mut place = 0;
+    move |class| {
+        if places.contains(&place) {
+            visit(class);
+        }
+        place += 1;
+    }
 }
 
 /// Prints the name.
@@ -497,6 +546,10 @@ impl<A: Algorithm> Discipline for Node<A> {
         self.algorithm.visit_classes(visit);
     }
 
+    fn visit_classes_at(&self, places: Range<usize>, visit: &mut dyn FnMut(Class<'_>)) {
+        self.algorithm.visit_classes_at(places, visit);
+    }
+
     fn change_class(
         &mut self,
         minor: u16,
@@ -509,8 +562,13 @@ impl<A: Algorithm> Discipline for Node<A> {
         Ok(())
     }
 
-    fn visit_class_states(&self, visit: &mut dyn FnMut(ClassState<'_>)) {
-        self.algorithm.visit_class_states(visit);
+    fn read_class_states(
+        &self,
+        reading: &mut ClassReading,
+        most: usize,
+        visit: &mut dyn FnMut(ClassState<'_>),
+    ) -> bool {
+        self.algorithm.read_class_states(reading, most, visit)
     }
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {

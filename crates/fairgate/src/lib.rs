@@ -35,6 +35,7 @@ extern crate alloc;
 pub mod aqm;
 pub mod balance;
 mod builtin;
+mod class_reading;
 pub mod classify;
 mod count;
 pub mod discipline;
@@ -94,8 +95,8 @@ pub use rounds::fq::{self, Fq};
 pub use rounds::fq_codel::{self, FqCodel};
 pub use rounds::fq_nagle::{self, FqNagle};
 pub use rounds::fq_pie::{self, FqPie};
-pub use rounds::mq::{self, Mq};
 pub use rounds::hhf::{self, Hhf};
+pub use rounds::mq::{self, Mq};
 pub use rounds::msfc::{self, Msfc};
 pub use rounds::sfq::{self, Sfq};
 pub use sharing::cbq::{self, Cbq};
@@ -111,8 +112,10 @@ pub use timestamps::scfq::{self, Scfq};
 pub use timestamps::wf2q_plus::{self, Wf2qPlus};
 pub use timestamps::wfq::{self, Wfq};
 
+pub use class_reading::ClassReading;
 pub use count::Count;
 pub use discipline::{Algorithm, ByFlow, Class, ClassState, Discipline, Node, Variable, Verdict};
+
 pub use egress::{Egress, Next};
 pub use error::{ConfigError, ParameterPath, Refusal};
 pub use flow::{Acknowledgement, Dissection, FlowHash, FlowHasher, FlowKey};

@@ -1,17 +1,18 @@
 //! The status document, `fairgate.status/1`. It is JSON for programs, and the source of the tables for users.
 //!
-//! All counts are since the start.
+//! All counts are since the start. A large tree is read in steps, so each discipline and each class says when
+//! it was read.
 
 use std::collections::BTreeMap;
 
 use fairgate::balance::{self, Imbalance};
-use fairgate::classify::Holder;
-use fairgate::{Class, ClassState, Count, Discipline, DropCounts, DropReason, Statistics, Time, Variable};
+use fairgate::{Count, Discipline, DropCounts, DropReason, Statistics, Time, Variable};
 use fairgate_config::Spec;
 use serde::{Deserialize, Serialize};
 
-use crate::direction::Direction;
+use crate::clock;
 use crate::pace::Punctuality;
+use crate::status::reading::{ClassReadingOf, DirectionReading, NodeReading, RunReading, TreeReading};
 use crate::sys::priority::waited_for_processor;
 
 /// The status of a running bridge.
@@ -43,7 +44,7 @@ pub struct ProcessorStatus {
     /// The largest delay of a timed wake-up, microseconds.
     pub latest_us: f64,
     /// How often it made no progress for more than 5 ms while it had work: another thread had the processor,
-    /// the kernel throttled it, or a status was written.
+    /// or the kernel throttled it.
     pub stalls: u64,
     /// The longest stall, microseconds.
     pub longest_stall_us: f64,
@@ -168,6 +169,10 @@ pub struct NodeStatus {
     pub sojourn_s: f64,
     /// State variables, under the field's usual names.
     pub variables: BTreeMap<String, ValueStatus>,
+    /// When these figures were read, in seconds since the start of the run. A rate is the difference of two
+    /// counters divided by the difference of their times.
+    #[serde(default)]
+    pub at_s: f64,
     /// The disciplines of its classes. Classes that are reserved for hosts but not assigned are left out.
     pub classes: Vec<NodeStatus>,
     /// The state of classes that have more than a discipline, including inner nodes.
@@ -186,6 +191,9 @@ pub struct ClassStatus {
     pub overlimits: u64,
     /// Other state variables, under the field's usual names.
     pub variables: BTreeMap<String, ValueStatus>,
+    /// When these figures were read, in seconds since the start of the run.
+    #[serde(default)]
+    pub at_s: f64,
 }
 
 /// The value of a state variable.
@@ -206,13 +214,36 @@ pub enum ValueStatus {
 pub const QUEUE: &str = "tree";
 
 impl Status {
+    /// Makes the document of what was read. This is done on a thread that forwards nothing.
+    pub(crate) fn of_reading(reading: RunReading) -> Status {
+        let RunReading {
+            plan,
+            isolated,
+            processor,
+            started,
+            at,
+            directions,
+        } = reading;
+        let directions = directions.into_iter().zip(&plan.queues);
+        Status {
+            name: plan.name.clone(),
+            pid: std::process::id(),
+            uptime_s: seconds(started, at),
+            isolated,
+            processor,
+            directions: directions
+                .map(|(direction, queue)| DirectionStatus::of_reading(direction, started, queue))
+                .collect(),
+        }
+    }
+
     /// Checks that the figures add up: the statistics of every discipline, drops with their reasons, and
-    /// packets that left each tree with the frames sent. The figures are consistent, because the loop that
-    /// makes the status does nothing else meanwhile.
+    /// packets that left each tree with the frames sent. The figures of each discipline, and the ones of
+    /// each direction, are read at one moment.
     ///
-    /// Two things are not checked. A class is not checked against its discipline, because a discipline may
-    /// itself hold a packet. Received frames are not checked against packets enqueued, because one frame may
-    /// be cut into many.
+    /// Two things are not checked. A class is not checked against its discipline, because they may be read at
+    /// different moments, and because a discipline may itself hold a packet. Received frames are not checked
+    /// against packets enqueued, because one frame may be cut into many.
     ///
     /// # Errors
     /// Reports the first figures that do not add up.
@@ -237,26 +268,18 @@ impl Status {
 }
 
 impl DirectionStatus {
-    pub(crate) fn of(
-        direction: &mut Direction,
-        now: Time,
-        queue: &Spec,
-        from: &str,
-        to: &str,
-        missed: u64,
-    ) -> DirectionStatus {
-        let rate_bps = direction.rate.bits_per_second(now, direction.counters.sent.bytes);
-        let counters = &direction.counters;
-        let sojourn = &direction.sojourn;
+    fn of_reading(reading: DirectionReading, started: Time, queue: &Spec) -> DirectionStatus {
+        let counters = &reading.counters;
+        let sojourn = &reading.sojourn;
         let micros = |nanos: u64| nanos as f64 / 1e3;
         DirectionStatus {
-            from: from.to_string(),
-            to: to.to_string(),
+            from: reading.from,
+            to: reading.to,
             sent: counters.sent.into(),
-            rate_bps,
-            in_line: direction.in_delay_line() as u64,
+            rate_bps: reading.rate_bps,
+            in_line: reading.in_line,
             lost: Losses {
-                ring_full: missed,
+                ring_full: reading.missed,
                 no_frame: counters.no_frame,
                 truncated: counters.truncated,
                 too_long: counters.too_long,
@@ -272,7 +295,7 @@ impl DirectionStatus {
                 p99_us: micros(sojourn.value_at_quantile(0.99)),
                 max_us: micros(sojourn.max()),
             },
-            tree: NodeStatus::of(direction.link.root(), None),
+            tree: NodeStatus::of_reading(reading.tree, started),
             queue: queue.to_toml(QUEUE),
         }
     }
@@ -282,24 +305,22 @@ impl DirectionStatus {
 const SOJOURN_UNIT_S: f64 = Statistics::SOJOURN_UNIT as f64 * 1e-9;
 
 impl NodeStatus {
-    /// Returns the status of a discipline and its classes.
-    pub fn of(discipline: &dyn Discipline, class: Option<u16>) -> NodeStatus {
-        NodeStatus::with_statistics(discipline, class, &discipline.statistics())
+    /// Returns the status of a discipline and its classes, for a run that starts now.
+    pub fn of(discipline: &dyn Discipline) -> NodeStatus {
+        NodeStatus::of_reading(TreeReading::of(discipline), clock::now())
     }
 
-    /// Returns the status of a class. `None` if the class is reserved for hosts but not assigned.
-    fn of_class(class: &Class<'_>) -> Option<NodeStatus> {
-        match class.holder {
-            Holder::Anyone => Some(NodeStatus::of(class.discipline, Some(class.minor))),
-            Holder::Free => None,
-            Holder::Host(tenant) => {
-                let own = tenant.statistics(&class.discipline.statistics());
-                Some(NodeStatus {
-                    host: Some(tenant.to_string()),
-                    ..NodeStatus::with_statistics(class.discipline, Some(class.minor), &own)
-                })
-            }
+    /// Makes a tree of what was read.
+    pub(crate) fn of_reading(reading: TreeReading, started: Time) -> NodeStatus {
+        // The disciplines from the root to the one that was added last. A discipline is complete when the
+        // next one is not below it.
+        let mut path: Vec<NodeStatus> = Vec::new();
+        for node in reading.nodes {
+            close(&mut path, node.depth);
+            path.push(NodeStatus::alone(node, started));
         }
+        close(&mut path, 1);
+        path.pop().expect("a tree has a root")
     }
 
     fn check(&self) -> Result<(), Imbalance> {
@@ -329,53 +350,73 @@ impl NodeStatus {
         }
     }
 
-    fn with_statistics(
-        discipline: &dyn Discipline,
-        class: Option<u16>,
-        statistics: &Statistics,
-    ) -> NodeStatus {
-        let mut variables = BTreeMap::new();
-        discipline.visit_variables(&mut |name, value| {
-            variables.insert(name.to_string(), value.into());
-        });
-        let mut classes = Vec::new();
-        discipline.visit_classes(&mut |class| classes.extend(NodeStatus::of_class(&class)));
-        let mut class_states = Vec::new();
-        discipline.visit_class_states(&mut |state| class_states.push(ClassStatus::of(&state)));
+    /// Returns the status of a discipline without its classes.
+    fn alone(node: NodeReading, started: Time) -> NodeStatus {
+        let statistics = &node.statistics;
         let by_reason = statistics.dropped_by_reason.iter();
-        let drops = by_reason
-            .map(|(reason, packets)| (reason.name().to_string(), packets))
-            .collect();
         NodeStatus {
-            discipline: discipline.name().to_string(),
-            class,
-            host: None,
+            discipline: node.name.to_owned(),
+            class: node.class,
+            host: node.host,
             enqueued: statistics.enqueued.into(),
             dequeued: statistics.dequeued.into(),
             dropped: statistics.dropped.into(),
             flushed: statistics.flushed.into(),
             backlog: statistics.backlog().into(),
-            drops,
+            drops: by_reason
+                .map(|(reason, packets)| (reason.name().to_owned(), packets))
+                .collect(),
             marked: statistics.marked,
             overlimits: statistics.overlimits,
             sojourn_s: statistics.sojourn as f64 * SOJOURN_UNIT_S,
-            variables,
-            classes,
-            class_states,
+            variables: variables(&node.variables),
+            at_s: seconds(started, node.at),
+            classes: Vec::new(),
+            class_states: node
+                .class_states
+                .into_iter()
+                .map(|class| ClassStatus::of_reading(class, started))
+                .collect(),
         }
+    }
+
+    /// Sets all times to 0, to compare figures that were read at different times.
+    #[cfg(test)]
+    pub(crate) fn forget_times(&mut self) {
+        self.at_s = 0.0;
+        self.class_states.iter_mut().for_each(|class| class.at_s = 0.0);
+        self.classes.iter_mut().for_each(NodeStatus::forget_times);
     }
 }
 
+/// Adds the last disciplines of a path to the ones above them, until the path has this length.
+fn close(path: &mut Vec<NodeStatus>, length: usize) {
+    while path.len() > length
+        && let Some(last) = path.pop()
+        && let Some(above) = path.last_mut()
+    {
+        above.classes.push(last);
+    }
+}
+
+fn seconds(started: Time, at: Time) -> f64 {
+    at.nanos_since(started) as f64 * 1e-9
+}
+
+fn variables(read: &[(&'static str, Variable)]) -> BTreeMap<String, ValueStatus> {
+    read.iter()
+        .map(|&(name, value)| (name.to_owned(), value.into()))
+        .collect()
+}
+
 impl ClassStatus {
-    fn of(state: &ClassState<'_>) -> ClassStatus {
-        let variables = state.variables.iter();
+    fn of_reading(class: ClassReadingOf, started: Time) -> ClassStatus {
         ClassStatus {
-            class: state.minor,
-            sent: state.sent.into(),
-            overlimits: state.overlimits,
-            variables: variables
-                .map(|&(name, value)| (name.to_owned(), value.into()))
-                .collect(),
+            class: class.minor,
+            sent: class.sent.into(),
+            overlimits: class.overlimits,
+            variables: variables(&class.variables),
+            at_s: seconds(started, class.at),
         }
     }
 }
@@ -425,6 +466,7 @@ mod tests {
     use fairgate::{FlowHasher, Time};
 
     use super::*;
+    use crate::direction::Direction;
     use crate::offload::VnetHeader;
     use crate::sys::ring::Received;
 
@@ -450,20 +492,15 @@ mod tests {
         offer(&mut direction, 3);
         assert_eq!(direction.fill_line(Time::ZERO), 2);
         offer(&mut direction, 2);
+        let mut reading = DirectionReading::new(&mut direction, Time::ZERO, "left", "right", 0);
+        assert!(reading.tree.go_on(direction.link.root(), &|| false));
         Status {
             name: "test".into(),
             pid: 1,
             uptime_s: 1.0,
             isolated: true,
             processor: ProcessorStatus::default(),
-            directions: vec![DirectionStatus::of(
-                &mut direction,
-                Time::ZERO,
-                &queue,
-                "left",
-                "right",
-                0,
-            )],
+            directions: vec![DirectionStatus::of_reading(reading, Time::ZERO, &queue)],
         }
     }
 

@@ -1,10 +1,12 @@
-//! The status of a running bridge: the document, the server and the client.
+//! The status of a running bridge: what is read, the document made of it, the server and the client.
 
 mod document;
+mod reading;
 mod server;
 
 pub use document::{
     CountStatus, DirectionStatus, Losses, NodeStatus, ProcessorStatus, QUEUE, Sojourn, Status, ValueStatus,
 };
+pub(crate) use reading::{DirectionReading, RunReading, STEP};
 pub(crate) use server::Server;
 pub use server::{FetchError, default_socket, fetch, running};

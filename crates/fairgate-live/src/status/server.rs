@@ -1,21 +1,31 @@
 //! The status socket. It sends the status as JSON to each client that connects, and closes the connection.
 //! There is no request, so that `socat - UNIX:PATH` is a sufficient client.
+//!
+//! Threads of ordinary priority accept clients, make the document and write it. The forwarding thread is only
+//! asked for a reading of its counters, which it makes in steps.
 
 use std::env;
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, ErrorKind, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
 use std::time::Duration;
 
-use nix::sys::socket::{getsockopt, sockopt};
+use nix::errno::Errno;
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::socket::{Shutdown, getsockopt, shutdown, sockopt};
 use nix::unistd::{Uid, geteuid};
 use thiserror::Error;
 
 use crate::error::LiveError;
 use crate::status::document::Status;
+use crate::status::reading::RunReading;
 
 /// The extension of the sockets' file names.
 const ENDING: &str = "sock";
@@ -26,7 +36,7 @@ const LONGEST_PATH: usize = 107;
 /// How long to wait for an answer. A run answers between two packets; a stopped process never does.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The maximum number of slow clients. Further ones are disconnected.
+/// The maximum number of clients that are served at the same time. Further ones are disconnected.
 const MOST_CLIENTS: usize = 16;
 
 /// Returns the folder of the sockets: /run/fairgate for root, otherwise a folder of the user's own.
@@ -149,35 +159,14 @@ fn is_stopped(process: i32) -> bool {
     state.starts_with(['T', 't'])
 }
 
-/// A client that has not received the whole status yet.
-#[derive(Debug)]
-struct Client {
-    stream: UnixStream,
-    answer: Vec<u8>,
-    written: usize,
-}
-
-impl Client {
-    /// Writes as much as there is room for. Returns false if the client is finished or has failed.
-    fn write_on(&mut self) -> bool {
-        while self.written < self.answer.len() {
-            match self.stream.write(&self.answer[self.written..]) {
-                Ok(0) => return false,
-                Ok(more) => self.written += more,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return error.kind() == ErrorKind::WouldBlock,
-            }
-        }
-        false
-    }
-}
-
 /// Serves the status at a socket, and removes the socket on drop.
 #[derive(Debug)]
 pub(crate) struct Server {
-    listener: UnixListener,
+    listener: Arc<UnixListener>,
     path: PathBuf,
-    clients: Vec<Client>,
+    /// Readable when a client wants a reading.
+    wanted: Arc<EventFd>,
+    readings: Sender<RunReading>,
 }
 
 impl Server {
@@ -198,40 +187,80 @@ impl Server {
         let listener = UnixListener::bind(path).map_err(system())?;
         // Whoever may write to a socket may connect to it. Only this user may.
         fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(system())?;
-        listener.set_nonblocking(true).map_err(system())?;
+        let wanted = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
+            .map_err(LiveError::system("preparing the status socket"))?;
+        let (readings, made) = mpsc::channel();
+        let (listener, wanted) = (Arc::new(listener), Arc::new(wanted));
+        let (for_clients, for_requests) = (Arc::clone(&listener), Arc::clone(&wanted));
+        thread::Builder::new()
+            .name("status".to_owned())
+            .spawn(move || serve(&for_clients, &for_requests, &made))
+            .map_err(system())?;
         Ok(Server {
             listener,
             path: path.to_path_buf(),
-            clients: Vec::new(),
+            wanted,
+            readings,
         })
     }
 
-    /// Returns the descriptor that is readable when a client has connected.
-    pub(crate) fn listener(&self) -> BorrowedFd<'_> {
-        self.listener.as_fd()
+    /// Returns the descriptor that is readable when a reading is wanted.
+    pub(crate) fn wanted(&self) -> BorrowedFd<'_> {
+        self.wanted.as_fd()
     }
 
-    /// Accepts a client and sends the status. If the client does not take all of it at once, returns the
-    /// descriptor that becomes writable when there is room for more.
-    pub(crate) fn accept(&mut self, answer: Vec<u8>) -> Option<BorrowedFd<'_>> {
-        let (stream, _) = self.listener.accept().ok()?;
-        stream.set_nonblocking(true).ok()?;
-        let mut client = Client {
-            stream,
-            answer,
-            written: 0,
-        };
-        if !client.write_on() || self.clients.len() == MOST_CLIENTS {
-            return None;
+    /// Takes note of the wish for a reading.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.wanted.read().is_ok()
+    }
+
+    /// Hands over a reading that was wanted.
+    pub(crate) fn hand_over(&self, reading: RunReading) {
+        // The other end exists as long as this one.
+        let _ = self.readings.send(reading);
+    }
+}
+
+/// Accepts clients until the listener is shut down, and gets a reading for each.
+fn serve(listener: &UnixListener, wanted: &EventFd, made: &Receiver<RunReading>) {
+    let served = Arc::new(AtomicUsize::new(0));
+    for client in listener.incoming() {
+        match client {
+            Ok(_) if served.load(Ordering::Acquire) >= MOST_CLIENTS => {}
+            Ok(client) => {
+                if wanted.write(1).is_err() {
+                    return;
+                }
+                let Ok(reading) = made.recv() else { return };
+                served.fetch_add(1, Ordering::AcqRel);
+                let of_client = Arc::clone(&served);
+                let answer = move || {
+                    answer(client, reading);
+                    of_client.fetch_sub(1, Ordering::AcqRel);
+                };
+                if thread::Builder::new()
+                    .name("status".to_owned())
+                    .spawn(answer)
+                    .is_err()
+                {
+                    served.fetch_sub(1, Ordering::AcqRel);
+                }
+            }
+            Err(error) if error.raw_os_error() == Some(Errno::EINVAL as i32) => return,
+            // Too many open files, for example.
+            Err(_) => thread::sleep(Duration::from_millis(100)),
         }
-        self.clients.push(client);
-        self.clients.last().map(|client| client.stream.as_fd())
     }
+}
 
-    /// Continues writing to all clients that have room.
-    pub(crate) fn write_on(&mut self) {
-        self.clients.retain_mut(Client::write_on);
-    }
+/// Makes the document and sends it to a client, as long as the client reads it.
+fn answer(mut client: UnixStream, reading: RunReading) {
+    let document = Status::of_reading(reading);
+    let bytes = serde_json::to_vec(&document).expect("a status contains only plain values");
+    // A client that has gone or reads nothing is none of the run's business.
+    let _ = client
+        .set_write_timeout(Some(PATIENCE))
+        .and_then(|()| client.write_all(&bytes));
 }
 
 /// Removes the socket at `path` if no process listens there.
@@ -258,6 +287,8 @@ fn remove_dead(path: &Path) -> Result<(), LiveError> {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        // The listener's thread gets EINVAL from now on (unix(7), `unix_accept` in Linux).
+        let _ = shutdown(self.listener.as_raw_fd(), Shutdown::Both);
         let _ = fs::remove_file(&self.path);
     }
 }

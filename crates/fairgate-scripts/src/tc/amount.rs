@@ -59,7 +59,9 @@ impl Amount {
             Amount::Decimal(number) => format!("{number:.6}"),
             Amount::Digits(number) => digits(*number),
             Amount::InCells(bytes) => format!("{}/1", size(*bytes)),
-            Amount::Variable(_) | Amount::VariableRate(_) | Amount::Object(_) | Amount::Objects(_) => return None,
+            Amount::Variable(_) | Amount::VariableRate(_) | Amount::Object(_) | Amount::Objects(_) => {
+                return None;
+            }
             Amount::Curve(curve) => format!(
                 "m1 {} d {} m2 {}",
                 rate(curve.m1),

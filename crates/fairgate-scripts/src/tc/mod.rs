@@ -10,6 +10,7 @@
 //!   filters     u32, fw, flower, basic and matchall -> the conditions of a configuration file
 //!   show        the reverse: a description and the statistics of a running tree, shown as `tc qdisc show`
 //!               does, by the `Look` of each kind
+//!   listing     the lines of `show` as text and JSON
 //!   notes       what the kernel does with a value, and the tree too
 //!   amount      values as tc prints them
 //!   round_trips dualpi2's round-trip times -> its other parameters, by tc's rules
@@ -28,6 +29,7 @@ mod display;
 mod filters;
 mod hook;
 mod kinds;
+mod listing;
 mod notes;
 mod percent;
 mod round_trips;
@@ -38,7 +40,8 @@ mod translate;
 mod transmit_queues;
 mod values;
 
-pub use display::{Amount, Detail, Row, Shown, State, When};
+pub use display::{Amount, ClassState, Detail, Hosts, Row, Shown, State, TreeState, When};
+pub use listing::{Line, Listing, View};
 pub use script::{Device, Script};
 pub use show::show;
 pub use translate::{Translated, Way};

@@ -71,10 +71,22 @@ pub static DESCRIPTION: Description<Config> = Description::new(
 /// The discipline. Make one with [`Codel::node`].
 #[derive(Debug)]
 pub struct Codel {
-    queue: PacketQueue,
+    queue: Taken,
     state: State,
     law: ControlLaw,
+    /// The sojourn time of the last packet that was considered, ns. Linux's `ldelay`.
+    last_delay: u64,
     config: Config,
+}
+
+/// The queue, and what Linux keeps of the packets taken from it.
+#[derive(Debug)]
+struct Taken {
+    packets: PacketQueue,
+    /// The longest one, bytes. Linux's `maxpacket`.
+    longest: u32,
+    /// When the last one was enqueued.
+    last_enqueued_at: Option<Time>,
 }
 
 impl Codel {
@@ -93,9 +105,14 @@ impl Codel {
     /// ```
     pub fn node(config: Config) -> Result<Node<Codel>, ConfigError> {
         Ok(Node::new(Codel {
-            queue: PacketQueue::new(),
+            queue: Taken {
+                packets: PacketQueue::new(),
+                longest: 0,
+                last_enqueued_at: None,
+            },
             state: State::default(),
             law: check(&config)?,
+            last_delay: 0,
             config,
         }))
     }
@@ -106,15 +123,19 @@ fn check(config: &Config) -> Result<ControlLaw, ConfigError> {
     Ok(ControlLaw::new(&config.codel))
 }
 
-impl Source for PacketQueue {
+impl Source for Taken {
     #[inline]
     fn take(&mut self, pool: &Pool) -> Option<PacketId> {
-        self.pop_front(pool)
+        let id = self.packets.pop_front(pool)?;
+        let packet = &pool[id];
+        self.longest = self.longest.max(packet.length);
+        self.last_enqueued_at = Some(packet.enqueued_at);
+        Some(id)
     }
 
     #[inline]
     fn backlog(&self) -> u64 {
-        self.bytes()
+        self.packets.bytes()
     }
 }
 
@@ -124,21 +145,25 @@ impl Algorithm for Codel {
 
     #[inline]
     fn enqueue(&mut self, id: PacketId, _now: Time, pool: &mut Pool) -> Verdict {
-        if self.queue.len() >= self.config.limit {
+        if self.queue.packets.len() >= self.config.limit {
             pool.give_back(id, DropReason::QueueLimit);
             return Verdict::Dropped;
         }
-        self.queue.push_back(id, pool);
+        self.queue.packets.push_back(id, pool);
         Verdict::Queued
     }
 
     #[inline]
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
-        self.law.dequeue(&mut self.state, &mut self.queue, now, pool)
+        let chosen = self.law.dequeue(&mut self.state, &mut self.queue, now, pool);
+        if let Some(enqueued_at) = self.queue.last_enqueued_at.take() {
+            self.last_delay = now.nanos_since(enqueued_at);
+        }
+        chosen
     }
 
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
-        self.queue.append_to(into, pool);
+        self.queue.packets.append_to(into, pool);
         self.state = State::default();
     }
 
@@ -150,9 +175,10 @@ impl Algorithm for Codel {
         self.law = check(&config)?;
         self.config = config;
         // The oldest packets are dropped, as in Linux. CoDel would choose them too.
-        while self.queue.len() > self.config.limit {
+        while self.queue.packets.len() > self.config.limit {
             let oldest = self
                 .queue
+                .packets
                 .pop_front(pool)
                 .expect("a queue over its limit is not empty");
             pool.give_back(oldest, DropReason::Reconfigured);
@@ -162,6 +188,8 @@ impl Algorithm for Codel {
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         self.state.visit_variables(visit);
+        visit("ldelay", Variable::Nanos(self.last_delay));
+        visit("maxpacket", Variable::Integer(self.queue.longest.into()));
     }
 }
 

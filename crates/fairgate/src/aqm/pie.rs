@@ -82,6 +82,8 @@ pub struct Pie {
     updates: Updates,
     law: ControlLaw,
     random: Random,
+    /// The largest number of packets that an accepted packet found in the queue. Linux's `maxq`.
+    most_queued: u32,
     config: Config,
 }
 
@@ -106,6 +108,7 @@ impl Pie {
             updates: Updates::every(config.pie.tupdate),
             law: check(&config)?,
             random: Random::new(seed),
+            most_queued: 0,
             config,
         }))
     }
@@ -138,6 +141,7 @@ impl Algorithm for Pie {
         {
             DropReason::Aqm
         } else {
+            self.most_queued = self.most_queued.max(self.queue.len());
             self.queue.push_back(id, pool);
             return Verdict::Queued;
         };
@@ -186,6 +190,7 @@ impl Algorithm for Pie {
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         self.state.visit_variables(visit);
+        visit("maxq", Variable::Integer(self.most_queued.into()));
     }
 }
 

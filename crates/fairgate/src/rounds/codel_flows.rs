@@ -79,6 +79,8 @@ pub(super) struct Totals {
     pub(super) bytes: u64,
     pub(super) packets: u32,
     pub(super) memory: u64,
+    /// The longest packet that the control law was asked about, bytes. Linux's `maxpacket`.
+    pub(super) longest: u32,
 }
 
 /// The number of flows in a block.
@@ -265,6 +267,7 @@ impl Source for FlowSource<'_> {
     fn take(&mut self, pool: &Pool) -> Option<PacketId> {
         let id = self.queue.pop_front(pool)?;
         self.totals.subtract(id, pool);
+        self.totals.longest = self.totals.longest.max(pool[id].length);
         Some(id)
     }
 

@@ -17,6 +17,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use crate::classify::{ClassMap, Classifier, Hosts, Templates};
 use crate::discipline::{Algorithm, Class, Discipline, Node, Variable, Verdict};
@@ -185,8 +186,12 @@ impl Algorithm for DrrClasses {
     }
 
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
+        self.visit_classes_at(0..usize::MAX, visit);
+    }
+
+    fn visit_classes_at(&self, places: Range<usize>, visit: &mut dyn FnMut(Class<'_>)) {
         let classes = self.config.classes.iter().zip(&self.round_robin.classes);
-        for (index, (settings, class)) in classes.enumerate() {
+        for (index, (settings, class)) in classes.enumerate().skip(places.start).take(places.len()) {
             visit(Class {
                 holder: self.hosts.holder(index),
                 ..Class::new(settings.minor, class.inner.as_ref())

@@ -255,6 +255,7 @@ impl Algorithm for FqCodel {
             "memory_used",
             Variable::Integer(self.flows.totals().memory as i64),
         );
+        visit("maxpacket", Variable::Integer(self.flows.totals().longest.into()));
     }
 }
 

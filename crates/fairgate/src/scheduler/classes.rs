@@ -14,6 +14,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use crate::classify::{ClassMap, Classifier, Hosts, Templates};
 use crate::discipline::{Algorithm, Class, Discipline, Node, Variable, Verdict};
@@ -362,7 +363,12 @@ impl<S: Scheduler> Algorithm for Classes<S> {
     }
 
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
-        for (index, (minor, class)) in self.config.minors().zip(&self.classes).enumerate() {
+        self.visit_classes_at(0..usize::MAX, visit);
+    }
+
+    fn visit_classes_at(&self, places: Range<usize>, visit: &mut dyn FnMut(Class<'_>)) {
+        let classes = self.config.minors().zip(&self.classes).enumerate();
+        for (index, (minor, class)) in classes.skip(places.start).take(places.len()) {
             visit(Class {
                 holder: self.hosts.holder(index),
                 ..Class::new(minor, class.inner.as_ref())

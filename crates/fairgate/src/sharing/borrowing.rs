@@ -28,7 +28,9 @@ mod change;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::ops::Range;
 
+use crate::class_reading::ClassReading;
 use crate::discipline::{Class, ClassState, Discipline, Variable, Verdict};
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::sharing::event_queue::EventQueue;
@@ -109,6 +111,16 @@ struct Leaf {
     /// The bytes sent since the last change of classes. The packets in `served_from` are counted likewise.
     bytes: u64,
     served_from: [ServedFrom; LEVELS],
+}
+
+impl Leaf {
+    fn counters(&self) -> LeafCounters {
+        LeafCounters {
+            class: self.class,
+            bytes: self.bytes,
+            packets_from: self.served_from.map(|served| served.packets),
+        }
+    }
 }
 
 /// What a leaf sent from one of the levels.
@@ -300,7 +312,12 @@ impl<M: Meter> Borrowing<M> {
 
     /// Shows the discipline of each leaf.
     pub(super) fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
-        self.inner.visit(&self.tree, visit);
+        self.visit_classes_at(0..usize::MAX, visit);
+    }
+
+    /// Shows the discipline of the leaves at these places.
+    pub(super) fn visit_classes_at(&self, places: Range<usize>, visit: &mut dyn FnMut(Class<'_>)) {
+        self.inner.visit(places, &self.tree, visit);
     }
 
     /// Returns the discipline of a leaf, for changes from outside.
@@ -321,28 +338,37 @@ impl<M: Meter> Borrowing<M> {
         visit("active_classes", Variable::Integer(self.occupied.into()));
         visit("sent_packets", Variable::Integer(total.sent.packets as i64));
         visit("borrowed_packets", Variable::Integer(total.borrowed as i64));
+        visit(
+            "class_overlimits",
+            Variable::Integer(self.statistics.all_overlimits() as i64),
+        );
     }
 
-    /// Shows the statistics and the meter of each class.
-    pub(super) fn visit_class_states(&self, visit: &mut dyn FnMut(ClassState<'_>)) {
-        for (index, counters) in self.tree.classes().zip(self.counters()) {
-            let [lent, borrowed] = counters.variables();
-            let [first, second] = self.classes[index.index()].meter.variables();
-            visit(ClassState {
-                minor: self.tree.minor(index),
-                sent: counters.sent,
-                overlimits: self.statistics.overlimits(index),
-                variables: &[lent, borrowed, first, second],
-            });
-        }
+    /// Shows the statistics and the meter of each class, in steps.
+    pub(super) fn read_class_states(
+        &self,
+        reading: &mut ClassReading,
+        most: usize,
+        visit: &mut dyn FnMut(ClassState<'_>),
+    ) -> bool {
+        let level = |index: ClassIndex| self.classes[index.index()].level;
+        let leaf = |place: usize| self.leaves[place].counters();
+        let tree = &self.tree;
+        self.statistics
+            .read(reading, most, tree, level, leaf, |index, counters| {
+                let [lent, borrowed] = counters.variables();
+                let [first, second] = self.classes[index.index()].meter.variables();
+                visit(ClassState {
+                    minor: tree.minor(index),
+                    sent: counters.sent,
+                    overlimits: self.statistics.overlimits(index),
+                    variables: &[lent, borrowed, first, second],
+                });
+            })
     }
 
     fn leaf_counters(&self) -> impl Iterator<Item = LeafCounters> {
-        self.leaves.iter().map(|leaf| LeafCounters {
-            class: leaf.class,
-            bytes: leaf.bytes,
-            packets_from: leaf.served_from.map(|served| served.packets),
-        })
+        self.leaves.iter().map(Leaf::counters)
     }
 
     fn counters(&self) -> Vec<Counters> {

@@ -6,6 +6,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use crate::classify::{Hosts, Templates};
 use crate::discipline::{Class, Discipline};
@@ -147,9 +148,10 @@ impl Leaves {
         self.parked.clear();
     }
 
-    /// Shows each leaf's discipline and the host that it is assigned to.
-    pub(super) fn visit(&self, tree: &ClassTree, visit: &mut dyn FnMut(Class<'_>)) {
-        for (leaf, (discipline, &class)) in self.inner.iter().zip(tree.leaves()).enumerate() {
+    /// Shows the disciplines of the leaves at these places, and the hosts that they are assigned to.
+    pub(super) fn visit(&self, places: Range<usize>, tree: &ClassTree, visit: &mut dyn FnMut(Class<'_>)) {
+        let leaves = self.inner.iter().zip(tree.leaves()).enumerate();
+        for (leaf, (discipline, &class)) in leaves.skip(places.start).take(places.len()) {
             visit(Class {
                 holder: self.hosts.holder(leaf),
                 ..Class::new(tree.minor(class), discipline.as_ref())

@@ -1,22 +1,14 @@
 //! What the classes of a tree have sent. Leaves are counted packet by packet. The counters of the classes
-//! above are added up when they are read.
+//! above are added up when they are read, in steps if there are many.
 
 use alloc::vec::Vec;
 
+use crate::class_reading::ClassReading;
+pub(super) use crate::class_reading::ClassSums as Counters;
 use crate::count::Count;
 use crate::discipline::Variable;
 use crate::sharing::index::ClassIndex;
 use crate::sharing::tree::{ClassTree, LEVELS};
-
-/// What a class and the leaves below it have sent, and which class was charged for it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counters {
-    pub(super) sent: Count,
-    /// Packets that the class was charged for as the lender, or that it sent at its own rate.
-    pub(super) lent: u64,
-    /// Packets that a class above lent.
-    pub(super) borrowed: u64,
-}
 
 /// What a leaf has sent since the last change of classes.
 #[derive(Clone, Copy)]
@@ -38,6 +30,8 @@ pub(super) struct ClassStatistics {
     total_before: Counters,
     /// How often each class has been stopped.
     overlimits: Vec<u64>,
+    /// How often any class has been stopped, removed ones included.
+    all_overlimits: u64,
 }
 
 impl ClassStatistics {
@@ -47,6 +41,7 @@ impl ClassStatistics {
             before: vec![Counters::default(); classes],
             total_before: Counters::default(),
             overlimits: vec![0; classes],
+            all_overlimits: 0,
         }
     }
 
@@ -54,6 +49,12 @@ impl ClassStatistics {
     #[cold]
     pub(super) fn count_overlimit(&mut self, class: ClassIndex) {
         self.overlimits[class.index()] += 1;
+        self.all_overlimits += 1;
+    }
+
+    /// Returns how often any class was stopped.
+    pub(super) fn all_overlimits(&self) -> u64 {
+        self.all_overlimits
     }
 
     /// Returns how often a class was stopped.
@@ -69,17 +70,39 @@ impl ClassStatistics {
         leaves: impl Iterator<Item = LeafCounters>,
     ) -> Vec<Counters> {
         let mut counters = self.before.clone();
-        for leaf in leaves {
-            for class in tree.path(leaf.class) {
-                let own = usize::from(level(class));
-                let counters = &mut counters[class.index()];
-                counters.sent.bytes += leaf.bytes;
-                counters.sent.packets += leaf.packets_from.iter().sum::<u64>();
-                counters.lent += leaf.packets_from[own];
-                counters.borrowed += leaf.packets_from[own + 1..].iter().sum::<u64>();
-            }
-        }
+        leaves.for_each(|leaf| add(&mut counters, tree, &level, &leaf));
         counters
+    }
+
+    /// Goes on with a reading by about `most` steps: copies the counters of a class, adds up what a leaf has
+    /// sent, or calls `visit` with the counters of a class. `leaf` returns the counters of the leaf at a
+    /// place. Returns true if there is more.
+    pub(super) fn read(
+        &self,
+        reading: &mut ClassReading,
+        most: usize,
+        tree: &ClassTree,
+        level: impl Fn(ClassIndex) -> u8,
+        leaf: impl Fn(usize) -> LeafCounters,
+        mut visit: impl FnMut(ClassIndex, &Counters),
+    ) -> bool {
+        let (classes, leaves) = (tree.len(), tree.leaves().len());
+        let end = reading.place.saturating_add(most).min(classes + leaves + classes);
+        let part = |from: usize, to: usize| reading.place.clamp(from, to) - from..end.clamp(from, to) - from;
+        let [copied, added, shown] = [
+            part(0, classes),
+            part(classes, classes + leaves),
+            part(classes + leaves, end),
+        ];
+        reading.sums.extend_from_slice(&self.before[copied]);
+        for place in added {
+            add(&mut reading.sums, tree, &level, &leaf(place));
+        }
+        for class in shown.map(ClassIndex::new) {
+            visit(class, &reading.sums[class.index()]);
+        }
+        reading.place = end;
+        end < classes + leaves + classes
     }
 
     /// Returns the sum over all leaves, removed ones included.
@@ -107,12 +130,25 @@ impl ClassStatistics {
         leaves: impl Iterator<Item = LeafCounters>,
     ) {
         self.total_before = old.total(leaves);
+        self.all_overlimits = old.all_overlimits;
         for (before, counters) in old_tree.classes().zip(counters) {
             if let Some(class) = tree.index(old_tree.minor(before)) {
                 self.before[class.index()] = *counters;
                 self.overlimits[class.index()] = old.overlimits(before);
             }
         }
+    }
+}
+
+/// Adds what a leaf has sent to the counters of the leaf and of the classes above it.
+fn add(counters: &mut [Counters], tree: &ClassTree, level: impl Fn(ClassIndex) -> u8, leaf: &LeafCounters) {
+    for class in tree.path(leaf.class) {
+        let own = usize::from(level(class));
+        let counters = &mut counters[class.index()];
+        counters.sent.bytes += leaf.bytes;
+        counters.sent.packets += leaf.packets_from.iter().sum::<u64>();
+        counters.lent += leaf.packets_from[own];
+        counters.borrowed += leaf.packets_from[own + 1..].iter().sum::<u64>();
     }
 }
 

@@ -72,7 +72,7 @@ fn status(spec: &Spec, device: &str, hosts: &[u8]) -> Status {
                 p99_us: 0.0,
                 max_us: 0.0,
             },
-            tree: NodeStatus::of(&*tree, None),
+            tree: NodeStatus::of(&*tree),
             queue: spec.to_toml(QUEUE),
         }],
     }
@@ -96,33 +96,46 @@ fn a_run_is_shown_in_the_format_of_tc() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("sock");
     let socket = path.to_str().expect("an ordinary path");
-    let server = serve(&path, &status(&of_commands(), "eth1", &[1, 2, 1, 2, 1]), 4);
+    let server = serve(&path, &status(&of_commands(), "eth1", &[1, 2, 1, 2, 1]), 5);
     let (text, _) = ends(&["show", "--socket", socket], 0);
     let expected = "\
 qdisc drr 1: dev eth1 root refcnt 2
  Sent 1000 bytes 1 pkt (dropped 3, overlimits 0 requeues 0)
  backlog 1000b 1p requeues 0
-qdisc pfifo 8001: dev eth1 parent 1:1 limit 1000p
- Sent 0 bytes 0 pkt (dropped 0, overlimits 0 requeues 0)
- backlog 0b 0p requeues 0
-qdisc codel 8002: dev eth1 parent 1:a limit 2p target 5ms interval 100ms
+qdisc codel 8001: dev eth1 parent 1:a limit 2p target 5ms interval 100ms
  Sent 1000 bytes 1 pkt (dropped 3, overlimits 0 requeues 0)
  backlog 1000b 1p requeues 0
-  count 0 lastcount 0
-  ecn_mark 0 drop_overlimit 3
-class drr 1:1 dev eth1 root leaf 8001: quantum 300b
+  count 0 lastcount 0 ldelay 0us drop_next 0us
+  maxpacket 1000 ecn_mark 0 drop_overlimit 3
+class drr 1:1 dev eth1 root quantum 300b
  Sent 0 bytes 0 pkt (dropped 0, overlimits 0 requeues 0)
  backlog 0b 0p requeues 0
-class drr 1:a dev eth1 root leaf 8002: quantum 1514b
+
+class drr 1:a dev eth1 root leaf 8001: quantum 1514b
  Sent 1000 bytes 1 pkt (dropped 3, overlimits 0 requeues 0)
  backlog 1000b 1p requeues 0
+
 ";
-    assert_eq!(text, expected);
+    // tc ends the head of an object and its first line of statistics with a space.
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    assert_eq!(lines.join("\n") + "\n", expected);
+    let (classes, _) = ends(&["show", "-j", "class", "--socket", socket], 0);
+    let classes: serde_json::Value = serde_json::from_str(&classes).expect("an array");
+    assert_eq!(
+        classes[1],
+        serde_json::json!({
+            "class": "drr", "handle": "1:a", "dev": "eth1", "root": true, "leaf": "0x8001", "quantum": 1514,
+            "stats": {
+                "bytes": 1000, "packets": 1, "drops": 3, "overlimits": 0, "requeues": 0, "backlog": 1000,
+                "qlen": 1
+            }
+        })
+    );
     let (array, _) = ends(&["show", "-j", "--socket", socket], 0);
     let array: serde_json::Value = serde_json::from_str(&array).expect("an array");
-    assert_eq!(array[2]["options"]["interval"], 99_999, "ticks of 1024 ns");
+    assert_eq!(array[1]["options"]["interval"], 99_999, "ticks of 1024 ns");
     assert_eq!(
-        (&array[2]["parent"], &array[2]["qlen"]),
+        (&array[1]["parent"], &array[1]["qlen"]),
         (&"1:a".into(), &1.into())
     );
     let document = json(&["show", "--json", "--socket", socket], 0);
@@ -155,7 +168,8 @@ fn assigned_classes_are_shown_with_their_hosts() {
             "{text}"
         );
     }
-    let classes: Vec<&str> = text.lines().filter(|line| line.starts_with("class")).collect();
+    let classes = text.lines().filter(|line| line.starts_with("class"));
+    let classes: Vec<&str> = classes.map(str::trim_end).collect();
     assert_eq!(
         classes[1..],
         [

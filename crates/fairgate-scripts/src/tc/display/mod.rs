@@ -6,11 +6,13 @@ mod detail;
 mod seen;
 mod shown;
 mod state;
+mod tree;
 
 pub use super::amount::Amount;
 pub use detail::{Detail, When};
 pub(super) use detail::{bucket, bytes, in_cells, link_layer, packets, plain, rate, size, ticks};
 pub(super) use seen::{Seen, value};
-pub use shown::Shown;
+pub use shown::{Hosts, Shown};
 pub use state::{Row, State};
 pub(super) use state::{Running, aligned, row};
+pub use tree::{ClassState, TreeState};

@@ -1,5 +1,9 @@
 //! A discipline as the table of kinds sees it: its parameters and classes.
 
+use std::any::Any;
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+
 use fairgate_config::{ClassSpec, ParameterInfo, Spec, Value};
 
 use super::detail::{Detail, plain};
@@ -8,12 +12,21 @@ use super::detail::{Detail, plain};
 pub(in crate::tc) struct Seen<'s> {
     pub(in crate::tc) spec: &'s Spec,
     pub(in crate::tc) parameters: Vec<(ParameterInfo, Value)>,
+    /// The discipline's `Config`, made when it is needed first: that of a tree has all its classes.
+    config: OnceCell<Box<dyn Any>>,
+    /// The places of the classes in the `Config`, by their numbers.
+    places: OnceCell<BTreeMap<u16, usize>>,
 }
 
 impl<'s> Seen<'s> {
     pub(in crate::tc) fn new(spec: &'s Spec) -> Seen<'s> {
         let parameters = spec.parameters();
-        Seen { spec, parameters }
+        Seen {
+            spec,
+            parameters,
+            config: OnceCell::new(),
+            places: OnceCell::new(),
+        }
     }
 
     /// Returns the parameter `name`, if it is a number.
@@ -59,9 +72,28 @@ impl<'s> Seen<'s> {
     }
 
     /// Returns the discipline's `Config`.
-    pub(in crate::tc) fn config<C: 'static>(&self) -> C {
-        let config = self.spec.config().expect("the description was checked");
-        *config.downcast().expect("the kind belongs to the discipline")
+    pub(in crate::tc) fn config<C: 'static>(&self) -> &C {
+        let made = || self.spec.config().expect("the description was checked");
+        let config = self.config.get_or_init(made);
+        config.downcast_ref().expect("the kind belongs to the discipline")
+    }
+
+    /// Returns the class `minor` of `classes`, the classes of the discipline's `Config`. To search for each
+    /// class of a large tree from the start would take quadratic time.
+    pub(in crate::tc) fn class_of<'c, C>(
+        &self,
+        classes: &'c [C],
+        minor: u16,
+        number: fn(&C) -> u16,
+    ) -> Option<&'c C> {
+        let places = self.places.get_or_init(|| {
+            let numbers = classes.iter().map(number);
+            numbers
+                .enumerate()
+                .map(|(place, number)| (number, place))
+                .collect()
+        });
+        classes.get(*places.get(&minor)?)
     }
 }
 

@@ -1,5 +1,7 @@
 //! A qdisc or a class with its options, as tc shows it.
 
+use std::ops::RangeInclusive;
+
 use fairgate::ClassId;
 
 use super::{Detail, State};
@@ -21,6 +23,17 @@ pub struct Shown {
     pub options: Vec<Detail>,
     /// The class numbers on the path from the root.
     pub path: Vec<u16>,
+    /// Set if the path leads through a class for hosts, or ends there.
+    pub hosts: Option<Hosts>,
+}
+
+/// The classes that are given to hosts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hosts {
+    /// The length of the path up to the class, including it.
+    pub depth: usize,
+    /// The numbers of the classes.
+    pub classes: RangeInclusive<u16>,
 }
 
 impl Shown {

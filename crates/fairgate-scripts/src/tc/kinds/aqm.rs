@@ -57,12 +57,18 @@ pub(super) const CODEL: Kind = Kind {
                     [
                         codel.variable("count", "count"),
                         codel.variable("lastcount", "lastcount"),
+                        codel
+                            .number("ldelay")
+                            .map(|nanos| Detail::new("ldelay", ticks(nanos))),
                         is_dropping.then_some(dropping),
+                        // Otherwise it is the time from the reading to the next drop.
+                        (!is_dropping).then(|| Detail::new("drop_next", Amount::Time(0))),
                     ],
                 ),
                 row(
                     "  ",
                     [
+                        codel.variable("maxpacket", "maxpacket"),
                         Running::count("ecn_mark", codel.marked()),
                         Running::count("drop_overlimit", overlimit),
                     ],
@@ -95,6 +101,7 @@ pub(super) const PIE: Kind = Kind {
                         Running::count("pkts_in", pie.taken_in()),
                         Running::count("overlimit", pie.dropped_for(&[DropReason::QueueLimit])),
                         Running::count("dropped", pie.dropped_for(&[DropReason::Aqm])),
+                        pie.variable("maxq", "maxq"),
                         Running::count("ecn_mark", pie.marked()),
                     ],
                 ),
@@ -356,9 +363,15 @@ fn complete_dualpi2(seen: &Seen<'_>, details: &mut Vec<Detail>) {
         true => Detail::bare("any_ect", "ecn-mask", Some("any-ect")),
         false => Detail::bare("l4s_ect", "ecn-mask", Some("l4s-ect")),
     });
-    details.push(Detail::bare("no_split_gso", "", None));
+    // Merged packets are cut before they are queued.
+    details.push(Detail::bare("split_gso", "split-gso", None));
 }
 
+/// Formats a weight of the controller. The kernel keeps it per nanosecond and multiplied by the largest
+/// probability, and rounds down on the way there and back (`dualpi2_unscale_alpha_beta` in sch_dualpi2.c).
 fn parts_of_256(parts: u64) -> Amount {
-    Amount::Decimal(parts as f64 / 256.0)
+    const MOST: u64 = u32::MAX as u64;
+    const NANOS: u64 = 1_000_000_000;
+    let kept = ((parts * MOST) >> 2) / NANOS;
+    Amount::Decimal((((kept * NANOS) << 2) / MOST) as f64 / 256.0)
 }

@@ -4,8 +4,8 @@ mod absent;
 mod aqm;
 mod cake;
 mod cbq;
-mod netem;
 mod hashed;
+mod netem;
 mod queues;
 mod rounds;
 mod sharing;
@@ -279,6 +279,9 @@ pub(super) fn remarks(spec: &Spec) -> Vec<(ClassId, String)> {
 }
 
 pub(super) use absent::reason;
+
+/// The options of a band of ets.
+pub(super) const BAND_OPTIONS: &[Opt] = &[same("quantum", "quantum")];
 
 /// The kind that the kernel attaches to a class of most kinds by default.
 pub(super) const DEFAULT: &Kind = &queues::PFIFO;

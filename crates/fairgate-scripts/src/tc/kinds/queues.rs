@@ -130,16 +130,23 @@ fn complete_tbf(seen: &Seen<'_>, details: &mut Vec<Detail>) {
         details.push(Detail::keyed("peakrate", "", Amount::Rate(peak.rate)));
         details.extend(buckets("minburst", "mtu", peak.rate, peak.mtu));
     }
-    let latency = seen.number("latency").or_else(|| {
-        let limit = u128::from(seen.number("limit")?) * 8_000_000_000;
+    let given = seen
+        .number("latency")
+        .map(|nanos| Detail::new("lat", Amount::Time(nanos)));
+    let of_limit = || {
+        let limit = seen.number("limit")?;
+        // `None` if the bucket holds more than the queue.
         let beyond = |rate: Rate, bucket: u32| {
-            let full = (limit / u128::from(rate.bits_per_second())) as u64;
-            full.saturating_sub(nanos(rate, bucket))
+            let full = u128::from(limit) * 8_000_000_000 / u128::from(rate.bits_per_second());
+            (full as u64).checked_sub(nanos(rate, bucket))
         };
-        let by_peak = profile.peak.map_or(0, |peak| beyond(peak.rate, peak.mtu));
-        Some(beyond(profile.rate, profile.burst).max(by_peak))
-    });
-    details.extend(latency.map(|nanos| Detail::new("lat", Amount::Time(nanos))));
+        let by_peak = profile.peak.and_then(|peak| beyond(peak.rate, peak.mtu));
+        Some(match beyond(profile.rate, profile.burst).max(by_peak) {
+            Some(nanos) => Detail::new("lat", Amount::Time(nanos)),
+            None => Detail::new("limit", size(limit)),
+        })
+    };
+    details.extend(given.or_else(of_limit));
     details.extend((link.overhead > 0).then(|| Detail::new("overhead", plain(link.overhead.into()))));
     details.push(link_layer(link.cells));
 }

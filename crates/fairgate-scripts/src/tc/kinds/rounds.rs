@@ -194,6 +194,7 @@ pub(super) const FQ_CODEL: Kind = Kind {
                 row(
                     "  ",
                     [
+                        fq_codel.variable("maxpacket", "maxpacket"),
                         Running::count("drop_overlimit", overlimit),
                         fq_codel.variable("new_flow_count", "new_flow_count"),
                         Running::count("ecn_mark", fq_codel.marked()),

@@ -219,7 +219,7 @@ const VERSION: &str = "3.17";
 /// Adds a class's values with their defaults. tc shows priority and quantum only for leaves.
 fn complete_class_of_htb(seen: &Seen<'_>, class: &ClassSpec<'_>, details: &mut Vec<Detail>) {
     let config = seen.config::<htb::Config>();
-    let Some(settings) = config.classes.iter().find(|other| other.minor == class.minor) else {
+    let Some(settings) = seen.class_of(&config.classes, class.minor, |class| class.minor) else {
         return;
     };
     let is_leaf = class.tree.is_some();
@@ -244,7 +244,7 @@ fn complete_class_of_htb(seen: &Seen<'_>, class: &ClassSpec<'_>, details: &mut V
     }
     let level = match is_leaf {
         true => 0,
-        false => HIGHEST_LEVEL.saturating_sub(depth(&config, settings)),
+        false => HIGHEST_LEVEL.saturating_sub(depth(seen, &config.classes, settings)),
     };
     details.push(Detail::new("level", plain(level)).when(When::Detailed));
 }
@@ -253,13 +253,8 @@ fn complete_class_of_htb(seen: &Seen<'_>, class: &ClassSpec<'_>, details: &mut V
 const HIGHEST_LEVEL: u64 = 7;
 
 /// Returns the number of classes above this one.
-fn depth(config: &htb::Config, class: &htb::ClassConfig) -> u64 {
-    let above = |class: &&htb::ClassConfig| {
-        config
-            .classes
-            .iter()
-            .find(|other| Some(other.minor) == class.parent)
-    };
+fn depth(seen: &Seen<'_>, classes: &[htb::ClassConfig], class: &htb::ClassConfig) -> u64 {
+    let above = |class: &&htb::ClassConfig| seen.class_of(classes, class.parent?, |class| class.minor);
     std::iter::successors(Some(class), above).count() as u64 - 1
 }
 
@@ -267,7 +262,7 @@ fn depth(config: &htb::Config, class: &htb::ClassConfig) -> u64 {
 /// are equal.
 fn complete_class_of_hfsc(seen: &Seen<'_>, class: &ClassSpec<'_>, details: &mut Vec<Detail>) {
     let config = seen.config::<hfsc::Config>();
-    let Some(settings) = config.classes.iter().find(|other| other.minor == class.minor) else {
+    let Some(settings) = seen.class_of(&config.classes, class.minor, |class| class.minor) else {
         return;
     };
     let curves = match settings.rt.is_some() && settings.rt == settings.ls {

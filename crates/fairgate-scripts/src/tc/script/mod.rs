@@ -50,6 +50,9 @@ impl Default for Device {
     }
 }
 
+/// The first handle that the kernel gives to a qdisc without one (`qdisc_alloc_handle` in sch_api.c).
+pub(super) const FIRST_HANDLE: u16 = 0x8001;
+
 /// The qdiscs, classes and filters of one device after all lines. Every parent precedes its children.
 pub struct Script {
     pub(super) source: Arc<NamedSource<String>>,
@@ -58,6 +61,8 @@ pub struct Script {
     pub(super) qdiscs: Vec<Qdisc>,
     pub(super) classes: Vec<Class>,
     pub(super) filters: Vec<Filter>,
+    /// Changes of classes that their qdisc makes itself: the bands of ets.
+    pub(super) bands: Vec<Class>,
     /// What lines would have added to something that an earlier line failed to add. Only its own mistakes are
     /// reported.
     pub(super) orphans: Orphans,
@@ -209,6 +214,7 @@ impl Script {
             qdiscs: Vec::new(),
             classes: Vec::new(),
             filters: Vec::new(),
+            bands: Vec::new(),
             orphans: Orphans::default(),
             notes: Notes::default(),
             lost: BTreeSet::new(),
@@ -268,6 +274,20 @@ impl Script {
     /// Returns `ingress` or `clsact`.
     pub(super) fn hook(&self) -> Option<&Qdisc> {
         self.qdiscs.iter().find(|qdisc| qdisc.is_hook())
+    }
+
+    /// Returns the handle for a qdisc that is attached to a class without one. Only a fifo needs it here: it
+    /// tells the fifo from the one that the kernel puts into a class by itself, which tc does not show.
+    fn handle_of(&self, given: Option<u16>, parent: Option<ClassId>, kind: &Word) -> Option<u16> {
+        let is_fifo =
+            kinds::find(kind.get_ref()).is_some_and(|kind| kind.discipline == kinds::DEFAULT.discipline);
+        match (given, parent) {
+            (None, Some(_)) if is_fifo => {
+                let mut free = (FIRST_HANDLE..=u16::MAX).filter(|handle| self.with_handle(*handle).is_none());
+                free.next()
+            }
+            (given, _) => given,
+        }
     }
 
     fn with_handle(&self, handle: u16) -> Option<&Qdisc> {

@@ -8,7 +8,7 @@ use super::{Class, Filter, Qdisc, Script};
 use crate::script::{Word, number};
 use crate::tc::command::{Command, FilterHead, Known, Object, Verb};
 use crate::tc::hook;
-use crate::tc::kinds::{self, Kind};
+use crate::tc::kinds::{self, Children, Kind};
 
 impl Script {
     /// Runs a line, or reports why it is not possible.
@@ -89,6 +89,13 @@ impl Script {
         let Some(kind) = kind.filter(|_| *verb.get_ref() != Verb::Delete) else {
             return match (present, &parent) {
                 (Some(present), _) => {
+                    let own = self.qdiscs[present].handle;
+                    if let (Some(handle), Some(own)) = (handle, own)
+                        && handle != own
+                    {
+                        let message = format!("the qdisc here is {own:x}:, and not {handle:x}:");
+                        return conflict(verb, message);
+                    }
                     self.remove(present);
                     Ok(())
                 }
@@ -120,7 +127,7 @@ impl Script {
         let misplaced = self.misplaced(parent.as_ref(), &kind, handle);
         let qdisc = Qdisc {
             parent: class,
-            handle,
+            handle: self.handle_of(handle, class, &kind),
             kind,
             options: vec![options],
         };
@@ -165,6 +172,16 @@ impl Script {
         match (verb.get_ref(), present) {
             (Verb::Change | Verb::Replace, Some(present)) => {
                 self.classes[present].options.push(options);
+                return Ok(());
+            }
+            (Verb::Change | Verb::Replace, None) if self.has_bands(id.major()) => {
+                self.bands.push(Class {
+                    parent: ClassId::new(id.major(), 0),
+                    kind: kind.unwrap_or_else(|| Spanned::new(class.span(), String::new())),
+                    id: class,
+                    options: vec![options],
+                    is_broken: false,
+                });
                 return Ok(());
             }
             (Verb::Change, None) => return self.no_class(&class),
@@ -227,6 +244,14 @@ impl Script {
             self.notes.add(class.span(), text);
             self.remove(at);
         }
+    }
+
+    /// Whether a qdisc has classes of its own that a script can change.
+    fn has_bands(&self, handle: u16) -> bool {
+        let kind = self
+            .with_handle(handle)
+            .and_then(|qdisc| kinds::find(qdisc.kind.get_ref()));
+        kind.is_some_and(|kind| matches!(kind.children, Children::SharingBands))
     }
 
     fn no_class(&self, class: &Spanned<ClassId>) -> Result<(), Obstacle> {
@@ -421,6 +446,7 @@ impl Script {
             }
             let Some(handle) = qdisc.handle else { continue };
             self.classes.retain(|class| class.id.get_ref().major() != handle);
+            self.bands.retain(|band| band.id.get_ref().major() != handle);
             self.filters
                 .retain(|filter| filter.parent.map(ClassId::major) != Some(handle));
             let is_below = |other: &mut Qdisc| other.parent.map(ClassId::major) == Some(handle);

@@ -174,7 +174,7 @@ fn ets_completes_its_bands_quanta_and_priomap() {
         .into();
     assert!(quanta.is_sorted() && quanta[0].is_some(), "{text}");
     assert_eq!(text.matches("fifo limit=1000").count(), 3, "{text}");
-    assert_eq!(text.matches("fifo limit=7").count(), 1, "{text}");
+    assert_eq!(text.matches("fifo handle=8001: limit=7").count(), 1, "{text}");
     assert_eq!(tree(&format!("{ets}strict 2")).matches("fifo").count(), 2);
     assert_eq!(
         tree(&format!("{ets}quanta 300 300 300")).matches("fifo").count(),
@@ -228,7 +228,10 @@ fn what_is_attached_to_tbf_replaces_its_fifo() {
     let tbf = "qdisc add dev e root handle 1: tbf rate 1mbit burst 5kb limit 9000";
     assert!(tree(tbf).contains("limit=9000b"));
     let text = tree(&format!("{tbf}\nqdisc add dev e parent 1:1 pfifo limit 7"));
-    assert!(!text.contains("9000b") && text.contains("fifo limit=7"), "{text}");
+    assert!(
+        !text.contains("9000b") && text.contains("fifo handle=8001: limit=7"),
+        "{text}"
+    );
 }
 
 /// tc reads class numbers with `strtoul` in hexadecimal, and quantities with `strtod`.
@@ -399,7 +402,10 @@ fn later_lines_change_replace_and_delete() {
     ));
     assert!(text.contains("limit=7 target=9ms"), "{text}");
     let text = after(&format!("{two}qdisc replace dev e parent 1:2 pfifo limit 5"));
-    assert!(text.contains("2 quantum=1514b: fifo limit=5"), "{text}");
+    assert!(
+        text.contains("2 quantum=1514b: fifo handle=8001: limit=5"),
+        "{text}"
+    );
     assert_eq!(
         after("qdisc replace dev e root handle 2: pfifo limit 3"),
         "fifo handle=2: limit=3"

@@ -5,17 +5,21 @@
 //! The reference is tc of iproute2 6.1. The tests compare with it.
 //!
 //! A qdisc without a handle gets one like in the kernel, from 8001: upward. A discipline that tc does not
-//! have keeps its own name, and its parameters are shown in Fairgate's notation.
+//! have keeps its own name, and its parameters are shown in Fairgate's notation. A fifo without a handle in a
+//! class of a qdisc with one is what the kernel puts there by itself. tc does not show it.
 
 #[cfg(test)]
 mod tests;
+
+use std::collections::BTreeSet;
 
 use fairgate::ClassId;
 use fairgate_config::language::{INNER, PARENT};
 use fairgate_config::{ClassSpec, ParameterInfo, Spec, Value};
 
-use super::display::{Amount, Detail, Row, Running, Seen, Shown, State, value};
+use super::display::{Amount, Detail, Hosts, Row, Running, Seen, Shown, State, value};
 use super::kinds::{self, Children, Kind, Show};
+use super::script::FIRST_HANDLE;
 
 impl Shown {
     /// Returns the lines of statistics that tc shows below the common ones.
@@ -43,8 +47,9 @@ impl Seen<'_> {
             }
             name => kinds::of_discipline(name),
         };
-        let has_classes = !self.classes().is_empty();
-        kind.filter(|kind| has_classes || !matches!(kind.children, Children::Classes { .. }))
+        // Without classes it is a discipline over flows, unless it has the handle that a script gives.
+        let is_of_tc = !self.classes().is_empty() || self.spec.classifier().handle != 0;
+        kind.filter(|kind| is_of_tc || !matches!(kind.children, Children::Classes { .. }))
     }
 
     fn options(&self, kind: Option<&Kind>) -> Vec<Detail> {
@@ -68,29 +73,64 @@ impl Seen<'_> {
 
 /// Returns the qdiscs of a tree, the root first, and their classes.
 pub fn show(spec: &Spec) -> (Vec<Shown>, Vec<Shown>) {
+    let mut used = BTreeSet::new();
+    add_handles(spec, &mut used);
     let mut shown = Showing {
         qdiscs: Vec::new(),
         classes: Vec::new(),
-        next_handle: 0x8001,
+        used,
+        next_handle: FIRST_HANDLE,
     };
-    shown.qdisc(spec, None, &mut Vec::new());
+    shown.qdisc(spec, None, &mut Vec::new(), None);
     (shown.qdiscs, shown.classes)
+}
+
+/// Adds the handles that are given in a tree.
+fn add_handles(spec: &Spec, used: &mut BTreeSet<u16>) {
+    used.insert(spec.classifier().handle);
+    for tree in spec.classes().iter().filter_map(|class| class.tree) {
+        add_handles(tree, used);
+    }
+}
+
+/// Whether tc shows the qdisc in a class of `above`. It does not show the fifo that the kernel puts into a
+/// class: that has no handle.
+fn is_shown(above: &Spec, inner: &Spec) -> bool {
+    let is_fifo = inner.discipline() == kinds::DEFAULT.discipline;
+    above.classifier().handle == 0 || inner.classifier().handle != 0 || !is_fifo
 }
 
 struct Showing {
     qdiscs: Vec<Shown>,
     classes: Vec<Shown>,
+    /// The handles that are given.
+    used: BTreeSet<u16>,
     next_handle: u16,
 }
 
 impl Showing {
-    /// Shows a discipline and its children, and returns its handle.
-    fn qdisc(&mut self, spec: &Spec, parent: Option<ClassId>, path: &mut Vec<u16>) -> u16 {
-        let handle = match spec.classifier().handle {
-            0 => {
-                self.next_handle = self.next_handle.wrapping_add(1);
-                self.next_handle.wrapping_sub(1)
+    /// Returns the next handle that is not given.
+    fn free_handle(&mut self) -> u16 {
+        loop {
+            let handle = self.next_handle;
+            self.next_handle = handle.checked_add(1).unwrap_or(1);
+            // There are more handles than qdiscs can have classes.
+            if !self.used.contains(&handle) {
+                return handle;
             }
+        }
+    }
+
+    /// Shows a discipline and its children, and returns its handle.
+    fn qdisc(
+        &mut self,
+        spec: &Spec,
+        parent: Option<ClassId>,
+        path: &mut Vec<u16>,
+        hosts: Option<&Hosts>,
+    ) -> u16 {
+        let handle = match spec.classifier().handle {
+            0 => self.free_handle(),
             given => given,
         };
         let seen = Seen::new(spec);
@@ -104,6 +144,7 @@ impl Showing {
             leaf: None,
             options: seen.options(kind),
             path: path.clone(),
+            hosts: hosts.cloned(),
         });
         let own = ClassId::new(handle, 0);
         if kind.is_some_and(|kind| kind.look.is_its_own_class) {
@@ -115,14 +156,21 @@ impl Showing {
                 leaf: None,
                 options: Vec::new(),
                 path: path.clone(),
+                hosts: hosts.cloned(),
             });
         }
         let top = (!kind.is_some_and(|kind| kind.look.has_classes_at_root)).then_some(own);
         for class in spec.classes() {
             let id = ClassId::new(handle, class.minor);
             path.push(class.minor);
+            let own_hosts = class.template.map(|template| Hosts {
+                depth: path.len(),
+                classes: template.classes(),
+            });
+            let hosts = hosts.or(own_hosts.as_ref());
             let index = self.classes.len();
-            let leaf = class.tree.map(|tree| self.qdisc(tree, Some(id), path));
+            let tree = class.tree.filter(|tree| is_shown(spec, tree));
+            let leaf = tree.map(|tree| self.qdisc(tree, Some(id), path, hosts));
             let above = match value(&class.parameters, PARENT) {
                 Some(Value::Number(minor)) => Some(ClassId::new(handle, *minor as u16)),
                 _ => top,
@@ -135,6 +183,7 @@ impl Showing {
                 leaf,
                 options: seen.class_options(kind, &class),
                 path: path.clone(),
+                hosts: hosts.cloned(),
             };
             self.classes.insert(index, shown);
             path.pop();
@@ -150,6 +199,7 @@ impl Showing {
                 leaf: None,
                 options: Vec::new(),
                 path: [path.as_slice(), &[INNER]].concat(),
+                hosts: hosts.cloned(),
             });
         }
         handle

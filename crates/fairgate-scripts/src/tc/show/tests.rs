@@ -40,7 +40,6 @@ fn a_tree_is_shown_in_tcs_words() {
         shown(drr),
         [
             "qdisc drr 1:0 root",
-            "qdisc pfifo 8001:0 parent 1:1 limit 1000p",
             "qdisc fq_codel 5:0 parent 1:a limit 10240p flows 1024 quantum 1514 target 5ms interval 100ms \
              memory_limit 4Mb ecn drop_batch 64",
             "class drr 1:1 root quantum 300b",
@@ -72,7 +71,6 @@ fn a_tree_is_shown_in_tcs_words() {
         shown(cbq),
         [
             "qdisc cbq 1:0 root rate 10Mbit",
-            "qdisc pfifo 8001:0 parent 1:1 limit 1000p",
             "class cbq 1:1 parent 1:0 rate 6Mbit (bounded) prio 5",
         ]
     );
@@ -128,12 +126,40 @@ fn trees_of_classes_are_shown_with_derived_values() {
     let all = shown(hfsc);
     assert_eq!(all[0], "qdisc hfsc 1:0 root default 11");
     assert_eq!(
-        all[4..],
+        all[2..],
         [
             "class hfsc 1:1 parent 1:0 ls m1 0bit d 0us m2 10Mbit ul m1 0bit d 0us m2 10Mbit",
             "class hfsc 1:10 parent 1:1 sc m1 4Mbit d 10ms m2 1Mbit",
             "class hfsc 1:11 parent 1:1 rt m1 0bit d 0us m2 500Kbit ls m1 0bit d 0us m2 2500Kbit",
         ]
+    );
+}
+
+/// What a script attaches is told from what the kernel puts into a class by itself, and keeps its number.
+#[test]
+fn only_fifos_that_are_attached_are_shown() {
+    let prio = "qdisc add dev e root handle 1: prio\n\
+        qdisc add dev e parent 1:1 pfifo limit 5\n\
+        qdisc add dev e parent 1:3 codel";
+    assert_eq!(
+        shown(prio),
+        [
+            "qdisc prio 1:0 root bands 3 priomap 1 2 2 2 1 2 0 0 1 1 1 1 1 1 1 1",
+            "qdisc pfifo 8001:0 parent 1:1 limit 5p",
+            "qdisc codel 8002:0 parent 1:3 limit 1000p target 5ms interval 100ms",
+            "class prio 1:1 parent 1:0",
+            "class prio 1:2 parent 1:0",
+            "class prio 1:3 parent 1:0",
+        ]
+    );
+}
+
+/// A bucket that holds more than the queue leaves no latency: tc shows the limit then.
+#[test]
+fn a_tbf_without_latency_shows_its_limit() {
+    assert_eq!(
+        shown("qdisc add dev e root handle 1: tbf rate 1mbit burst 5kb limit 3000 mtu 2000")[0],
+        "qdisc tbf 1:0 root rate 1Mbit burst 5Kb limit 3000b"
     );
 }
 
@@ -161,9 +187,9 @@ fn every_kind_is_shown_with_its_options() {
         ),
         (
             "dualpi2",
-            "limit 10000p target 15ms tupdate 16ms alpha 0.160156 beta 3.199219 step_thresh 1ms \
+            "limit 10000p target 15ms tupdate 16ms alpha 0.156250 beta 3.195312 step_thresh 1ms \
              min_qlen_step 0p coupling_factor 2 drop_on_overload drop_dequeue classic_protection 10% l4s_ect \
-             no_split_gso",
+             split_gso",
         ),
         (
             "sfq headdrop perturb 10",
@@ -227,26 +253,35 @@ fn statistics_show_the_counters() {
     );
     assert_eq!(
         statistics("codel limit 5", 1, 7),
-        ["count 0 lastcount 0", "ecn_mark 0 drop_overlimit 2"]
+        [
+            "count 0 lastcount 0 ldelay 2ms drop_next 0us",
+            "maxpacket 1000 ecn_mark 0 drop_overlimit 2"
+        ]
     );
     assert_eq!(
         statistics("codel ce_threshold 1ms", 1, 7),
-        ["count 0 lastcount 0", "ecn_mark 1 drop_overlimit 0"]
+        [
+            "count 0 lastcount 0 ldelay 2ms drop_next 0us",
+            "maxpacket 1000 ecn_mark 1 drop_overlimit 0"
+        ]
     );
     assert_eq!(
         statistics("pie limit 5", 1, 7),
-        ["prob 0 delay 2ms", "pkts_in 5 overlimit 2 dropped 0 ecn_mark 0"]
+        [
+            "prob 0 delay 2ms",
+            "pkts_in 5 overlimit 2 dropped 0 maxq 4 ecn_mark 0"
+        ]
     );
     assert_eq!(
         statistics("fq_codel limit 5 drop_batch 1", 3, 7),
         [
-            "drop_overlimit 2 new_flow_count 3 ecn_mark 0 memory_used 4000",
+            "maxpacket 1000 drop_overlimit 2 new_flow_count 3 ecn_mark 0 memory_used 4000",
             "new_flows_len 3 old_flows_len 0"
         ]
     );
     assert_eq!(
         statistics("fq_codel memory_limit 5000 drop_batch 1", 3, 7)[0],
-        "drop_overlimit 2 new_flow_count 3 ecn_mark 0 memory_used 4000 drop_overmemory 2"
+        "maxpacket 1000 drop_overlimit 2 new_flow_count 3 ecn_mark 0 memory_used 4000 drop_overmemory 2"
     );
     assert_eq!(
         statistics("fq_pie limit 5", 3, 7),

@@ -8,8 +8,9 @@ use toml::Spanned;
 
 use super::{Translation, named};
 use crate::script::setting;
-use crate::tc::kinds::{self, Defaults, Kind, Opt};
+use crate::tc::kinds::{self, BAND_OPTIONS, Defaults, Kind, Opt};
 use crate::tc::script::{Class, Qdisc};
+use crate::tc::sharing::Sharing;
 
 impl<'a> Translation<'a> {
     /// Removes a default that names no leaf. As in the kernel, unclassified packets then have no class.
@@ -81,6 +82,32 @@ impl<'a> Translation<'a> {
         draft
             .settings
             .push(setting(&location, "default", Given::Integer(minor.into())));
+    }
+
+    /// Changes the quanta of bands as `tc class change` does.
+    pub(super) fn change_bands(&mut self, qdisc: &Qdisc, sharing: &mut Sharing) {
+        let script = self.script;
+        let is_of = |band: &&Class| Some(band.id.get_ref().major()) == qdisc.handle;
+        for band in script.bands.iter().filter(is_of) {
+            self.check_class(band, qdisc, false);
+            let location = band.id.span();
+            let settings = self.settings(&band.options, &[BAND_OPTIONS], |_| Vec::new(), &location);
+            let minor = usize::from(band.id.get_ref().minor());
+            let quantum = settings.into_iter().next();
+            let wrong = match (&quantum, minor) {
+                (_, minor) if !(1..=usize::from(sharing.bands)).contains(&minor) => "there is no such band",
+                (Some(_), minor) if minor <= sharing.strict => "the band is strict, and has no quantum",
+                _ => {
+                    if let Some(quantum) = quantum {
+                        sharing.quanta[minor - 1 - sharing.strict] = quantum;
+                    }
+                    continue;
+                }
+            };
+            let message = format!("class {} can't be changed: {wrong}", band.id.get_ref());
+            let help = "change the quantum of a band that shares";
+            self.problems.add(location, message, "can't be changed", help);
+        }
     }
 
     pub(super) fn classes_of_bands(

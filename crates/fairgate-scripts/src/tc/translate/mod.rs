@@ -301,6 +301,8 @@ impl<'a> Translation<'a> {
             self.problems
                 .add(wrong.location, wrong.message, "these don't fit", help);
         }
+        self.without_peak(kind, &mut settings);
+        self.keeps_flows(qdisc);
         match &kind.children {
             Children::None => self.only_attached_to(qdisc, |_| false),
             Children::NoneNorFilters => {
@@ -329,7 +331,8 @@ impl<'a> Translation<'a> {
             // The options have a mistake that is reported already.
             Children::SharingBands if !are_whole => {}
             Children::SharingBands => match Sharing::of(&mut settings, &self.script.device, &location) {
-                Ok(sharing) => {
+                Ok(mut sharing) => {
+                    self.change_bands(qdisc, &mut sharing);
                     draft.classes = self.classes_of_bands(qdisc, sharing.bands, &location);
                     let classes = draft.classes[sharing.strict..].iter_mut();
                     for (class, quantum) in classes.zip(sharing.quanta) {

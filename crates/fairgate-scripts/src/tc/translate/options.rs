@@ -8,7 +8,9 @@ use toml::Spanned;
 
 use super::Translation;
 use crate::script::{Word, no_value, number, setting};
-use crate::tc::kinds::{Defaults, Opt, Reads, Unreadable};
+use crate::tc::kinds::{Defaults, Kind, Opt, Reads, Unreadable};
+use crate::tc::script::Qdisc;
+use crate::tc::sharing::take;
 
 /// A parameter, and the word of tc that sets it.
 pub(super) struct Named {
@@ -45,6 +47,7 @@ impl<'a> Translation<'a> {
         }
         for (parameter, value) in defaults(&self.script.device) {
             if !settings.iter().any(|(key, _)| key.get_ref() == parameter) {
+                self.check_default(parameter, &value, options, location);
                 settings.push(setting(location, parameter, Given::Word(value)));
             }
         }
@@ -191,6 +194,51 @@ impl<'a> Translation<'a> {
             );
             self.notes.add(value.span(), text);
             *value.get_mut() = Given::Integer((*most).into());
+        }
+    }
+
+    /// Reports a default of the device that the kernel does not take, such as a frame that is too short for a
+    /// class of qfq.
+    fn check_default(&mut self, parameter: &str, value: &str, options: &[&[Opt]], location: &Range<usize>) {
+        let sets = |option: &&Opt| option.parameter == parameter && matches!(option.reads, Reads::Within(..));
+        if let Some(option) = options.iter().copied().flatten().find(sets)
+            && let Err(message) = self.check(option, &Given::Word(value.to_owned()))
+        {
+            let help = format!("write `{}` with such a value", option.word);
+            let message = format!("{message}, and by the device it is {value}");
+            self.problems
+                .add(location.clone(), message, "not with this device", help);
+        }
+    }
+
+    /// Reports a change of what the kernel sets only when it adds a qdisc.
+    pub(super) fn keeps_flows(&mut self, qdisc: &Qdisc) {
+        if !matches!(qdisc.kind.get_ref().as_str(), "fq_codel" | "fq_pie") {
+            return;
+        }
+        for word in qdisc
+            .options
+            .iter()
+            .skip(1)
+            .flatten()
+            .filter(|word| word.get_ref() == "flows")
+        {
+            let message = format!("Linux can't change `flows` of a `{}`", qdisc.kind.get_ref());
+            let help = "give it when the qdisc is added, or delete the qdisc before";
+            self.problems.add(word.span(), message, "can't be changed", help);
+        }
+    }
+
+    /// Leaves out tbf's `mtu` if there is no peak rate. Linux does not use it then (`tbf_change` in
+    /// sch_tbf.c).
+    pub(super) fn without_peak(&mut self, kind: &Kind, settings: &mut Vec<Written>) {
+        let has = |name: &str| settings.iter().any(|(key, _)| key.get_ref() == name);
+        if kind.discipline != "tbf" || has("peakrate") {
+            return;
+        }
+        if let Some((_, given)) = take(settings, "mtu") {
+            let text = "`mtu` belongs to a peak rate: without one it has no effect, as in Linux";
+            self.notes.add(given.span(), text.to_owned());
         }
     }
 

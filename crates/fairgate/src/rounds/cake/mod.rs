@@ -51,6 +51,7 @@ pub use tins::Tins;
 
 use alloc::boxed::Box;
 
+use crate::class_reading::ClassReading;
 use crate::discipline::{Algorithm, ClassState, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::flow::FlowByHasher;
@@ -498,8 +499,13 @@ impl Algorithm for Cake {
         visit("way_collisions", sum(|tin| tin.counts.way_collisions));
     }
 
-    /// The tins, under their numbers for users.
-    fn visit_class_states(&self, visit: &mut dyn FnMut(ClassState<'_>)) {
+    /// The tins, under their numbers for users. There are so few that one step reads all.
+    fn read_class_states(
+        &self,
+        _reading: &mut ClassReading,
+        _most: usize,
+        visit: &mut dyn FnMut(ClassState<'_>),
+    ) -> bool {
         let tins = self.config.tins;
         for minor in 1..=tins.count() {
             let tin = tins.of_class(minor).map(|number| &self.tins[usize::from(number)]);
@@ -511,6 +517,7 @@ impl Algorithm for Cake {
                 variables: &tin.variables(),
             });
         }
+        false
     }
 
     fn reads_acknowledgements(&self) -> bool {

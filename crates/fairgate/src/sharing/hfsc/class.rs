@@ -2,6 +2,8 @@
 
 use crate::count::Count;
 use crate::sharing::index::{ClassIndex, LeafIndex};
+use crate::sharing::statistics::LeafCounters;
+use crate::sharing::tree::LEVELS;
 
 use super::ServiceCurve;
 use super::curve::{Course, Curve};
@@ -57,6 +59,19 @@ pub(super) struct Leaf {
     pub(super) real_time: RealTime,
     /// What the leaf has sent since the last change of classes.
     pub(super) sent: Count,
+}
+
+impl Leaf {
+    /// Returns what the leaf has sent. No class lends.
+    pub(super) fn counters(&self) -> LeafCounters {
+        let mut packets_from = [0; LEVELS];
+        packets_from[0] = self.sent.packets;
+        LeafCounters {
+            class: self.class,
+            bytes: self.sent.bytes,
+            packets_from,
+        }
+    }
 }
 
 impl HfscClass {

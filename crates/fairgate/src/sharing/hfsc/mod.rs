@@ -45,7 +45,9 @@ mod siblings;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::ops::Range;
 
+use crate::class_reading::ClassReading;
 use crate::classify::Filtered;
 use crate::discipline::{Algorithm, Class, ClassState, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
@@ -56,7 +58,7 @@ use crate::sharing::hfsc::keyed_heap::KeyedHeap;
 use crate::sharing::index::{ClassIndex, LeafIndex};
 use crate::sharing::leaves::Leaves;
 use crate::sharing::statistics::{ClassStatistics, Counters, LeafCounters};
-use crate::sharing::tree::{ClassTree, LEVELS};
+use crate::sharing::tree::ClassTree;
 use crate::time::Time;
 
 pub use crate::service_curve::ServiceCurve;
@@ -413,15 +415,7 @@ impl Hfsc {
 
 impl Hfsc {
     fn leaf_counters(&self) -> impl Iterator<Item = LeafCounters> {
-        self.leaves.iter().map(|leaf| {
-            let mut packets_from = [0; LEVELS];
-            packets_from[0] = leaf.sent.packets;
-            LeafCounters {
-                class: leaf.class,
-                bytes: leaf.sent.bytes,
-                packets_from,
-            }
-        })
+        self.leaves.iter().map(Leaf::counters)
     }
 
     /// Returns what each class has sent. No class lends.
@@ -512,28 +506,45 @@ impl Algorithm for Hfsc {
     }
 
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
-        self.inner.visit(&self.tree, visit);
+        self.inner.visit(0..usize::MAX, &self.tree, visit);
     }
 
-    fn visit_class_states(&self, visit: &mut dyn FnMut(ClassState<'_>)) {
-        for (index, counters) in self.tree.classes().zip(self.counters()) {
-            let class = &self.classes[index.index()];
-            let by_real_time = match class.leaf {
-                LeafIndex::NONE => 0,
-                leaf => self.leaves[leaf.index()].real_time.served,
-            };
-            visit(ClassState {
-                minor: self.tree.minor(index),
-                sent: counters.sent,
-                overlimits: 0,
-                variables: &[
-                    ("period", Variable::Integer(class.period as i64)),
-                    ("work", Variable::Integer(class.total as i64)),
-                    ("rtwork", Variable::Integer(by_real_time as i64)),
-                    ("level", Variable::Integer(self.tree.height(index).into())),
-                ],
-            });
-        }
+    fn visit_classes_at(&self, places: Range<usize>, visit: &mut dyn FnMut(Class<'_>)) {
+        self.inner.visit(places, &self.tree, visit);
+    }
+
+    fn read_class_states(
+        &self,
+        reading: &mut ClassReading,
+        most: usize,
+        visit: &mut dyn FnMut(ClassState<'_>),
+    ) -> bool {
+        let (tree, leaf) = (&self.tree, |place: usize| self.leaves[place].counters());
+        self.statistics.read(
+            reading,
+            most,
+            tree,
+            |_| 0,
+            leaf,
+            |index, counters| {
+                let class = &self.classes[index.index()];
+                let by_real_time = match class.leaf {
+                    LeafIndex::NONE => 0,
+                    leaf => self.leaves[leaf.index()].real_time.served,
+                };
+                visit(ClassState {
+                    minor: self.tree.minor(index),
+                    sent: counters.sent,
+                    overlimits: 0,
+                    variables: &[
+                        ("period", Variable::Integer(class.period as i64)),
+                        ("work", Variable::Integer(class.total as i64)),
+                        ("rtwork", Variable::Integer(by_real_time as i64)),
+                        ("level", Variable::Integer(self.tree.height(index).into())),
+                    ],
+                });
+            },
+        )
     }
 
     fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {

@@ -29,7 +29,9 @@ mod config;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::ops::Range;
 
+use crate::class_reading::ClassReading;
 use crate::classify::Filtered;
 use crate::discipline::{Algorithm, Class, ClassState, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
@@ -280,8 +282,17 @@ impl Algorithm for Htb {
         self.classes.visit_classes(visit);
     }
 
-    fn visit_class_states(&self, visit: &mut dyn FnMut(ClassState<'_>)) {
-        self.classes.visit_class_states(visit);
+    fn visit_classes_at(&self, places: Range<usize>, visit: &mut dyn FnMut(Class<'_>)) {
+        self.classes.visit_classes_at(places, visit);
+    }
+
+    fn read_class_states(
+        &self,
+        reading: &mut ClassReading,
+        most: usize,
+        visit: &mut dyn FnMut(ClassState<'_>),
+    ) -> bool {
+        self.classes.read_class_states(reading, most, visit)
     }
 
     fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {

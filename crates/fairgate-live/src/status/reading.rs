@@ -1,0 +1,280 @@
+//! Reads the state of a run on the forwarding thread, in steps that packets pass between.
+//!
+//! A step takes at most [`STEP`], so that a tree of any size delays no packet by more than that. It copies
+//! counters and nothing else. Another thread makes the document from them.
+//!
+//! The counters of one discipline are read at one moment, and belong together: its packets in are its packets
+//! out, dropped and queued. Those of another discipline may be read in a later step. So each has the time at
+//! which it was read, and a rate is computed with that time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fairgate::classify::Holder;
+use fairgate::{Class, ClassReading, ClassState, Count, Discipline, Statistics, Time, Variable};
+use hdrhistogram::Histogram;
+
+use crate::clock;
+use crate::config::Plan;
+use crate::direction::{Counters, Direction};
+use crate::status::document::ProcessorStatus;
+
+/// The longest time for which a step goes on to another discipline.
+pub(crate) const STEP: Duration = Duration::from_micros(100);
+
+/// How many classes are read between two looks at the clock.
+const CLASSES: usize = 64;
+
+/// What is read of a run.
+pub(crate) struct RunReading {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) isolated: bool,
+    pub(crate) processor: ProcessorStatus,
+    pub(crate) started: Time,
+    pub(crate) at: Time,
+    pub(crate) directions: [DirectionReading; 2],
+}
+
+/// What is read of a direction.
+pub(crate) struct DirectionReading {
+    pub(crate) from: String,
+    pub(crate) to: String,
+    pub(crate) counters: Counters,
+    pub(crate) rate_bps: f64,
+    pub(crate) in_line: u64,
+    /// Frames that the receive ring had no room for.
+    pub(crate) missed: u64,
+    pub(crate) sojourn: Histogram<u64>,
+    pub(crate) tree: TreeReading,
+}
+
+/// What is read of a tree.
+#[derive(Default)]
+pub(crate) struct TreeReading {
+    /// The disciplines. Each precedes the disciplines in its classes.
+    pub(crate) nodes: Vec<NodeReading>,
+    /// The disciplines that are being read, from the root on.
+    open: Vec<Open>,
+}
+
+/// What is read of a discipline.
+pub(crate) struct NodeReading {
+    /// The number of disciplines above it.
+    pub(crate) depth: usize,
+    pub(crate) name: &'static str,
+    pub(crate) class: Option<u16>,
+    pub(crate) host: Option<String>,
+    pub(crate) at: Time,
+    pub(crate) statistics: Statistics,
+    pub(crate) variables: Vec<(&'static str, Variable)>,
+    pub(crate) class_states: Vec<ClassReadingOf>,
+}
+
+/// What is read of a class.
+pub(crate) struct ClassReadingOf {
+    pub(crate) minor: u16,
+    pub(crate) at: Time,
+    pub(crate) sent: Count,
+    pub(crate) overlimits: u64,
+    pub(crate) variables: Vec<(&'static str, Variable)>,
+}
+
+/// A discipline that is being read.
+struct Open {
+    /// Its place in [`TreeReading::nodes`].
+    node: usize,
+    classes: ClassReading,
+    has_read_classes: bool,
+    /// The place of the class whose discipline is read next.
+    next: usize,
+}
+
+impl DirectionReading {
+    /// Reads what belongs to the direction itself. Nothing of its tree is read yet.
+    pub(crate) fn new(direction: &mut Direction, now: Time, from: &str, to: &str, missed: u64) -> Self {
+        DirectionReading {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            counters: direction.counters,
+            rate_bps: direction.rate.bits_per_second(now, direction.counters.sent.bytes),
+            in_line: direction.in_delay_line() as u64,
+            missed,
+            sojourn: direction.sojourn.clone(),
+            tree: TreeReading::default(),
+        }
+    }
+}
+
+impl TreeReading {
+    /// Reads a whole tree at once.
+    pub(crate) fn of(root: &dyn Discipline) -> TreeReading {
+        let mut reading = TreeReading::default();
+        reading.go_on(root, &|| false);
+        reading
+    }
+
+    /// Reads more of a tree until `is_over`. Returns true if everything is read. Between the calls packets
+    /// may be enqueued and dequeued, but classes must not change.
+    pub(crate) fn go_on(&mut self, root: &dyn Discipline, is_over: &dyn Fn() -> bool) -> bool {
+        if self.open.is_empty() {
+            if !self.nodes.is_empty() {
+                return true;
+            }
+            self.enter(root, None, None, &root.statistics());
+        }
+        let is_whole = self.read(root, 0, is_over);
+        if is_whole {
+            self.open.clear();
+        }
+        is_whole
+    }
+
+    /// Goes on with an open discipline. Returns true if it is read with all that it holds.
+    fn read(&mut self, discipline: &dyn Discipline, depth: usize, is_over: &dyn Fn() -> bool) -> bool {
+        while !self.open[depth].has_read_classes {
+            let open = &mut self.open[depth];
+            let (at, states) = (clock::now(), &mut self.nodes[open.node].class_states);
+            let mut add = |state: ClassState<'_>| states.push(ClassReadingOf::new(&state, at));
+            open.has_read_classes = !discipline.read_class_states(&mut open.classes, CLASSES, &mut add);
+            if is_over() {
+                return false;
+            }
+        }
+        loop {
+            let first = self.open[depth].next;
+            let (mut done, mut is_paused) = (0, false);
+            discipline.visit_classes_at(first..first + CLASSES, &mut |class| {
+                if is_paused {
+                    return;
+                }
+                let is_open = self.open.len() > depth + 1 || self.enter_class(&class);
+                if is_open && !self.read(class.discipline, depth + 1, is_over) {
+                    is_paused = true;
+                    return;
+                }
+                self.open.truncate(depth + 1);
+                done += 1;
+                is_paused = is_over();
+            });
+            self.open[depth].next += done;
+            if is_paused {
+                return false;
+            }
+            if done == 0 {
+                return true;
+            }
+        }
+    }
+
+    /// Opens the discipline of a class. Returns false if the class is reserved for hosts, but not assigned.
+    fn enter_class(&mut self, class: &Class<'_>) -> bool {
+        let statistics = class.discipline.statistics();
+        let (host, statistics) = match class.holder {
+            Holder::Anyone => (None, statistics),
+            Holder::Free => return false,
+            Holder::Host(tenant) => (Some(tenant.to_string()), tenant.statistics(&statistics)),
+        };
+        self.enter(class.discipline, Some(class.minor), host, &statistics);
+        true
+    }
+
+    fn enter(
+        &mut self,
+        discipline: &dyn Discipline,
+        class: Option<u16>,
+        host: Option<String>,
+        statistics: &Statistics,
+    ) {
+        let mut variables = Vec::new();
+        discipline.visit_variables(&mut |name, value| variables.push((name, value)));
+        self.open.push(Open {
+            node: self.nodes.len(),
+            classes: ClassReading::default(),
+            has_read_classes: false,
+            next: 0,
+        });
+        self.nodes.push(NodeReading {
+            depth: self.open.len() - 1,
+            name: discipline.name(),
+            class,
+            host,
+            at: clock::now(),
+            statistics: statistics.clone(),
+            variables,
+            class_states: Vec::new(),
+        });
+    }
+}
+
+impl ClassReadingOf {
+    fn new(state: &ClassState<'_>, at: Time) -> ClassReadingOf {
+        ClassReadingOf {
+            minor: state.minor,
+            at,
+            sent: state.sent,
+            overlimits: state.overlimits,
+            variables: state.variables.to_vec(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use fairgate::{ClassId, Packet, Pool};
+    use fairgate_config::Spec;
+
+    use super::*;
+    use crate::status::NodeStatus;
+
+    const TREE: &str = "htb handle=1 default=20 { 1 rate=20mbit { 10 rate=5mbit ceil=20mbit / \
+                        drr { 1 / fifo; 2 / fq_codel; 3 / fifo }; 20 rate=15mbit ceil=20mbit / fq_codel } }";
+
+    /// Many small steps read the same as one, whatever the steps are.
+    #[test]
+    fn steps_read_what_one_step_reads() {
+        let spec = Spec::inline(TREE).expect("a valid tree");
+        let mut tree = spec.build(1).expect("a valid tree");
+        let mut pool = Pool::with_capacity(64);
+        for number in 0..30_u16 {
+            let minor = if number % 3 == 0 { 10 } else { 20 };
+            let packet = Packet {
+                class: ClassId::new(1, minor),
+                ..Packet::of_length(900)
+            };
+            let id = pool.insert(packet).expect("there is room");
+            tree.enqueue(id, Time::ZERO, &mut pool);
+        }
+        while tree.dequeue(Time::ZERO, &mut pool).is_some() {}
+        let figures = |reading: TreeReading| {
+            let mut node = NodeStatus::of_reading(reading, Time::ZERO);
+            node.forget_times();
+            node
+        };
+        let whole = figures(TreeReading::of(&*tree));
+        assert!(
+            whole.class_states.iter().any(|class| class.sent.packets > 0),
+            "{whole:?}"
+        );
+        for steps in 1..20 {
+            let mut reading = TreeReading::default();
+            let left = Cell::new(0);
+            let is_over = || {
+                left.set(left.get() - 1);
+                left.get() == 0
+            };
+            let mut calls = 0;
+            loop {
+                left.set(steps);
+                calls += 1;
+                if reading.go_on(&*tree, &is_over) {
+                    break;
+                }
+            }
+            assert!(steps > 3 || calls > 2, "{calls} calls of {steps} steps");
+            assert!(reading.go_on(&*tree, &is_over), "it stays whole");
+            assert_eq!(figures(reading), whole);
+        }
+    }
+}
