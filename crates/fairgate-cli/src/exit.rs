@@ -134,7 +134,7 @@ impl ErrorDocument {
                         message: problem.message.clone(),
                         help: Some(problem.help.clone()),
                         location: Some(Location {
-                            file: error.file().to_owned(),
+                            file: problem.file().to_owned(),
                             line,
                             column,
                             offset: problem.span.start,

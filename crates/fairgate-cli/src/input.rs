@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use fairgate_config::units::parse_duration;
-use fairgate_config::{Document, Problem, Registry, Spec};
+use fairgate_config::{Document, Origin, Problem, Registry, Spec};
 use miette::Diagnostic;
 use thiserror::Error;
 
@@ -42,19 +42,23 @@ pub(crate) fn warnings<'s>(queues: impl Iterator<Item = (&'s str, &'s Spec)>) ->
     queues.flat_map(of_queue).collect()
 }
 
-/// Returns warnings for a tree that is to forward frames.
-pub(crate) fn live_warnings(spec: &Spec) -> Vec<String> {
-    spec.live_warnings().iter().map(at_location).collect()
+/// Returns warnings for a tree that is to forward frames. `origin` says where the lines of its text come
+/// from.
+pub(crate) fn live_warnings(spec: &Spec, origin: impl Fn(usize) -> Option<Origin>) -> Vec<String> {
+    let warnings = spec.live_warnings().into_iter();
+    warnings
+        .map(|problem| at_location(&problem.located(&origin)))
+        .collect()
 }
 
 /// Returns what `fairgate run` rejects on any interface.
-pub(crate) fn refused_live(spec: &Spec) -> Vec<String> {
+pub(crate) fn refused_live(spec: &Spec, origin: impl Fn(usize) -> Option<Origin>) -> Vec<String> {
     let refused = [spec.asks_for_marks(), spec.asks_for_departure_times()];
-    refused
-        .iter()
-        .flatten()
-        .map(|problem| format!("{}; `fairgate run` rejects this", at_location(problem)))
-        .collect()
+    let sentence = |problem: Problem| {
+        let location = at_location(&problem.located(&origin));
+        format!("{location}; `fairgate run` rejects this")
+    };
+    refused.into_iter().flatten().map(sentence).collect()
 }
 
 /// Returns the location, the problem and the remedy in one line.

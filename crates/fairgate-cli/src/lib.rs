@@ -99,6 +99,9 @@ impl Command {
 /// }
 /// ```
 pub fn main_with(registry: &Registry) -> ExitCode {
+    if let Some(code) = fairgate_record::stage() {
+        return code;
+    }
     output::colour::install();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

@@ -20,6 +20,17 @@ pub struct Problem {
     /// The remedy.
     pub help: String,
     source: Arc<NamedSource<String>>,
+    /// The line that the text's line was made from, if it was made from another file.
+    origin: Option<Origin>,
+}
+
+/// A line of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The file's name, as it was given.
+    pub file: String,
+    /// Counted from 1.
+    pub line: usize,
 }
 
 impl Problem {
@@ -36,16 +47,33 @@ impl Problem {
             label: shortened(label.into()),
             help: shortened(help.into()),
             source: Arc::clone(source),
+            origin: None,
         }
+    }
+
+    /// Says where the lines of the text come from: for a line, counted from 1, `origin` returns the line that
+    /// it was made from, if it is known. The location is then that line, with the text as it was read.
+    #[must_use]
+    pub fn located(mut self, origin: impl Fn(usize) -> Option<Origin>) -> Problem {
+        self.origin = origin(self.position_in_text().0);
+        self
     }
 
     /// Returns the name of the text that has the mistake.
     pub fn file(&self) -> &str {
-        self.source.name()
+        match &self.origin {
+            Some(origin) => &origin.file,
+            None => self.source.name(),
+        }
     }
 
     /// Returns line and column of the location, both counted from 1; the column in characters.
     pub fn position(&self) -> (usize, usize) {
+        let (line, column) = self.position_in_text();
+        (self.origin.as_ref().map_or(line, |origin| origin.line), column)
+    }
+
+    fn position_in_text(&self) -> (usize, usize) {
         let text = self.source.inner();
         let before = &text[..self.span.start.min(text.len())];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -70,7 +98,10 @@ impl SourceCode for Problem {
         before: usize,
         after: usize,
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
-        excerpt::read(&self.source, span, before, after)
+        match &self.origin {
+            Some(origin) => Ok(excerpt::line(&self.source, span, &origin.file, origin.line)),
+            None => excerpt::read(&self.source, span, before, after),
+        }
     }
 }
 
@@ -152,6 +183,14 @@ impl FileError {
                 })
             }
         }
+    }
+
+    /// Says where the lines of the text come from: [`Problem::located`] for each mistake.
+    #[must_use]
+    pub fn located(mut self, origin: impl Fn(usize) -> Option<Origin>) -> FileError {
+        let located = |problem: Problem| problem.located(&origin);
+        self.problems = self.problems.into_iter().map(located).collect();
+        self
     }
 
     /// Returns the mistakes, sorted by location: at least one, at most 50. See [`more`](FileError::more).

@@ -69,6 +69,34 @@ pub(crate) fn read<'a>(
     )))
 }
 
+/// Reads only the line of a location, as if it were this line of another file.
+pub(crate) fn line<'a>(
+    source: &'a NamedSource<String>,
+    span: &SourceSpan,
+    file: &str,
+    number: usize,
+) -> Box<dyn SpanContents<'a> + 'a> {
+    let text = source.inner();
+    let at = boundary(text, span.offset());
+    let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+    let end = text[at..].find('\n').map_or(text.len(), |newline| at + newline);
+    let (start, end) = match end - start <= LONGEST_LINES {
+        true => (start, end),
+        false => (
+            boundary(text, at.saturating_sub(BEFORE).max(start)),
+            boundary(text, end.min(at + span.len() + BEFORE)),
+        ),
+    };
+    Box::new(MietteSpanContents::new_named(
+        file.to_owned(),
+        &text.as_bytes()[start..end],
+        (start, end - start).into(),
+        number.saturating_sub(1),
+        0,
+        1,
+    ))
+}
+
 /// Returns the last character boundary at or before `at`.
 fn boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len()))

@@ -18,7 +18,7 @@ pub mod suggest;
 mod testing;
 
 pub use document::Document;
-pub use error::{FileError, Lines, Problem};
+pub use error::{FileError, Lines, Origin, Problem};
 pub use fairgate::registry::{
     self, About, Bucket, Children, ClassSettings, Entry, Family, Longest, ParameterInfo, Parts, Registry,
     Setting, Settings, Unit, UnitError, Value, units,

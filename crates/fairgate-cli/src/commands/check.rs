@@ -91,12 +91,16 @@ fn check_frames(document: &Document, frames: u32, available: u64) -> Result<(), 
 /// Returns warnings for settings that are valid but probably not intended.
 fn warnings(document: &Document, plan: Option<&Plan>) -> Vec<String> {
     let mut warnings = input::warnings(document.queues());
-    warnings.extend(document.queues().flat_map(|(_, spec)| input::live_warnings(spec)));
+    warnings.extend(
+        document
+            .queues()
+            .flat_map(|(_, spec)| input::live_warnings(spec, |_| None)),
+    );
     // Filters on marks are not an error, because a simulated packet can have a mark.
     let run = document
         .queues()
         .filter(|(_, spec)| plan.is_some_and(|plan| plan.queues.contains(spec)));
-    warnings.extend(run.flat_map(|(_, spec)| input::refused_live(spec)));
+    warnings.extend(run.flat_map(|(_, spec)| input::refused_live(spec, |_| None)));
     warnings
 }
 

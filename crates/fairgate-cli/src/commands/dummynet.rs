@@ -3,7 +3,7 @@
 use fairgate_scripts::dummynet::{self, Direction, Script};
 use fairgate_scripts::tc::{Device, Way};
 
-use crate::commands::script::{self, Language, ScriptArgs};
+use crate::commands::script::{self, Language, ScriptArgs, Text};
 use crate::commands::ways::Tree;
 use crate::failure::{Failure, Outcome};
 use crate::output::Format;
@@ -40,8 +40,8 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
         mtu: args.script.mtu,
         ..Device::default()
     };
-    let read = |name: &str, text: &str| {
-        let trees = Script::parse(name, text, device)?.trees()?;
+    let read = |text: &Text| {
+        let trees = Script::parse(&text.name, &text.text, device)?.trees()?;
         let tree = |tree: dummynet::Tree| Tree {
             name: tree.name(),
             device: tree.interface.or_else(|| args.device.clone()),
@@ -54,5 +54,6 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
         };
         Ok(trees.into_iter().map(tree).collect())
     };
-    script::run(&args.script, &LANGUAGE, read, format)
+    let source = || script::given(&args.script, &LANGUAGE);
+    script::run(&args.script, &LANGUAGE, source, read, format)
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
 
-use fairgate_config::Document;
+use fairgate_config::{Document, Origin};
 use fairgate_live::status::default_socket;
 use fairgate_scripts::tc::Device;
 use miette::Diagnostic;
@@ -21,7 +21,7 @@ use crate::output::{self, Format};
 #[derive(clap::Args)]
 pub(crate) struct ScriptArgs {
     /// Commands, a file with commands, or - for standard input
-    #[arg(required = true, value_name = "COMMANDS|FILE|-")]
+    #[arg(value_name = "COMMANDS|FILE|-")]
     commands: Vec<OsString>,
 
     /// Print the trees instead of TOML
@@ -45,11 +45,44 @@ pub(crate) struct Language {
     pub(crate) starts: &'static [&'static str],
 }
 
+/// The text of a script.
+pub(crate) struct Text {
+    /// Its name, for messages.
+    pub(crate) name: String,
+    pub(crate) text: String,
+    /// The line that each line was made from, if the text was made from other files.
+    pub(crate) origins: Vec<Option<Origin>>,
+    /// What happened when the text was made.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Text {
+    /// A text that somebody wrote.
+    fn written(name: impl Into<String>, text: impl Into<String>) -> Text {
+        Text {
+            name: name.into(),
+            text: text.into(),
+            origins: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Returns the line that a line was made from. Lines are counted from 1.
+    pub(crate) fn origin(&self, line: usize) -> Option<Origin> {
+        self.origins.get(line.checked_sub(1)?)?.clone()
+    }
+}
+
 #[derive(Debug, Error, Diagnostic)]
 enum ScriptError {
     #[error("can't read standard input")]
     #[diagnostic(help("the script must be text in UTF-8"))]
     Unreadable(#[source] std::io::Error),
+    #[error("no commands are given")]
+    #[diagnostic(help(
+        "write them as arguments, or name a file, or give - and write them to standard input"
+    ))]
+    Nothing,
     #[error("the commands are not text: some bytes are not UTF-8")]
     #[diagnostic(help("write them in UTF-8, or give one file"))]
     NoText,
@@ -63,26 +96,26 @@ struct Trees {
     warnings: Vec<String>,
 }
 
-/// Prints the trees of a script, or runs them. `read` parses the script; its arguments are name and text.
+/// Prints the trees of a script, or runs them. `source` returns the script, and `read` parses it.
 pub(crate) fn run(
     args: &ScriptArgs,
     language: &Language,
-    read: impl Fn(&str, &str) -> Result<Vec<Tree>, Failure>,
+    source: impl Fn() -> Result<Text, Failure>,
+    read: impl Fn(&Text) -> Result<Vec<Tree>, Failure>,
     format: Format,
 ) -> Result<Outcome, Failure> {
-    let trees = || {
-        let (name, text) = script(&args.commands, language)?;
-        read(&name, &text)
-    };
-    let found = trees()?;
+    let text = source()?;
+    let found = read(&text).inspect_err(|_| input::warn(&text.notes, format))?;
     let named = || found.iter().map(|tree| (tree.name.as_str(), &tree.spec));
     if args.run.is_none() {
-        input::warn(&warnings(&found), format);
+        input::warn(&warnings(&text, &found), format);
+    } else {
+        input::warn(&text.notes, format);
     }
     match (&args.run, format, args.tree) {
         (Some(interface), ..) => {
             let device = Run::of(&found, interface)?.right;
-            let read = || document(&trees()?, interface);
+            let read = || document(&read(&source()?)?, interface);
             run::run_document(&read, "the script", &default_socket(&device), None, format)
         }
         (None, Format::Json, _) => {
@@ -90,7 +123,7 @@ pub(crate) fn run(
             let trees = Trees {
                 queues: queues.collect(),
                 run: printed_run(&found),
-                warnings: warnings(&found),
+                warnings: warnings(&text, &found),
             };
             output::json(language.name, &trees)?;
             Ok(Outcome::Yes)
@@ -107,28 +140,39 @@ pub(crate) fn run(
 }
 
 /// Returns warnings. The trees of a script are for real frames, so warnings for live use are included.
-fn warnings(trees: &[Tree]) -> Vec<String> {
-    let mut warnings = input::warnings(trees.iter().map(|tree| (tree.name.as_str(), &tree.spec)));
+fn warnings(text: &Text, trees: &[Tree]) -> Vec<String> {
+    let mut warnings = text.notes.clone();
+    warnings.extend(input::warnings(
+        trees.iter().map(|tree| (tree.name.as_str(), &tree.spec)),
+    ));
+    let origin = |line| text.origin(line);
     for tree in trees {
         warnings.extend(tree.warnings.iter().cloned());
-        warnings.extend(input::live_warnings(&tree.spec));
-        warnings.extend(input::refused_live(&tree.spec));
+        warnings.extend(input::live_warnings(&tree.spec, origin));
+        warnings.extend(input::refused_live(&tree.spec, origin));
     }
     warnings
 }
 
-/// Returns the script's name for messages, and its text.
-fn script(arguments: &[OsString], language: &Language) -> Result<(String, String), Failure> {
+/// Returns the script that the arguments give or name.
+pub(crate) fn given(args: &ScriptArgs, language: &Language) -> Result<Text, Failure> {
+    let arguments = &args.commands;
     let commands: Vec<&str> = arguments
         .iter()
         .filter_map(|argument| argument.to_str())
         .collect();
-    let single = match (arguments, &commands[..]) {
+    let single = match (&arguments[..], &commands[..]) {
+        ([], _) => return Err(ScriptError::Nothing.into()),
         ([_], [single]) => *single,
         // The name of a file need not be UTF-8.
-        ([file], _) => return Ok((file.display().to_string(), input::text(Path::new(file))?)),
+        ([file], _) => {
+            return Ok(Text::written(
+                file.display().to_string(),
+                input::text(Path::new(file))?,
+            ));
+        }
         _ if commands.len() == arguments.len() => {
-            return Ok(("command line".to_owned(), join(&commands)));
+            return Ok(Text::written("command line", join(&commands)));
         }
         _ => return Err(ScriptError::NoText.into()),
     };
@@ -136,13 +180,13 @@ fn script(arguments: &[OsString], language: &Language) -> Result<(String, String
         let mut text = String::new();
         let read = std::io::stdin().read_to_string(&mut text);
         read.map_err(ScriptError::Unreadable)?;
-        return Ok(("standard input".to_owned(), text));
+        return Ok(Text::written("standard input", text));
     }
     let first = single.split_whitespace().next().unwrap_or_default();
     if language.starts.contains(&first) && single.contains(char::is_whitespace) {
-        return Ok(("command line".to_owned(), single.to_owned()));
+        return Ok(Text::written("command line", single));
     }
-    Ok((single.to_owned(), input::text(Path::new(single))?))
+    Ok(Text::written(single, input::text(Path::new(single))?))
 }
 
 /// Joins commands. Several commands become one line each; the words of a single command become one line.
@@ -162,7 +206,7 @@ fn toml(trees: &[Tree]) -> String {
 
 /// Returns the run to print beside the trees. A tree that can't work live has none.
 fn printed_run(trees: &[Tree]) -> Option<Run> {
-    let works = |tree: &Tree| input::refused_live(&tree.spec).is_empty();
+    let works = |tree: &Tree| input::refused_live(&tree.spec, |_| None).is_empty();
     Run::named_by(trees).filter(|_| trees.iter().all(works))
 }
 

@@ -1,12 +1,18 @@
 //! `fairgate tc`: converts tc's commands to a configuration file, checks them, or runs them.
 
-use fairgate::Rate;
-use fairgate_config::units::parse_rate;
-use fairgate_scripts::tc::{Device, Script, Translated};
+use std::ffi::{OsStr, OsString};
+use std::time::Duration;
 
-use crate::commands::script::{self, Language, ScriptArgs};
+use fairgate::Rate;
+use fairgate_config::Origin;
+use fairgate_config::units::parse_rate;
+use fairgate_record::{RecordError, Recorded, Request};
+use fairgate_scripts::tc::{Device, Note, Script, Translated};
+
+use crate::commands::script::{self, Language, ScriptArgs, Text};
 use crate::commands::ways::Tree;
 use crate::failure::{Failure, Outcome};
+use crate::input;
 use crate::output::Format;
 
 const LANGUAGE: Language = Language {
@@ -25,6 +31,8 @@ Examples:
   fairgate tc home.tc --json                       every parameter, for a script
   fairgate tc home.tc --run eth1                   live: frames from eth1 leave by the script's device, and
                                                    those that the script redirects to an ifb leave by eth1
+  fairgate tc --record ./shape.sh start eth0       what a shell script does, with all variables expanded
+  fairgate tc --tree --record wondershaper -a eth0 -d 9000 -u 900   the same for an installed program
 
 Supported: qdisc, class and filter with add, change, replace and del; the filters u32, fw, flower, basic and
 matchall; ingress and clsact, with the action mirred.
@@ -44,6 +52,24 @@ pub(crate) struct Args {
     /// Speed of the device's link, like 1gbit, for rates like 10%
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     speed: Option<Rate>,
+    /// Run a shell script where it can change nothing, and read the tc commands that it gives. All words
+    /// after this belong to the script
+    #[arg(
+        long,
+        value_names = ["SCRIPT", "ARGUMENTS"],
+        num_args = 1..,
+        allow_hyphen_values = true,
+        conflicts_with = "commands"
+    )]
+    record: Vec<OsString>,
+
+    /// An interface that the recorded script finds although this machine does not have it
+    #[arg(long, value_name = "INTERFACE", requires = "record")]
+    with_device: Vec<String>,
+
+    /// How long the recorded script may take
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = input::positive_duration)]
+    time_limit: Duration,
 }
 
 pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
@@ -54,16 +80,53 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
         speed: args.speed.map(Rate::bits_per_second),
         ..Device::default()
     };
-    let read = |name: &str, text: &str| {
+    let source = || match &args.record[..] {
+        [] => script::given(&args.script, &LANGUAGE),
+        [script, arguments @ ..] => recorded(&args, script, arguments),
+    };
+    let read = |text: &Text| {
+        let warning = |note: Note| match note.line.and_then(|line| text.origin(line)) {
+            Some(Origin { file, line }) => format!("{file}:{line}: {}", note.text),
+            None => note.to_string(),
+        };
         let tree = |translated: Translated| Tree {
             name: translated.name,
             device: Some(translated.device),
             way: translated.way,
             spec: translated.spec,
-            warnings: translated.warnings,
+            warnings: translated.warnings.into_iter().map(warning).collect(),
         };
-        let translated = Script::translate_all(name, text, device)?;
+        let translated = Script::translate_all(&text.name, &text.text, device)
+            .map_err(|error| error.located(|line| text.origin(line)))?;
         Ok(translated.into_iter().map(tree).collect())
     };
-    script::run(&args.script, &LANGUAGE, read, format)
+    script::run(&args.script, &LANGUAGE, source, read, format)
+}
+
+/// Runs a shell script, and returns the commands of tc that it gave.
+fn recorded(args: &Args, script: &OsStr, arguments: &[OsString]) -> Result<Text, Failure> {
+    let request = Request {
+        script,
+        arguments,
+        devices: &args.with_device,
+        limit: args.time_limit,
+    };
+    let recording = fairgate_record::record(&request).map_err(|error| match error {
+        RecordError::NotFound { .. } | RecordError::TooLong { .. } => Failure::Input(error.into()),
+        _ => Failure::environment(error),
+    })?;
+    let text = recording.text();
+    let origin = |command: Recorded| {
+        let place = command.place?;
+        Some(Origin {
+            file: place.file,
+            line: place.line,
+        })
+    };
+    Ok(Text {
+        name: format!("commands of {}", script.display()),
+        text,
+        notes: recording.notes,
+        origins: recording.commands.into_iter().map(origin).collect(),
+    })
 }

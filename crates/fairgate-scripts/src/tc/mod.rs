@@ -42,6 +42,7 @@ mod values;
 
 pub use display::{Amount, ClassState, Detail, Hosts, Row, Shown, State, TreeState, When};
 pub use listing::{Line, Listing, View};
+pub use notes::Note;
 pub use script::{Device, Script};
 pub use show::show;
 pub use translate::{Translated, Way};

@@ -416,6 +416,7 @@ mod tests {
                     dual-srchost no-split-gso ack-filter rtt 100ms noatm overhead 44 memlimit 32Mb egress";
         let script = Script::parse("test.tc", text, Device::default()).unwrap();
         let (spec, warnings) = script.translate().expect("it can be carried over");
+        let warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
         let cake: Config = *spec.config().unwrap().downcast().expect("cake's");
         assert_eq!(
             (cake.tins, cake.isolation),

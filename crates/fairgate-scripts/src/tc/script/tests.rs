@@ -44,7 +44,8 @@ fn defaults_depend_on_the_device_as_in_the_kernel() {
 fn small_quanta_are_raised_with_a_warning() {
     let translated = |options: &str| {
         let script = parse(&format!("# home\nqdisc add dev e root handle 1: {options}")).unwrap();
-        let (spec, warnings) = script.translate().expect("it can be carried over");
+        let (spec, notes) = script.translate().expect("it can be carried over");
+        let warnings: Vec<String> = notes.iter().map(ToString::to_string).collect();
         (spec.to_string(), warnings)
     };
     let warning = |option: &str, written: &str| {
@@ -621,8 +622,8 @@ fn messages_name_the_word_of_the_script() {
 /// Returns the tree and the warnings.
 fn translated(text: &str) -> (String, Vec<String>) {
     let script = parse(text).expect("the lines fit together");
-    let (spec, warnings) = script.translate().expect("it can be carried over");
-    (spec.to_string(), warnings)
+    let (spec, notes) = script.translate().expect("it can be carried over");
+    (spec.to_string(), notes.iter().map(ToString::to_string).collect())
 }
 
 /// The script for HTB in "Linux Advanced Routing & Traffic Control", and what people write beside it.

@@ -8,7 +8,7 @@ use fairgate_config::language::Problems;
 use miette::NamedSource;
 
 use super::Translated;
-use crate::tc::notes::Notes;
+use crate::tc::notes::{Note, Notes};
 use crate::tc::script::{Device, Reading, Script};
 
 /// The packets that a tree is for.
@@ -70,11 +70,12 @@ impl Translated {
     fn or_nowhere(mut self) -> Translated {
         if is_named_as_ifb(&self.device) {
             self.way = Way::Nowhere;
-            self.warnings.push(format!(
+            let text = format!(
                 "no filter redirects packets to `{0}`, so its tree gets none: write tc qdisc add dev DEVICE \
                  ingress and tc filter add dev DEVICE ingress matchall action mirred egress redirect dev {0}",
                 self.device
-            ));
+            );
+            self.warnings.push(Note { line: None, text });
         }
         self
     }

@@ -18,7 +18,7 @@ pub use self::devices::Way;
 use self::options::Named;
 use super::filters;
 use super::kinds::{self, Children, Kind, OfClass};
-use super::notes::Notes;
+use super::notes::{Note, Notes};
 use super::round_trips;
 use super::script::{Class, Orphans, Qdisc, Script};
 use super::sharing::Sharing;
@@ -36,8 +36,8 @@ pub struct Translated {
     pub way: Way,
     /// The description of the tree.
     pub spec: Spec,
-    /// Sentences about what the kernel changes silently, and the tree too.
-    pub warnings: Vec<String>,
+    /// What the kernel changes silently, and the tree too.
+    pub warnings: Vec<Note>,
 }
 
 impl Script {
@@ -49,12 +49,12 @@ impl Script {
         self.translate().map(|(spec, _)| spec)
     }
 
-    /// Returns the description of the tree, and warnings: sentences about what the kernel changes silently,
-    /// and the tree too.
+    /// Returns the description of the tree, and warnings: what the kernel changes silently, and the
+    /// tree too.
     ///
     /// # Errors
     /// If an option or its value can't be carried over.
-    pub fn translate(&self) -> Result<(Spec, Vec<String>), FileError> {
+    pub fn translate(&self) -> Result<(Spec, Vec<Note>), FileError> {
         let mut problems = Problems::new(Arc::clone(&self.source));
         if let Some(hook) = self.hook()
             && let Some(filter) = self.filters_of(hook).first()

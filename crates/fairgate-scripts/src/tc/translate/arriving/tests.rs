@@ -22,7 +22,8 @@ fn trees(text: &str) -> Vec<String> {
 
 fn warnings(text: &str) -> Vec<String> {
     let trees = read(text).expect("the script is valid");
-    trees.into_iter().flat_map(|tree| tree.warnings).collect()
+    let notes = trees.into_iter().flat_map(|tree| tree.warnings);
+    notes.map(|note| note.to_string()).collect()
 }
 
 /// The line and the message of each mistake.
@@ -147,7 +148,9 @@ fn an_ifb_that_gets_no_packets_has_a_warning() {
     };
     assert_eq!(tree.way, Way::Nowhere);
     assert!(
-        tree.warnings[0].starts_with("no filter redirects packets to `ifb0`, so its tree gets none: write"),
+        tree.warnings[0]
+            .text
+            .starts_with("no filter redirects packets to `ifb0`, so its tree gets none: write"),
         "{:?}",
         tree.warnings
     );
