@@ -112,7 +112,10 @@ pub(crate) fn from_tc(
     errors::guarded(py, || {
         let trees =
             tc::Script::translate_all(name, text, device).map_err(|error| errors::input(py, &error))?;
-        let tree = |tree: tc::Translated| (tree.spec.to_toml(&tree.device), tree.device, tree.warnings);
+        let tree = |tree: tc::Translated| {
+            let warnings = tree.warnings.iter().map(ToString::to_string).collect();
+            (tree.spec.to_toml(&tree.device), tree.device, warnings)
+        };
         let sorted = trees.into_iter().map(tree);
         Ok(sorted
             .map(|(toml, device, warnings)| (device, toml, warnings))

@@ -5,6 +5,7 @@ pub(crate) mod bounds;
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod dummynet;
+pub(crate) mod import;
 pub(crate) mod list;
 pub(crate) mod plot;
 pub(crate) mod replay;

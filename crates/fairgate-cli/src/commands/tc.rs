@@ -1,6 +1,7 @@
 //! `fairgate tc`: converts tc's commands to a configuration file, checks them, or runs them.
 
 use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use fairgate::Rate;
@@ -9,6 +10,7 @@ use fairgate_config::units::parse_rate;
 use fairgate_record::{RecordError, Recorded, Request};
 use fairgate_scripts::tc::{Device, Note, Script, Translated};
 
+use crate::commands::import;
 use crate::commands::script::{self, Language, ScriptArgs, Text};
 use crate::commands::ways::Tree;
 use crate::failure::{Failure, Outcome};
@@ -32,6 +34,7 @@ Examples:
   fairgate tc home.tc --run eth1                   live: frames from eth1 leave by the script's device, and
                                                    those that the script redirects to an ifb leave by eth1
   fairgate tc --record ./shape.sh start eth0       what a shell script does, with all variables expanded
+  fairgate tc --import eth0                        what is attached to this machine's eth0 now
   fairgate tc --tree --record wondershaper -a eth0 -d 9000 -u 900   the same for an installed program
 
 Supported: qdisc, class and filter with add, change, replace and del; the filters u32, fw, flower, basic and
@@ -70,6 +73,20 @@ pub(crate) struct Args {
     /// How long the recorded script may take
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = input::positive_duration)]
     time_limit: Duration,
+
+    /// Read what tc shows of this machine: of one device and those that it redirects packets to, or of all
+    #[arg(
+        long,
+        value_name = "INTERFACE",
+        num_args = 0..=1,
+        default_missing_value = "",
+        conflicts_with_all = ["commands", "record", "import_from"]
+    )]
+    import: Option<String>,
+
+    /// The same from files of another machine: INTERFACE.qdisc, INTERFACE.class, INTERFACE.filter
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["commands", "record"])]
+    import_from: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
@@ -80,9 +97,11 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
         speed: args.speed.map(Rate::bits_per_second),
         ..Device::default()
     };
-    let source = || match &args.record[..] {
-        [] => script::given(&args.script, &LANGUAGE),
-        [script, arguments @ ..] => recorded(&args, script, arguments),
+    let source = || match (&args.record[..], &args.import, &args.import_from) {
+        ([script, arguments @ ..], ..) => recorded(&args, script, arguments),
+        (_, Some(device), _) => import::live(device),
+        (.., Some(folder)) => import::saved(folder),
+        _ => script::given(&args.script, &LANGUAGE),
     };
     let read = |text: &Text| {
         let warning = |note: Note| match note.line.and_then(|line| text.origin(line)) {

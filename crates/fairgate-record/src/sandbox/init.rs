@@ -99,7 +99,7 @@ fn command(script: &Path, arguments: &[OsString]) -> io::Result<Command> {
     let is_executable = fs::metadata(script)?.permissions().mode() & 0o111 != 0;
     let has_interpreter = fs::read(script)?.starts_with(b"#!");
     let is_program = fs::read(script)?.starts_with(b"\x7fELF");
-    // Without a slash the name would be looked up in PATH. With one, the script sees its name as it was given.
+    // Without a slash the name would be looked up in PATH. With one, the script sees its name as given.
     let named = match script.components().count() {
         1 => Path::new(".").join(script),
         _ => script.to_owned(),

@@ -85,8 +85,8 @@ fn batch(file: &str, words: &[String]) -> io::Result<Answer> {
     Ok(Answer::default())
 }
 
-/// Returns the words of each command, with the number of its line. `#` begins a comment, and `\` at the end of
-/// a line continues it.
+/// Returns the words of each command, with the number of its line. `#` begins a comment, and a line that
+/// ends in `\` goes on in the next.
 fn batch_lines(text: &str) -> Vec<(usize, Vec<String>)> {
     let mut commands: Vec<(usize, Vec<String>)> = Vec::new();
     let mut is_open = false;

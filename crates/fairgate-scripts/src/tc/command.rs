@@ -50,6 +50,8 @@ pub(super) enum Object {
     Qdisc {
         parent: Option<Spanned<ClassId>>,
         handle: Option<u16>,
+        /// What `stab` says about the link layer, as options of a rate.
+        stab: Vec<Word>,
     },
     /// A class.
     Class {
@@ -186,11 +188,13 @@ impl Words {
 
     fn qdisc(mut self, verb: Spanned<Verb>, problems: &mut Problems) -> Option<Command> {
         let (mut device, mut parent, mut handle, mut root) = (None, None, None, None);
+        let mut stab = Vec::new();
         let kind = loop {
             let Some(word) = self.kind_or_key(&verb, "a kind of qdisc", problems)? else {
                 break None;
             };
             match word.get_ref().as_str() {
+                "stab" => stab = self.size_table(&word, problems)?,
                 "dev" => device = Some(self.next("a device", problems)?),
                 "root" => root = Some(word),
                 "parent" => parent = Some(self.class_id(problems)?),
@@ -217,7 +221,33 @@ impl Words {
                 problems,
             );
         }
-        Some(self.command(verb, device, Object::Qdisc { parent, handle }, kind))
+        let object = Object::Qdisc { parent, handle, stab };
+        Some(self.command(verb, device, object, kind))
+    }
+
+    /// Parses the words after `stab`: how lengths on the link differ from those of packets. `mtu` and `tsize`
+    /// say how finely tc's table tells lengths apart. There is no table here, and every length is exact.
+    fn size_table(&mut self, stab: &Word, problems: &mut Problems) -> Option<Vec<Word>> {
+        let mut words = Vec::new();
+        while let Some(word) = self.line.peek() {
+            match word.get_ref().as_str() {
+                "mtu" | "tsize" => {
+                    self.line.take();
+                    self.next("a number", problems)?;
+                }
+                "overhead" | "mpu" | "linklayer" => {
+                    words.extend(self.line.take());
+                    words.push(self.next("a value", problems)?);
+                }
+                _ => break,
+            }
+        }
+        if words.is_empty() {
+            return self
+                .line
+                .unexpected(stab, "`overhead`, `mpu` or `linklayer` after it", problems);
+        }
+        Some(words)
     }
 
     /// Parses the rest of a line for `ingress` or `clsact`. They have one place and one handle. As in tc, a
@@ -259,7 +289,11 @@ impl Words {
         Some(Command {
             verb,
             device,
-            object: Object::Qdisc { parent, handle },
+            object: Object::Qdisc {
+                parent,
+                handle,
+                stab: Vec::new(),
+            },
             kind: Some(kind),
             options: Vec::new(),
         })

@@ -28,6 +28,7 @@ mod command;
 mod display;
 mod filters;
 mod hook;
+mod import;
 mod kinds;
 mod listing;
 mod notes;
@@ -41,6 +42,7 @@ mod transmit_queues;
 mod values;
 
 pub use display::{Amount, ClassState, Detail, Hosts, Row, Shown, State, TreeState, When};
+pub use import::{Imported, Printed, import};
 pub use listing::{Line, Listing, View};
 pub use notes::Note;
 pub use script::{Device, Script};

@@ -361,7 +361,7 @@ const fn show_keyed(
 }
 
 /// The options of a rate for the link layer.
-const LINK_LAYER: &[Opt] = &[
+pub(super) const LINK_LAYER: &[Opt] = &[
     same("overhead", "overhead"),
     same("mpu", "mpu"),
     option("linklayer", "cells", Reads::LinkLayer),

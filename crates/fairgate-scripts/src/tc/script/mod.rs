@@ -102,6 +102,8 @@ pub(super) struct Qdisc {
     pub(super) kind: Word,
     /// The options of the line that added it, and of each line that changed it.
     pub(super) options: Vec<Vec<Word>>,
+    /// What `stab` says about the link layer, as options of a rate.
+    pub(super) stab: Vec<Word>,
 }
 
 /// A class.

@@ -21,7 +21,9 @@ impl Script {
             ..
         } = command;
         let done = match object {
-            Object::Qdisc { parent, handle } => self.run_qdisc(&verb, parent, handle, kind, options),
+            Object::Qdisc { parent, handle, stab } => {
+                self.run_qdisc(&verb, parent, handle, kind, (options, stab))
+            }
             Object::Class { parent, class } => self.run_class(&verb, parent, class, kind, options),
             Object::Filter(head) => self.run_filter(&verb, head, kind, options),
         };
@@ -77,7 +79,7 @@ impl Script {
         parent: Option<Spanned<ClassId>>,
         handle: Option<u16>,
         kind: Option<Word>,
-        options: Vec<Word>,
+        (options, stab): (Vec<Word>, Vec<Word>),
     ) -> Result<(), Obstacle> {
         // As in the kernel (`tc_get_qdisc`), the hook is deleted by any class that has its major number.
         let of_hook = |id: ClassId| match (verb.get_ref(), id.major()) {
@@ -114,6 +116,10 @@ impl Script {
         match (verb.get_ref(), present) {
             (Verb::Change | Verb::Replace, Some(present)) if is_same(&self.qdiscs[present]) => {
                 self.qdiscs[present].options.push(options);
+                // A line without a table leaves the table that is there (`qdisc_change`).
+                if !stab.is_empty() {
+                    self.qdiscs[present].stab = stab;
+                }
                 return Ok(());
             }
             (Verb::Change, _) if self.has_gaps() => return Err(Obstacle::Reported),
@@ -130,6 +136,7 @@ impl Script {
             handle: self.handle_of(handle, class, &kind),
             kind,
             options: vec![options],
+            stab,
         };
         if let Some(obstacle) = misplaced {
             self.lost

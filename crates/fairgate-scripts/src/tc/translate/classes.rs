@@ -217,7 +217,10 @@ impl<'a> Translation<'a> {
                 "htb" => class.options.len().saturating_sub(1),
                 _ => 0,
             };
-            let settings = self.settings(&class.options[first..], options, defaults, &class.kind.span());
+            let mut settings = self.settings(&class.options[first..], options, defaults, &class.kind.span());
+            if class.kind.get_ref() == "htb" {
+                self.add_stab(&mut settings);
+            }
             draft.settings.extend(settings);
         }
         draft.is_incomplete = class.is_broken || !is_of_kind || self.problems.count() > before;

@@ -5,6 +5,7 @@ mod classes;
 mod devices;
 mod options;
 mod queues;
+mod stab;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use super::notes::{Note, Notes};
 use super::round_trips;
 use super::script::{Class, Orphans, Qdisc, Script};
 use super::sharing::Sharing;
-use crate::script::{drafts, setting};
+use crate::script::{Word, drafts, setting};
 
 /// The tree of a device.
 #[derive(Debug)]
@@ -124,6 +125,8 @@ struct Translation<'a> {
     notes: &'a mut Notes,
     /// Options that must have the same value in the current qdisc and its classes, with their first value.
     common: Vec<(&'static str, Given)>,
+    /// What `stab` of the current qdisc, or of one around it, says about the link layer.
+    stab: &'a [Word],
     /// Disciplines without a place in the tree. Only their own mistakes are reported.
     loose: Vec<Draft>,
     /// The parameters that options set.
@@ -139,6 +142,7 @@ impl<'a> Translation<'a> {
             problems,
             notes,
             common: Vec::new(),
+            stab: &[],
             loose: Vec::new(),
             named: Vec::new(),
             depth: 0,
@@ -184,6 +188,8 @@ impl<'a> Translation<'a> {
         }
         self.depth += 1;
         let around = std::mem::take(&mut self.common);
+        let stab = self.stab;
+        self.begin_stab(qdisc);
         let before = self.problems.count();
         let mut draft = self.qdisc_within(qdisc);
         if let Some(draft) = &mut draft {
@@ -191,6 +197,7 @@ impl<'a> Translation<'a> {
             draft.is_broken |= has_gaps || self.problems.count() > before;
         }
         self.common = around;
+        self.stab = stab;
         self.depth -= 1;
         draft
     }
@@ -294,6 +301,9 @@ impl<'a> Translation<'a> {
         }
         let before = self.problems.count();
         let mut settings = self.settings(&qdisc.options, kind.options, kind.defaults, &location);
+        if kind.discipline == "tbf" {
+            self.add_stab(&mut settings);
+        }
         let are_whole = self.problems.count() == before;
         draft.is_incomplete = !are_whole;
         if let Err(wrong) = round_trips::settle(&mut settings) {

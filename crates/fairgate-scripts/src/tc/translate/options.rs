@@ -54,7 +54,7 @@ impl<'a> Translation<'a> {
         settings
     }
 
-    fn line(&mut self, words: &'a [Word], options: &[&[Opt]]) -> Vec<Written> {
+    pub(super) fn line(&mut self, words: &'a [Word], options: &[&[Opt]]) -> Vec<Written> {
         let mut settings = Vec::new();
         let mut words = words.iter();
         while let Some(word) = words.next() {

@@ -11,7 +11,10 @@ fn read(text: &str, queues: Option<u16>) -> Result<(String, Vec<String>), Mistak
     };
     let script = Script::parse("test.tc", text, device);
     match script.and_then(|script| script.translate()) {
-        Ok((spec, warnings)) => Ok((spec.to_string(), warnings)),
+        Ok((spec, notes)) => {
+            let warnings = notes.iter().map(ToString::to_string).collect();
+            Ok((spec.to_string(), warnings))
+        }
         Err(error) => {
             let of = |problem: &fairgate_config::Problem| (problem.position().0, problem.to_string());
             Err(error.problems().iter().map(of).collect())

@@ -1,0 +1,496 @@
+//! The commands that make what tc shows: the reverse of `tc -d qdisc show`, `class show` and `filter show`.
+//!
+//! tc shows options mostly as it reads them. What differs is in three tables: words that are no options
+//! ([`SHOWN_ONLY`]), numbers with a unit that tc does not read back ([`unit`]), and words with other names.
+//! Everything else is left as it is, so that what is unknown becomes an error of the translation.
+
+/// A listing that tc printed.
+#[derive(Clone, Copy, Debug)]
+pub struct Printed<'l> {
+    /// The device that was asked for.
+    pub device: &'l str,
+    /// The qdisc or class whose filters these are: `1:`, `ingress`. Empty for the root, and for qdiscs and
+    /// classes.
+    pub parent: &'l str,
+    /// What tc printed.
+    pub text: &'l str,
+}
+
+/// A command, and the line of the listing that it is from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imported {
+    /// Which listing, by its place in the arguments.
+    pub listing: usize,
+    /// Counted from 1.
+    pub line: usize,
+    /// The command, without `tc`.
+    pub command: String,
+}
+
+/// Returns the commands that make what these listings show, in an order in which they can be run: qdiscs and
+/// classes from the root on, then filters.
+///
+/// ```
+/// use fairgate_scripts::tc::{Printed, import};
+/// let listing = |text| Printed { device: "eth0", parent: "", text };
+/// let commands = import(&[
+///     listing("qdisc htb 1: root refcnt 2 r2q 10 default 0x10 direct_packets_stat 0 direct_qlen 1000\n"),
+///     listing("class htb 1:10 root leaf 8001: prio 0 rate 5Mbit ceil 5Mbit burst 1600b \n"),
+/// ]);
+/// assert_eq!(commands[0].command, "qdisc add dev eth0 root handle 1: htb r2q 10 default 0x10");
+/// assert_eq!(
+///     commands[1].command,
+///     "class add dev eth0 parent 1: classid 1:10 htb prio 0 rate 5Mbit ceil 5Mbit burst 1600b"
+/// );
+/// ```
+pub fn import(listings: &[Printed]) -> Vec<Imported> {
+    let mut objects: Vec<(Object, Imported)> = Vec::new();
+    let mut filters: Vec<Imported> = Vec::new();
+    for (number, listing) in listings.iter().enumerate() {
+        for (line, words) in entries(listing.text) {
+            let imported = |command| Imported {
+                listing: number,
+                line,
+                command,
+            };
+            match words[..] {
+                ["qdisc", kind, handle, ref rest @ ..] => {
+                    objects.extend(qdisc(listing, kind, handle, rest).map(|(at, text)| (at, imported(text))));
+                }
+                ["class", kind, id, ref rest @ ..] => {
+                    objects.extend(class(listing, kind, id, rest).map(|(at, text)| (at, imported(text))));
+                }
+                ["filter", ref rest @ ..] => {
+                    filters.extend(filter(listing, rest).map(|text| imported(text)));
+                }
+                _ => {}
+            }
+        }
+    }
+    let mut commands = in_order(objects);
+    commands.extend(filters);
+    commands
+}
+
+/// What a qdisc or class is attached to, and what can be attached to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Object {
+    device: String,
+    /// `1:` or `1:10`; empty for a root.
+    parent: String,
+    id: String,
+}
+
+/// Sorts so that every parent comes before its children.
+fn in_order(mut waiting: Vec<(Object, Imported)>) -> Vec<Imported> {
+    let mut commands = Vec::new();
+    while !waiting.is_empty() {
+        let is_there = |(object, _): &(Object, Imported)| {
+            !waiting.iter().any(|(other, _)| {
+                other != object && other.device == object.device && other.id == object.parent
+            })
+        };
+        let ready: Vec<bool> = waiting.iter().map(is_there).collect();
+        // A circle can't be made by the kernel. If a listing has one, the order is that of the listing.
+        let all = !ready.contains(&true);
+        let mut ready = ready.into_iter();
+        let mut rest = Vec::new();
+        for object in waiting {
+            if all || ready.next() == Some(true) {
+                commands.push(object.1);
+            } else {
+                rest.push(object);
+            }
+        }
+        waiting = rest;
+    }
+    commands
+}
+
+/// Returns the words of each entry, with the number of its first line. An entry begins at the margin; an
+/// action of a filter is indented by a tab.
+fn entries(text: &str) -> Vec<(usize, Vec<&str>)> {
+    let mut entries: Vec<(usize, Vec<&str>)> = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let words = line.split_whitespace();
+        match entries.last_mut() {
+            Some((_, entry)) if line.starts_with([' ', '\t']) => entry.extend(words),
+            _ => entries.push((index + 1, words.collect())),
+        }
+    }
+    entries.retain(|(_, words)| !words.is_empty());
+    entries
+}
+
+/// Words that tc shows and does not read, with the number of words after each.
+const SHOWN_ONLY: [(&str, usize); 12] = [
+    ("refcnt", 1),
+    ("offloaded", 0),
+    ("direct_packets_stat", 1),
+    ("direct_qlen", 1),
+    ("ver", 1),
+    ("leaf", 1),
+    ("level", 1),
+    ("not_in_hw", 0),
+    ("multiqueue:", 1),
+    ("dev", 1),
+    ("chain", 1),
+    ("order", 1),
+];
+
+/// Words of the table of sizes, which is shown after the options and written before the kind.
+const SIZES: [&str; 6] = ["linklayer", "overhead", "mpu", "mtu", "tsize", "data"];
+
+fn qdisc(listing: &Printed, kind: &str, handle: &str, rest: &[&str]) -> Option<(Object, String)> {
+    let device = named(rest, "dev").unwrap_or(listing.device);
+    // The kernel attached it by itself.
+    if handle == "0:" {
+        return None;
+    }
+    if matches!(kind, "ingress" | "clsact") {
+        let object = object(device, "ffff:fff1", handle);
+        return Some((object, format!("qdisc add dev {device} {kind}")));
+    }
+    let parent = named(rest, "parent").unwrap_or_default();
+    let place = match parent {
+        "" => "root".to_owned(),
+        parent => format!("parent {parent}"),
+    };
+    let (options, sizes) = options(kind, &without_place(rest));
+    let stab = match sizes.is_empty() {
+        true => String::new(),
+        false => format!(" stab {}", sizes.join(" ")),
+    };
+    let command = format!(
+        "qdisc add dev {device} {place} handle {handle}{stab} {kind} {}",
+        options.join(" ")
+    );
+    Some((object(device, parent, handle), command.trim_end().to_owned()))
+}
+
+fn class(listing: &Printed, kind: &str, id: &str, rest: &[&str]) -> Option<(Object, String)> {
+    let device = listing.device;
+    let (major, minor) = id.split_once(':')?;
+    let parent = named(rest, "parent").map_or_else(|| format!("{major}:"), str::to_owned);
+    // Only these have classes of their own. The others are places for a qdisc, or flows.
+    let has_classes = matches!(kind, "htb" | "hfsc" | "drr" | "qfq" | "cbq");
+    if !has_classes || minor.is_empty() || (kind == "hfsc" && minor == "0") {
+        return None;
+    }
+    let (mut options, sizes) = options(kind, &without_place(rest));
+    // A class of htb shows its link layer twice, for the rate and for the ceil. Ethernet is the default.
+    let sizes: Vec<String> = sizes.chunks(2).map(|pair| pair.join(" ")).collect();
+    for (at, pair) in sizes.iter().enumerate() {
+        let is_default = matches!(pair.as_str(), "linklayer ethernet" | "mpu 0b" | "overhead 0");
+        if !is_default && !sizes[..at].contains(pair) {
+            options.push(pair.clone());
+        }
+    }
+    let command = format!(
+        "class add dev {device} parent {parent} classid {id} {kind} {}",
+        options.join(" ")
+    );
+    Some((object(device, &parent, id), command.trim_end().to_owned()))
+}
+
+fn object(device: &str, parent: &str, id: &str) -> Object {
+    Object {
+        device: device.to_owned(),
+        parent: parent.to_owned(),
+        id: id.to_owned(),
+    }
+}
+
+fn named<'w>(words: &[&'w str], name: &str) -> Option<&'w str> {
+    let at = words.iter().position(|word| *word == name)?;
+    words.get(at + 1).copied()
+}
+
+/// Returns the words after `root` or `parent`.
+fn without_place<'w>(words: &[&'w str]) -> Vec<&'w str> {
+    let mut left = Vec::new();
+    let mut words = words.iter().copied();
+    while let Some(word) = words.next() {
+        match word {
+            "root" => {}
+            "parent" | "dev" => {
+                words.next();
+            }
+            word => left.push(word),
+        }
+    }
+    left
+}
+
+/// Returns the options, and the words of the table of sizes.
+fn options(kind: &str, words: &[&str]) -> (Vec<String>, Vec<String>) {
+    let (mut options, mut sizes) = (Vec::new(), Vec::new());
+    // These have such words as options of their own.
+    let has_own = matches!(kind, "cake" | "tbf");
+    let mut words = words.iter().copied().peekable();
+    while let Some(word) = words.next() {
+        if let Some((_, after)) = SHOWN_ONLY.iter().find(|(shown, _)| *shown == word) {
+            words.by_ref().take(*after).for_each(drop);
+        } else if SIZES.contains(&word) && !has_own {
+            sizes.push(word.to_owned());
+            sizes.extend(words.next().map(str::to_owned));
+        } else if kind == "sfq" && word == "flows" {
+            // How many flows there are now, and what the divisor says.
+            words.next();
+        } else if kind == "tbf"
+            && matches!(
+                (word, words.peek()),
+                ("linklayer", Some(&"ethernet")) | ("mpu", Some(&"0b"))
+            )
+        {
+            words.next();
+        } else {
+            options.push(unit(word));
+        }
+    }
+    (options, sizes)
+}
+
+/// Returns a number without the unit that tc shows and does not read: `77p` is 77 packets, `10sec` 10 s.
+fn unit(word: &str) -> String {
+    let number = ["p", "sec"].iter().find_map(|unit| word.strip_suffix(unit));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    number.filter(|text| is_number(text)).unwrap_or(word).to_owned()
+}
+
+/// Returns the command of a filter. Its first entry, and the tables that the kernel makes, have none.
+fn filter(listing: &Printed, words: &[&str]) -> Option<String> {
+    let device = listing.device;
+    let parent = named(words, "parent").unwrap_or(listing.parent);
+    let preference = named(words, "pref")?;
+    let at = words.iter().position(|word| *word == "pref")? + 2;
+    let kind = *words.get(at)?;
+    let rest = &words[at + 1..];
+    let place = match parent {
+        "" => String::new(),
+        "ingress" | "egress" | "root" => format!(" {parent}"),
+        parent => format!(" parent {parent}"),
+    };
+    let protocol = named(&words[..at], "protocol").unwrap_or("all");
+    let head = format!("filter add dev {device}{place} protocol {protocol} pref {preference}");
+    let (conditions, actions) = split_actions(rest);
+    let conditions = match kind {
+        "u32" => u32(&conditions)?,
+        // An entry without a handle only introduces those that follow.
+        _ if named(&conditions, "handle").is_none() => return None,
+        _ => other(kind, &conditions),
+    };
+    let mut command = format!("{head} {conditions}");
+    for action in actions {
+        command += &format!(" action {action}");
+    }
+    Some(command)
+}
+
+/// Splits the words of a filter from those of its actions (`action order 1: ...`).
+fn split_actions<'w>(words: &[&'w str]) -> (Vec<&'w str>, Vec<String>) {
+    let mut parts = words.split(|word| *word == "action").map(<[&str]>::to_vec);
+    let conditions = parts.next().unwrap_or_default();
+    let mut actions: Vec<String> = Vec::new();
+    for part in parts {
+        match part[..] {
+            ["order", _, ref rest @ ..] => actions.push(action(rest)),
+            // `gact action drop`: the word is a part of the action before.
+            [verdict, ..] => {
+                if let Some(last) = actions.last_mut() {
+                    *last = if last == "gact" {
+                        verdict.to_owned()
+                    } else {
+                        format!("{last} {verdict}")
+                    };
+                }
+            }
+            [] => {}
+        }
+    }
+    (conditions, actions)
+}
+
+/// Returns an action as it is written. Its counters and numbers are left out.
+fn action(words: &[&str]) -> String {
+    let end = words.iter().position(|word| matches!(*word, "index" | "random"));
+    let words = &words[..end.unwrap_or(words.len())];
+    match words {
+        ["mirred", direction, verb, "to", "device", device, ..] => {
+            let direction = direction.trim_start_matches('(').to_lowercase();
+            let device = device.trim_end_matches(')');
+            format!("mirred {direction} {} dev {device}", verb.to_lowercase())
+        }
+        ["connmark", ..] => "connmark".to_owned(),
+        _ => words.join(" "),
+    }
+}
+
+fn u32(words: &[&str]) -> Option<String> {
+    let handle = named(words, "fh")?;
+    if let Some(divisor) = named(words, "divisor") {
+        // Tables of one bucket are the kernel's own.
+        let number = handle.trim_end_matches(':');
+        return (divisor != "1").then(|| format!("handle {number}: u32 divisor {divisor}"));
+    }
+    let mut text = "u32".to_owned();
+    let (table, bucket) = (named(words, "ht")?, named(words, "bkt")?);
+    // The roots of preferences are numbered from 800 on.
+    let is_root = usize::from_str_radix(table, 16).is_ok_and(|number| number >= 0x800);
+    if !is_root {
+        text += &format!(" ht {table}:{bucket}:");
+    }
+    let mut words = words.iter().copied().peekable();
+    while let Some(word) = words.next() {
+        match word {
+            "match" => {
+                let (value, mask) = words.next()?.split_once('/')?;
+                text += &format!(" match u32 0x{value} 0x{mask}");
+            }
+            "at" => text += &format!(" at {}", words.next()?),
+            "flowid" | "*flowid" | "terminal" => {
+                // `terminal flowid` has no class.
+                if word == "terminal" {
+                    words.next();
+                } else if let Some(class) = words.next() {
+                    text += &format!(" flowid {class}");
+                }
+            }
+            "link" => text += &format!(" link {}", words.next()?),
+            "hash" => {
+                words.next();
+                text += &format!(" hashkey mask 0x{}", words.next()?);
+            }
+            _ => {}
+        }
+    }
+    Some(text)
+}
+
+/// fw, flower, matchall, basic: conditions are shown as they are written.
+fn other(kind: &str, words: &[&str]) -> String {
+    let handle = named(words, "handle");
+    // The handle of a fw filter is its mark. Those of others are numbers of the kernel.
+    let mark = handle
+        .filter(|_| kind == "fw")
+        .map_or(String::new(), |mark| format!("handle {mark} "));
+    let mut text = format!("{mark}{kind}");
+    let mut words = words.iter().copied();
+    while let Some(word) = words.next() {
+        match word {
+            "chain" | "handle" | "eth_type" => {
+                words.next();
+            }
+            "not_in_hw" | "in_hw" | "skip_hw" => {}
+            "*flowid" => text += " flowid",
+            word => text += &format!(" {word}"),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn commands(listings: &[(&str, &str)]) -> Vec<String> {
+        let listing = |(parent, text)| Printed {
+            device: "eth0",
+            parent,
+            text,
+        };
+        let listings: Vec<Printed> = listings
+            .iter()
+            .map(|(parent, text)| listing((*parent, *text)))
+            .collect();
+        import(&listings)
+            .into_iter()
+            .map(|imported| imported.command)
+            .collect()
+    }
+
+    /// What iproute2 6.1 prints for a tree of htb.
+    #[test]
+    fn a_tree_is_made_from_its_listing() {
+        let qdiscs = "qdisc htb 1: root refcnt 2 r2q 10 default 0x20 direct_packets_stat 0 ver 3.17 \
+            direct_qlen 1000\n \
+                      linklayer ethernet overhead 18 mpu 64 mtu 2047 tsize 512 \n\
+                      qdisc tbf 20: parent 1:20 rate 100Kbit burst 5Kb/1 mpu 0b lat 50ms linklayer \
+                      ethernet \n\
+                      qdisc pfifo 10: parent 1:10 limit 77p\n\
+                      qdisc ingress ffff: parent ffff:fff1 ---------------- \n";
+        let classes = "class htb 1:10 parent 1:1 leaf 10: prio 1 quantum 1500 rate 200Kbit ceil 950Kbit \
+            linklayer \
+                       ethernet burst 1600b/1 mpu 0b cburst 1599b/1 mpu 0b level 0 \n\
+                       class htb 1:1 root prio 0 quantum 100000 rate 8Mbit overhead 10 ceil 8Mbit \
+                       linklayer atm burst \
+                       1600b/1 mpu 0b cburst 1600b/1 mpu 0b level 0 \nclass tbf 20:1 parent 20: \n";
+        assert_eq!(
+            commands(&[("", qdiscs), ("", classes)]),
+            [
+                "qdisc add dev eth0 root handle 1: stab linklayer ethernet overhead 18 mpu 64 mtu 2047 \
+                tsize 512 htb \
+                 r2q 10 default 0x20",
+                "qdisc add dev eth0 parent 1:20 handle 20: tbf rate 100Kbit burst 5Kb/1 lat 50ms",
+                "qdisc add dev eth0 ingress",
+                "class add dev eth0 parent 1: classid 1:1 htb prio 0 quantum 100000 rate 8Mbit ceil \
+                8Mbit burst \
+                 1600b/1 cburst 1600b/1 overhead 10 linklayer atm",
+                "class add dev eth0 parent 1:1 classid 1:10 htb prio 1 quantum 1500 rate 200Kbit ceil \
+                950Kbit burst \
+                 1600b/1 cburst 1599b/1",
+                "qdisc add dev eth0 parent 1:10 handle 10: pfifo limit 77",
+            ]
+        );
+    }
+
+    #[test]
+    fn filters_are_made_from_their_listing() {
+        let root = "filter parent 1: protocol ip pref 10 u32 chain 0 \n\
+                    filter parent 1: protocol ip pref 10 u32 chain 0 fh 800: ht divisor 1 \n\
+                    filter parent 1: protocol ip pref 10 u32 chain 0 fh 800::800 order 2048 key ht 800 \
+                    bkt 0 *flowid \
+                    1:10 not_in_hw \n  match 00100000/00ff0000 at 0\n  match 00000050/0000ffff at \
+                    nexthdr+0\n\
+                    filter parent 1: protocol ip pref 11 fw chain 0 \n\
+                    filter parent 1: protocol ip pref 11 fw chain 0 handle 0x1/0xff classid 1:20 \n\
+                    filter parent 1: protocol ip pref 12 flower chain 0 handle 0x1 classid 1:20 \n  \
+                    eth_type ipv4\n  \
+                    ip_proto tcp\n  dst_port 80\n  not_in_hw\n";
+        let arriving = "filter parent ffff: protocol all pref 49152 u32 chain 0 fh 800::800 order 2048 \
+            key ht 800 bkt 0 \
+                        terminal flowid not_in_hw \n  match 00000000/00000000 at 0\n\taction order 1: \
+                        connmark zone 0 \
+                        pipe\n\t index 1 ref 1 bind 1\n\taction order 2: mirred (Egress Redirect to \
+                        device ifb0) \
+                        stolen\n\tindex 1 ref 1 bind 1\n\n";
+        assert_eq!(
+            commands(&[("", root), ("ingress", arriving)]),
+            [
+                "filter add dev eth0 parent 1: protocol ip pref 10 u32 flowid 1:10 match u32 0x00100000 \
+                0x00ff0000 at 0 \
+                 match u32 0x00000050 0x0000ffff at nexthdr+0",
+                "filter add dev eth0 parent 1: protocol ip pref 11 handle 0x1/0xff fw classid 1:20",
+                "filter add dev eth0 parent 1: protocol ip pref 12 flower classid 1:20 ip_proto tcp \
+                dst_port 80",
+                "filter add dev eth0 parent ffff: protocol all pref 49152 u32 match u32 0x00000000 \
+                0x00000000 at 0 \
+                 action connmark action mirred egress redirect dev ifb0",
+            ]
+        );
+        let drop = "filter parent 1: protocol all pref 1 matchall chain 0 handle 0x1 \n  \
+            not_in_hw\n\taction order 1: \
+                    gact action drop\n\t random type none pass val 0\n\t index 1 ref 1 bind 1\n";
+        assert_eq!(
+            commands(&[("", drop)]),
+            ["filter add dev eth0 parent 1: protocol all pref 1 matchall action drop"]
+        );
+    }
+
+    #[test]
+    fn what_the_kernel_attached_itself_is_left_out() {
+        let qdiscs = "qdisc mq 0: root \nqdisc fq_codel 0: parent :1 limit 10240p flows 1024 quantum \
+            1514\n";
+        assert_eq!(commands(&[("", qdiscs)]), [""; 0]);
+    }
+}
