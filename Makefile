@@ -18,7 +18,7 @@ RUST_VERSION = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 .PHONY: help demo test own-discipline bench figures verdicts lint no-std package deny advisories semver msrv
 .PHONY: tools install integrations header tc-testing
 .PHONY: docs docs-environment
-.PHONY: python python-build python-environment python-lint python-disciplines wheel
+.PHONY: python python-build python-environment python-lint python-disciplines tutorials wheel
 
 help:
 	@echo 'make demo            compare disciplines on a simulated link and on recorded traffic'
@@ -26,6 +26,7 @@ help:
 	@echo 'make own-discipline  tests of a discipline outside the library; part of make test'
 	@echo 'make python          build the Python package in place, and run its tests; part of make test'
 	@echo 'make python-lint     ruff and mypy over the Python package; part of make lint'
+	@echo 'make tutorials       run the tutorials, write them as notebooks with outputs'
 	@echo 'make wheel           the wheel of the Python package, in target/wheels'
 	@echo 'make bench           all benchmarks; see docs/performance.md'
 	@echo 'make figures         run all benchmarks of one build, write docs/performance.md; needs root'
@@ -64,7 +65,7 @@ python-environment:
 	@scripts/python-environment $(ENVIRONMENT)
 
 python: python-build python-environment
-	PYTHONPATH=python $(ENVIRONMENT)/bin/python -m pytest -q $(PYTEST)
+	PYTHONPATH=$(CURDIR)/python $(ENVIRONMENT)/bin/python -m pytest -q $(PYTEST)
 
 python-lint: python-environment
 	$(ENVIRONMENT)/bin/ruff check python docs/site
@@ -83,6 +84,10 @@ docs-environment:
 docs: docs-environment
 	cargo build -p fairgate-cli
 	$(TARGET)/docs/bin/python docs/site/build.py $(TARGET)/debug/fairgate $(TARGET)
+
+# Runs the tutorials and writes them as notebooks with their outputs.
+tutorials: python-build python-environment
+	PYTHONPATH=$(CURDIR)/python $(ENVIRONMENT)/bin/python python/write_tutorials.py docs/tutorials/*.py
 
 wheel: python-environment
 	$(ENVIRONMENT)/bin/maturin build --release --out $(TARGET)/wheels

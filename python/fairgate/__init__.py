@@ -20,6 +20,7 @@ Examples
 from __future__ import annotations
 
 from ._native import __version__
+from .comparison import Comparison, compare, compare_trace
 from .discipline import Discipline, Packet, Parameter
 from .errors import (
     BugError,
@@ -32,17 +33,21 @@ from .errors import (
 )
 from .listing import list
 from .network import Capture, Cell, Link, Node, Observe
+from .questions import Answer, bounds, reproduce, theory
 from .queue import Queue
 from .results import Results, Table
 from .scenario import Scenario, check
+from .sweeps import Sweep, sweep
 from .traffic import Flow
 from .trees import Class, Filter, Tree, from_dummynet, from_tc
 
 __all__ = [
+    "Answer",
     "BugError",
     "Capture",
     "Cell",
     "Class",
+    "Comparison",
     "Discipline",
     "DisciplineError",
     "FairgateError",
@@ -59,12 +64,19 @@ __all__ = [
     "Results",
     "Scenario",
     "SimulationError",
+    "Sweep",
     "SweepError",
     "Table",
     "Tree",
     "__version__",
+    "bounds",
     "check",
+    "compare",
+    "compare_trace",
     "from_dummynet",
     "from_tc",
     "list",
+    "reproduce",
+    "sweep",
+    "theory",
 ]

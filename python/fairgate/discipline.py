@@ -99,10 +99,18 @@ class Discipline(_native.DisciplineBase):
     name: ClassVar[str] = ""
     seed: int
 
+    # All disciplines of this process, by name.
+    _known: ClassVar[dict[str, type[Discipline]]] = {}
+
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         if "name" not in cls.__dict__:
             return
+        cls._register()
+
+    @classmethod
+    def _register(cls) -> None:
+        """Make the discipline known to this process."""
         if not isinstance(cls.name, str) or not cls.name.isidentifier():
             raise InputError(f"the name {cls.name!r} of {cls.__name__} must be a word such as my_fifo")
         summary = (cls.__doc__ or "A discipline written in Python").strip().splitlines()[0].rstrip(".")
@@ -114,6 +122,7 @@ class Discipline(_native.DisciplineBase):
             summary,
             [(name, p.unit, p.least, p.most, p.default, p.doc) for name, p in parameters.items()],
         )
+        Discipline._known[cls.name] = cls
 
     @classmethod
     def _made(cls, seed: int, values: Mapping[str, Any]) -> Self:
@@ -126,6 +135,29 @@ class Discipline(_native.DisciplineBase):
     def tree(cls, **parameters: Any) -> Tree:
         """Return a tree of this discipline alone."""
         return Tree(cls.name, **parameters)
+
+    @classmethod
+    def check(cls, cases: int = 200, *, seed: int = 1) -> None:
+        """Run the library's conformance suite: random operations with random parameters.
+
+        After every call each packet that was enqueued was dequeued or dropped or is still queued; peek and
+        dequeue agree; no packet of a flow is reordered; the same seed gives the same decisions; what holds
+        packets back says until when.
+
+        Parameters
+        ----------
+        cases : int
+            How many cases are tried.
+        seed : int
+            The seed of the cases.
+
+        Raises
+        ------
+        DisciplineError
+            If a rule is broken. The smallest failing case is in the text.
+        """
+        shapes = cls.watchdog is not Discipline.watchdog
+        _native.conformance(cls.name, cases, seed, shapes)
 
     @cached_property
     def random(self) -> random.Random:

@@ -187,6 +187,32 @@ class Tree(Section):
         """Return the tree as ``[queue.NAME]`` of a configuration file."""
         return dumps({"queue": {name: self._table}})
 
+    def to_line(self) -> str:
+        """Return the tree on one line, as `parse` reads it and the command line does.
+
+        Raises
+        ------
+        InputError
+            If it has filters, which a line can't have.
+
+        Examples
+        --------
+        >>> Tree("tbf", rate="20mbit", burst="5kb", inner=Tree("fq_codel", ecn=False)).to_line()
+        'tbf rate=20mbit burst=5kb / fq_codel ecn=false'
+        """
+        if self.filters:
+            raise InputError(f"a line can't have filters, which `{self.discipline}` has; put it into a file")
+        words = [self.discipline, *_words(self._arguments()[1])]
+        if self.inner is not None:
+            words += ["/", self.inner.to_line()]
+        classes = []
+        for each in self.classes:
+            below = [] if each.tree is None else ["/", each.tree.to_line()]
+            classes.append(" ".join([str(each.id), *_words(each._arguments()[1]), *below]))
+        if classes:
+            words.append("{ " + "; ".join(classes) + " }")
+        return " ".join(words)
+
     @property
     def inner(self) -> Tree | None:
         """What the root holds, if it holds one discipline."""
@@ -222,6 +248,17 @@ class Tree(Section):
 
     def _repr_html_(self) -> str:
         return f"<div class='fairgate'>{_as_list(self)}</div>"
+
+
+def _words(settings: dict[str, Any]) -> list[str]:
+    shown = {key: value for key, value in settings.items() if key not in ("inner", "classes")}
+    return [f"{key}={_word(value)}" for key, value in shown.items()]
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value).replace(" ", "")
 
 
 def _as_list(tree: Tree, label: str = "") -> str:

@@ -287,3 +287,23 @@ def test_ctrl_c_in_a_discipline_is_ctrl_c() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         line(Interrupted.tree()).run()
+
+
+def test_the_conformance_suite_runs_on_disciplines_in_python() -> None:
+    for discipline in (Fifo, PeekingFifo, Pacer):
+        discipline.check(40)
+
+
+def test_the_conformance_suite_finds_a_broken_rule() -> None:
+    class Lifo(Fifo):
+        name = "py_lifo"
+
+        def dequeue(self, now: int) -> fg.Packet | None:
+            return self.queue.pop() if self.queue else None
+
+    with pytest.raises(fg.DisciplineError, match="order") as caught:
+        Lifo.check()
+    assert "smallest case" in str(caught.value)
+    with pytest.raises(fg.DisciplineError) as caught:
+        Broken.check()
+    assert "py_broken" in str(caught.value)

@@ -14,28 +14,38 @@ use crate::output::{self, Format, Unwritten};
 /// Exit code of an [`Imbalanced`](crate::failure::Imbalanced).
 const IMBALANCE_CODE: u8 = 4;
 
+/// Returns the exit code, and what is wrong.
+pub(crate) fn judged(result: Result<Outcome, Failure>) -> (u8, Option<Report>) {
+    match result {
+        Ok(Outcome::Yes) | Err(Failure::ReaderGone) => (0, None),
+        Ok(Outcome::No) => (1, None),
+        Ok(Outcome::Incomplete) => (2, None),
+        Err(Failure::Input(report) | Failure::Environment(report)) if is_imbalance(&report) => {
+            (IMBALANCE_CODE, Some(report))
+        }
+        Err(Failure::Input(report)) => (2, Some(report)),
+        Err(Failure::Environment(report)) => (3, Some(report)),
+    }
+}
+
+/// Returns the error as the document `fairgate.error/1`.
+pub(crate) fn error_document(report: &Report) -> String {
+    output::json_text("error", &ErrorDocument::of(report))
+}
+
 /// Reports a failure and returns the exit code.
 pub(crate) fn finish(result: Result<Outcome, Failure>, format: Format) -> ExitCode {
-    let (code, report) = match result {
-        Ok(Outcome::Yes) | Err(Failure::ReaderGone) => return ExitCode::SUCCESS,
-        Ok(Outcome::No) => return ExitCode::from(1),
-        Ok(Outcome::Incomplete) => return ExitCode::from(2),
-        Err(Failure::Input(report) | Failure::Environment(report)) if is_imbalance(&report) => {
-            (IMBALANCE_CODE, report)
-        }
-        Err(Failure::Input(report)) => (2, report),
-        Err(Failure::Environment(report)) => (3, report),
+    let (code, report) = judged(result);
+    let Some(report) = report else {
+        return ExitCode::from(code);
     };
-    let document = || ErrorDocument::of(&report);
     match format {
         Format::Text => output::say(shown(&report)),
         // Standard output has the result, and must hold one document only.
-        Format::Json if report.is::<Unwritten>() => {
-            output::say(output::json_text("error", &document()).trim_end())
-        }
+        Format::Json if report.is::<Unwritten>() => output::say(error_document(&report).trim_end()),
         Format::Json => {
             // If this cannot be written either, the exit code still reports the failure.
-            let _ = output::json("error", &document());
+            let _ = output::text(&error_document(&report));
         }
     }
     ExitCode::from(code)
@@ -69,9 +79,7 @@ fn lines(report: &Report) -> Option<Lines> {
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     let json = std::env::args_os().any(|argument| argument == "--json");
     if error.use_stderr() && json {
-        let message = error.render().to_string();
-        let message = message.trim_start_matches("error: ").trim_end();
-        return finish(Err(Failure::Input(miette!("{message}"))), Format::Json);
+        return finish(Err(usage_failure(error)), Format::Json);
     }
     match (error.print(), error.use_stderr()) {
         // If this cannot be printed either, the exit code still reports it.
@@ -79,6 +87,13 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
         (Ok(()), false) => ExitCode::SUCCESS,
         (Err(error), false) => finish(Err(output::lost(error)), Format::Text),
     }
+}
+
+/// Returns arguments that clap could not parse as a failure.
+pub(crate) fn usage_failure(error: &clap::Error) -> Failure {
+    let message = error.render().to_string();
+    let message = message.trim_start_matches("error: ").trim_end();
+    Failure::Input(miette!("{message}"))
 }
 
 /// `fairgate.error/1`.

@@ -1,5 +1,5 @@
 //! The program `fairgate`, as a library: [`main_with`] is the whole program with the disciplines of a
-//! [`Registry`].
+//! [`Registry`], [`answer_with`] a single command within another program.
 //!
 //! Each command is a file in `commands/`, with its arguments and a function `run`. To add a command, add it
 //! to `Command` and to `Command::run`. Results are printed through `output`, errors are a `failure::Failure`.
@@ -7,6 +7,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod commands;
+mod embedded;
 mod exit;
 mod failure;
 mod input;
@@ -24,6 +25,7 @@ use crate::commands::{
     bench, bounds, check, compare, dummynet, list, plot, replay, reproduce, run, show, simulate, status, tc,
     testbed, theory, validate,
 };
+pub use crate::embedded::{Answer, answer_with};
 use crate::failure::{Failure, Outcome};
 use crate::output::Format;
 

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::rc::Rc;
 
+#[cfg(feature = "allocations")]
 use allocation_counter::measure;
 use fairgate::flow::FlowHasher;
 use fairgate::{Discipline, DropReason, Ecn, Link, Next, Pool, Statistics, Time, Verdict};
@@ -18,9 +19,25 @@ const MOST_PACKETS: u32 = 500;
 ///
 /// # Panics
 /// If the discipline violates its contract. The message begins with the name of the violated rule.
+#[cfg(feature = "allocations")]
 pub fn check(case: &Case) {
-    let probed = Driver::new(case, true).run();
-    let bare = Driver::new(case, false).run();
+    compare(Driver::new(case, true), Driver::new(case, false));
+}
+
+/// Runs a case of a discipline that may allocate: one that is not written in Rust.
+///
+/// # Panics
+/// As `check`.
+pub fn check_allocating(case: &Case) {
+    let allocating = |probed| Driver {
+        may_allocate: true,
+        ..Driver::new(case, probed)
+    };
+    compare(allocating(true), allocating(false));
+}
+
+fn compare(probed: Driver<'_>, bare: Driver<'_>) {
+    let (probed, bare) = (probed.run(), bare.run());
     let difference = probed.iter().zip(&bare).find(|(first, second)| first != second);
     if let Some((first, second)) = difference {
         panic!("determinism: the same calls gave {first:?} and then {second:?}");
@@ -39,6 +56,7 @@ pub fn check(case: &Case) {
 ///
 /// # Panics
 /// If the discipline violates one of these rules. The message begins with the name of the violated rule.
+#[cfg(feature = "allocations")]
 pub fn check_setbacks(case: &Case) {
     Driver::new(case, false).run();
 }
@@ -84,6 +102,8 @@ struct Driver<'a> {
     /// The arrival time of each packet, by its cookie.
     offered: Vec<Time>,
     probes: Option<Shared>,
+    /// Whether calls on the packet path may allocate.
+    may_allocate: bool,
     events: Vec<Event>,
 }
 
@@ -103,6 +123,7 @@ impl<'a> Driver<'a> {
             hasher: FlowHasher::new([case.seed, 1]),
             offered: Vec::new(),
             probes,
+            may_allocate: false,
             events: Vec::new(),
         }
     }
@@ -319,11 +340,9 @@ impl<'a> Driver<'a> {
     fn on_packet_path<T>(&mut self, call: &str, make: impl FnOnce(&mut Link<()>, Time) -> T) -> T {
         let mut answer = None;
         let run = || answer = Some(make(&mut self.link, self.now));
-        if self.probes.is_some() {
-            run();
-        } else {
-            let made = measure(run).count_total;
-            assert_eq!(made, 0, "allocation: {call} allocated {made} times");
+        match self.probes.is_some() || self.may_allocate {
+            true => run(),
+            false => without_allocation(call, run),
         }
         answer.expect("the call was made")
     }
@@ -364,6 +383,19 @@ impl<'a> Driver<'a> {
         }
         record(self.link.root(), &mut self.events);
     }
+}
+
+/// Checks that a call does not allocate.
+#[cfg(feature = "allocations")]
+fn without_allocation(call: &str, run: impl FnOnce()) {
+    let made = measure(run).count_total;
+    assert_eq!(made, 0, "allocation: {call} allocated {made} times");
+}
+
+/// Only `check` and `check_setbacks` count allocations, and they need the feature.
+#[cfg(not(feature = "allocations"))]
+fn without_allocation(_: &str, run: impl FnOnce()) {
+    run();
 }
 
 /// Returns the paths of all nodes, as class numbers from the root. The root's path is empty.

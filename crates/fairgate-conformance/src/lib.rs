@@ -46,7 +46,8 @@
 //! packets itself and compares. The second run has no probes, uses other slots of the pool and counts
 //! allocations. Both runs must have the same events.
 //!
-//! This crate counts allocations by replacing the program's allocator, so use it only in tests.
+//! The feature `allocations`, on by default, counts allocations by replacing the program's allocator, so use
+//! it only in tests. [`check_allocating`] does without.
 
 #![forbid(unsafe_code)]
 
@@ -57,6 +58,8 @@ mod recipe;
 mod schedule;
 
 pub use case::{Case, Operation, cases, cases_with_setbacks};
+pub use driver::check_allocating;
+#[cfg(feature = "allocations")]
 pub use driver::{check, check_setbacks};
 pub use proptest;
 pub use recipe::{Recipe, Tree, random_trees};

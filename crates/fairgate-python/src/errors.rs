@@ -85,11 +85,16 @@ pub(crate) fn guarded<T>(py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> 
     panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(bug(py, &*panic)))
 }
 
-pub(crate) fn bug(py: Python<'_>, panic: &(dyn Any + Send)) -> PyErr {
-    let text = match (panic.downcast_ref::<String>(), panic.downcast_ref::<&str>()) {
+/// Returns the message of a panic.
+pub(crate) fn text_of(panic: &(dyn Any + Send)) -> &str {
+    match (panic.downcast_ref::<String>(), panic.downcast_ref::<&str>()) {
         (Some(text), _) => text,
-        (None, Some(text)) => *text,
+        (None, Some(text)) => text,
         (None, None) => "no message",
-    };
+    }
+}
+
+pub(crate) fn bug(py: Python<'_>, panic: &(dyn Any + Send)) -> PyErr {
+    let text = text_of(panic);
     exception(py, "BugError", (format!("there is a bug in fairgate: {text}"),))
 }

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod conformance;
 mod discipline;
 mod errors;
 mod failure;
@@ -14,6 +15,7 @@ mod queue;
 mod registry;
 mod results;
 mod scenario;
+mod steps;
 mod table;
 mod text;
 mod watch;
@@ -24,6 +26,8 @@ use pyo3::pymodule;
 mod _native {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use super::conformance::conformance;
     #[pymodule_export]
     use super::discipline::DisciplineBase;
     #[pymodule_export]
@@ -37,9 +41,11 @@ mod _native {
     #[pymodule_export]
     use super::scenario::Scenario;
     #[pymodule_export]
+    use super::steps::Steps;
+    #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]
-    use super::text::{check, disciplines, from_dummynet, from_line, from_tc, parameters};
+    use super::text::{answer, check, disciplines, from_dummynet, from_line, from_tc, parameters};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -12,13 +12,13 @@ use crate::packet::Packet;
 use crate::{errors, failure, text};
 
 /// The queue `[queue.NAME]` of a text.
-fn spec(py: Python<'_>, toml: &str, name: &str) -> PyResult<Spec> {
+pub(crate) fn spec(py: Python<'_>, toml: &str, name: &str) -> PyResult<Spec> {
     let found = text::document(py, "python", toml)?.queue(name).cloned();
     found.ok_or_else(|| errors::refused(py, &format!("there is no queue `{name}`")))
 }
 
 /// A count as packets and bytes.
-type Pair = (u64, u64);
+pub(crate) type Pair = (u64, u64);
 
 struct State {
     link: Link<Option<Py<Packet>>>,
@@ -189,7 +189,7 @@ impl Queue {
     }
 }
 
-fn pair(count: Count) -> Pair {
+pub(crate) fn pair(count: Count) -> Pair {
     (count.packets, count.bytes)
 }
 

@@ -36,6 +36,15 @@ pub(crate) fn is_python(entry: &dyn Entry) -> bool {
     python.iter().any(|other| other.about.name == entry.about().name)
 }
 
+/// Returns a discipline written in Python.
+pub(crate) fn python(name: &str) -> Option<&'static Described> {
+    let python = PYTHON.read().unwrap_or_else(PoisonError::into_inner);
+    python
+        .iter()
+        .copied()
+        .find(|described| described.about.name == name)
+}
+
 /// Returns a text that is never freed. Equal texts are stored once.
 pub(crate) fn leaked(text: &str) -> &'static str {
     static TEXTS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
@@ -49,9 +58,9 @@ pub(crate) fn leaked(text: &str) -> &'static str {
 }
 
 /// A class of Python as a discipline of the registry.
-struct Described {
+pub(crate) struct Described {
     about: About,
-    parameters: Vec<ParameterInfo>,
+    pub(crate) parameters: Vec<ParameterInfo>,
     names: &'static [&'static str],
     class: Py<PyType>,
 }
@@ -103,12 +112,7 @@ impl Entry for Described {
         made.map(|named| Box::new(named) as Box<dyn Discipline>)
             .map_err(|error| {
                 failure::set(error);
-                ConfigError::conflict(
-                    "__init__",
-                    self.about.name,
-                    "a class whose instances can be made",
-                    "correct what it raised",
-                )
+                self.cannot_be_made()
             })
     }
 }
@@ -128,7 +132,13 @@ impl Described {
         }
     }
 
-    fn make(&self, py: Python<'_>, config: Config, seed: u64) -> PyResult<Named> {
+    /// The error beside the failure that says why an instance can't be made.
+    pub(crate) fn cannot_be_made(&self) -> ConfigError {
+        let rule = "a class whose instances can be made";
+        ConfigError::conflict("__init__", self.about.name, rule, "correct what it raised")
+    }
+
+    pub(crate) fn make(&self, py: Python<'_>, config: Config, seed: u64) -> PyResult<Named> {
         let values = PyDict::new(py);
         for (index, value) in &config.settings {
             values.set_item(self.names[*index], value_of(py, value)?)?;

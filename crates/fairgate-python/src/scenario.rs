@@ -32,6 +32,16 @@ pub(crate) fn has_python(spec: &Spec) -> bool {
     registry::is_python(spec.entry()) || spec.classes().into_iter().any(below)
 }
 
+impl Scenario {
+    /// Returns the scenario with another seed.
+    pub(crate) fn with_seed(&self, seed: u64) -> Described {
+        Described {
+            seed,
+            ..self.described.clone()
+        }
+    }
+}
+
 #[pymethods]
 impl Scenario {
     #[new]

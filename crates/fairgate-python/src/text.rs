@@ -6,7 +6,7 @@ use fairgate_scripts::{dummynet, tc};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::{errors, failure, registry, scenario};
+use crate::{errors, failure, registry, scenario, watch};
 
 fn parameter<'py>(py: Python<'py>, info: &ParameterInfo) -> PyResult<Bound<'py, PyDict>> {
     let entry = PyDict::new(py);
@@ -92,6 +92,19 @@ pub(crate) fn from_line(py: Python<'_>, line: &str, name: &str) -> PyResult<Stri
         spec.map(|spec| spec.to_toml(name))
             .map_err(|error| errors::input(py, &error))
     })
+}
+
+/// Runs a command of the program with `--json`. Returns its exit code, its document, and the message of an
+/// error. Ctrl-C is answered at once; the command itself then ends on a thread of its own.
+#[pyfunction]
+pub(crate) fn answer(py: Python<'_>, arguments: Vec<String>) -> PyResult<(u8, String, String)> {
+    let registry = registry::current();
+    failure::take_of_any_thread();
+    let answer = watch::aside(py, move || fairgate_cli::answer_with(&registry, &arguments))?;
+    match failure::take_of_any_thread() {
+        Some(failure) => Err(failure),
+        None => Ok((answer.code, answer.document, answer.message)),
+    }
 }
 
 /// Returns the trees of a script in tc's language: for each its name, `[queue.NAME]`, and what tc itself

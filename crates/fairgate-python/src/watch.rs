@@ -1,7 +1,9 @@
 //! What happens in Python while a simulation runs: Ctrl-C is answered, and progress is shown.
 
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -109,5 +111,34 @@ pub(crate) fn side_by_side<T: Send>(
         (Some(failure), _) => Err(failure),
         (None, Err(panic)) => Err(errors::bug(py, &*panic)),
         (None, Ok(result)) => Ok(result),
+    }
+}
+
+/// Does work on another thread. If Python is interrupted meanwhile, this returns at once, and the work ends
+/// unheard.
+pub(crate) fn aside<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> PyResult<T> {
+    let (send, finished) = mpsc::channel();
+    let worker = thread::spawn(move || {
+        // Nobody may listen any more.
+        let _ = send.send(panic::catch_unwind(AssertUnwindSafe(work)));
+    });
+    let finished = Mutex::new(finished);
+    loop {
+        let received = py.detach(|| {
+            let finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
+            finished.recv_timeout(EVERY)
+        });
+        match received {
+            Ok(Ok(result)) => {
+                let _ = worker.join();
+                return Ok(result);
+            }
+            Ok(Err(panic)) => return Err(errors::bug(py, &*panic)),
+            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Disconnected) => return Err(errors::bug(py, &"the thread has gone")),
+        }
     }
 }

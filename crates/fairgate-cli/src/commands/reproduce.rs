@@ -14,6 +14,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::commands::bench;
+use crate::embedded;
 use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::output::{self, Format, Target, Targets};
@@ -135,8 +136,9 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     let experiments = chosen(&args.ids)?;
     let seeds: Vec<u64> = (1..=args.seeds).collect();
     let count = match experiments.iter().any(|experiment| experiment.counts) {
-        true => bench::counter(),
-        false => None,
+        // It runs this program again.
+        true if !embedded::is_active() => bench::counter(),
+        _ => None,
     };
     let bar = progress::share(format);
     bar.set_length(experiments.len() as u64 * STEPS as u64);

@@ -11,6 +11,7 @@ use miette::Diagnostic;
 use serde::Serialize;
 use thiserror::Error;
 
+use crate::embedded;
 use crate::failure::Failure;
 
 pub(crate) use tables::{page_table, page_width, table, table_text, wrap};
@@ -39,6 +40,9 @@ struct StdoutError(io::Error);
 
 /// Prints text unchanged.
 pub(crate) fn text(text: &str) -> Result<(), Failure> {
+    if embedded::takes(text) {
+        return Ok(());
+    }
     let mut stdout = io::stdout().lock();
     let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
     written.map_err(lost)

@@ -23,6 +23,7 @@ use std::cmp::Reverse;
 
 use fairgate::balance::{self, Imbalance};
 use fairgate::{Copied, Count, DropReason, FlowKey, Next, Packet, PacketId, PacketQueue, Pool, Time};
+use fairgate_config::{ApplyError, Spec};
 use prefetch_index::prefetch_index;
 use thiserror::Error;
 
@@ -544,6 +545,29 @@ impl Network {
     #[inline]
     pub(crate) fn journey(&self, id: PacketId) -> &Journey {
         &self.journeys[id.index()]
+    }
+
+    /// Returns the interfaces of links. Those of cells follow them.
+    pub(crate) fn of_links(&self) -> &[Interface] {
+        let count = self.interfaces.len().min(self.first_air as usize);
+        &self.interfaces[..count]
+    }
+
+    /// Sets the parameters of the queue of a link's interface.
+    pub(crate) fn reconfigure(
+        &mut self,
+        index: u32,
+        spec: &Spec,
+        events: &mut Events,
+    ) -> Result<(), ApplyError> {
+        let root = self.interfaces[index as usize].egress.root_mut();
+        let result = spec.apply_to(root.as_mut(), events.now(), &mut self.pool);
+        self.bury_returned();
+        result?;
+        // The next packet may be allowed to leave earlier now.
+        let alarm = &mut self.interfaces[index as usize].alarm;
+        alarm.set(events.now(), Event::Wake(index), events);
+        Ok(())
     }
 
     /// Counts and releases what the last call to a discipline dropped.

@@ -5,6 +5,7 @@ mod collect;
 mod flows;
 mod life;
 mod starts;
+mod steps;
 
 use std::io::{self, Write};
 
@@ -95,6 +96,9 @@ pub struct Simulation {
     most_places: u32,
     schedule: Schedule,
     events_taken: u64,
+    /// The time of the last event, and how many events before it had the same time.
+    before: Time,
+    at_once: u64,
     phase: Phase,
     /// The number of intervals that have ended.
     intervals: usize,
@@ -113,6 +117,15 @@ impl std::fmt::Debug for Simulation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Simulation").finish_non_exhaustive()
     }
+}
+
+/// What the next event was.
+enum Handled {
+    Event,
+    /// An interval of the time series has ended.
+    Interval,
+    /// The simulation is over.
+    End,
 }
 
 /// The events that are not about packets. Their tickets come first, so that intervals and the measurement
@@ -157,6 +170,8 @@ impl Simulation {
             most_places: life::most_places(scenario),
             schedule,
             events_taken: 0,
+            before: Time::ZERO,
+            at_once: 0,
             phase: Phase::Before,
             intervals: 0,
             interfaces: Vec::new(),
@@ -192,62 +207,78 @@ impl Simulation {
         mut progress: impl FnMut(Time),
         mut go_on: impl FnMut(Time) -> bool,
     ) -> Result<Results, Error> {
-        let (mut before, mut at_once) = (Time::ZERO, 0);
         loop {
-            let event = self.events.next().expect("the end is always scheduled");
-            self.events_taken += 1;
-            let now = self.events.now();
-            if self.events_taken.is_multiple_of(EVENTS_BETWEEN) && !go_on(now) {
-                return Err(Error::Stopped { at: now });
+            match self.handle_next()? {
+                Handled::Event => {}
+                Handled::Interval => progress(self.events.now()),
+                Handled::End => return self.over(),
             }
-            at_once = if now == before { at_once + 1 } else { 0 };
-            before = now;
-            if at_once > MOST_AT_ONCE {
-                return Err(Error::StandsStill { at: now });
+            if self.events_taken.is_multiple_of(EVENTS_BETWEEN) && !go_on(self.events.now()) {
+                return Err(Error::Stopped {
+                    at: self.events.now(),
+                });
             }
-            match event {
-                Event::Arrival(interface) => {
-                    if let Some(id) = self.network.arrive(interface, &mut self.events) {
-                        self.expect_arrivals(interface);
+        }
+    }
+
+    /// Handles the next event.
+    #[inline(always)]
+    fn handle_next(&mut self) -> Result<Handled, Error> {
+        let event = self.events.next().expect("the end is always scheduled");
+        self.events_taken += 1;
+        let now = self.events.now();
+        self.at_once = if now == self.before { self.at_once + 1 } else { 0 };
+        self.before = now;
+        if self.at_once > MOST_AT_ONCE {
+            return Err(Error::StandsStill { at: now });
+        }
+        let mut handled = Handled::Event;
+        match event {
+            Event::Arrival(interface) => {
+                if let Some(id) = self.network.arrive(interface, &mut self.events) {
+                    self.expect_arrivals(interface);
+                    self.receive(id)?;
+                }
+            }
+            Event::Medium(cell) => {
+                self.network.advance_medium(cell, &mut self.events);
+                while let Some(id) = self.network.take_delivered(cell) {
+                    if let Some(id) = self.network.receive_over_air(id, &mut self.events) {
                         self.receive(id)?;
                     }
                 }
-                Event::Medium(cell) => {
-                    self.network.advance_medium(cell, &mut self.events);
-                    while let Some(id) = self.network.take_delivered(cell) {
-                        if let Some(id) = self.network.receive_over_air(id, &mut self.events) {
-                            self.receive(id)?;
-                        }
-                    }
-                }
-                Event::Processed(processor) => self.network.processed(processor, &mut self.events),
-                Event::Wake(interface) => self.network.wake(interface, &mut self.events),
-                Event::Source(flow) => {
-                    self.flows.event_occurred(flow);
-                    self.source_turn(flow)?;
-                }
-                Event::SenderTimer(flow) => self.timer(flow, End::Sender)?,
-                Event::ReceiverTimer(flow) => self.timer(flow, End::Receiver)?,
-                Event::Start(entry) => self.flow_starts(entry)?,
-                Event::Stop(flow) => {
-                    self.flows.event_occurred(flow);
-                    self.flow_stops(flow);
-                }
-                Event::Interval => {
-                    self.interval_ends();
-                    progress(self.events.now());
-                }
-                Event::Opening => self.window_opens(),
-                Event::Closing => self.window_closes(),
-                Event::End => {
-                    self.finish_captures()?;
-                    return Ok(self.results()?);
-                }
             }
-            if !self.network.rejected.is_empty() {
-                self.rejected_flows_give_up();
+            Event::Processed(processor) => self.network.processed(processor, &mut self.events),
+            Event::Wake(interface) => self.network.wake(interface, &mut self.events),
+            Event::Source(flow) => {
+                self.flows.event_occurred(flow);
+                self.source_turn(flow)?;
             }
+            Event::SenderTimer(flow) => self.timer(flow, End::Sender)?,
+            Event::ReceiverTimer(flow) => self.timer(flow, End::Receiver)?,
+            Event::Start(entry) => self.flow_starts(entry)?,
+            Event::Stop(flow) => {
+                self.flows.event_occurred(flow);
+                self.flow_stops(flow);
+            }
+            Event::Interval => {
+                self.interval_ends();
+                handled = Handled::Interval;
+            }
+            Event::Opening => self.window_opens(),
+            Event::Closing => self.window_closes(),
+            Event::End => return Ok(Handled::End),
         }
+        if !self.network.rejected.is_empty() {
+            self.rejected_flows_give_up();
+        }
+        Ok(handled)
+    }
+
+    /// Returns the results at the end.
+    fn over(mut self) -> Result<Results, Error> {
+        self.finish_captures()?;
+        Ok(self.results()?)
     }
 
     /// Writes the capture with this number of the scenario to `into` during the run.

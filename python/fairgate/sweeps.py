@@ -1,0 +1,364 @@
+"""Sweeps: a scenario with many values and seeds, on any executor, into one Parquet data set.
+
+The parts of the data set are complete files: each is written under another name and renamed. The footer of
+a part names the runs that it has. So a sweep that was interrupted goes on where it was, and no run is in the
+data set twice, whatever happened to a worker.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import os
+import queue
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from multiprocessing import get_context
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from . import _native
+from ._progress import Progress, shown
+from .discipline import Discipline
+from .errors import InputError, SweepError
+from .results import Results
+from .scenario import Scenario, _seed
+
+__all__ = ["Sweep", "sweep"]
+
+Measure = str | Callable[[Results], Mapping[str, Any]]
+"""The name of a table of `Results`, or a function that returns the values of one row."""
+
+# How many runs wait in the executor at most. More would only take memory.
+_WAITING = 256
+# Finished runs are written after this time, in seconds.
+_EVERY = 1.0
+# How often a pool of processes is replaced without a finished run in between.
+_PATIENCE = 3
+
+_RUNS = b"fairgate.runs"
+_PLAN = "sweep.json"
+
+
+class _Run(NamedTuple):
+    id: str
+    values: dict[str, Any]
+    seed: int
+
+
+class Sweep:
+    """A data set of a sweep.
+
+    Parameters
+    ----------
+    path : Path
+        Its folder.
+    done, skipped : int
+        How many runs were done by this call, and how many were there before.
+    """
+
+    def __init__(self, path: Path, done: int, skipped: int) -> None:
+        self.path, self.done, self.skipped = path, done, skipped
+
+    def to_arrow(self) -> Any:
+        """Return all rows as a ``pyarrow.Table``: the varied values, `seed`, and the figures."""
+        import pyarrow.dataset
+
+        return pyarrow.dataset.dataset(_parts(self.path)).to_table()
+
+    def to_pandas(self) -> Any:
+        """Return all rows as a ``pandas.DataFrame``."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """Return all rows as a ``polars.DataFrame``."""
+        import polars
+
+        return polars.DataFrame(self.to_arrow())
+
+    def __repr__(self) -> str:
+        return f"<Sweep in {self.path}: {self.done} runs done, {self.skipped} were there>"
+
+
+def sweep(
+    scenario: Scenario,
+    grid: Mapping[str, Sequence[Any]],
+    seeds: int | Sequence[int] = 1,
+    executor: Executor | Any | None = None,
+    *,
+    out: str | PathLike[str],
+    measure: Measure = "groups",
+    progress: Progress = None,
+) -> Sweep:
+    """Run a scenario with all combinations of values and seeds.
+
+    The results stream into a Parquet data set. The same call goes on after an interruption: what is finished
+    is not run again. More values and seeds can be added later.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What is run.
+    grid : mapping of str to sequence
+        The values by the path of what they replace, as for `Scenario.with_values`:
+        ``{"queue.wan.target": ["5ms", "20ms"], "simulate.flow.downloads.count": [1, 4, 16]}``.
+    seeds : int or sequence of int
+        The seeds, or how many from the scenario's on.
+    executor : concurrent.futures.Executor or distributed.Client, optional
+        Where the runs are done. Processes on this machine by default, one for each processor.
+    out : path
+        The folder of the data set. It is made if it does not exist.
+    measure : str or callable
+        What is kept of each run: a table of `Results`, such as ``flows``, ``groups``, ``interfaces``; or a
+        function that returns a row as a mapping. An executor of other processes must be able to import it.
+    progress : bool or callable, optional
+        As for `Scenario.run`.
+
+    Returns
+    -------
+    Sweep
+        The data set.
+
+    Raises
+    ------
+    InputError
+        If a value, path or seed is wrong, or the folder has another sweep.
+    SweepError
+        If it is not complete: a full disk, a broken part, workers that die again and again. What is
+        finished is kept.
+    """
+    folder = Path(out)
+    runs = _planned(scenario, grid, seeds)
+    _check_plan(folder, grid, measure)
+    before = _finished(folder)
+    left = [run for run in runs if run.id not in before]
+    writer = _Writer(folder, len(before))
+    texts = {run.id: (scenario.with_values(run.values).to_toml(), run.seed) for run in left}
+    task = _Task(scenario._name, measure, _disciplines_of(scenario, grid))
+    with shown(progress, len(runs), "sweep") as report:
+        try:
+            for run, rows in _results(left, texts, task, executor):
+                writer.add(run, rows)
+                if report is not None:
+                    report(len(runs) - len(left) + writer.done)
+        finally:
+            writer.flush()
+    return Sweep(folder, writer.done, len(runs) - len(left))
+
+
+class _Task:
+    """What a worker does for each run."""
+
+    def __init__(self, name: str, measure: Measure, disciplines: tuple[type[Discipline], ...]) -> None:
+        self.name, self.measure, self.disciplines = name, measure, disciplines
+
+    def __call__(self, text: str, seed: int) -> Any:
+        import pyarrow
+
+        for discipline in self.disciplines:
+            discipline._register()
+        results = Results(_native.Scenario(text, self.name).run(seed, None, []))
+        if isinstance(self.measure, str):
+            return getattr(results, self.measure).to_arrow()
+        row = self.measure(results)
+        return pyarrow.table({name: [value] for name, value in row.items()})
+
+
+def _planned(scenario: Scenario, grid: Mapping[str, Sequence[Any]], seeds: int | Sequence[int]) -> list[_Run]:
+    if isinstance(seeds, int):
+        seeds = range(scenario.seed, scenario.seed + seeds)
+    for path, values in grid.items():
+        if isinstance(values, str | Mapping) or not isinstance(values, Iterable) or not list(values):
+            raise InputError(f"the values of `{path}` are {values!r}, but must be a list with at least one")
+    checked = [seed for seed in map(_seed, seeds) if seed is not None]
+    text = scenario.to_toml()
+    runs: dict[str, _Run] = {}
+    for combination in itertools.product(*grid.values()):
+        point = dict(zip(grid, combination, strict=True))
+        for seed in checked:
+            key = json.dumps([text, point, seed, _native.__version__], default=repr, sort_keys=True)
+            run = _Run(hashlib.sha256(key.encode()).hexdigest()[:20], point, seed)
+            runs[run.id] = run
+    return list(runs.values())
+
+
+def _disciplines_of(scenario: Scenario, grid: Mapping[str, Sequence[Any]]) -> tuple[type[Discipline], ...]:
+    """Return the classes of Python that a worker must know: those whose names occur."""
+    text = repr(scenario.to_dict()) + repr(grid)
+    return tuple(known for known in Discipline._known.values() if repr(known.name) in text)
+
+
+def _check_plan(folder: Path, grid: Mapping[str, Any], measure: Measure) -> None:
+    """Check that the folder is for the same columns, and note them there."""
+    kept = measure if isinstance(measure, str) else getattr(measure, "__qualname__", repr(measure))
+    tables = ("flows", "groups", "interfaces", "series", "observations")
+    if isinstance(measure, str) and measure not in tables:
+        raise InputError(f"there is no table `{measure}`; use one of {', '.join(tables)}, or a function")
+    plan = {"grid": sorted(grid), "measure": kept}
+    file = folder / _PLAN
+    folder.mkdir(parents=True, exist_ok=True)
+    if file.exists():
+        try:
+            found = json.loads(file.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise SweepError(f"{file} is broken: {error}; remove it, and the same call goes on") from None
+        if found != plan:
+            raise InputError(
+                f"{folder} has another sweep, of {', '.join(found.get('grid', []))} with the figures "
+                f"`{found.get('measure')}`; choose another folder"
+            )
+        return
+    draft = file.with_suffix(".draft")
+    draft.write_text(json.dumps(plan), encoding="utf-8")
+    draft.replace(file)
+
+
+def _parts(folder: Path) -> list[str]:
+    return sorted(str(part) for part in folder.glob("part-*.parquet"))
+
+
+def _finished(folder: Path) -> set[str]:
+    """Return the runs that the data set has."""
+    import pyarrow
+    import pyarrow.parquet
+
+    finished: set[str] = set()
+    for part in _parts(folder):
+        try:
+            metadata = pyarrow.parquet.read_schema(part).metadata or {}
+            finished.update(json.loads(metadata[_RUNS]))
+        except (OSError, ValueError, KeyError, pyarrow.ArrowException) as error:
+            raise SweepError(
+                f"{part} is broken or no part of a sweep: {error}; remove it, and the same call "
+                "does its runs again"
+            ) from error
+    return finished
+
+
+class _Writer:
+    """Collects finished runs, and writes them as parts."""
+
+    def __init__(self, folder: Path, before: int) -> None:
+        self.folder, self.done = folder, 0
+        self._number = before
+        self._rows: list[Any] = []
+        self._runs: list[str] = []
+        self._seen: set[str] = set()
+        self._next = time.monotonic() + _EVERY
+
+    def add(self, run: _Run, rows: Any) -> None:
+        import pyarrow
+
+        if run.id in self._seen:
+            return
+        self._seen.add(run.id)
+        self.done += 1
+        columns = {path: _plain(value) for path, value in run.values.items()}
+        added = {name: [value] * len(rows) for name, value in {**columns, "seed": run.seed}.items()}
+        table = pyarrow.table(added)
+        for name in rows.column_names:
+            table = table.append_column(name, rows[name])
+        self._rows.append(table)
+        self._runs.append(run.id)
+        if time.monotonic() >= self._next:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is finished."""
+        import pyarrow
+        import pyarrow.parquet
+
+        self._next = time.monotonic() + _EVERY
+        if not self._rows:
+            return
+        table = pyarrow.concat_tables(self._rows, promote_options="permissive")
+        table = table.replace_schema_metadata({_RUNS: json.dumps(self._runs)})
+        # The first run is in no other part, so the name is new.
+        part = self.folder / f"part-{self._runs[0]}.parquet"
+        draft = part.with_suffix(f".{os.getpid()}.draft")
+        try:
+            pyarrow.parquet.write_table(table, draft)
+            draft.replace(part)
+        except OSError as error:
+            draft.unlink(missing_ok=True)
+            raise SweepError(
+                f"{part} can't be written: {error}; make room, and the same call does the last "
+                f"{len(self._runs)} runs again"
+            ) from error
+        self._rows, self._runs = [], []
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as a column of a table can have it."""
+    return value if isinstance(value, str | int | float | bool) else repr(value)
+
+
+def _results(
+    runs: Sequence[_Run], texts: Mapping[str, tuple[str, int]], task: _Task, executor: Any
+) -> Iterator[tuple[_Run, Any]]:
+    """Yield each run with its rows, as they are finished."""
+    if executor is not None:
+        # A client of Dask is no executor, but has one. It does the runs of lost workers again.
+        own = executor if isinstance(executor, Executor) else executor.get_executor(pure=False)
+        try:
+            yield from _drive(own, runs, texts, task)
+        except BrokenExecutor as error:
+            raise SweepError(f"the executor broke: {error}; the same call goes on") from error
+        return
+    left, failures = list(runs), 0
+    while left:
+        with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
+            try:
+                for run, rows in _drive(pool, left, texts, task):
+                    left = [other for other in left if other.id != run.id]
+                    failures = 0
+                    yield run, rows
+            except BrokenExecutor as error:
+                failures += 1
+                if failures == _PATIENCE:
+                    raise SweepError(
+                        f"workers died {failures} times without finishing a run: {error}; look at the memory "
+                        "of this machine; the same call goes on"
+                    ) from error
+
+
+def _drive(
+    executor: Executor, runs: Sequence[_Run], texts: Mapping[str, tuple[str, int]], task: _Task
+) -> Iterator[tuple[_Run, Any]]:
+    done: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
+    waiting: dict[Future[Any], _Run] = {}
+    rest = iter(runs)
+
+    def submit(count: int) -> None:
+        for run in itertools.islice(rest, count):
+            future = executor.submit(task, *texts[run.id])
+            waiting[future] = run
+            future.add_done_callback(done.put)
+
+    try:
+        submit(_WAITING)
+        while waiting:
+            future = _next(done)
+            run = waiting.pop(future)
+            try:
+                rows = future.result()
+            except Exception as error:
+                error.add_note(f"in the run with {run.values} and seed {run.seed}")
+                raise
+            yield run, rows
+            submit(1)
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+def _next(done: queue.SimpleQueue[Future[Any]]) -> Future[Any]:
+    """Wait for a finished run, and let Ctrl-C through."""
+    while True:
+        try:
+            return done.get(timeout=0.2)
+        except queue.Empty:
+            continue
