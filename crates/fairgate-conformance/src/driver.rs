@@ -194,7 +194,7 @@ impl<'a> Driver<'a> {
         let enqueued = self.on_packet_path("enqueue", |link, now| match headers {
             Some(key) => {
                 let acknowledgement = acknowledgement(&packet, &key);
-                link.enqueue_with_acknowledgement(packet, key, acknowledgement, (), now)
+                link.enqueue_dissected(packet, key, acknowledgement, None, (), now)
             }
             None => link.enqueue(packet, (), now),
         });

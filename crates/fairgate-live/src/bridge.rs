@@ -174,15 +174,12 @@ impl Bridge {
             let delay = plan.delay.as_nanos() as u64;
             // A configuration with `spin` asks for exact departures.
             let ahead = if plan.spin.is_zero() { AHEAD } else { 0 };
-            Ok(Direction::new(
-                INTERFACES[side],
-                tree,
-                hasher,
-                plan.frames,
-                longest,
-                delay,
-                ahead,
-            ))
+            let mut direction =
+                Direction::new(INTERFACES[side], tree, hasher, plan.frames, longest, delay, ahead);
+            if plan.queues[side].reads_bytes() {
+                direction.link.keep_bytes();
+            }
+            Ok(direction)
         };
         let directions = [direction(0)?, direction(1)?];
         let ports = [

@@ -8,7 +8,7 @@
 //! Nothing is allocated on this path. A frame that has left the tree is never lost: it stays in the delay
 //! line until the socket takes it.
 
-use fairgate::flow::{LinkType, dissect, set_ce, set_dscp};
+use fairgate::flow::{HeaderBytes, LinkType, dissect, set_ce, set_dscp};
 use fairgate::{Count, Departure, Discipline, FlowHasher, Link, Next, Time};
 use hdrhistogram::Histogram;
 use nix::errno::Errno;
@@ -183,8 +183,12 @@ impl Direction {
         };
         let time = self.tree_time(now);
         // The verdict is for senders that can be told; these are on another machine.
+        let bytes = match self.link.keeps_bytes() {
+            true => Some(HeaderBytes::of_frame(self.frames.get(number), LinkType::Ethernet)),
+            false => None,
+        };
         self.link
-            .enqueue_with_acknowledgement(packet, headers.key, acknowledgement, (), time)
+            .enqueue_dissected(packet, headers.key, acknowledgement, bytes, (), time)
             .expect("there are as many packets as frames, and a frame was free");
         self.enqueue_copies(time);
         self.free_dropped();

@@ -65,7 +65,7 @@ fn left(frames: &[Vec<u8>], ack_filter: AckFilter) -> Vec<u64> {
         let headers = dissect(frame, LinkType::Ethernet);
         let packet = headers.packet(frame.len() as u32, &hasher);
         let acknowledgement = headers.acknowledgement(frame);
-        link.enqueue_with_acknowledgement(packet, headers.key, acknowledgement, number, now)
+        link.enqueue_dissected(packet, headers.key, acknowledgement, None, number, now)
             .expect("there is room");
         while link.take_dropped().is_some() {}
         if number == 1 {

@@ -188,7 +188,7 @@ impl Subject {
             let filters = &subject.filters;
             subject
                 .packets
-                .retain(|(packet, headers)| filters.find(packet, Some(headers)).is_none());
+                .retain(|(packet, headers)| filters.find(packet, Some(headers), None).is_none());
             subject.packets = subject.packets.into_iter().cycle().take(PACKETS).collect();
         }
         subject
@@ -196,20 +196,20 @@ impl Subject {
 
     fn pass(&self) {
         for (packet, headers) in &self.packets {
-            black_box(self.filters.find(packet, Some(headers)));
+            black_box(self.filters.find(packet, Some(headers), None));
         }
     }
 
     fn search_linearly(&self) {
         for (packet, headers) in &self.packets {
             let mut filters = self.filters.iter();
-            black_box(filters.find(|filter| filter.condition.matches(packet, Some(headers))));
+            black_box(filters.find(|filter| filter.condition.matches(packet, Some(headers), None)));
         }
     }
 
     fn matching(&self) -> usize {
         let is_matching =
-            |(packet, headers): &&(Slot, FlowKey)| self.filters.find(packet, Some(headers)).is_some();
+            |(packet, headers): &&(Slot, FlowKey)| self.filters.find(packet, Some(headers), None).is_some();
         self.packets.iter().filter(is_matching).count()
     }
 }

@@ -17,7 +17,7 @@ use thiserror::Error;
 use crate::count::Count;
 use crate::discipline::{Discipline, Verdict};
 use crate::egress::{Egress, Next};
-use crate::flow::{Acknowledgement, FlowKey};
+use crate::flow::{Acknowledgement, FlowKey, HeaderBytes};
 use crate::packet::{DropReason, Packet};
 use crate::pool::{Copied, PacketId, PacketQueue, Pool, PoolFull};
 use crate::slot::Slot;
@@ -129,7 +129,7 @@ impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
     }
 
     /// Whether a discipline reads what TCP packets acknowledge. Then
-    /// [`enqueue_with_acknowledgement`](Link::enqueue_with_acknowledgement) tells it.
+    /// [`enqueue_dissected`](Link::enqueue_dissected) tells it.
     #[inline]
     pub fn reads_acknowledgements(&self) -> bool {
         self.reads_acknowledgements
@@ -165,17 +165,19 @@ impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
         }
     }
 
-    /// Enqueues a packet with the header fields that filters match, and with what it acknowledges if it is a
-    /// TCP packet ([`Dissection::acknowledgement`](crate::Dissection::acknowledgement)).
+    /// Enqueues a packet with the header fields that filters match, with what it acknowledges if it is a TCP
+    /// packet ([`Dissection::acknowledgement`](crate::Dissection::acknowledgement)), and with the bytes of its
+    /// headers. The pool ignores what it does not keep.
     ///
     /// # Errors
     /// Returns an error if all slots are in use. Then nothing has changed.
     #[inline]
-    pub fn enqueue_with_acknowledgement(
+    pub fn enqueue_dissected(
         &mut self,
         packet: Packet,
         headers: FlowKey,
         acknowledgement: Option<Acknowledgement>,
+        bytes: Option<HeaderBytes>,
         payload: T,
         now: Time,
     ) -> Result<Verdict, LinkFull<T>> {
@@ -184,10 +186,24 @@ impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
                 if let Some(acknowledgement) = acknowledgement {
                     self.pool.set_acknowledgement(id, acknowledgement);
                 }
+                if let Some(bytes) = bytes {
+                    self.pool.set_bytes(id, bytes);
+                }
                 Ok(self.enqueue_inserted(id, payload, now))
             }
             Err(full) => Err(LinkFull { payload, full }),
         }
+    }
+
+    /// Makes the pool keep header bytes, as of [`Pool::keep_bytes`].
+    pub fn keep_bytes(&mut self) {
+        self.pool.keep_bytes();
+    }
+
+    /// Returns whether the pool keeps header bytes.
+    #[inline]
+    pub fn keeps_bytes(&self) -> bool {
+        self.pool.keeps_bytes()
     }
 
     #[inline]

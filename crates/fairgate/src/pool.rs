@@ -5,6 +5,7 @@
 //!   headers  [ FlowKey ][ FlowKey ] ...           rarely read: only filters need them
 //!   arrivals [ Time ][ Time ] ...                 rarely read: only a discipline that enqueues later does
 //!   acks     [ Acknowledgement ] ...              on request: only filters of acknowledgements need them
+//!   bytes    [ HeaderBytes ][ HeaderBytes ] ...   only if filters match bytes
 //!   returned  head -> ... -> tail                 dropped or flushed, to be taken by the driver
 //! ```
 //!
@@ -22,7 +23,7 @@ use core::ops::{Index, IndexMut};
 use thiserror::Error;
 
 use crate::count::Count;
-use crate::flow::{Acknowledgement, FlowKey};
+use crate::flow::{Acknowledgement, FlowKey, HeaderBytes};
 use crate::packet::{DropReason, Ecn, Packet};
 use crate::slot::{Flags, Line, Slot};
 use crate::time::Time;
@@ -41,6 +42,9 @@ impl PacketId {
         self.0 as usize
     }
 }
+
+/// The length of an Ethernet header, which a packet's length contains, bytes.
+const ETHERNET_HEADER: u32 = 14;
 
 /// All slots of the pool are in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -73,6 +77,9 @@ pub struct Pool {
     /// What the packet of each slot acknowledges. Empty unless it is kept.
     acknowledgements: Vec<Option<Acknowledgement>>,
     keeps_acknowledgements: bool,
+    /// The header bytes of each slot, if filters need them.
+    bytes: Vec<HeaderBytes>,
+    keeps_bytes: bool,
     /// The first free slot. Free slots are linked by `slot.next`.
     free_head: u32,
     in_use: u32,
@@ -123,6 +130,8 @@ impl Pool {
             copies: None,
             acknowledgements: Vec::new(),
             keeps_acknowledgements: false,
+            bytes: Vec::new(),
+            keeps_bytes: false,
             free_head: 0,
             in_use: 0,
             returned: PacketQueue::new(),
@@ -151,6 +160,9 @@ impl Pool {
         }
         if self.keeps_acknowledgements {
             self.keep_acknowledgements();
+        }
+        if self.keeps_bytes {
+            self.bytes.resize(self.slots.len(), HeaderBytes::NONE);
         }
     }
 
@@ -198,8 +210,57 @@ impl Pool {
         if let Some(stored) = self.headers.get_mut(id.index()) {
             *stored = headers;
             self[id].flags.set(Flags::HEADERS);
+            if self.keeps_bytes {
+                self.imply_bytes(id, &headers);
+            }
         }
         Ok(id)
+    }
+
+    // Not inlined: few pools keep bytes.
+    #[inline(never)]
+    fn imply_bytes(&mut self, id: PacketId, headers: &FlowKey) {
+        let packet = &self[id];
+        let length = packet.length.saturating_sub(ETHERNET_HEADER);
+        let bytes = HeaderBytes::of_fields(headers, packet.traffic_class(), length);
+        self.set_bytes(id, bytes);
+    }
+
+    /// Makes the pool keep header bytes from now on, for filters that match bytes. This allocates 128 bytes
+    /// for each slot, unless the pool keeps no headers. It must not be called within a call to a discipline.
+    /// A packet that is inserted with headers only has the bytes that these imply, as of
+    /// [`HeaderBytes::of_fields`]; a packet that is in the pool already has none.
+    pub fn keep_bytes(&mut self) {
+        if self.keeps_headers {
+            self.keeps_bytes = true;
+            self.bytes.resize(self.slots.len(), HeaderBytes::NONE);
+        }
+    }
+
+    /// Returns whether the pool keeps header bytes.
+    #[inline]
+    pub fn keeps_bytes(&self) -> bool {
+        self.keeps_bytes
+    }
+
+    /// Stores the header bytes of a packet. Does nothing if the pool keeps none.
+    #[inline]
+    pub fn set_bytes(&mut self, id: PacketId, bytes: HeaderBytes) {
+        if let Some(stored) = self.bytes.get_mut(id.index()) {
+            *stored = bytes;
+        }
+    }
+
+    /// Returns the header bytes of a packet, to change them.
+    pub fn bytes_mut(&mut self, id: PacketId) -> Option<&mut HeaderBytes> {
+        self.bytes.get_mut(id.index())
+    }
+
+    /// Returns the header bytes of a packet with headers, if the pool keeps them.
+    #[inline]
+    pub fn bytes(&self, id: PacketId) -> Option<&HeaderBytes> {
+        let bytes = self.bytes.get(id.index())?;
+        self[id].flags.has(Flags::HEADERS).then_some(bytes)
     }
 
     /// Stores the number of the interface that has received a packet in its header fields

@@ -57,6 +57,9 @@ impl Spec {
     /// If the shapes differ, or if a discipline refuses the change. All parameters then have their old
     /// values.
     pub fn apply_to(&self, root: &mut dyn Discipline, now: Time, pool: &mut Pool) -> Result<(), ApplyError> {
+        if self.reads_bytes() {
+            pool.keep_bytes();
+        }
         let mut plan = Plan::default();
         self.plan(root, &mut Vec::new(), &mut plan)?;
         let mut undo = Vec::with_capacity(plan.changes.len());

@@ -81,6 +81,31 @@ pub(super) const ETHERTYPE: Number = Number {
     example: "\"ipv4\", \"ipv6\", \"arp\", or a number like 0x0800",
 };
 
+pub(super) const TTL: Number = Number {
+    what: "TTL",
+    most: 0xff,
+    names: &[],
+    example: "a number, or a range like \"0-63\"; it is also the hop limit of IPv6",
+};
+pub(super) const LENGTH: Number = Number {
+    what: "length of an IP packet",
+    most: 0xffff,
+    names: &[],
+    example: "a number of bytes with the IP header, or a range like \"0-63\"",
+};
+pub(super) const ICMP_TYPE: Number = Number {
+    what: "type of ICMP",
+    most: 0xff,
+    names: &[],
+    example: "a number: 8 is an echo request of ICMP, 128 of ICMPv6; or a range",
+};
+pub(super) const ICMP_CODE: Number = Number {
+    what: "code of ICMP",
+    most: 0xff,
+    names: &[],
+    example: "a number, or a range",
+};
+
 impl Number {
     fn mistake(&self, given: &Spanned<Given>, message: String) -> Mistake {
         Mistake {

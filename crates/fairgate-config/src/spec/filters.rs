@@ -11,6 +11,7 @@ use super::fields::{
     prefix, range, show_masked, show_name, show_range, single,
 };
 use super::given::{Given, Mistake};
+use super::header_bytes;
 use super::outcomes::{self, Deed};
 use crate::error::Problems;
 use crate::suggest;
@@ -33,10 +34,18 @@ const KEYS: [&str; 14] = [
     "interface",
 ];
 
+/// Returns all keys of a filter.
+fn known_keys() -> impl Iterator<Item = &'static str> {
+    KEYS.into_iter().chain(header_bytes::KEYS).chain(outcomes::KEYS)
+}
+
 /// Returns the locations of the conditions of a filter: those of their values.
 pub(crate) fn condition_locations(draft: &FilterDraft) -> Vec<(&'static str, Range<usize>)> {
     let location = |(key, given): &Written| {
-        let known = KEYS.into_iter().find(|known| known == key.get_ref())?;
+        let known = KEYS
+            .into_iter()
+            .chain(header_bytes::KEYS)
+            .find(|known| known == key.get_ref())?;
         Some((known, given.span()))
     };
     draft.entries.iter().filter_map(location).collect()
@@ -55,6 +64,12 @@ pub(crate) fn read(
     let mut deed = Deed::default();
     for written in &draft.entries {
         if let Some(done) = deed.read(written, &class, &inner, problems) {
+            if let Err(mistake) = done {
+                mistake.report(problems);
+            }
+            continue;
+        }
+        if let Some(done) = header_bytes::read(written, &mut condition) {
             if let Err(mistake) = done {
                 mistake.report(problems);
             }
@@ -83,13 +98,14 @@ pub(crate) fn read(
                 span: key.span(),
                 message: format!("a filter has no condition `{name}`"),
                 label: "unknown condition".to_owned(),
-                help: suggest::remedy(name, "conditions", KEYS.into_iter().chain(outcomes::KEYS)),
+                help: suggest::remedy(name, "conditions", known_keys()),
             }),
         };
         if let Err(mistake) = done {
             mistake.report(problems);
         }
     }
+    header_bytes::complete(&draft.entries, &mut condition, problems);
     if problems.count() > before {
         return None;
     }
@@ -203,6 +219,7 @@ fn conditions(filter: &Filter) -> Vec<String> {
             .outer_ethertype
             .map(|number| show_name(&ETHERTYPE, number.into())),
     );
+    lines.extend(header_bytes::lines(condition));
     lines
 }
 

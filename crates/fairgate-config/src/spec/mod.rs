@@ -6,6 +6,7 @@ mod draft;
 mod fields;
 mod filters;
 mod given;
+mod header_bytes;
 mod inline;
 mod memory;
 mod names;

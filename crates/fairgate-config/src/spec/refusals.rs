@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use fairgate::classify::Filter;
+
 use super::Spec;
 use crate::error::Problem;
 use crate::registry::Value;
@@ -72,8 +74,11 @@ impl Spec {
 
     /// Returns each location that uses a packet's firewall mark. A frame that arrives at an interface has no
     /// mark, so a filter on marks would match nothing, or everything. A program that forwards frames should
-    /// reject a tree with such problems.
+    /// reject a tree with such problems. There are none if some filter of the tree sets marks.
     pub fn asks_for_marks(&self) -> Vec<Problem> {
+        if self.has_filter(&|filter| filter.edit.mark.is_some()) {
+            return Vec::new();
+        }
         self.gather(&mut Spec::own_asks_for_marks)
     }
 
@@ -94,6 +99,20 @@ impl Spec {
             };
             is_timed.then(problem).into_iter().collect()
         })
+    }
+
+    /// Returns whether some filter of the tree matches bytes of the headers. Then the pool must keep them
+    /// ([`Pool::keep_bytes`](fairgate::Pool::keep_bytes)).
+    pub fn reads_bytes(&self) -> bool {
+        self.has_filter(&|filter| !filter.condition.bytes.is_empty())
+    }
+
+    fn has_filter(&self, is_meant: &dyn Fn(&Filter) -> bool) -> bool {
+        let mut found = false;
+        self.walk(&mut Vec::new(), &mut |tree, _| {
+            found |= tree.settings.classifier.filters.iter().any(is_meant);
+        });
+        found
     }
 
     /// Returns the results of `find` for this tree and all trees in it. `find` gets each discipline and its

@@ -1,7 +1,7 @@
 //! Printing and reading a description, and applying a changed one to a running tree.
 
 use fairgate::classify::{
-    Classifier, Control, Edit, Filter, Holder, Masked, Match, Measure, Outcome, Police, Prefix,
+    Bytes, Classifier, Control, Edit, Filter, Holder, Masked, Match, Measure, Outcome, Place, Police, Prefix,
 };
 use fairgate::queues::token_bucket::{Peak, Profile};
 use fairgate::{ClassId, Discipline, FlowKey, Packet, Pool, Rate, Time};
@@ -108,6 +108,50 @@ fn condition() -> impl Strategy<Value = Match> {
                 mark: Masked::<u32>::new(five.4 & mask, mask).ok(),
                 traffic_class: class.and_then(|(value, mask)| Masked::<u8>::new(value & mask, mask).ok()),
                 interface,
+                bytes: Vec::new(),
+            },
+        )
+        .prop_flat_map(|condition| {
+            prop::collection::vec(header_bytes(), 0..4).prop_map(move |mut bytes| {
+                bytes.sort_unstable();
+                bytes.dedup();
+                Match {
+                    bytes,
+                    ..condition.clone()
+                }
+            })
+        })
+}
+
+/// A condition on bytes at any place.
+fn header_bytes() -> impl Strategy<Value = Bytes> {
+    let place = prop_oneof![
+        (-14i16..105).prop_map(Place::Network),
+        (0u8..60).prop_map(Place::Transport),
+        select(vec![
+            Place::Transport(0),
+            Place::Transport(1),
+            Place::Transport(13),
+            Place::HopLimit,
+            Place::Length,
+        ]),
+    ];
+    (
+        place,
+        select(vec![1u8, 2, 4]),
+        any::<u32>(),
+        any::<u32>(),
+        any::<bool>(),
+        any::<bool>(),
+    )
+        .prop_filter_map(
+            "the place has this width",
+            |(place, width, mask, value, is_whole, is_single)| {
+                let most = u32::MAX >> (32 - 8 * u32::from(width));
+                let mask = if is_whole { most } else { mask & most };
+                let first = value & mask;
+                let last = if is_single { first } else { mask };
+                Bytes::new(place, width, mask, first, last).ok()
             },
         )
 }

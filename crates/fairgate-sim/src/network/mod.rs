@@ -22,6 +22,7 @@ mod tap;
 use std::cmp::Reverse;
 
 use fairgate::balance::{self, Imbalance};
+use fairgate::flow::HeaderBytes;
 use fairgate::{Copied, Count, DropReason, FlowKey, Next, Packet, PacketId, PacketQueue, Pool, Time};
 use fairgate_config::{ApplyError, Spec};
 use prefetch_index::prefetch_index;
@@ -165,6 +166,9 @@ impl Network {
             .pool
             .insert_with_headers(template.packet, template.headers)
             .expect("a free slot was just seen or made");
+        if self.pool.keeps_bytes() {
+            self.make_bytes(id, length);
+        }
         self.journeys[id.index()] = Journey {
             sent_at: now,
             arrives_at: now,
@@ -176,9 +180,22 @@ impl Network {
         Ok(id)
     }
 
+    /// Gives a new packet the header bytes that its fields imply.
+    #[cold]
+    fn make_bytes(&mut self, id: PacketId, length: u32) {
+        let traffic_class = self.pool[id].traffic_class();
+        if let Some(headers) = self.pool.headers(id) {
+            let bytes = HeaderBytes::of_fields(headers, traffic_class, length);
+            self.pool.set_bytes(id, bytes);
+        }
+    }
+
     /// Lets a packet carry a segment.
     #[inline]
     pub(crate) fn attach(&mut self, id: PacketId, segment: Segment) {
+        if let Some(bytes) = self.pool.bytes_mut(id) {
+            bytes.set_tcp_flags(segment.flags.bits());
+        }
         if self.segments.len() <= id.index() {
             let slots = self.pool.capacity() as usize;
             self.segments.resize(slots, Segment::default());

@@ -111,6 +111,11 @@ impl Flags {
     /// The congestion window has been reduced.
     pub const CWR: Flags = Flags(0x80);
 
+    /// Returns the byte of a TCP header with these flags.
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
     /// Returns whether all flags of `other` are set.
     pub const fn contains(self, other: Flags) -> bool {
         self.0 & other.0 == other.0

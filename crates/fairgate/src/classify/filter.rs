@@ -1,14 +1,16 @@
 //! A filter: the conditions that must match, and the class of matching packets.
 
+use alloc::vec::Vec;
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::ops::RangeInclusive;
 
+use crate::classify::bytes::Bytes;
 use crate::classify::outcome::{Edit, Outcome};
 use crate::classify::police::{Control, Police};
 use crate::error::ConfigError;
-use crate::flow::FlowKey;
 use crate::flow::ethertype::{IPV4, IPV6};
+use crate::flow::{FlowKey, HeaderBytes};
 use crate::slot::Slot;
 
 /// An address prefix of one family. `::/0` contains no IPv4 address.
@@ -162,11 +164,25 @@ pub struct Match {
     pub mark: Option<Masked<u32>>,
     /// The driver's number of the interface that received the packet.
     pub interface: Option<u16>,
+    /// Bytes of the headers. They fail for a packet whose bytes the pool does not keep.
+    pub bytes: Vec<Bytes>,
 }
 
 impl Match {
-    /// Returns whether all conditions hold. A condition on header fields fails for a packet without headers.
-    pub fn matches(&self, packet: &Slot, headers: Option<&FlowKey>) -> bool {
+    /// Returns whether all conditions hold. A condition on header fields fails for a packet without headers,
+    /// and one on header bytes for a packet without bytes.
+    pub fn matches(&self, packet: &Slot, headers: Option<&FlowKey>, bytes: Option<&HeaderBytes>) -> bool {
+        self.matches_fields(packet, headers) && self.matches_bytes(bytes)
+    }
+
+    fn matches_bytes(&self, bytes: Option<&HeaderBytes>) -> bool {
+        match bytes {
+            Some(bytes) => self.bytes.iter().all(|condition| condition.matches(bytes)),
+            None => self.bytes.is_empty(),
+        }
+    }
+
+    fn matches_fields(&self, packet: &Slot, headers: Option<&FlowKey>) -> bool {
         let stamped = within(&self.dscp, packet.dscp)
             && within(&self.priority, packet.priority)
             && self
@@ -327,7 +343,7 @@ mod tests {
             ecn: Ecn::Ect0,
             ..Packet::of_length(100)
         };
-        condition.matches(&packet.into(), key)
+        condition.matches(&packet.into(), key, None)
     }
 
     proptest! {
@@ -378,6 +394,7 @@ mod tests {
                 mark: choose(11).map(|holds| bits(if holds { 8 } else { 4 }, 0xc)),
                 traffic_class: choose(12)
                     .map(|holds| Masked::<u8>::new(if holds { 2 } else { 1 }, 3).expect("two bits")),
+                bytes: Vec::new(),
             };
             let all = chosen.iter().all(|choice| *choice != Some(false));
             prop_assert_eq!(holds(&condition, Some(&udp())), all);

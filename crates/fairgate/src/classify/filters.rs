@@ -10,7 +10,7 @@ use core::ops::Deref;
 use super::index::{Index, Limits, NONE};
 use super::police::Meter;
 use crate::classify::{Control, Filter, Match, Outcome};
-use crate::flow::FlowKey;
+use crate::flow::{FlowKey, HeaderBytes};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, Pool};
 use crate::slot::Slot;
@@ -126,11 +126,17 @@ impl Filters {
     }
 
     /// Returns the class of the first filter of the discipline itself that matches. `None` if none matches,
-    /// or if that filter does not only choose a class. Without headers, no filter on header fields matches.
+    /// or if that filter does not only choose a class. Without headers, no filter on header
+    /// fields matches, and none on header bytes does.
     #[inline]
-    pub fn find(&self, packet: &Slot, headers: Option<&FlowKey>) -> Option<u16> {
+    pub fn find(&self, packet: &Slot, headers: Option<&FlowKey>, bytes: Option<&HeaderBytes>) -> Option<u16> {
         let built = self.built.as_deref()?;
-        let rank = built.root.find(0, &built.list, packet, headers)?;
+        let seen = Seen {
+            slot: packet,
+            headers,
+            bytes,
+        };
+        let rank = built.root.find(0, &built.list, seen)?;
         Some(built.root.classes[rank as usize]).filter(|class| *class != 0)
     }
 
@@ -162,7 +168,7 @@ impl Filters {
         let Some(chain) = built.chain(at) else {
             return Ok(None);
         };
-        let Some(rank) = chain.find(0, &built.list, &pool[id], pool.headers(id)) else {
+        let Some(rank) = chain.find(0, &built.list, Seen::of(id, pool)) else {
             return Ok(None);
         };
         match chain.classes[rank as usize] {
@@ -175,10 +181,10 @@ impl Filters {
     /// and nothing is dropped or changed.
     pub(crate) fn class_again(&self, id: PacketId, pool: &Pool) -> Option<u16> {
         let built = self.built.as_deref()?;
-        let (chain, packet, headers) = (&built.root, &pool[id], pool.headers(id));
+        let (chain, packet) = (&built.root, Seen::of(id, pool));
         let mut from = 0;
         loop {
-            let rank = chain.find(from, &built.list, packet, headers)?;
+            let rank = chain.find(from, &built.list, packet)?;
             let filter = built.filter(chain.order[rank as usize]);
             // The packet was not dropped, so it went the way that does not drop.
             let control = match &filter.police {
@@ -198,6 +204,25 @@ impl Filters {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.built.is_none()
+    }
+}
+
+/// What filters see of a packet.
+#[derive(Clone, Copy)]
+struct Seen<'p> {
+    slot: &'p Slot,
+    headers: Option<&'p FlowKey>,
+    bytes: Option<&'p HeaderBytes>,
+}
+
+impl Seen<'_> {
+    #[inline]
+    fn of(id: PacketId, pool: &Pool) -> Seen<'_> {
+        Seen {
+            slot: &pool[id],
+            headers: pool.headers(id),
+            bytes: pool.bytes(id),
+        }
     }
 }
 
@@ -263,7 +288,7 @@ impl Built {
                     }
                 }
             };
-            match chain.find(next, &self.list, &pool[id], pool.headers(id)) {
+            match chain.find(next, &self.list, Seen::of(id, pool)) {
                 Some(found) => rank = found,
                 None => return Ok(None),
             }
@@ -299,42 +324,32 @@ impl Chain {
 
     /// Returns the first rank from `from` on that matches. `from` is the first rank of a segment.
     #[inline]
-    fn find(&self, from: u32, list: &[Filter], packet: &Slot, headers: Option<&FlowKey>) -> Option<u32> {
+    fn find(&self, from: u32, list: &[Filter], packet: Seen<'_>) -> Option<u32> {
         if from == 0 {
-            let rank = self.find_in(&self.index, 0, list, packet, headers);
+            let rank = self.find_in(&self.index, 0, list, packet);
             if rank.is_some() || self.later.is_empty() {
                 return rank;
             }
         }
-        self.find_later(from, list, packet, headers)
+        self.find_later(from, list, packet)
     }
 
     // Not inlined: most chains have one segment.
     #[inline(never)]
-    fn find_later(
-        &self,
-        from: u32,
-        list: &[Filter],
-        packet: &Slot,
-        headers: Option<&FlowKey>,
-    ) -> Option<u32> {
+    fn find_later(&self, from: u32, list: &[Filter], packet: Seen<'_>) -> Option<u32> {
         let skipped = self.later.partition_point(|(first, _)| *first < from);
         let mut later = self.later[skipped..].iter();
-        later.find_map(|(first, index)| self.find_in(index, *first, list, packet, headers))
+        later.find_map(|(first, index)| self.find_in(index, *first, list, packet))
     }
 
     /// Searches the segment that begins with the rank `first`.
     #[inline]
-    fn find_in(
-        &self,
-        index: &Index,
-        first: u32,
-        list: &[Filter],
-        packet: &Slot,
-        headers: Option<&FlowKey>,
-    ) -> Option<u32> {
-        let condition = |rank: u32| &list[self.order[(first + rank) as usize] as usize].condition;
-        match index.find(packet, headers, condition) {
+    fn find_in(&self, index: &Index, first: u32, list: &[Filter], packet: Seen<'_>) -> Option<u32> {
+        let matches = |rank: u32| {
+            let condition = &list[self.order[(first + rank) as usize] as usize].condition;
+            condition.matches(packet.slot, packet.headers, packet.bytes)
+        };
+        match index.find(packet.slot, packet.headers, matches) {
             NONE => None,
             rank => Some(first + rank),
         }

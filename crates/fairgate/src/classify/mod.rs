@@ -1,5 +1,6 @@
 //! Classifies packets: from a packet to a class of a classful discipline.
 
+mod bytes;
 mod class_map;
 mod classifier;
 mod filter;
@@ -9,6 +10,7 @@ mod index;
 mod outcome;
 mod police;
 
+pub use bytes::{Bytes, Place};
 pub use class_map::ClassMap;
 pub use classifier::{Classifier, Filtered};
 pub use filter::{Filter, Masked, Match, Prefix};

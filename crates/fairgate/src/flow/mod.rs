@@ -4,6 +4,7 @@ mod acknowledgement;
 mod by;
 pub mod dissect;
 mod hash;
+mod header_bytes;
 mod key;
 mod numbers;
 
@@ -12,5 +13,6 @@ pub use by::FlowBy;
 pub(crate) use by::FlowByHasher;
 pub use dissect::{Dissection, LinkType, dissect, dissect_payload, dissect_tunnelled, set_ce, set_dscp};
 pub use hash::{FlowHash, FlowHasher};
+pub use header_bytes::HeaderBytes;
 pub use key::FlowKey;
 pub use numbers::ethertype;

@@ -49,6 +49,12 @@ impl Pool {
         if let Some(headers) = self.headers.get(id.index()).copied() {
             self.headers[copy.index()] = headers;
         }
+        if let Some(acknowledgement) = self.acknowledgements.get(id.index()).copied() {
+            self.acknowledgements[copy.index()] = acknowledgement;
+        }
+        if let Some(bytes) = self.bytes.get(id.index()).copied() {
+            self.bytes[copy.index()] = bytes;
+        }
         queue.push_back(copy, self);
         self.copies = Some(queue);
         true

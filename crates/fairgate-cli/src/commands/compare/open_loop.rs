@@ -104,6 +104,11 @@ impl OpenLoop {
         self.link.reads_acknowledgements()
     }
 
+    /// Lets filters match the header bytes that the header fields of a packet imply. An arrival has no bytes.
+    pub(super) fn imply_bytes(&mut self) {
+        self.link.keep_bytes();
+    }
+
     /// Takes a packet. Times never go back.
     pub(super) fn arrive(&mut self, arrival: &Arrival) -> Result<(), QueueTooLong> {
         let now = arrival.time;
@@ -114,7 +119,14 @@ impl OpenLoop {
             flow: arrival.flow,
         };
         self.link
-            .enqueue_with_acknowledgement(arrival.packet, arrival.key, arrival.acknowledgement, pending, now)
+            .enqueue_dissected(
+                arrival.packet,
+                arrival.key,
+                arrival.acknowledgement,
+                None,
+                pending,
+                now,
+            )
             .map_err(|error| QueueTooLong {
                 packets: error.full.capacity,
             })?;

@@ -4,21 +4,9 @@ use super::Reader;
 use crate::script::{Word, number};
 
 impl<'f> Reader<'f, '_> {
-    /// Reads the word after `action`, and what belongs to it.
-    pub(super) fn action(&mut self, word: &'f Word) {
-        match self.value(word) {
-            Some(kind) if kind.get_ref() == "mirred" => self.mirred(kind),
-            Some(kind) => {
-                self.refuse(kind, "this action", "leave it out; understood is mirred");
-                self.words = [].iter();
-            }
-            None => {}
-        }
-    }
-
     /// Reads `egress redirect dev X`, in the order of tc's `parse_direction`: the direction goes first, and
     /// the device ends it.
-    fn mirred(&mut self, mirred: &'f Word) {
+    pub(super) fn mirred(&mut self, mirred: &'f Word) {
         const FORM: &str = "write mirred egress redirect dev DEVICE";
         let mut direction = None;
         let mut is_redirected = false;
@@ -51,11 +39,5 @@ impl<'f> Reader<'f, '_> {
             }
         }
         self.problem(mirred, "`mirred` names no device", FORM);
-    }
-
-    /// Reports a word, and skips the rest.
-    fn problem(&mut self, word: &Word, message: &str, help: &str) {
-        self.problems.add(word.span(), message, "not here", help);
-        self.words = [].iter();
     }
 }

@@ -10,14 +10,20 @@
 //!
 //! The result is the same for all regular packets. u32 reads ports at a fixed offset even in packets with IP
 //! options, in fragments and in protocols without ports. Here only packets that have ports match conditions
-//! on ports.
+//! on ports. And in the kernel a packet that is too short for one `u32` filter matches no other one of the
+//! same priority; here it does.
 
+mod actions;
+mod ematch;
 mod flower;
+mod keys;
 mod mirred;
-mod selector;
+mod u32;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
+use actions::{Actions, End};
 use fairgate::ClassId;
 use fairgate_config::language::{Draft, FilterDraft, Given, Problems, Written};
 use fairgate_config::suggest;
@@ -26,6 +32,7 @@ use toml::Spanned;
 use super::command::class_id;
 use super::hook;
 use super::kinds;
+use super::notes::Notes;
 use super::script::{Filter, Qdisc, Script};
 use crate::script::{self, Word, no_value, number, setting};
 
@@ -35,84 +42,226 @@ pub(super) struct Rule {
     class: Option<Spanned<ClassId>>,
     /// The device that packets are redirected to.
     pub(super) redirect: Option<Word>,
+    actions: Actions,
+}
+
+/// Where packets go that a filter takes.
+pub(super) enum Goal {
+    /// To the class with this minor number.
+    Class(Spanned<u16>),
+    /// Where they would go if no filter had matched.
+    Default(Range<usize>),
+}
+
+impl Goal {
+    fn entry(&self, key: &str) -> Written {
+        match self {
+            Goal::Class(class) => class_entry(key, class),
+            Goal::Default(location) => setting(location, key, Given::Text("default".to_owned())),
+        }
+    }
 }
 
 /// Adds the filters of `qdisc` to the draft. Filters that can't be translated are reported.
-pub(super) fn translate(script: &Script, qdisc: &Qdisc, draft: &mut Draft, problems: &mut Problems) {
-    add(
-        &script.filters_of(qdisc),
-        draft,
-        problems,
-        |filter, rule, problems| {
-            let class = rule.class_of(filter, problems)?;
-            // A qdisc without declared classes looks only at the minor number.
-            let is_minor_alone = class.get_ref().major() == 0
-                && kinds::find(qdisc.kind.get_ref()).is_some_and(|kind| !kind.declares_classes());
-            if Some(class.get_ref().major()) == qdisc.handle || is_minor_alone {
-                return Some(Spanned::new(class.span(), class.get_ref().minor()));
-            }
-            let message = format!("class {} is not a class of this qdisc", class.get_ref());
-            let help = match (class.get_ref().major(), qdisc.handle) {
-            (0, Some(handle)) => format!(
-                "write flowid {}: in Linux class {} does not exist, and such packets go to the default class",
-                ClassId::new(handle, class.get_ref().minor()),
-                class.get_ref()
-            ),
-            _ => "name a class of the qdisc that the filter is attached to; a qdisc in it can have further \
-                  filters"
-                .to_owned(),
-        };
+pub(super) fn translate(
+    script: &Script,
+    qdisc: &Qdisc,
+    draft: &mut Draft,
+    problems: &mut Problems,
+    notes: &mut Notes,
+) {
+    let filters = script.filters_of(qdisc);
+    let has_filters = |class: ClassId| filters.iter().any(|filter| filter.parent == Some(class));
+    let is_inner = |class: ClassId| script.classes_of(qdisc).any(|other| other.parent == class);
+    let mut inner = Notes::default();
+    add(&filters, draft, problems, notes, |filter, rule, problems| {
+        if rule.class.is_none() && rule.redirect.is_none() && rule.actions.are_any {
+            return Some(Goal::Default(filter.kind.span()));
+        }
+        let class = rule.class_of(filter, problems)?;
+        let id = *class.get_ref();
+        // A qdisc without declared classes looks only at the minor number.
+        let is_minor_alone =
+            id.major() == 0 && kinds::find(qdisc.kind.get_ref()).is_some_and(|kind| !kind.declares_classes());
+        if Some(id.major()) != qdisc.handle && !is_minor_alone {
+            let message = format!("class {id} is not a class of this qdisc");
+            let help = match (id.major(), qdisc.handle) {
+                (0, Some(handle)) => format!(
+                    "write flowid {}: in Linux class {id} does not exist, and such packets go to the default \
+                     class",
+                    ClassId::new(handle, id.minor())
+                ),
+                _ => "name a class of the qdisc that the filter is attached to; a qdisc in it can have further \
+                      filters"
+                    .to_owned(),
+            };
             problems.add(class.span(), message, "class of another qdisc", help);
-            None
-        },
-    );
+            return None;
+        }
+        if is_inner(id) && !has_filters(id) {
+            let text = format!(
+                "class {id} has classes below it and no filters of its own: as in Linux, these packets go \
+                 where unclassified ones go"
+            );
+            inner.add(class.span(), text);
+            return Some(Goal::Default(class.span()));
+        }
+        Some(Goal::Class(Spanned::new(class.span(), id.minor())))
+    });
+    notes.add_all(&inner);
+    drop_others(qdisc, draft, notes);
 }
 
-/// Adds filters to the draft. `class` returns the minor number for a filter, or reports why there is none.
+/// With filters, qdiscs that hash drop what no filter matches (`fq_codel_classify`, `sfq_classify`).
+fn drop_others(qdisc: &Qdisc, draft: &mut Draft, notes: &mut Notes) {
+    let hashes = matches!(qdisc.kind.get_ref().as_str(), "fq_codel" | "fq_pie" | "sfq");
+    let has_default = draft.settings.iter().any(|(key, _)| key.get_ref() == "default");
+    if !hashes || draft.filters.is_empty() || has_default {
+        return;
+    }
+    let location = qdisc.kind.span();
+    let text = format!(
+        "as in Linux, a `{}` with filters drops the packets that no filter matches",
+        qdisc.kind.get_ref()
+    );
+    notes.add(location.clone(), text);
+    draft.filters.push(FilterDraft {
+        header: location.clone(),
+        entries: vec![setting(&location, "drop", Given::Flag(true))],
+    });
+}
+
+/// Adds filters to the draft. `goal` returns where the packets of a filter go, or reports why they can't.
 pub(super) fn add(
     filters: &[&Filter],
     draft: &mut Draft,
     problems: &mut Problems,
-    mut class: impl FnMut(&Filter, &Rule, &mut Problems) -> Option<Spanned<u16>>,
+    notes: &mut Notes,
+    mut goal: impl FnMut(&Filter, &Rule, &mut Problems) -> Option<Goal>,
 ) {
-    let mut catch_all: Option<(&Filter, Spanned<u16>)> = None;
+    let tables = u32::Tables::read(filters, problems, notes);
+    let mut filters = filters.to_vec();
+    filters.sort_by_key(|filter| {
+        (
+            filter.preference,
+            if filter.is_u32() { tables.rank(filter) } else { 0 },
+        )
+    });
+    // The filters that take all packets, at the qdisc and at its classes.
+    let mut final_ones: Vec<&Filter> = Vec::new();
+    let mut default = None;
     for filter in filters {
-        if let Some((earlier, _)) = &catch_all {
+        let at = filter.class();
+        // Others are in tables to which these lead.
+        if filter.is_u32() && !tables.begin_with(filter) {
+            continue;
+        }
+        if let Some(earlier) = final_ones.iter().find(|earlier| earlier.class() == at) {
             let message = "this filter is never tried: one before it matches every packet";
             let help = format!("leave it out, or give it a priority below {}", earlier.preference);
             problems.add(filter.kind.span(), message, "never tried", help);
             continue;
         }
-        let Some(rule) = read(filter, problems) else {
-            continue;
+        let mut seen = BTreeSet::new();
+        let rules = match filter.is_u32() {
+            true => tables.rules(filter, problems, notes),
+            false => read(filter, problems, notes)
+                .into_iter()
+                .map(|rule| (filter, rule))
+                .collect(),
         };
-        let Some(class) = class(filter, &rule, problems) else {
-            continue;
-        };
-        let mut entries = rule.entries;
-        if entries.is_empty() {
-            catch_all = Some((filter, class));
+        for (index, (filter, mut rule)) in rules.into_iter().enumerate() {
+            if index > 0 && rule.actions.police() && !seen.insert(filter.kind.span().start) {
+                let message = "this filter becomes several ones, and each would have a policer of its own";
+                let help = "write filters with fewer conditions, and a policer (the discipline) in the class";
+                problems.add(filter.kind.span(), message, "one policer for all", help);
+                break;
+            }
+            seen.insert(filter.kind.span().start);
+            rule.entries
+                .extend(at.map(|class| setting(&filter.kind.span(), "at", Given::Integer(class.into()))));
+            let takes_all = rule.entries.len() == usize::from(at.is_some());
+            let end = rule.actions.end();
+            let target = match end {
+                End::Class => match goal(filter, &rule, problems) {
+                    Some(goal) => Some(goal.entry("class")),
+                    None => continue,
+                },
+                End::Drop => Some(setting(&filter.kind.span(), "drop", Given::Flag(true))),
+                End::Filter => None,
+            };
+            if takes_all && rule.actions.are_final() {
+                final_ones.push(filter);
+                if at.is_none()
+                    && rule.actions.are_none()
+                    && let Some(target) = target
+                {
+                    default = Some(target);
+                    continue;
+                }
+            }
+            push(draft, filter, &rule, target.as_ref());
+        }
+    }
+    // A filter that takes all packets to the qdisc's own default changes nothing.
+    if let Some((key, value)) = default
+        && matches!(value.get_ref(), Given::Integer(_))
+    {
+        draft.settings.retain(|(key, _)| key.get_ref() != "default");
+        draft
+            .settings
+            .push((Spanned::new(key.span(), "default".to_owned()), value));
+    }
+}
+
+/// Adds a filter, or several if its actions need them.
+fn push(draft: &mut Draft, filter: &Filter, rule: &Rule, target: Option<&Written>) {
+    let stages = rule.actions.filters();
+    let last = stages.len() - 1;
+    for (number, stage) in stages.into_iter().enumerate() {
+        let target = target.filter(|_| number == last);
+        if target.is_none() && stage.is_empty() {
+            // A filter that only continues does nothing.
             continue;
         }
-        entries.insert(0, class_entry("class", &class));
+        let mut entries: Vec<Written> = target.into_iter().cloned().collect();
+        entries.extend(rule.entries.iter().cloned());
+        entries.extend(stage);
         draft.filters.push(FilterDraft {
             header: filter.kind.span(),
             entries,
         });
-    }
-    if let Some((_, class)) = catch_all {
-        draft.settings.retain(|(key, _)| key.get_ref() != "default");
-        draft.settings.push(class_entry("default", &class));
     }
 }
 
 /// Reports what can't be translated in a filter whose qdisc is missing.
 pub(super) fn check(filter: &Filter, problems: &mut Problems) {
     let is_of_hook = filter.parent.is_some_and(|parent| parent.major() == hook::HANDLE);
-    if let Some(rule) = read(filter, problems)
-        && !is_of_hook
-    {
-        let _ = rule.class_of(filter, problems);
+    let notes = &mut Notes::default();
+    let rules = match filter.is_u32() {
+        true => {
+            let tables = u32::Tables::read(&[filter], problems, notes);
+            tables
+                .rules(filter, problems, notes)
+                .into_iter()
+                .map(|(_, rule)| rule)
+                .collect()
+        }
+        false => read(filter, problems, notes),
+    };
+    for rule in rules {
+        if !is_of_hook && !rule.actions.are_any {
+            let _ = rule.class_of(filter, problems);
+        }
+    }
+}
+
+impl Filter {
+    /// Returns the class that it is attached to. `None`: a qdisc or a hook.
+    fn class(&self) -> Option<u16> {
+        self.parent
+            .filter(|parent| parent.minor() != 0 && parent.major() != hook::HANDLE)
+            .map(ClassId::minor)
     }
 }
 
@@ -142,86 +291,121 @@ fn class_entry(key: &str, class: &Spanned<u16>) -> Written {
     setting(&class.span(), key, Given::Integer((*class.get_ref()).into()))
 }
 
-/// Reads a filter. Returns `None` after a problem.
-fn read(filter: &Filter, problems: &mut Problems) -> Option<Rule> {
-    let before = problems.count();
-    if let Some(parent) = filter
-        .head
-        .parent
-        .as_ref()
-        .filter(|parent| parent.get_ref().minor() != 0 && parent.get_ref().major() != hook::HANDLE)
-    {
-        let message = format!("a filter on class {} can't be carried over", parent.get_ref());
-        let help = format!(
-            "attach it to {:x}: with the conditions of all filters on the path, and name the last class",
-            parent.get_ref().major()
-        );
-        problems.add(parent.span(), message, "not the qdisc itself", help);
+/// What the options of a filter say.
+#[derive(Clone)]
+struct Parsed {
+    outer: Option<Ethertype>,
+    inner: Option<Ethertype>,
+    entries: Vec<Written>,
+    class: Option<Spanned<ClassId>>,
+    redirect: Option<Word>,
+    actions: Actions,
+    /// Sets of further conditions, one of which must hold.
+    alternatives: Vec<Vec<Written>>,
+}
+
+impl Parsed {
+    /// Reads a filter. `read` reads its options. Returns `None` after a problem.
+    fn read<'f>(
+        filter: &'f Filter,
+        problems: &mut Problems,
+        notes: &mut Notes,
+        read: impl FnOnce(&mut Reader<'f, '_>),
+    ) -> Option<Parsed> {
+        let before = problems.count();
+        let mut reader = Reader {
+            words: filter.options.iter(),
+            outer: outer(filter, problems),
+            inner: None,
+            entries: Vec::new(),
+            class: None,
+            redirect: None,
+            actions: Actions::default(),
+            alternatives: vec![Vec::new()],
+            problems,
+            notes,
+        };
+        read(&mut reader);
+        let Reader {
+            outer,
+            inner,
+            entries,
+            class,
+            redirect,
+            actions,
+            alternatives,
+            problems,
+            ..
+        } = reader;
+        (problems.count() == before).then(|| Parsed {
+            outer,
+            inner,
+            entries,
+            class,
+            redirect: redirect.cloned(),
+            actions,
+            alternatives,
+        })
     }
-    let mut reader = Reader {
-        words: filter.options.iter(),
-        outer: outer(filter, problems),
-        inner: None,
-        entries: Vec::new(),
-        class: None,
-        redirect: None,
-        problems,
-    };
-    let kind = filter.kind.get_ref().as_str();
-    if let Some(handle) = &filter.head.handle
-        && kind != "fw"
-    {
-        reader.refuse(
-            handle,
-            "a handle of a filter",
-            "leave it out: filters have no handles here",
-        );
-    }
-    match kind {
-        "u32" => selector::read(&mut reader),
-        "flower" => flower::read(&mut reader),
-        "fw" => reader.mark(filter),
-        "matchall" | "basic" => reader.rest(&[]),
-        _ => {
-            let help = suggest::remedy(
-                kind,
-                "understood are",
-                ["u32", "fw", "flower", "basic", "matchall"],
-            );
-            let message = format!("a filter of the kind `{kind}` can't be carried over");
-            reader
-                .problems
-                .add(filter.kind.span(), message, "unknown here", help);
+
+    fn rule(&self, entries: Vec<Written>) -> Rule {
+        Rule {
+            entries,
+            class: self.class.clone(),
+            redirect: self.redirect.clone(),
+            actions: self.actions.clone(),
         }
     }
-    let Reader {
-        outer,
-        inner,
-        mut entries,
-        class,
-        redirect,
-        problems,
-        ..
-    } = reader;
-    let has_address = entries
-        .iter()
-        .any(|(key, _)| matches!(key.get_ref().as_str(), "source" | "destination"));
-    if let Some(Ethertype { given, location }) = inner
-        && !has_address
-    {
-        entries.push(setting(&location, "ethertype", given));
-    }
-    if let Some(Ethertype { given, location }) = outer {
-        entries.push(setting(&location, "outer_ethertype", given));
-    }
-    (problems.count() == before).then(|| Rule {
-        entries,
-        class,
-        redirect: redirect.cloned(),
-    })
+}
+
+/// Reads a filter of any kind but `u32`: a rule for each set of conditions. Returns none after a problem.
+fn read(filter: &Filter, problems: &mut Problems, notes: &mut Notes) -> Vec<Rule> {
+    let parsed = Parsed::read(filter, problems, notes, |reader| {
+        match filter.kind.get_ref().as_str() {
+            "flower" => flower::read(reader),
+            "fw" => reader.mark(filter),
+            "matchall" => reader.rest(&[]),
+            "basic" => reader.basic(),
+            kind => {
+                let why = match kind {
+                    "cgroup" => ": it selects by the process that sends, which a bridge can't know",
+                    "bpf" => ": it runs a program in the kernel",
+                    "route" => ": it selects by the route, which a bridge does not look up",
+                    _ => "",
+                };
+                let help = suggest::remedy(
+                    kind,
+                    "understood are",
+                    ["u32", "fw", "flower", "basic", "matchall"],
+                );
+                let message = format!("a filter of the kind `{kind}` can't be carried over{why}");
+                reader
+                    .problems
+                    .add(filter.kind.span(), message, "unknown here", help);
+            }
+        }
+    });
+    let Some(parsed) = parsed else {
+        return Vec::new();
+    };
+    let rule = |alternative: &Vec<Written>| {
+        let mut entries = [&parsed.entries[..], alternative].concat();
+        let has_address = entries
+            .iter()
+            .any(|(key, _)| matches!(key.get_ref().as_str(), "source" | "destination"));
+        if let Some(inner) = &parsed.inner
+            && !has_address
+        {
+            entries.push(setting(&inner.location, "ethertype", inner.given.clone()));
+        }
+        entries.extend(parsed.outer.as_ref().map(Ethertype::written));
+        parsed.rule(entries)
+    };
+    parsed.alternatives.iter().map(rule).collect()
 }
 
 /// An EtherType that a filter names, and where.
+#[derive(Clone)]
 struct Ethertype {
     given: Given,
     location: Range<usize>,
@@ -233,6 +417,10 @@ impl Ethertype {
             given: Given::Text(name.to_owned()),
             location,
         }
+    }
+
+    fn written(&self) -> Written {
+        setting(&self.location, "outer_ethertype", self.given.clone())
     }
 
     fn is(&self, name: &str) -> bool {
@@ -281,7 +469,11 @@ struct Reader<'f, 'p> {
     class: Option<Spanned<ClassId>>,
     /// The device that packets are redirected to.
     redirect: Option<&'f Word>,
+    actions: Actions,
+    /// Sets of further conditions, one of which must hold.
+    alternatives: Vec<Vec<Written>>,
     problems: &'p mut Problems,
+    notes: &'p mut Notes,
 }
 
 impl<'f> Reader<'f, '_> {
@@ -308,6 +500,16 @@ impl<'f> Reader<'f, '_> {
     fn common(&mut self, word: &'f Word, known: &[&str]) {
         match word.get_ref().as_str() {
             "action" => self.action(word),
+            "police" => self.police(word),
+            "chain" => match self.value(word) {
+                Some(chain) if chain.get_ref() == "0" => {}
+                Some(chain) => self.refuse(
+                    chain,
+                    "a chain of filters",
+                    "write its filters into chain 0, in the order of their priorities",
+                ),
+                None => {}
+            },
             "classid" | "flowid" => {
                 if let Some(value) = self.value(word) {
                     self.class = class_id(value, self.problems);
@@ -315,11 +517,21 @@ impl<'f> Reader<'f, '_> {
             }
             name => {
                 let message = format!("`{name}` of a filter can't be carried over");
-                let known = known.iter().copied().chain(["flowid", "action"]);
+                let known = known.iter().copied().chain(["flowid", "action", "police"]);
                 let help = suggest::remedy(name, "understood are", known);
                 self.problems.add(word.span(), message, "unknown here", help);
                 // The next words belong to it.
                 self.words = [].iter();
+            }
+        }
+    }
+
+    /// Reads `match` and an expression.
+    fn basic(&mut self) {
+        while let Some(word) = self.words.next() {
+            match word.get_ref().as_str() {
+                "match" => self.ematch(word),
+                _ => self.common(word, &["match"]),
             }
         }
     }
@@ -369,9 +581,9 @@ impl<'f> Reader<'f, '_> {
         let free = !mask;
         let value = value & mask;
         if free & free.wrapping_add(1) != 0 {
-            let message = format!("the mask {mask:#06x} of a port can't be carried over");
-            let help = "match single ports or ranges: a mask is a range if its zeros are the lowest bits";
-            self.problems.add(location, message, "not a range", help);
+            let offset = if key == "source_port" { 0 } else { 2 };
+            let text = format!("transport+{offset} u16 {value:#x}/{mask:#x}");
+            self.add("bytes", location, Given::Text(text));
         } else if free == 0 {
             self.add(key, location, Given::Integer(value.into()));
         } else if mask != 0 {
@@ -381,16 +593,7 @@ impl<'f> Reader<'f, '_> {
 
     /// Adds a condition on some bits of the traffic class.
     fn traffic_class(&mut self, location: Range<usize>, value: u8, mask: u8) {
-        let value = value & mask;
-        match mask {
-            0 => {}
-            0xfc => self.add("dscp", location, Given::Integer((value >> 2).into())),
-            _ => self.add(
-                "traffic_class",
-                location,
-                Given::Text(format!("{value:#x}/{mask:#x}")),
-            ),
-        }
+        self.entries.extend(keys::traffic_class(&location, value, mask));
     }
 
     /// Adds a condition on an address or a prefix. As in tc, bits after the prefix are ignored.
@@ -409,5 +612,7 @@ impl<'f> Reader<'f, '_> {
     }
 }
 
+#[cfg(test)]
+mod kernel;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! Tests of the translation of tc's filters.
 
-use fairgate::flow::{FlowHasher, LinkType, dissect};
+use fairgate::flow::{FlowHasher, HeaderBytes, LinkType, dissect};
 use fairgate_config::{Document, FileError, Spec};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -90,9 +90,39 @@ fn matches_are_translated_to_named_fields() {
         ),
         (
             "protocol ip u32 match tcp dst 443 0xffff",
-            "destination_port=443, outer_ethertype=ipv4 goes to 16",
+            "bytes=network+2 u16 0x1bb, outer_ethertype=ipv4 goes to 16",
         ),
-        ("u32 match udp src 53 0xffff", "source_port=53 goes to 16"),
+        (
+            "u32 match udp src 53 0xffff",
+            "bytes=network+0 u16 0x35 goes to 16",
+        ),
+        (
+            "protocol ip u32 match ip protocol 6 0xff match u8 0x05 0x0f at 0 match u16 0 0xffc0 at 2 match \
+             u8 0x10 0xff at 33",
+            "protocol=tcp, bytes=[network+0 u8 0x5/0xf, network+2 u16 0x0/0xffc0, network+33 u8 0x10], \
+             outer_ethertype=ipv4 goes to 16",
+        ),
+        (
+            "protocol ip u32 match ip dport 80 0x0fff",
+            "bytes=network+22 u16 0x50/0xfff, outer_ethertype=ipv4 goes to 16",
+        ),
+        (
+            "u32 match ether src 02:00:00:00:00:33",
+            "source_mac=02:00:00:00:00:33 goes to 16",
+        ),
+        (
+            "protocol ip flower ip_proto tcp tcp_flags 0x2/0x17 dst_mac 02:00:00:00:00:01",
+            "destination_mac=02:00:00:00:00:01, tcp_flags=0x02/0x17, protocol=tcp, outer_ethertype=ipv4 \
+             goes to 16",
+        ),
+        (
+            "protocol ip flower ip_proto icmp type 8 code 0 ip_ttl 64/0xc0",
+            "protocol=icmp, ttl=64-127, icmp_type=8, icmp_code=0, outer_ethertype=ipv4 goes to 16",
+        ),
+        (
+            "protocol ip handle 1 flower ip_proto udp action pass",
+            "protocol=udp, outer_ethertype=ipv4 goes to 16",
+        ),
         ("u32 match mark 0x10 0xf0", "mark=0x10/0xf0 goes to 16"),
         ("protocol ip u32 match u32 0 0", "outer_ethertype=ipv4 goes to 16"),
         ("handle 6 fw", "mark=6 goes to 16"),
@@ -301,10 +331,7 @@ fn a_filter_that_matches_all_is_the_default() {
 #[test]
 fn parts_that_cant_be_translated_are_reported_at_their_location() {
     let filter = |rest: &str| mistake(&format!("filter add dev e parent 1: {rest}"));
-    assert_eq!(
-        filter("u32 match ip dport 22 0xffff"),
-        at(1, "u32", "the filter has no class")
-    );
+    assert_eq!(filter("handle 1 fw"), at(1, "fw", "the filter has no class"));
     assert_eq!(
         filter("handle 1 fw flowid 1:7"),
         at(1, "1:7", "`drr` has no class 1:7")
@@ -315,51 +342,36 @@ fn parts_that_cant_be_translated_are_reported_at_their_location() {
     );
     assert_eq!(
         filter("route from 1 flowid 1:1"),
-        at(1, "route", "a filter of the kind `route` can't be carried over")
+        at(
+            1,
+            "route",
+            "a filter of the kind `route` can't be carried over: it selects by the route, which a bridge \
+             does not look up"
+        )
     );
     assert_eq!(
-        filter("u32 ht 800: flowid 1:1"),
-        at(1, "ht", "`ht` of a filter can't be carried over")
+        filter("u32 ht 5: match u32 0 0 flowid 1:1"),
+        at(1, "u32", "there is no table 5:")
     );
     assert_eq!(
         filter("u32 match ip ttl 1 0xff flowid 1:1"),
         at(1, "ttl", "a match on `ttl` can't be carried over")
     );
     assert_eq!(
-        filter("protocol ip u32 match u8 64 0xff at 8 flowid 1:1"),
-        at(
-            1,
-            "64 0xff",
-            "bits 0xff of byte 8 of an IPv4 header are not a field that filters support"
-        )
-    );
-    assert_eq!(
-        filter("u32 match u8 64 0xff at 9 flowid 1:1"),
-        at(
-            1,
-            "64 0xff",
-            "the protocol that these bytes belong to is not given"
-        )
-    );
-    assert_eq!(
-        filter("protocol ip u32 match ip dport 80 0x0fff flowid 1:1"),
-        at(1, "80 0x0fff", "the mask 0x0fff of a port can't be carried over")
-    );
-    assert_eq!(
         filter("protocol ip u32 match ip dport 70000 0xffff flowid 1:1"),
         at(1, "70000 0xffff", "2 byte(s) hold at most 0xffff")
-    );
-    assert_eq!(
-        filter("protocol ip u32 match ip6 dport 7 0xffff flowid 1:1"),
-        at(1, "ip6", "fields of ipv6 in a filter for another protocol")
     );
     assert_eq!(
         filter("protocol ip u32 match ip dport 7 0xffff match ip dport 8 0xffff flowid 1:1"),
         at(1, "8 0xffff", "this contradicts an earlier match")
     );
     assert_eq!(
-        filter("protocol ip flower src_mac 00:11:22:33:44:55 flowid 1:1"),
-        at(1, "src_mac", "`src_mac` of a filter can't be carried over")
+        filter("protocol 802.1q flower vlan_prio 3 flowid 1:1"),
+        at(
+            1,
+            "vlan_prio",
+            "`vlan_prio` can't be carried over: only the identifier of the tag is kept"
+        )
     );
     assert_eq!(
         filter("protocol ip flower src_port 9-8 flowid 1:1"),
@@ -379,7 +391,7 @@ fn parts_that_cant_be_translated_are_reported_at_their_location() {
     );
     assert_eq!(
         mistake("filter add dev e parent 1:1 matchall flowid 1:2"),
-        at(1, "1:1", "a filter on class 1:1 can't be carried over")
+        at(1, "matchall", "class 1:1 has no classes below it to choose from")
     );
     assert_eq!(
         mistake("filter add dev e parent 7: matchall flowid 1:2"),
@@ -392,6 +404,133 @@ fn parts_that_cant_be_translated_are_reported_at_their_location() {
         ),
         at(2, "1", "priority 1 is used by another protocol")
     );
+}
+
+/// What actions become: policers, drops, changes.
+#[test]
+fn actions_become_what_happens_to_packets() {
+    let filter = |rest: &str| shown(&format!("filter add dev e parent 1: protocol ip prio 1 {rest}"));
+    let of = "u32 match ip dport 22 0xffff";
+    let cases: [(&str, &[&str]); 12] = [
+        ("action drop", &["is dropped"]),
+        ("action gact shot", &["is dropped"]),
+        ("flowid 1:1 action pass", &["goes to 1"]),
+        ("action ok", &["goes to the default"]),
+        (
+            "police rate 1mbit burst 10k drop flowid 1:1",
+            &["goes to 1 (police={ rate=1mbit, burst=10kb })"],
+        ),
+        (
+            "action police rate 1mbit burst 10k mtu 1500 conform-exceed continue/pipe flowid 1:1",
+            &["goes to 1 (police={ rate=1mbit, burst=10kb, longest=1500b, exceed=continue })"],
+        ),
+        (
+            "flowid 1:2 action police rate 2mbit burst 20k",
+            &["goes to 2 (police={ rate=2mbit, burst=20kb, exceed=reclassify })"],
+        ),
+        (
+            "flowid 1:2 action police pkts_rate 1000 pkts_burst 5 conform-exceed drop",
+            &["goes to 2 (police={ packets=1000, burst_packets=5 })"],
+        ),
+        (
+            "flowid 1:1 action skbedit mark 0x10/0xf0 priority 1:2",
+            &["goes to 1 (set_priority=1:2, set_mark=0x10/0xf0)"],
+        ),
+        (
+            "action skbedit priority 6 continue",
+            &["goes on (set_priority=6)"],
+        ),
+        (
+            "flowid 1:1 action skbedit mark 3 action police rate 1mbit burst 10k drop",
+            &[
+                "goes on (set_mark=3)",
+                "goes to 1 (police={ rate=1mbit, burst=10kb })",
+            ],
+        ),
+        (
+            "flowid 1:1 action pedit ex munge ip dsfield set 0xb8 retain 0xfc pipe action csum ip",
+            &["goes to 1 (set_dscp=EF)"],
+        ),
+    ];
+    for (written, expected) in cases {
+        let found: Vec<String> = filter(&format!("{of} {written}"))
+            .into_iter()
+            .map(|line| {
+                line.trim_start_matches("destination_port=22, outer_ethertype=ipv4 ")
+                    .to_owned()
+            })
+            .collect();
+        assert_eq!(found, expected, "{written}");
+    }
+    assert!(
+        filter(&format!("{of} action connmark continue")).is_empty(),
+        "it does nothing here"
+    );
+    assert_eq!(
+        filter("matchall action drop"),
+        ["outer_ethertype=ipv4 is dropped"]
+    );
+
+    let wrong = |rest: &str| mistake(&format!("filter add dev e parent 1: {of} flowid 1:1 {rest}")).1;
+    assert_eq!(wrong("action nat egress 10.0.0.1 10.0.0.2"), "nat");
+    assert_eq!(wrong("action drop random netrand pass 10"), "random");
+    assert_eq!(wrong("police avrate 1mbit"), "avrate");
+    assert_eq!(wrong("police index 3"), "police");
+    assert_eq!(wrong("police rate 1mbit drop"), "1mbit");
+    assert_eq!(wrong("action pass action drop"), "drop");
+    assert_eq!(wrong("chain 4"), "4");
+}
+
+/// A table of subscribers as LibreQoS and tc-generator write it: 2^16 addresses in two levels of tables.
+#[test]
+fn tables_of_thousands_of_entries_become_filters_by_address() {
+    let mut script =
+        String::from("filter add dev e parent 1: protocol ip prio 1 handle 2: u32 divisor 256\n");
+    for number in 0..4096u32 {
+        script += &format!(
+            "filter add dev e parent 1: protocol ip prio 1 u32 ht 2:{:x}: match ip dst 100.64.{}.{} flowid \
+             1:{}\n",
+            number & 0xff,
+            number >> 8,
+            number & 0xff,
+            1 + number % 2,
+        );
+    }
+    script += "filter add dev e parent 1: protocol ip prio 1 u32 ht 800:: match ip dst 100.64.0.0/16 hashkey \
+        mask 0x000000ff at 16 link 2:\n";
+    let filters = shown(&script);
+    assert_eq!(filters.len(), 4096);
+    assert_eq!(
+        filters[0],
+        "destination=100.64.0.0/32, outer_ethertype=ipv4 goes to 1"
+    );
+    let misplaced = "filter add dev e parent 1: protocol ip prio 1 handle 2: u32 divisor 256\n\
+        filter add dev e parent 1: protocol ip prio 1 u32 ht 2:7: match ip dst 100.64.0.8 flowid 1:1\n\
+        filter add dev e parent 1: protocol ip prio 1 u32 match u32 0 0 hashkey mask 0xff at 16 link 2:";
+    assert!(shown(misplaced).is_empty(), "the hash never selects its bucket");
+}
+
+/// A handle names one of several filters of a priority.
+#[test]
+fn handles_of_all_kinds_name_filters() {
+    for (kind, first, second) in [
+        ("u32 match ip protocol 6 0xff", "800::1", "800::2"),
+        ("flower ip_proto tcp", "0x1", "2"),
+        ("matchall", "1", "2"),
+    ] {
+        let add = |handle: &str| {
+            format!("filter add dev e parent 1: prio 5 protocol ip handle {handle} {kind} action drop\n")
+        };
+        let name = kind.split(' ').next().expect("a kind");
+        let delete = format!("filter del dev e parent 1: prio 5 handle {second} {name}\n");
+        let both = if kind == "matchall" {
+            String::new()
+        } else {
+            add(second)
+        };
+        let with_delete = if both.is_empty() { String::new() } else { delete };
+        assert_eq!(shown(&(add(first) + &both + &with_delete)).len(), 1, "{kind}");
+    }
 }
 
 /// The bytes of an IPv4 or IPv6 packet with ports. The IP header has no options.
@@ -522,7 +661,8 @@ proptest! {
         let found = |frame: &[u8], link: LinkType| {
             let dissection = dissect(frame, link);
             let packet = dissection.packet(100, &FlowHasher::new([1, 2]));
-            spec.classifier().filters.find(&packet.into(), Some(&dissection.key))
+            let bytes = HeaderBytes::of_frame(frame, link);
+            spec.classifier().filters.find(&packet.into(), Some(&dissection.key), Some(&bytes))
         };
         prop_assert_eq!(found(&packet.bytes, LinkType::RawIp), expected.then_some(2), "{}", line);
         // `protocol ip` is another one than that of a frame with a tag.

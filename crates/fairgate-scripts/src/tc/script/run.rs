@@ -514,9 +514,18 @@ impl Script {
     }
 }
 
-/// Returns the number of a filter's handle. The mask of a mark does not belong to it.
+/// Returns the number of a filter's handle. The mask of a mark does not belong to it. A handle of `u32` is a
+/// table, a bucket and a number, hexadecimal.
 fn handle_number(handle: &Word) -> Option<u32> {
     let text = handle.get_ref();
+    if text.contains(':') {
+        let mut parts = text.splitn(3, ':').map(|digits| match digits {
+            "" => Some(0),
+            digits => u32::from_str_radix(digits.trim_start_matches("0x"), 16).ok(),
+        });
+        let mut next = |most: u32| parts.next().unwrap_or(Some(0)).filter(|number| *number <= most);
+        return Some(next(0xfff)? << 20 | next(0xff)? << 12 | next(0xfff)?);
+    }
     number(text.split_once('/').map_or(text, |(number, _)| number))
 }
 

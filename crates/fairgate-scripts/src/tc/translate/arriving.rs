@@ -11,9 +11,10 @@ use super::Translation;
 use super::devices::Redirected;
 use crate::script::drafts::{bands, class, named};
 use crate::script::{Word, setting};
+use crate::tc::filters::{self, Goal};
 use crate::tc::notes::Notes;
 use crate::tc::script::{Qdisc, Script};
-use crate::tc::{filters, hook, kinds};
+use crate::tc::{hook, kinds};
 
 /// The class for packets that pass.
 const PASSING: u16 = 1;
@@ -57,17 +58,23 @@ impl<'a> Translation<'a> {
             named: Vec::new(),
             trees: Vec::new(),
         };
+        let mut of_filters = Notes::default();
         filters::add(
             &filters,
             &mut root,
             self.problems,
-            |filter, rule, problems| match &rule.redirect {
-                None => Some(Spanned::new(filter.kind.span(), PASSING)),
-                Some(device) => targets.class(device, problems),
+            &mut of_filters,
+            |filter, rule, problems| {
+                let class = match &rule.redirect {
+                    None => Some(Spanned::new(filter.kind.span(), PASSING)),
+                    Some(device) => targets.class(device, problems),
+                };
+                class.map(Goal::Class)
             },
         );
         root.is_broken = self.problems.count() > before;
         let targets = targets.trees;
+        self.notes.add_all(&of_filters);
         let own = self.script;
         for (number, target) in (usize::from(PASSING) + 1..).zip(&targets) {
             self.script = target;

@@ -391,7 +391,7 @@ impl<'a> Translation<'a> {
             }
         }
         draft.settings.append(&mut settings);
-        filters::translate(self.script, qdisc, &mut draft, self.problems);
+        filters::translate(self.script, qdisc, &mut draft, self.problems, self.notes);
         if let Children::Tree {
             unclassified: Some(from),
             defaults,

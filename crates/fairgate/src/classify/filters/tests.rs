@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
-use crate::classify::{Edit, Masked, Measure, Police, Prefix};
+use crate::classify::{Bytes, Edit, Masked, Measure, Place, Police, Prefix};
 use crate::flow::FlowHash;
 use crate::packet::{Ecn, Packet};
 use crate::queues::token_bucket::Profile;
@@ -18,7 +18,7 @@ use crate::structures::Random;
 fn first_match(filters: &[Filter], packet: &Slot, headers: Option<&FlowKey>) -> Option<u16> {
     let matching = filters
         .iter()
-        .filter(|filter| filter.condition.matches(packet, headers));
+        .filter(|filter| filter.condition.matches(packet, headers, None));
     // If preferences are equal, `min_by_key` returns the first.
     matching
         .min_by_key(|filter| filter.preference)
@@ -180,7 +180,7 @@ fn agrees(filters: &Filters, random: &mut Random, packets: usize) -> Result<usiz
         let (packet, headers) = packet(random);
         let expected = first_match(filters, &packet, headers.as_ref());
         prop_assert_eq!(
-            filters.find(&packet, headers.as_ref()),
+            filters.find(&packet, headers.as_ref(), None),
             expected,
             "{:?} {:?}",
             packet,
@@ -284,7 +284,7 @@ fn ranges_have_exact_ends() {
     for port in 0..=u16::MAX {
         let key = FlowKey::of([10, 0, 0, 1].into(), [10, 0, 0, 2].into(), 17, 1, port);
         assert_eq!(
-            filters.find(&packet, Some(&key)),
+            filters.find(&packet, Some(&key), None),
             first_match(&list, &packet, Some(&key)),
             "{port}"
         );
@@ -314,10 +314,10 @@ fn a_million_exact_filters_are_found() {
             FlowKey::of(source, destination, 6, (n % 60_000) as u16 + 1, port)
         };
         assert_eq!(
-            filters.find(&packet, Some(&key(443))),
+            filters.find(&packet, Some(&key(443)), None),
             Some((n % 65_535) as u16 + 1)
         );
-        assert_eq!(filters.find(&packet, Some(&key(444))), None);
+        assert_eq!(filters.find(&packet, Some(&key(444)), None), None);
     }
 }
 
@@ -326,13 +326,14 @@ fn outcome_of(
     filters: &[Filter],
     mut packet: Slot,
     headers: Option<&FlowKey>,
+    bytes: Option<&HeaderBytes>,
 ) -> Result<Option<u16>, DropReason> {
     let mut ranked: Vec<&Filter> = filters.iter().filter(|filter| filter.at.is_none()).collect();
     ranked.sort_by_key(|filter| filter.preference);
     for _ in 0..=16 {
         let mut again = false;
         for filter in &ranked {
-            if !filter.condition.matches(&packet, headers) {
+            if !filter.condition.matches(&packet, headers, bytes) {
                 continue;
             }
             let control = filter
@@ -386,6 +387,21 @@ fn deed() -> impl Strategy<Value = Filter> {
             conform: one_of(&mut random, &controls),
             exceed: one_of(&mut random, &controls),
         };
+        let mut condition = filter.condition;
+        for _ in 0..random.below(3) {
+            let (place, mask) = one_of(
+                &mut random,
+                &[
+                    (Place::Network(9), 0xff),
+                    (Place::Network(16), 3),
+                    (Place::Transport(1), 1),
+                    (Place::HopLimit, 0xff),
+                    (Place::Network(-3), 0xff),
+                ],
+            );
+            let (first, last) = one_of(&mut random, &[(0, mask), (mask & 65, mask), (mask, mask), (0, 0)]);
+            condition.bytes.extend(Bytes::new(place, 1, mask, first, last));
+        }
         let edit = Edit {
             priority: (random.below(2) == 0).then(|| random.below(16) as u8),
             class: None,
@@ -400,6 +416,7 @@ fn deed() -> impl Strategy<Value = Filter> {
         ];
         Filter {
             at: (random.below(8) == 0).then_some(7),
+            condition,
             police: (random.below(3) == 0).then_some(police),
             edit: if random.below(3) == 0 {
                 edit
@@ -419,6 +436,7 @@ proptest! {
         let mut filters = Filters::of(list.clone(), limits);
         let mut random = Random::new(seed);
         let mut pool = Pool::with_capacity(1);
+        pool.keep_bytes();
         for _ in 0..300 {
             let (slot, headers) = packet(&mut random);
             let descriptor = Packet {
@@ -433,7 +451,7 @@ proptest! {
                 None => pool.insert(descriptor),
             };
             let id = id.expect("the slot is free");
-            let expected = outcome_of(&list, slot, headers.as_ref());
+            let expected = outcome_of(&list, slot, headers.as_ref(), pool.bytes(id));
             prop_assert_eq!(filters.apply(None, id, Time::ZERO, &mut pool), expected);
             pool.release(id);
         }

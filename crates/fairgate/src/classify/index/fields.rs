@@ -69,7 +69,7 @@ pub(super) struct Pattern {
     pub(super) value: Fields,
     /// The mask of the fixed bits. It is the same for all filters of a hash table.
     pub(super) mask: Fields,
-    /// Whether the filter also has ranges.
+    /// Whether the filter also has ranges, or conditions on bytes.
     pub(super) has_ranges: bool,
     /// Whether two conditions contradict each other, so that nothing matches.
     pub(super) is_impossible: bool,
@@ -110,6 +110,7 @@ impl Pattern {
         if let Some(bits) = condition.traffic_class {
             pattern.set(TRAFFIC_CLASS, bits.value().into(), bits.mask().into());
         }
+        pattern.has_ranges |= !condition.bytes.is_empty();
         if let Some(bits) = condition.mark {
             pattern.set(MARK, bits.value().into(), bits.mask().into());
         }

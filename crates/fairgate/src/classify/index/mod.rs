@@ -138,16 +138,15 @@ impl Index {
         rest
     }
 
-    /// Returns the lowest rank of a filter that matches, or [`NONE`]. `condition` returns the condition of a
-    /// rank.
+    /// Returns the lowest rank of a filter that matches, or [`NONE`]. `matches` returns whether all
+    /// conditions of a rank hold.
     #[inline]
-    pub(super) fn find<'c>(
+    pub(super) fn find(
         &self,
         packet: &Slot,
         headers: Option<&FlowKey>,
-        condition: impl Fn(u32) -> &'c Match,
+        matches: impl Fn(u32) -> bool,
     ) -> u32 {
-        let matches = |rank: u32| condition(rank).matches(packet, headers);
         let mut best = NONE;
         let fields = || fields(packet, headers);
         if !self.tables.is_empty() {
@@ -156,19 +155,19 @@ impl Index {
                 if table.best >= best {
                     break;
                 }
-                best = table.find(&fields, best, matches);
+                best = table.find(&fields, best, &matches);
             }
         }
         for bitmap in &self.bitmaps {
             if bitmap.best >= best {
                 break;
             }
-            best = bitmap.find(packet, headers, best);
+            best = bitmap.find(packet, headers, best, &matches);
         }
         if let Some(bitmap) = &self.small
             && bitmap.best < best
         {
-            best = bitmap.find(packet, headers, best);
+            best = bitmap.find(packet, headers, best, &matches);
         }
         if !self.few.is_empty() {
             let fields = fields();

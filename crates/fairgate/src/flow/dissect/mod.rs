@@ -76,6 +76,17 @@ pub fn dissect_payload(payload: &[u8], ethertype: u16) -> Dissection {
     headers(payload, &link::strip_payload(ethertype, payload))
 }
 
+/// Returns the offset in `frame` of the network header, whatever its protocol, and the offset of the
+/// transport header from there, if there is one.
+pub(super) fn network_and_transport(frame: &[u8], link: LinkType) -> (usize, Option<usize>) {
+    let lower = link.strip(frame);
+    let above = network::above(lower.payload, lower.ethertype).and_then(|above| above.transport);
+    // Both are parts of the frame.
+    let offset = |part: &[u8], whole: &[u8]| part.as_ptr() as usize - whole.as_ptr() as usize;
+    let network = frame.len() - lower.payload.len();
+    (network, above.map(|transport| offset(transport, lower.payload)))
+}
+
 /// Dissects what is above the link layer of `frame`. `lower` is the result for the link layer.
 #[inline(always)]
 fn headers(frame: &[u8], lower: &link::Stripped) -> Dissection {

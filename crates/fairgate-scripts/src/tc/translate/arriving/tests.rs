@@ -87,7 +87,7 @@ fn both_directions_have_a_tree() {
 fn packets_that_no_filter_redirects_pass() {
     let script = format!(
         "qdisc add dev wan ingress
-        filter add dev wan parent ffff: prio 1 protocol ip u32 match ip dport 22 0xffff
+        filter add dev wan parent ffff: prio 1 protocol ip u32 match ip dport 22 0xffff action pass
         filter add dev wan parent ffff: prio 2 protocol ip u32 match u32 0 0 \\
             action mirred egress redirect dev ifb0
         filter add dev wan parent ffff: prio 3 protocol ipv6 u32 match u32 0 0 \\
@@ -117,7 +117,7 @@ fn packets_that_no_filter_redirects_pass() {
 fn a_filter_for_the_rest_is_the_default() {
     let script = format!(
         "qdisc add dev wan ingress
-        filter add dev wan parent ffff: prio 1 protocol ip u32 match ip src 192.0.2.0/24
+        filter add dev wan parent ffff: prio 1 protocol ip u32 match ip src 192.0.2.0/24 action pass
         filter add dev wan parent ffff: prio 2 protocol all matchall action mirred egress redirect dev ifb0
         {IFB}"
     );

@@ -69,6 +69,8 @@ pub(super) struct Bitmap<const WORDS: usize> {
     /// One bit for each block of a row.
     all: u32,
     has_few_blocks: bool,
+    /// Whether the rows contain all conditions of all filters. They don't contain those on bytes.
+    is_exact: bool,
     blocks: Vec<Block<WORDS>>,
     /// The rank of the filter of each bit, ascending within a block.
     ranks: Vec<u32>,
@@ -108,6 +110,7 @@ impl<const WORDS: usize> Bitmap<WORDS> {
             rows: Vec::new(),
             all: u32::MAX >> (MOST_BLOCKS - width),
             has_few_blocks: width <= FEW_BLOCKS,
+            is_exact: conditions.iter().all(|condition| condition.bytes.is_empty()),
             blocks: Vec::new(),
             ranks: filters.iter().map(|(rank, _)| *rank).collect(),
         };
@@ -135,8 +138,30 @@ impl<const WORDS: usize> Bitmap<WORDS> {
         self.count += 1;
     }
 
-    /// Returns the lowest rank below `best` of a filter that matches, otherwise `best`.
-    pub(super) fn find(&self, packet: &Slot, headers: Option<&FlowKey>, mut best: u32) -> u32 {
+    /// Returns the lowest rank below `best` of a filter that matches, otherwise `best`. `matches` returns
+    /// whether all conditions of a rank hold.
+    #[inline]
+    pub(super) fn find(
+        &self,
+        packet: &Slot,
+        headers: Option<&FlowKey>,
+        best: u32,
+        matches: impl Fn(u32) -> bool,
+    ) -> u32 {
+        match self.is_exact {
+            true => self.search(packet, headers, best, |_| true),
+            false => self.search(packet, headers, best, matches),
+        }
+    }
+
+    #[inline(always)]
+    fn search(
+        &self,
+        packet: &Slot,
+        headers: Option<&FlowKey>,
+        mut best: u32,
+        matches: impl Fn(u32) -> bool,
+    ) -> u32 {
         let values = Values::of(packet, headers);
         let mut rows = self.groups;
         for part in &self.addresses {
@@ -162,8 +187,16 @@ impl<const WORDS: usize> Bitmap<WORDS> {
             if ranks[0] >= best {
                 continue;
             }
-            if let Some(bit) = first_bit(&self.agreed(block, rows)) {
-                best = best.min(ranks[bit]);
+            let mut agreed = self.agreed(block, rows);
+            // Bits after the last filter have no rank.
+            while let Some(bit) = first_bit(&agreed)
+                && let Some(rank) = ranks.get(bit).copied().filter(|rank| *rank < best)
+            {
+                if matches(rank) {
+                    best = rank;
+                    break;
+                }
+                agreed[bit / 64] &= !(1 << (bit % 64));
             }
         }
         best
