@@ -82,7 +82,7 @@ docs-environment:
 
 # docs/site/README.md says what it is made from.
 docs: docs-environment
-	cargo build -p fairgate-cli
+	cargo build --workspace --bins
 	$(TARGET)/docs/bin/python docs/site/build.py $(TARGET)/debug/fairgate $(TARGET)
 
 # Runs the tutorials and writes them as notebooks with their outputs.

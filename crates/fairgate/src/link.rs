@@ -166,8 +166,8 @@ impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
     }
 
     /// Enqueues a packet with the header fields that filters match, with what it acknowledges if it is a TCP
-    /// packet ([`Dissection::acknowledgement`](crate::Dissection::acknowledgement)), and with the bytes of its
-    /// headers. The pool ignores what it does not keep.
+    /// packet ([`Dissection::acknowledgement`](crate::Dissection::acknowledgement)), and with the bytes of
+    /// its headers. The pool ignores what it does not keep.
     ///
     /// # Errors
     /// Returns an error if all slots are in use. Then nothing has changed.

@@ -91,8 +91,8 @@ pub(super) fn translate(
                      class",
                     ClassId::new(handle, id.minor())
                 ),
-                _ => "name a class of the qdisc that the filter is attached to; a qdisc in it can have further \
-                      filters"
+                _ => "name a class of the qdisc that the filter is attached to; a qdisc in it can have \
+                      further filters"
                     .to_owned(),
             };
             problems.add(class.span(), message, "class of another qdisc", help);
