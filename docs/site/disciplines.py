@@ -78,7 +78,8 @@ class Disciplines:
             parts.append(entries[0]["when"])
         parts.append(f"**Source**: {source or 'common practice'}.")
         parts += ["## Example", f"```toml\n[queue.line]\n{example.strip()}\n```"]
-        parts += self.behaviour(name, example)
+        if self.examples.get(name, {}).get("has_pictures", True):
+            parts += self.behaviour(name, example)
         if name in verdicts:
             parts += ["## In `fairgate compare`", verdicts[name]]
         parts.append("## Parameters")
@@ -103,7 +104,7 @@ class Disciplines:
         return f'discipline = "{name}"\n'
 
     def behaviour(self, name: str, example: str) -> list[str]:
-        """Simulate the example and draws what the flows get, and how long their packets take."""
+        """Simulate the example and draw what the flows get, and how long their packets take."""
         scenario = self.folder / f"{name}.toml"
         scenario.write_text(f"[queue.line]\n{example}\n{(HERE / 'behaviour.toml').read_text()}")
         results = self.folder / f"{name}.json"
@@ -121,7 +122,7 @@ class Disciplines:
         return parts
 
     def verdicts(self) -> dict[str, str]:
-        """Compare all disciplines that need no parameters, and returns a table for each."""
+        """Compare all disciplines that need no parameters, and return a table for each."""
         plain = [
             name
             for name, entries in self.entries.items()
