@@ -22,6 +22,10 @@ fn contestants() -> Vec<Contestant> {
     let value = |parameter: &str| match parameter {
         "rate" | "bandwidth" => "10mbit",
         "burst" | "bucket" => "20kb",
+        "idleslope" => "8mbit",
+        "sendslope" => "2mbit",
+        "hicredit" => "6kb",
+        "locredit" => "3kb",
         other => panic!("a required parameter without a value here: {other}"),
     };
     let contestant = |entry: &dyn Entry| {
