@@ -37,7 +37,7 @@ pub enum Direction {
 /// The largest number of filters for one rule.
 const MOST: usize = 1024;
 
-const KEYWORDS: [&str; 16] = [
+const KEYWORDS: [&str; 18] = [
     "layer2",
     "mac-type",
     "in",
@@ -53,12 +53,17 @@ const KEYWORDS: [&str; 16] = [
     "dst-ip",
     "src-port",
     "dst-port",
+    "tcpflags",
+    "iplen",
     "//",
 ];
 
 const ADDRESSES: &str =
     "write any, an address, a prefix like 192.0.2.0/24, or several of them, separated by commas";
 const PORTS: &str = "write a port like 80, a range like 5000-5100, or several of them, separated by commas";
+const LENGTHS: &str = "write a length in bytes like 40, a range like 1-200, or several, separated by commas";
+const FLAGS: &str = "write fin, syn, rst, psh, ack or urg, or several, separated by commas, and a ! before \
+    those that must not be set";
 
 /// Parses the part after the action. Returns `None` after a problem.
 pub(super) fn read(
@@ -250,6 +255,21 @@ impl Reader<'_> {
                 };
                 self.ports(key, &value)
             }
+            "tcpflags" => {
+                let value = self.value(word)?;
+                let Some((set, compared)) = tcp_flags(value.get_ref()) else {
+                    return self.refuse(&value, "such flags", FLAGS);
+                };
+                self.all(
+                    "tcp_flags",
+                    &value,
+                    Given::Text(format!("{set:#x}/{compared:#x}")),
+                )
+            }
+            "iplen" => {
+                let value = self.value(word)?;
+                self.ranges("length", &value, LENGTHS)
+            }
             // A comment, up to the end of the line.
             "//" => {
                 while self.line.take().is_some() {}
@@ -293,6 +313,14 @@ impl Reader<'_> {
                 };
                 let is_not = !address.is_not;
                 self.addresses(key, &Address { is_not, ..address })
+            }
+            // One of the flags differs: a filter for each.
+            "tcpflags" => {
+                let value = self.value(&word)?;
+                self.each("tcp_flags", &value, FLAGS, |flag| {
+                    let (set, compared) = tcp_flags(flag)?;
+                    Some(Given::Text(format!("{:#x}/{compared:#x}", !set & compared)))
+                })
             }
             // The only list that rules exclude: nothing but IP passes.
             "mac-type" => {
@@ -461,13 +489,18 @@ impl Reader<'_> {
         if word.get_ref() == "any" {
             return Some(());
         }
-        let port = |text: &str| text.parse::<u16>().ok();
-        self.each(key, word, PORTS, |text| match text.split_once('-') {
+        self.ranges(key, word, PORTS)
+    }
+
+    /// Adds a condition on a number: numbers and ranges, separated by commas.
+    fn ranges(&mut self, key: &str, word: &Word, help: &str) -> Option<()> {
+        let number = |text: &str| text.parse::<u16>().ok();
+        self.each(key, word, help, |text| match text.split_once('-') {
             Some((first, last)) => {
-                let (first, last) = port(first).zip(port(last))?;
+                let (first, last) = number(first).zip(number(last))?;
                 (first <= last).then(|| Given::Text(format!("{first}-{last}")))
             }
-            None => Some(Given::Integer(port(text)?.into())),
+            None => Some(Given::Integer(number(text)?.into())),
         })
     }
 
@@ -538,4 +571,24 @@ fn with_mask(text: &str) -> Option<Prefix> {
         (mask.checked_shl(length).unwrap_or(0) == 0).then(|| format!("{address}/{length}"))
     };
     prefix(text).or_else(|| prefix(&with_length()?))
+}
+
+/// Reads flags of TCP, like `syn,!ack`: those that must be set, and all that are compared.
+fn tcp_flags(text: &str) -> Option<(u8, u8)> {
+    text.split(',').try_fold((0, 0), |(set, compared), word| {
+        let (name, is_set) = match word.strip_prefix('!') {
+            Some(name) => (name, false),
+            None => (word, true),
+        };
+        let bit = match name {
+            "fin" => 0x01,
+            "syn" => 0x02,
+            "rst" => 0x04,
+            "psh" => 0x08,
+            "ack" => 0x10,
+            "urg" => 0x20,
+            _ => return None,
+        };
+        Some((set | if is_set { bit } else { 0 }, compared | bit))
+    })
 }

@@ -402,6 +402,32 @@ fn conditions_become_filters() {
     }
 }
 
+/// The flags and lengths that OPNsense writes for acknowledgements and small packets.
+#[test]
+fn flags_of_tcp_and_lengths_become_conditions() {
+    let of_rule = |conditions: &str| {
+        let script = format!("pipe 1 config bw 1Mbit/s\nadd 1 pipe 1 tcp from any to any {conditions}");
+        tree(&script)
+    };
+    let has = |conditions: &str, expected: &[&str]| {
+        let printed = of_rule(conditions);
+        for part in expected {
+            assert!(printed.contains(part), "{conditions}: {part} is not in {printed}");
+        }
+    };
+    has("tcpflags syn,!ack", &["tcp_flags=\"syn/syn,ack\""]);
+    has("iplen 1-200,1500", &["length=1-200", "length=1500"]);
+    // One of the two differs.
+    has(
+        "not tcpflags syn,!ack",
+        &["tcp_flags=\"0x0/0x2\"", "tcp_flags=\"0x10/0x10\""],
+    );
+    let (line, column, message, _) =
+        mistake("pipe 1 config bw 1Mbit/s\nadd 1 pipe 1 tcp from any to any tcpflags ece");
+    assert_eq!((line, column), (2, 48));
+    assert!(message.contains("such flags"), "{message}");
+}
+
 #[test]
 fn mistakes_are_reported_with_location_and_remedy() {
     let at = |text: &str, line, column, message: &str, remedy: &str| {
