@@ -184,11 +184,11 @@ fn another_limit_is_a_difference() {
 
 #[test]
 fn an_unknown_qdisc_is_unsupported_and_not_equal() {
-    let outcome = Files::new(&["tc qdisc add dev q root handle 1: netem delay 10ms"], SHAPED).replay();
+    let outcome = Files::new(&["tc qdisc add dev q root handle 1: skbprio"], SHAPED).replay();
     assert_eq!(
         outcome,
         Ok(Outcome::Unsupported {
-            reason: "the qdisc `netem` is not supported yet".to_owned()
+            reason: "the qdisc `skbprio` is not supported yet".to_owned()
         })
     );
 }

@@ -42,12 +42,12 @@ fn each_trace_is_equal_different_or_unsupported() {
     let trace = compressed(LINES);
     let equal = write(folder.path(), "equal", "pfifo limit 1", &trace);
     let different = write(folder.path(), "different", "pfifo limit 2", &trace);
-    let unsupported = write(folder.path(), "unsupported", "netem delay 10ms", &trace);
+    let unsupported = write(folder.path(), "unsupported", "skbprio", &trace);
 
     let (stdout, _) = ends(&["replay", &equal, &unsupported], 0);
     assert!(stdout.contains("equal        3 operations"), "{stdout}");
     assert!(
-        stdout.contains("the qdisc `netem` is not supported yet"),
+        stdout.contains("the qdisc `skbprio` is not supported yet"),
         "{stdout}"
     );
     assert!(

@@ -190,6 +190,14 @@ pub static NOT_MEASURED: &[(&str, &str)] = &[
         "hosts share before flows do, and quanta are rounded at random; \
          without both it serves flows as fq_codel does",
     ),
+    (
+        "mq",
+        "its queues share nothing; each class serves its own packets",
+    ),
+    (
+        "hhf",
+        "it serves two buckets of flows, and no flow has a share of its own",
+    ),
     ("admission", "it admits or rejects flows; its child serves them"),
 ];
 

@@ -597,10 +597,10 @@ impl<'f> Reader<'f, '_> {
             self.problems.add(location, message, "too large", help);
             return None;
         }
-        // tc packs each key into a word of four bytes.
-        if at.rem_euclid(4) + width as i32 > 4 {
+        // tc packs each key into a word of four bytes. It silently reads u16 at an odd offset one byte later.
+        if at.rem_euclid(width as i32) != 0 {
             let message =
-                format!("{width} bytes at offset {at} are not in one word of four bytes, as u32 needs");
+                format!("offset {at} is not a multiple of {width}, as a match of {width} bytes needs");
             let help = "write a match for each byte";
             self.problems.add(location, message, "not aligned", help);
             return None;

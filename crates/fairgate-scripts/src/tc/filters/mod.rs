@@ -98,7 +98,7 @@ pub(super) fn translate(
             problems.add(class.span(), message, "class of another qdisc", help);
             return None;
         }
-        if is_inner(id) && !has_filters(id) {
+        if id.minor() != 0 && is_inner(id) && !has_filters(id) {
             let text = format!(
                 "class {id} has classes below it and no filters of its own: as in Linux, these packets go \
                  where unclassified ones go"

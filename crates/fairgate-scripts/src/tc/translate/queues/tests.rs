@@ -88,7 +88,7 @@ fn queues_without_a_qdisc_have_the_kernels_default() {
         None,
     );
     assert!(
-        mq.contains("1: pfifo_fast limit=1000") && mq.contains("2: fifo limit=7"),
+        mq.contains("1: pfifo_fast limit=1000") && mq.contains("2: fifo handle=8001: limit=7"),
         "{mq}"
     );
     let multiq = tree(
