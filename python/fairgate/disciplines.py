@@ -14,10 +14,12 @@ __all__ = [
     "ared",
     "cake",
     "cbq",
+    "cbs",
     "choke",
     "codel",
     "drr",
     "dualpi2",
+    "etf",
     "ets",
     "fifo",
     "fq",
@@ -34,6 +36,7 @@ __all__ = [
     "lqf",
     "mq",
     "msfc",
+    "netem",
     "pdrr",
     "pfifo_fast",
     "pfq",
@@ -262,6 +265,261 @@ def policer(
         peakrate=peakrate,
         mtu=mtu,
         remark=remark,
+        inner=inner,
+    )
+
+
+def cbs(
+    *,
+    idleslope: str,
+    sendslope: str,
+    hicredit: str,
+    locredit: str,
+    inner: Tree | None = None,
+) -> Tree:
+    """Credit-based shaper for audio and video (802.1Qav) over a fifo or any discipline inside.
+
+    Use it: In a class of prio for a stream with a reserved rate, whose packets must leave evenly.
+
+    Parameters
+    ----------
+    idleslope : str
+        The rate that is reserved for the queue: credit grows at it. Allowed: 8bit to 1125899906842624bit.
+    sendslope : str
+        The rate of the port less `idleslope`: credit falls at it while a packet is sent. Allowed: 8bit to
+        1125899906842624bit.
+    hicredit : str
+        The most credit: what other queues can send meanwhile, times `idleslope` / the port's rate.
+        Allowed: 0b to 2147483647b.
+    locredit : str
+        The most debt: the longest packet times `sendslope` / the port's rate. Allowed: 0b to 2147483647b.
+    inner : Tree, optional
+        What it holds.
+    """
+    return Tree(
+        "cbs",
+        idleslope=idleslope,
+        sendslope=sendslope,
+        hicredit=hicredit,
+        locredit=locredit,
+        inner=inner,
+    )
+
+
+def etf(
+    *,
+    delta: str | None = None,
+    deadline_mode: bool | None = None,
+) -> Tree:
+    """Each packet leaves at its own departure time; late ones are dropped.
+
+    Use it: In a program that knows when each packet must leave; frames from an interface have no such
+    time.
+
+    Parameters
+    ----------
+    delta : str, optional
+        How long before its departure time a packet is handed to the driver. Allowed: 0ns to 2147483647ns.
+        Default: 0ns.
+    deadline_mode : bool, optional
+        Whether packets leave as soon as possible, and the departure time is the latest one. Allowed: true
+        or false. Default: false.
+    """
+    return Tree(
+        "etf",
+        delta=delta,
+        deadline_mode=deadline_mode,
+    )
+
+
+def netem(
+    *,
+    limit: float | str | None = None,
+    delay: str | None = None,
+    jitter: str | None = None,
+    delay_correlation: float | str | None = None,
+    distribution: str | None = None,
+    table: Sequence[int] | str | None = None,
+    loss: float | str | None = None,
+    loss_correlation: float | str | None = None,
+    p13: float | str | None = None,
+    p31: float | str | None = None,
+    p32: float | str | None = None,
+    p23: float | str | None = None,
+    p14: float | str | None = None,
+    p: float | str | None = None,
+    r: float | str | None = None,
+    loss_bad: float | str | None = None,
+    loss_good: float | str | None = None,
+    ecn: bool | None = None,
+    duplicate: float | str | None = None,
+    duplicate_correlation: float | str | None = None,
+    corrupt: float | str | None = None,
+    corrupt_correlation: float | str | None = None,
+    reorder: float | str | None = None,
+    reorder_correlation: float | str | None = None,
+    gap: float | str | None = None,
+    rate: str | None = None,
+    packet_overhead: float | str | None = None,
+    cell_size: str | None = None,
+    cell_overhead: float | str | None = None,
+    slot_min: str | None = None,
+    slot_max: str | None = None,
+    slot_delay: str | None = None,
+    slot_jitter: str | None = None,
+    slot_distribution: str | None = None,
+    slot_table: Sequence[int] | str | None = None,
+    slot_packets: float | str | None = None,
+    slot_bytes: str | None = None,
+    inner: Tree | None = None,
+) -> Tree:
+    """Emulates a network: delay, jitter, loss, duplicates, wrong bits, reordering, rate, slots.
+
+    Use it: To try programs and disciplines behind a long or bad path, live or simulated.
+
+    Parameters
+    ----------
+    limit : float | str, optional
+        The most packets that are delayed at a time. In packets. Allowed: at least 1. Default: 1000.
+    delay : str, optional
+        The delay of each packet. Allowed: 0ns to 86400s. Default: 0ns.
+    jitter : str, optional
+        The deviation of the delay; packets may overtake each other. Allowed: 0ns to 86400s. Default: 0ns.
+    delay_correlation : float | str, optional
+        The weight of the last random number in the next delay. In probability. Allowed: 0 to 1. Default:
+        0.
+    distribution : str, optional
+        The distribution of the delay. Allowed: uniform or normal or pareto or paretonormal or table.
+        Default: uniform.
+    table : Sequence[int] | str, optional
+        With `distribution = "table"`: deviations from the mean in 8192ths of the jitter, rising. Allowed:
+        at most 16384 numbers, -32768 to 32768. Default: [].
+    loss : float | str, optional
+        The probability that a packet is lost. In probability. Allowed: 0 to 1, or none. Default: none.
+    loss_correlation : float | str, optional
+        The weight of the last random number in the next decision on a loss. In probability. Allowed: 0 to
+        1. Default: 0.
+    p13 : float | str, optional
+        Losses by four states: the probability that a burst of losses begins. In probability. Allowed: 0
+        to 1, or none. Default: none.
+    p31 : float | str, optional
+        Losses by four states: the probability that a burst ends; by default 1 - `p13`. In probability.
+        Allowed: 0 to 1, or none. Default: none.
+    p32 : float | str, optional
+        Losses by four states: the probability that packets go through within a burst; by default 0. In
+        probability. Allowed: 0 to 1, or none. Default: none.
+    p23 : float | str, optional
+        Losses by four states: the probability that losses continue within a burst; by default 1. In
+        probability. Allowed: 0 to 1, or none. Default: none.
+    p14 : float | str, optional
+        Losses by four states: the probability of a single loss; by default 0. In probability. Allowed: 0
+        to 1, or none. Default: none.
+    p : float | str, optional
+        Losses by Gilbert and Elliott: the probability that bad times begin. In probability. Allowed: 0 to
+        1, or none. Default: none.
+    r : float | str, optional
+        Losses by Gilbert and Elliott: the probability that bad times end; by default 1 - `p`. In
+        probability. Allowed: 0 to 1, or none. Default: none.
+    loss_bad : float | str, optional
+        Losses by Gilbert and Elliott: the probability of a loss in bad times; by default 1. In
+        probability. Allowed: 0 to 1, or none. Default: none.
+    loss_good : float | str, optional
+        Losses by Gilbert and Elliott: the probability of a loss in good times; by default 0. In
+        probability. Allowed: 0 to 1, or none. Default: none.
+    ecn : bool, optional
+        Whether an ECN-capable packet is marked instead of lost. Allowed: true or false. Default: false.
+    duplicate : float | str, optional
+        The probability that a packet arrives twice. In probability. Allowed: 0 to 1. Default: 0.
+    duplicate_correlation : float | str, optional
+        The weight of the last random number in the next decision on a duplicate. In probability. Allowed:
+        0 to 1. Default: 0.
+    corrupt : float | str, optional
+        The probability that a bit of a packet is wrong. In probability. Allowed: 0 to 1. Default: 0.
+    corrupt_correlation : float | str, optional
+        The weight of the last random number in the next decision on a wrong bit. In probability. Allowed:
+        0 to 1. Default: 0.
+    reorder : float | str, optional
+        The probability that a packet is not delayed, and overtakes those that wait. In probability.
+        Allowed: 0 to 1, or none. Default: none.
+    reorder_correlation : float | str, optional
+        The weight of the last random number in the next decision on the order. In probability. Allowed: 0
+        to 1. Default: 0.
+    gap : float | str, optional
+        The least distance of packets that are not delayed, from one to the next. In packets. Allowed: at
+        least 0. Default: 0.
+    rate : str, optional
+        The rate at which packets are sent one after the other. Allowed: at least 8bit, or none. Default:
+        none.
+    packet_overhead : float | str, optional
+        The bytes that are added to each packet at the rate; negative ones are subtracted. In signed
+        bytes. Allowed: -1048576 to 1048576. Default: 0.
+    cell_size : str, optional
+        The payload of a cell into which packets are cut at the rate; 0 for no cells. Allowed: 0b to 1mb.
+        Default: 0b.
+    cell_overhead : float | str, optional
+        The bytes that are added to each cell. In signed bytes. Allowed: -1048576 to 1048576. Default: 0.
+    slot_min : str, optional
+        The least time between slots. Allowed: 0ns to 86400s, or none. Default: none.
+    slot_max : str, optional
+        The longest time between slots; by default the least. Allowed: 0ns to 86400s, or none. Default:
+        none.
+    slot_delay : str, optional
+        The mean time between slots, instead of `slot_min`. Allowed: 0ns to 86400s, or none. Default:
+        none.
+    slot_jitter : str, optional
+        The deviation of the time between slots. Allowed: 0ns to 86400s, or none. Default: none.
+    slot_distribution : str, optional
+        The distribution of the time between slots, with `slot_delay`. Allowed: uniform or normal or
+        pareto or paretonormal or table. Default: uniform.
+    slot_table : Sequence[int] | str, optional
+        With `slot_distribution = "table"`: deviations from the mean, as in `table`. Allowed: at most
+        16384 numbers, -32768 to 32768. Default: [].
+    slot_packets : float | str, optional
+        The most packets of a slot. In packets. Allowed: 1 to 2147483647, or none. Default: none.
+    slot_bytes : str, optional
+        The bytes after which a slot ends. Allowed: 1b to 2147483647b, or none. Default: none.
+    inner : Tree, optional
+        What it holds.
+    """
+    return Tree(
+        "netem",
+        limit=limit,
+        delay=delay,
+        jitter=jitter,
+        delay_correlation=delay_correlation,
+        distribution=distribution,
+        table=table,
+        loss=loss,
+        loss_correlation=loss_correlation,
+        p13=p13,
+        p31=p31,
+        p32=p32,
+        p23=p23,
+        p14=p14,
+        p=p,
+        r=r,
+        loss_bad=loss_bad,
+        loss_good=loss_good,
+        ecn=ecn,
+        duplicate=duplicate,
+        duplicate_correlation=duplicate_correlation,
+        corrupt=corrupt,
+        corrupt_correlation=corrupt_correlation,
+        reorder=reorder,
+        reorder_correlation=reorder_correlation,
+        gap=gap,
+        rate=rate,
+        packet_overhead=packet_overhead,
+        cell_size=cell_size,
+        cell_overhead=cell_overhead,
+        slot_min=slot_min,
+        slot_max=slot_max,
+        slot_delay=slot_delay,
+        slot_jitter=slot_jitter,
+        slot_distribution=slot_distribution,
+        slot_table=slot_table,
+        slot_packets=slot_packets,
+        slot_bytes=slot_bytes,
         inner=inner,
     )
 
