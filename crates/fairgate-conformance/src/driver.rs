@@ -88,7 +88,7 @@ enum Event {
         reason: DropReason,
     },
     Refused(String),
-    Statistics(Statistics),
+    Statistics(Box<Statistics>),
 }
 
 struct Driver<'a> {
@@ -378,7 +378,7 @@ impl<'a> Driver<'a> {
 
     fn record_statistics(&mut self) {
         fn record(node: &dyn Discipline, events: &mut Vec<Event>) {
-            events.push(Event::Statistics(node.statistics()));
+            events.push(Event::Statistics(Box::new(node.statistics())));
             node.visit_classes(&mut |class| record(class.discipline, events));
         }
         record(self.link.root(), &mut self.events);

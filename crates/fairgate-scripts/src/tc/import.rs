@@ -61,7 +61,7 @@ pub fn import(listings: &[Printed]) -> Vec<Imported> {
                     objects.extend(class(listing, kind, id, rest).map(|(at, text)| (at, imported(text))));
                 }
                 ["filter", ref rest @ ..] => {
-                    filters.extend(filter(listing, rest).map(|text| imported(text)));
+                    filters.extend(filter(listing, rest).map(imported));
                 }
                 _ => {}
             }

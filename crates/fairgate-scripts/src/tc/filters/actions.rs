@@ -122,10 +122,11 @@ impl<'f> Reader<'f, '_> {
         }
         self.actions.are_any = true;
         match kind.get_ref().as_str() {
-            "gact" => match self.value(kind) {
-                Some(control) => self.gact(control),
-                None => {}
-            },
+            "gact" => {
+                if let Some(control) = self.value(kind) {
+                    self.gact(control);
+                }
+            }
             "police" => self.police(kind),
             "mirred" => self.mirred(kind),
             "skbedit" => self.skbedit(kind),

@@ -263,8 +263,8 @@ fn a_flow_that_does_not_react_is_held_back() {
             flows.push(1);
             driver.offer(of_flow(2), now);
         }
+        flows.extend([0; 5]);
         for _ in 0..5 {
-            flows.push(0);
             driver.offer(of_flow(1), now);
         }
         if step % 2 == 0
