@@ -11,6 +11,10 @@
 //! Memory is bounded by the number of positions. Flows without packets are forgotten in the order in which
 //! they emptied. Flows of which the scheduler still remembers something come later: a few of them are passed
 //! over for each new flow, so that no call takes long.
+//!
+//! A flow that shares a position has no entry. Until the queue there empties, all flows without an entry that
+//! hash to it share it too. Otherwise a flow could get a position of its own while its earlier packets wait,
+//! and its later packets would overtake them.
 
 use alloc::boxed::Box;
 
@@ -27,6 +31,8 @@ struct Place {
     identity: Identity,
     /// Its link in the list of flows that emptied.
     link: ListLink,
+    /// Whether its queue may have packets of flows without an entry. It has, until it empties.
+    is_shared: bool,
 }
 
 impl Linked for Place {
@@ -65,6 +71,7 @@ impl Separate {
         let place = Place {
             identity: Identity::NONE,
             link: ListLink::OUTSIDE,
+            is_shared: false,
         };
         Separate {
             table: FlowTable::new(flows - first, salt),
@@ -105,6 +112,12 @@ impl Separate {
         has_packets: &dyn Fn(u32) -> bool,
         is_remembered: &dyn Fn(u32) -> bool,
     ) -> Position {
+        let by_hash = flow.bucket(self.salt, self.places.len() as u32);
+        let shared = &mut self.places[by_hash as usize].is_shared;
+        *shared &= has_packets(self.first + by_hash);
+        if *shared {
+            return Position::Shared(self.first + by_hash);
+        }
         let mut position = self.table.insert(identity);
         if position.is_none()
             && let Some(forgotten) = self.forget_one(has_packets, is_remembered)
@@ -119,8 +132,8 @@ impl Separate {
                 Position::New(self.first + position)
             }
             None => {
-                let places = self.places.len() as u32;
-                Position::Shared(self.first + flow.bucket(self.salt, places))
+                self.places[by_hash as usize].is_shared = true;
+                Position::Shared(self.first + by_hash)
             }
         }
     }
@@ -153,6 +166,7 @@ impl Separate {
         let Some(place) = position.checked_sub(self.first) else {
             return;
         };
+        self.places[place as usize].is_shared = false;
         if !self.places[place as usize].link.is_in_list() {
             self.emptied.push_back(place, &mut self.places);
         }
@@ -163,11 +177,12 @@ impl Separate {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::collections::HashMap;
+    use std::collections::{HashMap, HashSet, VecDeque};
 
     proptest! {
         /// No two flows with packets have the same position while there are as many positions as flows with
-        /// packets, and a flow keeps its position while it has packets.
+        /// packets, and a flow keeps its position while it has packets. A position that was shared stays so
+        /// until it empties.
         #[test]
         fn flows_with_packets_do_not_share(
             positions in 1u32..6,
@@ -178,10 +193,12 @@ mod tests {
             // The positions of flows with packets.
             let mut held: HashMap<u64, u32> = HashMap::new();
             let mut owner: HashMap<u32, u64> = HashMap::new();
+            let mut shared_since: HashSet<u32> = HashSet::new();
             for (flow, enqueues, is_remembered) in steps {
                 if !enqueues {
                     if let Some(position) = held.remove(&flow) {
                         separate.emptied(position);
+                        shared_since.remove(&position);
                     }
                     continue;
                 }
@@ -189,6 +206,9 @@ mod tests {
                     let shared = separate.position(FlowHash::from_raw(flow), |_| true, |_| is_remembered);
                     prop_assert!(matches!(shared, Position::Shared(position) if position >= first
                         && position < first + positions), "{shared:?}");
+                    if let Position::Shared(position) = shared {
+                        shared_since.insert(position);
+                    }
                     continue;
                 }
                 let has_packets = |position: u32| held.values().any(|other| *other == position);
@@ -202,7 +222,10 @@ mod tests {
                         prop_assert!(!held.contains_key(&flow));
                         position
                     }
-                    Position::Shared(_) => return Err(TestCaseError::fail("there is room")),
+                    Position::Shared(position) => {
+                        prop_assert!(shared_since.contains(&position), "there is room");
+                        continue;
+                    }
                 };
                 prop_assert!((first..first + positions).contains(&position));
                 if let Some(before) = held.insert(flow, position) {
@@ -211,6 +234,33 @@ mod tests {
                 owner.insert(position, flow);
                 let others = held.iter().filter(|(other, at)| **other != flow && **at == position);
                 prop_assert_eq!(others.count(), 0);
+            }
+        }
+
+        /// All queued packets of a flow are at one position, so they leave in order. Positions are so few
+        /// that flows often share one.
+        #[test]
+        fn a_flow_has_packets_at_one_position(
+            positions in 1u32..4,
+            steps in prop::collection::vec((0u64..12, 0u32..4, any::<bool>(), any::<bool>()), 1..300),
+        ) {
+            let mut separate = Separate::new(0, positions, 3);
+            let mut queues = vec![VecDeque::new(); positions as usize];
+            for (flow, from, enqueues, is_remembered) in steps {
+                if enqueues {
+                    let has_packets = |position: u32| !queues[position as usize].is_empty();
+                    let found = separate.position(FlowHash::from_raw(flow), has_packets, |_| is_remembered);
+                    let (Position::Known(at) | Position::New(at) | Position::Shared(at)) = found;
+                    queues[at as usize].push_back(flow);
+                    let elsewhere = (0..positions).filter(|other| *other != at);
+                    let mut of_flow = elsewhere.filter(|other| queues[*other as usize].contains(&flow));
+                    prop_assert_eq!(of_flow.next(), None, "flow {} is at {}", flow, at);
+                } else if let Some(queue) = queues.get_mut(from as usize) {
+                    queue.pop_front();
+                    if queue.is_empty() {
+                        separate.emptied(from);
+                    }
+                }
             }
         }
     }
