@@ -7,9 +7,16 @@ use fairgate::{Count, DropCounts, DropReason};
 use crate::monitor::Recorder;
 
 /// Packets lost on the path: dropped by disciplines, or lost by links.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Lost {
     pub(crate) count: Count,
+    /// `None` if nothing was lost or copied, as for most flows. It is larger than everything else here.
+    details: Option<Box<LostDetails>>,
+}
+
+/// How packets were lost, and what else happened to them on the path.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LostDetails {
     pub(crate) by_reason: DropCounts,
     /// Packets given up on air, which no discipline has dropped.
     pub(crate) on_air: u64,
@@ -22,33 +29,80 @@ pub(crate) struct Lost {
 impl Lost {
     pub(crate) fn add(&mut self, bytes: u32, reason: DropReason) {
         self.count.add(bytes);
-        self.by_reason.add(reason);
+        self.details_mut().by_reason.add(reason);
     }
 
     pub(crate) fn add_on_air(&mut self, bytes: u32) {
         self.count.add(bytes);
-        self.on_air += 1;
+        self.details_mut().on_air += 1;
     }
 
     pub(crate) fn add_on_link(&mut self, bytes: u32) {
         self.count.add(bytes);
-        self.on_links += 1;
+        self.details_mut().on_links += 1;
+    }
+
+    /// Counts a copy. It is not lost.
+    pub(crate) fn add_copy(&mut self, bytes: u32) {
+        self.details_mut().copied.add(bytes);
+    }
+
+    pub(crate) fn details(&self) -> LostDetails {
+        self.details.as_deref().copied().unwrap_or_default()
+    }
+
+    /// Returns the copies.
+    #[inline]
+    pub(crate) fn copied(&self) -> Count {
+        self.details
+            .as_deref()
+            .map_or(Count::default(), |details| details.copied)
+    }
+
+    fn details_mut(&mut self) -> &mut LostDetails {
+        self.details.get_or_insert_default()
     }
 
     pub(crate) fn merge(&mut self, other: &Lost) {
         self.count += other.count;
-        self.on_air += other.on_air;
-        self.on_links += other.on_links;
-        self.copied += other.copied;
+        let Some(other) = other.details.as_deref() else {
+            return;
+        };
+        let sum = self.details_mut();
+        sum.on_air += other.on_air;
+        sum.on_links += other.on_links;
+        sum.copied += other.copied;
         for (reason, packets) in other.by_reason.iter() {
-            let sum = self.by_reason.get(reason) + packets;
-            self.by_reason.set(reason, sum);
+            sum.by_reason.set(reason, sum.by_reason.get(reason) + packets);
+        }
+    }
+
+    /// Returns the difference to an earlier state.
+    fn since(&self, earlier: &Lost) -> Lost {
+        let (now, then) = (self.details(), earlier.details());
+        let details = LostDetails {
+            by_reason: now.by_reason.since(&then.by_reason),
+            on_air: now.on_air - then.on_air,
+            on_links: now.on_links - then.on_links,
+            copied: less(now.copied, then.copied),
+        };
+        Lost {
+            count: less(self.count, earlier.count),
+            details: self.details.is_some().then(|| Box::new(details)),
         }
     }
 }
 
+/// Returns the difference to an earlier count.
+fn less(now: Count, then: Count) -> Count {
+    Count {
+        packets: now.packets - then.packets,
+        bytes: now.bytes - then.bytes,
+    }
+}
+
 /// Running totals.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) sent: Count,
     pub(crate) received: Count,
@@ -70,21 +124,10 @@ impl Tally {
 
     /// Returns the difference to an earlier state.
     fn since(&self, earlier: &Tally) -> Tally {
-        let count = |now: Count, then: Count| Count {
-            packets: now.packets - then.packets,
-            bytes: now.bytes - then.bytes,
-        };
-        let by_reason = self.lost.by_reason.since(&earlier.lost.by_reason);
         Tally {
-            sent: count(self.sent, earlier.sent),
-            received: count(self.received, earlier.received),
-            lost: Lost {
-                count: count(self.lost.count, earlier.lost.count),
-                by_reason,
-                on_air: self.lost.on_air - earlier.lost.on_air,
-                on_links: self.lost.on_links - earlier.lost.on_links,
-                copied: count(self.lost.copied, earlier.lost.copied),
-            },
+            sent: less(self.sent, earlier.sent),
+            received: less(self.received, earlier.received),
+            lost: self.lost.since(&earlier.lost),
             marked: self.marked - earlier.marked,
             payload: self.payload - earlier.payload,
         }
@@ -188,7 +231,7 @@ impl FlowMonitor {
 
     /// Returns the number of packets sent and copied that have not been received.
     pub(crate) fn outstanding(&self, lost: &Lost) -> u64 {
-        self.sent.packets + lost.copied.packets - self.received.packets
+        self.sent.packets + lost.copied().packets - self.received.packets
     }
 
     /// Returns the bytes received since the last call.
@@ -233,7 +276,7 @@ impl FlowMonitor {
     /// Returns the totals of the whole run.
     pub(crate) fn totals(&self, lost: Lost) -> Tally {
         let mut sent = self.sent;
-        sent += lost.copied;
+        sent += lost.copied();
         Tally {
             sent,
             received: self.received,

@@ -60,9 +60,9 @@ pub(crate) struct Contribution<'a> {
     pub(crate) goodput_of_window: u64,
     /// The transfers that were completed in the window.
     pub(crate) transfers: Option<&'a Recorder>,
-    pub(crate) totals: Tally,
+    pub(crate) totals: &'a Tally,
     pub(crate) in_flight: Count,
-    pub(crate) acknowledgements: Tally,
+    pub(crate) acknowledgements: &'a Tally,
     pub(crate) acknowledgements_in_flight: Count,
     /// The bytes received in the interval that has not ended.
     pub(crate) interval_bytes: u64,
@@ -165,9 +165,9 @@ impl GroupMonitor {
             self.inverse_delays.0 += 1;
             self.inverse_delays.1 += 1.0 / mean as f64;
         }
-        self.totals.add(&flow.totals);
+        self.totals.add(flow.totals);
         self.in_flight += flow.in_flight;
-        self.acknowledgements.add(&flow.acknowledgements);
+        self.acknowledgements.add(flow.acknowledgements);
         self.acknowledgements_in_flight += flow.acknowledgements_in_flight;
         self.interval_bytes += flow.interval_bytes;
     }

@@ -284,7 +284,7 @@ impl Network {
             if let Some(&segment) = self.segments.get(original.index()) {
                 self.attach(copy, segment);
             }
-            self.lost[journey.origin.index()].copied.add(journey.length);
+            self.lost[journey.origin.index()].add_copy(journey.length);
             self.interfaces[index as usize]
                 .egress
                 .enqueue(copy, now, &mut self.pool);

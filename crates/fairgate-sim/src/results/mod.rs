@@ -380,6 +380,7 @@ const GIVEN_UP_ON_AIR: &str = "retry_limit";
 
 /// Returns the losses of a flow by reason.
 pub(crate) fn losses(lost: &Lost) -> BTreeMap<String, u64> {
+    let lost = lost.details();
     let mut reasons = by_reason(&lost.by_reason);
     if lost.on_links > 0 {
         reasons.insert(LOST_ON_LINK.to_owned(), lost.on_links);

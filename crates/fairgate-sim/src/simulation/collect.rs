@@ -79,7 +79,7 @@ impl Simulation {
                 let entry = (index as u32, &mut self.entries[index]);
                 let mut flow = self.builder.build(&self.scenario, entry, start, 0, self.phase);
                 flow.series = self.series(&flow).map(Box::new);
-                self.finish(flow, [Lost::default(); 2], [Count::default(); 2]);
+                self.finish(flow, [Lost::default(), Lost::default()], [Count::default(); 2]);
             }
         }
     }
@@ -91,17 +91,18 @@ impl Simulation {
         if bytes > 0 {
             flow.add_point(bytes);
         }
-        let window = flow.monitor.finish(self.phase, lost[0]);
+        let [of_data, of_acknowledgements] = lost;
+        let window = flow.monitor.finish(self.phase, of_data.clone());
         let connection = flow.source.finish(self.phase);
         // A copy counts as sent.
         let mut acknowledged = flow.acknowledged.sent;
-        acknowledged += lost[1].copied;
+        acknowledged += of_acknowledgements.copied();
         let totals = BothWays {
-            data: flow.monitor.totals(lost[0]),
+            data: flow.monitor.totals(of_data),
             acknowledgements: Tally {
                 sent: acknowledged,
                 received: flow.acknowledged.received,
-                lost: lost[1],
+                lost: of_acknowledgements,
                 ..Tally::default()
             },
         };
@@ -112,9 +113,9 @@ impl Simulation {
             goodput: (active > 0).then(|| bits_per_second(window.tally.payload, active)),
             goodput_of_window,
             transfers: connection.as_ref().map(|connection| &connection.transfers),
-            totals: totals.data,
+            totals: &totals.data,
             in_flight: in_flight[0],
-            acknowledgements: totals.acknowledgements,
+            acknowledgements: &totals.acknowledgements,
             acknowledgements_in_flight: in_flight[1],
             interval_bytes: bytes,
         });

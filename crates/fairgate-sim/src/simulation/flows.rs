@@ -58,7 +58,7 @@ impl LiveFlow {
     pub(super) fn is_over(&self, lost: &[Lost]) -> bool {
         let of_data = &lost[self.data.origin.index()];
         let of_acknowledgements = &lost[self.acknowledgements.origin.index()];
-        let acknowledged = self.acknowledged.sent.packets + of_acknowledgements.copied.packets;
+        let acknowledged = self.acknowledged.sent.packets + of_acknowledgements.copied().packets;
         self.ended.is_some()
             && self.monitor.outstanding(of_data) == of_data.count.packets
             && acknowledged - self.acknowledged.received.packets == of_acknowledgements.count.packets

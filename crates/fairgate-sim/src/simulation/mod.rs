@@ -536,7 +536,7 @@ impl Simulation {
     fn window_opens(&mut self) {
         self.phase = Phase::Within;
         for flow in self.flows.iter_mut() {
-            let lost = self.network.lost[flow.data.origin.index()];
+            let lost = self.network.lost[flow.data.origin.index()].clone();
             flow.monitor.window_opens(lost);
             flow.source.window_opens();
         }
@@ -555,7 +555,7 @@ impl Simulation {
     fn window_closes(&mut self) {
         self.phase = Phase::After;
         for flow in self.flows.iter_mut() {
-            let lost = self.network.lost[flow.data.origin.index()];
+            let lost = self.network.lost[flow.data.origin.index()].clone();
             flow.monitor.window_closes(lost);
             flow.source.window_closes();
         }
