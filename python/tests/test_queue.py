@@ -79,6 +79,22 @@ def test_filters_see_headers() -> None:
     assert [node.dequeued.packets for node in q.nodes] == [1, 1, 0, 0]
 
 
+def test_filters_see_the_bytes_that_headers_imply() -> None:
+    tree = fg.Tree(
+        "prio",
+        classes=[fg.Class(n, fg.Tree("fifo")) for n in (1, 2, 3)],
+        filters=[fg.Filter(1, length="0-100")],
+        default=3,
+    )
+    q = Queue(tree)
+    hosts = {"source": ip_address("192.0.2.1"), "destination": ip_address("192.0.2.2")}
+    q.enqueue(Packet(1500, number=1, **hosts), 0)
+    q.enqueue(Packet(100, number=2, **hosts), 0)
+    first = q.dequeue(0)
+    assert first is not None
+    assert first.number == 2
+
+
 @pytest.mark.parametrize(
     ("make", "part"),
     [

@@ -9,10 +9,8 @@ use std::ptr;
 use std::rc::Rc;
 use std::slice;
 
-use fairgate::flow::dissect;
-use fairgate::{
-    Acknowledgement, Discipline, Egress, FlowHasher, FlowKey, Next, Packet, PacketQueue, Pool, Slot, Time,
-};
+use fairgate::flow::{Dissection, HeaderBytes, LinkType, dissect};
+use fairgate::{Discipline, Egress, FlowHasher, Next, Packet, PacketQueue, Pool, Slot, Time};
 
 use crate::FAIRGATE_NEVER;
 use crate::call::{BUG, create, give, or, to_c};
@@ -84,29 +82,34 @@ impl QueueNode {
 
     /// Enqueues a checked packet.
     #[inline]
-    fn enqueue(
+    fn enqueue(&mut self, packet: Packet, now: Time) -> Status {
+        self.call(now, |egress, pool| match pool.insert(packet) {
+            Ok(id) => Status::of(egress.enqueue(id, now, pool)),
+            Err(_) => Status::FairgateFull,
+        })
+    }
+
+    /// Enqueues a checked packet whose headers were read from `frame`.
+    fn enqueue_dissected(
         &mut self,
         packet: Packet,
-        headers: Option<FlowKey>,
-        acknowledgement: Option<Acknowledgement>,
+        dissection: &Dissection,
+        frame: &[u8],
+        link_type: LinkType,
         now: Time,
     ) -> Status {
+        let reads_acknowledgements = self.reads_acknowledgements;
         self.call(now, |egress, pool| {
-            let inserted = match headers {
-                None => pool.insert(packet),
-                Some(headers) => pool.insert_with_headers(packet, headers),
+            let Ok(id) = pool.insert_with_headers(packet, dissection.key) else {
+                return Status::FairgateFull;
             };
-            match inserted {
-                Ok(id) => {
-                    // The first one allocates.
-                    if let Some(acknowledgement) = acknowledgement {
-                        pool.keep_acknowledgements();
-                        pool.set_acknowledgement(id, acknowledgement);
-                    }
-                    Status::of(egress.enqueue(id, now, pool))
-                }
-                Err(_) => Status::FairgateFull,
+            if reads_acknowledgements && let Some(acknowledgement) = dissection.acknowledgement(frame) {
+                pool.set_acknowledgement(id, acknowledgement);
             }
+            if pool.keeps_bytes() {
+                pool.set_bytes(id, HeaderBytes::of_frame(frame, link_type));
+            }
+            Status::of(egress.enqueue(id, now, pool))
         })
     }
 }
@@ -154,9 +157,23 @@ pub unsafe extern "C" fn fairgate_node_new(
         create(error, || {
             let tree = tree.as_ref().ok_or("the tree is NULL; make one first")?;
             let pool = pool.as_ref().ok_or("the pool is NULL; make one first")?;
+            if pool.shared.state.get() != State::Ready {
+                return Err(
+                    "the pool is broken, or a function that visits is running; call this later".into(),
+                );
+            }
             let root = tree.spec.build(seed).map_err(|error| error.to_string())?;
+            let reads_acknowledgements = root.reads_acknowledgements();
+            // SAFETY: the state is ready, so no call of this pool is under way.
+            let slots = &mut *pool.shared.pool.get();
+            if reads_acknowledgements {
+                slots.keep_acknowledgements();
+            }
+            if tree.spec.reads_bytes() {
+                slots.keep_bytes();
+            }
             Ok(QueueNode {
-                reads_acknowledgements: root.reads_acknowledgements(),
+                reads_acknowledgements,
                 egress: Egress::new(root),
                 shared: Rc::clone(&pool.shared),
                 // Its two halves differ, and neither is a seed of a discipline.
@@ -190,7 +207,7 @@ pub unsafe extern "C" fn fairgate_node_enqueue(
         return node.refuse(NO_PACKET);
     };
     match packet.checked() {
-        Ok(packet) => node.enqueue(packet, None, None, Time::from_nanos(now)),
+        Ok(packet) => node.enqueue(packet, Time::from_nanos(now)),
         Err(mistake) => node.refuse(mistake),
     }
 }
@@ -245,16 +262,7 @@ pub unsafe extern "C" fn fairgate_node_enqueue_frame(
     if packet.flow.raw() == 0 {
         packet.flow = node.hasher.five_tuple(&dissection.key);
     }
-    let acknowledgement = match node.reads_acknowledgements {
-        true => or(None, || dissection.acknowledgement(frame)),
-        false => None,
-    };
-    node.enqueue(
-        packet,
-        Some(dissection.key),
-        acknowledgement,
-        Time::from_nanos(now),
-    )
+    node.enqueue_dissected(packet, &dissection, frame, link_type, Time::from_nanos(now))
 }
 
 /// Dequeues the next packet, when the link is free. The answer is FAIRGATE_PACKET: then `departure` is
@@ -420,6 +428,9 @@ fn change(node: Result<&mut QueueNode, Status>, tree: Option<&Tree>, now: Time) 
             .apply_to(root, now, pool)
             .map_err(|error| error.to_string());
         reads_acknowledgements = egress.root().reads_acknowledgements();
+        if reads_acknowledgements {
+            pool.keep_acknowledgements();
+        }
         Status::FairgateIdle
     });
     node.reads_acknowledgements = reads_acknowledgements;

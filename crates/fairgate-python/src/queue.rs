@@ -69,9 +69,13 @@ impl Queue {
             return Err(failure);
         }
         let root = root.map_err(|error| errors::refused(py, &error.to_string()))?;
+        let mut link = Link::new(root, capacity);
+        if spec.reads_bytes() {
+            link.keep_bytes();
+        }
         Ok(Queue {
             state: Mutex::new(State {
-                link: Link::new(root, capacity),
+                link,
                 now: Time::ZERO,
                 next: None,
                 spec,

@@ -184,6 +184,45 @@ static void frames_and_classes(void) {
     fairgate_pool_free(pool);
 }
 
+// A filter of tc that compares a byte of the header, the time to live, and not a field with a name.
+static void bytes_of_headers(void) {
+    static const char *script =
+        "tc qdisc add dev e root handle 1: prio\n"
+        "tc filter add dev e parent 1: protocol ip prio 1 u32 match u8 0 0xff at 8 flowid 1:3\n"
+        "tc filter add dev e parent 1: protocol ip prio 2 u32 match u8 0x40 0xff at 8 flowid 1:1\n";
+    char *error = NULL;
+    fairgate_tree *tree = fairgate_tree_from_tc(script, NULL, 0, &error);
+    CHECK(tree && !error);
+    fairgate_pool *pool = fairgate_pool_new(10, NULL);
+    fairgate_node *plain = node_of("fifo limit=10", pool);
+    fairgate_node *node = fairgate_node_new(tree, pool, 7, NULL);
+    uint8_t frame[28];
+    datagram(frame, 80);
+    fairgate_packet packet = {.length = 28};
+    CHECK(fairgate_node_enqueue_frame(node, &packet, frame, sizeof frame, FAIRGATE_RAW_IP, 0) == 0);
+    CHECK(fairgate_node_enqueue(node, &packet, 0) == FAIRGATE_QUEUED);
+    struct seen seen = {0};
+    CHECK(fairgate_node_visit(node, see, &seen));
+    // Without a frame no filter matches, and the priority decides: class 2.
+    CHECK(seen.voice == 1 && seen.bulk == 1);
+
+    // A change can bring such a filter, too.
+    fairgate_tree *without = fairgate_tree_from_tc("tc qdisc add dev e root handle 1: prio", NULL, 0, NULL);
+    fairgate_pool *other = fairgate_pool_new(10, NULL);
+    fairgate_node *changed = fairgate_node_new(without, other, 7, NULL);
+    CHECK(fairgate_node_change(changed, tree, 0, &error) && !error);
+    CHECK(fairgate_node_enqueue_frame(changed, &packet, frame, sizeof frame, FAIRGATE_RAW_IP, 0) == 0);
+    seen = (struct seen){0};
+    CHECK(fairgate_node_visit(changed, see, &seen) && seen.voice == 1);
+    fairgate_node_free(changed);
+    fairgate_pool_free(other);
+    fairgate_tree_free(without);
+    fairgate_tree_free(tree);
+    fairgate_node_free(plain);
+    fairgate_node_free(node);
+    fairgate_pool_free(pool);
+}
+
 static void call_back(void *context, const char *path, const char *discipline,
                       const fairgate_statistics *sum) {
     (void)path;
@@ -262,6 +301,7 @@ int main(void) {
     order_and_peek();
     shaper();
     frames_and_classes();
+    bytes_of_headers();
     mistakes();
     puts("all checks hold");
     return 0;
