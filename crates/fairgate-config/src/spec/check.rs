@@ -645,7 +645,9 @@ impl<'a> Targets<'a> {
                     draft.class_name(number)
                 ),
                 label: "not an inner class".to_owned(),
-                help: "leave `at` out, or name a class of htb, hfsc or cbq with classes below it".to_owned(),
+                help: "attach the filter to the discipline itself, or to a class of htb, hfsc or cbq with \
+                       classes below it"
+                    .to_owned(),
             }),
         }
     }

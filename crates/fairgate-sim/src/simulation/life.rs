@@ -13,7 +13,7 @@ use crate::simulation::{Error, Simulation};
 const MOST_ARRIVALS: u32 = 1 << 20;
 
 /// After this many intervals without a packet a flow releases memory.
-const QUIET: u32 = 1;
+const QUIET: u32 = 2;
 
 /// At the end of an interval, the state of the flow so many places ahead is prefetched: so many bytes.
 const AHEAD: u32 = 8;

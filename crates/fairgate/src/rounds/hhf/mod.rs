@@ -222,7 +222,7 @@ impl Hhf {
         Some(index)
     }
 
-    /// Whether the first heavy packet has to wait for packets of its flow in the light bucket.
+    /// Whether the first heavy packet must wait, because earlier packets of its flow are in the light bucket.
     #[inline]
     fn is_heavy_waiting(&self, pool: &Pool) -> bool {
         let [heavy, light] = &self.buckets;
