@@ -38,7 +38,7 @@ class FlowKeys(TypedDict, total=False):
     lifetime: Drawn
     gives_up: bool
     rows: bool
-    dscp: int
+    dscp: int | str
     priority: int
     ecn: bool
     mark: int

@@ -13,7 +13,7 @@ use toml::de::{DeTable, DeValue};
 use crate::error::{FileError, Problems};
 use crate::registry::Registry;
 use crate::section;
-use crate::spec::{Draft, Spec, check_with, in_order};
+use crate::spec::{self, Draft, Spec, WrittenDscp, check_with, in_order};
 use crate::suggest;
 
 /// The sections besides `queue`. Other crates read them.
@@ -189,6 +189,16 @@ impl Document {
             let key = section::key_at(table.get_ref(), &span);
             let (message, help) = section::explain(error.message(), key.as_deref());
             self.error(span, message, help)
+        })
+    }
+
+    /// Reads a DSCP of this file: a number from 0 to 63, or a name of RFC 2474, 2597, 3246, 5865 or 8622.
+    ///
+    /// # Errors
+    /// If there is no such DSCP.
+    pub fn dscp(&self, written: &Spanned<WrittenDscp>) -> Result<u8, FileError> {
+        spec::dscp(written).map_err(|mistake| {
+            self.error_with_label(mistake.span, mistake.message, mistake.label, mistake.help)
         })
     }
 

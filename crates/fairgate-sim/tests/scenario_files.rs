@@ -192,7 +192,14 @@ fn every_mistake_is_reported_at_its_location() {
             "no node `server`",
         ),
         ("count = 2", "count = 0", "0", "from 1"),
-        ("dscp = 46", "dscp = 64", "64", "six bits"),
+        ("dscp = 46", "dscp = 64", "64", "no DSCP 64"),
+        (
+            "dscp = 46",
+            "dscp = \"AF411\"",
+            "\"AF411\"",
+            "did you mean \"AF41\"",
+        ),
+        ("dscp = 46", "dscp = true", "true", "a name like"),
         (
             "start = \"1s\"",
             "start = \"3s\"\nstop = \"2s\"",

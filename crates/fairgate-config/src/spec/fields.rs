@@ -37,6 +37,11 @@ pub(super) const DSCP: Number = Number {
     names: DSCPS,
     example: "a name like \"EF\", \"AF41\", \"CS1\", a number, or a range like \"32-63\"",
 };
+/// A DSCP where no range of DSCPs is allowed.
+pub(super) const ONE_DSCP: Number = Number {
+    example: "a name like \"EF\", \"AF41\", \"CS1\", or a number",
+    ..DSCP
+};
 pub(super) const PRIORITY: Number = Number {
     what: "priority",
     most: 15,

@@ -3,6 +3,7 @@
 mod apply;
 mod check;
 mod draft;
+mod dscp;
 mod fields;
 mod filters;
 mod given;
@@ -33,6 +34,8 @@ pub(crate) use check::RESERVED_KEYS;
 pub use check::check;
 pub(crate) use check::check_with;
 pub use draft::{Draft, FilterDraft, Written};
+pub use dscp::WrittenDscp;
+pub(crate) use dscp::dscp;
 pub use given::Given;
 pub(crate) use given::in_order;
 #[cfg(test)]

@@ -7,7 +7,7 @@ use fairgate::queues::police;
 use toml::Spanned;
 
 use super::draft::Written;
-use super::fields::{DSCP, MARK, PRIORITY, masked, show_masked, show_name, single};
+use super::fields::{DSCP, MARK, ONE_DSCP, PRIORITY, masked, show_masked, show_name, single};
 use super::given::{self, Given, Mistake};
 use crate::error::Problems;
 use crate::suggest;
@@ -68,7 +68,7 @@ impl Deed {
             "police" => read_police(given, problems).map(|police| self.police = police),
             "set_priority" => read_priority(given, &mut self.edit),
             "set_mark" => masked(&MARK, given, Masked::<u32>::new).map(|bits| self.edit.mark = Some(bits)),
-            "set_dscp" => single(&DSCP, given).map(|dscp| self.edit.dscp = Some(dscp)),
+            "set_dscp" => single(&ONE_DSCP, given).map(|dscp| self.edit.dscp = Some(dscp)),
             "at" => inner(given).map(|class| self.at = Some(class)),
             _ => return None,
         })

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use fairgate_config::WrittenDscp;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -43,7 +44,7 @@ pub(super) struct FlowSection {
     #[serde(default)]
     pub(super) gives_up: bool,
     pub(super) rows: Option<bool>,
-    pub(super) dscp: Option<Spanned<u8>>,
+    pub(super) dscp: Option<Spanned<WrittenDscp>>,
     pub(super) priority: Option<Spanned<u8>>,
     #[serde(default)]
     pub(super) ecn: bool,

@@ -124,7 +124,10 @@ impl Reader<'_> {
                 .transpose()?,
             gives_up: flow.gives_up,
             rows: flow.rows,
-            dscp: flow.dscp.as_ref().map_or(plain.dscp, |dscp| *dscp.get_ref()),
+            dscp: flow
+                .dscp
+                .as_ref()
+                .map_or(Ok(plain.dscp), |dscp| self.document.dscp(dscp))?,
             priority: flow
                 .priority
                 .as_ref()

@@ -35,7 +35,7 @@
 //! name = "call"
 //! from = "home"
 //! to = "router"
-//! dscp = 46
+//! dscp = "EF"                          # or a number
 //! udp = { rate = "64kbit", size = "160b" }
 //!
 //! [[simulate.observe]]              # a variable of a discipline over time
