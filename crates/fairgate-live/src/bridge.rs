@@ -28,13 +28,15 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use thiserror::Error;
 
 use crate::attach::Attachment;
+use crate::backend::Choice;
 use crate::clock;
 use crate::config::Plan;
 use crate::direction::{Direction, TooLong, Turn};
 use crate::error::{LiveError, ReloadError};
+use crate::ethernet::longest_frame;
 use crate::fitness;
 use crate::pace::{AHEAD, Next, Pace};
-use crate::port::{Port, longest_frame, longest_frame_at};
+use crate::port::Port;
 use crate::status::{DirectionReading, ProcessorStatus, RunReading, STEP, Server, Status};
 use crate::sys::priority::{realtime_share, set_realtime};
 
@@ -163,7 +165,7 @@ impl Bridge {
             Attachment::take(&left, left_tap.is_some(), plan)?,
             Attachment::take(&right, right_tap.is_some(), plan)?,
         ];
-        let longest = longest_frame(&left);
+        let longest = longest_frame(left.mtu);
         let mut random = match seed {
             Some(seed) => Xoshiro256PlusPlus::seed_from_u64(seed),
             None => Xoshiro256PlusPlus::from_seed(rand::random()),
@@ -183,8 +185,8 @@ impl Bridge {
         };
         let directions = [direction(0)?, direction(1)?];
         let ports = [
-            Port::open(left, left_tap, &attachments[0])?,
-            Port::open(right, right_tap, &attachments[1])?,
+            Port::open(left, left_tap, plan.backend, &attachments[0])?,
+            Port::open(right, right_tap, plan.backend, &attachments[1])?,
         ];
 
         let system = || LiveError::system("preparing the event loop");
@@ -272,6 +274,11 @@ impl Bridge {
         self.notify = Box::new(notify);
     }
 
+    /// Returns the back ends of the left and the right end, and why they were chosen.
+    pub fn backends(&self) -> [Choice; 2] {
+        [0, 1].map(|side: usize| self.ports[side].choice().clone())
+    }
+
     /// Returns a handle that stops this bridge from another thread.
     pub fn stopper(&self) -> Stopper {
         Stopper(Arc::clone(&self.stop))
@@ -353,7 +360,7 @@ impl Bridge {
             }
         }
         if has_grown {
-            let longest = longest_frame_at(self.mtu());
+            let longest = longest_frame(self.mtu());
             for direction in &mut self.directions {
                 direction.grow(longest);
             }

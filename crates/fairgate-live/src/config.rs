@@ -13,6 +13,7 @@
 //! offloads = "off"          # disable GRO and LRO during the run
 //! isolate = true            # isolate both interfaces from this machine's own stack, even if it uses them
 //! realtime = false          # do not ask for real-time scheduling
+//! backend = "packet"        # how frames get to this process; default: the best one that works
 //! ```
 
 use std::path::Path;
@@ -23,6 +24,7 @@ use fairgate_config::{Document, FileError, Spec};
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::backend::BackendKind;
 use crate::sys::interface::Interface;
 
 /// One end of the bridge, as named in the configuration.
@@ -87,6 +89,8 @@ pub struct Plan {
     pub isolate: Isolate,
     /// Whether to ask for real-time scheduling.
     pub realtime: bool,
+    /// The back end for existing interfaces. `None` chooses it.
+    pub backend: Option<BackendKind>,
 }
 
 #[derive(Deserialize)]
@@ -104,6 +108,7 @@ struct Section {
     offloads: Offloads,
     isolate: Option<bool>,
     realtime: Option<bool>,
+    backend: Option<BackendKind>,
 }
 
 /// More than the default limit of fq_codel (10 240 packets). Full-sized frames of this number take 32 MiB.
@@ -153,6 +158,7 @@ impl Plan {
                 Some(false) => Isolate::Never,
             },
             realtime: section.realtime.unwrap_or(true),
+            backend: section.backend,
         };
         if plan.ends[0] == plan.ends[1] {
             return Err(document.error(
@@ -178,6 +184,7 @@ impl Plan {
             ("offloads", self.offloads != other.offloads),
             ("isolate", self.isolate != other.isolate),
             ("realtime", self.realtime != other.realtime),
+            ("backend", self.backend != other.backend),
         ];
         differences
             .iter()

@@ -18,7 +18,7 @@ use crate::frames::FrameStore;
 use crate::offload::{Identifications, Segments};
 use crate::port::Port;
 use crate::rate::RateWindow;
-use crate::sys::ring::Received;
+use crate::received::Received;
 use crate::sys::socket::BATCH;
 use crate::vlan::Tag;
 
@@ -370,7 +370,6 @@ mod tests {
         let received = Received {
             bytes,
             length,
-            copied: false,
             tag: None,
             offload: VnetHeader::default(),
         };

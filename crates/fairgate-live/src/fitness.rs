@@ -2,8 +2,8 @@
 
 use fairgate_config::{FileError, Frame, Problem, Spec};
 
+use crate::ethernet;
 use crate::frames::FrameStore;
-use crate::port::{ETHERNET_HEADER, longest_frame_at};
 use crate::vlan::Tag;
 
 /// Rejects trees that would drop every full-sized frame, and what asks for marks or departure times, which no
@@ -34,7 +34,7 @@ pub(crate) fn warnings(queues: &[Spec; 2], mtu: usize) -> Vec<Problem> {
 /// A full-sized frame as the disciplines count it.
 fn frame(mtu: usize, tags: usize) -> Frame {
     Frame {
-        length: (mtu + ETHERNET_HEADER + tags) as u32,
-        memory: FrameStore::chunk_for(longest_frame_at(mtu)) as u32,
+        length: (mtu + ethernet::HEADER + tags) as u32,
+        memory: FrameStore::chunk_for(ethernet::longest_frame(mtu)) as u32,
     }
 }

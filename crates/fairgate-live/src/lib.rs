@@ -26,6 +26,7 @@
 #![deny(unsafe_code)]
 
 mod attach;
+mod backend;
 mod bridge;
 mod checksum;
 mod clock;
@@ -33,12 +34,14 @@ mod config;
 mod delay_line;
 mod direction;
 mod error;
+mod ethernet;
 mod fitness;
 mod frames;
 mod offload;
 mod pace;
 mod port;
 mod rate;
+mod received;
 pub mod status;
 mod sys;
 pub mod testbed;
@@ -46,6 +49,7 @@ pub mod testbed;
 mod testing;
 mod vlan;
 
+pub use backend::{BackendKind, Choice, UnknownBackend};
 pub use bridge::{Bridge, Notice, Stopper, Wake};
 pub use config::{End, Isolate, Offloads, Plan};
 pub use error::{LiveError, ReloadError};

@@ -1,4 +1,4 @@
-//! One end of the bridge: an interface with its packet sockets, or a TAP device.
+//! One end of the bridge: an interface and the back end that receives from it and sends to it.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::thread;
@@ -6,18 +6,14 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 
-use crate::attach::{Attachment, mark_of};
+use crate::attach::Attachment;
+use crate::backend::{self, Backend, BackendKind, Choice, Device};
 use crate::config::End;
 use crate::error::LiveError;
+use crate::received::Received;
 use crate::sys::interface::{Interface, Unusable, control_socket};
-use crate::sys::layout::Layout;
-use crate::sys::ring::Received;
-use crate::sys::socket::{PacketSocket, RING_SLOTS};
 use crate::sys::tap::Tap;
 use crate::vlan::Tag;
-
-/// Bytes of an Ethernet header.
-pub(crate) const ETHERNET_HEADER: usize = 14;
 
 /// How often, and at which interval, an interface that went down is checked for being removed. This takes at
 /// most a fifth of a second, when the run ends anyway.
@@ -29,29 +25,12 @@ const BETWEEN_CHECKS: Duration = Duration::from_millis(10);
 pub(crate) struct Port {
     pub(crate) interface: Interface,
     device: Device,
+    choice: Choice,
     /// A socket to query the interface. It stays in the interface's network namespace, which this thread may
     /// have left.
     control: OwnedFd,
     /// Whether a program at the interface's hook adds VLAN tags for us.
     pushes_tags: bool,
-}
-
-#[derive(Debug)]
-enum Device {
-    // Boxed, because a packet socket is much larger than a TAP device.
-    Packet(Box<PacketSocket>),
-    Tap(Tap),
-}
-
-/// Returns the length of the longest frame at an MTU: with the header, and with a VLAN tag that the kernel
-/// leaves in the frame.
-pub(crate) fn longest_frame_at(mtu: usize) -> usize {
-    mtu + ETHERNET_HEADER + Tag::BYTES
-}
-
-/// Returns the length of the longest frame of an interface.
-pub(crate) fn longest_frame(interface: &Interface) -> usize {
-    longest_frame_at(interface.mtu)
 }
 
 impl Port {
@@ -68,30 +47,36 @@ impl Port {
         Ok((interface, tap))
     }
 
-    /// Starts receiving.
+    /// Starts receiving. `wanted` is the back end that the configuration names for existing interfaces.
     pub(crate) fn open(
         interface: Interface,
         tap: Option<Tap>,
+        wanted: Option<BackendKind>,
         attachment: &Attachment,
     ) -> Result<Port, LiveError> {
-        let device = match tap {
-            Some(tap) => Device::Tap(tap),
-            None => {
-                let layout = Layout::new(longest_frame(&interface), RING_SLOTS).ok_or_else(|| {
-                    LiveError::MtuTooLarge {
-                        interface: interface.name.clone(),
-                        mtu: interface.mtu,
-                        most: Layout::LONGEST_FRAME - ETHERNET_HEADER - Tag::BYTES,
-                    }
-                })?;
-                let open = LiveError::system(format!("opening packet sockets on `{}`", interface.name));
-                Device::Packet(Box::new(PacketSocket::open(&interface, layout).map_err(open)?))
-            }
+        let (device, backend, reason) = match tap {
+            Some(tap) => (
+                Device::Tap(tap),
+                backend::tap::TITLE,
+                "the configuration names it",
+            ),
+            None => match backend::choose(wanted) {
+                (BackendKind::Packet, reason) => {
+                    let sockets = backend::packet::open(&interface)?;
+                    (Device::Packet(Box::new(sockets)), backend::packet::TITLE, reason)
+                }
+            },
         };
         let control = control_socket().map_err(LiveError::system("opening a control socket"))?;
+        let choice = Choice {
+            interface: interface.name.clone(),
+            backend,
+            reason,
+        };
         Ok(Port {
             interface,
             device,
+            choice,
             control,
             pushes_tags: attachment.is_isolated(),
         })
@@ -117,62 +102,47 @@ impl Port {
     /// Returns the oldest frame that was not released yet.
     #[inline]
     pub(crate) fn front(&mut self) -> Result<Option<Received<'_>>, Errno> {
-        match &mut self.device {
-            Device::Packet(socket) => Ok(socket.front()),
-            Device::Tap(tap) => tap.front(),
-        }
+        self.device.front()
     }
 
     /// Releases the frame that [`Port::front`] returned.
     #[inline]
     pub(crate) fn release(&mut self) {
-        match &mut self.device {
-            Device::Packet(socket) => socket.release(),
-            Device::Tap(tap) => tap.release(),
-        }
+        self.device.release();
     }
 
     /// Sends some of `frames`. Returns how many were sent, and the error of the next one.
+    #[inline]
     pub(crate) fn send<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> (usize, Result<(), Errno>) {
-        match &mut self.device {
-            Device::Packet(socket) => socket.send(frames),
-            Device::Tap(tap) => tap.send(frames),
-        }
+        self.device.send(frames)
     }
 
     /// Sends a frame that [`Port::send`] rejected as too long, if only its VLAN tag makes it too long.
     pub(crate) fn send_tagged(&mut self, frame: &[u8]) -> Result<(), Errno> {
-        match (&mut self.device, Tag::of(frame)) {
-            (Device::Packet(socket), Some(tag)) if self.pushes_tags => {
-                socket.send_tagged(frame, mark_of(tag))
-            }
+        match Tag::of(frame) {
+            Some(tag) if self.pushes_tags => self.device.send_tagged(frame, tag),
             _ => Err(Errno::EMSGSIZE),
         }
     }
 
     /// Returns the number of frames that the kernel dropped because this process was too slow.
     pub(crate) fn missed(&mut self) -> u64 {
-        match &mut self.device {
-            Device::Packet(socket) => socket.missed(),
-            // The kernel drops frames for a TAP device before they reach us. `ip -s link` counts them.
-            Device::Tap(_) => 0,
-        }
+        self.device.missed()
     }
 
     /// Returns and clears an error that the kernel reported asynchronously.
     pub(crate) fn take_error(&self) -> Option<Errno> {
-        match &self.device {
-            Device::Packet(socket) => socket.take_error(),
-            Device::Tap(_) => None,
-        }
+        self.device.take_error()
     }
 
     /// Returns the descriptor that becomes readable when frames arrive.
     pub(crate) fn receiver(&self) -> BorrowedFd<'_> {
-        match &self.device {
-            Device::Packet(socket) => socket.receiver(),
-            Device::Tap(tap) => tap.device(),
-        }
+        self.device.receiver()
+    }
+
+    /// Returns the back end, and why it was chosen.
+    pub(crate) fn choice(&self) -> &Choice {
+        &self.choice
     }
 
     /// Converts a system call's error on this port.

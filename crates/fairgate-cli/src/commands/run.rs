@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use fairgate_config::{Document, FileError, Registry};
 use fairgate_live::status::default_socket;
-use fairgate_live::{Bridge, LiveError, Plan, ReloadError, Wake};
+use fairgate_live::{BackendKind, Bridge, LiveError, Plan, ReloadError, Wake};
 
 use crate::commands::status;
 use crate::exit;
@@ -36,6 +36,7 @@ The file's [run] section:
   isolate = true                     # keep this machine's own network stack away from the two interfaces
                                      # [default: if it does not use them; false: never]
   realtime = false                   # do not ask for real-time scheduling [default: true]
+  backend = \"packet\"                 # how frames get to this process [default: the best one that works]
 
 It needs the capabilities cap_net_raw and cap_net_admin, and cap_bpf to isolate. During the run, this
 machine's own network stack neither sees frames on the two interfaces nor sends through them. Interfaces with
@@ -52,6 +53,10 @@ pub(crate) struct Args {
     /// Seed of the hash key and of random decisions, to repeat a test [default: random]
     #[arg(long)]
     seed: Option<u64>,
+
+    /// How frames get to this process: packet [default: the file's, or the best one that works]
+    #[arg(long, value_name = "NAME")]
+    backend: Option<BackendKind>,
 }
 
 /// Sorts errors into invalid configurations and refusals of the machine.
@@ -65,25 +70,30 @@ pub(crate) fn failure(error: LiveError) -> Failure {
 }
 
 pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Outcome, Failure> {
-    let read = || input::document(&args.file, registry);
+    let read = || {
+        let document = input::document(&args.file, registry)?;
+        let mut plan = Plan::read(&document)?;
+        plan.backend = args.backend.or(plan.backend);
+        Ok((document, plan))
+    };
     let socket = match &args.socket {
         Some(socket) => socket.clone(),
-        None => default_socket(&Plan::read(&read()?)?.name),
+        None => default_socket(&read()?.1.name),
     };
     let name = args.file.display().to_string();
     run_document(&read, &name, &socket, args.seed, format)
 }
 
-/// Runs the document that `read` returns, and reads it again on a reload. `name` is for messages.
+/// Runs the plan that `read` returns with its document, and reads it again on a reload. `name` is for
+/// messages.
 pub(crate) fn run_document(
-    read: &dyn Fn() -> Result<Document, Failure>,
+    read: &dyn Fn() -> Result<(Document, Plan), Failure>,
     name: &str,
     socket: &Path,
     seed: Option<u64>,
     format: Format,
 ) -> Result<Outcome, Failure> {
-    let document = read()?;
-    let plan = Plan::read(&document)?;
+    let (document, plan) = read()?;
     let available = input::available_memory();
     let too_large = plan
         .queues
@@ -104,6 +114,9 @@ pub(crate) fn run_document(
         ));
     }
     if format == Format::Text {
+        for choice in bridge.backends() {
+            log.say(choice);
+        }
         log.say(format_args!(
             "Forwarding between {} and {}; `fairgate status --socket {}` shows its state, Ctrl-C ends it.",
             plan.ends[0].name(),
@@ -134,14 +147,13 @@ pub(crate) fn run_document(
 /// changes nothing.
 fn reload(
     bridge: &mut Bridge,
-    read: &dyn Fn() -> Result<Document, Failure>,
+    read: &dyn Fn() -> Result<(Document, Plan), Failure>,
     name: &str,
     log: &Log,
     format: Format,
 ) {
     let mut reload = || -> Result<(), Failure> {
-        let document = read()?;
-        let plan = Plan::read(&document)?;
+        let (document, plan) = read()?;
         bridge.reload(plan).map_err(|error| match error {
             ReloadError::Unfit(error) => Failure::from(error),
             error => error.into(),

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use fairgate_config::{Document, Origin};
+use fairgate_live::Plan;
 use fairgate_live::status::default_socket;
 use fairgate_scripts::tc::Device;
 use miette::Diagnostic;
@@ -115,7 +116,11 @@ pub(crate) fn run(
     match (&args.run, format, args.tree) {
         (Some(interface), ..) => {
             let device = Run::of(&found, interface)?.right;
-            let read = || document(&read(&source()?)?, interface);
+            let read = || {
+                let document = document(&read(&source()?)?, interface)?;
+                let plan = Plan::read(&document)?;
+                Ok((document, plan))
+            };
             run::run_document(&read, "the script", &default_socket(&device), None, format)
         }
         (None, Format::Json, _) => {

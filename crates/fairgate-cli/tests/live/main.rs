@@ -4,6 +4,7 @@
 mod common;
 mod forwarding;
 mod harness;
+mod output;
 #[path = "../common/run.rs"]
 mod run;
 mod scripts;

@@ -186,3 +186,31 @@ fn trees_that_would_drop_every_frame_are_refused() {
     assert_eq!(code, Some(2));
     assert!(message.contains("mark"), "{message}");
 }
+
+/// The run says how frames get to it, and why. A flag names the back end, also when the file is read again.
+#[test]
+fn the_back_ends_are_named_with_the_reason() {
+    let Some(_watched) = live("the_back_ends_are_named_with_the_reason") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let configuration = "[run]\nleft = \"left\"\nright = \"tap:fg0\"\n";
+    let words = ["run", "--backend", "packet"];
+    let mut run = Run::spawn(&network.router, configuration, &words, |_| {}).wait();
+    run.signal(Signal::SIGHUP);
+    until("the file is read again", || run.status().uptime_s > 0.0);
+    run.signal(Signal::SIGINT);
+    let said = run.output().stderr;
+    let said = String::from_utf8_lossy(&said);
+    for line in [
+        "`left`: packet sockets (AF_PACKET), because the configuration names it",
+        "`fg0`: a TAP device, because the configuration names it",
+        "its queues are active",
+    ] {
+        assert!(said.contains(line), "{said}");
+    }
+    let other = format!("{PLAIN}backend = \"carrier pigeon\"\n");
+    let (code, message) = refusal(&network.router, &other);
+    assert_eq!(code, Some(2));
+    assert!(message.contains("carrier pigeon"), "{message}");
+}

@@ -468,7 +468,7 @@ mod tests {
     use super::*;
     use crate::direction::Direction;
     use crate::offload::VnetHeader;
-    use crate::sys::ring::Received;
+    use crate::received::Received;
 
     /// A direction that has dropped one frame, has two in its queue, and two in its delay line.
     fn status() -> Status {
@@ -480,7 +480,6 @@ mod tests {
                 let received = Received {
                     bytes: &[0; 100],
                     length: 100,
-                    copied: false,
                     tag: None,
                     offload: VnetHeader::default(),
                 };

@@ -15,21 +15,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use libc::tpacket2_hdr;
 
 use crate::offload::{VNET_HEADER, VnetHeader};
+use crate::received::Received;
 use crate::sys::layout::Layout;
 use crate::vlan::Tag;
 
-/// A received frame in its slot.
-pub(crate) struct Received<'a> {
-    /// The captured bytes, starting with the Ethernet header.
-    pub(crate) bytes: &'a [u8],
-    /// The length of the frame on the link. It is larger than `bytes.len()` if the slot was too small.
-    pub(crate) length: usize,
+/// A filled slot.
+pub(crate) struct Filled<'a> {
+    /// The frame.
+    pub(crate) received: Received<'a>,
     /// Whether the whole frame is also in the socket's receive queue, because the slot was too small.
-    pub(crate) copied: bool,
-    /// The VLAN tag that the kernel removed from the frame.
-    pub(crate) tag: Option<Tag>,
-    /// What the sender left to the hardware.
-    pub(crate) offload: VnetHeader,
+    pub(crate) is_copied: bool,
 }
 
 /// A cursor over a ring. The owner of the `Ring` keeps the memory mapped.
@@ -73,7 +68,7 @@ impl Ring {
 
     /// Returns the oldest frame that was not released, if the kernel has filled the slot.
     #[inline]
-    pub(crate) fn front(&self) -> Option<Received<'_>> {
+    pub(crate) fn front(&self) -> Option<Filled<'_>> {
         let status = self.status().load(Ordering::Acquire);
         if status & libc::TP_STATUS_USER == 0 {
             return None;
@@ -105,12 +100,14 @@ impl Ring {
             },
             tci: header.tp_vlan_tci,
         });
-        Some(Received {
-            bytes,
-            length: header.tp_len as usize,
-            copied: status & libc::TP_STATUS_COPY != 0,
-            tag,
-            offload: VnetHeader::parse(vnet),
+        Some(Filled {
+            received: Received {
+                bytes,
+                length: header.tp_len as usize,
+                tag,
+                offload: VnetHeader::parse(vnet),
+            },
+            is_copied: status & libc::TP_STATUS_COPY != 0,
         })
     }
 
@@ -192,7 +189,7 @@ mod tests {
                 );
             }
             for offset in 0..3 {
-                let received = ring.front().unwrap();
+                let received = ring.front().unwrap().received;
                 assert_eq!(received.bytes, vec![pass; 60 + offset]);
                 assert_eq!((received.length, received.tag), (60 + offset, None));
                 ring.release();
@@ -225,11 +222,17 @@ mod tests {
             libc::TP_STATUS_USER | libc::TP_STATUS_COPY,
             7,
         );
-        assert_eq!(ring.front().unwrap().tag, Some(Tag { tpid: 0x8100, tci: 7 }));
+        assert_eq!(
+            ring.front().unwrap().received.tag,
+            Some(Tag { tpid: 0x8100, tci: 7 })
+        );
         ring.release();
-        assert_eq!(ring.front().unwrap().tag, Some(Tag { tpid: 0x88a8, tci: 7 }));
+        assert_eq!(
+            ring.front().unwrap().received.tag,
+            Some(Tag { tpid: 0x88a8, tci: 7 })
+        );
         ring.release();
-        let received = ring.front().unwrap();
-        assert!(received.copied && received.tag.is_none());
+        let filled = ring.front().unwrap();
+        assert!(filled.is_copied && filled.received.tag.is_none());
     }
 }

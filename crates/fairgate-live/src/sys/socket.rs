@@ -14,9 +14,10 @@ use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, sendmsg};
 
 use crate::offload::VNET_HEADER;
+use crate::received::Received;
 use crate::sys::interface::Interface;
 use crate::sys::layout::Layout;
-use crate::sys::ring::{Received, Ring};
+use crate::sys::ring::{Filled, Ring};
 use crate::vlan::Tag;
 
 /// The slots of a receive ring. At a million packets per second they bridge a scheduling delay of 4 ms.
@@ -129,8 +130,8 @@ impl PacketSocket {
     /// Returns the oldest frame that was not released yet.
     #[inline]
     pub(crate) fn front(&mut self) -> Option<Received<'_>> {
-        let received = self.ring.front()?;
-        if !received.copied {
+        let Filled { received, is_copied } = self.ring.front()?;
+        if !is_copied {
             return Some(received);
         }
         // The whole frame has the same virtio header as the slot. Frames and slots have the same order.

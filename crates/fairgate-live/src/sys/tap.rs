@@ -11,8 +11,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use nix::errno::Errno;
 
 use crate::offload::VnetHeader;
+use crate::received::Received;
 use crate::sys::interface::{Interface, ioctl, request};
-use crate::sys::ring::Received;
 
 /// The longest frame that an MTU of 65535 allows.
 const LONGEST: usize = 64 * 1024 + 64;
@@ -63,7 +63,6 @@ impl Tap {
         Ok(Some(Received {
             bytes: &self.buffer[..length],
             length,
-            copied: false,
             tag: None,
             offload: VnetHeader::default(),
         }))

@@ -1,0 +1,78 @@
+//! Which back end an existing interface gets, and why.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Deserialize;
+
+/// A way to receive from and send to an existing interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BackendKind {
+    /// AF_PACKET sockets. They work with every Ethernet interface.
+    Packet,
+}
+
+impl BackendKind {
+    /// All of them, the preferred ones first.
+    pub const ALL: [BackendKind; 1] = [BackendKind::Packet];
+
+    /// Returns the name in `backend = "..."` and `--backend`.
+    pub fn name(self) -> &'static str {
+        match self {
+            BackendKind::Packet => "packet",
+        }
+    }
+}
+
+/// The error for a name that no back end has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "there is no back end `{name}`; the back ends are: {}",
+    BackendKind::ALL.map(BackendKind::name).join(", ")
+)]
+pub struct UnknownBackend {
+    name: String,
+}
+
+impl FromStr for BackendKind {
+    type Err = UnknownBackend;
+
+    fn from_str(text: &str) -> Result<BackendKind, UnknownBackend> {
+        let mut all = BackendKind::ALL.into_iter();
+        all.find(|kind| kind.name() == text)
+            .ok_or_else(|| UnknownBackend {
+                name: text.to_owned(),
+            })
+    }
+}
+
+/// The back end of one end of a run, and why it was chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The interface.
+    pub interface: String,
+    /// The back end in words.
+    pub backend: &'static str,
+    /// Why it was chosen, as a phrase after "because".
+    pub reason: &'static str,
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Choice {
+            interface,
+            backend,
+            reason,
+        } = self;
+        write!(f, "`{interface}`: {backend}, because {reason}")
+    }
+}
+
+/// Chooses the back end of an existing interface, and says why. `wanted` is what the configuration names.
+pub(crate) fn choose(wanted: Option<BackendKind>) -> (BackendKind, &'static str) {
+    match wanted {
+        Some(kind) => (kind, "the configuration names it"),
+        None => (BackendKind::Packet, "it works with every Ethernet interface"),
+    }
+}

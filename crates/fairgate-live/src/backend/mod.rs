@@ -1,0 +1,127 @@
+//! Back ends: how frames get from the kernel to this process, and back.
+//!
+//! ```text
+//!   choice   which back end an interface gets, and why
+//!   packet   AF_PACKET sockets on an interface, with a mapped ring to receive
+//!   tap      a TAP device: the kernel's own stack is at its other end
+//! ```
+//!
+//! A back end is one file here, with an arm in [`Device`]. If it works with existing interfaces, it also has
+//! a variant of [`BackendKind`] and a place in [`choose`]. The packet path calls the back end through a
+//! `match` on [`Device`], which costs less than a virtual call and lets the calls be inlined.
+
+mod choice;
+pub(crate) mod packet;
+pub(crate) mod tap;
+
+use std::os::fd::BorrowedFd;
+
+use nix::errno::Errno;
+
+use crate::received::Received;
+use crate::sys::socket::PacketSocket;
+use crate::sys::tap::Tap;
+use crate::vlan::Tag;
+
+pub(crate) use choice::choose;
+pub use choice::{BackendKind, Choice, UnknownBackend};
+
+/// What a port needs from a back end.
+///
+/// Received frames are read one by one: [`Backend::front`] shows the oldest frame until [`Backend::release`].
+/// So a frame for which there is no room yet stays where it is.
+pub(crate) trait Backend {
+    /// Returns the oldest frame that was not released yet.
+    ///
+    /// # Errors
+    /// Fails if the interface is gone. "No frame" is not an error.
+    fn front(&mut self) -> Result<Option<Received<'_>>, Errno>;
+
+    /// Releases the frame that [`Backend::front`] returned.
+    fn release(&mut self);
+
+    /// Sends some of `frames`, in order. Returns how many were sent, and the error of the next one: `EAGAIN`
+    /// or `ENOBUFS` if there is no room at the moment, `EMSGSIZE` if it is longer than the MTU.
+    fn send<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> (usize, Result<(), Errno>);
+
+    /// Sends a frame that [`Backend::send`] rejected as too long without its outermost tag, which a program
+    /// at the interface's hook adds again.
+    fn send_tagged(&mut self, frame: &[u8], tag: Tag) -> Result<(), Errno> {
+        let _ = (frame, tag);
+        Err(Errno::EMSGSIZE)
+    }
+
+    /// Returns the number of frames that the kernel dropped because this process was too slow, since the back
+    /// end was opened.
+    fn missed(&mut self) -> u64 {
+        0
+    }
+
+    /// Returns and clears an error that the kernel reported asynchronously.
+    fn take_error(&self) -> Option<Errno> {
+        None
+    }
+
+    /// Returns the descriptor that becomes readable when frames arrive.
+    fn receiver(&self) -> BorrowedFd<'_>;
+}
+
+/// An open back end.
+#[derive(Debug)]
+pub(crate) enum Device {
+    // Boxed, because packet sockets are much larger than a TAP device.
+    Packet(Box<PacketSocket>),
+    Tap(Tap),
+}
+
+/// Calls the same function of the back end that a `Device` holds.
+macro_rules! forward {
+    ($device:expr, $backend:ident => $call:expr) => {
+        match $device {
+            Device::Packet($backend) => {
+                let $backend = &mut **$backend;
+                $call
+            }
+            Device::Tap($backend) => $call,
+        }
+    };
+}
+
+impl Backend for Device {
+    #[inline]
+    fn front(&mut self) -> Result<Option<Received<'_>>, Errno> {
+        forward!(self, backend => Backend::front(backend))
+    }
+
+    #[inline]
+    fn release(&mut self) {
+        forward!(self, backend => Backend::release(backend));
+    }
+
+    #[inline]
+    fn send<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> (usize, Result<(), Errno>) {
+        forward!(self, backend => Backend::send(backend, frames))
+    }
+
+    fn send_tagged(&mut self, frame: &[u8], tag: Tag) -> Result<(), Errno> {
+        forward!(self, backend => Backend::send_tagged(backend, frame, tag))
+    }
+
+    fn missed(&mut self) -> u64 {
+        forward!(self, backend => Backend::missed(backend))
+    }
+
+    fn take_error(&self) -> Option<Errno> {
+        match self {
+            Device::Packet(backend) => Backend::take_error(&**backend),
+            Device::Tap(backend) => Backend::take_error(backend),
+        }
+    }
+
+    fn receiver(&self) -> BorrowedFd<'_> {
+        match self {
+            Device::Packet(backend) => Backend::receiver(&**backend),
+            Device::Tap(backend) => Backend::receiver(backend),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! AF_PACKET sockets as a back end: `sys/socket.rs` has the system calls.
+
+use std::os::fd::BorrowedFd;
+
+use nix::errno::Errno;
+
+use crate::attach::mark_of;
+use crate::backend::Backend;
+use crate::error::LiveError;
+use crate::ethernet;
+use crate::received::Received;
+use crate::sys::interface::Interface;
+use crate::sys::layout::Layout;
+use crate::sys::socket::{PacketSocket, RING_SLOTS};
+use crate::vlan::Tag;
+
+/// What it is called in messages.
+pub(crate) const TITLE: &str = "packet sockets (AF_PACKET)";
+
+/// Opens the sockets. From now on frames are received.
+pub(crate) fn open(interface: &Interface) -> Result<PacketSocket, LiveError> {
+    let layout = Layout::new(ethernet::longest_frame(interface.mtu), RING_SLOTS).ok_or_else(|| {
+        LiveError::MtuTooLarge {
+            interface: interface.name.clone(),
+            mtu: interface.mtu,
+            most: Layout::LONGEST_FRAME - ethernet::HEADER - Tag::BYTES,
+        }
+    })?;
+    let failed = LiveError::system(format!("opening packet sockets on `{}`", interface.name));
+    PacketSocket::open(interface, layout).map_err(failed)
+}
+
+impl Backend for PacketSocket {
+    #[inline]
+    fn front(&mut self) -> Result<Option<Received<'_>>, Errno> {
+        Ok(PacketSocket::front(self))
+    }
+
+    #[inline]
+    fn release(&mut self) {
+        PacketSocket::release(self);
+    }
+
+    fn send<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> (usize, Result<(), Errno>) {
+        PacketSocket::send(self, frames)
+    }
+
+    fn send_tagged(&mut self, frame: &[u8], tag: Tag) -> Result<(), Errno> {
+        PacketSocket::send_tagged(self, frame, mark_of(tag))
+    }
+
+    fn missed(&mut self) -> u64 {
+        PacketSocket::missed(self)
+    }
+
+    fn take_error(&self) -> Option<Errno> {
+        PacketSocket::take_error(self)
+    }
+
+    fn receiver(&self) -> BorrowedFd<'_> {
+        PacketSocket::receiver(self)
+    }
+}

@@ -1,0 +1,34 @@
+//! A TAP device as a back end: `sys/tap.rs` has the system calls.
+
+use std::os::fd::BorrowedFd;
+
+use nix::errno::Errno;
+
+use crate::backend::Backend;
+use crate::received::Received;
+use crate::sys::tap::Tap;
+
+/// What it is called in messages.
+pub(crate) const TITLE: &str = "a TAP device";
+
+/// Frames that the kernel drops for a TAP device before they reach us are not counted here: `ip -s link`
+/// counts them.
+impl Backend for Tap {
+    #[inline]
+    fn front(&mut self) -> Result<Option<Received<'_>>, Errno> {
+        Tap::front(self)
+    }
+
+    #[inline]
+    fn release(&mut self) {
+        Tap::release(self);
+    }
+
+    fn send<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> (usize, Result<(), Errno>) {
+        Tap::send(self, frames)
+    }
+
+    fn receiver(&self) -> BorrowedFd<'_> {
+        self.device()
+    }
+}
