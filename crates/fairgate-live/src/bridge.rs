@@ -25,9 +25,7 @@ use nix::sys::timerfd::{self, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags
 use nix::time::{ClockId, ClockNanosleepFlags, clock_nanosleep};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
-use thiserror::Error;
 
-use crate::attach::Attachment;
 use crate::backend::Choice;
 use crate::clock;
 use crate::config::Plan;
@@ -35,6 +33,8 @@ use crate::direction::{Direction, TooLong, Turn};
 use crate::error::{LiveError, ReloadError};
 use crate::ethernet::longest_frame;
 use crate::fitness;
+use crate::links::LinkChanges;
+use crate::notice::Notice;
 use crate::pace::{AHEAD, Next, Pace};
 use crate::port::Port;
 use crate::status::{DirectionReading, ProcessorStatus, RunReading, STEP, Server, Status};
@@ -60,23 +60,6 @@ pub enum Wake {
     Reload,
 }
 
-/// Events that users may want to know about while frames are forwarded.
-#[derive(Clone, Debug, Error)]
-#[non_exhaustive]
-pub enum Notice {
-    /// Longer frames are forwarded from now on.
-    #[error("the MTU of `{interface}` was raised to {mtu}: longer frames are forwarded now")]
-    MtuRaised {
-        /// The interface whose MTU was raised.
-        interface: String,
-        /// The new MTU, bytes.
-        mtu: usize,
-    },
-    /// Frames of the new length don't fit a tree, so that it drops all of them.
-    #[error("warning: {0}; {help}", help = .0.help)]
-    TooSmall(Problem),
-}
-
 /// The sources of epoll events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
@@ -87,7 +70,11 @@ enum Token {
     Signal,
     Stop,
     Status,
+    Links,
 }
+
+/// The tokens of the left and the right port.
+const PORTS: [Token; 2] = [Token::Left, Token::Right];
 
 /// Stops a running bridge from another thread.
 #[derive(Clone, Debug)]
@@ -121,10 +108,11 @@ pub struct Bridge {
     realtime: bool,
     /// The earliest time at which the MTUs are checked again.
     next_mtu_check: Time,
+    links: LinkChanges,
+    /// When a removed interface is looked for again, if one is missing.
+    next_attempt: Option<Time>,
     notify: Box<dyn FnMut(Notice) + Send>,
     started: Time,
-    /// Dropped after the ports, so that the kernel gets the interfaces back after receiving has ended.
-    attachments: [Attachment; 2],
 }
 
 /// Prints the name of the type only.
@@ -144,6 +132,8 @@ impl Bridge {
     /// # Errors
     /// Fails if an interface is missing, down or unsuitable, or if privileges are missing.
     pub fn open(plan: &Plan, seed: Option<u64>) -> Result<Bridge, LiveError> {
+        // Before the interfaces are queried, so that no change is missed.
+        let links = LinkChanges::subscribe().map_err(LiveError::io("watching the interfaces"))?;
         let (left, left_tap) = Port::find(&plan.ends[0])?;
         let (right, right_tap) = Port::find(&plan.ends[1])?;
         if left.index == right.index {
@@ -161,10 +151,6 @@ impl Bridge {
             });
         }
         fitness::check(&plan.queues, left.mtu)?;
-        let attachments = [
-            Attachment::take(&left, left_tap.is_some(), plan)?,
-            Attachment::take(&right, right_tap.is_some(), plan)?,
-        ];
         let longest = longest_frame(left.mtu);
         let mut random = match seed {
             Some(seed) => Xoshiro256PlusPlus::seed_from_u64(seed),
@@ -185,8 +171,8 @@ impl Bridge {
         };
         let directions = [direction(0)?, direction(1)?];
         let ports = [
-            Port::open(left, left_tap, plan.backend, &attachments[0])?,
-            Port::open(right, right_tap, plan.backend, &attachments[1])?,
+            Port::open(&plan.ends[0], left, left_tap, plan)?,
+            Port::open(&plan.ends[1], right, right_tap, plan)?,
         ];
 
         let system = || LiveError::system("preparing the event loop");
@@ -211,9 +197,10 @@ impl Bridge {
             pace: Pace::new(clock::now(), realtime_share(), plan.spin.is_zero()),
             realtime: false,
             next_mtu_check: Time::ZERO,
+            links,
+            next_attempt: None,
             notify: Box::new(drop),
             started: clock::now(),
-            attachments,
         };
         bridge.watch(bridge.ports[0].receiver(), EpollFlags::EPOLLIN, Token::Left)?;
         bridge.watch(bridge.ports[1].receiver(), EpollFlags::EPOLLIN, Token::Right)?;
@@ -224,6 +211,7 @@ impl Bridge {
             Token::Timer,
         )?;
         bridge.watch(bridge.stop.as_fd(), EpollFlags::EPOLLIN, Token::Stop)?;
+        bridge.watch(bridge.links.descriptor(), EpollFlags::EPOLLIN, Token::Links)?;
         Ok(bridge)
     }
 
@@ -270,7 +258,11 @@ impl Bridge {
 
     /// Sets the function to be called with each notice while frames are forwarded. It is called on the
     /// forwarding thread and must not block.
-    pub fn on_notice(&mut self, notify: impl FnMut(Notice) + Send + 'static) {
+    pub fn on_notice(&mut self, mut notify: impl FnMut(Notice) + Send + 'static) {
+        // An interface may have had no carrier from the start.
+        for notice in self.ports.iter().filter_map(Port::trouble) {
+            notify(notice);
+        }
         self.notify = Box::new(notify);
     }
 
@@ -286,23 +278,28 @@ impl Bridge {
 
     /// Forwards frames until a signal or a [`Stopper`] ends it. It may be called again.
     ///
+    /// If an interface goes down or loses its carrier, packets to it wait in their queue until it is back. If
+    /// it is removed, the run looks for a new one of its name in the network namespace of this thread.
+    ///
     /// # Errors
-    /// Fails if an interface goes down or disappears.
+    /// Fails if the kernel refuses for another reason.
     pub fn run(&mut self) -> Result<Wake, LiveError> {
         // By default the kernel rounds this thread's timers up by 50 us.
         prctl::set_timerslack(1).map_err(LiveError::system("asking for exact timers"))?;
         let spin = self.plan.spin.as_nanos() as u64;
         loop {
             let arrived = clock::now();
+            self.attempt(arrived)?;
             let mut busy = self.receive(0, arrived)?;
             busy |= self.receive(1, arrived)?;
 
             let now = clock::now();
-            let mut wake: Option<Time> = None;
+            let mut wake = self.next_attempt;
             for from in 0..2 {
                 let next = match self.send(from, now)? {
                     Turn::Done => self.directions[from].next_departure(),
                     Turn::More => Some(now),
+                    Turn::Waiting => None,
                     Turn::Blocked => Some(now + RETRY),
                 };
                 wake = [wake, next].into_iter().flatten().min();
@@ -328,7 +325,7 @@ impl Bridge {
             match self.ports[from].front() {
                 Ok(Some(received)) => {
                     if let Err(TooLong) = self.directions[from].accept(&received, now) {
-                        if self.follow_mtu(now) {
+                        if self.follow_mtu(now)? {
                             // Try again: there is room now.
                             continue;
                         }
@@ -336,41 +333,22 @@ impl Bridge {
                     }
                 }
                 Ok(None) => return Ok(false),
-                Err(errno) => return Err(self.lost(from, errno)),
+                Err(errno) => return self.failed(from, errno).map(|()| false),
             }
             self.ports[from].release();
         }
         Ok(true)
     }
 
-    /// Checks whether an MTU was raised, and makes room for longer frames. Returns true if so.
+    /// Checks whether an MTU was raised, which the kernel may not have reported yet. Returns true if so.
     #[cold]
-    fn follow_mtu(&mut self, now: Time) -> bool {
+    fn follow_mtu(&mut self, now: Time) -> Result<bool, LiveError> {
         // Frames longer than the MTU must not cost a system call each.
         if now < self.next_mtu_check {
-            return false;
+            return Ok(false);
         }
         self.next_mtu_check = now + BETWEEN_MTU_CHECKS;
-        let mut has_grown = false;
-        for port in &mut self.ports {
-            if port.has_grown() {
-                has_grown = true;
-                let (interface, mtu) = (port.interface.name.clone(), port.interface.mtu);
-                (self.notify)(Notice::MtuRaised { interface, mtu });
-            }
-        }
-        if has_grown {
-            let longest = longest_frame(self.mtu());
-            for direction in &mut self.directions {
-                direction.grow(longest);
-            }
-            if let Err(error) = fitness::check(&self.plan.queues, self.mtu()) {
-                for problem in error.problems() {
-                    (self.notify)(Notice::TooSmall(problem.clone()));
-                }
-            }
-        }
-        has_grown
+        self.check_links()
     }
 
     /// Returns the larger of the two MTUs.
@@ -386,9 +364,14 @@ impl Bridge {
 
     fn send(&mut self, from: usize, now: Time) -> Result<Turn, LiveError> {
         let to = 1 - from;
-        self.directions[from]
-            .send(now, &mut self.ports[to])
-            .map_err(|errno| self.lost(to, errno))
+        if !self.ports[to].can_send() {
+            // The packets stay in their tree, which limits them. `check_links` ends this.
+            return Ok(Turn::Waiting);
+        }
+        match self.directions[from].send(now, &mut self.ports[to]) {
+            Ok(turn) => Ok(turn),
+            Err(errno) => self.failed(to, errno).map(|()| Turn::Blocked),
+        }
     }
 
     /// Sleeps until an event, but not past `wake`.
@@ -444,7 +427,10 @@ impl Bridge {
         if token <= Token::Right as u64 && failed {
             let port = token as usize;
             let errno = self.ports[port].take_error().unwrap_or(Errno::ENETDOWN);
-            return Err(self.lost(port, errno));
+            self.failed(port, errno)?;
+        } else if token == Token::Links as u64 {
+            self.links.discard();
+            self.check_links()?;
         } else if token == Token::Signal as u64 {
             return self.read_signal();
         } else if token == Token::Stop as u64 {
@@ -525,7 +511,7 @@ impl Bridge {
         });
         RunReading {
             plan: Arc::clone(&self.plan),
-            isolated: self.attachments.iter().all(Attachment::is_isolated),
+            isolated: self.ports.iter().all(Port::is_isolated),
             processor: ProcessorStatus::of(&self.pace.punctuality, self.realtime),
             started: self.started,
             at: now,
@@ -580,11 +566,6 @@ impl Bridge {
             .add(descriptor, EpollEvent::new(flags, token as u64))
             .map_err(LiveError::system("preparing the event loop"))
     }
-
-    fn lost(&self, port: usize, errno: Errno) -> LiveError {
-        let ends = [&*self.ports[0].interface.name, &*self.ports[1].interface.name];
-        self.ports[port].describe(errno, ends)
-    }
 }
 
 fn time_spec(time: Time) -> TimeSpec {
@@ -592,5 +573,6 @@ fn time_spec(time: Time) -> TimeSpec {
     TimeSpec::new((nanos / 1_000_000_000) as i64, (nanos % 1_000_000_000) as i64)
 }
 
+mod links;
 #[cfg(test)]
 mod tests;

@@ -60,6 +60,8 @@ pub(crate) enum Turn {
     More,
     /// The socket has no room.
     Blocked,
+    /// The interface can't send.
+    Waiting,
 }
 
 /// A tree of disciplines between a receiving and a sending port.

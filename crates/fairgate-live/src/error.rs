@@ -138,23 +138,6 @@ pub enum LiveError {
         /// The action that was tried.
         action: String,
     },
-    /// The interface went down or disappeared while the bridge was running.
-    #[error(
-        "interface `{interface}` {what}, so no frames are forwarded between `{left}` and `{right}` any more"
-    )]
-    #[diagnostic(help(
-        "the other interface is in its original state; start the run again when both interfaces are up"
-    ))]
-    Lost {
-        /// The interface that was lost.
-        interface: String,
-        /// "went down" or "disappeared".
-        what: &'static str,
-        /// The left interface.
-        left: String,
-        /// The right interface.
-        right: String,
-    },
     /// The status socket can't be created.
     #[error("{0}")]
     #[diagnostic(help("give another path with --socket"))]

@@ -37,6 +37,8 @@ mod error;
 mod ethernet;
 mod fitness;
 mod frames;
+mod links;
+mod notice;
 mod offload;
 mod pace;
 mod port;
@@ -50,6 +52,7 @@ mod testing;
 mod vlan;
 
 pub use backend::{BackendKind, Choice, UnknownBackend};
-pub use bridge::{Bridge, Notice, Stopper, Wake};
+pub use bridge::{Bridge, Stopper, Wake};
 pub use config::{End, Isolate, Offloads, Plan};
 pub use error::{LiveError, ReloadError};
+pub use notice::Notice;

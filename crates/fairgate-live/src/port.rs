@@ -1,36 +1,48 @@
 //! One end of the bridge: an interface and the back end that receives from it and sends to it.
 
+use std::cmp::Ordering;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::thread;
-use std::time::Duration;
 
 use nix::errno::Errno;
 
 use crate::attach::Attachment;
 use crate::backend::{self, Backend, BackendKind, Choice, Device};
-use crate::config::End;
+use crate::config::{End, Plan};
 use crate::error::LiveError;
+use crate::notice::Notice;
 use crate::received::Received;
-use crate::sys::interface::{Interface, Unusable, control_socket};
+use crate::sys::interface::{Condition, Interface, control_socket};
 use crate::sys::tap::Tap;
 use crate::vlan::Tag;
 
-/// How often, and at which interval, an interface that went down is checked for being removed. This takes at
-/// most a fifth of a second, when the run ends anyway.
-const REMOVAL_CHECKS: u32 = 20;
-const BETWEEN_CHECKS: Duration = Duration::from_millis(10);
+/// What a port can do at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Ready,
+    NoCarrier,
+    Down,
+    Missing,
+}
 
 /// One end of the bridge.
 #[derive(Debug)]
 pub(crate) struct Port {
     pub(crate) interface: Interface,
+    /// What the configuration names.
+    end: End,
     device: Device,
     choice: Choice,
     /// A socket to query the interface. It stays in the interface's network namespace, which this thread may
     /// have left.
     control: OwnedFd,
-    /// Whether a program at the interface's hook adds VLAN tags for us.
-    pushes_tags: bool,
+    state: State,
+    /// The frames missed by devices that were removed.
+    missed_before: u64,
+    /// Why a new interface of this name could not be used.
+    last_failure: Option<String>,
+    /// `None` while the interface is missing. Dropped after the device, so that the kernel gets the interface
+    /// back after receiving has ended.
+    attachment: Option<Attachment>,
 }
 
 impl Port {
@@ -47,56 +59,140 @@ impl Port {
         Ok((interface, tap))
     }
 
-    /// Starts receiving. `wanted` is the back end that the configuration names for existing interfaces.
+    /// Prepares the interface as `plan` says, and starts receiving.
     pub(crate) fn open(
+        end: &End,
         interface: Interface,
         tap: Option<Tap>,
-        wanted: Option<BackendKind>,
-        attachment: &Attachment,
+        plan: &Plan,
     ) -> Result<Port, LiveError> {
-        let (device, backend, reason) = match tap {
-            Some(tap) => (
-                Device::Tap(tap),
-                backend::tap::TITLE,
-                "the configuration names it",
-            ),
-            None => match backend::choose(wanted) {
-                (BackendKind::Packet, reason) => {
-                    let sockets = backend::packet::open(&interface)?;
-                    (Device::Packet(Box::new(sockets)), backend::packet::TITLE, reason)
-                }
-            },
-        };
-        let control = control_socket().map_err(LiveError::system("opening a control socket"))?;
-        let choice = Choice {
-            interface: interface.name.clone(),
-            backend,
-            reason,
-        };
-        Ok(Port {
+        let attachment = Attachment::take(&interface, tap.is_some(), plan)?;
+        let (device, choice) = open_device(&interface, tap, plan)?;
+        let mut port = Port {
             interface,
+            end: end.clone(),
             device,
             choice,
-            control,
-            pushes_tags: attachment.is_isolated(),
-        })
+            control: control_socket().map_err(LiveError::system("opening a control socket"))?,
+            state: State::Ready,
+            missed_before: 0,
+            last_failure: None,
+            attachment: Some(attachment),
+        };
+        // It may have no carrier from the start.
+        port.check(plan, &mut drop)?;
+        Ok(port)
     }
 
-    /// Checks whether the interface's MTU was raised. If so, stores the new MTU and returns true.
-    pub(crate) fn has_grown(&mut self) -> bool {
-        let now = Interface::lookup_by(&self.control, &self.interface.name);
-        let mtu = now.map_or(0, |now| {
-            if now.index == self.interface.index {
-                now.mtu
-            } else {
-                0
-            }
-        });
-        let has_grown = mtu > self.interface.mtu;
-        if has_grown {
-            self.interface.mtu = mtu;
+    /// Queries the interface and follows its changes. Reports each with `notify`. Returns true if the port
+    /// has a new descriptor.
+    pub(crate) fn check(&mut self, plan: &Plan, notify: &mut dyn FnMut(Notice)) -> Result<bool, LiveError> {
+        let query = LiveError::system(format!("querying `{}`", self.interface.name));
+        if let Some(condition) = Interface::condition(&self.control, self.interface.index).map_err(query)? {
+            self.follow(condition, notify);
+            return Ok(false);
         }
-        has_grown
+        if self.device.is_elsewhere() {
+            return Ok(false);
+        }
+        self.change_to(State::Missing, notify);
+        // Ends the lock and the programs. An interface that was removed has no settings to restore.
+        self.attachment = None;
+        match self.take_again(plan) {
+            Ok(()) => {
+                self.last_failure = None;
+                self.change_to(State::Ready, notify);
+                Ok(true)
+            }
+            // It is not there yet. The kernel will report it.
+            Err(LiveError::NoInterface { .. } | LiveError::InterfaceDown { .. }) => Ok(false),
+            Err(reason) => {
+                let text = reason.to_string();
+                if self.last_failure.as_ref() != Some(&text) {
+                    let interface = self.end.name().to_owned();
+                    notify(Notice::NotTaken { interface, reason });
+                    self.last_failure = Some(text);
+                }
+                Ok(false)
+            }
+        }
+    }
+
+    fn follow(&mut self, condition: Condition, notify: &mut dyn FnMut(Notice)) {
+        let Condition {
+            name,
+            mtu,
+            is_up,
+            has_carrier,
+        } = condition;
+        if name != self.interface.name {
+            let from = std::mem::replace(&mut self.interface.name, name.clone());
+            notify(Notice::Renamed { from, to: name });
+        }
+        let before = std::mem::replace(&mut self.interface.mtu, mtu);
+        let interface = self.interface.name.clone();
+        match mtu.cmp(&before) {
+            Ordering::Greater => notify(Notice::MtuRaised { interface, mtu }),
+            Ordering::Less => notify(Notice::MtuLowered { interface, mtu }),
+            Ordering::Equal => {}
+        }
+        let state = match (is_up, has_carrier) {
+            (false, _) => State::Down,
+            (true, false) => State::NoCarrier,
+            (true, true) => State::Ready,
+        };
+        self.change_to(state, notify);
+    }
+
+    fn change_to(&mut self, state: State, notify: &mut dyn FnMut(Notice)) {
+        if std::mem::replace(&mut self.state, state) == state {
+            return;
+        }
+        match self.trouble() {
+            Some(notice) => notify(notice),
+            None => notify(Notice::Back {
+                interface: self.interface.name.clone(),
+            }),
+        }
+    }
+
+    /// Returns why nothing can be sent at the moment, if so.
+    pub(crate) fn trouble(&self) -> Option<Notice> {
+        let what = match self.state {
+            State::Ready => return None,
+            State::NoCarrier => "has no carrier",
+            State::Down => "went down",
+            State::Missing => "was removed",
+        };
+        let interface = self.interface.name.clone();
+        Some(Notice::Lost { interface, what })
+    }
+
+    /// Takes the new interface of the configured name in place of one that was removed.
+    fn take_again(&mut self, plan: &Plan) -> Result<(), LiveError> {
+        let (interface, tap) = Port::find(&self.end)?;
+        let attachment = Attachment::take(&interface, tap.is_some(), plan)?;
+        let (device, choice) = open_device(&interface, tap, plan)?;
+        self.missed_before += self.device.missed();
+        (self.interface, self.device, self.choice) = (interface, device, choice);
+        self.attachment = Some(attachment);
+        Ok(())
+    }
+
+    /// Returns whether frames can be sent at the moment.
+    #[inline]
+    pub(crate) fn can_send(&self) -> bool {
+        self.state == State::Ready
+    }
+
+    /// Returns whether the interface was removed.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.state == State::Missing
+    }
+
+    /// Returns whether the interface is isolated from the kernel's own stack.
+    pub(crate) fn is_isolated(&self) -> bool {
+        self.attachment.as_ref().is_some_and(Attachment::is_isolated)
     }
 
     /// Returns the oldest frame that was not released yet.
@@ -120,14 +216,14 @@ impl Port {
     /// Sends a frame that [`Port::send`] rejected as too long, if only its VLAN tag makes it too long.
     pub(crate) fn send_tagged(&mut self, frame: &[u8]) -> Result<(), Errno> {
         match Tag::of(frame) {
-            Some(tag) if self.pushes_tags => self.device.send_tagged(frame, tag),
+            Some(tag) if self.is_isolated() => self.device.send_tagged(frame, tag),
             _ => Err(Errno::EMSGSIZE),
         }
     }
 
     /// Returns the number of frames that the kernel dropped because this process was too slow.
     pub(crate) fn missed(&mut self) -> u64 {
-        self.device.missed()
+        self.missed_before + self.device.missed()
     }
 
     /// Returns and clears an error that the kernel reported asynchronously.
@@ -144,31 +240,26 @@ impl Port {
     pub(crate) fn choice(&self) -> &Choice {
         &self.choice
     }
+}
 
-    /// Converts a system call's error on this port.
-    pub(crate) fn describe(&self, errno: Errno, ends: [&str; 2]) -> LiveError {
-        let interface = self.interface.name.clone();
-        match errno {
-            Errno::ENETDOWN | Errno::ENODEV | Errno::ENXIO | Errno::EBADFD => LiveError::Lost {
-                what: self.fate(),
-                interface,
-                left: ends[0].to_string(),
-                right: ends[1].to_string(),
-            },
-            errno => LiveError::system(format!("using `{interface}`"))(errno),
-        }
-    }
-
-    /// Finds out what happened to the interface. An interface that is being removed goes down first. A single
-    /// check right after the error would therefore report a removal as "went down".
-    fn fate(&self) -> &'static str {
-        for _ in 0..REMOVAL_CHECKS {
-            match Interface::lookup_by(&self.control, &self.interface.name) {
-                Ok(now) if now.index == self.interface.index => return "went down and came back",
-                Err(Unusable::Down) => thread::sleep(BETWEEN_CHECKS),
-                _ => return "disappeared",
+fn open_device(interface: &Interface, tap: Option<Tap>, plan: &Plan) -> Result<(Device, Choice), LiveError> {
+    let (device, backend, reason) = match tap {
+        Some(tap) => (
+            Device::Tap(tap),
+            backend::tap::TITLE,
+            "the configuration names it",
+        ),
+        None => match backend::choose(plan.backend) {
+            (BackendKind::Packet, reason) => {
+                let sockets = backend::packet::open(interface)?;
+                (Device::Packet(Box::new(sockets)), backend::packet::TITLE, reason)
             }
-        }
-        "went down"
-    }
+        },
+    };
+    let choice = Choice {
+        interface: interface.name.clone(),
+        backend,
+        reason,
+    };
+    Ok((device, choice))
 }

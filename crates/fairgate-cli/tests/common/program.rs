@@ -21,7 +21,7 @@ pub(crate) struct Program {
     name: String,
     /// Files instead of pipes, so that a program with much output never waits for the test.
     stdout: File,
-    stderr: File,
+    pub(crate) stderr: File,
 }
 
 impl Program {

@@ -208,27 +208,6 @@ fn an_interrupt_leaves_interfaces_as_they_were() {
 }
 
 #[test]
-fn a_lost_interface_is_an_error_that_names_it() {
-    let Some(_watched) = live("a_lost_interface_is_an_error_that_names_it") else {
-        return;
-    };
-    for (change, said) in [
-        (["link", "del", "right"].as_slice(), "disappeared"),
-        (["link", "set", "right", "down"].as_slice(), "went down"),
-    ] {
-        let network = Network::build().unwrap();
-        let mut run = Run::start(&network.router, PLAIN);
-        network.router.ip(change).unwrap();
-        let output = run.output();
-        assert_eq!(output.status.code(), Some(3));
-        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        let message = document["errors"][0]["message"].as_str().unwrap();
-        assert!(message.contains("`right`") && message.contains(said), "{message}");
-        assert!(!run.socket.exists());
-    }
-}
-
-#[test]
 fn an_unusable_configuration_is_rejected_at_the_start() {
     let Some(_watched) = live("an_unusable_configuration_is_rejected_at_the_start") else {
         return;

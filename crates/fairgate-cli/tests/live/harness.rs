@@ -1,6 +1,7 @@
 //! More ways to start a run, and to query hosts and interfaces.
 
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -33,6 +34,17 @@ impl Run {
             socket: default_socket(device),
         }
         .wait()
+    }
+
+    /// Returns what it has written to standard error so far. It shares the offset of this file, so it is read
+    /// at fixed places.
+    pub(crate) fn said(&self) -> String {
+        let program = self.program.as_ref().expect("the run has not ended");
+        let length = program.stderr.metadata().expect("a temporary file").len();
+        let mut bytes = vec![0; length as usize];
+        let read = program.stderr.read_exact_at(&mut bytes, 0);
+        read.expect("a file that only grows");
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 }
 

@@ -4,6 +4,7 @@
 mod common;
 mod forwarding;
 mod harness;
+mod links;
 mod output;
 #[path = "../common/run.rs"]
 mod run;

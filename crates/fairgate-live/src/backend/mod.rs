@@ -62,6 +62,11 @@ pub(crate) trait Backend {
         None
     }
 
+    /// Returns whether the back end works although its interface is not in this network namespace.
+    fn is_elsewhere(&self) -> bool {
+        false
+    }
+
     /// Returns the descriptor that becomes readable when frames arrive.
     fn receiver(&self) -> BorrowedFd<'_>;
 }
@@ -115,6 +120,13 @@ impl Backend for Device {
         match self {
             Device::Packet(backend) => Backend::take_error(&**backend),
             Device::Tap(backend) => Backend::take_error(backend),
+        }
+    }
+
+    fn is_elsewhere(&self) -> bool {
+        match self {
+            Device::Packet(backend) => Backend::is_elsewhere(&**backend),
+            Device::Tap(backend) => Backend::is_elsewhere(backend),
         }
     }
 

@@ -28,6 +28,11 @@ impl Backend for Tap {
         Tap::send(self, frames)
     }
 
+    /// A TAP device may be moved to another network namespace, for example that of a container.
+    fn is_elsewhere(&self) -> bool {
+        self.is_attached()
+    }
+
     fn receiver(&self) -> BorrowedFd<'_> {
         self.device()
     }

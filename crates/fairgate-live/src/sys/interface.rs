@@ -16,6 +16,15 @@ pub(crate) struct Interface {
     pub(crate) mtu: usize,
 }
 
+/// The state of an existing interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Condition {
+    pub(crate) name: String,
+    pub(crate) mtu: usize,
+    pub(crate) is_up: bool,
+    pub(crate) has_carrier: bool,
+}
+
 /// Why an interface can't be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unusable {
@@ -61,6 +70,20 @@ impl Interface {
             index,
             mtu,
         })
+    }
+
+    /// Queries the interface with this index, whatever its name is now. Returns `None` if it was removed.
+    pub(crate) fn condition(control: &OwnedFd, index: u32) -> Result<Option<Condition>, Errno> {
+        loop {
+            let Some(name) = name_of(control, index)? else {
+                return Ok(None);
+            };
+            match condition_by(control, &name) {
+                // It was renamed or removed in between.
+                Err(Errno::ENODEV) => {}
+                result => return result.map(|condition| Some(Condition { name, ..condition })),
+            }
+        }
     }
 
     /// Enables an interface (IFF_UP).
@@ -111,6 +134,7 @@ struct EthtoolValue {
     data: u32,
 }
 
+const ETHTOOL_GLINK: u32 = 0x0a;
 const ETHTOOL_GFLAGS: u32 = 0x25;
 const ETHTOOL_SFLAGS: u32 = 0x26;
 const ETHTOOL_GGRO: u32 = 0x2b;
@@ -147,16 +171,57 @@ impl Merging {
     }
 }
 
+/// Sets or queries a value in the network namespace of this thread. It is 0 if the driver does not
+/// support it.
 fn ethtool(interface: &str, command: u32, data: u32) -> Result<u32, Errno> {
-    let control = control_socket()?;
+    match ethtool_by(&control_socket()?, interface, command, data) {
+        Err(Errno::EOPNOTSUPP) => Ok(0),
+        result => result,
+    }
+}
+
+fn ethtool_by(control: &OwnedFd, interface: &str, command: u32, data: u32) -> Result<u32, Errno> {
     let mut request = request(interface).ok_or(Errno::ENODEV)?;
     let mut value = EthtoolValue { command, data };
     request.ifr_ifru.ifru_data = (&raw mut value).cast();
-    match ioctl(&control, libc::SIOCETHTOOL, &mut request) {
-        Ok(()) => Ok(value.data),
-        Err(Errno::EOPNOTSUPP) => Ok(0),
+    ioctl(control, libc::SIOCETHTOOL, &mut request).map(|()| value.data)
+}
+
+/// Returns the name of the interface with this index, or `None` if there is none.
+fn name_of(control: &OwnedFd, index: u32) -> Result<Option<String>, Errno> {
+    // SAFETY: `ifreq` consists of integers and a pointer, for which all-zero is a valid value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    request.ifr_ifru.ifru_ifindex = index as libc::c_int;
+    match ioctl(control, libc::SIOCGIFNAME, &mut request) {
+        Ok(()) => {
+            let bytes = request.ifr_name.iter().map(|&byte| byte as u8);
+            let bytes: Vec<u8> = bytes.take_while(|&byte| byte != 0).collect();
+            Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+        }
+        Err(Errno::ENODEV) => Ok(None),
         Err(errno) => Err(errno),
     }
+}
+
+/// Queries an interface by its name. The name in the result is empty.
+fn condition_by(control: &OwnedFd, name: &str) -> Result<Condition, Errno> {
+    let mut request = request(name).ok_or(Errno::ENODEV)?;
+    let is_up = flags(control, &mut request)? & libc::IFF_UP as i16 != 0;
+    ioctl(control, libc::SIOCGIFMTU, &mut request)?;
+    // SAFETY: SIOCGIFMTU has filled `ifru_mtu`.
+    let mtu = unsafe { request.ifr_ifru.ifru_mtu } as usize;
+    let has_carrier = match ethtool_by(control, name, ETHTOOL_GLINK, 0) {
+        Ok(carrier) => carrier != 0,
+        // The driver can't tell. Sending will.
+        Err(Errno::EOPNOTSUPP) => true,
+        Err(errno) => return Err(errno),
+    };
+    Ok(Condition {
+        name: String::new(),
+        mtu,
+        is_up,
+        has_carrier,
+    })
 }
 
 /// Returns a socket for queries about interfaces. Any socket works.

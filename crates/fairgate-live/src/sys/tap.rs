@@ -88,6 +88,12 @@ impl Tap {
         (sent, Ok(()))
     }
 
+    /// Returns whether the device exists, in whatever network namespace.
+    pub(crate) fn is_attached(&self) -> bool {
+        // The name is an output here; any valid one will do.
+        request("any").is_some_and(|mut request| ioctl(&self.device, libc::TUNGETIFF, &mut request).is_ok())
+    }
+
     /// Returns the descriptor. It is readable when frames have arrived and writable when there is room.
     pub(crate) fn device(&self) -> BorrowedFd<'_> {
         self.device.as_fd()

@@ -1,0 +1,61 @@
+//! Events that users may want to know about while frames are forwarded.
+
+use fairgate_config::Problem;
+use thiserror::Error;
+
+use crate::error::LiveError;
+
+/// An event that users may want to know about while frames are forwarded.
+#[derive(Clone, Debug, Error)]
+#[non_exhaustive]
+pub enum Notice {
+    /// Longer frames are forwarded from now on.
+    #[error("the MTU of `{interface}` was raised to {mtu}: longer frames are forwarded now")]
+    MtuRaised {
+        /// The interface whose MTU was raised.
+        interface: String,
+        /// The new MTU, bytes.
+        mtu: usize,
+    },
+    /// The interface takes no longer frames from now on.
+    #[error("the MTU of `{interface}` was lowered to {mtu}: longer frames to it are lost")]
+    MtuLowered {
+        /// The interface whose MTU was lowered.
+        interface: String,
+        /// The new MTU, bytes.
+        mtu: usize,
+    },
+    /// Frames of the new length don't fit a tree, so that it drops all of them.
+    #[error("warning: {0}; {help}", help = .0.help)]
+    TooSmall(Problem),
+    /// The interface can't send at the moment.
+    #[error("`{interface}` {what}: packets to it wait in their queue until it is back")]
+    Lost {
+        /// The interface.
+        interface: String,
+        /// "went down", "has no carrier" or "was removed".
+        what: &'static str,
+    },
+    /// The interface can send again.
+    #[error("`{interface}` is back: forwarding goes on")]
+    Back {
+        /// The interface.
+        interface: String,
+    },
+    /// The interface has another name.
+    #[error("`{from}` was renamed to `{to}`: forwarding goes on")]
+    Renamed {
+        /// The name until now.
+        from: String,
+        /// The new name.
+        to: String,
+    },
+    /// The interface is there again, but can't be used.
+    #[error("`{interface}` is there again, but can't be used: {reason}")]
+    NotTaken {
+        /// The interface.
+        interface: String,
+        /// Why not. It is tried again each second.
+        reason: LiveError,
+    },
+}
