@@ -31,7 +31,7 @@ help:
 	@echo 'make bench           all benchmarks; see docs/performance.md'
 	@echo 'make figures         run all benchmarks of one build, write docs/performance.md; needs root'
 	@echo 'make verdicts        run all experiments, write their verdicts into docs/reproduce.md'
-	@echo 'make install         the program and the C library; DESTDIR=, PREFIX=, LIBDIR='
+	@echo 'make install         the program, its manual pages, the C library; DESTDIR=, PREFIX=, LIBDIR='
 	@echo 'make docs            the documentation site, in target/site; search works without a server'
 	@echo 'make integrations    build and run Fairgate inside ns-3, DPDK and a UDP sender; 235 Debian packages'
 	@echo 'make header          write the header of the C library anew from its source'
@@ -116,6 +116,8 @@ install:
 	cargo build --release -p fairgate-cli -p fairgate-ffi
 	install -D -m 755 $${CARGO_TARGET_DIR:-target}/release/fairgate \
 		"$(DESTDIR)$(or $(PREFIX),/usr/local)/bin/fairgate"
+	DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" \
+		scripts/install-pages $${CARGO_TARGET_DIR:-target}/release/fairgate
 	DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" \
 		scripts/install-library $${CARGO_TARGET_DIR:-target}/release
 

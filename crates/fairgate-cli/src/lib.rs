@@ -18,12 +18,12 @@ mod shell;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use fairgate_config::Registry;
 
 use crate::commands::{
-    bench, bounds, check, compare, dummynet, list, plot, replay, reproduce, run, show, simulate, status, tc,
-    testbed, theory, validate,
+    bench, bounds, check, compare, completions, dummynet, list, man, plot, replay, reproduce, run, show,
+    simulate, status, tc, testbed, theory, validate,
 };
 pub use crate::embedded::{Answer, answer_with};
 use crate::failure::{Failure, Outcome};
@@ -60,6 +60,8 @@ enum Command {
     Theory(theory::Args),
     Validate(validate::Args),
     Bench(bench::Args),
+    Man(man::Args),
+    Completions(completions::Args),
 }
 
 impl Command {
@@ -82,6 +84,8 @@ impl Command {
             Command::Theory(args) => theory::run(args, format),
             Command::Validate(args) => validate::run(args, format),
             Command::Bench(args) => bench::run(args, format),
+            Command::Man(args) => man::run(args, Cli::command(), format),
+            Command::Completions(args) => completions::run(args, Cli::command(), format),
         }
     }
 }
@@ -115,8 +119,6 @@ pub fn main_with(registry: &Registry) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     /// The words of an example as a shell takes them. Two blanks outside of quotes end it, for what follows

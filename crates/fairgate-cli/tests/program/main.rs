@@ -4,6 +4,7 @@
 mod check;
 mod dummynet;
 mod files;
+mod pages;
 mod record;
 mod replay;
 mod reproduce;
