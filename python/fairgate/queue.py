@@ -128,12 +128,15 @@ class Queue:
         self._native.flush(_time(now))
 
     def configure(self, tree: Tree | str, now: int) -> None:
-        """Change parameters. Packets stay queued.
+        """Change the tree to any other tree. Packets stay queued, in the order of their flows.
+
+        What both trees have in common stays as it is. Packets for which a new limit has no room are dropped.
+        The statistics of the root and of classes that still exist go on.
 
         Raises
         ------
         InputError
-            If the tree has another shape, or a discipline refuses the change. Nothing has changed then.
+            If a discipline refuses the change. Nothing has changed then.
         """
         tree = Tree.parse(tree) if isinstance(tree, str) else tree
         self._native.configure(tree.to_toml(_NAME), _NAME, _time(now))

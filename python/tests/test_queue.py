@@ -58,8 +58,11 @@ def test_marks_drops_and_changes() -> None:
     assert q.tree == fg.Tree("codel", limit=10)
     q.flush(600 * MS)
     assert [dropped.reason for dropped in q.take_dropped()] == ["flushed"] * 10
-    with pytest.raises(fg.InputError, match="running `codel`"):
-        q.configure("fifo", 600 * MS)
+    for number in range(3):
+        q.enqueue(Packet(1500, number=number), now=600 * MS)
+    q.configure("prio", 600 * MS)
+    assert [q.dequeue(600 * MS).number for _ in range(3)] == [0, 1, 2]
+    assert q.nodes[0].enqueued.packets == 203
 
 
 def test_filters_see_headers() -> None:

@@ -23,5 +23,5 @@ pub use fairgate::registry::{
     self, About, Bucket, Children, ClassSettings, Entry, Family, Longest, ParameterInfo, Parts, Registry,
     Setting, Settings, Unit, UnitError, Value, units,
 };
-pub use spec::{ApplyError, BuildError, ClassSpec, Frame, Spec, WrittenDscp};
+pub use spec::{BuildError, Change, ChangeError, ClassSpec, Frame, Replaced, Spec, WrittenDscp};
 pub use suggest::similar_name;

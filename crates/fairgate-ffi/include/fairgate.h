@@ -242,9 +242,10 @@ uint64_t fairgate_node_watchdog(const fairgate_node *node);
 // Drops all packets with the reason "flushed". Then the caller takes them: fairgate_pool_take_dropped.
 fairgate_status fairgate_node_flush(fairgate_node *node);
 
-// Changes the parameters of the running tree to those of tree, which must have the same shape; the classes
-// of htb, hfsc and cbq may also be added, removed and moved. Packets stay queued. Returns false if that is
-// not possible: then nothing has changed. Then the caller takes what was dropped.
+// Changes the running tree to tree, which may be any other tree. What both have in common stays as it is.
+// Packets stay queued: they move to the new disciplines in the order of their flows, and are dropped if a
+// new limit has no room for them. The statistics of the root and of classes that still exist go on. Returns
+// false if a discipline refuses: then nothing has changed. Then the caller takes what was dropped.
 bool fairgate_node_change(fairgate_node *node, const fairgate_tree *tree, uint64_t now, char **error);
 
 // Returns what was wrong in the last call that answered FAIRGATE_INVALID: the argument, and the remedy. It

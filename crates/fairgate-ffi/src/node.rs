@@ -11,6 +11,7 @@ use std::slice;
 
 use fairgate::flow::{Dissection, HeaderBytes, LinkType, dissect};
 use fairgate::{Discipline, Egress, FlowHasher, Next, Packet, PacketQueue, Pool, Slot, Time};
+use fairgate_config::Spec;
 
 use crate::FAIRGATE_NEVER;
 use crate::call::{BUG, create, give, or, to_c};
@@ -23,6 +24,10 @@ pub struct QueueNode {
     pub(crate) egress: Egress<Box<dyn Discipline>>,
     pub(crate) shared: Rc<Shared>,
     hasher: FlowHasher,
+    /// The description of the running tree.
+    spec: Spec,
+    /// The seed of disciplines that are built later.
+    seed: u64,
     /// Whether a discipline reads what TCP packets acknowledge.
     reads_acknowledgements: bool,
     /// The time of the last call.
@@ -176,6 +181,8 @@ pub unsafe extern "C" fn fairgate_node_new(
                 reads_acknowledgements,
                 egress: Egress::new(root),
                 shared: Rc::clone(&pool.shared),
+                spec: tree.spec.clone(),
+                seed,
                 // Its two halves differ, and neither is a seed of a discipline.
                 hasher: FlowHasher::new([seed ^ 0x666c_6f77, seed.rotate_left(32)]),
                 last: Time::ZERO,
@@ -388,9 +395,10 @@ pub unsafe extern "C" fn fairgate_node_flush(node: *mut QueueNode) -> Status {
     })
 }
 
-/// Changes the parameters of the running tree to those of `tree`, which must have the same shape; the classes
-/// of htb, hfsc and cbq may also be added, removed and moved. Packets stay queued. Returns false if that is
-/// not possible: then nothing has changed. Then the caller takes what was dropped.
+/// Changes the running tree to `tree`, which may be any other tree. What both have in common stays as it is.
+/// Packets stay queued: they move to the new disciplines in the order of their flows, and are dropped if a
+/// new limit has no room for them. The statistics of the root and of classes that still exist go on. Returns
+/// false if a discipline refuses: then nothing has changed. Then the caller takes what was dropped.
 ///
 /// # Safety
 /// `node` and `tree` must be from this library or NULL, and `error` NULL or valid for a write.
@@ -421,12 +429,11 @@ fn change(node: Result<&mut QueueNode, Status>, tree: Option<&Tree>, now: Time) 
     let tree = tree.ok_or("the tree is NULL; make one first")?;
     let mut applied = Err(BUG.to_owned());
     let mut reads_acknowledgements = node.reads_acknowledgements;
+    let change = node.spec.change_to(&tree.spec, node.seed);
+    let change = change.map_err(|error| error.to_string())?;
     let status = node.call(now, |egress, pool| {
-        let root = egress.root_mut().as_mut();
-        applied = tree
-            .spec
-            .apply_to(root, now, pool)
-            .map_err(|error| error.to_string());
+        let result = change.apply(egress.root_mut(), now, pool);
+        applied = result.map(drop).map_err(|error| error.to_string());
         reads_acknowledgements = egress.root().reads_acknowledgements();
         if reads_acknowledgements {
             pool.keep_acknowledgements();
@@ -434,6 +441,9 @@ fn change(node: Result<&mut QueueNode, Status>, tree: Option<&Tree>, now: Time) 
         Status::FairgateIdle
     });
     node.reads_acknowledgements = reads_acknowledgements;
+    if applied.is_ok() {
+        node.spec = tree.spec.clone();
+    }
     match status {
         Status::FairgateInvalid => Err(node.mistake.get().trim_end_matches('\0').to_owned()),
         _ => applied,

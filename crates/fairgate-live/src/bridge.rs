@@ -8,12 +8,15 @@
 //! The same `epoll_wait` also reports signals, and that a client wants the status. Each is checked at most
 //! once a turn. The status is read in steps, one a turn; threads of their own make the document and send it.
 
+mod changes;
+
+pub use changes::{Changed, Changer};
+
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 
 use fairgate::{FlowHasher, Time};
-use fairgate_config::{Problem, Spec};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -27,10 +30,11 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::backend::Choice;
+use crate::bridge::changes::Orders;
 use crate::clock;
 use crate::config::Plan;
 use crate::direction::{Direction, TooLong, Turn};
-use crate::error::{LiveError, ReloadError};
+use crate::error::LiveError;
 use crate::ethernet::longest_frame;
 use crate::fitness;
 use crate::links::LinkChanges;
@@ -71,6 +75,7 @@ enum Token {
     Stop,
     Status,
     Links,
+    Change,
 }
 
 /// The tokens of the left and the right port.
@@ -99,6 +104,8 @@ pub struct Bridge {
     signals: Option<SignalFd>,
     stop: Arc<EventFd>,
     server: Option<Server>,
+    /// Changes that other threads have ordered.
+    orders: Orders,
     /// The status that is being read.
     reading: Option<RunReading>,
     /// The configuration that is running.
@@ -176,6 +183,9 @@ impl Bridge {
         ];
 
         let system = || LiveError::system("preparing the event loop");
+        let plan = Arc::new(plan.clone());
+        let mtu = ports[0].interface.mtu.max(ports[1].interface.mtu);
+        let orders = Orders::new(Arc::clone(&plan), mtu, random.next_u64())?;
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(system())?;
         let timer = TimerFd::new(
             timerfd::ClockId::CLOCK_MONOTONIC,
@@ -192,8 +202,8 @@ impl Bridge {
             signals: None,
             stop: Arc::new(stop),
             server: None,
+            orders,
             reading: None,
-            plan: Arc::new(plan.clone()),
             pace: Pace::new(clock::now(), realtime_share(), plan.spin.is_zero()),
             realtime: false,
             next_mtu_check: Time::ZERO,
@@ -201,7 +211,9 @@ impl Bridge {
             next_attempt: None,
             notify: Box::new(drop),
             started: clock::now(),
+            plan,
         };
+        bridge.watch(bridge.orders.wanted.as_fd(), EpollFlags::EPOLLIN, Token::Change)?;
         bridge.watch(bridge.ports[0].receiver(), EpollFlags::EPOLLIN, Token::Left)?;
         bridge.watch(bridge.ports[1].receiver(), EpollFlags::EPOLLIN, Token::Right)?;
         // Edge-triggered: setting the timer again clears the event, so the timer is never read.
@@ -356,12 +368,6 @@ impl Bridge {
         self.ports[0].interface.mtu.max(self.ports[1].interface.mtu)
     }
 
-    /// Returns the parts of the trees that accept full-sized frames but drop full-sized frames with a VLAN
-    /// tag.
-    pub fn warnings(&self) -> Vec<Problem> {
-        fitness::warnings(&self.plan.queues, self.mtu())
-    }
-
     fn send(&mut self, from: usize, now: Time) -> Result<Turn, LiveError> {
         let to = 1 - from;
         if !self.ports[to].can_send() {
@@ -440,6 +446,8 @@ impl Bridge {
             if self.server.as_ref().is_some_and(Server::is_wanted) {
                 self.reading = Some(self.start_reading());
             }
+        } else if token == Token::Change as u64 {
+            self.take_orders();
         } else if token == Token::Timer as u64 {
             self.armed = None;
         }
@@ -511,6 +519,7 @@ impl Bridge {
         });
         RunReading {
             plan: Arc::clone(&self.plan),
+            changes: self.orders.tally(),
             isolated: self.ports.iter().all(Port::is_isolated),
             processor: ProcessorStatus::of(&self.pace.punctuality, self.realtime),
             started: self.started,
@@ -524,41 +533,6 @@ impl Bridge {
         let mut reading = self.start_reading();
         self.read_part(&mut reading, &|| false);
         Status::of_reading(reading)
-    }
-
-    /// Changes the parameters of both trees to those of `plan`, in place: packets stay queued.
-    ///
-    /// # Errors
-    /// Fails if the plan differs in more than parameters. Then nothing is changed.
-    pub fn reload(&mut self, plan: Plan) -> Result<(), ReloadError> {
-        if let Some(key) = self.plan.fixed_difference(&plan) {
-            return Err(ReloadError::Fixed { key });
-        }
-        fitness::check(&plan.queues, self.mtu())?;
-        self.apply(0, &plan.queues[0])?;
-        if let Err(error) = self.apply(1, &plan.queues[1]) {
-            let before = self.plan.queues[0].clone();
-            self.apply(0, &before)
-                .expect("a tree must accept its previous parameters");
-            return Err(error);
-        }
-        self.plan = Arc::new(plan);
-        // What was read of the trees may not fit the changed ones.
-        self.reading = self.reading.take().map(|_| self.start_reading());
-        Ok(())
-    }
-
-    fn apply(&mut self, from: usize, queue: &Spec) -> Result<(), ReloadError> {
-        let direction = &mut self.directions[from];
-        let now = direction.tree_time(clock::now());
-        let result = direction
-            .link
-            .change(|tree, pool| queue.apply_to(tree, now, pool));
-        direction.free_dropped();
-        result.map_err(|source| ReloadError::Tree {
-            from: self.ports[from].interface.name.clone(),
-            source: Box::new(source),
-        })
     }
 
     fn watch(&self, descriptor: impl AsFd, flags: EpollFlags, token: Token) -> Result<(), LiveError> {

@@ -209,6 +209,12 @@ impl Direction {
         })
     }
 
+    /// Enqueues the copies and frees the frames that a change of the tree has left.
+    pub(crate) fn settle(&mut self, time: Time) {
+        self.enqueue_copies(time);
+        self.free_dropped();
+    }
+
     /// Frees the frames of packets that the last call to the tree dropped.
     #[inline]
     pub(crate) fn free_dropped(&mut self) {

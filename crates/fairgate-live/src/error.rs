@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use fairgate_config::{ApplyError, BuildError, FileError};
+use fairgate_config::{BuildError, ChangeError, FileError};
 use miette::Diagnostic;
 use nix::errno::Errno;
 use thiserror::Error;
@@ -209,7 +209,7 @@ impl LiveError {
 pub enum ReloadError {
     /// A setting changed that is fixed when the run starts.
     #[error("`{key}` in [run] has changed")]
-    #[diagnostic(help("only parameters of queues can change during a run; stop the run and start it again"))]
+    #[diagnostic(help("only queues can change during a run; stop the run and start it again"))]
     Fixed {
         /// The key.
         key: &'static str,
@@ -219,13 +219,17 @@ pub enum ReloadError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Unfit(#[from] FileError),
-    /// The tree has a different shape, or a discipline rejects its new parameters.
+    /// A discipline rejects its new parameters.
     #[error("the queue from `{from}`: {source}")]
-    #[diagnostic(help("stop the run and start it again to replace disciplines"))]
+    #[diagnostic(help("nothing was changed; choose other parameters"))]
     Tree {
         /// The interface that the direction receives from.
         from: String,
         /// What can't be applied.
-        source: Box<ApplyError>,
+        source: Box<ChangeError>,
     },
+    /// The bridge forwards nothing any more.
+    #[error("the run has ended")]
+    #[diagnostic(help("start it again"))]
+    Ended,
 }

@@ -52,7 +52,7 @@ mod testing;
 mod vlan;
 
 pub use backend::{BackendKind, Choice, UnknownBackend};
-pub use bridge::{Bridge, Stopper, Wake};
+pub use bridge::{Bridge, Changed, Changer, Stopper, Wake};
 pub use config::{End, Isolate, Offloads, Plan};
 pub use error::{LiveError, ReloadError};
 pub use notice::Notice;

@@ -13,8 +13,8 @@ use std::sync::{Mutex, PoisonError};
 
 use fairgate::registry::{Setting, Value};
 use fairgate::{
-    Algorithm, Class, ClassReading, ClassState, ConfigError, Count, Discipline, DropReason, Node, PacketId,
-    PacketQueue, Pool, Statistics, Time, Variable, Verdict,
+    Algorithm, Class, ClassReading, ClassState, ConfigError, Count, Discipline, DropReason, Heritage, Node,
+    PacketId, PacketQueue, Pool, Statistics, Time, Variable, Verdict,
 };
 use pyo3::exceptions::PyException;
 use pyo3::intern;
@@ -629,6 +629,35 @@ impl Discipline for Named {
         pool: &mut Pool,
     ) -> Result<(), ConfigError> {
         self.node.replace_class(minor, child, now, pool)
+    }
+
+    fn take_over(&mut self, old: &mut dyn Discipline, heritage: &Heritage, now: Time, pool: &mut Pool) {
+        self.node.take_over(old, heritage, now, pool);
+    }
+
+    fn succeed_class(
+        &mut self,
+        minor: u16,
+        child: Box<dyn Discipline>,
+        heritage: &Heritage,
+        now: Time,
+        pool: &mut Pool,
+    ) -> Result<Box<dyn Discipline>, ConfigError> {
+        self.node.succeed_class(minor, child, heritage, now, pool)
+    }
+
+    fn exchange_class(
+        &mut self,
+        minor: u16,
+        child: &mut Box<dyn Discipline>,
+        now: Time,
+        pool: &mut Pool,
+    ) -> Result<(), ConfigError> {
+        self.node.exchange_class(minor, child, now, pool)
+    }
+
+    fn take_chosen(&mut self, pool: &mut Pool) -> Option<PacketId> {
+        self.node.take_chosen(pool)
     }
 
     fn statistics(&self) -> Statistics {

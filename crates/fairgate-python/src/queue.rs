@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fairgate::flow::FlowHasher;
 use fairgate::{Count, Discipline, Link, Next, Time, Variable, Verdict};
-use fairgate_config::Spec;
+use fairgate_config::{ChangeError, Spec};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -26,6 +26,8 @@ struct State {
     /// When to ask again, if the last dequeue said so.
     next: Option<Time>,
     spec: Spec,
+    /// The seed of disciplines that are built later.
+    seed: u64,
 }
 
 #[pyclass(frozen, module = "fairgate._native")]
@@ -79,6 +81,7 @@ impl Queue {
                 now: Time::ZERO,
                 next: None,
                 spec,
+                seed,
             }),
             hasher: FlowHasher::new([seed, 0]),
         })
@@ -152,13 +155,15 @@ impl Queue {
         })
     }
 
-    /// Sets the parameters of a tree of the same shape.
+    /// Changes the tree to any other tree.
     fn configure(&self, py: Python<'_>, toml: &str, name: &str, now: u64) -> PyResult<()> {
         let spec = spec(py, toml, name)?;
         self.at(py, now, |state| {
-            let now = state.now;
-            let applied = state.link.change(|root, pool| spec.apply_to(root, now, pool));
-            applied.map_err(|error| errors::refused(py, &error.to_string()))?;
+            let (now, seed) = (state.now, state.seed);
+            let refused = |error: ChangeError| errors::refused(py, &error.to_string());
+            let change = state.spec.change_to(&spec, seed).map_err(refused)?;
+            let applied = state.link.change_root(|root, pool| change.apply(root, now, pool));
+            applied.map_err(refused)?;
             state.spec = spec;
             Ok(())
         })

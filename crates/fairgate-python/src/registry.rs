@@ -90,7 +90,7 @@ impl Entry for Described {
         0
     }
 
-    fn config(&self, settings: &Settings) -> Result<Box<dyn Any>, ConfigError> {
+    fn config(&self, settings: &Settings) -> Result<Box<dyn Any + Send>, ConfigError> {
         Ok(Box::new(self.complete(settings)))
     }
 

@@ -5,6 +5,8 @@
 //! peek whose answer the next dequeue returns. [`Node`] implements [`Discipline`] for every [`Algorithm`], so
 //! there is one implementation of the statistics.
 
+mod succession;
+
 use alloc::boxed::Box;
 use core::any::Any;
 use core::fmt;
@@ -18,6 +20,8 @@ use crate::packet::DropReason;
 use crate::pool::{Changes, PacketId, PacketQueue, Pool};
 use crate::stats::{Counters, Statistics};
 use crate::time::Time;
+
+pub use succession::Heritage;
 
 /// What happened to an enqueued packet. The numbers in parentheses are Linux's return values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,6 +229,58 @@ pub trait Discipline: Send {
         pool: &mut Pool,
     ) -> Result<(), ConfigError>;
 
+    /// Takes the place of `old`, which ran until now. The packets are moved in the order of their flows, and
+    /// keep their arrival times. Packets that this discipline drops are given back through the pool.
+    ///
+    /// This discipline must be new. Its classes that `heritage` names must exist in both.
+    fn take_over(&mut self, old: &mut dyn Discipline, heritage: &Heritage, now: Time, pool: &mut Pool) {
+        debug_assert!(
+            heritage.classes.is_empty(),
+            "this discipline cannot inherit classes"
+        );
+        succession::move_packets(self, old, now, pool);
+    }
+
+    /// Replaces the discipline of class `minor` by `child`, which takes over from it as of
+    /// [`take_over`](Discipline::take_over). Returns the old one, so that its memory can be released
+    /// elsewhere.
+    ///
+    /// # Errors
+    /// If there is no such class, or if this discipline does not support it. Nothing has changed then.
+    fn succeed_class(
+        &mut self,
+        minor: u16,
+        child: Box<dyn Discipline>,
+        heritage: &Heritage,
+        now: Time,
+        pool: &mut Pool,
+    ) -> Result<Box<dyn Discipline>, ConfigError> {
+        let _ = (child, heritage, now, pool);
+        Err(succession::no_such_class(self.name(), minor))
+    }
+
+    /// Exchanges the discipline of class `minor` for another one. Both keep their packets. A successor gets
+    /// the classes that it inherits in this way.
+    ///
+    /// # Errors
+    /// If there is no such class, or if this discipline does not support it. Nothing has changed then.
+    fn exchange_class(
+        &mut self,
+        minor: u16,
+        child: &mut Box<dyn Discipline>,
+        now: Time,
+        pool: &mut Pool,
+    ) -> Result<(), ConfigError> {
+        let _ = (child, now, pool);
+        Err(succession::no_such_class(self.name(), minor))
+    }
+
+    /// Takes out the packet that a peek has chosen and that is no longer in a queue. A successor sends it
+    /// first.
+    fn take_chosen(&mut self, _pool: &mut Pool) -> Option<PacketId> {
+        None
+    }
+
     /// Returns the statistics.
     fn statistics(&self) -> Statistics;
 
@@ -394,10 +450,7 @@ impl<A: Algorithm> Node<A> {
     fn class(&mut self, minor: u16) -> Result<&mut Box<dyn Discipline>, ConfigError> {
         self.algorithm
             .class_mut(minor)
-            .ok_or_else(|| ConfigError::NoSuchClass {
-                discipline: A::NAME,
-                class: format!("{minor:x}"),
-            })
+            .ok_or_else(|| succession::no_such_class(A::NAME, minor))
     }
 
     /// Counts what was given back and marked during a call.
@@ -513,24 +566,47 @@ impl<A: Algorithm> Discipline for Node<A> {
     fn replace_class(
         &mut self,
         minor: u16,
-        mut child: Box<dyn Discipline>,
+        child: Box<dyn Discipline>,
         now: Time,
         pool: &mut Pool,
     ) -> Result<(), ConfigError> {
+        self.succeed_class(minor, child, &Heritage::default(), now, pool)
+            .map(drop)
+    }
+
+    fn take_over(&mut self, old: &mut dyn Discipline, heritage: &Heritage, now: Time, pool: &mut Pool) {
+        self.inherit(old, heritage, now, pool);
+    }
+
+    fn succeed_class(
+        &mut self,
+        minor: u16,
+        mut child: Box<dyn Discipline>,
+        heritage: &Heritage,
+        now: Time,
+        pool: &mut Pool,
+    ) -> Result<Box<dyn Discipline>, ConfigError> {
         let before = pool.changes();
         let current = self.class(minor)?;
-        let mut moving = PacketQueue::new();
-        current.drain(pool, &mut moving);
-        while let Some(id) = moving.pop_front(pool) {
-            // The sojourn time continues: it is measured from the enqueue at the old discipline.
-            let enqueued_at = pool[id].enqueued_at;
-            child.enqueue(id, now, pool);
-            pool[id].enqueued_at = enqueued_at;
-        }
-        *current = child;
+        child.take_over(current.as_mut(), heritage, now, pool);
+        let old = core::mem::replace(current, child);
         self.algorithm.class_replaced(minor, now, pool);
         self.settle(before, pool);
-        Ok(())
+        Ok(old)
+    }
+
+    fn exchange_class(
+        &mut self,
+        minor: u16,
+        child: &mut Box<dyn Discipline>,
+        now: Time,
+        pool: &mut Pool,
+    ) -> Result<(), ConfigError> {
+        self.exchange(minor, child, now, pool)
+    }
+
+    fn take_chosen(&mut self, pool: &mut Pool) -> Option<PacketId> {
+        self.release_chosen(pool)
     }
 
     fn statistics(&self) -> Statistics {

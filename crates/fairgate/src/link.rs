@@ -287,6 +287,14 @@ impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
         result
     }
 
+    /// Calls `change` like [`change`](Link::change), with what owns the discipline. So it may put another
+    /// one in its place that takes over the packets ([`Discipline::take_over`]).
+    pub fn change_root<R>(&mut self, change: impl FnOnce(&mut D, &mut Pool) -> R) -> R {
+        let result = change(self.egress.root_mut(), &mut self.pool);
+        self.look_at_tree();
+        result
+    }
+
     /// Removes all queued packets, in the order of their flows. They are not counted as dropped.
     pub fn drain(&mut self, mut take: impl FnMut(Departure<T>)) {
         let mut left = PacketQueue::new();

@@ -198,6 +198,28 @@ impl Counters {
         self.flushed.bytes += count.bytes;
     }
 
+    /// Counts packets that came in together, within a class.
+    pub(crate) fn got(&mut self, count: Count) {
+        self.packets_in += count.packets;
+        self.bytes_in += count.bytes;
+    }
+
+    /// Goes on from the statistics of another node.
+    pub(crate) fn continue_from(&mut self, statistics: &Statistics) {
+        *self = Counters {
+            packets_in: statistics.enqueued.packets,
+            packets_out: statistics.dequeued.packets,
+            bytes_in: statistics.enqueued.bytes,
+            bytes_out: statistics.dequeued.bytes,
+            sojourn: statistics.sojourn,
+            dropped: statistics.dropped,
+            flushed: statistics.flushed,
+            dropped_by_reason: statistics.dropped_by_reason,
+            marked: statistics.marked,
+            overlimits: statistics.overlimits,
+        };
+    }
+
     /// Counts marked packets.
     pub(crate) fn marked(&mut self, packets: u32) {
         self.marked += u64::from(packets);

@@ -1,10 +1,12 @@
 //! `fairgate run`: the live data plane as a bump in the wire.
 
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
 
 use fairgate_config::{Document, FileError, Registry};
 use fairgate_live::status::default_socket;
-use fairgate_live::{BackendKind, Bridge, LiveError, Plan, ReloadError, Wake};
+use fairgate_live::{BackendKind, Bridge, Changer, LiveError, Plan, ReloadError, Wake};
 
 use crate::commands::status;
 use crate::exit;
@@ -19,7 +21,7 @@ use crate::output::{self, Format};
 Examples:
   fairgate run home.toml             forward between the interfaces of its [run] section until Ctrl-C
   fairgate status                    the state of the run, from another terminal
-  kill -HUP PID                      read the file again and change the trees in place
+  kill -HUP PID                      read the file again and change to its trees, whatever they are
   fairgate run --json home.toml      print the final statistics as JSON
 
 The file's [run] section:
@@ -87,7 +89,7 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
 /// Runs the plan that `read` returns with its document, and reads it again on a reload. `name` is for
 /// messages.
 pub(crate) fn run_document(
-    read: &dyn Fn() -> Result<(Document, Plan), Failure>,
+    read: &(dyn Fn() -> Result<(Document, Plan), Failure> + Sync),
     name: &str,
     socket: &Path,
     seed: Option<u64>,
@@ -107,7 +109,8 @@ pub(crate) fn run_document(
     let (log, writer) = log::start();
     let notices = log.clone();
     bridge.on_notice(move |notice| notices.say(notice));
-    warn(&bridge, &document, &log, format);
+    let changer = bridge.changer();
+    warn(&changer, &document, &log, format);
     if let Err(error) = bridge.prioritise() {
         log.say(format_args!(
             "warning: {error}; on a busy machine packets will be delayed"
@@ -124,13 +127,26 @@ pub(crate) fn run_document(
             socket.display()
         ));
     }
-    let ended = loop {
-        match bridge.run() {
-            Ok(Wake::Stop) => break Ok(()),
-            Ok(Wake::Reload) => reload(&mut bridge, read, name, &log, format),
-            Err(error) => break Err(failure(error)),
-        }
-    };
+    let ended = thread::scope(|scope| {
+        // A thread of its own reads the file and plans the change, while this one forwards.
+        let (reloads, wanted) = mpsc::channel();
+        let log = log.clone();
+        scope.spawn(move || {
+            for () in wanted {
+                reload(&changer, read, name, &log, format);
+            }
+        });
+        let ended = loop {
+            match bridge.run() {
+                Ok(Wake::Stop) => break Ok(()),
+                // The thread lives as long as this end.
+                Ok(Wake::Reload) => drop(reloads.send(())),
+                Err(error) => break Err(failure(error)),
+            }
+        };
+        bridge.end_changes();
+        ended
+    });
     let last = bridge.status();
     // The interfaces are released before anything is printed, because standard output may block.
     drop((bridge, log));
@@ -146,38 +162,56 @@ pub(crate) fn run_document(
 /// Reads the file again. An error in it, or a change that is not possible during a run, is reported and
 /// changes nothing.
 fn reload(
-    bridge: &mut Bridge,
+    changer: &Changer,
     read: &dyn Fn() -> Result<(Document, Plan), Failure>,
     name: &str,
     log: &Log,
     format: Format,
 ) {
-    let mut reload = || -> Result<(), Failure> {
-        let (document, plan) = read()?;
-        bridge.reload(plan).map_err(|error| match error {
-            ReloadError::Unfit(error) => Failure::from(error),
-            error => error.into(),
-        })?;
-        warn(bridge, &document, log, format);
-        Ok(())
-    };
-    match reload() {
-        Ok(()) => log.say(format_args!("Read {name} again: its queues are active.")),
-        Err(Failure::Input(report) | Failure::Environment(report)) => {
+    let mut document = None;
+    let changed = changer.update(|_| {
+        let (read, plan) = read().map_err(Refusal)?;
+        document = Some(read);
+        Ok(plan)
+    });
+    match changed {
+        Ok(changed) => {
+            if let Some(document) = &document {
+                warn(changer, document, log, format);
+            }
+            log.say(format_args!(
+                "Read {name} again: its queues are active. Forwarding paused for {:.3} ms.",
+                changed.pause.as_secs_f64() * 1e3
+            ));
+        }
+        Err(Refusal(Failure::Input(report) | Failure::Environment(report))) => {
             log.say(format_args!(
                 "{}\n{name} was not applied; the run continues unchanged.",
                 exit::shown(&report)
             ));
         }
-        Err(Failure::ReaderGone) => {}
+        Err(Refusal(Failure::ReaderGone)) => {}
+    }
+}
+
+/// Why a change was refused.
+struct Refusal(Failure);
+
+impl From<ReloadError> for Refusal {
+    fn from(error: ReloadError) -> Refusal {
+        Refusal(match error {
+            // Passed on unwrapped, so that all locations in it are reported.
+            ReloadError::Unfit(error) => error.into(),
+            error => error.into(),
+        })
     }
 }
 
 /// Prints warnings for settings of the queues that are valid but probably not intended. A JSON document has
 /// no place for them.
-fn warn(bridge: &Bridge, document: &Document, log: &Log, format: Format) {
+fn warn(changer: &Changer, document: &Document, log: &Log, format: Format) {
     if format == Format::Text {
-        let warnings = bridge.warnings();
+        let warnings = changer.warnings();
         let warnings = warnings.iter().map(input::at_location);
         for warning in input::warnings(document.queues()).into_iter().chain(warnings) {
             log.say(format_args!("warning: {warning}"));

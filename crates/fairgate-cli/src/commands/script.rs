@@ -101,8 +101,8 @@ struct Trees {
 pub(crate) fn run(
     args: &ScriptArgs,
     language: &Language,
-    source: impl Fn() -> Result<Text, Failure>,
-    read: impl Fn(&Text) -> Result<Vec<Tree>, Failure>,
+    source: impl Fn() -> Result<Text, Failure> + Sync,
+    read: impl Fn(&Text) -> Result<Vec<Tree>, Failure> + Sync,
     format: Format,
 ) -> Result<Outcome, Failure> {
     let text = source()?;

@@ -311,14 +311,17 @@ fn a_hangup_changes_parameters_in_place() {
     // The second file has a change that is not possible during a run. The third one is invalid. Both change
     // nothing.
     for (text, expected) in [
-        (configuration(77, "left"), 77),
-        (configuration(88, "nowhere"), 77),
-        ("[run".to_owned(), 77),
+        (configuration(77, "left"), (1, 0)),
+        (configuration(88, "nowhere"), (1, 1)),
+        ("[run".to_owned(), (1, 2)),
     ] {
         fs::write(&file, text).unwrap();
         run.signal(Signal::SIGHUP);
-        // One thread handles the signal and the status request, in this order.
-        until("the new limit holds", || limit(&run) == expected);
+        until("the file is read", || {
+            let changes = run.status().changes;
+            (changes.applied, changes.refused) == expected
+        });
+        assert_eq!(limit(&run), 77);
     }
     assert!(ping(&network, Network::RIGHT));
     run.signal(Signal::SIGTERM);

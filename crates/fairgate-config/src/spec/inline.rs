@@ -20,12 +20,7 @@ const DEEPEST: usize = 80;
 
 /// Reads a line: a discipline and its settings, and after each `/` the discipline that it holds.
 pub(crate) fn parse(text: &str, problems: &mut Problems) -> Option<Draft> {
-    let mut line = Line {
-        text,
-        tokens: tokens(text).into_iter().peekable(),
-        depth: 0,
-        problems,
-    };
+    let mut line = Line::new(text, 0..text.len(), problems);
     let tree = line.tree()?;
     if let Some(rest) = line.tokens.next() {
         let help = "close only braces that were opened";
@@ -35,44 +30,87 @@ pub(crate) fn parse(text: &str, problems: &mut Problems) -> Option<Draft> {
     Some(tree)
 }
 
-/// The rest of the line.
-struct Line<'a> {
-    text: &'a str,
+/// The rest of a line.
+pub(super) struct Line<'a> {
+    pub(super) text: &'a str,
+    /// The location of the line.
+    whole: Range<usize>,
     tokens: Peekable<vec::IntoIter<Range<usize>>>,
     depth: usize,
     problems: &'a mut Problems,
 }
 
-impl Line<'_> {
-    fn mistake(&mut self, location: Range<usize>, message: impl Into<String>, label: &str, help: &str) {
+impl<'a> Line<'a> {
+    /// Begins to read the line at this location of the text.
+    pub(super) fn new(text: &'a str, whole: Range<usize>, problems: &'a mut Problems) -> Line<'a> {
+        let words = tokens(&text[whole.clone()]).into_iter();
+        let words: Vec<Range<usize>> = words
+            .map(|word| word.start + whole.start..word.end + whole.start)
+            .collect();
+        Line {
+            text,
+            whole,
+            tokens: words.into_iter().peekable(),
+            depth: 0,
+            problems,
+        }
+    }
+
+    /// Returns the location of the next word, or of the whole line at its end.
+    pub(super) fn here(&mut self) -> Range<usize> {
+        self.tokens.peek().cloned().unwrap_or(self.whole.clone())
+    }
+
+    /// Returns the next word without taking it.
+    pub(super) fn next_text(&mut self) -> Option<&'a str> {
+        self.tokens.peek().map(|word| &self.text[word.clone()])
+    }
+
+    /// Takes the next word, or reports that it is missing.
+    pub(super) fn needed(&mut self, what: &str, help: &str) -> Option<Range<usize>> {
+        let word = self.word();
+        if word.is_none() {
+            let here = self.here();
+            self.mistake(here, format!("{what} is missing"), "missing here", help);
+        }
+        word
+    }
+
+    pub(super) fn mistake(
+        &mut self,
+        location: Range<usize>,
+        message: impl Into<String>,
+        label: &str,
+        help: &str,
+    ) {
         self.problems.add(location, message, label, help);
     }
 
     /// Takes the next word if it is not a slash, brace or semicolon.
-    fn word(&mut self) -> Option<Range<usize>> {
+    pub(super) fn word(&mut self) -> Option<Range<usize>> {
         let text = self.text;
         self.tokens
             .next_if(|token| !matches!(&text[token.clone()], "/" | "{" | "}" | ";"))
     }
 
     /// Takes the next word if it is `mark`.
-    fn mark(&mut self, mark: &str) -> Option<Range<usize>> {
+    pub(super) fn mark(&mut self, mark: &str) -> Option<Range<usize>> {
         let text = self.text;
         self.tokens.next_if(|token| &text[token.clone()] == mark)
     }
 
     /// Reads a discipline, its settings and the disciplines that it holds.
-    fn tree(&mut self) -> Option<Draft> {
+    pub(super) fn tree(&mut self) -> Option<Draft> {
         self.depth += 1;
         if self.depth > DEEPEST {
             let message = format!("the tree is more than {DEEPEST} disciplines deep");
             let help = format!("nest at most {DEEPEST} disciplines");
-            self.mistake(0..self.text.len(), message, "too deep", &help);
+            self.mistake(self.whole.clone(), message, "too deep", &help);
             return None;
         }
         let Some(name) = self.word() else {
             let help = format!("write a discipline and its settings, like fq_codel target=5ms; {SEE_LIST}");
-            let whole = 0..self.text.len();
+            let whole = self.whole.clone();
             self.mistake(whole, "no discipline is named", "a discipline is missing", &help);
             return None;
         };
@@ -91,7 +129,7 @@ impl Line<'_> {
         Some(draft)
     }
 
-    fn settings(&mut self, draft: &mut Draft) -> Option<()> {
+    pub(super) fn settings(&mut self, draft: &mut Draft) -> Option<()> {
         while let Some(word) = self.word() {
             let Some((key, value)) = self.text[word.clone()].split_once('=') else {
                 let message = format!("`{}` is not a setting", &self.text[word.clone()]);
@@ -109,7 +147,7 @@ impl Line<'_> {
     }
 
     /// Reads classes up to the closing brace. Each class gets the setting `parent` if `parent` is given.
-    fn classes(
+    pub(super) fn classes(
         &mut self,
         opened: Range<usize>,
         parent: Option<&Range<usize>>,

@@ -1,9 +1,10 @@
 //! The checked description of a tree of disciplines.
 
-mod apply;
+mod change;
 mod check;
 mod draft;
 mod dscp;
+mod edit;
 mod fields;
 mod filters;
 mod given;
@@ -28,7 +29,7 @@ use fairgate::{ConfigError, Discipline};
 use miette::NamedSource;
 use thiserror::Error;
 
-pub use apply::ApplyError;
+pub use change::{Change, ChangeError, Replaced};
 #[cfg(test)]
 pub(crate) use check::RESERVED_KEYS;
 pub use check::check;
@@ -163,7 +164,7 @@ impl Spec {
     ///
     /// # Errors
     /// Only if the discipline refuses what it accepted when the description was checked.
-    pub fn config(&self) -> Result<Box<dyn Any>, ConfigError> {
+    pub fn config(&self) -> Result<Box<dyn Any + Send>, ConfigError> {
         self.entry.config(&self.settings)
     }
 

@@ -15,12 +15,20 @@ impl Spec {
         let mut text = String::new();
         let path = format!("queue.{}", toml::Value::from(name));
         let _ = writeln!(text, "[{path}]");
-        self.print(&path, &mut text);
+        self.print(&path, &mut text, false);
+        text
+    }
+
+    /// Returns the same with the discipline of each class in a table of its own, so that the settings of a
+    /// class and of its discipline are apart.
+    pub(super) fn to_separate_toml(&self, name: &str) -> String {
+        let mut text = format!("[queue.{name}]\n");
+        self.print(&format!("queue.{name}"), &mut text, true);
         text
     }
 
     /// Prints the body of a table, and the tables below it.
-    fn print(&self, path: &str, text: &mut String) {
+    fn print(&self, path: &str, text: &mut String, is_separate: bool) {
         let _ = writeln!(text, "discipline = \"{}\"", self.discipline());
         let classifier = &self.settings.classifier;
         if classifier.handle != 0 {
@@ -38,7 +46,7 @@ impl Spec {
         }
         if !self.entry.about().children.are_classes() {
             if let Some(inner) = self.children.first() {
-                inner.print_inner(path, text);
+                inner.print_inner(path, text, is_separate);
             }
             return;
         }
@@ -51,18 +59,18 @@ impl Spec {
             print_settings(&class_parameters, &class.settings, text);
             let Some(child) = child else { continue };
             let path = format!("{path}.class");
-            if child.collides_with(&class_parameters) {
-                child.print_inner(&path, text);
+            if is_separate || child.collides_with(&class_parameters) {
+                child.print_inner(&path, text, is_separate);
             } else {
-                child.print(&path, text);
+                child.print(&path, text, is_separate);
             }
         }
     }
 
-    fn print_inner(&self, path: &str, text: &mut String) {
+    fn print_inner(&self, path: &str, text: &mut String, is_separate: bool) {
         let path = format!("{path}.inner");
         let _ = writeln!(text, "\n[{path}]");
-        self.print(&path, text);
+        self.print(&path, text, is_separate);
     }
 
     /// Whether a setting of this discipline has the same name as a parameter of the class that holds it.

@@ -41,6 +41,7 @@ impl Bridge {
         self.next_attempt = is_incomplete.then(|| clock::now() + BETWEEN_ATTEMPTS);
         let has_grown = self.mtu() > longest_before;
         if has_grown {
+            self.orders.set_mtu(self.mtu());
             let longest = longest_frame(self.mtu());
             for direction in &mut self.directions {
                 direction.grow(longest);

@@ -28,8 +28,24 @@ pub struct Status {
     pub isolated: bool,
     /// How punctual the forwarding thread is.
     pub processor: ProcessorStatus,
+    /// What has changed during the run.
+    #[serde(default)]
+    pub changes: ChangesStatus,
     /// The directions from left to right and from right to left.
     pub directions: Vec<DirectionStatus>,
+}
+
+/// Changes of the trees during the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChangesStatus {
+    /// Changes that were applied.
+    pub applied: u64,
+    /// Changes that were refused: nothing was changed by them.
+    pub refused: u64,
+    /// Packets that were dropped because a new limit had no room, or because their class was removed.
+    pub dropped: u64,
+    /// The longest time for which a change stopped forwarding, microseconds.
+    pub longest_pause_us: f64,
 }
 
 /// How punctual the forwarding thread is.
@@ -218,6 +234,7 @@ impl Status {
     pub(crate) fn of_reading(reading: RunReading) -> Status {
         let RunReading {
             plan,
+            changes,
             isolated,
             processor,
             started,
@@ -231,6 +248,7 @@ impl Status {
             uptime_s: seconds(started, at),
             isolated,
             processor,
+            changes,
             directions: directions
                 .map(|(direction, queue)| DirectionStatus::of_reading(direction, started, queue))
                 .collect(),

@@ -5,7 +5,8 @@ mod reading;
 mod server;
 
 pub use document::{
-    CountStatus, DirectionStatus, Losses, NodeStatus, ProcessorStatus, QUEUE, Sojourn, Status, ValueStatus,
+    ChangesStatus, CountStatus, DirectionStatus, Losses, NodeStatus, ProcessorStatus, QUEUE, Sojourn, Status,
+    ValueStatus,
 };
 pub(crate) use reading::{DirectionReading, RunReading, STEP};
 pub(crate) use server::Server;

@@ -17,7 +17,7 @@ use hdrhistogram::Histogram;
 use crate::clock;
 use crate::config::Plan;
 use crate::direction::{Counters, Direction};
-use crate::status::document::ProcessorStatus;
+use crate::status::document::{ChangesStatus, ProcessorStatus};
 
 /// The longest time for which a step goes on to another discipline.
 pub(crate) const STEP: Duration = Duration::from_micros(100);
@@ -28,6 +28,7 @@ const CLASSES: usize = 64;
 /// What is read of a run.
 pub(crate) struct RunReading {
     pub(crate) plan: Arc<Plan>,
+    pub(crate) changes: ChangesStatus,
     pub(crate) isolated: bool,
     pub(crate) processor: ProcessorStatus,
     pub(crate) started: Time,

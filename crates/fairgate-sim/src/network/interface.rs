@@ -1,6 +1,9 @@
 //! One end of a link: its queue, the transmitter, and the packets in flight to the other end.
 
+use std::sync::Arc;
+
 use fairgate::{Discipline, Egress, PacketQueue};
+use fairgate_config::Spec;
 
 use crate::events::Alarm;
 use crate::monitor::InterfaceMonitor;
@@ -11,6 +14,8 @@ use crate::scenario::LineRate;
 /// An interface.
 pub(crate) struct Interface {
     pub(crate) egress: Egress,
+    /// The description of its tree. `None` if a program has built it.
+    pub(crate) spec: Option<Arc<Spec>>,
     /// Whether its disciplines read what TCP segments acknowledge.
     pub(crate) reads_acknowledgements: bool,
     /// Transmitted, not arrived yet, in the order of arrival. Packets that may overtake are in `impairments`.
@@ -48,6 +53,7 @@ impl Interface {
         Interface {
             reads_acknowledgements: discipline.reads_acknowledgements(),
             egress: Egress::new(discipline),
+            spec: None,
             in_flight: PacketQueue::new(),
             line: Line::new(&rate),
             alarm: Alarm::UNSET,

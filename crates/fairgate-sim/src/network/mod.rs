@@ -20,11 +20,12 @@ mod routes;
 mod tap;
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 use fairgate::balance::{self, Imbalance};
 use fairgate::flow::HeaderBytes;
 use fairgate::{Copied, Count, DropReason, FlowKey, Next, Packet, PacketId, PacketQueue, Pool, Time};
-use fairgate_config::{ApplyError, Spec};
+use fairgate_config::{ChangeError, Spec};
 use prefetch_index::prefetch_index;
 use thiserror::Error;
 
@@ -570,15 +571,26 @@ impl Network {
         &self.interfaces[..count]
     }
 
-    /// Sets the parameters of the queue of a link's interface.
+    /// Changes the tree of a link's interface to another one.
     pub(crate) fn reconfigure(
         &mut self,
         index: u32,
         spec: &Spec,
         events: &mut Events,
-    ) -> Result<(), ApplyError> {
-        let root = self.interfaces[index as usize].egress.root_mut();
-        let result = spec.apply_to(root.as_mut(), events.now(), &mut self.pool);
+    ) -> Result<(), ChangeError> {
+        let interface = &mut self.interfaces[index as usize];
+        // Each change builds disciplines with other seeds. The time makes them so, and is repeatable.
+        let seed = u64::from(index) ^ events.now().nanos();
+        let change = match &interface.spec {
+            Some(running) => running.change_to(spec, seed)?,
+            None => spec.take_over(seed)?,
+        };
+        let root = interface.egress.root_mut();
+        let result = change.apply(root, events.now(), &mut self.pool).map(drop);
+        if result.is_ok() {
+            interface.reads_acknowledgements = root.reads_acknowledgements();
+            interface.spec = Some(Arc::new(spec.clone()));
+        }
         self.bury_returned();
         result?;
         // The next packet may be allowed to leave earlier now.

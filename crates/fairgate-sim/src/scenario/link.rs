@@ -227,6 +227,11 @@ impl Queue {
         self.spec.as_deref()
     }
 
+    /// Returns the same, for a simulation that may change the tree.
+    pub(crate) fn description(&self) -> Option<Arc<Spec>> {
+        self.spec.clone()
+    }
+
     /// Whether filters of the tree match bytes of the headers. It is false if a program builds the tree.
     pub(crate) fn reads_bytes(&self) -> bool {
         self.spec.as_ref().is_some_and(|spec| spec.reads_bytes())

@@ -57,6 +57,7 @@ pub(super) fn network(scenario: &Scenario, intervals: usize) -> Result<Network, 
                 far_number: receiver.number,
                 far_processor: receiver.processor,
                 impairments,
+                spec: direction.queue.description(),
                 ..Interface::new(
                     name,
                     discipline,

@@ -1,7 +1,7 @@
 //! A simulation that a program runs piece by piece, and changes in between.
 
 use fairgate::{Statistics, Time};
-use fairgate_config::{ApplyError, Spec};
+use fairgate_config::{ChangeError, Spec};
 
 use super::{Error, Handled, Simulation};
 
@@ -44,14 +44,15 @@ impl Simulation {
         self.network.interfaces[interface].egress.root().statistics()
     }
 
-    /// Sets the parameters of an interface's queue, as [`Spec::apply_to`] does. Packets stay queued.
+    /// Changes the tree of an interface to any other tree, as [`Spec::change_to`] does. Packets stay
+    /// queued. The statistics of the root go on.
     ///
     /// # Errors
-    /// If the tree has another shape, or a discipline refuses the change. Nothing has changed then.
+    /// If a discipline refuses the change. Nothing has changed then.
     ///
     /// # Panics
     /// If there is no such interface.
-    pub fn reconfigure(&mut self, interface: usize, spec: &Spec) -> Result<(), ApplyError> {
+    pub fn reconfigure(&mut self, interface: usize, spec: &Spec) -> Result<(), ChangeError> {
         self.network.reconfigure(interface as u32, spec, &mut self.events)
     }
 }

@@ -151,7 +151,7 @@ impl<S: 'static, C: 'static> Description<S, C> {
     }
 }
 
-impl<S: 'static, C: 'static> Entry for Description<S, C> {
+impl<S: 'static, C: Send + 'static> Entry for Description<S, C> {
     fn about(&self) -> &About {
         &self.about
     }
@@ -180,7 +180,7 @@ impl<S: 'static, C: 'static> Entry for Description<S, C> {
         }
     }
 
-    fn config(&self, settings: &Settings) -> Result<Box<dyn Any>, ConfigError> {
+    fn config(&self, settings: &Settings) -> Result<Box<dyn Any + Send>, ConfigError> {
         Ok(Box::new((self.config)(self.settle(settings, 0))?))
     }
 

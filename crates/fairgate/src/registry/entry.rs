@@ -181,7 +181,7 @@ pub trait Entry: Sync {
     ///
     /// # Errors
     /// Returns an error if settings contradict each other.
-    fn config(&self, settings: &Settings) -> Result<Box<dyn Any>, ConfigError>;
+    fn config(&self, settings: &Settings) -> Result<Box<dyn Any + Send>, ConfigError>;
 
     /// Returns the parameters that limit the length of packets, with their limits. `has_inner` says whether
     /// there is an inner discipline.

@@ -13,7 +13,7 @@ pub(in crate::tc) struct Seen<'s> {
     pub(in crate::tc) spec: &'s Spec,
     pub(in crate::tc) parameters: Vec<(ParameterInfo, Value)>,
     /// The discipline's `Config`, made when it is needed first: that of a tree has all its classes.
-    config: OnceCell<Box<dyn Any>>,
+    config: OnceCell<Box<dyn Any + Send>>,
     /// The places of the classes in the `Config`, by their numbers.
     places: OnceCell<BTreeMap<u16, usize>>,
 }

@@ -1,0 +1,370 @@
+//! Changes a running tree to another description. Packets stay queued, or move in order.
+//!
+//! A [`Change`] is planned from the two descriptions, on any thread. All that can be refused is refused then:
+//! each discipline that is to change in place is built once more, and rehearses the change. All that must be
+//! built is built then. What is left for the thread that forwards packets is to set parameters and to move
+//! packets.
+//!
+//! * The same discipline changes in place, if it can.
+//! * If it cannot, or has other classes, a new one takes over the packets, and the classes that both have
+//! with   all that is in them.
+//! * Another discipline takes over the packets, flow by flow.
+//!
+//! The statistics of the root go on, whatever discipline it is, and so do the statistics of a class that
+//! still exists. They begin at 0 for a class that is new, and below a discipline that another one replaces.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use fairgate::{ConfigError, Discipline, Heritage, Pool, Time};
+use thiserror::Error;
+
+use super::{BuildError, Spec, derive};
+use crate::registry::Parts;
+
+/// Why a running tree cannot be changed. Nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{node_path} refuses the change: {source}")]
+pub struct ChangeError {
+    /// The path to the node: `the root`, or class numbers.
+    pub node_path: String,
+    /// The discipline's error.
+    pub source: ConfigError,
+}
+
+/// A planned change of a running tree. It is applied once, and as a whole.
+pub struct Change {
+    /// Whether filters of the new tree look at header bytes.
+    reads_bytes: bool,
+    /// The parameters of disciplines that keep their classes.
+    parameters: Vec<Step>,
+    /// The parameters of disciplines that hold a tree of classes. They are set after the others, because
+    /// packets of a removed class cannot be brought back.
+    trees: Vec<Step>,
+    /// The disciplines that are replaced. Each is preceded by the ones below it.
+    replacements: Vec<Replacement>,
+}
+
+/// Builds the discipline of a class.
+type BuildChild<'a> = dyn Fn(u16, &Spec) -> Result<Box<dyn Discipline>, BuildError> + 'a;
+
+/// The path to a node, as class numbers, and its new parameters.
+type Step = (Vec<u16>, Box<dyn Any + Send>);
+
+/// A discipline that takes the place of the one at the end of `path`.
+struct Replacement {
+    path: Vec<u16>,
+    heritage: Heritage,
+    new: Box<dyn Discipline>,
+}
+
+/// The disciplines that a change has replaced. They are empty. Dropping them releases their memory, which
+/// takes milliseconds for thousands of classes: a program that forwards packets does it on another thread.
+#[derive(Default)]
+pub struct Replaced(Vec<Box<dyn Discipline>>);
+
+impl Replaced {
+    /// Returns the number of disciplines that were replaced.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl fmt::Debug for Replaced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Replaced").field(&self.count()).finish()
+    }
+}
+
+impl fmt::Debug for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Change")
+            .field("in_place", &(self.parameters.len() + self.trees.len()))
+            .field("replaced", &self.replacements.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Spec {
+    /// Plans the change of a running tree from this description to `wanted`. It may be any other tree. New
+    /// disciplines get their seeds from `seed`.
+    ///
+    /// ```
+    /// use fairgate::{Packet, Pool, Time};
+    /// use fairgate_config::Spec;
+    ///
+    /// let running = Spec::inline("fifo limit=100")?;
+    /// let wanted = Spec::inline("tbf rate=20mbit burst=5kb / fq_codel")?;
+    /// let mut pool = Pool::with_capacity(10);
+    /// let mut root = running.build(1)?;
+    /// let id = pool.insert(Packet::of_length(1000))?;
+    /// root.enqueue(id, Time::ZERO, &mut pool);
+    ///
+    /// let change = running.change_to(&wanted, 2)?;
+    /// change.apply(&mut root, Time::from_millis(1), &mut pool)?;
+    /// assert_eq!((root.name(), root.backlog().packets), ("tbf", 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Only if a discipline refuses what it accepted when the description was checked.
+    pub fn change_to(&self, wanted: &Spec, seed: u64) -> Result<Change, ChangeError> {
+        let mut plan = Change::nothing(wanted);
+        plan.add(self, wanted, &mut Vec::new(), seed)?;
+        Ok(plan)
+    }
+
+    /// Plans that this tree takes the place of a running tree whose description is not known. It takes over
+    /// all packets and the statistics of the root.
+    ///
+    /// # Errors
+    /// Only if a discipline refuses what it accepted when the description was checked.
+    pub fn take_over(&self, seed: u64) -> Result<Change, ChangeError> {
+        let mut plan = Change::nothing(self);
+        plan.replace(self, &[], goes_on(Vec::new()), seed)?;
+        Ok(plan)
+    }
+
+    /// Returns whether a running discipline of this description accepts the parameters of `wanted`. A
+    /// discipline with the same parameters and without packets tries it.
+    fn can_become(&self, wanted: &Spec) -> Result<bool, ConfigError> {
+        let mut rehearsing = self.build_over(&|_, _| Ok(placeholder()), 0)?;
+        let config = wanted.entry.config(&wanted.settings)?;
+        let mut pool = Pool::with_capacity(1);
+        Ok(rehearsing
+            .reconfigure(config.as_ref(), Time::ZERO, &mut pool)
+            .is_ok())
+    }
+
+    /// Builds this discipline over the disciplines that `child` returns.
+    fn build_over(&self, child: &BuildChild<'_>, seed: u64) -> Result<Box<dyn Discipline>, ConfigError> {
+        let children = self.trees().map(|(minor, tree)| child(minor, tree));
+        let children = children
+            .collect::<Result<_, BuildError>>()
+            .map_err(|error| error.source)?;
+        self.entry.build(&self.settings, Parts::new(children, seed))
+    }
+
+    /// Returns the tree of each class that is not assigned to hosts, or the inner discipline.
+    fn own_classes(&self) -> BTreeMap<u16, &Spec> {
+        let mut classes: BTreeMap<u16, &Spec> = self.trees().collect();
+        for class in &self.settings.classes {
+            if class.template.is_some() {
+                classes.retain(|minor, _| !class.minors().contains(minor));
+            }
+        }
+        classes
+    }
+}
+
+/// Returns the heritage of a discipline whose root or class exists already.
+fn goes_on(classes: Vec<u16>) -> Heritage {
+    Heritage {
+        statistics: true,
+        classes,
+    }
+}
+
+/// Returns a discipline for a class whose own one is elsewhere.
+fn placeholder() -> Box<dyn Discipline> {
+    let config = fairgate::fifo::Config::default();
+    Box::new(fairgate::Fifo::node(config).expect("the defaults are valid"))
+}
+
+impl Change {
+    fn nothing(wanted: &Spec) -> Change {
+        Change {
+            reads_bytes: wanted.reads_bytes(),
+            parameters: Vec::new(),
+            trees: Vec::new(),
+            replacements: Vec::new(),
+        }
+    }
+
+    /// Returns whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.parameters.is_empty() && self.trees.is_empty() && self.replacements.is_empty()
+    }
+
+    /// Plans the change of a node and the nodes below it.
+    fn add(
+        &mut self,
+        running: &Spec,
+        wanted: &Spec,
+        path: &mut Vec<u16>,
+        seed: u64,
+    ) -> Result<(), ChangeError> {
+        if running == wanted {
+            return Ok(());
+        }
+        if running.discipline() != wanted.discipline() {
+            return self.replace(wanted, path, goes_on(Vec::new()), seed);
+        }
+        let refused = |path: &[u16]| {
+            let node_path = path_in_words(path);
+            move |source| ChangeError { node_path, source }
+        };
+        let children = wanted.entry.about().children;
+        let has_changed = running.settings != wanted.settings;
+        let before: BTreeMap<u16, &Spec> = running.trees().collect();
+        let after: BTreeMap<u16, &Spec> = wanted.trees().collect();
+        let has_same_classes = before.keys().eq(after.keys());
+        let in_place = match has_same_classes || children.are_a_tree() {
+            true if has_changed => running.can_become(wanted).map_err(refused(path))?,
+            holds => holds,
+        };
+        if in_place {
+            if has_changed {
+                let config = wanted.entry.config(&wanted.settings).map_err(refused(path))?;
+                match children.are_a_tree() {
+                    true => self.trees.push((path.clone(), config)),
+                    false => self.parameters.push((path.clone(), config)),
+                }
+            }
+            for (minor, tree) in after {
+                path.push(minor);
+                let seed = derive(seed, minor);
+                match before.get(&minor) {
+                    Some(running) => self.add(running, tree, path, seed)?,
+                    None => self.replace(tree, path, Heritage::default(), seed)?,
+                }
+                path.pop();
+            }
+            return Ok(());
+        }
+        // A tree of classes keeps state for each class besides its discipline. It is built anew as a whole.
+        let kept: Vec<u16> = match children.are_a_tree() {
+            true => Vec::new(),
+            false => {
+                let (before, after) = (running.own_classes(), wanted.own_classes());
+                let mut kept = Vec::new();
+                for (&minor, tree) in &after {
+                    let Some(running) = before.get(&minor) else {
+                        continue;
+                    };
+                    path.push(minor);
+                    self.add(running, tree, path, derive(seed, minor))?;
+                    path.pop();
+                    kept.push(minor);
+                }
+                kept
+            }
+        };
+        self.replace(wanted, path, goes_on(kept), seed)
+    }
+
+    /// Plans that a new discipline takes the place of the one at `path`.
+    fn replace(
+        &mut self,
+        wanted: &Spec,
+        path: &[u16],
+        heritage: Heritage,
+        seed: u64,
+    ) -> Result<(), ChangeError> {
+        let inherited = &heritage.classes;
+        let child = |minor: u16, tree: &Spec| match inherited.binary_search(&minor) {
+            Ok(_) => Ok(placeholder()),
+            Err(_) => tree.build(derive(seed, minor)),
+        };
+        let new = wanted.build_over(&child, seed).map_err(|source| ChangeError {
+            node_path: path_in_words(path),
+            source,
+        })?;
+        self.replacements.push(Replacement {
+            path: path.to_vec(),
+            heritage,
+            new,
+        });
+        Ok(())
+    }
+
+    /// Applies the change to the tree that it was planned for. Packets that have no room any more are
+    /// returned through the pool.
+    ///
+    /// # Errors
+    /// Only if a discipline refuses what it accepted in the rehearsal. All parameters then have their old
+    /// values, and nothing was moved.
+    ///
+    /// # Panics
+    /// If the tree has other classes than the description that the change was planned from.
+    pub fn apply(
+        self,
+        root: &mut Box<dyn Discipline>,
+        now: Time,
+        pool: &mut Pool,
+    ) -> Result<Replaced, ChangeError> {
+        if self.reads_bytes {
+            pool.keep_bytes();
+        }
+        let mut undo = Vec::with_capacity(self.parameters.len());
+        for (path, config) in self.parameters.iter().chain(&self.trees) {
+            let mut result = Ok(());
+            at(root.as_mut(), path, pool, &mut |node, pool| {
+                let before = node.config();
+                result = node.reconfigure(config.as_ref(), now, pool);
+                if result.is_ok() {
+                    undo.push((path, before));
+                }
+            });
+            if let Err(source) = result {
+                for (path, before) in undo.iter().rev() {
+                    at(root.as_mut(), path, pool, &mut |node, pool| {
+                        node.reconfigure(before.as_ref(), now, pool)
+                            .expect("a discipline accepts its former parameters");
+                    });
+                }
+                let node_path = path_in_words(path);
+                return Err(ChangeError { node_path, source });
+            }
+        }
+        let replacements = self.replacements.into_iter();
+        let old = replacements.map(|replacement| replacement.apply(root, now, pool));
+        Ok(Replaced(old.collect()))
+    }
+}
+
+impl Replacement {
+    /// Returns the discipline that was replaced.
+    fn apply(self, root: &mut Box<dyn Discipline>, now: Time, pool: &mut Pool) -> Box<dyn Discipline> {
+        let Replacement {
+            path,
+            heritage,
+            mut new,
+        } = self;
+        let Some((&minor, parent)) = path.split_last() else {
+            new.take_over(root.as_mut(), &heritage, now, pool);
+            return std::mem::replace(root, new);
+        };
+        let (mut new, mut old) = (Some(new), None);
+        at(root.as_mut(), parent, pool, &mut |node, pool| {
+            let new = new.take().expect("one node is changed");
+            old = node.succeed_class(minor, new, &heritage, now, pool).ok();
+        });
+        old.expect("the class is one of the description's")
+    }
+}
+
+/// Calls `change` with the node at the end of `path`.
+fn at(
+    node: &mut dyn Discipline,
+    path: &[u16],
+    pool: &mut Pool,
+    change: &mut dyn FnMut(&mut dyn Discipline, &mut Pool),
+) {
+    match path.split_first() {
+        None => change(node, pool),
+        Some((minor, rest)) => node
+            .change_class(*minor, pool, &mut |child, pool| at(child, rest, pool, change))
+            .expect("the class is one of the description's"),
+    }
+}
+
+/// Returns a path in words: `the root`, or `class 2, class 1`.
+fn path_in_words(path: &[u16]) -> String {
+    if path.is_empty() {
+        return "the root".to_owned();
+    }
+    let classes: Vec<String> = path.iter().map(|minor| format!("class {minor}")).collect();
+    classes.join(", ")
+}

@@ -1,0 +1,128 @@
+//! How a discipline takes the place of another one while packets are queued.
+//!
+//! The new discipline is built before, on any thread. Then only packets move, and classes that are inherited.
+//! A class that is inherited keeps its discipline with all that is in it: queues, statistics, state. The
+//! other packets leave the old discipline flow by flow, and are enqueued in that order.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use super::{Algorithm, Discipline, Node, Peeked};
+use crate::error::ConfigError;
+use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::time::Time;
+
+/// What a discipline keeps of the one whose place it takes, besides the packets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Heritage {
+    /// Whether the statistics go on. Packets that move were counted before, and are not counted again. If
+    /// they do not go on, they begin at 0, and packets that move count as enqueued.
+    pub statistics: bool,
+    /// The classes that keep their disciplines.
+    pub classes: Vec<u16>,
+}
+
+/// Enqueues all packets of `old` in `new`. The sojourn time of a packet continues: it is measured from its
+/// arrival at the old discipline.
+pub(super) fn move_packets<D: Discipline + ?Sized>(
+    new: &mut D,
+    old: &mut dyn Discipline,
+    now: Time,
+    pool: &mut Pool,
+) {
+    let mut moving = PacketQueue::new();
+    old.drain(pool, &mut moving);
+    while let Some(id) = moving.pop_front(pool) {
+        let enqueued_at = pool[id].enqueued_at;
+        new.enqueue(id, now, pool);
+        pool[id].enqueued_at = enqueued_at;
+    }
+}
+
+/// Returns the error for a class that a discipline does not have.
+pub(super) fn no_such_class(discipline: &'static str, minor: u16) -> ConfigError {
+    ConfigError::NoSuchClass {
+        discipline,
+        class: format!("{minor:x}"),
+    }
+}
+
+impl<A: Algorithm> Node<A> {
+    pub(super) fn inherit(
+        &mut self,
+        old: &mut dyn Discipline,
+        heritage: &Heritage,
+        now: Time,
+        pool: &mut Pool,
+    ) {
+        if heritage.statistics {
+            self.counters.continue_from(&old.statistics());
+        }
+        // The packet was chosen from a queue that may be inherited, whose other packets are behind it. So it
+        // stays chosen.
+        if !heritage.classes.is_empty()
+            && let Some(chosen) = old.take_chosen(pool)
+        {
+            if !heritage.statistics {
+                self.counters.enqueued(pool[chosen].length);
+            }
+            self.peeked = Peeked::TakenOut(chosen);
+        }
+        for &minor in &heritage.classes {
+            let before = pool.changes();
+            let child = self.class(minor).expect("an inherited class exists");
+            old.exchange_class(minor, child, now, pool)
+                .expect("an inherited class existed");
+            let count = child.backlog();
+            if !heritage.statistics {
+                self.counters.got(count);
+            }
+            self.algorithm.class_replaced(minor, now, pool);
+            self.settle(before, pool);
+        }
+        if !heritage.statistics {
+            return move_packets(self, old, now, pool);
+        }
+        let mut moving = PacketQueue::new();
+        old.drain(pool, &mut moving);
+        while let Some(id) = moving.pop_front(pool) {
+            let enqueued_at = pool[id].enqueued_at;
+            pool[id].enqueued_at = now;
+            let before = pool.changes();
+            self.algorithm.enqueue(id, now, pool);
+            self.settle(before, pool);
+            pool[id].enqueued_at = enqueued_at;
+        }
+    }
+
+    pub(super) fn exchange(
+        &mut self,
+        minor: u16,
+        child: &mut Box<dyn Discipline>,
+        now: Time,
+        pool: &mut Pool,
+    ) -> Result<(), ConfigError> {
+        let before = pool.changes();
+        let current = self.class(minor)?;
+        core::mem::swap(current, child);
+        let got = current.backlog();
+        self.counters.moved(child.backlog());
+        self.counters.got(got);
+        self.algorithm.class_replaced(minor, now, pool);
+        self.settle(before, pool);
+        Ok(())
+    }
+
+    pub(super) fn release_chosen(&mut self, pool: &mut Pool) -> Option<PacketId> {
+        match core::mem::take(&mut self.peeked) {
+            Peeked::TakenOut(id) => {
+                let mut one = PacketQueue::new();
+                one.push_back(id, pool);
+                self.counters.moved(one.count());
+                one.pop_front(pool)
+            }
+            // It is still the first of its queue.
+            Peeked::InPlace(_) | Peeked::Nothing => None,
+        }
+    }
+}
