@@ -22,8 +22,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use fairgate_config::Registry;
 
 use crate::commands::{
-    bench, bounds, check, compare, completions, dummynet, list, man, plot, replay, reproduce, run, show,
-    simulate, status, tc, testbed, theory, validate,
+    bench, bounds, change, check, compare, completions, dummynet, list, man, plot, record, replay, reproduce,
+    run, show, simulate, status, tc, testbed, theory, validate,
 };
 pub use crate::embedded::{Answer, answer_with};
 use crate::failure::{Failure, Outcome};
@@ -53,6 +53,11 @@ enum Command {
     Plot(plot::Args),
     Run(run::Args),
     Status(status::Args),
+    Record(record::Args),
+    Class(change::ClassArgs),
+    Filter(change::FilterArgs),
+    Queue(change::QueueArgs),
+    Change(change::Args),
     Show(show::Args),
     Tc(tc::Args),
     Dummynet(dummynet::Args),
@@ -78,6 +83,11 @@ impl Command {
             Command::Run(args) => run::run(args, registry, format),
             Command::Show(args) => show::run(args, registry, format),
             Command::Status(args) => status::run(args, format),
+            Command::Record(args) => record::run(&args, format),
+            Command::Class(args) => change::class(&args.words, format),
+            Command::Filter(args) => change::filter(&args.words, format),
+            Command::Queue(args) => change::queue(&args.words, format),
+            Command::Change(args) => change::run(&args, format),
             Command::Tc(args) => tc::run(args, format),
             Command::Dummynet(args) => dummynet::run(args, format),
             Command::Testbed(args) => testbed::run(args, registry, format),

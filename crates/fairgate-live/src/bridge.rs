@@ -17,6 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fairgate::{FlowHasher, Time};
+use fairgate_config::Registry;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -41,7 +42,7 @@ use crate::links::LinkChanges;
 use crate::notice::Notice;
 use crate::pace::{AHEAD, Next, Pace};
 use crate::port::Port;
-use crate::status::{DirectionReading, ProcessorStatus, RunReading, STEP, Server, Status};
+use crate::status::{Control, DirectionReading, ProcessorStatus, RunReading, STEP, Server, Status};
 use crate::sys::priority::{realtime_share, set_realtime};
 
 /// The maximum number of frames received from a port in one turn. The other port has to wait for that long.
@@ -243,12 +244,18 @@ impl Bridge {
         Ok(())
     }
 
-    /// Serves the status as JSON at a unix socket. The socket is removed with the bridge.
+    /// Serves the status, and changes of the trees, at a unix socket
+    /// ([`protocol`](crate::status::protocol)). Changes may name the disciplines of `registry`. The socket is
+    /// removed with the bridge.
     ///
     /// # Errors
     /// Fails if another process listens there, or if the socket can't be created.
-    pub fn serve_status(&mut self, path: &Path) -> Result<(), LiveError> {
-        let server = Server::bind(path)?;
+    pub fn serve(&mut self, path: &Path, registry: &Registry) -> Result<(), LiveError> {
+        let control = Control {
+            changer: self.changer(),
+            registry: registry.clone(),
+        };
+        let server = Server::bind(path, Some(control))?;
         self.watch(server.wanted(), EpollFlags::EPOLLIN, Token::Status)?;
         self.server = Some(server);
         Ok(())

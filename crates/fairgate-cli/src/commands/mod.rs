@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod bounds;
+pub(crate) mod change;
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod completions;
@@ -10,6 +11,7 @@ pub(crate) mod import;
 pub(crate) mod list;
 pub(crate) mod man;
 pub(crate) mod plot;
+pub(crate) mod record;
 pub(crate) mod replay;
 pub(crate) mod reproduce;
 pub(crate) mod run;
@@ -41,6 +43,8 @@ Examples:
   fairgate plot results.json        draw a simulation's results: throughput, delays, queues
   fairgate run home.toml            run live between the two interfaces in this file
   fairgate status                   the state of a run
+  fairgate class add 30 rate=5mbit  change the run while it forwards; also filter, queue, change
+  fairgate record -o evening.csv    rates, delays, backlogs and drops of a run, every 400 ms
   fairgate show                     the same in the format of tc -s
   fairgate bench schedulers         the cost of each scheduler on this machine
   fairgate testbed                  real TCP and ping through a run, between hosts in namespaces

@@ -21,6 +21,7 @@ use crate::output::{self, Format};
 Examples:
   fairgate run home.toml             forward between the interfaces of its [run] section until Ctrl-C
   fairgate status                    the state of the run, from another terminal
+  fairgate class change 10 rate=9mbit   change it while it forwards; also filter, queue, change
   kill -HUP PID                      read the file again and change to its trees, whatever they are
   fairgate run --json home.toml      print the final statistics as JSON
 
@@ -83,7 +84,7 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
         None => default_socket(&read()?.1.name),
     };
     let name = args.file.display().to_string();
-    run_document(&read, &name, &socket, args.seed, format)
+    run_document(&read, &name, &socket, args.seed, registry, format)
 }
 
 /// Runs the plan that `read` returns with its document, and reads it again on a reload. `name` is for
@@ -93,6 +94,7 @@ pub(crate) fn run_document(
     name: &str,
     socket: &Path,
     seed: Option<u64>,
+    registry: &Registry,
     format: Format,
 ) -> Result<Outcome, Failure> {
     let (document, plan) = read()?;
@@ -104,7 +106,7 @@ pub(crate) fn run_document(
     FileError::unless_empty(too_large.collect())?;
     let mut bridge = Bridge::open(&plan, seed).map_err(failure)?;
     bridge.watch_signals().map_err(failure)?;
-    bridge.serve_status(socket).map_err(failure)?;
+    bridge.serve(socket, registry).map_err(failure)?;
     // The log is started after signals are handled, because its thread must not receive them.
     let (log, writer) = log::start();
     let notices = log.clone();

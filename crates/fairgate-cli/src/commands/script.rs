@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
 
-use fairgate_config::{Document, Origin};
+use fairgate_config::{Document, Origin, Registry};
 use fairgate_live::Plan;
 use fairgate_live::status::default_socket;
 use fairgate_scripts::tc::Device;
@@ -121,7 +121,14 @@ pub(crate) fn run(
                 let plan = Plan::read(&document)?;
                 Ok((document, plan))
             };
-            run::run_document(&read, "the script", &default_socket(&device), None, format)
+            run::run_document(
+                &read,
+                "the script",
+                &default_socket(&device),
+                None,
+                &Registry::builtin(),
+                format,
+            )
         }
         (None, Format::Json, _) => {
             let queues = named().map(|(name, spec)| (name.to_owned(), check::tree(spec)));

@@ -20,7 +20,7 @@ use crate::output::{self, Format};
 #[command(after_help = "\
 Examples:
   fairgate status                             the only run of this machine
-  fairgate status --watch                     again every second
+  fairgate status --follow                    again every second; with --json a document in each line
   fairgate status --socket /run/fairgate/home.sock --json")]
 pub(crate) struct Args {
     /// The socket of the run; optional if there is only one
@@ -28,8 +28,8 @@ pub(crate) struct Args {
     socket: Option<PathBuf>,
 
     /// Show it again every second, until Ctrl-C
-    #[arg(long)]
-    watch: bool,
+    #[arg(long, alias = "watch")]
+    follow: bool,
 }
 
 #[derive(Debug, Error, Diagnostic)]
@@ -64,10 +64,11 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
         }
         let status = ask(socket)?;
         match format {
+            Format::Json if args.follow => output::json_line("status", &status)?,
             Format::Json => output::json("status", &status)?,
             Format::Text => {
                 // Cursor home and clear, so that the tables stay in place.
-                let clear = if args.watch && io::stdout().is_terminal() {
+                let clear = if args.follow && io::stdout().is_terminal() {
                     "\x1b[H\x1b[2J"
                 } else {
                     ""
@@ -75,7 +76,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
                 output::text(&format!("{clear}{}", tables(&status, before.as_ref())))?;
             }
         }
-        if !args.watch {
+        if !args.follow {
             return Ok(Outcome::Yes);
         }
         if format == Format::Json {
@@ -102,7 +103,7 @@ pub(crate) fn ask(socket: Option<&Path>) -> Result<Status, Failure> {
     Ok(status)
 }
 
-fn only_socket() -> Result<PathBuf, StatusError> {
+pub(crate) fn only_socket() -> Result<PathBuf, StatusError> {
     let mut sockets = running().map_err(StatusError::Untrusted)?;
     match sockets.len() {
         0 => Err(StatusError::NoneRuns),

@@ -109,6 +109,16 @@ pub(crate) fn json_text(name: &str, content: &impl Serialize) -> String {
     text
 }
 
+/// Prints the JSON document `fairgate.NAME/1` in one line, as one of many.
+pub(crate) fn json_line(name: &str, content: &impl Serialize) -> Result<(), Failure> {
+    let envelope = Envelope {
+        schema: format!("fairgate.{name}/1"),
+        content,
+    };
+    let line = serde_json::to_string(&envelope).expect("results have text keys and finite numbers");
+    text(&(line + "\n"))
+}
+
 /// Prints the JSON document `fairgate.NAME/1`.
 pub(crate) fn json(name: &str, content: &impl Serialize) -> Result<(), Failure> {
     text(&json_text(name, content))

@@ -1,5 +1,6 @@
 //! `fairgate run` on real interfaces, in network namespaces.
 
+mod changes;
 #[path = "../common/mod.rs"]
 mod common;
 mod forwarding;

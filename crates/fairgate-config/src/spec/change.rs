@@ -6,8 +6,7 @@
 //! packets.
 //!
 //! * The same discipline changes in place, if it can.
-//! * If it cannot, or has other classes, a new one takes over the packets, and the classes that both have
-//! with   all that is in them.
+//! * If it cannot, or has other classes, a new one takes over the packets, and the classes that both have.
 //! * Another discipline takes over the packets, flow by flow.
 //!
 //! The statistics of the root go on, whatever discipline it is, and so do the statistics of a class that

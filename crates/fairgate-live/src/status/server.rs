@@ -1,19 +1,20 @@
-//! The status socket. It sends the status as JSON to each client that connects, and closes the connection.
-//! There is no request, so that `socat - UNIX:PATH` is a sufficient client.
+//! The socket of a run. It answers one request of each client ([`protocol`](super::protocol)) and closes the
+//! connection. A client that says nothing gets the status, so that `socat - UNIX:PATH` is a sufficient
+//! client.
 //!
-//! Threads of ordinary priority accept clients, make the document and write it. The forwarding thread is only
-//! asked for a reading of its counters, which it makes in steps.
+//! Threads of ordinary priority accept clients, plan changes, make the document and write it. The
+//! forwarding thread is only asked for a reading of its counters, which it makes in steps.
 
 use std::env;
 use std::fs::{self, DirBuilder, Permissions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -21,10 +22,14 @@ use nix::errno::Errno;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::socket::{Shutdown, getsockopt, shutdown, sockopt};
 use nix::unistd::{Uid, geteuid};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 use crate::error::LiveError;
+use crate::status::control::{self, Control, LONGEST_REQUEST};
 use crate::status::document::Status;
+use crate::status::protocol::{Answer, Request};
 use crate::status::reading::RunReading;
 
 /// The extension of the sockets' file names.
@@ -35,6 +40,9 @@ const LONGEST_PATH: usize = 107;
 
 /// How long to wait for an answer. A run answers between two packets; a stopped process never does.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long a client may say nothing before it gets the status.
+const SILENCE: Duration = Duration::from_secs(1);
 
 /// The maximum number of clients that are served at the same time. Further ones are disconnected.
 const MOST_CLIENTS: usize = 16;
@@ -131,17 +139,45 @@ fn check_folder(folder: &Path) -> Result<(), FetchError> {
 /// Fails if no process answers, if the answer is not a status, or if the process belongs to neither this user
 /// nor root.
 pub fn fetch(socket: &Path) -> Result<Status, FetchError> {
+    ask(socket, &Request::Status, Some(PATIENCE))
+}
+
+/// Has the run that listens at `socket` change its trees, and waits until it has: see [`Request::Change`].
+///
+/// # Errors
+/// Fails if no process answers, if the answer is not one, or if the process belongs to neither this user nor
+/// root. A change that is refused is an answer.
+pub fn ask_change(socket: &Path, from: Option<&str>, lines: &[String]) -> Result<Answer, FetchError> {
+    let request = Request::Change {
+        from: from.map(str::to_owned),
+        lines: lines.to_vec(),
+    };
+    // To plan a change of many thousand classes takes seconds.
+    ask(socket, &request, None)
+}
+
+/// Sends a request and returns the answer. `patience` is how long it may take.
+fn ask<A: DeserializeOwned>(
+    socket: &Path,
+    request: &Request,
+    patience: Option<Duration>,
+) -> Result<A, FetchError> {
     let length = socket.as_os_str().len();
     if length > LONGEST_PATH {
         return Err(FetchError::LongPath(length));
     }
-    let stream = UnixStream::connect(socket)?;
+    let mut stream = UnixStream::connect(socket)?;
     let peer = getsockopt(&stream, sockopt::PeerCredentials).map_err(io::Error::from)?;
     let user = Uid::from_raw(peer.uid());
     if user != geteuid() && !user.is_root() {
         return Err(FetchError::Stranger(peer.uid()));
     }
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(patience)?;
+    let bytes = serde_json::to_vec(request).map_err(io::Error::from)?;
+    // A run that serves too many clients has ended the connection: the answer is missing then.
+    let _ = stream
+        .write_all(&bytes)
+        .and_then(|()| stream.shutdown(std::net::Shutdown::Write));
     serde_json::from_reader(io::BufReader::new(stream)).map_err(|error| match error.io_error_kind() {
         Some(ErrorKind::WouldBlock | ErrorKind::TimedOut) => FetchError::Silent {
             process: peer.pid(),
@@ -171,7 +207,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// Listens at `path`. Replaces a socket that a killed process left behind.
-    pub(crate) fn bind(path: &Path) -> Result<Server, LiveError> {
+    pub(crate) fn bind(path: &Path, control: Option<Control>) -> Result<Server, LiveError> {
         let system = || LiveError::io(format!("listening at {}", path.display()));
         let length = path.as_os_str().len();
         if length > LONGEST_PATH {
@@ -194,7 +230,7 @@ impl Server {
         let (for_clients, for_requests) = (Arc::clone(&listener), Arc::clone(&wanted));
         thread::Builder::new()
             .name("status".to_owned())
-            .spawn(move || serve(&for_clients, &for_requests, &made))
+            .spawn(move || serve(&for_clients, &Arc::new(Desk::new(for_requests, made, control))))
             .map_err(system())?;
         Ok(Server {
             listener,
@@ -221,29 +257,35 @@ impl Server {
     }
 }
 
-/// Accepts clients until the listener is shut down, and gets a reading for each.
-fn serve(listener: &UnixListener, wanted: &EventFd, made: &Receiver<RunReading>) {
-    let served = Arc::new(AtomicUsize::new(0));
+/// What the threads of clients share.
+struct Desk {
+    wanted: Arc<EventFd>,
+    /// Locked while a reading is made, so that there is one at a time.
+    made: Mutex<Receiver<RunReading>>,
+    control: Option<Control>,
+    /// The number of clients that are served.
+    served: AtomicUsize,
+}
+
+/// Accepts clients until the listener is shut down. A thread serves each.
+fn serve(listener: &UnixListener, desk: &Arc<Desk>) {
     for client in listener.incoming() {
         match client {
-            Ok(_) if served.load(Ordering::Acquire) >= MOST_CLIENTS => {}
+            Ok(_) if desk.served.load(Ordering::Acquire) >= MOST_CLIENTS => {}
             Ok(client) => {
-                if wanted.write(1).is_err() {
-                    return;
-                }
-                let Ok(reading) = made.recv() else { return };
-                served.fetch_add(1, Ordering::AcqRel);
-                let of_client = Arc::clone(&served);
+                desk.served.fetch_add(1, Ordering::AcqRel);
+                let of_client = Arc::clone(desk);
                 let answer = move || {
-                    answer(client, reading);
-                    of_client.fetch_sub(1, Ordering::AcqRel);
+                    // A client that has gone or reads nothing is none of the run's business.
+                    let _ = of_client.answer(client);
+                    of_client.served.fetch_sub(1, Ordering::AcqRel);
                 };
                 if thread::Builder::new()
                     .name("status".to_owned())
                     .spawn(answer)
                     .is_err()
                 {
-                    served.fetch_sub(1, Ordering::AcqRel);
+                    desk.served.fetch_sub(1, Ordering::AcqRel);
                 }
             }
             Err(error) if error.raw_os_error() == Some(Errno::EINVAL as i32) => return,
@@ -253,14 +295,60 @@ fn serve(listener: &UnixListener, wanted: &EventFd, made: &Receiver<RunReading>)
     }
 }
 
-/// Makes the document and sends it to a client, as long as the client reads it.
-fn answer(mut client: UnixStream, reading: RunReading) {
-    let document = Status::of_reading(reading);
-    let bytes = serde_json::to_vec(&document).expect("a status contains only plain values");
-    // A client that has gone or reads nothing is none of the run's business.
-    let _ = client
-        .set_write_timeout(Some(PATIENCE))
-        .and_then(|()| client.write_all(&bytes));
+impl Desk {
+    fn new(wanted: Arc<EventFd>, made: Receiver<RunReading>, control: Option<Control>) -> Desk {
+        Desk {
+            wanted,
+            made: Mutex::new(made),
+            control,
+            served: AtomicUsize::new(0),
+        }
+    }
+
+    /// Reads the request of a client and answers it, as long as the client reads.
+    fn answer(&self, mut client: UnixStream) -> io::Result<()> {
+        let request = control::read(&heard(&client)?);
+        client.set_write_timeout(Some(PATIENCE))?;
+        match (request, &self.control) {
+            (Ok(Request::Change { from, lines }), Some(control)) => {
+                send(&mut client, &control.change(from.as_deref(), &lines))
+            }
+            (Err(refused), _) => send(&mut client, &refused),
+            (Ok(_), _) => match self.reading() {
+                Some(reading) => send(&mut client, &Status::of_reading(reading)),
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// Has the forwarding thread make a reading. Returns `None` if the run has ended.
+    fn reading(&self) -> Option<RunReading> {
+        let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        self.wanted.write(1).ok()?;
+        made.recv().ok()
+    }
+}
+
+/// Returns what a client says: up to the end of its side, or of a line.
+fn heard(mut client: &UnixStream) -> io::Result<Vec<u8>> {
+    let mut request = Vec::new();
+    let mut part = [0; 4096];
+    client.set_read_timeout(Some(SILENCE))?;
+    while request.len() < LONGEST_REQUEST as usize && !request.ends_with(b"\n") {
+        match client.read(&mut part) {
+            Ok(0) => break,
+            Ok(length) => request.extend_from_slice(&part[..length]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock && request.is_empty() => break,
+            Err(error) => return Err(error),
+        }
+        client.set_read_timeout(Some(PATIENCE))?;
+    }
+    Ok(request)
+}
+
+fn send(client: &mut UnixStream, document: &impl Serialize) -> io::Result<()> {
+    client.write_all(&serde_json::to_vec(document).map_err(io::Error::from)?)
 }
 
 /// Removes the socket at `path` if no process listens there.
@@ -302,18 +390,27 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("precious.txt");
         fs::write(&file, "precious").unwrap();
-        assert!(matches!(Server::bind(&file), Err(LiveError::NoSocket { .. })));
+        assert!(matches!(
+            Server::bind(&file, None),
+            Err(LiveError::NoSocket { .. })
+        ));
         assert_eq!(fs::read(&file).unwrap(), b"precious");
 
         let dead = folder.path().join("dead.sock");
         drop(UnixListener::bind(&dead).unwrap());
-        let server = Server::bind(&dead).unwrap();
+        let server = Server::bind(&dead, None).unwrap();
         assert_eq!(fs::metadata(&dead).unwrap().mode() & 0o777, 0o600);
-        assert!(matches!(Server::bind(&dead), Err(LiveError::SocketInUse { .. })));
+        assert!(matches!(
+            Server::bind(&dead, None),
+            Err(LiveError::SocketInUse { .. })
+        ));
         // A symbolic link to a dead socket is not a socket.
         let link = folder.path().join("link.sock");
         std::os::unix::fs::symlink(&dead, &link).unwrap();
-        assert!(matches!(Server::bind(&link), Err(LiveError::NoSocket { .. })));
+        assert!(matches!(
+            Server::bind(&link, None),
+            Err(LiveError::NoSocket { .. })
+        ));
         drop(server);
         assert!(!dead.exists());
     }
@@ -334,7 +431,7 @@ mod tests {
     fn a_path_that_is_too_long_is_reported() {
         let path = PathBuf::from(format!("/tmp/{}", "x".repeat(120)));
         assert!(matches!(fetch(&path), Err(FetchError::LongPath(125))));
-        let error = Server::bind(&path).unwrap_err();
+        let error = Server::bind(&path, None).unwrap_err();
         assert!(error.to_string().contains("at most 107 bytes"), "{error}");
     }
 }

@@ -1,0 +1,288 @@
+//! Changes of a run while it forwards.
+
+use std::fs;
+use std::net::UdpSocket;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use fairgate_live::status::ask_change;
+use fairgate_live::status::protocol::Answer;
+use fairgate_live::testbed::Network;
+
+use crate::common::program::Program;
+use crate::common::{live, output, until};
+use crate::harness::{code_and_message, ping};
+use crate::run::Run;
+
+const FIRST: &str = "[queue.line]\ndiscipline = \"fifo\"\n\n[run]\nleft = \"left\"\nright = \"right\"\n\
+    left_to_right = \"line\"\nright_to_left = \"line\"\n";
+
+/// Trees that all have room, and change into one another in all ways: in place, class by class, as a whole.
+const TREES: [&str; 8] = [
+    "queue change root fq_codel target=100ms",
+    "queue change root target=200ms",
+    "queue change root drr default=2 { 1 / fifo; 2 / fq_codel target=100ms; 3 / sfq }",
+    "class add 4 quantum=3000 / fifo",
+    "class delete 1",
+    "queue change 2 fifo",
+    "queue change root htb default=10 { 1 rate=1gbit { 10 rate=500mbit / fifo; 20 rate=9mbit / fifo } }",
+    "queue add root tbf rate=1gbit burst=1mb",
+];
+
+/// Makes a change, which must be possible. Returns the pause in microseconds, and how many packets it
+/// dropped.
+fn change(run: &Run, line: &str) -> (f64, u64) {
+    match ask_change(&run.socket, None, &[line.to_owned()]).unwrap() {
+        Answer::Changed { pause_us, dropped } => (pause_us, dropped),
+        Answer::Refused { errors } => panic!("{line}: {errors:?}"),
+    }
+}
+
+/// Packets of one flow all arrive, in their order, whatever changes meanwhile.
+#[test]
+fn a_thousand_changes_lose_and_reorder_nothing() {
+    let Some(_watched) = live("a_thousand_changes_lose_and_reorder_nothing") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let run = Run::start(&network.router, FIRST);
+    let to = format!("{}:5000", Network::RIGHT);
+    let receiver = network.right.enter(|| UdpSocket::bind(&to)).unwrap().unwrap();
+    let sender = network
+        .left
+        .enter(|| UdpSocket::bind("0.0.0.0:0"))
+        .unwrap()
+        .unwrap();
+    sender.connect(&to).unwrap();
+    receiver
+        .set_read_timeout(Some(Duration::from_millis(100)))
+        .unwrap();
+    let (is_over, sent, received) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Acquire) {
+                // A burst, so that packets are queued while the tree changes.
+                for _ in 0..8 {
+                    let number = sent.fetch_add(1, Ordering::AcqRel);
+                    sender.send(&[number.to_be_bytes(); 16].concat()).unwrap();
+                }
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let counting = scope.spawn(|| {
+            let mut bytes = [0; 2000];
+            let mut next = 0;
+            while !is_over.load(Ordering::Acquire) || next < sent.load(Ordering::Acquire) {
+                let Ok(_) = receiver.recv(&mut bytes) else {
+                    continue;
+                };
+                let number = u64::from_be_bytes(bytes[..8].try_into().unwrap());
+                assert_eq!(number, next, "it is lost or overtaken");
+                next += 1;
+                received.store(next, Ordering::Release);
+            }
+        });
+        let mut pauses: Vec<f64> = Vec::with_capacity(1000);
+        for round in 0..125 {
+            for line in TREES {
+                let (pause, dropped) = change(&run, line);
+                assert_eq!(dropped, 0, "{line} in round {round}");
+                pauses.push(pause);
+            }
+            if counting.is_finished() {
+                break;
+            }
+        }
+        is_over.store(true, Ordering::Release);
+        assert!(counting.join().is_ok(), "packets were lost or overtaken");
+        pauses.sort_by(f64::total_cmp);
+        println!(
+            "{} packets, {} changes: pause median {:.1} us, longest {:.1} us",
+            received.load(Ordering::Acquire),
+            pauses.len(),
+            pauses[pauses.len() / 2],
+            pauses[pauses.len() - 1]
+        );
+    });
+    let status = run.status();
+    assert_eq!((status.changes.applied, status.changes.refused), (1000, 0));
+    assert_eq!(received.into_inner(), sent.into_inner());
+    // The statistics of the root go on.
+    let tree = &status.directions[0].tree;
+    assert_eq!(
+        tree.enqueued.packets,
+        tree.dequeued.packets + tree.backlog.packets
+    );
+    assert!(status.check().is_ok());
+    run.stop();
+}
+
+/// Prints the pause for changes of a tree of 4,000 classes with a filter each.
+#[test]
+fn a_tree_of_four_thousand_classes_changes() {
+    let Some(_watched) = live("a_tree_of_four_thousand_classes_changes") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let tree = |name: &str, rate: u32, leaf: &str| {
+        let mut text = format!(
+            "queue change root {name} default=1 {{ 1 {} / fifo",
+            if name == "htb" {
+                "rate=1gbit"
+            } else {
+                "quantum=3000"
+            }
+        );
+        for class in 2..=4000 {
+            let settings = if name == "htb" {
+                format!("rate={rate}kbit")
+            } else {
+                format!("quantum={rate}")
+            };
+            text += &format!("; {class} {settings} / {leaf}");
+        }
+        text + " }"
+    };
+    let run = Run::start(&network.router, FIRST);
+    let filters: Vec<String> = (2..=4000)
+        .map(|class| {
+            format!(
+                "filter add class={class} destination=10.{}.{}.0/24",
+                class / 250,
+                class % 250
+            )
+        })
+        .collect();
+    let all = |tree: String| [vec![tree], filters.clone()].concat();
+    let steps = [
+        ("fifo to htb", all(tree("htb", 1000, "fifo"))),
+        ("all rates of htb", all(tree("htb", 2000, "fifo"))),
+        ("one class of htb", vec!["class change 77 rate=3mbit".to_owned()]),
+        (
+            "one class less",
+            vec!["filter delete 3999".to_owned(), "class delete 4000".to_owned()],
+        ),
+        ("all leaves of htb", all(tree("htb", 2000, "codel"))),
+        ("htb to drr", all(tree("drr", 2000, "codel"))),
+        ("all quanta of drr", all(tree("drr", 3000, "codel"))),
+        (
+            "one class less of drr",
+            vec!["filter delete 3999".to_owned(), "class delete 4000".to_owned()],
+        ),
+        ("drr to fifo", vec!["queue change root fifo".to_owned()]),
+    ];
+    for (what, lines) in steps {
+        match ask_change(&run.socket, None, &lines).unwrap() {
+            Answer::Changed { pause_us, dropped } => {
+                assert_eq!(dropped, 0);
+                println!("4,000 classes in both directions, {what}: forwarding paused for {pause_us:.0} us");
+            }
+            Answer::Refused { errors } => panic!("{what}: {:?}", &errors[0]),
+        }
+    }
+    run.stop();
+}
+
+/// The commands: what they print, exit codes, and that a refused change changes nothing.
+#[test]
+fn commands_change_a_run() {
+    let Some(_watched) = live("commands_change_a_run") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let run = Run::start(&network.router, FIRST);
+    let command = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fairgate"));
+        let socket = run.socket.to_str().unwrap();
+        output(
+            command
+                .args(["--json", words[0], "--socket", socket])
+                .args(&words[1..]),
+        )
+    };
+    let changed = command(&[
+        "queue",
+        "change",
+        "root",
+        "drr",
+        "default=2",
+        "{ 1 / fifo; 2 / codel }",
+    ]);
+    assert_eq!(changed.status.code(), Some(0), "{changed:?}");
+    let document: serde_json::Value = serde_json::from_slice(&changed.stdout).unwrap();
+    assert_eq!(document["schema"], "fairgate.change/1");
+    assert_eq!(command(&["class", "add", "3", "/", "sfq"]).status.code(), Some(0));
+    assert_eq!(
+        command(&["filter", "add", "class=3", "dscp=EF"]).status.code(),
+        Some(0)
+    );
+    let (code, message) = code_and_message(&command(&["class", "delete", "7"]));
+    assert_eq!(code, Some(2));
+    assert!(
+        message.contains("the change:1:14: `drr` has no class 7"),
+        "{message}"
+    );
+    let (code, message) = code_and_message(&command(&["class", "delete", "3"]));
+    assert_eq!(code, Some(2));
+    assert!(message.contains("class 3"), "{message}");
+    let one = command(&["queue", "--from", "left", "change", "root", "fifo"]);
+    assert_eq!(one.status.code(), Some(0), "{one:?}");
+    let (code, message) = code_and_message(&command(&["class", "add", "9", "/", "fifo"]));
+    assert_eq!(code, Some(2));
+    assert!(message.contains("different trees"), "{message}");
+    let file = run.folder.path().join("lines");
+    fs::write(&file, "# both\nclass add 9 / fifo\nqueue change 9 pie\n").unwrap();
+    let many = command(&["change", "--from", "right", file.to_str().unwrap()]);
+    assert_eq!(many.status.code(), Some(0), "{many:?}");
+    let shown = command(&["queue", "show"]);
+    let text = String::from_utf8(shown.stdout).unwrap();
+    assert!(text.contains("pie") && text.contains("dscp"), "{text}");
+    until("both are counted", || {
+        let changes = run.status().changes;
+        (changes.applied, changes.refused) == (5, 3)
+    });
+    run.stop();
+}
+
+/// The rows of a recording add up, class by class, through a change.
+#[test]
+fn a_recording_has_a_row_for_each_class_and_interval() {
+    let Some(_watched) = live("a_recording_has_a_row_for_each_class_and_interval") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let run = Run::start(&network.router, FIRST);
+    change(&run, "queue change root drr default=2 { 1 / fifo; 2 / fifo }");
+    let file = run.folder.path().join("recorded.csv");
+    let words = ["record", "--interval", "50ms", "--for", "3s", "--socket"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fairgate"));
+    command.args(words).arg(&run.socket).arg("-o").arg(&file);
+    let recording = Program::start(&mut command);
+    until("it records", || {
+        fs::read_to_string(&file).is_ok_and(|text| text.lines().count() > 1)
+    });
+    assert!(ping(&network, Network::RIGHT));
+    change(&run, "class add 3 / codel");
+    let output = recording.output();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let text = fs::read_to_string(&file).unwrap();
+    let rows: Vec<Vec<&str>> = text.lines().skip(1).map(|row| row.split(',').collect()).collect();
+    assert!(
+        text.ends_with('\n') && rows.iter().all(|row| row.len() == 14),
+        "{text}"
+    );
+    let sum = |class: &str| -> u64 {
+        let of_class = rows.iter().filter(|row| row[1] == "left" && row[2] == class);
+        of_class.map(|row| row[7].parse::<u64>().unwrap()).sum()
+    };
+    assert!(sum("2") >= 3, "{text}");
+    assert_eq!((sum("1"), sum("3")), (0, 0));
+    assert!(sum("") <= run.status().directions[0].tree.dequeued.packets);
+    assert!(
+        rows.iter().any(|row| row[2] == "3" && row[3] == "codel"),
+        "{text}"
+    );
+    run.stop();
+}

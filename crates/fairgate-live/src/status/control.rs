@@ -1,0 +1,119 @@
+//! Answers requests that change a run. This is done on threads that forward nothing.
+
+use fairgate_config::{FileError, Problem, Registry};
+use miette::Diagnostic;
+
+use super::protocol::{Answer, Mistake, Request};
+use crate::bridge::Changer;
+use crate::config::Plan;
+use crate::error::ReloadError;
+
+/// The longest request, bytes. A change of all classes of a large tree has less.
+pub(super) const LONGEST_REQUEST: u64 = 16 << 20;
+
+/// What changes need.
+#[derive(Clone, Debug)]
+pub(crate) struct Control {
+    pub(crate) changer: Changer,
+    /// The disciplines that changes may name.
+    pub(crate) registry: Registry,
+}
+
+/// Reads a request. No bytes at all are a request for the status.
+pub(super) fn read(bytes: &[u8]) -> Result<Request, Answer> {
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Ok(Request::Status);
+    }
+    serde_json::from_slice(bytes).map_err(|error| {
+        refused(
+            format!("the request is not understood: {error}"),
+            r#"send {"request": "status"} or {"request": "change", "lines": [...]}"#,
+        )
+    })
+}
+
+impl Control {
+    /// Makes the changes in these lines, in the direction from this interface.
+    pub(super) fn change(&self, from: Option<&str>, lines: &[String]) -> Answer {
+        let changed = self
+            .changer
+            .update(|plan| self.edited(plan, from, &lines.join("\n")));
+        match changed {
+            Ok(changed) => Answer::Changed {
+                pause_us: changed.pause.as_nanos() as f64 / 1e3,
+                dropped: changed.dropped,
+            },
+            Err(Refusal(answer)) => answer,
+        }
+    }
+
+    /// Returns the plan with the changes.
+    fn edited(&self, plan: &Plan, from: Option<&str>, lines: &str) -> Result<Plan, Refusal> {
+        let names = [plan.ends[0].name(), plan.ends[1].name()];
+        let mut new = plan.clone();
+        let sides = match from {
+            None if plan.queues[0] == plan.queues[1] => 0..2,
+            None => {
+                let message = "the two directions have different trees".to_owned();
+                let help = format!(
+                    "say which one changes: --from {} or --from {}",
+                    names[0], names[1]
+                );
+                return Err(Refusal(refused(message, &help)));
+            }
+            Some(from) => match names.iter().position(|name| *name == from) {
+                Some(side) => side..side + 1,
+                None => {
+                    let message = format!("no direction is from `{from}`");
+                    let help = format!("name {} or {}", names[0], names[1]);
+                    return Err(Refusal(refused(message, &help)));
+                }
+            },
+        };
+        for side in sides {
+            new.queues[side] = plan.queues[side].edited(lines, &self.registry)?;
+        }
+        Ok(new)
+    }
+}
+
+/// Why a change is not made.
+struct Refusal(Answer);
+
+impl From<FileError> for Refusal {
+    fn from(error: FileError) -> Refusal {
+        let mistake = |problem: &Problem| {
+            let (line, column) = problem.position();
+            Mistake {
+                place: Some(format!("{}:{line}:{column}", problem.file())),
+                message: problem.message.clone(),
+                help: problem.help.clone(),
+            }
+        };
+        Refusal(Answer::Refused {
+            errors: error.problems().iter().map(mistake).collect(),
+        })
+    }
+}
+
+impl From<ReloadError> for Refusal {
+    fn from(error: ReloadError) -> Refusal {
+        match error {
+            ReloadError::Unfit(error) => error.into(),
+            error => {
+                let help = error.help().map(|help| help.to_string()).unwrap_or_default();
+                Refusal(refused(error.to_string(), &help))
+            }
+        }
+    }
+}
+
+fn refused(message: String, help: &str) -> Answer {
+    Answer::Refused {
+        errors: vec![Mistake {
+            place: None,
+            message,
+            help: help.to_owned(),
+        }],
+    }
+}
