@@ -32,6 +32,7 @@ COMMANDS: list[tuple[str, ...]] = [
     ("simulate", "examples/dumbbell.toml", "--duration", "8s"),
     ("simulate", "examples/home.toml", "--duration", "8s"),
     ("simulate", "examples/dumbbell.toml", "--duration", "8s", "--seeds", "2"),
+    ("sweep", "examples/sweep.toml"),
     ("theory", "mm1", "--seeds", "2"),
     ("reproduce",),
     ("reproduce", "msfc-bufferbloat", "--seeds", "2"),
@@ -53,11 +54,8 @@ def write(program: Program, folder: Path) -> None:
     made_by: dict[str, set[str]] = {}
     for commands, codes in ((COMMANDS, (0, 1)), (MISTAKES, (2,))):
         for command in commands:
-            out = (
-                ("--out", str(folder.parent / "site-unused"))
-                if command[0] == "reproduce" and len(command) > 1
-                else ()
-            )
+            writes = command[0] == "sweep" or (command[0] == "reproduce" and len(command) > 1)
+            out = ("--out", str(folder.parent / "site-unused" / command[0])) if writes else ()
             document = program.document(*command, *out, folder=ROOT, codes=codes)
             name = document["schema"].removeprefix("fairgate.").replace("/", "-")
             documents.setdefault(name, []).append(document)

@@ -2,12 +2,14 @@
 
 The parts of the data set are complete files: each is written under another name and renamed. The footer of
 a part names the runs that it has. So a sweep that was interrupted goes on where it was, and no run is in the
-data set twice, whatever happened to a worker.
+data set twice, whatever happened to a worker. ``fairgate sweep`` writes the same format, so each of the two
+goes on where the other was interrupted. Names of other files begin with ``_``, so that readers of data sets
+pass over them.
 """
 
 from __future__ import annotations
 
-import hashlib
+import fcntl
 import itertools
 import json
 import os
@@ -15,13 +17,16 @@ import queue
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from multiprocessing import get_context
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from . import _native
 from ._progress import Progress, shown
+from ._toml import Table, clean
 from .discipline import Discipline
 from .errors import InputError, SweepError
 from .results import Results
@@ -40,7 +45,9 @@ _EVERY = 1.0
 _PATIENCE = 3
 
 _RUNS = b"fairgate.runs"
-_PLAN = "sweep.json"
+_PLAN = "_sweep.json"
+_LOCK = "_lock"
+_TABLES = ("flows", "groups", "interfaces", "series", "observations")
 
 
 class _Run(NamedTuple):
@@ -63,11 +70,40 @@ class Sweep:
     def __init__(self, path: Path, done: int, skipped: int) -> None:
         self.path, self.done, self.skipped = path, done, skipped
 
-    def to_arrow(self) -> Any:
-        """Return all rows as a ``pyarrow.Table``: the varied values, `seed`, and the figures."""
-        import pyarrow.dataset
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> Sweep:
+        """Open the data set of a finished or interrupted sweep, of this package or of ``fairgate sweep``.
 
-        return pyarrow.dataset.dataset(_parts(self.path)).to_table()
+        Raises
+        ------
+        SweepError
+            If a part is broken.
+        """
+        folder = Path(path)
+        return cls(folder, 0, len(_finished(folder)))
+
+    def to_arrow(self) -> Any:
+        """Return all rows as a ``pyarrow.Table``: the varied values, `seed`, and the figures.
+
+        Raises
+        ------
+        SweepError
+            If there are no rows, or a part is broken.
+        """
+        import pyarrow
+        import pyarrow.parquet
+
+        tables = []
+        for part in _parts(self.path):
+            try:
+                table = pyarrow.parquet.read_table(part)
+            except (OSError, ValueError, pyarrow.ArrowException) as error:
+                raise _broken(part, error) from error
+            # The program says of some columns that no value is missing.
+            tables.append(table.cast(pyarrow.schema([field.with_nullable(True) for field in table.schema])))
+        if not tables:
+            raise SweepError(f"{self.path} has no rows: no run is finished; run the sweep first")
+        return pyarrow.concat_tables(tables, promote_options="permissive")
 
     def to_pandas(self) -> Any:
         """Return all rows as a ``pandas.DataFrame``."""
@@ -85,35 +121,37 @@ class Sweep:
 
 def sweep(
     scenario: Scenario,
-    grid: Mapping[str, Sequence[Any]],
-    seeds: int | Sequence[int] = 1,
+    grid: Mapping[str, Sequence[Any]] | None = None,
+    seeds: int | Sequence[int] | None = None,
     executor: Executor | Any | None = None,
     *,
     out: str | PathLike[str],
-    measure: Measure = "groups",
+    measure: Measure | None = None,
     progress: Progress = None,
 ) -> Sweep:
     """Run a scenario with all combinations of values and seeds.
 
     The results stream into a Parquet data set. The same call goes on after an interruption: what is finished
-    is not run again. More values and seeds can be added later.
+    is not run again. More values and seeds can be added later. What is not given is that of the section
+    ``[sweep]``, if the scenario was read from a file for ``fairgate sweep``.
 
     Parameters
     ----------
     scenario : Scenario
         What is run.
-    grid : mapping of str to sequence
+    grid : mapping of str to sequence, optional
         The values by the path of what they replace, as for `Scenario.with_values`:
         ``{"queue.wan.target": ["5ms", "20ms"], "simulate.flow.downloads.count": [1, 4, 16]}``.
-    seeds : int or sequence of int
-        The seeds, or how many from the scenario's on.
+    seeds : int or sequence of int, optional
+        The seeds, or how many from the scenario's on. One by default.
     executor : concurrent.futures.Executor or distributed.Client, optional
         Where the runs are done. Processes on this machine by default, one for each processor.
     out : path
         The folder of the data set. It is made if it does not exist.
-    measure : str or callable
-        What is kept of each run: a table of `Results`, such as ``flows``, ``groups``, ``interfaces``; or a
-        function that returns a row as a mapping. An executor of other processes must be able to import it.
+    measure : str or callable, optional
+        What is kept of each run: a table of `Results`, such as ``flows``, ``interfaces``, or ``groups``, the
+        default; or a function that returns a row as a mapping. An executor of other processes must be able to
+        import it.
     progress : bool or callable, optional
         As for `Scenario.run`.
 
@@ -131,21 +169,27 @@ def sweep(
         finished is kept.
     """
     folder = Path(out)
-    runs = _planned(scenario, grid, seeds)
-    _check_plan(folder, grid, measure)
-    before = _finished(folder)
-    left = [run for run in runs if run.id not in before]
-    writer = _Writer(folder, len(before))
-    texts = {run.id: (scenario.with_values(run.values).to_toml(), run.seed) for run in left}
-    task = _Task(scenario._name, measure, _disciplines_of(scenario, grid))
-    with shown(progress, len(runs), "sweep") as report:
-        try:
-            for run, rows in _results(left, texts, task, executor):
-                writer.add(run, rows)
-                if report is not None:
-                    report(len(runs) - len(left) + writer.done)
-        finally:
-            writer.flush()
+    section = scenario._document.get("sweep", {})
+    grid = _flat(section.get("grid", {})) if grid is None else grid
+    seeds = section.get("seeds", 1) if seeds is None else seeds
+    measure = section.get("measure", "groups") if measure is None else measure
+    grid = {path: _values(path, values) for path, values in grid.items()}
+    texts: dict[str, tuple[str, int]] = {}
+    runs = _planned(scenario, grid, seeds, texts)
+    with _locked(folder):
+        _check_plan(folder, grid, measure)
+        before = _finished(folder)
+        left = [run for run in runs if run.id not in before]
+        writer = _Writer(folder, _columns(grid))
+        task = _Task(scenario._name, measure, _disciplines_of(scenario, grid))
+        with shown(progress, len(runs), "sweep") as report:
+            try:
+                for run, rows in _results(left, texts, task, executor):
+                    writer.add(run, rows)
+                    if report is not None:
+                        report(len(runs) - len(left) + writer.done)
+            finally:
+                writer.flush()
     return Sweep(folder, writer.done, len(runs) - len(left))
 
 
@@ -167,21 +211,46 @@ class _Task:
         return pyarrow.table({name: [value] for name, value in row.items()})
 
 
-def _planned(scenario: Scenario, grid: Mapping[str, Sequence[Any]], seeds: int | Sequence[int]) -> list[_Run]:
-    if isinstance(seeds, int):
+def _flat(grid: Table, above: str = "") -> dict[str, Any]:
+    """Return the lists of ``[sweep.grid]`` by path. A path may be one key, or tables below one another."""
+    flat: dict[str, Any] = {}
+    for key, value in grid.items():
+        path = f"{above}{key}"
+        flat.update(_flat(value, f"{path}.") if isinstance(value, dict) else {path: value})
+    return flat
+
+
+def _planned(
+    scenario: Scenario,
+    grid: Mapping[str, Sequence[Any]],
+    seeds: int | Sequence[int],
+    texts: dict[str, tuple[str, int]],
+) -> list[_Run]:
+    """Return all runs. What each one simulates, and its seed, goes to `texts`."""
+    if isinstance(seeds, int) and not isinstance(seeds, bool):
+        if seeds < 1:
+            raise InputError(f"`seeds` is {seeds}, but there must be at least one")
         seeds = range(scenario.seed, scenario.seed + seeds)
-    for path, values in grid.items():
-        if isinstance(values, str | Mapping) or not isinstance(values, Iterable) or not list(values):
-            raise InputError(f"the values of `{path}` are {values!r}, but must be a list with at least one")
+    if isinstance(seeds, str | Mapping) or not isinstance(seeds, Iterable):
+        raise InputError(f"`seeds` is {seeds!r}, but must be a number of seeds or a list of them")
     checked = [seed for seed in map(_seed, seeds) if seed is not None]
-    text = scenario.to_toml()
+    for path, values in grid.items():
+        # A value that is wrong alone is found before the first run.
+        for value in values:
+            try:
+                changed = scenario.with_values({path: value})
+                _native.Scenario(changed._for_native(), changed._name)
+            except InputError as error:
+                error.add_note(f"with `{path}` = {value!r}")
+                raise
     runs: dict[str, _Run] = {}
     for combination in itertools.product(*grid.values()):
         point = dict(zip(grid, combination, strict=True))
+        text = scenario.with_values(point)._for_native()
         for seed in checked:
-            key = json.dumps([text, point, seed, _native.__version__], default=repr, sort_keys=True)
-            run = _Run(hashlib.sha256(key.encode()).hexdigest()[:20], point, seed)
+            run = _Run(_native.identity(text, seed), point, seed)
             runs[run.id] = run
+            texts[run.id] = (text, seed)
     return list(runs.values())
 
 
@@ -194,26 +263,71 @@ def _disciplines_of(scenario: Scenario, grid: Mapping[str, Sequence[Any]]) -> tu
 def _check_plan(folder: Path, grid: Mapping[str, Any], measure: Measure) -> None:
     """Check that the folder is for the same columns, and note them there."""
     kept = measure if isinstance(measure, str) else getattr(measure, "__qualname__", repr(measure))
-    tables = ("flows", "groups", "interfaces", "series", "observations")
-    if isinstance(measure, str) and measure not in tables:
-        raise InputError(f"there is no table `{measure}`; use one of {', '.join(tables)}, or a function")
+    if isinstance(measure, str) and measure not in _TABLES:
+        raise InputError(f"there is no table `{measure}`; use one of {', '.join(_TABLES)}, or a function")
     plan = {"grid": sorted(grid), "measure": kept}
     file = folder / _PLAN
-    folder.mkdir(parents=True, exist_ok=True)
     if file.exists():
         try:
             found = json.loads(file.read_text(encoding="utf-8"))
         except ValueError as error:
             raise SweepError(f"{file} is broken: {error}; remove it, and the same call goes on") from None
         if found != plan:
+            paths = ", ".join(found.get("grid", [])) or "nothing but seeds"
             raise InputError(
-                f"{folder} has another sweep, of {', '.join(found.get('grid', []))} with the figures "
-                f"`{found.get('measure')}`; choose another folder"
+                f"{folder} has another sweep, of {paths} with the table `{found.get('measure')}`; "
+                "choose another folder"
             )
         return
-    draft = file.with_suffix(".draft")
-    draft.write_text(json.dumps(plan), encoding="utf-8")
-    draft.replace(file)
+    draft = folder / f"{_PLAN}.draft"
+    try:
+        draft.write_text(json.dumps(plan), encoding="utf-8")
+        draft.replace(file)
+    except OSError as error:
+        raise _unusable(folder, error) from error
+
+
+def _unusable(folder: Path, error: Exception) -> SweepError:
+    return SweepError(
+        f"the folder {folder} can't be used: {error}; make room, or choose another one; the same call goes on"
+    )
+
+
+def _broken(part: str, error: object) -> SweepError:
+    return SweepError(
+        f"{part} is broken or no part of a sweep: {error}; remove it, and the same call does its runs again"
+    )
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Make the folder, and keep other sweeps out of it. Removes what a killed one left."""
+    with ExitStack() as stack:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = stack.enter_context((folder / _LOCK).open("w"))
+            if _is_locked(lock):
+                raise SweepError(
+                    f"another sweep is writing into {folder}; wait until it has ended, "
+                    "or choose another folder"
+                )
+            for draft in folder.glob("_*.draft"):
+                draft.unlink()
+        except OSError as error:
+            raise _unusable(folder, error) from error
+        yield
+
+
+def _is_locked(file: IO[str]) -> bool:
+    """Lock the file as long as it is open. Returns whether another process has locked it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        # Some file systems have no locks. Then nobody is kept away.
+        return False
+    return False
 
 
 def _parts(folder: Path) -> list[str]:
@@ -231,19 +345,16 @@ def _finished(folder: Path) -> set[str]:
             metadata = pyarrow.parquet.read_schema(part).metadata or {}
             finished.update(json.loads(metadata[_RUNS]))
         except (OSError, ValueError, KeyError, pyarrow.ArrowException) as error:
-            raise SweepError(
-                f"{part} is broken or no part of a sweep: {error}; remove it, and the same call "
-                "does its runs again"
-            ) from error
+            raise _broken(part, error) from error
     return finished
 
 
 class _Writer:
     """Collects finished runs, and writes them as parts."""
 
-    def __init__(self, folder: Path, before: int) -> None:
+    def __init__(self, folder: Path, columns: Mapping[str, Callable[[Any], Any]]) -> None:
         self.folder, self.done = folder, 0
-        self._number = before
+        self._columns = columns
         self._rows: list[Any] = []
         self._runs: list[str] = []
         self._seen: set[str] = set()
@@ -256,7 +367,7 @@ class _Writer:
             return
         self._seen.add(run.id)
         self.done += 1
-        columns = {path: _plain(value) for path, value in run.values.items()}
+        columns = {path: self._columns[path](value) for path, value in run.values.items()}
         added = {name: [value] * len(rows) for name, value in {**columns, "seed": run.seed}.items()}
         table = pyarrow.table(added)
         for name in rows.column_names:
@@ -278,12 +389,14 @@ class _Writer:
         table = table.replace_schema_metadata({_RUNS: json.dumps(self._runs)})
         # The first run is in no other part, so the name is new.
         part = self.folder / f"part-{self._runs[0]}.parquet"
-        draft = part.with_suffix(f".{os.getpid()}.draft")
+        draft = self.folder / f"_{part.name}.draft"
         try:
             pyarrow.parquet.write_table(table, draft)
             draft.replace(part)
         except OSError as error:
-            draft.unlink(missing_ok=True)
+            # It makes room. Whether it can be removed changes nothing.
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)
             raise SweepError(
                 f"{part} can't be written: {error}; make room, and the same call does the last "
                 f"{len(self._runs)} runs again"
@@ -291,9 +404,33 @@ class _Writer:
         self._rows, self._runs = [], []
 
 
-def _plain(value: Any) -> Any:
-    """Return a value as a column of a table can have it."""
-    return value if isinstance(value, str | int | float | bool) else repr(value)
+def _values(path: str, values: object) -> list[Any]:
+    listed = list(values) if isinstance(values, Iterable) and not isinstance(values, str | Mapping) else []
+    if not listed:
+        raise InputError(f"the values of `{path}` are {values!r}, but must be a list with at least one")
+    return listed
+
+
+def _columns(grid: Mapping[str, Sequence[Any]]) -> dict[str, Callable[[Any], Any]]:
+    """Return for each path how its values become those of a column, which has one type in all parts."""
+    columns: dict[str, Callable[[Any], Any]] = {}
+    for path, values in grid.items():
+        kinds = {type(clean(path, value)) for value in values}
+        if kinds <= {int} or kinds <= {bool}:
+            columns[path] = partial(clean, path)
+        elif kinds <= {int, float}:
+            columns[path] = float
+        else:
+            columns[path] = partial(_text, path)
+    return columns
+
+
+def _text(path: str, value: Any) -> str:
+    """Return text as it is, and any other value as JSON, as ``fairgate sweep`` does."""
+    plain = clean(path, value)
+    if isinstance(plain, str):
+        return plain
+    return json.dumps(plain, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def _results(

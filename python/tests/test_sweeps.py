@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
 import signal
+import subprocess
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -169,3 +174,91 @@ def test_an_executor_that_breaks(short: fg.Scenario, tmp_path: Path) -> None:
         fg.sweep(short, grid, 2, executor, out=tmp_path / "out")
     with ProcessPoolExecutor(1) as executor:
         assert fg.sweep(short, grid, 2, executor, out=tmp_path / "out").done == 2
+
+
+SWEPT = """
+[sweep]
+seeds = 2
+measure = "groups"
+[sweep.grid]
+queue.wan.target = ["1ms", "5ms", "20ms"]
+"simulate.flow.call.udp.rate" = ["64kbit", "1mbit"]
+"""
+
+
+def test_the_program_and_this_package_go_on_with_each_other(
+    short: fg.Scenario, tmp_path: Path, program: str
+) -> None:
+    file = tmp_path / "wan.toml"
+    file.write_text(short.to_toml() + SWEPT)
+    scenario = fg.Scenario.read(file)
+    command = [program, "sweep", file, "--json"]
+
+    def by_program(out: str) -> dict[str, Any]:
+        printed = subprocess.run([*command, "--out", tmp_path / out], capture_output=True, check=True).stdout
+        document: dict[str, Any] = json.loads(printed)
+        return document
+
+    with ThreadPoolExecutor(2) as executor:
+        first = by_program("a")
+        assert (first["done"], first["skipped"]) == (12, 0)
+        after = fg.sweep(scenario, None, 3, executor, out=tmp_path / "a")
+        assert (after.done, after.skipped) == (6, 12)
+        check(short, after, seeds=3)
+        found = fg.sweep(scenario, executor=executor, out=tmp_path / "b")
+        assert (found.done, found.skipped) == (12, 0)
+        second = by_program("b")
+        assert (second["done"], second["skipped"]) == (0, 12)
+    (part,) = (tmp_path / "b").glob("part-*.parquet")
+    part.unlink()
+    assert by_program("b")["done"] == 12
+    order = [("queue.wan.target", "ascending"), ("simulate.flow.call.udp.rate", "ascending"),
+             ("seed", "ascending"), ("group", "ascending")]  # fmt: skip
+    both = [fg.Sweep.read(tmp_path / name).to_arrow().sort_by(order) for name in "ab"]
+    same = both[0].filter(pc.less(both[0]["seed"], 3))
+    assert same.equals(both[1])
+    # Any reader of data sets passes over the files that are no parts.
+    assert pd.read_parquet(tmp_path / "b").shape == (24, both[1].num_columns)
+
+
+def test_columns_have_the_same_types_as_the_program_s(
+    short: fg.Scenario, tmp_path: Path, program: str
+) -> None:
+    file = tmp_path / "wan.toml"
+    grid = (
+        "[sweep.grid]\nqueue.wan.ecn = [true, false]\nqueue.wan.limit = [100, 200]\n"
+        'queue.wan.flows = [16, 32]\nsimulate.flow.call.udp.pattern = ["constant"]\n'
+        "simulate.link.0.loss = [0, 0.5]\n"
+        'queue.lan = [{ limit = 5, discipline = "fifo" }, { discipline = "sfq" }]\n'
+    )
+    text = short.replace(queues={**short.queues, "lan": fg.Tree("fifo")}).to_toml()
+    file.write_text(text + grid)
+    subprocess.run([program, "sweep", file, "--out", tmp_path / "a"], capture_output=True, check=True)
+    with ThreadPoolExecutor(2) as executor:
+        own = fg.sweep(fg.Scenario.read(file), executor=executor, out=tmp_path / "b").to_arrow()
+    other = fg.Sweep.read(tmp_path / "a").to_arrow()
+    assert own.schema == other.schema
+    order = [(name, "ascending") for name in own.column_names[:8]]
+    assert own.sort_by(order).equals(other.sort_by(order))
+    assert set(own["queue.lan"].to_pylist()) == {'{"discipline":"fifo","limit":5}', '{"discipline":"sfq"}'}
+
+
+def test_only_one_sweep_writes_into_a_folder(short: fg.Scenario, tmp_path: Path) -> None:
+    with (tmp_path / "_lock").open("w") as lock, ThreadPoolExecutor(1) as executor:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(fg.SweepError, match="another sweep is writing into"):
+            fg.sweep(short, {}, 1, executor, out=tmp_path)
+    (tmp_path / "_part-x.parquet.draft").write_bytes(b"PAR1")
+    with ThreadPoolExecutor(1) as executor:
+        fg.sweep(short, {}, 1, executor, out=tmp_path)
+    assert not list(tmp_path.glob("*.draft"))
+
+
+def test_a_data_set_that_is_broken_or_empty(tmp_path: Path) -> None:
+    with pytest.raises(fg.SweepError, match="has no rows"):
+        fg.Sweep.read(tmp_path).to_arrow()
+    (tmp_path / "part-1.parquet").write_bytes(b"PAR1 broken")
+    with pytest.raises(fg.SweepError, match=r"part-1.parquet is broken"):
+        fg.Sweep.read(tmp_path)
+    with pytest.raises(fg.SweepError, match=r"part-1.parquet is broken"):
+        fg.Sweep(tmp_path, 0, 0).to_arrow()

@@ -21,6 +21,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use fairgate_config::Registry;
 
+#[cfg(feature = "parquet")]
+use crate::commands::sweep;
 use crate::commands::{
     bench, bounds, change, check, compare, completions, dummynet, list, man, plot, record, replay, reproduce,
     run, show, simulate, status, tc, testbed, theory, validate,
@@ -50,6 +52,8 @@ enum Command {
     Bounds(bounds::Args),
     Reproduce(reproduce::Args),
     Simulate(simulate::Args),
+    #[cfg(feature = "parquet")]
+    Sweep(sweep::Args),
     Plot(plot::Args),
     Run(run::Args),
     Status(status::Args),
@@ -79,6 +83,8 @@ impl Command {
             Command::Bounds(args) => bounds::run(args, format),
             Command::Reproduce(args) => reproduce::run(args, format),
             Command::Simulate(args) => simulate::run(args, registry, format),
+            #[cfg(feature = "parquet")]
+            Command::Sweep(args) => sweep::run(args, registry, format),
             Command::Plot(args) => plot::run(args, format),
             Command::Run(args) => run::run(args, registry, format),
             Command::Show(args) => show::run(args, registry, format),
@@ -101,9 +107,9 @@ impl Command {
 }
 
 /// Runs the program with the arguments of this process, and returns its exit code. Wherever a user names a
-/// discipline of their own (`list`, `check`, `compare`, `simulate`, `run`, `show`, `testbed`), it is one of
-/// the registry's. The other commands use disciplines of the library: what papers and tc's and dummynet's
-/// languages name.
+/// discipline of their own (`list`, `check`, `compare`, `simulate`, `sweep`, `run`, `show`, `testbed`), it is
+/// one of the registry's. The other commands use disciplines of the library: what papers and tc's and
+/// dummynet's languages name.
 ///
 /// ```no_run
 /// use fairgate_config::Registry;

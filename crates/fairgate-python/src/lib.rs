@@ -45,7 +45,7 @@ mod _native {
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]
-    use super::text::{answer, check, disciplines, from_dummynet, from_line, from_tc, parameters};
+    use super::text::{answer, check, disciplines, from_dummynet, from_line, from_tc, identity, parameters};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

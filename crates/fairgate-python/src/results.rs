@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use fairgate_sim::Results as Figures;
+use fairgate_sim::results::Measure;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 
@@ -84,14 +85,7 @@ impl Results {
 
     /// A table: `flows`, `groups`, `interfaces`, `series` or `observations`.
     fn table(&self, py: Python<'_>, name: &str) -> PyResult<Table> {
-        let make: fn(&Figures) -> fairgate_sim::results::Table = match name {
-            "flows" => Figures::flow_table,
-            "groups" => Figures::group_table,
-            "interfaces" => Figures::interface_table,
-            "series" => Figures::series_table,
-            "observations" => Figures::observation_table,
-            _ => return Err(PyKeyError::new_err(name.to_owned())),
-        };
-        Table::new(&py.detach(|| make(&self.figures)))
+        let measure = Measure::named(name).ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;
+        Table::new(&py.detach(|| measure.of(&self.figures)))
     }
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use arrow_array::ffi::{FFI_ArrowArray, to_ffi};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{
-    Array, ArrayRef, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray, StructArray,
+    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray,
+    StructArray,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, ffi::FFI_ArrowSchema};
 use fairgate_sim::results::{Column, Table as Figures};
@@ -45,6 +46,7 @@ impl Table {
                     DataType::Float64,
                     Arc::new(values.iter().copied().collect::<Float64Array>()),
                 ),
+                Column::Flag(values) => (DataType::Boolean, Arc::new(BooleanArray::from(values.clone()))),
             };
             fields.push(Field::new(name, kind, values.null_count() > 0));
             columns.push(values);

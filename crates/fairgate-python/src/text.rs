@@ -71,6 +71,14 @@ pub(crate) fn check(py: Python<'_>, text: &str, name: &str) -> PyResult<Vec<Stri
     })
 }
 
+/// Returns what tells a run of a sweep from all others: 32 hexadecimal digits.
+#[pyfunction]
+pub(crate) fn identity(py: Python<'_>, text: &str, seed: u64) -> PyResult<String> {
+    let file = text.parse::<toml::Table>();
+    let file = file.map_err(|error| errors::refused(py, &error.to_string()))?;
+    Ok(fairgate_sim::sweep::identity(&file, seed))
+}
+
 /// Returns the values of all parameters of the root of `[queue.NAME]`, set or at their defaults.
 #[pyfunction]
 pub(crate) fn parameters<'py>(py: Python<'py>, text: &str, queue: &str) -> PyResult<Bound<'py, PyDict>> {

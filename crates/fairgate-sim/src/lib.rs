@@ -26,6 +26,7 @@ mod random;
 pub mod results;
 pub mod scenario;
 mod simulation;
+pub mod sweep;
 pub mod tcp;
 mod traffic;
 mod wifi;

@@ -6,6 +6,7 @@ use fairgate_config::units::format_memory;
 use fairgate_config::{ClassSpec, Document, FileError, ParameterInfo, Registry, Spec, Value};
 use fairgate_live::Plan;
 use fairgate_sim::Scenario;
+use fairgate_sim::sweep::Sweep;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 use toml::Spanned;
@@ -32,7 +33,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Outcome, Failure> {
     let document = input::document(&args.file, registry)?;
-    let plan = check_sections(&document)?;
+    let plan = check_sections(&document, registry)?;
     let warnings = warnings(&document, plan.as_ref());
     input::warn(&warnings, format);
     match format {
@@ -44,7 +45,7 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
 
 /// Checks the other sections. The crates that simulate and run check their own. Returns what is to be run, if
 /// anything.
-fn check_sections(document: &Document) -> Result<Option<Plan>, FileError> {
+fn check_sections(document: &Document, registry: &Registry) -> Result<Option<Plan>, FileError> {
     let available = input::available_memory();
     let too_large = document
         .queues()
@@ -53,6 +54,9 @@ fn check_sections(document: &Document) -> Result<Option<Plan>, FileError> {
     let has = |section| document.sections().any(|other| other == section);
     if has("simulate") {
         Scenario::read_for(document, available)?;
+    }
+    if has("sweep") {
+        Sweep::read(document, registry, available)?;
     }
     if !has("run") {
         return Ok(None);

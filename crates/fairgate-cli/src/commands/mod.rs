@@ -19,6 +19,8 @@ pub(crate) mod script;
 pub(crate) mod show;
 pub(crate) mod simulate;
 pub(crate) mod status;
+#[cfg(feature = "parquet")]
+pub(crate) mod sweep;
 pub(crate) mod tc;
 pub(crate) mod testbed;
 pub(crate) mod theory;
@@ -40,6 +42,7 @@ Examples:
   fairgate reproduce sqf-fig3       an experiment of a paper, measured beside published values
   fairgate theory sqf               a formula, and a measurement of the real code beside it
   fairgate simulate home.toml       simulate the network in this file
+  fairgate sweep many.toml          the same with all combinations of values, into Parquet files
   fairgate plot results.json        draw a simulation's results: throughput, delays, queues
   fairgate run home.toml            run live between the two interfaces in this file
   fairgate status                   the state of a run

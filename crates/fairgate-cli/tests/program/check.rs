@@ -37,7 +37,7 @@ fn every_example_is_valid() {
             let sections = document["sections"].as_array().expect("a list");
             sections.iter().any(|other| other == section)
         };
-        for command in ["run", "simulate"] {
+        for command in ["run", "simulate", "sweep"] {
             let is_named = text.contains(&format!("fairgate {command} examples/"));
             assert_eq!(
                 has(command),

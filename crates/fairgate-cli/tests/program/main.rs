@@ -10,6 +10,7 @@ mod replay;
 mod reproduce;
 mod show;
 mod streams;
+mod sweep;
 mod tc;
 mod validate;
 mod values;

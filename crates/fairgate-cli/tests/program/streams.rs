@@ -25,6 +25,7 @@ const FAMILIES: &[(&[&str], i32)] = &[
     (&["bench", "schedulers", "--flows", "0"], 2),
     (&["theory", "mm1", "--load", "2"], 2),
     (&["simulate", "nowhere.toml"], 2),
+    (&["sweep", "nowhere.toml"], 2),
     (&["compare", "--rate", "none"], 2),
     (&["compare", "--trace", "nowhere.pcap"], 2),
     (&["testbed", "--queue", "nonsense"], 2),

@@ -22,6 +22,7 @@ impl Column {
             Column::Text(values) => values[row].clone(),
             Column::Integer(values) => values[row].map_or_else(String::new, |value| value.to_string()),
             Column::Real(values) => values[row].map_or_else(String::new, |value| value.to_string()),
+            Column::Flag(values) => values[row].to_string(),
         }
     }
 }

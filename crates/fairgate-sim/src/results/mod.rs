@@ -7,6 +7,7 @@ mod application;
 mod cells;
 mod classes;
 mod csv;
+mod measure;
 mod observations;
 #[cfg(feature = "parquet")]
 mod parquet;
@@ -23,7 +24,10 @@ use crate::monitor::{Lost, Recorder, Tally};
 pub use application::ApplicationResults;
 pub use cells::{AirResults, CellResults, StationResults};
 pub use classes::{ClassQueue, ClassResults};
+pub use measure::Measure;
 pub use observations::ObservationResults;
+#[cfg(feature = "parquet")]
+pub use parquet::parquet_note;
 pub use table::{Column, Table};
 
 /// The results of one run.

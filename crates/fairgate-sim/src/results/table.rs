@@ -11,24 +11,18 @@ pub enum Column {
     Integer(Vec<Option<u64>>),
     /// Real numbers, such as ratios.
     Real(Vec<Option<f64>>),
+    /// Flags, such as a parameter that a sweep switches.
+    Flag(Vec<bool>),
 }
 
 impl Column {
-    /// Returns a column of the same type without rows.
-    fn empty(&self) -> Column {
-        match self {
-            Column::Text(_) => Column::Text(Vec::new()),
-            Column::Integer(_) => Column::Integer(Vec::new()),
-            Column::Real(_) => Column::Real(Vec::new()),
-        }
-    }
-
     /// Appends the rows of a column of the same type.
     fn append(&mut self, other: Column) {
         match (self, other) {
             (Column::Text(all), Column::Text(more)) => all.extend(more),
             (Column::Integer(all), Column::Integer(more)) => all.extend(more),
             (Column::Real(all), Column::Real(more)) => all.extend(more),
+            (Column::Flag(all), Column::Flag(more)) => all.extend(more),
             _ => panic!("tables with the same columns have the same types"),
         }
     }
@@ -62,26 +56,35 @@ impl Table {
     /// Returns the rows of all tables, which have the same columns. A first column, `name`, holds the number
     /// of each row's table.
     pub fn stacked(name: &str, tables: impl IntoIterator<Item = (u64, Table)>) -> Table {
-        let mut stacked = Table {
+        let numbered = tables.into_iter().map(|(number, table)| {
+            let numbers = Column::Integer(vec![Some(number); table.rows]);
+            table.with_first(vec![(name.to_owned(), numbers)])
+        });
+        let empty = || Table {
             columns: vec![(name.to_owned(), Column::Integer(Vec::new()))],
             rows: 0,
         };
-        for (number, table) in tables {
-            if stacked.columns.len() == 1 {
-                let empty = table
-                    .columns
-                    .iter()
-                    .map(|(name, column)| (name.clone(), column.empty()));
-                stacked.columns.extend(empty);
-            }
-            stacked.rows += table.rows;
-            let numbers = Column::Integer(vec![Some(number); table.rows]);
-            let columns = std::iter::once(numbers).chain(table.columns.into_iter().map(|(_, column)| column));
-            for ((_, all), more) in stacked.columns.iter_mut().zip(columns) {
+        Table::concatenated(numbered).unwrap_or_else(empty)
+    }
+
+    /// Returns the rows of all tables, which have the same columns. Returns none if there is no table.
+    pub fn concatenated(tables: impl IntoIterator<Item = Table>) -> Option<Table> {
+        tables.into_iter().reduce(|mut all, more| {
+            all.rows += more.rows;
+            for ((_, all), (_, more)) in all.columns.iter_mut().zip(more.columns) {
                 all.append(more);
             }
+            all
+        })
+    }
+
+    /// Returns the table with more columns, of as many rows, before its own.
+    pub fn with_first(self, mut columns: Vec<(String, Column)>) -> Table {
+        columns.extend(self.columns);
+        Table {
+            columns,
+            rows: self.rows,
         }
-        stacked
     }
 
     pub(super) fn text<T>(&mut self, name: &str, rows: &[T], value: impl Fn(&T) -> &str) {

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-use fairgate_sim::results::Table;
-use fairgate_sim::{Results, Scenario};
+use fairgate_sim::Scenario;
+use fairgate_sim::results::{Measure, Table};
 
 use super::{Runs, SimulateError};
 use crate::failure::Failure;
@@ -19,19 +19,9 @@ pub(super) struct Sink(Vec<(Target, Content)>);
 enum Content {
     /// All results.
     Json,
-    Csv(Figures),
+    Csv(Measure),
     #[cfg(feature = "parquet")]
-    Parquet(Figures),
-}
-
-/// A table of results.
-#[derive(Clone, Copy)]
-enum Figures {
-    Flows,
-    Groups,
-    Interfaces,
-    Series,
-    Observations,
+    Parquet(Measure),
 }
 
 impl Sink {
@@ -41,9 +31,9 @@ impl Sink {
             None => return Sink::folder(path, scenario, targets),
             Some(_) if path.is_dir() => return Sink::folder(path, scenario, targets),
             Some("json") => Content::Json,
-            Some("csv") => Content::Csv(Figures::Flows),
+            Some("csv") => Content::Csv(Measure::Flows),
             #[cfg(feature = "parquet")]
-            Some("parquet") => Content::Parquet(Figures::Flows),
+            Some("parquet") => Content::Parquet(Measure::Flows),
             #[cfg(not(feature = "parquet"))]
             Some("parquet") => return Err(SimulateError::NoParquet.into()),
             Some(_) => {
@@ -62,19 +52,14 @@ impl Sink {
             Ok(())
         };
         add("results.json", Content::Json)?;
-        let mut tables = vec![
-            ("flows", Figures::Flows),
-            ("groups", Figures::Groups),
-            ("interfaces", Figures::Interfaces),
-            ("series", Figures::Series),
-        ];
-        if !scenario.observations.is_empty() {
-            tables.push(("observations", Figures::Observations));
-        }
-        for (name, figures) in tables {
-            add(&format!("{name}.csv"), Content::Csv(figures))?;
+        for measure in Measure::ALL {
+            if measure == Measure::Observations && scenario.observations.is_empty() {
+                continue;
+            }
+            let name = measure.name();
+            add(&format!("{name}.csv"), Content::Csv(measure))?;
             #[cfg(feature = "parquet")]
-            add(&format!("{name}.parquet"), Content::Parquet(figures))?;
+            add(&format!("{name}.parquet"), Content::Parquet(measure))?;
         }
         Ok(Sink(files))
     }
@@ -90,26 +75,19 @@ impl Content {
     fn write(self, runs: &Runs, file: &mut File) -> io::Result<()> {
         match self {
             Content::Json => file.write_all(runs.json_text().as_bytes()),
-            Content::Csv(figures) => figures.table(runs).write_csv(file),
+            Content::Csv(measure) => table(measure, runs).write_csv(file),
             #[cfg(feature = "parquet")]
-            Content::Parquet(figures) => figures.table(runs).write_parquet(file),
+            Content::Parquet(measure) => table(measure, runs).write_parquet(file),
         }
     }
 }
 
-impl Figures {
-    /// Returns the table. With several seeds, their tables are below one another, with a column for the seed.
-    fn table(self, runs: &Runs) -> Table {
-        let of = |results: &Results| match self {
-            Figures::Flows => results.flow_table(),
-            Figures::Groups => results.group_table(),
-            Figures::Interfaces => results.interface_table(),
-            Figures::Series => results.series_table(),
-            Figures::Observations => results.observation_table(),
-        };
-        match runs {
-            Runs::One(results) => of(results),
-            Runs::Seeds(seeds) => Table::stacked("seed", seeds.runs.iter().map(|run| (run.seed, of(run)))),
+/// Returns the table. With several seeds, their tables are below one another, with a column for the seed.
+fn table(measure: Measure, runs: &Runs) -> Table {
+    match runs {
+        Runs::One(results) => measure.of(results),
+        Runs::Seeds(seeds) => {
+            Table::stacked("seed", seeds.runs.iter().map(|run| (run.seed, measure.of(run))))
         }
     }
 }

@@ -1,0 +1,235 @@
+//! The folder of a sweep's data set. `fairgate.sweep` of the Python package has the same format, so each goes
+//! on where the other was interrupted.
+//!
+//! Its parts are complete Parquet files: each is written under another name and renamed. The footer of a part
+//! names its runs. Names of other files begin with `_`, so that readers of data sets pass over them.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use fairgate_sim::results::{Table, parquet_note};
+use fairgate_sim::sweep::Sweep;
+use miette::Diagnostic;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::failure::Failure;
+
+/// The key in a part's footer.
+const RUNS: &str = "fairgate.runs";
+const PLAN: &str = "_sweep.json";
+const LOCK: &str = "_lock";
+/// Finished runs are written after this time.
+pub(super) const EVERY: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Error, Diagnostic)]
+enum FolderError {
+    #[error("can't use the folder {path}")]
+    #[diagnostic(help("make room, or choose another folder with --out; the same command goes on"))]
+    Refused { path: String, source: io::Error },
+    #[error("{path} is broken or no part of a sweep: {what}")]
+    #[diagnostic(help("remove it, and the same command does its runs again"))]
+    Broken { path: String, what: String },
+    #[error("{path} has another sweep, of {grid} with the table `{measure}`")]
+    #[diagnostic(help("choose another folder with --out"))]
+    Other {
+        path: String,
+        grid: String,
+        measure: String,
+    },
+    #[error("another sweep is writing into {path}")]
+    #[diagnostic(help("wait until it has ended, or choose another folder with --out"))]
+    Busy { path: String },
+    #[error("can't write {path}")]
+    #[diagnostic(help("make room; the same command does the last {runs} runs again"))]
+    Unwritten {
+        path: String,
+        runs: usize,
+        source: io::Error,
+    },
+}
+
+/// What all parts have in common.
+#[derive(PartialEq, Serialize, Deserialize)]
+struct Plan {
+    /// The varied paths, sorted.
+    grid: Vec<String>,
+    measure: String,
+}
+
+/// A folder that no other sweep writes into.
+pub(super) struct Folder {
+    path: PathBuf,
+    finished: HashSet<String>,
+    /// Locked as long as it is open.
+    _lock: File,
+}
+
+impl Folder {
+    /// Creates or opens the folder, and finds out which runs it has.
+    pub(super) fn open(path: PathBuf, sweep: &Sweep<'_>) -> Result<Folder, Failure> {
+        let refused = |source| {
+            Failure::environment(FolderError::Refused {
+                path: path.display().to_string(),
+                source,
+            })
+        };
+        fs::create_dir_all(&path).map_err(refused)?;
+        let lock = File::create(path.join(LOCK)).map_err(refused)?;
+        match lock.try_lock() {
+            Err(TryLockError::WouldBlock) => {
+                let path = path.display().to_string();
+                return Err(Failure::environment(FolderError::Busy { path }));
+            }
+            // Some file systems have no locks. Then nobody is kept away.
+            Ok(()) | Err(TryLockError::Error(_)) => {}
+        }
+        let mut grid: Vec<String> = sweep.axes().iter().map(|axis| axis.path.clone()).collect();
+        grid.sort();
+        let measure = sweep.measure().name().to_owned();
+        check_plan(&path, &Plan { grid, measure }, refused)?;
+        let mut finished = HashSet::new();
+        for entry in fs::read_dir(&path).map_err(refused)? {
+            let part = entry.map_err(refused)?.path();
+            if is_part(&part) {
+                finished.extend(runs_of(&part)?);
+            } else if part.extension() == Some(OsStr::new("draft")) {
+                // A killed sweep left it. Nobody else writes now.
+                fs::remove_file(&part).map_err(refused)?;
+            }
+        }
+        Ok(Folder {
+            path,
+            finished,
+            _lock: lock,
+        })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the data set has this run.
+    pub(super) fn has(&self, id: &str) -> bool {
+        self.finished.contains(id)
+    }
+
+    pub(super) fn writer(self) -> Writer {
+        Writer {
+            folder: self,
+            ids: Vec::new(),
+            tables: Vec::new(),
+            next: Instant::now() + EVERY,
+            done: 0,
+        }
+    }
+}
+
+fn is_part(path: &Path) -> bool {
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    name.starts_with("part-") && name.ends_with(".parquet")
+}
+
+/// Checks that the folder is for the same columns, and notes them there.
+fn check_plan(folder: &Path, plan: &Plan, refused: impl Fn(io::Error) -> Failure) -> Result<(), Failure> {
+    let file = folder.join(PLAN);
+    let text = match fs::read_to_string(&file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let text = serde_json::to_string(plan).expect("a plan has text keys");
+            let draft = folder.join(format!("{PLAN}.draft"));
+            let written = fs::write(&draft, text).and_then(|()| fs::rename(&draft, &file));
+            return written.map_err(refused);
+        }
+        Err(error) => return Err(refused(error)),
+    };
+    let found: Plan = serde_json::from_str(&text).map_err(|error| FolderError::Broken {
+        path: file.display().to_string(),
+        what: error.to_string(),
+    })?;
+    if found == *plan {
+        return Ok(());
+    }
+    Err(FolderError::Other {
+        path: folder.display().to_string(),
+        grid: match found.grid.is_empty() {
+            true => "nothing but seeds".to_owned(),
+            false => found.grid.join(", "),
+        },
+        measure: found.measure,
+    }
+    .into())
+}
+
+/// Returns the runs that a part has.
+fn runs_of(part: &Path) -> Result<Vec<String>, FolderError> {
+    let broken = |what: String| FolderError::Broken {
+        path: part.display().to_string(),
+        what,
+    };
+    let note = File::open(part).and_then(|file| parquet_note(file, RUNS));
+    let note = note.map_err(|error| broken(error.to_string()))?;
+    let note = note.ok_or_else(|| broken("its footer names no runs".to_owned()))?;
+    serde_json::from_str(&note).map_err(|error| broken(error.to_string()))
+}
+
+/// Collects finished runs, and writes them as parts.
+pub(super) struct Writer {
+    folder: Folder,
+    ids: Vec<String>,
+    tables: Vec<Table>,
+    next: Instant,
+    done: usize,
+}
+
+impl Writer {
+    /// Adds a run. Writes what is finished from time to time.
+    pub(super) fn add(&mut self, id: String, table: Table) -> Result<(), Failure> {
+        self.ids.push(id);
+        self.tables.push(table);
+        match Instant::now() < self.next {
+            true => Ok(()),
+            false => self.flush(),
+        }
+    }
+
+    /// Writes what is finished.
+    pub(super) fn flush(&mut self) -> Result<(), Failure> {
+        self.next = Instant::now() + EVERY;
+        let ids = std::mem::take(&mut self.ids);
+        let Some(table) = Table::concatenated(std::mem::take(&mut self.tables)) else {
+            return Ok(());
+        };
+        // The first run is in no other part, so the name is new.
+        let name = format!("part-{}.parquet", ids[0]);
+        let part = self.folder.path.join(&name);
+        let draft = self.folder.path.join(format!("_{name}.draft"));
+        let note = serde_json::to_string(&ids).expect("a list of text");
+        let written = File::create(&draft)
+            .and_then(|mut file| {
+                table.write_parquet_with(RUNS, note, &mut file)?;
+                file.sync_all()
+            })
+            .and_then(|()| fs::rename(&draft, &part));
+        written.map_err(|source| {
+            // It makes room. Whether it can be removed changes nothing.
+            let _ = fs::remove_file(&draft);
+            Failure::environment(FolderError::Unwritten {
+                path: part.display().to_string(),
+                runs: ids.len(),
+                source,
+            })
+        })?;
+        self.done += ids.len();
+        Ok(())
+    }
+
+    /// Returns how many runs were written.
+    pub(super) fn done(&self) -> usize {
+        self.done
+    }
+}
