@@ -151,3 +151,29 @@ def test_each_packet_leaves_once(tree: str, steps: list[tuple[int, int, int]]) -
         left.append(packet.number)
         left += [dropped.packet.number for dropped in q.take_dropped()]
     assert sorted(left) == list(range(offered))
+
+
+def test_a_duplicate_is_a_packet_of_its_own() -> None:
+    q = fg.Queue("netem duplicate=1")
+    packet = fg.Packet(
+        1500, flow=1, number=7, dscp=46, source=ip_address("10.0.0.1"), destination=ip_address("10.0.0.2")
+    )
+    assert q.enqueue(packet, now=0) == "queued"
+    assert q.backlog == (2, 3000)
+    first, second = q.dequeue(now=0), q.dequeue(now=0)
+    assert first is packet
+    assert second is not None
+    assert second is not packet
+    assert (second.number, second.length, second.dscp, second.source) == (7, 1500, 46, packet.source)
+    assert q.dequeue(now=0) is None
+    (node,) = q.nodes
+    assert node.variables["duplicated"] == 1
+    assert node.enqueued == node.dequeued == (2, 3000)
+
+
+def test_a_duplicate_without_room_is_left_out() -> None:
+    q = fg.Queue("netem duplicate=1", capacity=3)
+    for number in (1, 2):
+        q.enqueue(fg.Packet(100, number=number), now=0)
+    assert q.backlog.packets == 3
+    assert [packet.number for _ in range(3) if (packet := q.dequeue(now=0))] == [1, 1, 2]

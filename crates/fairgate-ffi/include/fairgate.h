@@ -73,6 +73,12 @@ typedef struct fairgate_pool fairgate_pool;
 // A checked description of a tree of disciplines. Any number of nodes can be made from it.
 typedef struct fairgate_tree fairgate_tree;
 
+// Is called for a copy that a discipline made. cookie is that of the original, which the caller has not
+// got back yet. It copies what the packet carries, writes the cookie of the copy, and returns true; or it
+// returns false, and there is no copy. It must not call functions with this node or its pool, and must not
+// leave by an exception or longjmp.
+typedef bool (*fairgate_make_copy)(void *context, uint64_t cookie, uint64_t *copy_cookie);
+
 // A packet as the caller describes it. A field that is not used is 0.
 typedef struct {
   // The earliest departure in nanoseconds, for fq. 0 means at once.
@@ -184,6 +190,19 @@ const char *fairgate_version(void);
 
 // Frees a text that a function returned. NULL is allowed.
 void fairgate_string_free(char *text);
+
+// Tells the disciplines of this pool's nodes that the caller makes copies of packets. netem duplicates
+// packets only then. From then on the caller calls fairgate_node_enqueue_copies after each enqueue, dequeue
+// and peek, before it takes what was dropped. Returns false if the pool is NULL or broken.
+bool fairgate_pool_allow_copies(fairgate_pool *pool);
+
+// Enqueues the copies that the last call of this node has asked for, as new packets. make is called for
+// each. Returns how many were enqueued: if there is one, a link that was idle dequeues again. Returns 0 after
+// an error; fairgate_node_mistake names it.
+uint32_t fairgate_node_enqueue_copies(fairgate_node *node,
+                                      uint64_t now,
+                                      fairgate_make_copy make,
+                                      void *context);
 
 // Marks a frame with congestion experienced, and updates IPv4's checksum. Returns whether the frame is now
 // marked. If it is no IP packet of a sender that supports ECN, returns false and writes nothing.

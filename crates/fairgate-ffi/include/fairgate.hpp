@@ -180,6 +180,27 @@ class Link {
         return status == FAIRGATE_PACKET ? &*payloads_[departure.cookie] : nullptr;
     }
 
+    // Lets disciplines duplicate packets, as netem does. From then on the caller calls `enqueue_copies` after
+    // each enqueue, dequeue and peek.
+    void allow_copies() { fairgate_pool_allow_copies(pool_.get()); }
+
+    // Enqueues the copies that the last call has asked for. Their payloads are copied. Returns how many there
+    // are; there is none for which no room is left.
+    template <typename OnDrop>
+    std::uint32_t enqueue_copies(std::uint64_t now, OnDrop on_drop) {
+        const auto make = [](void *context, std::uint64_t cookie, std::uint64_t *copy) {
+            auto &link = *static_cast<Link *>(context);
+            if (link.free_.empty()) return false;
+            *copy = link.free_.back();
+            link.free_.pop_back();
+            link.payloads_[*copy].emplace(*link.payloads_[cookie]);
+            return true;
+        };
+        const auto count = fairgate_node_enqueue_copies(node_.get(), now, make, this);
+        collect(on_drop);
+        return count;
+    }
+
     // When to dequeue again: FAIRGATE_NEVER if the tree does not hold packets back now.
     std::uint64_t watchdog() const noexcept { return fairgate_node_watchdog(node_.get()); }
 

@@ -5,6 +5,7 @@
 //!   pool        the packets of all nodes that share it
 //!   node        a running tree: enqueue, dequeue, peek, watchdog, flush, change
 //!   packet      what is passed by value: packets, departures, dropped packets
+//!   copies      packets that a discipline duplicates
 //!   frame       writes into frames what a tree decided: CE marks, DSCP
 //!   statistics  counters of every node of a tree, and state variables
 //!   call        what all functions do at the border: panics stop here, and errors become texts
@@ -17,6 +18,7 @@
 //! states what it needs of them. Nothing else is unsafe here: all work is done by the safe library.
 
 mod call;
+mod copies;
 mod frame;
 mod node;
 mod packet;
@@ -24,6 +26,7 @@ mod pool;
 mod statistics;
 mod tree;
 
+pub use copies::*;
 pub use frame::*;
 pub use node::*;
 pub use packet::*;

@@ -31,7 +31,7 @@ pub struct QueueNode {
     /// Whether a discipline reads what TCP packets acknowledge.
     reads_acknowledgements: bool,
     /// The time of the last call.
-    last: Time,
+    pub(crate) last: Time,
     /// What was wrong in the last call that was refused. It ends with a zero byte.
     mistake: Cell<&'static str>,
 }
@@ -47,7 +47,7 @@ impl std::fmt::Debug for QueueNode {
 impl QueueNode {
     /// Notes what is wrong.
     #[cold]
-    fn refuse(&self, mistake: &'static str) -> Status {
+    pub(crate) fn refuse(&self, mistake: &'static str) -> Status {
         self.mistake.set(mistake);
         Status::FairgateInvalid
     }
@@ -57,14 +57,14 @@ impl QueueNode {
     /// # Safety
     /// No other reference to the pool may exist: no call of this pool is under way.
     #[inline]
-    unsafe fn parts(&mut self) -> (&mut Egress<Box<dyn Discipline>>, &mut Pool) {
+    pub(crate) unsafe fn parts(&mut self) -> (&mut Egress<Box<dyn Discipline>>, &mut Pool) {
         // SAFETY: as the caller promises. The pool is no part of the node, so the two do not overlap.
         (&mut self.egress, unsafe { &mut *self.shared.pool.get() })
     }
 
     /// Runs `work` at `now`, which must not be before the time of an earlier call. The node must be ready.
     #[inline]
-    fn call(
+    pub(crate) fn call(
         &mut self,
         now: Time,
         work: impl FnOnce(&mut Egress<Box<dyn Discipline>>, &mut Pool) -> Status,
@@ -124,7 +124,7 @@ impl QueueNode {
 /// # Safety
 /// `node` must be from this library or NULL, and used by this thread alone while the result is used.
 #[inline]
-unsafe fn ready<'n>(node: *mut QueueNode) -> Result<&'n mut QueueNode, Status> {
+pub(crate) unsafe fn ready<'n>(node: *mut QueueNode) -> Result<&'n mut QueueNode, Status> {
     // SAFETY: as the caller promises. A visit holds a shared reference to the node. So only a shared one may
     // be made before it is known that there is no visit.
     let state = unsafe { node.as_ref() }.map(|node| (node, node.shared.state.get()));
@@ -138,7 +138,8 @@ unsafe fn ready<'n>(node: *mut QueueNode) -> Result<&'n mut QueueNode, Status> {
 }
 
 const VISITING: &str = "a function that visits is running; call this after it has returned\0";
-const EARLIER: &str = "`now` is before the time of an earlier call; pass a monotonic clock in nanoseconds\0";
+pub(crate) const EARLIER: &str =
+    "`now` is before the time of an earlier call; pass a monotonic clock in nanoseconds\0";
 const NO_PACKET: &str = "the packet is NULL; pass a packet\0";
 const NO_PLACE: &str = "`departure` is NULL; pass a place for the packet\0";
 const NO_FRAME: &str = "the frame is NULL, but its size is not 0; pass its bytes\0";

@@ -99,6 +99,18 @@ impl Packet {
         self.place.store(place as u8, Ordering::Relaxed);
     }
 
+    /// Returns a packet of its own with the same content, as `netem` makes a duplicate.
+    pub(crate) fn copy(&self) -> Packet {
+        Packet {
+            id: None,
+            owner: 0,
+            place: AtomicU8::new(Place::Outside as u8),
+            dscp: AtomicU8::new(self.dscp.load(Ordering::Relaxed)),
+            ecn: AtomicU8::new(self.ecn.load(Ordering::Relaxed)),
+            ..*self
+        }
+    }
+
     /// Takes over what a discipline has changed.
     pub(crate) fn update(&self, slot: &Slot) {
         self.dscp.store(slot.dscp, Ordering::Relaxed);

@@ -55,6 +55,23 @@ impl Queue {
             state.now = Time::from_nanos(now);
             failure::take();
             let result = call(&mut state);
+            let now = state.now;
+            let mut failed = None;
+            state.link.enqueue_copies(now, |number, original| {
+                let copy = original
+                    .as_ref()
+                    .map(|original| Py::new(py, original.get().copy()));
+                match copy.transpose() {
+                    Ok(copy) => Some((number, copy)),
+                    Err(error) => {
+                        failed = Some(error);
+                        None
+                    }
+                }
+            });
+            if let Some(error) = failed {
+                return Err(error);
+            }
             failure::take().map_or(result, Err)
         })
     }
@@ -72,6 +89,7 @@ impl Queue {
         }
         let root = root.map_err(|error| errors::refused(py, &error.to_string()))?;
         let mut link = Link::new(root, capacity);
+        link.allow_copies();
         if spec.reads_bytes() {
             link.keep_bytes();
         }

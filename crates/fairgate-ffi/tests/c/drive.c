@@ -106,6 +106,54 @@ static void shaper(void) {
     fairgate_node_free(node);
 }
 
+struct copier {
+    fairgate_node *node;
+    int refused, asked;
+};
+
+static bool make_copy(void *context, uint64_t cookie, uint64_t *copy) {
+    struct copier *copier = context;
+    copier->asked++;
+    // A function that would change the tree is refused here.
+    fairgate_packet packet = {.length = 100};
+    copier->refused += fairgate_node_enqueue(copier->node, &packet, MS) == FAIRGATE_INVALID;
+    *copy = cookie + 100;
+    return cookie != 2;
+}
+
+static void copies(void) {
+    fairgate_pool *pool = fairgate_pool_new(10, NULL);
+    fairgate_node *node = node_of("netem duplicate=1", pool);
+    struct copier copier = {.node = node};
+    fairgate_packet packet = {.length = 100, .cookie = 1};
+    // Nobody copies, so there is no copy.
+    CHECK(fairgate_node_enqueue(node, &packet, MS) == FAIRGATE_QUEUED);
+    CHECK(fairgate_node_enqueue_copies(node, MS, make_copy, &copier) == 0 && copier.asked == 0);
+    CHECK(fairgate_pool_allow_copies(pool) && !fairgate_pool_allow_copies(NULL));
+    for (packet.cookie = 2; packet.cookie <= 3; packet.cookie++) {
+        CHECK(fairgate_node_enqueue(node, &packet, MS) == FAIRGATE_QUEUED);
+        CHECK(fairgate_node_enqueue_copies(node, MS, make_copy, &copier) == (packet.cookie == 3));
+    }
+    CHECK(copier.asked == 2 && copier.refused == 2);
+    fairgate_departure departure;
+    const uint64_t expected[] = {1, 2, 3, 103};
+    for (int number = 0; number < 4; number++) {
+        CHECK(fairgate_node_dequeue(node, MS, &departure, NULL) == FAIRGATE_PACKET);
+        CHECK(departure.cookie == expected[number] && departure.length == 100);
+    }
+    CHECK(fairgate_node_dequeue(node, MS, &departure, NULL) == FAIRGATE_IDLE);
+    // Without a function there is no copy. Time does not go back.
+    packet.cookie = 5;
+    CHECK(fairgate_node_enqueue(node, &packet, MS) == FAIRGATE_QUEUED);
+    CHECK(fairgate_node_enqueue_copies(node, 0, make_copy, &copier) == 0);
+    CHECK(strstr(fairgate_node_mistake(node), "earlier call"));
+    CHECK(fairgate_node_enqueue_copies(node, MS, NULL, NULL) == 0);
+    CHECK(fairgate_node_enqueue_copies(NULL, MS, make_copy, NULL) == 0);
+    CHECK(fairgate_pool_length(pool) == 1);
+    fairgate_node_free(node);
+    fairgate_pool_free(pool);
+}
+
 struct seen {
     int nodes;
     uint64_t voice, bulk;
@@ -305,6 +353,7 @@ int main(void) {
     CHECK(strchr(fairgate_version(), '.'));
     order_and_peek();
     shaper();
+    copies();
     frames_and_classes();
     bytes_of_headers();
     mistakes();

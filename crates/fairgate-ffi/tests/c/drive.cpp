@@ -68,6 +68,21 @@ static void waits_and_flushes() {
     CHECK(flushed == 2 && link.size() == 0);
 }
 
+static void copies() {
+    fairgate::Link<int> link(fairgate::Tree::from_line("netem duplicate=1"), 3, 1);
+    const auto ignore = [](int &&, const char *) {};
+    link.allow_copies();
+    fairgate_packet packet{};
+    packet.length = 100;
+    CHECK(link.enqueue(packet, 7, 0, ignore) == FAIRGATE_QUEUED);
+    CHECK(link.enqueue_copies(0, ignore) == 1);
+    // There is room for this packet, but not for its copy.
+    CHECK(link.enqueue(packet, 8, 0, ignore) == FAIRGATE_QUEUED);
+    CHECK(link.enqueue_copies(0, ignore) == 0);
+    for (const int expected : {7, 7, 8}) CHECK(*link.dequeue(0, ignore).payload == expected);
+    CHECK(link.size() == 0);
+}
+
 static void errors() {
     try {
         fairgate::Tree::from_line("fq_codel tagret=5ms");
@@ -95,6 +110,7 @@ static void errors() {
 int main() {
     fair_queueing();
     waits_and_flushes();
+    copies();
     errors();
     std::puts("all checks hold");
 }
