@@ -10,7 +10,7 @@ use std::thread;
 use fairgate::{FlowKey, Packet, Pool, Time};
 use fairgate_config::Spec;
 use fairgate_live::status::{
-    CountStatus, DirectionStatus, Losses, NodeStatus, ProcessorStatus, QUEUE, Sojourn, Status,
+    ChangesStatus, CountStatus, DirectionStatus, Losses, NodeStatus, ProcessorStatus, QUEUE, Sojourn, Status,
 };
 use fairgate_scripts::tc::{Device, Script};
 
@@ -45,6 +45,7 @@ fn status(spec: &Spec, device: &str, hosts: &[u8]) -> Status {
         pid: 1,
         uptime_s: 1.0,
         isolated: true,
+        changes: ChangesStatus::default(),
         processor: ProcessorStatus::default(),
         directions: vec![DirectionStatus {
             from: "eth0".to_owned(),
