@@ -192,13 +192,13 @@ const char *fairgate_version(void);
 void fairgate_string_free(char *text);
 
 // Tells the disciplines of this pool's nodes that the caller makes copies of packets. netem duplicates
-// packets only then. From then on the caller calls fairgate_node_enqueue_copies after each enqueue, dequeue
-// and peek, before it takes what was dropped. Returns false if the pool is NULL or broken.
+// packets only then. From then on the caller calls fairgate_node_enqueue_copies after each enqueue,
+// dequeue and peek, before it takes what was dropped. Returns false if the pool is NULL or broken.
 bool fairgate_pool_allow_copies(fairgate_pool *pool);
 
 // Enqueues the copies that the last call of this node has asked for, as new packets. make is called for
-// each. Returns how many were enqueued: if there is one, a link that was idle dequeues again. Returns 0 after
-// an error; fairgate_node_mistake names it.
+// each. Returns how many were enqueued: if there is one, a link that was idle dequeues again. Returns 0
+// after an error; fairgate_node_mistake names it.
 uint32_t fairgate_node_enqueue_copies(fairgate_node *node,
                                       uint64_t now,
                                       fairgate_make_copy make,

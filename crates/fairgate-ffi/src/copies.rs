@@ -17,8 +17,8 @@ pub type MakeCopy =
     Option<unsafe extern "C" fn(context: *mut c_void, cookie: u64, copy_cookie: *mut u64) -> bool>;
 
 /// Tells the disciplines of this pool's nodes that the caller makes copies of packets. `netem` duplicates
-/// packets only then. From then on the caller calls `fairgate_node_enqueue_copies` after each enqueue, dequeue
-/// and peek, before it takes what was dropped. Returns false if the pool is NULL or broken.
+/// packets only then. From then on the caller calls `fairgate_node_enqueue_copies` after each enqueue,
+/// dequeue and peek, before it takes what was dropped. Returns false if the pool is NULL or broken.
 ///
 /// # Safety
 /// `pool` must be from this library or NULL.
@@ -34,8 +34,8 @@ pub unsafe extern "C" fn fairgate_pool_allow_copies(pool: *mut SharedPool) -> bo
 }
 
 /// Enqueues the copies that the last call of this node has asked for, as new packets. `make` is called for
-/// each. Returns how many were enqueued: if there is one, a link that was idle dequeues again. Returns 0 after
-/// an error; `fairgate_node_mistake` names it.
+/// each. Returns how many were enqueued: if there is one, a link that was idle dequeues again. Returns 0
+/// after an error; `fairgate_node_mistake` names it.
 ///
 /// # Safety
 /// `node` must be from this library or NULL, and `make` must accept `context`.

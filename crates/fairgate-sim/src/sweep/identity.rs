@@ -5,8 +5,9 @@ use std::hash::Hasher;
 use siphasher::sip128::{Hasher128, SipHasher13};
 use toml::{Table, Value};
 
-/// Returns the identity of a run: 32 hexadecimal digits that depend on the scenario, the seed, and the version
-/// of this crate. The order of keys does not matter, and neither does the file's own seed and `[sweep]`.
+/// Returns the identity of a run: 32 hexadecimal digits that depend on the scenario, the seed, and the
+/// version of this crate. The order of keys does not matter, and neither does the file's own seed and
+/// `[sweep]`.
 pub fn identity(file: &Table, seed: u64) -> String {
     let mut digest = SipHasher13::new();
     feed_text(&mut digest, env!("CARGO_PKG_VERSION"));

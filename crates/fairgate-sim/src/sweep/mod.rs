@@ -79,7 +79,7 @@ impl<'r> Sweep<'r> {
             return Err(document.error(
                 0..0,
                 "there is no [sweep] section",
-                "add one with `seeds`, and [sweep.grid] with a line like queue.wan.target = [\"5ms\", \"20ms\"]",
+                "add one with `seeds`, and [sweep.grid] with a line like queue.wan.limit = [100, 1000]",
             ));
         };
         let scenario = Scenario::read_for(document, memory)?;

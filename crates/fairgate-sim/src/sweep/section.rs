@@ -64,8 +64,8 @@ enum Branch {
 }
 
 impl Grid {
-    /// Returns all paths with their values. A table is where its first key is, so the order is that of Python's
-    /// reader of TOML.
+    /// Returns all paths with their values. A table is where its first key is, so the order is that of
+    /// Python's reader of TOML.
     pub(super) fn axes(&self, document: &Document) -> Result<Vec<Axis>, FileError> {
         let mut axes = Vec::new();
         self.collect("", document, &mut axes)?;

@@ -50,7 +50,7 @@ The file has a scenario, as for `fairgate simulate`, and what varies:
 
 The folder is one data set: pandas.read_parquet(\"sweep.runs\"), polars, DuckDB. A row has the varied values,
 the seed and the figures. After an interruption the same command goes on: what is finished is not run again.
-Values and seeds can be added later. Python reads the same file: fairgate.sweep(fairgate.Scenario.read(FILE)).")]
+Values and seeds can be added later. Python does the same: fairgate.sweep(fairgate.Scenario.read(FILE)).")]
 pub(crate) struct Args {
     /// The scenario file, with a section [sweep]
     file: PathBuf,
