@@ -60,7 +60,7 @@ def test_marks_drops_and_changes() -> None:
     assert [dropped.reason for dropped in q.take_dropped()] == ["flushed"] * 10
     for number in range(3):
         q.enqueue(Packet(1500, number=number), now=600 * MS)
-    q.configure("prio", 600 * MS)
+    q.configure("pfifo_fast", 600 * MS)
     assert [q.dequeue(600 * MS).number for _ in range(3)] == [0, 1, 2]
     assert q.nodes[0].enqueued.packets == 203
 
