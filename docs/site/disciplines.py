@@ -3,6 +3,7 @@
 It has an example, pictures of its behaviour, its verdict in `compare`, its parameters and its cost.
 """
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -45,6 +46,7 @@ class Disciplines:
         self.examples = tomllib.loads((HERE / "examples.toml").read_text())
         self.origins = origins()
         self.costs = costs()
+        self.fifo: dict[str, Any] | None = None
         self.entries: dict[str, list[dict[str, Any]]] = {}
         for entry in program.document("list")["disciplines"]:
             self.entries.setdefault(entry["name"], []).append(entry)
@@ -118,8 +120,32 @@ class Disciplines:
             picture = f"{name}-{quantity}.svg"
             self.program.text("plot", str(results), "--of", quantity, "--out", str(self.folder / picture))
             parts.append(f"![{caption} under {name}]({picture})")
+        if name in self.examples:
+            # It needs parameters, so it has no place in the table of `verdicts`.
+            parts += ["## Compared", self.beside_fifo(name, json.loads(results.read_text()))]
         results.unlink()
         return parts
+
+    def beside_fifo(self, name: str, results: dict[str, Any]) -> str:
+        """Return what each group gets in the network of the pictures, and what it gets of a fifo."""
+        if self.fifo is None:
+            scenario = self.folder.parent / "fifo.toml"
+            scenario.write_text(f'[queue.line]\ndiscipline = "fifo"\n{(HERE / "behaviour.toml").read_text()}')
+            self.fifo = self.program.document("simulate", str(scenario))
+            scenario.unlink()
+        groups = [group["name"] for group in results["groups"]]
+        rows = []
+        for queue, found in ((name, results), ("fifo", self.fifo)):
+            rate = [f"{group['throughput_bps'] / 1e6:.2f}" for group in found["groups"]]
+            late = [delay(group["delay"]) for group in found["groups"]]
+            loss = [f"{100 * group['loss_ratio']:.1f}" for group in found["groups"]]
+            rows += [
+                f"| {queue}: Mbit/s | {' | '.join(rate)} |",
+                f"| {VERDICT}, ms | {' | '.join(late)} |",
+                f"| lost, % | {' | '.join(loss)} |",
+            ]
+        words = "The example in the network of the pictures, and a fifo of 1000 packets in its place."
+        return "\n".join([words, "", f"| | {' | '.join(groups)} |", "|---|" + "--:|" * len(groups), *rows])
 
     def verdicts(self) -> dict[str, str]:
         """Compare all disciplines that need no parameters, and return a table for each."""
