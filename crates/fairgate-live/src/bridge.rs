@@ -30,11 +30,13 @@ use nix::time::{ClockId, ClockNanosleepFlags, clock_nanosleep};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
+use crate::attach::Switch;
 use crate::backend::Choice;
 use crate::bridge::changes::Orders;
 use crate::clock;
-use crate::config::Plan;
+use crate::config::{End, Isolate, Plan};
 use crate::direction::{Direction, TooLong, Turn};
+use crate::end::Found;
 use crate::error::LiveError;
 use crate::ethernet::longest_frame;
 use crate::fitness;
@@ -95,6 +97,9 @@ impl Stopper {
 
 /// Forwards frames between two interfaces, through a tree of disciplines in each direction.
 pub struct Bridge {
+    /// Dropped first, so that the kernel has its frames back at once.
+    switch: Option<Switch>,
+    has_taken_over: bool,
     ports: [Port; 2],
     /// The directions from left to right and from right to left.
     directions: [Direction; 2],
@@ -131,7 +136,8 @@ impl std::fmt::Debug for Bridge {
 }
 
 impl Bridge {
-    /// Opens both ends and builds the trees. From now on frames are received. [`Bridge::run`] forwards them.
+    /// Opens both ends and builds the trees. [`Bridge::run`] takes the frames from the kernel and forwards
+    /// them.
     ///
     /// `seed` sets the key of the flow hash and the random numbers of the trees, to make a test repeatable.
     /// Without a seed they come from the system, because an outsider who knows the key can cause hash
@@ -142,8 +148,11 @@ impl Bridge {
     pub fn open(plan: &Plan, seed: Option<u64>) -> Result<Bridge, LiveError> {
         // Before the interfaces are queried, so that no change is missed.
         let links = LinkChanges::subscribe().map_err(LiveError::io("watching the interfaces"))?;
-        let (left, left_tap) = Port::find(&plan.ends[0])?;
-        let (right, right_tap) = Port::find(&plan.ends[1])?;
+        let switch = switch(plan)?;
+        let left_end = Found::find(&plan.ends[0], 0, switch.as_ref())?;
+        let left = left_end.interface.clone();
+        let right_end = Found::find(&plan.ends[1], left.mtu, switch.as_ref())?;
+        let right = right_end.interface.clone();
         if left.index == right.index {
             return Err(LiveError::SameInterface { interface: left.name });
         }
@@ -179,8 +188,8 @@ impl Bridge {
         };
         let directions = [direction(0)?, direction(1)?];
         let ports = [
-            Port::open(&plan.ends[0], left, left_tap, plan)?,
-            Port::open(&plan.ends[1], right, right_tap, plan)?,
+            Port::new(&plan.ends[0], left_end.prepare(plan, switch.as_ref())?)?,
+            Port::new(&plan.ends[1], right_end.prepare(plan, switch.as_ref())?)?,
         ];
 
         let system = || LiveError::system("preparing the event loop");
@@ -195,6 +204,8 @@ impl Bridge {
         .map_err(system())?;
         let stop = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC).map_err(system())?;
         let bridge = Bridge {
+            switch,
+            has_taken_over: false,
             ports,
             directions,
             epoll,
@@ -277,11 +288,7 @@ impl Bridge {
 
     /// Sets the function to be called with each notice while frames are forwarded. It is called on the
     /// forwarding thread and must not block.
-    pub fn on_notice(&mut self, mut notify: impl FnMut(Notice) + Send + 'static) {
-        // An interface may have had no carrier from the start.
-        for notice in self.ports.iter().filter_map(Port::trouble) {
-            notify(notice);
-        }
+    pub fn on_notice(&mut self, notify: impl FnMut(Notice) + Send + 'static) {
         self.notify = Box::new(notify);
     }
 
@@ -295,6 +302,22 @@ impl Bridge {
         Stopper(Arc::clone(&self.stop))
     }
 
+    /// Takes the frames from the kernel, if that has not happened. Until the sockets receive, frames are
+    /// lost, so everything slow was done before.
+    pub(crate) fn take_over(&mut self) -> Result<(), LiveError> {
+        if std::mem::replace(&mut self.has_taken_over, true) {
+            return Ok(());
+        }
+        if let Some(switch) = &self.switch {
+            switch.turn_on();
+        }
+        for port in &mut self.ports {
+            port.start()?;
+        }
+        // An interface may have changed since, or may have no carrier from the start.
+        self.check_links().map(drop)
+    }
+
     /// Forwards frames until a signal or a [`Stopper`] ends it. It may be called again.
     ///
     /// If an interface goes down or loses its carrier, packets to it wait in their queue until it is back. If
@@ -305,6 +328,7 @@ impl Bridge {
     pub fn run(&mut self) -> Result<Wake, LiveError> {
         // By default the kernel rounds this thread's timers up by 50 us.
         prctl::set_timerslack(1).map_err(LiveError::system("asking for exact timers"))?;
+        self.take_over()?;
         let spin = self.plan.spin.as_nanos() as u64;
         loop {
             let arrived = clock::now();
@@ -518,7 +542,7 @@ impl Bridge {
     /// Reads everything of the status except the trees.
     fn start_reading(&mut self) -> RunReading {
         let now = clock::now();
-        let names = [0, 1].map(|side: usize| self.ports[side].interface.name.clone());
+        let names = [0, 1].map(|side: usize| self.ports[side].title().to_owned());
         let directions = [0, 1].map(|from: usize| {
             let missed = self.ports[from].missed();
             let direction = &mut self.directions[from];
@@ -546,6 +570,24 @@ impl Bridge {
         self.epoll
             .add(descriptor, EpollEvent::new(flags, token as u64))
             .map_err(LiveError::system("preparing the event loop"))
+    }
+}
+
+/// Returns the switch of the programs that the plan needs, if this kernel has them.
+fn switch(plan: &Plan) -> Result<Option<Switch>, LiveError> {
+    let are_taps = plan.ends.iter().all(|end| matches!(end, End::Tap(_)));
+    if are_taps || plan.isolate == Isolate::Never {
+        return Ok(None);
+    }
+    match Switch::new() {
+        Ok(switch) => Ok(Some(switch)),
+        Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => Ok(None),
+        Err(errno) => {
+            let interface = plan.ends[0].name();
+            Err(LiveError::system(format!("taking the frames of `{interface}`"))(
+                errno,
+            ))
+        }
     }
 }
 

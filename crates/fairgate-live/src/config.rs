@@ -6,6 +6,9 @@
 //! right = "eth1"
 //! left_to_right = "wan"     # [queue.wan]; without a queue, frames pass in order of arrival
 //! right_to_left = "wan"
+//! device = "eth0"           # instead of all these: one interface that this machine itself uses
+//! ingress = "down"          # [queue.down], for the frames that it receives
+//! egress = "up"             # [queue.up], for the frames that it sends
 //! name = "home"             # names the status socket; default: the file's name without extension
 //! frames = 16384            # the most frames held in one direction
 //! delay = "5ms"             # added behind the queue in each direction, to emulate a long link
@@ -34,13 +37,15 @@ pub enum End {
     Interface(String),
     /// A TAP device that the run creates and removes. A persistent one is used and kept.
     Tap(String),
+    /// The host's own stack, behind the interface of this name, which is the other end.
+    Host(String),
 }
 
 impl End {
     /// Returns the interface's name.
     pub fn name(&self) -> &str {
         match self {
-            End::Interface(name) | End::Tap(name) => name,
+            End::Interface(name) | End::Tap(name) | End::Host(name) => name,
         }
     }
 }
@@ -75,7 +80,10 @@ pub struct Plan {
     pub name: String,
     /// The left and the right end.
     pub ends: [End; 2],
-    /// The trees from left to right and from right to left.
+    /// The directions in which frames are taken from the kernel. Between two interfaces these are both.
+    pub taken: [bool; 2],
+    /// The trees from left to right and from right to left. On one interface: of received frames and of sent
+    /// frames.
     pub queues: [Spec; 2],
     /// The maximum number of frames held in one direction.
     pub frames: u32,
@@ -96,10 +104,13 @@ pub struct Plan {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Section {
-    left: Spanned<String>,
-    right: Spanned<String>,
+    left: Option<Spanned<String>>,
+    right: Option<Spanned<String>>,
     left_to_right: Option<Spanned<String>>,
     right_to_left: Option<Spanned<String>>,
+    device: Option<Spanned<String>>,
+    ingress: Option<Spanned<String>>,
+    egress: Option<Spanned<String>>,
     name: Option<Spanned<String>>,
     frames: Option<Spanned<i64>>,
     delay: Option<Spanned<String>>,
@@ -131,11 +142,11 @@ impl Plan {
             return Err(document.error(
                 0..0,
                 "there is no [run] section",
-                "add one with `left` and `right`, the two interfaces to join",
+                "add one with `left` and `right`, two interfaces to join, or with `device`, one interface",
             ));
         };
-        let end = |end: &Spanned<String>| read_end(document, end);
-        let queue = |name: &Option<Spanned<String>>| match name {
+        let place = Place::read(document, &section)?;
+        let queue = |name: Option<&Spanned<String>>| match name {
             Some(name) => document.resolve(name).cloned(),
             None => Spec::inline("fifo"),
         };
@@ -144,8 +155,9 @@ impl Plan {
                 Some(name) => read_name(document, name)?,
                 None => default_name(document.name()),
             },
-            ends: [end(&section.left)?, end(&section.right)?],
-            queues: [queue(&section.left_to_right)?, queue(&section.right_to_left)?],
+            ends: place.ends,
+            taken: place.taken,
+            queues: [queue(place.queues[0])?, queue(place.queues[1])?],
             frames: section
                 .frames
                 .map_or(Ok(DEFAULT_FRAMES), |frames| read_frames(document, &frames))?,
@@ -160,14 +172,115 @@ impl Plan {
             realtime: section.realtime.unwrap_or(true),
             backend: section.backend,
         };
-        if plan.ends[0] == plan.ends[1] {
+        Ok(plan)
+    }
+
+    /// Returns whether the run is on one interface that the host itself uses.
+    pub fn is_on_one_interface(&self) -> bool {
+        matches!(self.ends[1], End::Host(_))
+    }
+}
+
+/// Where a run takes frames, and the names of its trees.
+struct Place<'s> {
+    ends: [End; 2],
+    taken: [bool; 2],
+    queues: [Option<&'s Spanned<String>>; 2],
+}
+
+impl<'s> Place<'s> {
+    fn read(document: &Document, section: &'s Section) -> Result<Place<'s>, FileError> {
+        match &section.device {
+            Some(device) => Place::on(document, section, device),
+            None => Place::between(document, section),
+        }
+    }
+
+    fn between(document: &Document, section: &'s Section) -> Result<Place<'s>, FileError> {
+        for (key, value) in [("ingress", &section.ingress), ("egress", &section.egress)] {
+            if let Some(value) = value {
+                return Err(document.error(
+                    value.span(),
+                    format!("`{key}` needs `device`, the interface whose frames it is for"),
+                    "add `device`; between two interfaces, use `left_to_right` and `right_to_left`",
+                ));
+            }
+        }
+        let required = |key: &str, value: &'s Option<Spanned<String>>| {
+            value.as_ref().ok_or_else(|| {
+                document.error(
+                    0..0,
+                    format!("`{key}` is missing in [run]"),
+                    "name the two interfaces to join with `left` and `right`, or one with `device`",
+                )
+            })
+        };
+        let (left, right) = (
+            required("left", &section.left)?,
+            required("right", &section.right)?,
+        );
+        let ends = [read_end(document, left)?, read_end(document, right)?];
+        if ends[0] == ends[1] {
             return Err(document.error(
-                section.right.span(),
+                right.span(),
                 "`left` and `right` are the same interface",
                 "name two different interfaces",
             ));
         }
-        Ok(plan)
+        Ok(Place {
+            ends,
+            taken: [true; 2],
+            queues: [section.left_to_right.as_ref(), section.right_to_left.as_ref()],
+        })
+    }
+
+    fn on(
+        document: &Document,
+        section: &'s Section,
+        device: &'s Spanned<String>,
+    ) -> Result<Place<'s>, FileError> {
+        let of_two = [
+            ("left", &section.left),
+            ("right", &section.right),
+            ("left_to_right", &section.left_to_right),
+            ("right_to_left", &section.right_to_left),
+        ];
+        for (key, value) in of_two {
+            if let Some(value) = value {
+                return Err(document.error(
+                    value.span(),
+                    format!("`{key}` is for two interfaces, but `device` names one"),
+                    "remove it; `ingress` and `egress` name the trees of received and of sent frames",
+                ));
+            }
+        }
+        if section.isolate.is_some() {
+            return Err(document.error(
+                device.span(),
+                "`isolate` is for two interfaces, but `device` names one that this machine itself uses",
+                "remove `isolate`",
+            ));
+        }
+        let queues = [section.ingress.as_ref(), section.egress.as_ref()];
+        if queues == [None, None] {
+            return Err(document.error(
+                device.span(),
+                "`device` has no tree",
+                "add `ingress` for the frames that it receives, `egress` for those that it sends, or both",
+            ));
+        }
+        let End::Interface(name) = read_end(document, device)? else {
+            return Err(document.error(
+                device.span(),
+                "`device` must be an existing interface",
+                "remove `tap:`, or join a TAP device and an interface with `left` and `right`",
+            ));
+        };
+        Ok(Place {
+            ends: [End::Interface(name.clone()), End::Host(name)],
+            taken: queues.map(|queue| queue.is_some()),
+            queues,
+        })
     }
 }
 
@@ -175,8 +288,14 @@ impl Plan {
     /// Returns the first key that differs from `other` and can't change during a run. Queues may change.
     pub(crate) fn fixed_difference(&self, other: &Plan) -> Option<&'static str> {
         let differences = [
+            (
+                "device",
+                self.is_on_one_interface() != other.is_on_one_interface(),
+            ),
             ("left", self.ends[0] != other.ends[0]),
             ("right", self.ends[1] != other.ends[1]),
+            ("ingress", self.taken[0] != other.taken[0]),
+            ("egress", self.taken[1] != other.taken[1]),
             ("name", self.name != other.name),
             ("frames", self.frames != other.frames),
             ("delay", self.delay != other.delay),

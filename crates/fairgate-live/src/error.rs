@@ -119,6 +119,13 @@ pub enum LiveError {
         /// The interface's name.
         interface: String,
     },
+    /// This kernel can't take frames of an interface from its network stack.
+    #[error("this kernel can't take the frames of `{interface}`: that needs Linux 6.6 with BPF")]
+    #[diagnostic(help("run between two interfaces instead: `left` and `right` in [run]"))]
+    NoDiversion {
+        /// The interface's name.
+        interface: String,
+    },
     /// Another bridge already forwards from the interface.
     #[error("{process} already forwards from `{interface}`: every frame would be forwarded twice")]
     #[diagnostic(help("stop that `fairgate run`, or choose another interface"))]

@@ -1,4 +1,5 @@
-//! Runs a tree of disciplines on live traffic, as a transparent bridge between two Linux interfaces.
+//! Runs a tree of disciplines on live traffic, as a transparent bridge between two Linux interfaces, or on
+//! one interface that the host itself uses.
 //!
 //! ```text
 //!              left                           Bridge                            right
@@ -33,6 +34,7 @@ mod clock;
 mod config;
 mod delay_line;
 mod direction;
+mod end;
 mod error;
 mod ethernet;
 mod fitness;

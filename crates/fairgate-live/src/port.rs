@@ -5,14 +5,14 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
 
-use crate::attach::Attachment;
-use crate::backend::{self, Backend, BackendKind, Choice, Device};
+use crate::attach::{Attachment, Hooks, Switch};
+use crate::backend::{Backend, Choice, Device};
 use crate::config::{End, Plan};
+use crate::end::{Found, Prepared};
 use crate::error::LiveError;
 use crate::notice::Notice;
 use crate::received::Received;
 use crate::sys::interface::{Condition, Interface, control_socket};
-use crate::sys::tap::Tap;
 use crate::vlan::Tag;
 
 /// What a port can do at the moment.
@@ -40,35 +40,24 @@ pub(crate) struct Port {
     missed_before: u64,
     /// Why a new interface of this name could not be used.
     last_failure: Option<String>,
-    /// `None` while the interface is missing. Dropped after the device, so that the kernel gets the interface
-    /// back after receiving has ended.
+    /// `None` while the interface is missing, and for the host's end. Dropped after the device, so that the
+    /// kernel gets the interface back after receiving has ended.
     attachment: Option<Attachment>,
+    /// The programs of a TAP device behind which the host's stack is.
+    host_end: Option<Hooks>,
 }
 
 impl Port {
-    /// Finds the interface, or creates the TAP device. Does not receive yet.
-    pub(crate) fn find(end: &End) -> Result<(Interface, Option<Tap>), LiveError> {
-        let (name, tap) = match end {
-            End::Interface(name) => (name, None),
-            End::Tap(name) => {
-                let create = LiveError::system(format!("creating the TAP device `{name}`"));
-                (name, Some(Tap::open(name).map_err(create)?))
-            }
-        };
-        let interface = Interface::lookup(name).map_err(LiveError::unusable(name))?;
-        Ok((interface, tap))
-    }
-
-    /// Prepares the interface as `plan` says, and starts receiving.
-    pub(crate) fn open(
-        end: &End,
-        interface: Interface,
-        tap: Option<Tap>,
-        plan: &Plan,
-    ) -> Result<Port, LiveError> {
-        let attachment = Attachment::take(&interface, tap.is_some(), plan)?;
-        let (device, choice) = open_device(&interface, tap, plan)?;
-        let mut port = Port {
+    /// Makes a port of a prepared end. It receives from [`Port::start`] on.
+    pub(crate) fn new(end: &End, prepared: Prepared) -> Result<Port, LiveError> {
+        let Prepared {
+            interface,
+            device,
+            choice,
+            attachment,
+            host_end,
+        } = prepared;
+        Ok(Port {
             interface,
             end: end.clone(),
             device,
@@ -77,16 +66,33 @@ impl Port {
             state: State::Ready,
             missed_before: 0,
             last_failure: None,
-            attachment: Some(attachment),
-        };
-        // It may have no carrier from the start.
-        port.check(plan, &mut drop)?;
-        Ok(port)
+            attachment,
+            host_end,
+        })
+    }
+
+    /// Begins to receive.
+    pub(crate) fn start(&mut self) -> Result<(), LiveError> {
+        let action = LiveError::system(format!("receiving from `{}`", self.interface.name));
+        self.device.start().map_err(action)
+    }
+
+    /// Returns what the status calls it.
+    pub(crate) fn title(&self) -> &str {
+        match self.end {
+            End::Host(_) => "host",
+            _ => &self.interface.name,
+        }
     }
 
     /// Queries the interface and follows its changes. Reports each with `notify`. Returns true if the port
     /// has a new descriptor.
-    pub(crate) fn check(&mut self, plan: &Plan, notify: &mut dyn FnMut(Notice)) -> Result<bool, LiveError> {
+    pub(crate) fn check(
+        &mut self,
+        plan: &Plan,
+        switch: Option<&Switch>,
+        notify: &mut dyn FnMut(Notice),
+    ) -> Result<bool, LiveError> {
         let query = LiveError::system(format!("querying `{}`", self.interface.name));
         if let Some(condition) = Interface::condition(&self.control, self.interface.index).map_err(query)? {
             self.follow(condition, notify);
@@ -98,7 +104,8 @@ impl Port {
         self.change_to(State::Missing, notify);
         // Ends the lock and the programs. An interface that was removed has no settings to restore.
         self.attachment = None;
-        match self.take_again(plan) {
+        self.host_end = None;
+        match self.take_again(plan, switch) {
             Ok(()) => {
                 self.last_failure = None;
                 self.change_to(State::Ready, notify);
@@ -157,7 +164,7 @@ impl Port {
     }
 
     /// Returns why nothing can be sent at the moment, if so.
-    pub(crate) fn trouble(&self) -> Option<Notice> {
+    fn trouble(&self) -> Option<Notice> {
         let what = match self.state {
             State::Ready => return None,
             State::NoCarrier => "has no carrier",
@@ -169,14 +176,16 @@ impl Port {
     }
 
     /// Takes the new interface of the configured name in place of one that was removed.
-    fn take_again(&mut self, plan: &Plan) -> Result<(), LiveError> {
-        let (interface, tap) = Port::find(&self.end)?;
-        let attachment = Attachment::take(&interface, tap.is_some(), plan)?;
-        let (device, choice) = open_device(&interface, tap, plan)?;
+    fn take_again(&mut self, plan: &Plan, switch: Option<&Switch>) -> Result<(), LiveError> {
+        let found = Found::find(&self.end, self.interface.mtu, switch)?;
+        let prepared = found.prepare(plan, switch)?;
         self.missed_before += self.device.missed();
-        (self.interface, self.device, self.choice) = (interface, device, choice);
-        self.attachment = Some(attachment);
-        Ok(())
+        self.interface = prepared.interface;
+        self.device = prepared.device;
+        self.choice = prepared.choice;
+        self.attachment = prepared.attachment;
+        self.host_end = prepared.host_end;
+        self.start()
     }
 
     /// Returns whether frames can be sent at the moment.
@@ -216,7 +225,9 @@ impl Port {
     /// Sends a frame that [`Port::send`] rejected as too long, if only its VLAN tag makes it too long.
     pub(crate) fn send_tagged(&mut self, frame: &[u8]) -> Result<(), Errno> {
         match Tag::of(frame) {
-            Some(tag) if self.is_isolated() => self.device.send_tagged(frame, tag),
+            Some(tag) if self.attachment.as_ref().is_some_and(Attachment::pushes_tags) => {
+                self.device.send_tagged(frame, tag)
+            }
             _ => Err(Errno::EMSGSIZE),
         }
     }
@@ -240,26 +251,4 @@ impl Port {
     pub(crate) fn choice(&self) -> &Choice {
         &self.choice
     }
-}
-
-fn open_device(interface: &Interface, tap: Option<Tap>, plan: &Plan) -> Result<(Device, Choice), LiveError> {
-    let (device, backend, reason) = match tap {
-        Some(tap) => (
-            Device::Tap(tap),
-            backend::tap::TITLE,
-            "the configuration names it",
-        ),
-        None => match backend::choose(plan.backend) {
-            (BackendKind::Packet, reason) => {
-                let sockets = backend::packet::open(interface)?;
-                (Device::Packet(Box::new(sockets)), backend::packet::TITLE, reason)
-            }
-        },
-    };
-    let choice = Choice {
-        interface: interface.name.clone(),
-        backend,
-        reason,
-    };
-    Ok((device, choice))
 }

@@ -6,6 +6,7 @@ pub(crate) mod change;
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod completions;
+pub(crate) mod device;
 pub(crate) mod dummynet;
 pub(crate) mod import;
 pub(crate) mod list;

@@ -1,4 +1,4 @@
-//! `fairgate run`: the live data plane as a bump in the wire.
+//! `fairgate run`: the live data plane, between two interfaces or on one.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -7,7 +7,10 @@ use std::thread;
 use fairgate_config::{Document, FileError, Registry};
 use fairgate_live::status::default_socket;
 use fairgate_live::{BackendKind, Bridge, Changer, LiveError, Plan, ReloadError, Wake};
+use miette::Diagnostic;
+use thiserror::Error;
 
+use crate::commands::device::DeviceArgs;
 use crate::commands::status;
 use crate::exit;
 use crate::failure::{Failure, Outcome};
@@ -15,11 +18,14 @@ use crate::input;
 use crate::log::{self, Log};
 use crate::output::{self, Format};
 
-/// Schedule the live traffic between two interfaces
+/// Schedule the live traffic between two interfaces, or of one
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  fairgate run home.toml             forward between the interfaces of its [run] section until Ctrl-C
+  fairgate run home.toml             what its [run] section says, until Ctrl-C
+  fairgate run --dev eth0 --down 50mbit --up 10mbit docsis
+                                     a home line on this machine's own interface, without a file: a cake for
+                                     each direction, with tc's words for all of both
   fairgate status                    the state of the run, from another terminal
   fairgate class change 10 rate=9mbit   change it while it forwards; also filter, queue, change
   kill -HUP PID                      read the file again and change to its trees, whatever they are
@@ -41,13 +47,22 @@ The file's [run] section:
   realtime = false                   # do not ask for real-time scheduling [default: true]
   backend = \"packet\"                 # how frames get to this process [default: the best one that works]
 
-It needs the capabilities cap_net_raw and cap_net_admin, and cap_bpf to isolate. During the run, this
+Instead of left, right and their trees, for an interface that this machine itself uses (Linux 6.6):
+  device = \"eth0\"
+  ingress = \"down\"                   # [queue.down], for the frames that it receives
+  egress = \"up\"                      # [queue.up], for the frames that it sends
+
+It needs the capabilities cap_net_raw and cap_net_admin, and cap_bpf to isolate. Between two interfaces, this
 machine's own network stack neither sees frames on the two interfaces nor sends through them. Interfaces with
 an address, in a bridge, or with VLANs on top are rejected, unless `isolate = true` accepts that this use is
 suspended.")]
 pub(crate) struct Args {
-    /// The configuration file
-    file: PathBuf,
+    /// The configuration file; with --dev, words of cake as tc has them: docsis, overhead 18, ack-filter
+    #[arg(value_name = "FILE|WORDS", required_unless_present = "dev")]
+    words: Vec<String>,
+
+    #[command(flatten)]
+    device: DeviceArgs,
 
     /// The socket for `fairgate status` [default: NAME.sock in /run/fairgate or $XDG_RUNTIME_DIR/fairgate]
     #[arg(long, value_name = "PATH")]
@@ -72,10 +87,30 @@ pub(crate) fn failure(error: LiveError) -> Failure {
     }
 }
 
+#[derive(Debug, Error, Diagnostic)]
+#[error("`{0}` is a second file, but a run has one")]
+#[diagnostic(help("words of cake need --dev: fairgate run --dev eth0 --down 50mbit --up 10mbit docsis"))]
+struct SecondFile(String);
+
+/// Returns the only file.
+fn file(words: &[String]) -> Result<&str, Failure> {
+    match words {
+        [file] => Ok(file),
+        [_, second, ..] => Err(SecondFile(second.clone()).into()),
+        [] => unreachable!("clap requires a word"),
+    }
+}
+
 pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Outcome, Failure> {
     let read = || {
-        let document = input::document(&args.file, registry)?;
-        let mut plan = Plan::read(&document)?;
+        let (document, mut plan) = match args.device.device() {
+            Some(device) => args.device.read(device, &args.words)?,
+            None => {
+                let document = input::document(Path::new(file(&args.words)?), registry)?;
+                let plan = Plan::read(&document)?;
+                (document, plan)
+            }
+        };
         plan.backend = args.backend.or(plan.backend);
         Ok((document, plan))
     };
@@ -83,7 +118,10 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
         Some(socket) => socket.clone(),
         None => default_socket(&read()?.1.name),
     };
-    let name = args.file.display().to_string();
+    let name = match args.device.device() {
+        Some(_) => "the command line".to_owned(),
+        None => file(&args.words)?.to_owned(),
+    };
     run_document(&read, &name, &socket, args.seed, registry, format)
 }
 
@@ -122,11 +160,16 @@ pub(crate) fn run_document(
         for choice in bridge.backends() {
             log.say(choice);
         }
+        let [left, right] = [0, 1].map(|side: usize| plan.ends[side].name());
+        let what = match (plan.is_on_one_interface(), plan.taken) {
+            (false, _) => format!("Forwarding between {left} and {right}"),
+            (true, [true, true]) => format!("Scheduling what {left} receives and sends"),
+            (true, [true, false]) => format!("Scheduling what {left} receives"),
+            (true, _) => format!("Scheduling what {left} sends"),
+        };
+        let socket = socket.display();
         log.say(format_args!(
-            "Forwarding between {} and {}; `fairgate status --socket {}` shows its state, Ctrl-C ends it.",
-            plan.ends[0].name(),
-            plan.ends[1].name(),
-            socket.display()
+            "{what}; `fairgate status --socket {socket}` shows its state, Ctrl-C ends it."
         ));
     }
     let ended = thread::scope(|scope| {

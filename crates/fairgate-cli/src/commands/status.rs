@@ -128,7 +128,7 @@ pub(crate) fn tables(status: &Status, before: Option<&Status>) -> String {
     );
     text.push_str(&processor_text(&status.processor));
     if !status.isolated {
-        text.push_str("this machine's own network stack sees the frames too\n");
+        text.push_str("this machine's own network stack is not kept away from these interfaces\n");
     }
     let _ = match before {
         Some(_) => writeln!(text, "rates and delays are for the last {seconds:.1} s"),

@@ -3,6 +3,8 @@
 mod changes;
 #[path = "../common/mod.rs"]
 mod common;
+mod device;
+mod fail_open;
 mod forwarding;
 mod harness;
 mod links;

@@ -1,66 +1,135 @@
-//! Prepares an interface before a bridge receives from it, and undoes the changes when the bridge ends.
+//! Prepares an interface before a run receives from it, and undoes the changes when the run ends.
 //!
 //! ```text
-//!   lock        allows one bridge per interface
+//!   lock        allows one run per interface
 //!   survey      what else this machine uses it for: addresses, bridges, VLANs
-//!   isolation   keeps its frames from the kernel's own stack
+//!   hooks       programs that take frames away from the kernel's own stack
+//!   switch      turns these programs on and off at once
 //!   merging     receive offloads
 //! ```
 //!
-//! A packet socket receives copies. Without isolation, the kernel also answers, routes and bridges the same
-//! frames, and these bypass the queue and the shaper.
+//! A packet socket receives copies. Without the programs, the kernel also answers, routes and bridges the
+//! same frames, and these bypass the queue and the shaper.
 
-mod isolation;
+mod hooks;
 mod lock;
 mod merging;
 mod survey;
+mod switch;
+
+use nix::errno::Errno;
 
 use crate::config::{Isolate, Plan};
 use crate::error::LiveError;
 use crate::sys::interface::Interface;
 
-pub(crate) use isolation::{Isolation, mark_of};
+pub(crate) use hooks::{GIVEN, Hooks, mark_of};
 use lock::Lock;
 use merging::MergingGuard;
 use survey::Survey;
+pub(crate) use switch::{Switch, Word};
 
-/// An interface that belongs to one bridge until this is dropped.
+/// An interface that belongs to one run until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Attachment {
     _merging: MergingGuard,
-    isolation: Option<Isolation>,
+    _hooks: Option<Hooks>,
+    is_isolated: bool,
+    pushes_tags: bool,
     _lock: Lock,
 }
 
 impl Attachment {
-    /// Prepares the interface as `plan` says.
+    /// Prepares an interface of a bump in the wire as `plan` says.
     ///
-    /// `tap` says that this is a TAP device. The kernel is then an ordinary neighbour: it keeps its addresses
-    /// on the device and is not isolated.
-    pub(crate) fn take(interface: &Interface, tap: bool, plan: &Plan) -> Result<Attachment, LiveError> {
+    /// `is_tap` says that this is a TAP device. The kernel is then an ordinary neighbour: it keeps its
+    /// addresses on the device and is not isolated.
+    pub(crate) fn take(
+        interface: &Interface,
+        is_tap: bool,
+        plan: &Plan,
+        switch: Option<&Switch>,
+    ) -> Result<Attachment, LiveError> {
         let lock = Lock::take(interface)?;
-        let isolation = if tap {
+        let hooks = if is_tap {
             None
         } else {
-            isolate(interface, plan.isolate)?
+            isolate(interface, plan.isolate, switch)?
         };
         Ok(Attachment {
             _merging: MergingGuard::apply(&interface.name, plan.offloads)?,
-            isolation,
+            is_isolated: hooks.is_some(),
+            pushes_tags: hooks.is_some(),
+            _hooks: hooks,
+            _lock: lock,
+        })
+    }
+
+    /// Prepares an interface that the host itself uses.
+    pub(crate) fn take_from_host(
+        interface: &Interface,
+        plan: &Plan,
+        switch: &Switch,
+    ) -> Result<Attachment, LiveError> {
+        let lock = Lock::take(interface)?;
+        switch.set(Word::Interface, interface.index);
+        let hooks = Hooks::divert(interface.index, plan.taken, switch);
+        let hooks = hooks.map_err(|errno| no_diversion(errno, &interface.name))?;
+        Ok(Attachment {
+            _merging: MergingGuard::apply(&interface.name, plan.offloads)?,
+            is_isolated: false,
+            pushes_tags: plan.taken[1],
+            _hooks: Some(hooks),
             _lock: lock,
         })
     }
 
     /// Returns whether the interface is isolated from the kernel's own stack.
     pub(crate) fn is_isolated(&self) -> bool {
-        self.isolation.is_some()
+        self.is_isolated
+    }
+
+    /// Returns whether a program at the interface's egress pushes VLAN tags.
+    pub(crate) fn pushes_tags(&self) -> bool {
+        self.pushes_tags
     }
 }
 
-fn isolate(interface: &Interface, isolate: Isolate) -> Result<Option<Isolation>, LiveError> {
+/// Converts the error of an interface whose frames can't be taken from the host.
+pub(crate) fn no_diversion(errno: Errno, interface: &str) -> LiveError {
+    if is_unsupported(errno) {
+        LiveError::NoDiversion {
+            interface: interface.to_owned(),
+        }
+    } else {
+        LiveError::system(format!("attaching to `{interface}`"))(errno)
+    }
+}
+
+/// Returns whether this kernel lacks the command or the hook, or has no BPF.
+fn is_unsupported(errno: Errno) -> bool {
+    matches!(errno, Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP)
+}
+
+fn isolate(
+    interface: &Interface,
+    isolate: Isolate,
+    switch: Option<&Switch>,
+) -> Result<Option<Hooks>, LiveError> {
+    let attach = || {
+        let hooks = switch
+            .ok_or(Errno::ENOSYS)
+            .and_then(|switch| Hooks::isolate(interface.index, switch));
+        hooks.map_err(|errno| match errno {
+            errno if is_unsupported(errno) => LiveError::NoIsolation {
+                interface: interface.name.clone(),
+            },
+            errno => LiveError::system(format!("isolating `{}`", interface.name))(errno),
+        })
+    };
     match isolate {
         Isolate::Never => Ok(None),
-        Isolate::Always => Isolation::of(interface).map(Some),
+        Isolate::Always => attach().map(Some),
         Isolate::Unused => {
             let survey = Survey::of(interface)?;
             if let Some(used_for) = survey.used_for() {
@@ -70,8 +139,8 @@ fn isolate(interface: &Interface, isolate: Isolate) -> Result<Option<Isolation>,
                     remedy: survey.remedy(&interface.name),
                 });
             }
-            match Isolation::of(interface) {
-                Ok(isolation) => Ok(Some(isolation)),
+            match attach() {
+                Ok(hooks) => Ok(Some(hooks)),
                 // An older kernel. Nothing uses the interface, so isolation matters little.
                 Err(LiveError::NoIsolation { .. }) => Ok(None),
                 Err(error) => Err(error),

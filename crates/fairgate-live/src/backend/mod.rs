@@ -31,6 +31,11 @@ pub use choice::{BackendKind, Choice, UnknownBackend};
 /// Received frames are read one by one: [`Backend::front`] shows the oldest frame until [`Backend::release`].
 /// So a frame for which there is no room yet stays where it is.
 pub(crate) trait Backend {
+    /// Begins to receive. This must not take long: no frame is forwarded meanwhile.
+    fn start(&mut self) -> Result<(), Errno> {
+        Ok(())
+    }
+
     /// Returns the oldest frame that was not released yet.
     ///
     /// # Errors
@@ -93,6 +98,10 @@ macro_rules! forward {
 }
 
 impl Backend for Device {
+    fn start(&mut self) -> Result<(), Errno> {
+        forward!(self, backend => Backend::start(backend))
+    }
+
     #[inline]
     fn front(&mut self) -> Result<Option<Received<'_>>, Errno> {
         forward!(self, backend => Backend::front(backend))

@@ -11,14 +11,14 @@ use crate::ethernet;
 use crate::received::Received;
 use crate::sys::interface::Interface;
 use crate::sys::layout::Layout;
-use crate::sys::socket::{PacketSocket, RING_SLOTS};
+use crate::sys::socket::{PacketSocket, RING_SLOTS, Receive};
 use crate::vlan::Tag;
 
 /// What it is called in messages.
 pub(crate) const TITLE: &str = "packet sockets (AF_PACKET)";
 
-/// Opens the sockets. From now on frames are received.
-pub(crate) fn open(interface: &Interface) -> Result<PacketSocket, LiveError> {
+/// Opens the sockets. Frames are received from [`PacketSocket::start`] on.
+pub(crate) fn prepare(interface: &Interface, receive: Receive) -> Result<PacketSocket, LiveError> {
     let layout = Layout::new(ethernet::longest_frame(interface.mtu), RING_SLOTS).ok_or_else(|| {
         LiveError::MtuTooLarge {
             interface: interface.name.clone(),
@@ -27,10 +27,14 @@ pub(crate) fn open(interface: &Interface) -> Result<PacketSocket, LiveError> {
         }
     })?;
     let failed = LiveError::system(format!("opening packet sockets on `{}`", interface.name));
-    PacketSocket::open(interface, layout).map_err(failed)
+    PacketSocket::prepare(interface, layout, receive).map_err(failed)
 }
 
 impl Backend for PacketSocket {
+    fn start(&mut self) -> Result<(), Errno> {
+        PacketSocket::start(self)
+    }
+
     #[inline]
     fn front(&mut self) -> Result<Option<Received<'_>>, Errno> {
         Ok(PacketSocket::front(self))

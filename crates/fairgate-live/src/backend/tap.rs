@@ -11,6 +11,9 @@ use crate::sys::tap::Tap;
 /// What it is called in messages.
 pub(crate) const TITLE: &str = "a TAP device";
 
+/// What one behind which the host's stack is is called in messages.
+pub(crate) const HOST_TITLE: &str = "a TAP device with offloads";
+
 /// Frames that the kernel drops for a TAP device before they reach us are not counted here: `ip -s link`
 /// counts them.
 impl Backend for Tap {

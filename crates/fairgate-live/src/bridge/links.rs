@@ -28,7 +28,7 @@ impl Bridge {
         let plan = Arc::clone(&self.plan);
         for (side, token) in PORTS.into_iter().enumerate() {
             let was_missing = self.ports[side].is_missing();
-            let is_replaced = self.ports[side].check(&plan, &mut self.notify)?;
+            let is_replaced = self.ports[side].check(&plan, self.switch.as_ref(), &mut self.notify)?;
             if is_replaced {
                 // The old descriptor left the event loop when it was closed.
                 self.watch(self.ports[side].receiver(), EpollFlags::EPOLLIN, token)?;

@@ -5,7 +5,7 @@ use std::thread;
 use fairgate_config::Document;
 
 use super::*;
-use crate::attach::{Isolation, mark_of};
+use crate::attach::{Hooks, Switch, mark_of};
 use crate::sys::interface::Interface;
 use crate::sys::layout::Layout;
 use crate::sys::socket::PacketSocket;
@@ -38,6 +38,7 @@ fn with_bridge(work: impl FnOnce(&Network, PacketSocket, PacketSocket)) -> Statu
     let plan = Plan::read(&Document::parse("vlan.toml", text).unwrap()).unwrap();
     let open = || Bridge::open(&plan, Some(1));
     let mut bridge = network.router.enter(open).unwrap().unwrap();
+    bridge.take_over().unwrap();
     let stop = StopOnDrop(bridge.stopper());
     thread::scope(|scope| {
         let running = scope.spawn(|| bridge.run());
@@ -107,8 +108,13 @@ fn full_sized_frames_with_tags_are_forwarded() {
         return;
     };
     let status = with_bridge(|network, mut source, mut sink| {
-        let isolate = || Isolation::of(&Interface::lookup("eth0").unwrap());
-        let _pushes_tags = network.left.enter(isolate).unwrap().unwrap();
+        let isolate = || {
+            let switch = Switch::new().unwrap();
+            switch.turn_on();
+            let index = Interface::lookup("eth0").unwrap().index;
+            (Hooks::isolate(index, &switch).unwrap(), switch)
+        };
+        let _pushes_tags = network.left.enter(isolate).unwrap();
         for (tpid, inner, length) in [
             (Tag::CUSTOMER, None, 1518),
             (Tag::SERVICE, None, 1518),

@@ -1,15 +1,27 @@
 //! Small BPF programs for tc's hooks. They are assembled here, and loaded and attached by `bpf(2)`.
 //!
-//! The layouts of `union bpf_attr` and of instructions are those of linux/bpf.h. Programs without maps and
-//! loops need neither a compiler nor a library.
+//! The layouts of `union bpf_attr` and of instructions are those of linux/bpf.h. Programs without loops,
+//! whose only map is a few words of memory, need neither a compiler nor a library (aya, libbpf): these would
+//! load an object file that a compiler with a BPF target has to make first.
 
+use std::num::NonZeroUsize;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::errno::Errno;
 
+use crate::sys::guardian::Guardian;
+
+const BPF_MAP_CREATE: libc::c_long = 0;
 const BPF_PROG_LOAD: libc::c_long = 5;
 const BPF_LINK_CREATE: libc::c_long = 28;
 const BPF_PROG_TYPE_SCHED_CLS: u32 = 3;
+const BPF_MAP_TYPE_ARRAY: u32 = 2;
+/// The map's values can be mapped into the memory of a process.
+const BPF_F_MMAPABLE: u32 = 1 << 10;
+/// In the place of a source register: the immediates are the descriptor of a map, and an offset in its value.
+const BPF_PSEUDO_MAP_VALUE: u8 = 2;
 /// Attaches before all other programs.
 const BPF_F_BEFORE: u32 = 1 << 3;
 
@@ -75,6 +87,16 @@ impl Instruction {
         Instruction::new(0x61, to, from, offset, 0)
     }
 
+    /// The 32-bit word at `to + offset` = `from`
+    pub(crate) const fn store_word(to: u8, offset: i16, from: u8) -> Instruction {
+        Instruction::new(0x63, to, from, offset, 0)
+    }
+
+    /// Skips `skip` instructions if `register != immediate`.
+    pub(crate) const fn jump_unless_equal(register: u8, immediate: i32, skip: i16) -> Instruction {
+        Instruction::new(0x55, register, 0, skip, immediate)
+    }
+
     /// Skips `skip` instructions if `register == immediate`.
     pub(crate) const fn jump_if_equal(register: u8, immediate: i32, skip: i16) -> Instruction {
         Instruction::new(0x15, register, 0, skip, immediate)
@@ -88,6 +110,100 @@ impl Instruction {
     /// Returns r0.
     pub(crate) const fn exit() -> Instruction {
         Instruction::new(0x95, 0, 0, 0, 0)
+    }
+}
+
+/// The part of `union bpf_attr` that `BPF_MAP_CREATE` reads.
+#[repr(C)]
+struct MapCreate {
+    map_type: u32,
+    key_size: u32,
+    value_size: u32,
+    entries: u32,
+    flags: u32,
+}
+
+/// `N` words that this process writes and programs read: an array map with one value, mapped into memory.
+#[derive(Debug)]
+pub(crate) struct SharedWords<const N: usize> {
+    map: OwnedFd,
+    base: NonNull<libc::c_void>,
+}
+
+// SAFETY: a mapping is not tied to the thread that made it. The words in it are accessed atomically only.
+unsafe impl<const N: usize> Send for SharedWords<N> {}
+
+impl<const N: usize> SharedWords<N> {
+    /// The bytes of the mapping: one page of the smallest size. The kernel maps whole pages.
+    const BYTES: NonZeroUsize = NonZeroUsize::new(4096).expect("it is not zero");
+
+    /// Creates the words, all zero.
+    pub(crate) fn new() -> Result<SharedWords<N>, Errno> {
+        let attributes = MapCreate {
+            map_type: BPF_MAP_TYPE_ARRAY,
+            key_size: 4,
+            value_size: (N * size_of::<u32>()) as u32,
+            entries: 1,
+            flags: BPF_F_MMAPABLE,
+        };
+        let map = bpf(BPF_MAP_CREATE, &attributes)?;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping at an address that the kernel chooses. It invalidates no memory of ours.
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                Self::BYTES.get(),
+                protection,
+                libc::MAP_SHARED,
+                map.as_raw_fd(),
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return Err(Errno::last());
+        }
+        let base = NonNull::new(base).expect("mmap without MAP_FIXED never maps page zero");
+        Ok(SharedWords { map, base })
+    }
+
+    /// Sets a word. Programs that start afterwards read the new value.
+    pub(crate) fn set(&self, word: usize, value: u32) {
+        assert!(word < N, "there are {N} words");
+        // SAFETY: the word is inside the mapping, which lives as long as `self`, and is aligned to 4. This
+        // process accesses it only here, and programs read whole words.
+        let word = unsafe { AtomicU32::from_ptr(self.base.as_ptr().cast::<u32>().add(word)) };
+        word.store(value, Ordering::SeqCst);
+    }
+
+    /// Sets a word to zero when the result is dropped, or when this process dies. The guardian must be
+    /// dropped first, but if it is not, its copy of the mapping still exists.
+    pub(crate) fn clear_at_death(&self, word: usize) -> Result<Guardian, Errno> {
+        assert!(word < N, "there are {N} words");
+        // SAFETY: the word is inside the mapping.
+        let address = unsafe { self.base.as_ptr().cast::<u32>().add(word) };
+        let work = || {
+            // SAFETY: the child has a copy of the mapping, which it shares with the programs. It is aligned
+            // to 4, and every process accesses its words atomically.
+            unsafe { AtomicU32::from_ptr(address) }.store(0, Ordering::SeqCst);
+        };
+        // SAFETY: the work is one store into memory that exists.
+        unsafe { Guardian::start(work) }
+    }
+
+    /// Returns the two halves of the instruction `to = address of the word`.
+    pub(crate) fn address(&self, to: u8, word: usize) -> [Instruction; 2] {
+        let offset = (word * size_of::<u32>()) as i32;
+        [
+            Instruction::new(0x18, to, BPF_PSEUDO_MAP_VALUE, 0, self.map.as_raw_fd()),
+            Instruction::new(0, 0, 0, 0, offset),
+        ]
+    }
+}
+
+impl<const N: usize> Drop for SharedWords<N> {
+    fn drop(&mut self) {
+        // SAFETY: `mmap` made the mapping with this length, and no reference into it outlives `self`.
+        unsafe { libc::munmap(self.base.as_ptr(), Self::BYTES.get()) };
     }
 }
 

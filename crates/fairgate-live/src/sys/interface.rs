@@ -86,6 +86,11 @@ impl Interface {
         }
     }
 
+    /// Returns the index of an interface, in the network namespace of this thread.
+    pub(crate) fn index_of(name: &str) -> Result<u32, Errno> {
+        nix::net::if_::if_nametoindex(name)
+    }
+
     /// Enables an interface (IFF_UP).
     pub(crate) fn set_up(name: &str) -> Result<(), Errno> {
         let control = control_socket()?;
@@ -193,14 +198,30 @@ fn name_of(control: &OwnedFd, index: u32) -> Result<Option<String>, Errno> {
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     request.ifr_ifru.ifru_ifindex = index as libc::c_int;
     match ioctl(control, libc::SIOCGIFNAME, &mut request) {
-        Ok(()) => {
-            let bytes = request.ifr_name.iter().map(|&byte| byte as u8);
-            let bytes: Vec<u8> = bytes.take_while(|&byte| byte != 0).collect();
-            Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
-        }
+        Ok(()) => Ok(Some(name_in(&request))),
         Err(Errno::ENODEV) => Ok(None),
         Err(errno) => Err(errno),
     }
+}
+
+/// Returns the name in a request.
+pub(crate) fn name_in(request: &libc::ifreq) -> String {
+    let bytes = request.ifr_name.iter().map(|&byte| byte as u8);
+    let bytes: Vec<u8> = bytes.take_while(|&byte| byte != 0).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Sets the offloads of a TAP device: flags `TUN_F_`.
+pub(crate) fn set_offloads(device: &impl AsRawFd, offloads: libc::c_uint) -> Result<(), Errno> {
+    // SAFETY: the argument of TUNSETOFFLOAD is a number, not a pointer.
+    let result = unsafe {
+        libc::ioctl(
+            device.as_raw_fd(),
+            libc::TUNSETOFFLOAD,
+            libc::c_ulong::from(offloads),
+        )
+    };
+    Errno::result(result).map(drop)
 }
 
 /// Queries an interface by its name. The name in the result is empty.

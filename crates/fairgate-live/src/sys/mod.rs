@@ -6,7 +6,7 @@
 //!   socket     AF_PACKET sockets, receive and send  unsafe: setsockopt, mmap, sendmmsg
 //!   guardian   a child process that outlives us     unsafe: fork
 //!   interface  ioctls on interfaces                 unsafe: ioctl
-//!   bpf        programs at tc's hooks               unsafe: bpf
+//!   bpf        programs at tc's hooks               unsafe: bpf, mmap
 //!   priority   real-time scheduling                 unsafe: sched_setscheduler
 //!   tap        creates TAP devices                  unsafe: ioctl
 //! ```

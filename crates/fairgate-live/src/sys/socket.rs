@@ -38,6 +38,17 @@ const LONGEST_SUPER_PACKET: usize = 128 << 10;
 /// The maximum number of frames passed to the kernel by one system call.
 pub(crate) const BATCH: usize = 64;
 
+/// Which frames a socket receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Receive {
+    /// All, also those for other hosts (promiscuous mode).
+    All,
+    /// Those that the interface receives anyway, without those that have this mark.
+    Unmarked(u32),
+    /// None.
+    Nothing,
+}
+
 /// Memory mapped from a socket. It is unmapped on drop.
 #[derive(Debug)]
 struct Mapping {
@@ -62,6 +73,8 @@ pub(crate) struct PacketSocket {
     ring: Ring,
     _mapping: Mapping,
     receiver: OwnedFd,
+    interface: Interface,
+    receive: Receive,
     sender: OwnedFd,
     batch: Batch,
     /// The buffer for a frame that is longer than its slot.
@@ -74,8 +87,27 @@ pub(crate) struct PacketSocket {
 }
 
 impl PacketSocket {
-    /// Opens the sockets. From now on frames are received.
+    /// Opens the sockets, and receives all frames from now on.
     pub(crate) fn open(interface: &Interface, layout: Layout) -> Result<PacketSocket, Errno> {
+        let socket = PacketSocket::prepare(interface, layout, Receive::All)?;
+        socket.start()?;
+        Ok(socket)
+    }
+
+    /// Begins to receive. This takes microseconds, because everything else is prepared.
+    pub(crate) fn start(&self) -> Result<(), Errno> {
+        match self.receive {
+            Receive::Nothing => Ok(()),
+            _ => bind(&self.receiver, &self.interface, libc::ETH_P_ALL as u16),
+        }
+    }
+
+    /// Opens the sockets. Nothing is received before [`PacketSocket::start`].
+    pub(crate) fn prepare(
+        interface: &Interface,
+        layout: Layout,
+        receive: Receive,
+    ) -> Result<PacketSocket, Errno> {
         // Protocol 0: nothing is received before `bind` selects the interface.
         let receiver = packet_socket(0)?;
         set_option(&receiver, libc::PACKET_VERSION, &TPACKET_V2)?;
@@ -94,14 +126,18 @@ impl PacketSocket {
         // SAFETY: the mapping spans the layout, is aligned to a page, is filled by the kernel under the
         // protocol that `Ring::new` requires, and is kept in the same structure as the ring.
         let ring = unsafe { Ring::new(mapping.base.cast(), layout) };
-        bind(&receiver, interface, libc::ETH_P_ALL as u16)?;
+        if let Receive::Unmarked(mark) = receive {
+            skip_marked(&receiver, mark)?;
+        }
         let membership = libc::packet_mreq {
             mr_ifindex: interface.index as i32,
             mr_type: libc::PACKET_MR_PROMISC as u16,
             mr_alen: 0,
             mr_address: [0; 8],
         };
-        set_option(&receiver, libc::PACKET_ADD_MEMBERSHIP, &membership)?;
+        if receive == Receive::All {
+            set_option(&receiver, libc::PACKET_ADD_MEMBERSHIP, &membership)?;
+        }
 
         let sender = packet_socket(0)?;
         // Bypass the interface's qdisc: a second queue behind ours would delay the frames that ours has
@@ -118,6 +154,8 @@ impl PacketSocket {
             ring,
             _mapping: mapping,
             receiver,
+            interface: interface.clone(),
+            receive,
             sender,
             batch: Batch::new(),
             scratch: vec![0; LONGEST_SUPER_PACKET],
@@ -311,6 +349,32 @@ fn bind(socket: &OwnedFd, interface: &Interface, protocol: u16) -> Result<(), Er
         )
     };
     Errno::result(result).map(drop)
+}
+
+/// Lets the socket skip frames with a mark, by a program of classic BPF (linux/filter.h).
+fn skip_marked(socket: &OwnedFd, mark: u32) -> Result<(), Errno> {
+    const LOAD_WORD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+    const JUMP_IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
+    let instruction = |code: u32, jt, jf, k: u32| libc::sock_filter {
+        code: code as u16,
+        jt,
+        jf,
+        k,
+    };
+    let mut program = [
+        instruction(LOAD_WORD, 0, 0, (libc::SKF_AD_OFF + libc::SKF_AD_MARK) as u32),
+        instruction(JUMP_IF_EQUAL, 0, 1, mark),
+        // The number of bytes to keep.
+        instruction(RETURN, 0, 0, 0),
+        instruction(RETURN, 0, 0, u32::MAX),
+    ];
+    let filter = libc::sock_fprog {
+        len: program.len() as u16,
+        filter: program.as_mut_ptr(),
+    };
+    // The kernel copies the program during the call.
+    set_level_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &filter)
 }
 
 fn map(socket: &OwnedFd, layout: Layout) -> Result<Mapping, Errno> {

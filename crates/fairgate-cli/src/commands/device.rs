@@ -1,0 +1,86 @@
+//! `fairgate run --dev`: a home line on one interface, without a file. Each direction is a cake.
+
+use fairgate::Rate;
+use fairgate_config::units::parse_rate;
+use fairgate_config::{Document, Spec};
+use fairgate_live::Plan;
+use fairgate_scripts::tc::{Device, Script};
+use miette::Diagnostic;
+use thiserror::Error;
+
+use crate::failure::Failure;
+
+/// The options of a run without a file.
+#[derive(clap::Args)]
+pub(crate) struct DeviceArgs {
+    /// Run on this interface, which this machine itself uses, without a file: a cake for each rate
+    #[arg(long, value_name = "INTERFACE")]
+    dev: Option<String>,
+
+    /// The rate of what the interface receives, like 50mbit
+    #[arg(long, value_name = "RATE", requires = "dev", value_parser = parse_rate)]
+    down: Option<Rate>,
+
+    /// The rate of what the interface sends, like 10mbit
+    #[arg(long, value_name = "RATE", requires = "dev", value_parser = parse_rate)]
+    up: Option<Rate>,
+}
+
+#[derive(Debug, Error, Diagnostic)]
+enum DeviceError {
+    #[error("--dev needs a rate")]
+    #[diagnostic(help("give --down for what the interface receives, --up for what it sends, or both"))]
+    NoRate,
+    #[error("`{0}` is not a word of one line")]
+    #[diagnostic(help("give the words of cake one by one, like: docsis ack-filter"))]
+    Word(String),
+}
+
+/// The words that the two ends of an access line share. What `ingress` means is known from the direction.
+const RECEIVED: &str = " ingress";
+
+impl DeviceArgs {
+    /// Returns the interface, if the run has no file.
+    pub(crate) fn device(&self) -> Option<&str> {
+        self.dev.as_deref()
+    }
+
+    /// Returns the document and its plan. `words` are those of cake, in tc's language.
+    pub(crate) fn read(&self, device: &str, words: &[String]) -> Result<(Document, Plan), Failure> {
+        if let Some(word) = words.iter().find(|word| word.contains(['\n', ';'])) {
+            return Err(DeviceError::Word(word.clone()).into());
+        }
+        let rates = [
+            ("ingress", "down", self.down, RECEIVED),
+            ("egress", "up", self.up, ""),
+        ];
+        let mut section = format!("[run]\ndevice = {device:?}\n");
+        let mut queues = Vec::new();
+        for (key, name, rate, own_word) in rates {
+            if let Some(rate) = rate {
+                section += &format!("{key} = {name:?}\n");
+                queues.push((name.to_owned(), cake(name, rate, own_word, words)?));
+            }
+        }
+        if queues.is_empty() {
+            return Err(DeviceError::NoRate.into());
+        }
+        let document = Document::parse(device, &section)?.with_queues(queues);
+        let plan = Plan::read(&document)?;
+        Ok((document, plan))
+    }
+}
+
+/// Returns a cake of this rate with these words, as tc reads them.
+fn cake(name: &str, rate: Rate, own_word: &str, words: &[String]) -> Result<Spec, Failure> {
+    let rate = rate.bits_per_second();
+    let words: String = words.iter().map(|word| format!(" {word}")).collect();
+    let command = format!("qdisc add dev {name} root cake bandwidth {rate}bit{own_word}{words}");
+    let trees = Script::translate_all("the words of cake", &command, Device::default())
+        .map_err(|error| error.located(|_| None))?;
+    let tree = trees
+        .into_iter()
+        .next()
+        .expect("a command that adds a root makes a tree");
+    Ok(tree.spec)
+}

@@ -1,0 +1,215 @@
+//! A run that starts takes traffic over, and one that dies gives it back to the kernel.
+//!
+//! The tests report on standard error how many packets were lost, for how long, and how late packets were.
+//! They assert only that packets arrive again, once each and in order: the gap depends on the machine.
+
+use std::net::UdpSocket;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fairgate_live::testbed::{Namespace, Network};
+use nix::sys::signal::Signal;
+
+use crate::common::{live, say, until};
+use crate::run::{Run, succeeds};
+
+/// The time between two packets of the stream.
+const BETWEEN: Duration = Duration::from_micros(200);
+
+fn ip(namespace: &Namespace, command: &str) {
+    let words: Vec<&str> = command.split(' ').collect();
+    namespace.ip(&words).unwrap();
+}
+
+/// The hosts, joined by a bridge of the kernel in the router.
+fn joined() -> Network {
+    let network = Network::build().unwrap();
+    let router = &network.router;
+    ip(router, "link add br0 type bridge");
+    ip(router, "link set left master br0");
+    ip(router, "link set right master br0");
+    ip(router, "link set br0 up");
+    until("the hosts reach each other", || {
+        succeeds(
+            &network.left,
+            "ping",
+            &["-n", "-c", "1", "-W", "1", Network::RIGHT],
+        )
+    });
+    network
+}
+
+/// A packet of the stream that has arrived.
+#[derive(Clone, Copy)]
+struct Arrival {
+    number: u32,
+    /// Times since the start of the stream.
+    sent: Duration,
+    received: Duration,
+}
+
+type Arrivals = Mutex<Vec<Arrival>>;
+
+/// What happened to a stream around an event.
+#[derive(Default)]
+struct Gap {
+    lost: u32,
+    /// The longest time in which all packets that were sent are lost.
+    silence: Duration,
+    /// The longest time from sending to receiving.
+    latest: Duration,
+}
+
+/// Waits until packets of a stream arrive that were sent after now.
+fn goes_on(arrivals: &Arrivals, start: Instant) {
+    let before = start.elapsed();
+    until("the stream goes on", || {
+        let arrivals = arrivals.lock().unwrap();
+        let later = arrivals.iter().rev().take_while(|arrival| arrival.sent > before);
+        later.count() > 500
+    });
+}
+
+/// Runs `events` while numbered packets go from the left to the right host. Between events, `mark` waits
+/// until the stream goes on and returns what happened to it since the last one.
+fn with_stream(network: &Network, events: impl FnOnce(&mut dyn FnMut(&str))) {
+    let bind = |address: &'static str| move || UdpSocket::bind((address, 5000)).unwrap();
+    let sink = network.right.enter(bind(Network::RIGHT)).unwrap();
+    let source = network.left.enter(bind(Network::LEFT)).unwrap();
+    sink.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    let (done, arrivals, start) = (AtomicBool::new(false), Arrivals::default(), Instant::now());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0u32.. {
+                if done.load(Ordering::Relaxed) {
+                    return;
+                }
+                // The interface may have no room for a moment. Then the packet is lost and counted.
+                let sent = start.elapsed().as_nanos() as u64;
+                let packet = [&number.to_be_bytes()[..], &sent.to_be_bytes()].concat();
+                let _ = source.send_to(&packet, (Network::RIGHT, 5000));
+                let due = start + BETWEEN * (number + 1);
+                thread::sleep(due.saturating_duration_since(Instant::now()));
+            }
+        });
+        scope.spawn(|| {
+            let mut bytes = [0; 12];
+            while !done.load(Ordering::Relaxed) {
+                if sink.recv(&mut bytes).is_ok() {
+                    let (number, sent) = bytes.split_at(4);
+                    let arrival = Arrival {
+                        number: u32::from_be_bytes(number.try_into().unwrap()),
+                        sent: Duration::from_nanos(u64::from_be_bytes(sent.try_into().unwrap())),
+                        received: start.elapsed(),
+                    };
+                    arrivals.lock().unwrap().push(arrival);
+                }
+            }
+        });
+        let _stop = StopOnDrop(&done);
+        let mut reported = 0;
+        events(&mut |what| {
+            goes_on(&arrivals, start);
+            let arrivals = arrivals.lock().unwrap();
+            let part = &arrivals[reported..];
+            reported = arrivals.len() - 1;
+            let gap = gap(part, what);
+            let millis = |time: Duration| time.as_secs_f64() * 1e3;
+            say(&format!(
+                "{what}: {} of {} packets lost, all of them for at most {:.1} ms; the latest by {:.1} ms",
+                gap.lost,
+                part.len(),
+                millis(gap.silence),
+                millis(gap.latest)
+            ));
+        });
+    });
+}
+
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Checks that no packet arrived twice or out of order, and returns what was lost.
+fn gap(arrivals: &[Arrival], what: &str) -> Gap {
+    let mut gap = Gap::default();
+    for (before, after) in arrivals.iter().zip(&arrivals[1..]) {
+        let (first, second) = (before.number, after.number);
+        assert!(first < second, "{what}: packet {second} arrived after {first}");
+        gap.latest = gap.latest.max(after.received - after.sent);
+        if second > first + 1 {
+            gap.lost += second - first - 1;
+            gap.silence = gap.silence.max(after.sent - before.sent);
+        }
+    }
+    gap
+}
+
+/// Starts and kills runs while a stream passes.
+fn comes_and_goes(network: &Network, router: &Namespace, configuration: &str) {
+    with_stream(network, |mark| {
+        mark("without a run");
+        for signal in [Signal::SIGKILL, Signal::SIGABRT, Signal::SIGTERM] {
+            let mut run = Run::start(router, configuration);
+            mark("a run starts");
+            run.signal(signal);
+            run.output();
+            mark(&format!("a run ends by {signal}"));
+        }
+    });
+}
+
+/// Both interfaces are ports of a bridge of the kernel, which takes over when the run is gone.
+#[test]
+fn a_bump_in_the_wire_fails_to_the_bridge_below() {
+    let Some(_watched) = live("a_bump_in_the_wire_fails_to_the_bridge_below") else {
+        return;
+    };
+    let network = joined();
+    let configuration = "[run]\nleft = \"left\"\nright = \"right\"\nisolate = true\n";
+    comes_and_goes(&network, &network.router, configuration);
+}
+
+#[test]
+fn a_run_on_one_interface_fails_to_the_hosts_stack() {
+    let Some(_watched) = live("a_run_on_one_interface_fails_to_the_hosts_stack") else {
+        return;
+    };
+    let network = joined();
+    let configuration = "[queue.q]\ndiscipline = \"fifo\"\n\n\
+                         [run]\ndevice = \"eth0\"\ningress = \"q\"\negress = \"q\"\n";
+    // What the left host sends, and what the right host receives.
+    comes_and_goes(&network, &network.left, configuration);
+    comes_and_goes(&network, &network.right, configuration);
+}
+
+/// Without the interface of the run, the kernel's bridge goes on between the others.
+#[test]
+fn an_unplugged_interface_does_not_stop_the_rest() {
+    let Some(_watched) = live("an_unplugged_interface_does_not_stop_the_rest") else {
+        return;
+    };
+    let network = joined();
+    let router = &network.router;
+    // A run between `left` and a third interface, which is unplugged. The stream passes `left` as well.
+    ip(router, "link add third type veth peer name fourth");
+    ip(router, "link set third up");
+    ip(router, "link set fourth up");
+    let run = Run::start(
+        router,
+        "[queue.q]\ndiscipline = \"fifo\"\n\n[run]\ndevice = \"third\"\negress = \"q\"\n",
+    );
+    with_stream(&network, |mark| {
+        mark("a run beside the stream");
+        ip(router, "link del third");
+        until("the run notices", || run.said().contains("`third` was removed"));
+        mark("its interface is removed");
+    });
+    run.stop();
+}

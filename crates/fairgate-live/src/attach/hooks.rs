@@ -1,0 +1,215 @@
+//! Programs at tc's hooks (TCX, Linux 6.6) that take frames away from the kernel's own stack.
+//!
+//! Between two interfaces, the stack neither receives nor sends. The ingress program runs after the packet
+//! sockets, and our own frames bypass the egress program (`PACKET_QDISC_BYPASS`):
+//! ```text
+//!   in    driver -> packet socket (the run) -> TCX: drop -> bridges, VLANs, IP
+//!   out   IP, ARP, the kernel's bridge -> TCX: drop -> driver
+//!         the run, frames with a tag to push -> TCX: push the tag -> driver
+//!         the run -> driver
+//! ```
+//!
+//! On one interface that the host itself uses, the stack stays where it is, and a TAP device is its other
+//! end. A mark tells frames that have been through the run from those that have not:
+//! ```text
+//!   in    driver -> packet socket (the run) -> TCX: drop
+//!         the run -> TAP -> TCX: mark, redirect to the interface's ingress -> TCX: clear mark, pass -> IP
+//!   out   IP -> TCX: redirect to the TAP device -> the run -> driver
+//! ```
+//!
+//! All programs pass frames on as if they were not there until the [`Switch`] is on. They are attached by BPF
+//! links, which end with their descriptors. Even a killed process leaves the interface unchanged.
+
+use std::os::fd::OwnedFd;
+
+use nix::errno::Errno;
+
+use crate::attach::switch::{Switch, Word};
+use crate::sys::bpf::{Hook, Instruction, attach, load};
+use crate::vlan::Tag;
+
+/// Verdicts of programs at tc's hooks (linux/bpf.h, `enum tcx_action_base`).
+const NEXT: i32 = -1;
+const DROP: i32 = 2;
+
+/// The offset of the mark in `struct __sk_buff` (linux/bpf.h).
+const MARK_OFFSET: i16 = 8;
+
+/// `bpf_skb_vlan_push(skb, protocol, tci)`.
+const SKB_VLAN_PUSH: i32 = 18;
+/// `bpf_redirect(index, flags)`.
+const REDIRECT: i32 = 23;
+/// The flag of [`REDIRECT`] for the ingress of an interface.
+const BPF_F_INGRESS: i32 = 1;
+
+/// The mark of frames that the run sends with a tag to push. It consists of this value, the bit [`SERVICE`]
+/// for a service tag, and the tag's 16 bits. Frames with other marks belong to the kernel.
+const MARK: u32 = 0xfa16_0000;
+/// Shifting a mark right by this leaves the bits that identify it.
+const MARK_SHIFT: i32 = 17;
+/// Set for 802.1ad, clear for 802.1Q.
+const SERVICE: u32 = 0x0001_0000;
+
+/// The mark of frames that the run gives to the host's stack. Below 2^31, because immediates are
+/// sign-extended.
+pub(crate) const GIVEN: u32 = 0x0fa1_7e01;
+/// The mark of the host's frames on the way to the run.
+const TAKEN: u32 = 0x0fa1_7e02;
+
+/// Programs at hooks of one interface, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Hooks {
+    _links: Vec<OwnedFd>,
+}
+
+impl Hooks {
+    /// Keeps the stack away from an interface, in both directions.
+    pub(crate) fn isolate(index: u32, switch: &Switch) -> Result<Hooks, Errno> {
+        let refused = [Instruction::set(0, DROP), Instruction::exit()];
+        Hooks::attach(
+            index,
+            &[
+                (Hook::Ingress, [&if_on(switch)[..], &refused].concat()),
+                (Hook::Egress, [&if_on(switch)[..], &push_tag(), &refused].concat()),
+            ],
+        )
+    }
+
+    /// Takes the frames that arrive at an interface, the frames that the host sends there, or both.
+    pub(crate) fn divert(index: u32, taken: [bool; 2], switch: &Switch) -> Result<Hooks, Errno> {
+        let programs = [
+            (Hook::Ingress, [&if_on(switch)[..], &pass_given()].concat()),
+            (
+                Hook::Egress,
+                [&if_on(switch)[..], &push_tag(), &to_host_end(switch)].concat(),
+            ),
+        ];
+        let programs = programs.into_iter().zip(taken).filter(|(_, taken)| *taken);
+        let programs: Vec<_> = programs.map(|(program, _)| program).collect();
+        Hooks::attach(index, &programs)
+    }
+
+    /// Makes a TAP device the other end of the host's stack. Nothing else of the kernel may use the device.
+    pub(crate) fn host_end(index: u32, switch: &Switch) -> Result<Hooks, Errno> {
+        Hooks::attach(
+            index,
+            &[
+                (Hook::Ingress, give(switch)),
+                (Hook::Egress, pass_taken().to_vec()),
+            ],
+        )
+    }
+
+    fn attach(index: u32, programs: &[(Hook, Vec<Instruction>)]) -> Result<Hooks, Errno> {
+        let links = programs
+            .iter()
+            .map(|(hook, program)| attach(&load(program)?, index, *hook));
+        Ok(Hooks {
+            _links: links.collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// Returns the mark that makes the egress program push `tag`.
+pub(crate) fn mark_of(tag: Tag) -> u32 {
+    let service = if tag.tpid == Tag::SERVICE { SERVICE } else { 0 };
+    MARK | service | u32::from(tag.tci)
+}
+
+/// Ends the program with [`NEXT`] unless the switch is on. Afterwards r6 = the frame, r7 = its mark.
+fn if_on(switch: &Switch) -> [Instruction; 8] {
+    let [first, second] = switch.address(2, Word::On);
+    [
+        Instruction::copy(6, 1),
+        first,
+        second,
+        Instruction::load_word(3, 2, 0),
+        Instruction::jump_unless_equal(3, 0, 2),
+        Instruction::set(0, NEXT),
+        Instruction::exit(),
+        Instruction::load_word(7, 6, MARK_OFFSET),
+    ]
+}
+
+/// Pushes the tag of frames with our mark and lets them pass. Others go on to the next instruction.
+fn push_tag() -> [Instruction; 14] {
+    [
+        // 32-bit immediates are sign-extended, but words are not. So compare the upper half, shifted down.
+        Instruction::copy(2, 7),
+        Instruction::shift_right(2, MARK_SHIFT),
+        Instruction::jump_unless_equal(2, (MARK >> MARK_SHIFT) as i32, 11),
+        Instruction::copy(1, 6),
+        // r3 = the tag's 16 bits
+        Instruction::copy(3, 7),
+        Instruction::and(3, 0xffff),
+        // r2 = the tag's protocol in network byte order
+        Instruction::and(7, SERVICE as i32),
+        Instruction::set(2, i32::from(Tag::CUSTOMER.to_be())),
+        Instruction::jump_if_equal(7, 0, 1),
+        Instruction::set(2, i32::from(Tag::SERVICE.to_be())),
+        Instruction::call(SKB_VLAN_PUSH),
+        Instruction::jump_if_equal(0, 0, 1),
+        Instruction::set(0, DROP),
+        // r0 is 0, the helper's result. It lets the frame pass.
+        Instruction::exit(),
+    ]
+}
+
+/// Passes frames that the run gives to the stack. The packet socket has all others.
+fn pass_given() -> [Instruction; 7] {
+    [
+        Instruction::jump_if_equal(7, GIVEN as i32, 2),
+        Instruction::set(0, DROP),
+        Instruction::exit(),
+        Instruction::set(2, 0),
+        Instruction::store_word(6, MARK_OFFSET, 2),
+        Instruction::set(0, NEXT),
+        Instruction::exit(),
+    ]
+}
+
+/// Redirects the host's frames to the TAP device.
+fn to_host_end(switch: &Switch) -> [Instruction; 8] {
+    let [first, second] = switch.address(2, Word::HostEnd);
+    [
+        Instruction::set(3, TAKEN as i32),
+        Instruction::store_word(6, MARK_OFFSET, 3),
+        first,
+        second,
+        Instruction::load_word(1, 2, 0),
+        Instruction::set(2, 0),
+        Instruction::call(REDIRECT),
+        Instruction::exit(),
+    ]
+}
+
+/// Gives frames that the run has written to the TAP device to the stack, as if the interface had just
+/// received them.
+fn give(switch: &Switch) -> Vec<Instruction> {
+    let [first, second] = switch.address(2, Word::Interface);
+    vec![
+        Instruction::set(3, GIVEN as i32),
+        Instruction::store_word(1, MARK_OFFSET, 3),
+        first,
+        second,
+        Instruction::load_word(1, 2, 0),
+        Instruction::set(2, BPF_F_INGRESS),
+        Instruction::call(REDIRECT),
+        Instruction::exit(),
+    ]
+}
+
+/// Passes the host's frames on the way to the run. The kernel's own frames on the TAP device (neighbour
+/// discovery) would leave by the interface, so they are dropped.
+fn pass_taken() -> [Instruction; 8] {
+    [
+        Instruction::load_word(7, 1, MARK_OFFSET),
+        Instruction::jump_if_equal(7, TAKEN as i32, 2),
+        Instruction::set(0, DROP),
+        Instruction::exit(),
+        Instruction::set(2, 0),
+        Instruction::store_word(1, MARK_OFFSET, 2),
+        Instruction::set(0, NEXT),
+        Instruction::exit(),
+    ]
+}

@@ -1,0 +1,128 @@
+//! Finds the ends of a run, and prepares them: interface, attachment and back end.
+
+use crate::attach::{Attachment, GIVEN, Hooks, Switch, Word, no_diversion};
+use crate::backend::{self, BackendKind, Choice, Device};
+use crate::config::{End, Plan};
+use crate::error::LiveError;
+use crate::sys::interface::Interface;
+use crate::sys::socket::Receive;
+use crate::sys::tap::Tap;
+
+/// The name of the TAP device behind which the host's stack is. The kernel chooses the number.
+const HOST_END: &str = "fairgate%d";
+
+/// An end that exists.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) interface: Interface,
+    tap: Option<Tap>,
+    /// The programs on the TAP device behind which the host's stack is.
+    host_end: Option<Hooks>,
+}
+
+/// An end from which frames can be received as soon as its device is started.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) interface: Interface,
+    pub(crate) device: Device,
+    pub(crate) choice: Choice,
+    pub(crate) attachment: Option<Attachment>,
+    pub(crate) host_end: Option<Hooks>,
+}
+
+impl Found {
+    /// Finds the interface, or creates the TAP device. `mtu` is for a TAP device behind which the host's
+    /// stack is.
+    pub(crate) fn find(end: &End, mtu: usize, switch: Option<&Switch>) -> Result<Found, LiveError> {
+        match end {
+            End::Interface(name) => Ok(Found {
+                interface: Interface::lookup(name).map_err(LiveError::unusable(name))?,
+                tap: None,
+                host_end: None,
+            }),
+            End::Tap(name) => {
+                let create = LiveError::system(format!("creating the TAP device `{name}`"));
+                let tap = Tap::open(name).map_err(create)?;
+                Ok(Found {
+                    interface: Interface::lookup(name).map_err(LiveError::unusable(name))?,
+                    tap: Some(tap),
+                    host_end: None,
+                })
+            }
+            End::Host(device) => {
+                let create = || LiveError::system(format!("creating a TAP device for `{device}`"));
+                let (tap, name) = Tap::for_host(HOST_END, mtu).map_err(create())?;
+                let index = Interface::index_of(&name).map_err(create())?;
+                let switch = switch.ok_or_else(|| LiveError::NoDiversion {
+                    interface: device.clone(),
+                })?;
+                // The programs come first, so that the kernel sends nothing of its own when the device is up.
+                let hooks = Hooks::host_end(index, switch).map_err(|errno| no_diversion(errno, device))?;
+                Interface::set_up(&name).map_err(create())?;
+                switch.set(Word::HostEnd, index);
+                Ok(Found {
+                    interface: Interface::lookup(&name).map_err(LiveError::unusable(&name))?,
+                    tap: Some(tap),
+                    host_end: Some(hooks),
+                })
+            }
+        }
+    }
+
+    /// Prepares everything as `plan` says.
+    pub(crate) fn prepare(self, plan: &Plan, switch: Option<&Switch>) -> Result<Prepared, LiveError> {
+        let Found {
+            interface,
+            tap,
+            host_end,
+        } = self;
+        let (attachment, receive) = match switch {
+            _ if host_end.is_some() => (None, Receive::Nothing),
+            Some(switch) if plan.is_on_one_interface() => {
+                let receive = if plan.taken[0] {
+                    Receive::Unmarked(GIVEN)
+                } else {
+                    Receive::Nothing
+                };
+                (
+                    Some(Attachment::take_from_host(&interface, plan, switch)?),
+                    receive,
+                )
+            }
+            switch => {
+                let attachment = Attachment::take(&interface, tap.is_some(), plan, switch)?;
+                (Some(attachment), Receive::All)
+            }
+        };
+        let (device, backend, reason) = match tap {
+            Some(tap) if host_end.is_some() => (
+                Device::Tap(tap),
+                backend::tap::HOST_TITLE,
+                "the host's own stack is the other end",
+            ),
+            Some(tap) => (
+                Device::Tap(tap),
+                backend::tap::TITLE,
+                "the configuration names it",
+            ),
+            None => match backend::choose(plan.backend) {
+                (BackendKind::Packet, reason) => {
+                    let sockets = backend::packet::prepare(&interface, receive)?;
+                    (Device::Packet(Box::new(sockets)), backend::packet::TITLE, reason)
+                }
+            },
+        };
+        let choice = Choice {
+            interface: interface.name.clone(),
+            backend,
+            reason,
+        };
+        Ok(Prepared {
+            interface,
+            device,
+            choice,
+            attachment,
+            host_end,
+        })
+    }
+}
