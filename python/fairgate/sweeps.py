@@ -460,6 +460,20 @@ def _results(
                         f"workers died {failures} times without finishing a run: {error}; look at the memory "
                         "of this machine; the same call goes on"
                     ) from error
+            except BaseException:
+                # Otherwise the end of the pool would wait for the runs under way.
+                _end(pool)
+                raise
+
+
+def _end(pool: ProcessPoolExecutor) -> None:
+    """End the processes of a pool at once."""
+    processes = list((getattr(pool, "_processes", None) or {}).values())
+    pool.shutdown(wait=False, cancel_futures=True)
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        process.join()
 
 
 def _drive(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
@@ -78,6 +80,16 @@ def test_processes_by_default_and_a_killed_one(short: fg.Scenario, tmp_path: Pat
     assert (tmp_path / "crashed").exists()
     rows = found.to_arrow().to_pylist()
     assert len({(row["queue.wan"], row["seed"]) for row in rows}) == len(rows) == found.done == 6
+
+
+def test_ctrl_c_does_not_wait_for_the_runs_under_way(short: fg.Scenario, tmp_path: Path) -> None:
+    """Only this process gets the signal. The runs alone would take many minutes."""
+    timer = threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        fg.sweep(short.replace(duration="100000s"), {}, 2, out=tmp_path)
+    timer.join()
+    assert not multiprocessing.active_children()
 
 
 class Interrupted(ThreadPoolExecutor):
