@@ -92,7 +92,7 @@ impl ClassStatistics {
         let [copied, added, shown] = [
             part(0, classes),
             part(classes, classes + leaves),
-            part(classes + leaves, end),
+            part(classes + leaves, classes + leaves + classes),
         ];
         reading.sums.extend_from_slice(&self.before[copied]);
         for place in added {
