@@ -28,6 +28,7 @@ __all__ = [
     "fq_pie",
     "frr",
     "gfq",
+    "gred",
     "hfsc",
     "hhf",
     "hsqf",
@@ -770,6 +771,96 @@ def wred(
     )
 
 
+def gred(
+    *,
+    limit: str | None = None,
+    queues: float | str | None = None,
+    default_queue: float | str | None = None,
+    grio: bool | None = None,
+    ecn: bool | None = None,
+    harddrop: bool | None = None,
+    precedence: Sequence[int] | str | None = None,
+    limits: Sequence[int] | str | None = None,
+    min: Sequence[int] | str | None = None,
+    max: Sequence[int] | str | None = None,
+    avpkt: Sequence[int] | str | None = None,
+    burst: Sequence[int] | str | None = None,
+    probability: Sequence[int] | str | None = None,
+    bandwidth: Sequence[int] | str | None = None,
+    priority: Sequence[int] | str | None = None,
+) -> Tree:
+    """RED with up to 16 virtual queues in one queue, each with a curve, an average and a limit of its own.
+
+    Use it: To take over a gred of Linux, or for more drop precedences than the three of wred.
+
+    Parameters
+    ----------
+    limit : str, optional
+        The largest backlog in bytes. Allowed: at least 1b. Default: 400000b.
+    queues : float | str, optional
+        The number of virtual queues; tc's `vqs`. In virtual queues. Allowed: 1 to 16. Default: 3.
+    default_queue : float | str, optional
+        The virtual queue, from 0, of packets whose own one is not set up. In virtual queue. Allowed: 0 to
+        15. Default: 0.
+    grio : bool, optional
+        Whether the averages of virtual queues with higher priorities count for a packet too; those with
+        one priority share an average. Allowed: true or false. Default: false.
+    ecn : bool, optional
+        Whether to mark ECN-capable packets instead of dropping them. Allowed: true or false. Default:
+        false.
+    harddrop : bool, optional
+        With `ecn`: whether all packets above `max` are dropped, ECN-capable or not. Allowed: true or
+        false. Default: false.
+    precedence : Sequence[int] | str, optional
+        The virtual queue of each DSCP, from 0. Allowed: 64 numbers, 0 to 15. Default: [0, 0, 0, 0, 0, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0].
+    limits : Sequence[int] | str, optional
+        The largest backlog of each virtual queue in bytes; 0 for one that is not set up. Allowed: at most
+        16 numbers, 0 to 4294967295. Default: [400000, 400000, 400000].
+    min : Sequence[int] | str, optional
+        For each, the average in bytes from which on packets are marked; 0 for a third of `max`. Allowed:
+        at most 16 numbers, 0 to 4294967295. Default: [30000, 30000, 30000].
+    max : Sequence[int] | str, optional
+        For each, the average in bytes from which on every packet is marked; 0 for three times `min`, or a
+        quarter of the limit. Allowed: at most 16 numbers, 0 to 4294967295. Default: [90000, 90000,
+        90000].
+    avpkt : Sequence[int] | str, optional
+        For each, the length of a typical packet in bytes; [] for 1000. Allowed: at most 16 numbers, 1 to
+        4294967295. Default: [].
+    burst : Sequence[int] | str, optional
+        For each, the packets that may arrive at once unmarked; 0 for (2 `min` + `max`) / 3 in packets of
+        `avpkt`. Allowed: at most 16 numbers, 0 to 4294967295. Default: [].
+    probability : Sequence[int] | str, optional
+        For each, the probability of a mark at `max` in millionths; [] for 20000, which is 2 %. Allowed:
+        at most 16 numbers, 0 to 1000000. Default: [20000, 50000, 100000].
+    bandwidth : Sequence[int] | str, optional
+        For each, the rate of the link in kbit/s, which converts idle time into packets; [] for 10000.
+        Allowed: at most 16 numbers, 1 to 4294967295. Default: [].
+    priority : Sequence[int] | str, optional
+        For each, the priority with `grio`, of which 1 is the highest; [] for 8. Allowed: at most 16
+        numbers, 0 to 255. Default: [].
+    """
+    return Tree(
+        "gred",
+        limit=limit,
+        queues=queues,
+        default_queue=default_queue,
+        grio=grio,
+        ecn=ecn,
+        harddrop=harddrop,
+        precedence=precedence,
+        limits=limits,
+        min=min,
+        max=max,
+        avpkt=avpkt,
+        burst=burst,
+        probability=probability,
+        bandwidth=bandwidth,
+        priority=priority,
+    )
+
+
 def rred(
     *,
     t_star: str | None = None,
@@ -1040,6 +1131,7 @@ def codel(
 def pie(
     *,
     limit: float | str | None = None,
+    on_off: bool | None = None,
     target: str | None = None,
     tupdate: str | None = None,
     alpha: float | str | None = None,
@@ -1049,6 +1141,9 @@ def pie(
     bytemode: bool | None = None,
     dq_rate_estimator: bool | None = None,
     mtu: str | None = None,
+    max_burst: str | None = None,
+    cap_drop: bool | None = None,
+    derandomize: bool | None = None,
 ) -> Tree:
     """Proportional integral controller (RFC 8033): drops on arrival, with a probability that holds the delay at a target.
 
@@ -1059,6 +1154,9 @@ def pie(
     ----------
     limit : float | str, optional
         The largest backlog in packets. In packets. Allowed: at least 1. Default: 1000.
+    on_off : bool, optional
+        Whether packets are only dropped or marked after a third of the limit was queued, until congestion
+        is over (RFC 8033, section 5.3). Allowed: true or false. Default: false.
     target : str, optional
         The delay that PIE aims at. Allowed: 64ns to 60s. Default: 15ms.
     tupdate : str, optional
@@ -1083,10 +1181,19 @@ def pie(
     mtu : str, optional
         The longest packet: nothing is dropped with less than two of them queued. Allowed: at least 1b.
         Default: 1514b.
+    max_burst : str, optional
+        How long nothing is dropped at the beginning of congestion. Allowed: 0ns to 60s. Default: 150ms.
+    cap_drop : bool, optional
+        Whether a drop probability above 10 % rises by at most 2 % in an update (RFC 8033, section 5.5).
+        Allowed: true or false. Default: true.
+    derandomize : bool, optional
+        Whether drops are spread evenly: between two there are 0.85 to 8.5 expected drops (RFC 8033,
+        section 5.4). Allowed: true or false. Default: true.
     """
     return Tree(
         "pie",
         limit=limit,
+        on_off=on_off,
         target=target,
         tupdate=tupdate,
         alpha=alpha,
@@ -1096,6 +1203,9 @@ def pie(
         bytemode=bytemode,
         dq_rate_estimator=dq_rate_estimator,
         mtu=mtu,
+        max_burst=max_burst,
+        cap_drop=cap_drop,
+        derandomize=derandomize,
     )
 
 
@@ -1593,6 +1703,9 @@ def fq_pie(
     bytemode: bool | None = None,
     dq_rate_estimator: bool | None = None,
     mtu: str | None = None,
+    max_burst: str | None = None,
+    cap_drop: bool | None = None,
+    derandomize: bool | None = None,
     filters: Iterable[Filter] = (),
     handle: str | None = None,
     default: int | None = None,
@@ -1637,6 +1750,14 @@ def fq_pie(
     mtu : str, optional
         The longest packet: nothing is dropped with less than two of them queued. Allowed: at least 1b.
         Default: 1514b.
+    max_burst : str, optional
+        How long nothing is dropped at the beginning of congestion. Allowed: 0ns to 60s. Default: 150ms.
+    cap_drop : bool, optional
+        Whether a drop probability above 10 % rises by at most 2 % in an update (RFC 8033, section 5.5).
+        Allowed: true or false. Default: true.
+    derandomize : bool, optional
+        Whether drops are spread evenly: between two there are 0.85 to 8.5 expected drops (RFC 8033,
+        section 5.4). Allowed: true or false. Default: true.
     filters : iterable of Filter
         Which packets go to which class or flow.
     handle : str, optional
@@ -1659,6 +1780,9 @@ def fq_pie(
         bytemode=bytemode,
         dq_rate_estimator=dq_rate_estimator,
         mtu=mtu,
+        max_burst=max_burst,
+        cap_drop=cap_drop,
+        derandomize=derandomize,
         filters=filters,
         handle=handle,
         default=default,

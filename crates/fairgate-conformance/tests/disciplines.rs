@@ -7,6 +7,7 @@ use fairgate::aqm::{
     choke::Choke,
     codel::Codel,
     dualpi2::{self, DualPi2},
+    gred::Gred,
     pie::Pie,
     red::{self, Red},
     rred::Rred,
@@ -64,6 +65,7 @@ conformance_suite! {
     ared: Recipe::leaf(configs::ared, Ared::node);
     codel: Recipe::leaf(configs::codel, |config, _seed| Codel::node(config));
     wred: Recipe::leaf(configs::wred, Wred::node);
+    gred: Recipe::leaf(configs::gred, Gred::node);
     rred: Recipe::leaf(configs::rred, Rred::node);
     choke: Recipe::leaf(configs::choke, Choke::node);
     sfb: Recipe::leaf(configs::sfb, Sfb::node);

@@ -51,6 +51,10 @@ impl Machine {
         if words.first() != Some(&"tc") {
             if words.starts_with(&["ip", "link", "set"]) {
                 self.set_device(&words);
+            } else if words.first() == Some(&"echo") && line.contains("/netdevsim/new_device") {
+                // "ID PORTS QUEUES" adds a device.
+                let queues = words.get(3).and_then(|word| word.trim_matches('"').parse().ok());
+                self.device.queues = queues.or(Some(1));
             }
             return Outcome::Foreign;
         }

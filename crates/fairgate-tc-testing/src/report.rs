@@ -19,10 +19,12 @@ pub(crate) struct Report {
     left_out: BTreeMap<(String, String), (usize, String)>,
     /// Cases with a reason, and how many have it.
     explained: BTreeMap<String, usize>,
-    /// Cases whose reason was used.
-    used: BTreeSet<String>,
-    /// Reasons that are no longer needed.
+    /// The numbers of all cases.
+    known: BTreeSet<String>,
+    /// Cases that are met, and have a reason.
     stale: Vec<String>,
+    /// Numbers in the list that this tree has no case for.
+    unknown: Vec<String>,
 }
 
 /// The counts of a file.
@@ -37,6 +39,17 @@ struct Counts {
     matched: Ratio,
     explained: usize,
     open: usize,
+}
+
+impl Counts {
+    fn add_all(&mut self, other: &Counts) {
+        self.cases += other.cases;
+        self.accepted.add_all(&other.accepted);
+        self.refused.add_all(&other.refused);
+        self.matched.add_all(&other.matched);
+        self.explained += other.explained;
+        self.open += other.open;
+    }
 }
 
 #[derive(Debug, Default)]
@@ -74,6 +87,7 @@ impl Report {
     /// Adds the verdict on a case.
     pub(crate) fn add(&mut self, case: &Case, verdict: Verdict, reasons: &Reasons) {
         let place = (case.folder.clone(), case.file.clone());
+        self.known.insert(case.id.clone());
         if let Some(why) = reasons.of_file(case) {
             let left_out = self.left_out.entry(place).or_insert_with(|| (0, why.to_owned()));
             left_out.0 += 1;
@@ -87,11 +101,10 @@ impl Report {
             false => counts.refused.add(is_right),
         }
         counts.matched.add(matches!(verdict.shown, Shown::Matches));
-        let reason = reasons.of_case(case);
-        self.used.extend(reason.map(|_| case.id.clone()));
+        let reason = reasons.of(case, &verdict);
         match (verdict.is_good(), reason) {
-            (true, None) => {}
-            (true, Some(_)) => self.stale.push(case.id.clone()),
+            (true, _) if reasons.of_case(case).is_some() => self.stale.push(case.id.clone()),
+            (true, _) => {}
             (false, Some(why)) => {
                 counts.explained += 1;
                 *self.explained.entry(why.to_owned()).or_default() += 1;
@@ -103,10 +116,9 @@ impl Report {
         }
     }
 
-    /// Finds reasons for cases that do not exist.
+    /// Finds reasons for cases that this tree does not have. Trees differ from release to release.
     pub(crate) fn check(&mut self, reasons: &Reasons) {
-        let unused = reasons.cases().filter(|case| !self.used.contains(*case));
-        self.stale.extend(unused.map(str::to_owned));
+        self.unknown = reasons.without_case(&self.known).map(str::to_owned).collect();
     }
 
     /// Whether every case is right or explained.
@@ -172,14 +184,14 @@ impl fmt::Display for Report {
                 "{name:<24}{cases:>6}{accepted:>10}{refused:>10}{matched:>10}{explained:>11}{open:>6}"
             )
         };
+        let mut folders: BTreeMap<&str, Counts> = BTreeMap::new();
         for ((folder, file), counts) in &self.files {
             line(f, &format!("{folder}/{file}"), counts)?;
-            all.cases += counts.cases;
-            all.accepted.add_all(&counts.accepted);
-            all.refused.add_all(&counts.refused);
-            all.matched.add_all(&counts.matched);
-            all.explained += counts.explained;
-            all.open += counts.open;
+            folders.entry(folder).or_default().add_all(counts);
+            all.add_all(counts);
+        }
+        for (folder, counts) in &folders {
+            line(f, &format!("all {folder}"), counts)?;
         }
         line(f, "all", &all)?;
         for (why, cases) in &self.explained {
@@ -193,6 +205,9 @@ impl fmt::Display for Report {
                 f,
                 "the reason of case {case} is not needed: remove it from reasons.toml"
             )?;
+        }
+        if !self.unknown.is_empty() {
+            writeln!(f, "this tree has no case {}", self.unknown.join(", "))?;
         }
         Ok(())
     }

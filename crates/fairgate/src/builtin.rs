@@ -24,6 +24,7 @@ static ALL: &[&dyn Entry] = &[
     &aqm::red::DESCRIPTION,
     &aqm::ared::DESCRIPTION,
     &aqm::wred::DESCRIPTION,
+    &aqm::gred::DESCRIPTION,
     &aqm::rred::DESCRIPTION,
     &aqm::choke::DESCRIPTION,
     &aqm::sfb::DESCRIPTION,

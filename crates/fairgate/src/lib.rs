@@ -68,6 +68,7 @@ pub use aqm::ared::{self, Ared};
 pub use aqm::choke::{self, Choke};
 pub use aqm::codel::{self, Codel};
 pub use aqm::dualpi2::{self, DualPi2};
+pub use aqm::gred::{self, Gred};
 pub use aqm::pie::{self, Pie};
 pub use aqm::red::{self, Red};
 pub use aqm::rred::{self, Rred};

@@ -24,8 +24,8 @@ Examples:
   fairgate dummynet out.ipfw --device em0 --run em1     the same if the rules name none
 
 Supported: pipe, queue and sched with config, delete and flush; rules with pipe, queue and allow, by protocol,
-addresses, ports, dscp, iptos, in, out and via. What cannot be translated (delay, plr, profile ...) is an
-error with its location.")]
+addresses, ports, dscp, iptos, in, out and via; rules of pf with dnpipe and dnqueue. What cannot be translated
+(profile, keep-state ...) is an error with its location.")]
 pub(crate) struct Args {
     #[command(flatten)]
     script: ScriptArgs,
@@ -50,7 +50,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
                 Direction::Out => Way::Out,
             },
             spec: tree.spec,
-            warnings: Vec::new(),
+            warnings: tree.warnings.iter().map(ToString::to_string).collect(),
         };
         Ok(trees.into_iter().map(tree).collect())
     };

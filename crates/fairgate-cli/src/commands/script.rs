@@ -38,6 +38,13 @@ pub(crate) struct ScriptArgs {
     pub(crate) mtu: u32,
 }
 
+impl ScriptArgs {
+    /// Whether the trees are run, and not printed.
+    pub(crate) fn is_run(&self) -> bool {
+        self.run.is_some()
+    }
+}
+
 /// A scripting language.
 pub(crate) struct Language {
     /// The name of the command, and of its document's schema.
@@ -111,7 +118,10 @@ pub(crate) fn run(
     if args.run.is_none() {
         input::warn(&warnings(&text, &found), format);
     } else {
-        input::warn(&text.notes, format);
+        // `run` itself warns about the trees.
+        let of_script = found.iter().flat_map(|tree| &tree.warnings);
+        let notes: Vec<String> = text.notes.iter().chain(of_script).cloned().collect();
+        input::warn(&notes, format);
     }
     match (&args.run, format, args.tree) {
         (Some(interface), ..) => {

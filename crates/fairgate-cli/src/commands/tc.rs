@@ -96,6 +96,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
         txqueuelen: args.txqueuelen,
         queues: args.tx_queues,
         speed: args.speed.map(Rate::bits_per_second),
+        has_marks: !args.script.is_run(),
         ..Device::default()
     };
     let source = || match (&args.record[..], &args.import, &args.import_from) {

@@ -123,7 +123,12 @@ pub(crate) fn transfer(network: &Network, address: &str, what: &str) {
 
 /// Sends bytes from a host to an address of another one as [`transfer`] does.
 pub(crate) fn transfer_between(from: &Namespace, to: &Namespace, address: &str, what: &str) {
-    let bytes: Vec<u8> = (0..4_000_000u32)
+    transfer_of(4_000_000, from, to, address, what);
+}
+
+/// Sends so many bytes as [`transfer_between`] does.
+pub(crate) fn transfer_of(count: u32, from: &Namespace, to: &Namespace, address: &str, what: &str) {
+    let bytes: Vec<u8> = (0..count)
         .map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8)
         .collect();
     let address: SocketAddr = address.parse().unwrap();

@@ -4,7 +4,7 @@ use fairgate_live::status::NodeStatus;
 use fairgate_live::testbed::Network;
 
 use crate::common::live;
-use crate::run::{Run, transfer, transfer_between};
+use crate::run::{Run, transfer, transfer_between, transfer_of};
 
 /// Shapes what leaves by `left` and, with an ifb, what arrives there, as wondershaper and sqm-scripts do.
 const BOTH_WAYS: &str = "\
@@ -25,8 +25,8 @@ tc qdisc add dev ifb4left parent 1:10 handle 10: fq_codel
 /// Sends real TCP in both directions. All packets of each pass the default class of that direction, and wait
 /// there, because 4 MB arrive at once.
 #[test]
-fn a_script_with_an_ifb_shapes_both_directions() {
-    let Some(_watched) = live("a_script_with_an_ifb_shapes_both_directions") else {
+fn scripts_shape_both_directions() {
+    let Some(_watched) = live("scripts_shape_both_directions") else {
         return;
     };
     let network = Network::build().unwrap();
@@ -54,6 +54,7 @@ fn a_script_with_an_ifb_shapes_both_directions() {
     }
     run.stop();
     a_tree_for_each_device(&network);
+    generators(&network);
 }
 
 /// The lines of LibreQoS: a device's tree for each direction, and in it a tree for each transmit queue.
@@ -93,5 +94,61 @@ fn a_tree_for_each_device(network: &Network) {
         most(&status.directions[1].tree) > Some(4_000_000),
         "a flow stays in one queue"
     );
+    run.stop();
+}
+
+/// What the generators write, as in the corpus of `fairgate-scripts`.
+const SQM_SIMPLE: &str = include_str!("../../../fairgate-scripts/tests/corpus/sqm-simple.tc");
+const WONDERSHAPER: &str = include_str!("../../../fairgate-scripts/tests/corpus/wondershaper.tc");
+
+/// Each is run unedited but for the names of devices. TCP is sent both ways.
+fn generators(network: &Network) {
+    let on_left = |script: &str, device: &str, ifb: &str| {
+        script
+            .replace(&format!("dev {ifb}"), "dev ifb4left")
+            .replace(&format!("dev {device} "), "dev left ")
+    };
+    let simple = on_left(SQM_SIMPLE, "wan", "ifb4wan");
+    both_ways(
+        network,
+        "sqm's simple.qos",
+        &simple,
+        4010,
+        [("htb", 1_000_000), ("htb", 4_000_000)],
+    );
+    // Its ifb gets only IP. All other frames pass in a class of their own.
+    let wondershaper = on_left(WONDERSHAPER, "enp1s0", "ifb0");
+    both_ways(
+        network,
+        "wondershaper",
+        &wondershaper,
+        4020,
+        [("htb", 500_000), ("prio", 4_000_000)],
+    );
+}
+
+/// Runs a script, and sends so many bytes to the left host, out by the script's device, and to the right one.
+fn both_ways(network: &Network, name: &str, script: &str, port: u16, expected: [(&str, u32); 2]) {
+    let run = Run::of_script(&network.router, "tc", script, ["right", "left"]);
+    let [(out, up), (back, down)] = expected;
+    let to_left = format!("{}:{port}", Network::LEFT);
+    transfer_of(up, &network.right, &network.left, &to_left, name);
+    let to_right = format!("{}:{}", Network::RIGHT, port + 1);
+    transfer_of(down, &network.left, &network.right, &to_right, name);
+    let status = run.status();
+    for (discipline, bytes, to) in [(out, up, "left"), (back, down, "right")] {
+        let direction = status.directions.iter().find(|direction| direction.to == to);
+        let tree = &direction.expect("both directions").tree;
+        assert_eq!(tree.discipline, discipline, "{name}");
+        assert!(
+            tree.dequeued.bytes > bytes.into(),
+            "{name} to {to}: {:?}",
+            tree.dequeued
+        );
+        assert_eq!(
+            tree.dropped.packets + tree.dequeued.packets + tree.backlog.packets,
+            tree.enqueued.packets
+        );
+    }
     run.stop();
 }

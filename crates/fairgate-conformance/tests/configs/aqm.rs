@@ -6,7 +6,7 @@ use fairgate::Probability;
 use fairgate::aqm::dualpi2::{self, Step};
 use fairgate::aqm::red::{self, Measure, Response};
 use fairgate::aqm::wred::{self, PRECEDENCES, Profile};
-use fairgate::aqm::{ared, choke, pie, rred, sfb};
+use fairgate::aqm::{ared, choke, gred, pie, rred, sfb};
 use fairgate::rounds::{fq_pie, hhf};
 use fairgate_conformance::proptest::array::uniform32;
 use fairgate_conformance::proptest::option;
@@ -91,6 +91,50 @@ pub(crate) fn response() -> impl Strategy<Value = Response> {
     })
 }
 
+/// Four virtual queues, of which each may not be set up.
+pub(crate) fn gred() -> impl Strategy<Value = gred::Config> {
+    let queue = || {
+        (
+            0u32..20_000,
+            500u32..4_000,
+            100u32..4_000,
+            0u32..1_000_000,
+            0u32..4,
+        )
+    };
+    let queues = [queue(), queue(), queue(), queue()];
+    let precedence = || uniform32(0u8..5);
+    (
+        queues,
+        [precedence(), precedence()],
+        (500u32..40_000, 0u32..4),
+        any::<bool>(),
+        response(),
+    )
+        .prop_map(|(queues, halves, (limit, default), grio, response)| {
+            let list = |of: fn(&(u32, u32, u32, u32, u32)) -> u32| queues.iter().map(of).collect();
+            gred::Config {
+                limit,
+                queues: 4,
+                default_queue: default,
+                grio,
+                response: Response {
+                    nodrop: false,
+                    ..response
+                },
+                precedence: halves.concat().try_into().expect("twice 32 are 64"),
+                limits: list(|queue| if queue.0 < 4_000 { 0 } else { queue.0 }),
+                min: list(|queue| queue.1),
+                max: list(|queue| queue.1 + queue.2),
+                avpkt: vec![200; 4],
+                burst: list(|queue| queue.1.div_ceil(200) + 1),
+                probability: list(|queue| queue.3),
+                bandwidth: Vec::new(),
+                priority: list(|queue| queue.4),
+            }
+        })
+}
+
 /// Steps are large enough for a few packets to fill the penalty box, and times short enough for rehashes.
 pub(crate) fn sfb() -> impl Strategy<Value = sfb::Config> {
     (
@@ -145,7 +189,11 @@ pub(crate) fn hhf() -> impl Strategy<Value = hhf::Config> {
 }
 
 pub(crate) fn pie() -> impl Strategy<Value = pie::Config> {
-    (1u32..60, pie_params()).prop_map(|(limit, pie)| pie::Config { limit, pie })
+    (1u32..60, any::<bool>(), pie_params()).prop_map(|(limit, on_off, pie)| pie::Config {
+        limit,
+        on_off,
+        pie,
+    })
 }
 
 pub(crate) fn fq_pie() -> impl Strategy<Value = fq_pie::Config> {
@@ -170,10 +218,16 @@ fn pie_params() -> impl Strategy<Value = pie::Params> {
         (0u32..=32, 0u32..=32),
         (any::<bool>(), probability()),
         (any::<bool>(), any::<bool>()),
-        1u32..3000,
+        (
+            1u32..3000,
+            (0u64..200_000_000).prop_map(Duration::from_nanos),
+            any::<bool>(),
+            any::<bool>(),
+        ),
     )
         .prop_map(
-            |((target, tupdate), (alpha, beta), (ecn, ecn_prob), (bytemode, dq_rate_estimator), mtu)| {
+            |((target, tupdate), (alpha, beta), (ecn, ecn_prob), (bytemode, dq_rate_estimator), rules)| {
+                let (mtu, max_burst, cap_drop, derandomize) = rules;
                 pie::Params {
                     target,
                     tupdate,
@@ -184,6 +238,9 @@ fn pie_params() -> impl Strategy<Value = pie::Params> {
                     bytemode,
                     dq_rate_estimator,
                     mtu,
+                    max_burst,
+                    cap_drop,
+                    derandomize,
                 }
             },
         )

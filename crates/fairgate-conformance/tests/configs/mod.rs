@@ -31,7 +31,7 @@ use fairgate_conformance::proptest::option;
 use fairgate_conformance::proptest::prelude::*;
 use fairgate_conformance::proptest::sample::select;
 
-pub(crate) use aqm::{ared, choke, dualpi2, fq_pie, hhf, pie, red, red_over, rred, sfb, wred};
+pub(crate) use aqm::{ared, choke, dualpi2, fq_pie, gred, hhf, pie, red, red_over, rred, sfb, wred};
 pub(crate) use implicit::{admission, hsqf, lqf, pdrr, sqf};
 pub(crate) use netem::netem;
 pub(crate) use sharing::{cbq, hfsc, hfsc_without_classes, htb, htb_without_classes};

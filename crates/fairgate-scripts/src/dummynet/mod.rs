@@ -33,7 +33,11 @@
 //! * dummynet counts the length of the IP packet. Here the link-layer header is included.
 //!
 //! An option that can't be translated is an error at its location. It is never ignored. These can't be:
-//! `profile`; a `w_q` of RED that is not a power of two; and rules that do more than select packets.
+//! `profile`, whose samples are in another file and occupy the link; a `w_q` of RED that is not a power of
+//! two; and rules that do more than select packets. What has no effect in dummynet has none here, with a
+//! warning: objects that no rule leads to, rules after one for all packets, options of queues that a
+//! scheduler ignores. `me` is no address of a bridge, so a rule from or to it matches nothing, with a
+//! warning.
 
 mod command;
 mod complement;
@@ -50,6 +54,7 @@ mod units;
 #[cfg(test)]
 mod tests;
 
+pub use crate::script::notes::Note;
 pub use rule::Direction;
 pub use script::Script;
 pub use trees::Tree;

@@ -10,6 +10,7 @@ use toml::Spanned;
 use super::command::Object;
 use super::mask::{self, Mask};
 use super::units::{self, Size, Wrong};
+use crate::script::notes::Notes;
 use crate::script::{Line, Word, no_value, setting};
 
 /// A pipe, a queue or a scheduler as configured.
@@ -108,7 +109,13 @@ const OF_QUEUES: [&str; 6] = ["pipe", "sched", "weight", "lmax", "ecn", "mask"];
 const OF_SCHEDS: [&str; 3] = ["type", "pipe", "mask"];
 
 /// Parses the options after `config`. Mistakes are reported.
-pub(super) fn read(object: Object, number: Spanned<u32>, line: Line, problems: &mut Problems) -> Configured {
+pub(super) fn read(
+    object: Object,
+    number: Spanned<u32>,
+    line: Line,
+    problems: &mut Problems,
+    notes: &mut Notes,
+) -> Configured {
     let mut reader = Reader {
         configured: Configured {
             object,
@@ -128,6 +135,7 @@ pub(super) fn read(object: Object, number: Spanned<u32>, line: Line, problems: &
         },
         line,
         problems,
+        notes,
     };
     while let Some(word) = reader.line.take() {
         if reader.option(word).is_none() {
@@ -141,6 +149,7 @@ struct Reader<'p> {
     configured: Configured,
     line: Line,
     problems: &'p mut Problems,
+    notes: &'p mut Notes,
 }
 
 impl Reader<'_> {
@@ -159,8 +168,9 @@ impl Reader<'_> {
             }
             ("plr", _) => self.loss(&word)?,
             ("profile", Object::Pipe) => {
-                let help = "leave it out: a tree schedules packets and does not delay them";
-                self.refuse(word.span(), "`profile`", "emulates a link", help);
+                let help = "leave it out: its samples are in a file of their own, and keep the link busy \
+                    after each packet, which no discipline here does; `delay` is supported";
+                self.refuse(word.span(), "`profile`", "not here", help);
                 return None;
             }
             ("mask", _) | ("sched_mask", Object::Pipe | Object::Sched) | ("flow_mask", Object::Queue) => {
@@ -193,7 +203,7 @@ impl Reader<'_> {
             ("pie", _) => {
                 // dummynet's default for pie, but not for fq_pie.
                 let start = [setting(&word.span(), "dq_rate_estimator", flag(true))];
-                let settings = self.parameters(&[PIE], &start);
+                let settings = self.parameters(&[PIE, ON_OFF], &start);
                 self.configured.drops = Drops::Aqm(Spanned::new(word.span(), "pie"), settings?);
             }
             ("droptail", _) => self.configured.drops = Drops::Tail,
@@ -402,7 +412,7 @@ impl Reader<'_> {
             }
             "fq_pie" => {
                 let start = [setting(&word.span(), "ecn", flag(true))];
-                Kind::Flows("fq_pie", self.parameters(&[PIE, OF_FLOWS], &start)?)
+                Kind::Flows("fq_pie", self.parameters(&[PIE, OF_FLOWS, ALWAYS_ON], &start)?)
             }
             _ => {
                 let message = format!("the scheduler `{}` is not supported", word.get_ref());
@@ -450,16 +460,11 @@ impl Reader<'_> {
                 }
                 Reads::Sixteenths => self.sixteenths(&word)?,
                 Reads::Means(value) => Spanned::new(word.span(), flag(*value)),
-                Reads::Only(only) => {
-                    let time = self.quantity(&word, units::time)?;
-                    if time.get_ref() != only {
-                        let message = format!("`{name}` can't be carried over");
-                        let help = format!("leave it out: here it is always {only}");
-                        self.problems.add(time.span(), message, "fixed here", help);
-                    }
+                Reads::WithoutEffect(why) => {
+                    self.notes
+                        .add(word.span(), format!("`{name}` has no effect: {why}"));
                     continue;
                 }
-                Reads::Always => continue,
             };
             settings.retain(|(key, _)| key.get_ref() != parameter);
             settings.push((Spanned::new(word.span(), (*parameter).to_owned()), value));
@@ -499,10 +504,8 @@ enum Reads {
     Sixteenths,
     /// No value. The word itself sets this flag.
     Means(bool),
-    /// A time that is fixed to this value.
-    Only(&'static str),
-    /// No value. The word has no effect, because it always holds.
-    Always,
+    /// No value. The word has no effect, for this reason.
+    WithoutEffect(&'static str),
 }
 
 const CODEL: &[Parameter] = &[
@@ -529,8 +532,21 @@ const PIE: &[Parameter] = &[
     ("noecn", "ecn", Reads::Means(false)),
     ("dre", "dq_rate_estimator", Reads::Means(true)),
     ("ts", "dq_rate_estimator", Reads::Means(false)),
-    // RFC 8033's, which can't be switched off here.
-    ("max_burst", "", Reads::Only("150ms")),
-    ("capdrop", "", Reads::Always),
-    ("drand", "", Reads::Always),
+    ("max_burst", "max_burst", Reads::Time),
+    ("capdrop", "cap_drop", Reads::Means(true)),
+    ("nocapdrop", "cap_drop", Reads::Means(false)),
+    // ipfw(8) calls them `drand` and `nodrand`, ipfw reads the others.
+    ("derand", "derandomize", Reads::Means(true)),
+    ("drand", "derandomize", Reads::Means(true)),
+    ("noderand", "derandomize", Reads::Means(false)),
+    ("nodrand", "derandomize", Reads::Means(false)),
 ];
+
+const ON_OFF: &[Parameter] = &[("onoff", "on_off", Reads::Means(true))];
+
+/// dn_sched_fq_pie.c begins with PIE when a flow gets its first packet.
+const ALWAYS_ON: &[Parameter] = &[(
+    "onoff",
+    "",
+    Reads::WithoutEffect("in fq_pie, PIE begins with the first packet of a flow"),
+)];

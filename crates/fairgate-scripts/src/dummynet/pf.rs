@@ -18,6 +18,7 @@ use toml::Spanned;
 use super::command::{Action, Object};
 use super::rule::{self, Rule};
 use super::tables::Tables;
+use crate::script::notes::Notes;
 use crate::script::{Line, Word, number, prefix};
 
 const FORM: &str = "write match in on em0 from any to any dnpipe(1, 2)";
@@ -82,6 +83,7 @@ impl Rules {
         end: usize,
         tables: &Tables,
         problems: &mut Problems,
+        notes: &mut Notes,
     ) -> bool {
         let texts: Vec<&str> = words.iter().map(|word| word.get_ref().as_str()).collect();
         match texts[..] {
@@ -94,7 +96,7 @@ impl Rules {
                     return true;
                 };
                 let is_quick = read.is_quick;
-                let translated = translated(read, end, tables, problems);
+                let translated = translated(read, end, tables, problems, notes);
                 match is_quick {
                     true => self.quick.push(translated),
                     false => self.others.push(translated),
@@ -387,7 +389,13 @@ fn pipes(word: &Word, line: &mut Line, problems: &mut Problems) -> Option<(Objec
 }
 
 /// Returns the rules of ipfw for a rule of pf.
-fn translated(read: Read, end: usize, tables: &Tables, problems: &mut Problems) -> Translated {
+fn translated(
+    read: Read,
+    end: usize,
+    tables: &Tables,
+    problems: &mut Problems,
+    notes: &mut Notes,
+) -> Translated {
     let at = |text: &str| Spanned::new(read.verb.span(), text.to_owned());
     let any = || vec![at("any")];
     let [from, to] = read
@@ -420,6 +428,7 @@ fn translated(read: Read, end: usize, tables: &Tables, problems: &mut Problems) 
             Line::new(words, end, FORM),
             tables,
             problems,
+            notes,
         ));
     };
     match &read.pipes {

@@ -8,6 +8,7 @@ use toml::Spanned;
 use super::command::Action;
 use super::complement::{Family, complement};
 use super::tables::Tables;
+use crate::script::notes::Notes;
 use crate::script::{Line, Word, no_value, prefix, setting};
 
 /// A rule.
@@ -37,7 +38,7 @@ pub enum Direction {
 /// The largest number of filters for one rule.
 const MOST: usize = 1024;
 
-const KEYWORDS: [&str; 18] = [
+const KEYWORDS: [&str; 20] = [
     "layer2",
     "mac-type",
     "in",
@@ -54,6 +55,8 @@ const KEYWORDS: [&str; 18] = [
     "src-port",
     "dst-port",
     "tcpflags",
+    "setup",
+    "established",
     "iplen",
     "//",
 ];
@@ -65,13 +68,14 @@ const LENGTHS: &str = "write a length in bytes like 40, a range like 1-200, or s
 const FLAGS: &str = "write fin, syn, rst, psh, ack or urg, or several, separated by commas, and a ! before \
     those that must not be set";
 
-/// Parses the part after the action. Returns `None` after a problem.
+/// Parses the part after the action. Returns `None` after a problem, and if the rule matches nothing.
 pub(super) fn read(
     number: u32,
     action: Action,
     line: Line,
     tables: &Tables,
     problems: &mut Problems,
+    notes: &mut Notes,
 ) -> Option<Rule> {
     let before = problems.count();
     let mut reader = Reader {
@@ -87,10 +91,12 @@ pub(super) fn read(
         },
         line,
         problems,
+        notes,
     };
     reader.body();
     let Reader { rule, problems, .. } = reader;
-    (problems.count() == before).then_some(rule)
+    let matches_something = !rule.alternatives.is_empty();
+    (problems.count() == before && matches_something).then_some(rule)
 }
 
 struct Reader<'p> {
@@ -98,6 +104,7 @@ struct Reader<'p> {
     rule: Rule,
     line: Line,
     problems: &'p mut Problems,
+    notes: &'p mut Notes,
 }
 
 impl Reader<'_> {
@@ -105,6 +112,7 @@ impl Reader<'_> {
         let is_keyword = |word: &Word| KEYWORDS.contains(&word.get_ref().as_str());
         if self.line.peek().is_some_and(|word| !is_keyword(word)) {
             let protocol = self.line.take()?;
+            let protocol = self.alternatives(protocol)?;
             self.protocol(&protocol)?;
             self.expect("from")?;
             self.end("source")?;
@@ -161,7 +169,27 @@ impl Reader<'_> {
             true => self.line.next("an address", self.problems)?,
             false => word,
         };
+        let word = self.alternatives(word)?;
         Some(Address { word, is_not })
+    }
+
+    /// Returns the words of an or-block, `{ 192.0.2.1 or 192.0.2.2 }`, as a list with commas. Every other
+    /// word stays as it is.
+    fn alternatives(&mut self, first: Word) -> Option<Word> {
+        if !first.get_ref().starts_with('{') {
+            return Some(first);
+        }
+        let mut location = first.span();
+        let mut text = first.get_ref().clone();
+        while !text.ends_with('}') {
+            let word = self.line.next("`}`", self.problems)?;
+            location.end = word.span().end;
+            text.push(' ');
+            text.push_str(word.get_ref());
+        }
+        let words = text.trim_matches(['{', '}']).split_whitespace();
+        let parts: Vec<&str> = words.filter(|word| *word != "or").collect();
+        Some(Spanned::new(location, parts.join(",")))
     }
 
     fn option(&mut self, word: &Word) -> Option<()> {
@@ -266,6 +294,9 @@ impl Reader<'_> {
                     Given::Text(format!("{set:#x}/{compared:#x}")),
                 )
             }
+            // ipfw(8): the first segment of a connection, and every later one.
+            "setup" => self.flags(word, &["0x02/0x12"]),
+            "established" => self.flags(word, &["0x10/0x10", "0x04/0x04"]),
             "iplen" => {
                 let value = self.value(word)?;
                 self.ranges("length", &value, LENGTHS)
@@ -341,6 +372,20 @@ impl Reader<'_> {
         }
     }
 
+    /// Adds the condition that the flags of TCP are one of these.
+    fn flags(&mut self, word: &Word, flags: &[&str]) -> Option<()> {
+        let given = flags.iter().map(|text| Given::Text((*text).to_owned()));
+        self.add("tcp_flags", word, given.collect())
+    }
+
+    /// Makes the rule one that matches nothing, and says why.
+    fn nothing(&mut self, word: &Word, why: &str) -> Option<()> {
+        let text = format!("this rule matches nothing: {why}");
+        self.notes.add(word.span(), text);
+        self.rule.alternatives.clear();
+        Some(())
+    }
+
     fn direction(&mut self, word: &Word, direction: Direction) -> Option<()> {
         if self
             .rule
@@ -379,15 +424,15 @@ impl Reader<'_> {
             "ip4" | "ipv4" => self.all("ethertype", word, Given::Text("ipv4".to_owned())),
             "ip6" | "ipv6" => self.all("ethertype", word, Given::Text("ipv6".to_owned())),
             "ipv6-icmp" | "icmp6" => self.all("protocol", word, Given::Text("icmpv6".to_owned())),
-            "{" | "not" => self.refuse(word, "an or-block or a `not`", "write a rule for each"),
+            "not" => self.refuse(word, "a `not` here", "write a rule for each"),
             "pfsync" => self.all("protocol", word, Given::Integer(240)),
             "carp" | "vrrp" => self.all("protocol", word, Given::Integer(112)),
-            name => {
-                let given = match name.parse() {
+            list => {
+                let given = list.split(',').map(|name| match name.parse() {
                     Ok(number) => Given::Integer(number),
                     Err(_) => Given::Text(name.to_owned()),
-                };
-                self.all("protocol", word, given)
+                });
+                self.add("protocol", word, given.collect())
             }
         }
     }
@@ -420,13 +465,14 @@ impl Reader<'_> {
     fn addresses(&mut self, key: &str, address: &Address) -> Option<()> {
         let Address { word, is_not } = address;
         match word.get_ref().as_str() {
-            "any" if *is_not => return self.refuse(word, "`not any`", "remove the rule: it matches nothing"),
+            "any" if *is_not => return self.nothing(word, "`not any` is no address"),
             "any" => return Some(()),
+            // Packets of the firewall itself do not pass a bridge. All others match `not me`.
+            "me" | "me6" if *is_not => return Some(()),
             "me" | "me6" => {
-                let help = "write the addresses of the firewall in its place: a bridge has none of its own";
-                return self.refuse(word, "an address like this", help);
+                let why = "a bridge has no address; write the firewall's if its packets pass here";
+                return self.nothing(word, why);
             }
-            "{" => return self.refuse(word, "an address like this", ADDRESSES),
             _ => {}
         }
         let mut prefixes = Vec::new();
@@ -449,11 +495,7 @@ impl Reader<'_> {
         let every = prefixes.iter().any(|prefix| prefix.length() == 0);
         if *is_not {
             if every {
-                return self.refuse(
-                    word,
-                    "`not` of all addresses",
-                    "remove the rule: it matches nothing",
-                );
+                return self.nothing(word, "`not` of all addresses is none");
             }
             return self.others(key, word, &prefixes);
         }
@@ -461,11 +503,7 @@ impl Reader<'_> {
             return Some(());
         }
         if prefixes.is_empty() {
-            return self.refuse(
-                word,
-                "an empty table",
-                "fill it, or remove the rule: it matches nothing",
-            );
+            return self.nothing(word, "the table is empty");
         }
         let given = prefixes.iter().map(|prefix| Given::Text(prefix.to_string()));
         self.add(key, word, given.collect())
@@ -527,6 +565,9 @@ impl Reader<'_> {
 
     fn add(&mut self, key: &str, word: &Word, values: Vec<Given>) -> Option<()> {
         let alternatives = &self.rule.alternatives;
+        if alternatives.is_empty() {
+            return Some(());
+        }
         if alternatives
             .iter()
             .any(|one| one.iter().any(|(other, _)| other.get_ref() == key))

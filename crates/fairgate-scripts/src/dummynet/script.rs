@@ -13,6 +13,7 @@ use super::object::{self, Configured};
 use super::pf;
 use super::rule::{self, Direction, Rule};
 use super::tables::Tables;
+use crate::script::notes::Notes;
 use crate::script::{lines, setting};
 use crate::tc::Device;
 
@@ -24,6 +25,8 @@ pub struct Script {
     pub(super) objects: Vec<Configured>,
     /// The rules in the order in which they are tried.
     pub(super) rules: Vec<Rule>,
+    /// What lines do not mean here.
+    pub(super) notes: Notes,
 }
 
 /// Prints the name of the type only.
@@ -83,9 +86,10 @@ impl Script {
             device,
             objects: Vec::new(),
             rules: Vec::new(),
+            notes: Notes::default(),
         };
         for (words, end) in lines {
-            if rules_of_pf.read(&words, end, &tables, &mut problems) {
+            if rules_of_pf.read(&words, end, &tables, &mut problems, &mut script.notes) {
                 continue;
             }
             match command::read(words, end, &mut problems) {
@@ -160,7 +164,7 @@ impl Script {
                 number,
                 options,
             } => {
-                let configured = object::read(object, number, options, problems);
+                let configured = object::read(object, number, options, problems, &mut self.notes);
                 // A later line replaces an earlier one.
                 self.remove(object, *configured.number.get_ref());
                 self.objects.push(configured);
@@ -182,7 +186,7 @@ impl Script {
                 // ipfw numbers rules in steps of 100.
                 let last = self.rules.iter().map(|rule| rule.number).max().unwrap_or(0);
                 let number = number.unwrap_or((last + 100).min(65_534));
-                let rule = rule::read(number, action, body, tables, problems);
+                let rule = rule::read(number, action, body, tables, problems, &mut self.notes);
                 self.rules.extend(rule.map(|rule| Rule { set, ..rule }));
             }
             Command::DeleteRules { number } => {
@@ -280,7 +284,7 @@ impl Script {
         self.interfaces(rule).contains(&part.interface) && self.directions(rule).contains(&part.direction)
     }
 
-    /// Checks that each named object exists, and that each object is used, in one tree.
+    /// Checks that each named object exists, that one is used, and each in one tree.
     pub(super) fn check_uses(&self, parts: &[Part<'_>], problems: &mut Problems) {
         for rule in &self.rules {
             if let Action::To(object, number) = &rule.action {
@@ -321,10 +325,24 @@ impl Script {
                 uses.push((target, *part));
             }
         }
-        if problems.count() == 0 && !self.rules.is_empty() {
-            for configured in &self.objects {
-                self.must_be_of_use(configured, problems);
-            }
+        if problems.count() == 0
+            && !self.rules.is_empty()
+            && let Some(first) = self.objects.first()
+            && self.objects.iter().all(|configured| !self.is_used(configured))
+        {
+            let message = "no rule sends packets to a pipe or a queue";
+            let help = "add a rule, like add pipe 1 ip from any to any out";
+            problems.add(first.number.span(), message, "never used", help);
+        }
+    }
+
+    /// Notes the objects that get no packets. dummynet takes them too.
+    pub(super) fn note_unused(&self, notes: &mut Notes) {
+        let unused = |configured: &&Configured| !self.rules.is_empty() && !self.is_used(configured);
+        for configured in self.objects.iter().filter(unused) {
+            let (object, number) = (configured.object.name(), &configured.number);
+            let text = format!("no rule sends packets to {object} {}", number.get_ref());
+            notes.add(number.span(), text);
         }
     }
 
@@ -359,7 +377,8 @@ impl Script {
         }
     }
 
-    fn must_be_of_use(&self, configured: &Configured, problems: &mut Problems) {
+    /// Whether a rule leads to this object.
+    fn is_used(&self, configured: &Configured) -> bool {
         let (object, number) = (configured.object, *configured.number.get_ref());
         let leads_on = |queue: &&Configured| {
             queue.object == Object::Queue && self.is_ruled(Object::Queue, *queue.number.get_ref())
@@ -370,17 +389,12 @@ impl Script {
                 .filter(leads_on)
                 .filter_map(|queue| self.scheduler_of(queue))
         };
-        let is_used = match object {
+        match object {
             Object::Queue => self.is_ruled(object, number),
             Object::Sched => of_queues().any(|sched| sched == number),
             Object::Pipe => {
                 self.is_ruled(object, number) || of_queues().any(|sched| self.pipe_of(sched) == number)
             }
-        };
-        if !is_used {
-            let message = format!("no rule sends packets to {} {number}", object.name());
-            let help = "add a rule, or remove the line";
-            problems.add(configured.number.span(), message, "never used", help);
         }
     }
 

@@ -14,6 +14,7 @@ use super::rule::Rule;
 use super::script::{Script, Target};
 use super::units::Size;
 use crate::script::drafts::{bands, class, named};
+use crate::script::notes::Notes;
 use crate::script::setting;
 
 /// dummynet's default size of a queue.
@@ -36,8 +37,17 @@ const FEWEST_FRAMES: u64 = 3;
 const PASSING: usize = 1;
 
 /// Returns the tree for packets to which these rules apply. Parts that can't be translated are reported.
-pub(super) fn tree(script: &Script, rules: &[&Rule], problems: &mut Problems) -> Option<Draft> {
-    let translation = &mut Translation { script, problems };
+pub(super) fn tree(
+    script: &Script,
+    rules: &[&Rule],
+    problems: &mut Problems,
+    notes: &mut Notes,
+) -> Option<Draft> {
+    let translation = &mut Translation {
+        script,
+        problems,
+        notes,
+    };
     if rules.is_empty() {
         return translation.without_rules();
     }
@@ -159,6 +169,7 @@ struct Numbered {
 struct Translation<'a, 'p> {
     script: &'a Script,
     problems: &'p mut Problems,
+    notes: &'p mut Notes,
 }
 
 impl<'a> Translation<'a, '_> {
@@ -195,10 +206,8 @@ impl<'a> Translation<'a, '_> {
             // Firewalls end with such a rule.
             let is_end = matches!(rule.action, Action::Pass(_) | Action::Drop(_)) && is_for_all(rule);
             if !is_end {
-                let message = "this rule is never tried: one before it matches every packet";
-                let help = format!("leave it out, or give it a number below {}", rules[last].number);
-                self.problems
-                    .add(rule.action.location(), message, "never tried", help);
+                let text = "this rule is never tried: one before it matches every packet";
+                self.notes.add(rule.action.location(), text.to_owned());
             }
         }
         rules.iter().take(last + 1).copied().collect()
@@ -242,13 +251,8 @@ impl<'a> Translation<'a, '_> {
             .filter(|bandwidth| *bandwidth.get_ref() > 0)
         else {
             if let Some(burst) = pipe.burst.as_ref().filter(|burst| *burst.get_ref() > 0) {
-                let help = "add bw, or leave it out: a pipe without bandwidth shapes nothing";
-                self.problems.add(
-                    burst.span(),
-                    "`burst` without `bw` can't be carried over",
-                    "no bandwidth",
-                    help,
-                );
+                let text = "`burst` has no effect: a pipe without bandwidth shapes nothing";
+                self.notes.add(burst.span(), text.to_owned());
             }
             return Some(inner);
         };
@@ -290,14 +294,9 @@ impl<'a> Translation<'a, '_> {
     /// nothing, and one class for all further hosts.
     fn pipes(&mut self, pipe: &Configured, of: &Configured, mask: &Mask, inner: Draft) -> Option<Draft> {
         let Some(bandwidth) = pipe.bandwidth.as_ref().filter(|rate| *rate.get_ref() > 0) else {
-            let help = "add bw, or leave the mask out: pipes without bandwidth need no mask";
-            self.problems.add(
-                mask.location.clone(),
-                "this has no effect without `bw`",
-                "no effect",
-                help,
-            );
-            return None;
+            let text = "`mask` has no effect: packets never wait in a pipe without bandwidth";
+            self.notes.add(mask.location.clone(), text.to_owned());
+            return Some(inner);
         };
         let depth = self.depth(pipe, *bandwidth.get_ref());
         let location = pipe.number.span();
@@ -469,9 +468,10 @@ impl<'a> Translation<'a, '_> {
             Kind::Fifo => Some(self.queue(configured.unwrap_or(pipe), pipe)),
             Kind::Flows(name, settings) => {
                 let own = configured.into_iter().flat_map(Configured::of_queue);
-                let message =
-                    format!("this has no effect: the limit of a scheduler `{name}` is an option of its type");
-                self.no_effect(own, &message);
+                for location in own {
+                    let text = format!("this has no effect: a scheduler `{name}` has queues of its own");
+                    self.notes.add(location, text);
+                }
                 let mut flows = named(name, &location);
                 flows.settings.clone_from(settings);
                 Some(flows)
@@ -480,13 +480,6 @@ impl<'a> Translation<'a, '_> {
             Kind::Rr => self.over_classes("drr", 1..=65_536, &queues, pipe, rules, &location),
             Kind::Qfq => self.over_classes("qfq", 1..=65_536, &queues, pipe, rules, &location),
             Kind::Prio => self.over_priorities(&queues, pipe, rules, &location),
-        }
-    }
-
-    fn no_effect(&mut self, locations: impl Iterator<Item = Range<usize>>, message: &str) {
-        for location in locations {
-            let help = "leave it out, or write it in the line of the queue that it is for";
-            self.problems.add(location, message, "no effect", help);
         }
     }
 
@@ -524,9 +517,8 @@ impl<'a> Translation<'a, '_> {
                 }
                 _ => {
                     if let Some(longest) = &queue.longest {
-                        let help = "leave it out: WF2Q+ needs no longest packet";
-                        self.problems
-                            .add(longest.span(), "`lmax` has no effect here", "no effect", help);
+                        let text = "`lmax` has no effect: WF2Q+ needs no longest packet";
+                        self.notes.add(longest.span(), text.to_owned());
                     }
                     of_queue.settings.push(number(&weight_place, "weight", weight));
                 }
@@ -649,7 +641,8 @@ impl<'a> Translation<'a, '_> {
         add_filters(draft, &filtered[..last_needed], class_of, default);
     }
 
-    /// Returns a number, or its default. Reports a number out of range.
+    /// Returns a number, or its default. Like dummynet (`ipdn_bound_var`), it takes the nearest number in the
+    /// range, and says so.
     fn within(
         &mut self,
         given: Option<&Spanned<u64>>,
@@ -658,14 +651,13 @@ impl<'a> Translation<'a, '_> {
         name: &str,
     ) -> u64 {
         let Some(given) = given else { return default };
-        if !range.contains(given.get_ref()) {
-            let allowed = format!("{} to {}", range.start(), range.end());
-            let message = format!("`{name}` is {}, but must be {allowed}", given.get_ref());
-            let help = format!("dummynet would use the nearest: write a number from {allowed}");
-            self.problems
-                .add(given.span(), message, format!("must be {allowed}"), help);
+        let number = *given.get_ref();
+        let nearest = number.clamp(*range.start(), *range.end());
+        if nearest != number {
+            let text = format!("`{name}` {number} is out of range: {nearest} is used, as by dummynet");
+            self.notes.add(given.span(), text);
         }
-        *given.get_ref()
+        nearest
     }
 }
 

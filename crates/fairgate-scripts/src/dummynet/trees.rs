@@ -8,6 +8,7 @@ use fairgate_config::{FileError, Spec};
 use super::rule::{Direction, Rule};
 use super::script::Script;
 use super::translate;
+use crate::script::notes::Note;
 
 /// A tree that a script describes.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub struct Tree {
     pub direction: Direction,
     /// The tree.
     pub spec: Spec,
+    /// What lines do not mean here: those about the tree, and in the first tree all others.
+    pub warnings: Vec<Note>,
 }
 
 impl Tree {
@@ -42,13 +45,15 @@ impl Script {
         let parts = self.parts();
         self.check_uses(&parts, &mut problems);
         let mut trees = Vec::new();
+        let mut notes = self.notes.clone();
+        self.note_unused(&mut notes);
         for part in parts.iter().filter(|_| problems.count() == 0).collect::<Vec<_>>() {
             let rules: Vec<&Rule> = self
                 .rules
                 .iter()
                 .filter(|rule| self.covers(rule, *part))
                 .collect();
-            let draft = translate::tree(self, &rules, &mut problems);
+            let draft = translate::tree(self, &rules, &mut problems, &mut notes);
             // A setting that could not be read would be reported as missing, too.
             let draft = draft.filter(|_| problems.count() == 0);
             if let Some(spec) = draft.and_then(|draft| check(&draft, &mut problems)) {
@@ -56,6 +61,7 @@ impl Script {
                     interface: part.interface.map(str::to_owned),
                     direction: part.direction,
                     spec,
+                    warnings: std::mem::take(&mut notes).in_order(self.source.inner()),
                 });
             }
         }

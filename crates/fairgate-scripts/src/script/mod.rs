@@ -1,6 +1,7 @@
 //! The common parts of tc's and dummynet's languages: words and lines, numbers in C's notation, addresses.
 
 pub(crate) mod drafts;
+pub(crate) mod notes;
 mod words;
 
 use std::ops::Range;

@@ -197,7 +197,10 @@ impl Words {
                 "stab" => stab = self.size_table(&word, problems)?,
                 "dev" => device = Some(self.next("a device", problems)?),
                 "root" => root = Some(word),
-                "parent" => parent = Some(self.class_id(problems)?),
+                "parent" => match self.root() {
+                    Some(word) => root = Some(word),
+                    None => parent = Some(self.class_id(problems)?),
+                },
                 "handle" => handle = Some(self.handle(problems)?),
                 _ => break Some(word),
             }
@@ -308,7 +311,10 @@ impl Words {
             match word.get_ref().as_str() {
                 "dev" => device = Some(self.next("a device", problems)?),
                 "root" => is_at_root = true,
-                "parent" => parent = Some(self.class_id(problems)?),
+                "parent" => match self.root() {
+                    Some(_) => is_at_root = true,
+                    None => parent = Some(self.class_id(problems)?),
+                },
                 "classid" => class = Some(self.class_id(problems)?),
                 _ => break Some(word),
             }
@@ -344,6 +350,7 @@ impl Words {
                 "root" => {}
                 "ingress" => head.parent = Some(Spanned::new(word.span(), hook::ARRIVING)),
                 "egress" => head.parent = Some(Spanned::new(word.span(), hook::LEAVING)),
+                "parent" if self.root().is_some() => {}
                 "parent" => head.parent = Some(self.class_id(problems)?),
                 "protocol" => head.protocol = Some(self.next("a protocol", problems)?),
                 "handle" => head.handle = Some(self.next("a handle", problems)?),
@@ -387,6 +394,12 @@ impl Words {
         }
     }
 
+    /// Takes `root`, which tc reads in the place of a parent too.
+    fn root(&mut self) -> Option<Word> {
+        self.line.peek().filter(|word| word.get_ref() == "root")?;
+        self.line.take()
+    }
+
     /// Takes and parses a class, as [`class_id`] does.
     fn class_id(&mut self, problems: &mut Problems) -> Option<Spanned<ClassId>> {
         let word = self.next("a class like 1:10", problems)?;
@@ -425,7 +438,7 @@ pub(super) fn class_id(word: &Word, problems: &mut Problems) -> Option<Spanned<C
 }
 
 /// Parses a class as [`class_id`] does.
-fn read_class_id(word: &Word) -> Option<ClassId> {
+pub(super) fn read_class_id(word: &Word) -> Option<ClassId> {
     let text = word.get_ref().as_str();
     let (major, minor) = text.split_once(':').unwrap_or(("", text));
     let or_zero = |digits: &str| match digits {

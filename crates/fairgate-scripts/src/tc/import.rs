@@ -86,8 +86,14 @@ fn in_order(mut waiting: Vec<(Object, Imported)>) -> Vec<Imported> {
     let mut commands = Vec::new();
     while !waiting.is_empty() {
         let is_there = |(object, _): &(Object, Imported)| {
+            // A qdisc with a fixed class, like a tbf, is before what is in the class, which has no line.
+            let major = object
+                .parent
+                .split_once(':')
+                .map(|(major, _)| format!("{major}:"));
             !waiting.iter().any(|(other, _)| {
-                other != object && other.device == object.device && other.id == object.parent
+                let holds = other.id == object.parent || Some(&other.id) == major.as_ref();
+                other != object && other.device == object.device && holds
             })
         };
         let ready: Vec<bool> = waiting.iter().map(is_there).collect();
@@ -123,11 +129,10 @@ fn entries(text: &str) -> Vec<(usize, Vec<&str>)> {
 }
 
 /// Words that tc shows and does not read, with the number of words after each.
-const SHOWN_ONLY: [(&str, usize); 12] = [
+const SHOWN_ONLY: [(&str, usize); 15] = [
     ("refcnt", 1),
     ("offloaded", 0),
     ("direct_packets_stat", 1),
-    ("direct_qlen", 1),
     ("ver", 1),
     ("leaf", 1),
     ("level", 1),
@@ -136,6 +141,12 @@ const SHOWN_ONLY: [(&str, usize); 12] = [
     ("dev", 1),
     ("chain", 1),
     ("order", 1),
+    // red and choke: what follows from avpkt, burst and bandwidth, which tc does not show.
+    ("ewma", 1),
+    ("Scell_log", 1),
+    // fq: of the kernel's own senders.
+    ("orphan_mask", 1),
+    ("timer_slack", 1),
 ];
 
 /// Words of the table of sizes, which is shown after the options and written before the kind.
@@ -237,6 +248,18 @@ fn options(kind: &str, words: &[&str]) -> (Vec<String>, Vec<String>) {
         } else if kind == "sfq" && word == "flows" {
             // How many flows there are now, and what the divisor says.
             words.next();
+        } else if (word, words.peek()) == ("direct_qlen", Some(&"1000")) {
+            // The kernel's default.
+            words.next();
+        } else if kind == "cake" && word == "overhead" && options.iter().any(|option| option == "raw") {
+            words.next();
+        } else if kind == "pfifo_fast" {
+            // Its three bands and their map can't be changed.
+        } else if (kind, word, words.peek()) == ("cake", "bandwidth", Some(&"unlimited")) {
+            options.extend(words.next().map(str::to_owned));
+        } else if kind == "tbf" && word == "mpu" && options.iter().any(|option| option == "mpu") {
+            // It is shown for both rates.
+            words.next();
         } else if kind == "tbf"
             && matches!(
                 (word, words.peek()),
@@ -251,9 +274,15 @@ fn options(kind: &str, words: &[&str]) -> (Vec<String>, Vec<String>) {
     (options, sizes)
 }
 
-/// Returns a number without the unit that tc shows and does not read: `77p` is 77 packets, `10sec` 10 s.
+/// Returns a number without the unit that tc shows and does not read: `77p` is 77 packets, `10sec` 10 s. A
+/// small number with an exponent is written without one.
 fn unit(word: &str) -> String {
-    let number = ["p", "sec"].iter().find_map(|unit| word.strip_suffix(unit));
+    if let (true, Ok(small)) = (word.contains("e-"), word.parse::<f64>()) {
+        return format!("{small:.12}");
+    }
+    let number = ["pps", "p", "sec"]
+        .iter()
+        .find_map(|unit| word.strip_suffix(unit));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     number.filter(|text| is_number(text)).unwrap_or(word).to_owned()
 }
@@ -431,8 +460,8 @@ mod tests {
                 "qdisc add dev eth0 root handle 1: stab linklayer ethernet overhead 18 mpu 64 mtu 2047 \
                 tsize 512 htb \
                  r2q 10 default 0x20",
-                "qdisc add dev eth0 parent 1:20 handle 20: tbf rate 100Kbit burst 5Kb/1 lat 50ms",
                 "qdisc add dev eth0 ingress",
+                "qdisc add dev eth0 parent 1:20 handle 20: tbf rate 100Kbit burst 5Kb/1 lat 50ms",
                 "class add dev eth0 parent 1: classid 1:1 htb prio 0 quantum 100000 rate 8Mbit ceil \
                 8Mbit burst \
                  1600b/1 cburst 1600b/1 overhead 10 linklayer atm",

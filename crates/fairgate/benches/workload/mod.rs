@@ -10,6 +10,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use fairgate::aqm::codel::{self, Codel};
+use fairgate::aqm::gred::{self, Gred};
 use fairgate::aqm::red::{self, Red};
 use fairgate::aqm::sfb::{self, Sfb};
 use fairgate::classify::Classifier;
@@ -134,6 +135,19 @@ pub(crate) const SUBJECTS: [Subject; 28] = [
             ..hhf::Config::default()
         };
         Box::new(Hhf::node(config, SEED).expect(VALID))
+    }),
+    // One virtual queue, and no packet is dropped or marked.
+    ("gred", |_| {
+        let config = gred::Config {
+            limit: u32::MAX,
+            queues: 1,
+            limits: vec![u32::MAX],
+            min: vec![1 << 29],
+            max: vec![1 << 30],
+            probability: vec![0],
+            ..gred::Config::default()
+        };
+        Box::new(Gred::node(config, SEED).expect(VALID))
     }),
     // No packet is dropped or marked.
     ("sfb", |_| {

@@ -5,6 +5,7 @@ pub mod choke;
 pub(crate) mod cobalt;
 pub mod codel;
 pub mod dualpi2;
+pub mod gred;
 mod periodic;
 pub mod pie;
 pub mod red;

@@ -5,6 +5,9 @@
 //! drops on arrival, before a packet has used any resources. The control law is in `pie/control_law.rs`; the
 //! fair queues that run it on each flow share it.
 //!
+//! With `on_off` PIE begins only when a third of the limit is queued, and ends when congestion is over and
+//! the queue is empty (RFC 8033, section 5.3; dummynet's `onoff`). Linux has no such option.
+//!
 //! Over the limit the arriving packet is dropped. Deviations from Linux: updates come every `tupdate` from
 //! the first packet on, where Linux begins half a second after the qdisc was attached and counts in jiffies.
 //! A packet that a parent's peek took out no longer counts against the limit.
@@ -24,8 +27,8 @@ use crate::time::Time;
 
 pub use control_law::Params;
 pub(crate) use control_law::{
-    ControlLaw, State, Updates, bytemode, dq_rate_estimator, ecn_prob, pie_mtu, pie_parameters, pie_time,
-    pie_weight,
+    ControlLaw, State, Updates, bytemode, cap_drop, derandomize, dq_rate_estimator, ecn_prob, max_burst,
+    pie_mtu, pie_parameters, pie_time, pie_weight,
 };
 
 /// Parameters.
@@ -33,6 +36,8 @@ pub(crate) use control_law::{
 pub struct Config {
     /// The largest backlog, packets.
     pub limit: u32,
+    /// Whether PIE begins when a third of the limit is queued, and ends with congestion.
+    pub on_off: bool,
     /// The parameters of the control law.
     pub pie: Params,
 }
@@ -42,6 +47,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             limit: 1000,
+            on_off: false,
             pie: Params::default(),
         }
     }
@@ -55,6 +61,13 @@ pub const PARAMETERS: &[Parameter<Config>] = pie_parameters![|pie| pie.pie;
         POSITIVE,
         "The largest backlog in packets.",
         |pie, _| &mut pie.limit,
+    ),
+    Parameter::word(
+        "on_off",
+        Unit::Flag,
+        "Whether packets are only dropped or marked after a third of the limit was queued, until \
+            congestion is over (RFC 8033, section 5.3).",
+        |pie, _| &mut pie.on_off,
     ),
 ];
 
@@ -82,6 +95,10 @@ pub struct Pie {
     updates: Updates,
     law: ControlLaw,
     random: Random,
+    /// Whether the control law decides about arriving packets. Always, without `on_off`.
+    is_on: bool,
+    /// With `on_off`: the number of queued packets at which the control law begins.
+    begin: u32,
     /// The largest number of packets that an accepted packet found in the queue. Linux's `maxq`.
     most_queued: u32,
     config: Config,
@@ -102,12 +119,15 @@ impl Pie {
     /// # Ok::<(), fairgate::ConfigError>(())
     /// ```
     pub fn node(config: Config, seed: u64) -> Result<Node<Pie>, ConfigError> {
+        let law = check(&config)?;
         Ok(Node::new(Pie {
             queue: PacketQueue::new(),
-            state: State::new(0),
+            state: law.idle(0),
             updates: Updates::every(config.pie.tupdate),
-            law: check(&config)?,
+            law,
             random: Random::new(seed),
+            is_on: !config.on_off,
+            begin: config.limit / 3,
             most_queued: 0,
             config,
         }))
@@ -117,6 +137,17 @@ impl Pie {
     fn catch_up(&mut self, now: Time) {
         let due = self.updates.due(now);
         self.law.catch_up(&mut self.state, due, self.queue.bytes());
+    }
+
+    /// Begins or ends with congestion, before a packet is enqueued.
+    #[inline(never)]
+    fn switch(&mut self) {
+        if !self.is_on && self.queue.len() >= self.begin {
+            self.is_on = true;
+            self.state = self.law.idle(self.updates.so_far());
+        } else if self.is_on && self.queue.is_empty() && self.law.is_over(&self.state) {
+            self.is_on = false;
+        }
     }
 }
 
@@ -132,12 +163,16 @@ impl Algorithm for Pie {
     #[inline]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
         self.catch_up(now);
+        if self.config.on_off {
+            self.switch();
+        }
         let backlog = self.queue.bytes();
         let reason = if self.queue.len() >= self.config.limit {
             DropReason::QueueLimit
-        } else if !self
-            .law
-            .admits(&mut self.state, backlog, id, &mut self.random, pool)
+        } else if self.is_on
+            && !self
+                .law
+                .admits(&mut self.state, backlog, id, &mut self.random, pool)
         {
             DropReason::Aqm
         } else {
@@ -161,7 +196,8 @@ impl Algorithm for Pie {
 
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
         self.queue.append_to(into, pool);
-        self.state = State::new(self.updates.so_far());
+        self.state = self.law.idle(self.updates.so_far());
+        self.is_on = !self.config.on_off;
     }
 
     fn config(&self) -> Config {
@@ -176,6 +212,8 @@ impl Algorithm for Pie {
         }
         self.law = law;
         self.law.take_over(&mut self.state);
+        self.is_on |= !config.on_off;
+        self.begin = config.limit / 3;
         self.config = config;
         // The oldest packets are dropped, as in Linux.
         while self.queue.len() > self.config.limit {
@@ -262,6 +300,42 @@ mod tests {
                 "{delay} ms with {flows} flows, {dq_rate_estimator}, {ecn:?}"
             );
         }
+    }
+
+    /// dummynet's `onoff`.
+    #[test]
+    fn pie_can_begin_with_a_third_of_the_limit_and_end_with_congestion() {
+        let config = Config {
+            limit: 90,
+            on_off: true,
+            pie: Params {
+                max_burst: Duration::ZERO,
+                ..Params::default()
+            },
+        };
+        let mut driver = Driver::new(Pie::node(config, 1).unwrap());
+        // 25 packets wait for ever longer, and nothing is dropped.
+        for millis in 0..1000 {
+            let now = Time::from_millis(millis);
+            if driver.root.backlog().packets >= 25 {
+                driver.next(now);
+            }
+            assert_eq!(driver.offer(Packet::of_length(1250), now), Verdict::Queued);
+        }
+        assert!(!driver.root.algorithm().is_on);
+        for millis in 1000..4000 {
+            let now = Time::from_millis(millis);
+            driver.next(now);
+            driver.offer(Packet::of_length(1250), now);
+            driver.offer(Packet::of_length(1250), now);
+        }
+        assert!(driver.root.algorithm().is_on);
+        assert!(driver.root.statistics().dropped.packets > 0);
+        for millis in 4000..60_000 {
+            driver.next(Time::from_millis(millis));
+        }
+        driver.offer(Packet::of_length(1250), Time::from_millis(60_000));
+        assert!(!driver.root.algorithm().is_on);
     }
 
     /// A queue grows from nothing to 100 ms: nothing is dropped during 150 ms of departures.

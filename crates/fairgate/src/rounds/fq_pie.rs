@@ -136,12 +136,12 @@ pub struct FqPie {
     config: Config,
 }
 
-fn idle_flows(count: u32, updates: u64) -> Box<[Flow]> {
+fn idle_flows(count: u32, pie: State) -> Box<[Flow]> {
     let idle = Flow {
         queue: PacketQueue::new(),
         deficit: 0,
         link: ListLink::OUTSIDE,
-        pie: State::new(updates),
+        pie,
     };
     vec![idle; count as usize].into()
 }
@@ -163,7 +163,7 @@ impl FqPie {
     pub fn node(config: Config, seed: u64) -> Result<Node<FqPie>, ConfigError> {
         let law = config.check()?;
         Ok(Node::new(FqPie {
-            flows: idle_flows(config.flows, 0),
+            flows: idle_flows(config.flows, law.idle(0)),
             turns: NewAndOld::new(),
             packets: 0,
             memory: 0,
@@ -276,7 +276,7 @@ impl Algorithm for FqPie {
         for flow in &mut self.flows {
             flow.queue.append_to(into, pool);
         }
-        self.flows = idle_flows(self.config.flows, self.updates.so_far());
+        self.flows = idle_flows(self.config.flows, self.law.idle(self.updates.so_far()));
         self.turns = NewAndOld::new();
         self.packets = 0;
         self.memory = 0;

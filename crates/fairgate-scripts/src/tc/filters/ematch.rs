@@ -338,9 +338,9 @@ fn bytes(name: &Token, place: &str, width: u32, mask: u32, range: (u32, u32), is
     wanted.into_iter().filter(exists).map(set).collect()
 }
 
-fn place(layer: (&'static str, i64), offset: u32) -> String {
+fn place(layer: (&'static str, i64), offset: i64) -> String {
     let (header, moved) = layer;
-    let offset = i64::from(offset) + moved;
+    let offset = offset + moved;
     match header {
         "transport" => format!("transport+{offset}"),
         _ => format!("network{offset:+}"),
@@ -359,11 +359,22 @@ fn cmp(name: &Token, arguments: &[Token], is_negated: bool) -> Result<Sets, Mist
         _ => return Err(error()),
     };
     let most = u32::MAX >> (32 - 8 * width);
+    // It swaps the bytes of the number on most processors. A single byte stays as it is.
+    let rest: Vec<&str> = rest.iter().filter(|word| **word != "trans").copied().collect();
+    if width > 1 && rest.len() + 1 < words.len() {
+        let message = "`trans` of more than one byte can't be carried over";
+        let help = "leave it out, and write the number in the order of the packet";
+        return Err(Mistake(
+            name.location.clone(),
+            message.to_owned(),
+            help.to_owned(),
+        ));
+    }
     let (mut at, mut of, mut mask, mut found) = (0, ("network", 0), most, None);
     for pair in rest.chunks(2) {
         let [key, value] = pair else { return Err(error()) };
         match *key {
-            "at" => at = number(value).ok_or_else(error)?,
+            "at" => at = i64::from(number(value).ok_or_else(error)?),
             "layer" => of = layer(value).ok_or_else(error)?,
             "mask" => mask = number(value).filter(|mask| *mask <= most).ok_or_else(error)?,
             "eq" | "lt" | "gt" => found = Some((*key, number(value).ok_or_else(error)?)),
@@ -404,7 +415,11 @@ fn u32_key(name: &Token, arguments: &[Token], is_negated: bool) -> Result<Sets, 
     let fits = |number: &u32| *number <= most;
     let value = number(value).filter(fits).ok_or_else(error)?;
     let mask = super::keys::mask_of(mask).filter(fits).ok_or_else(error)?;
-    let at = number(offset).ok_or_else(error)?;
+    // The header of Ethernet is before that of IP.
+    let at = match offset.strip_prefix('-') {
+        Some(before) => -i64::from(number(before).ok_or_else(error)?),
+        None => i64::from(number(offset).ok_or_else(error)?),
+    };
     if mask == 0 {
         return Ok(if is_negated { Vec::new() } else { vec![Vec::new()] });
     }
@@ -444,7 +459,7 @@ fn nbyte(name: &Token, arguments: &[Token], is_negated: bool) -> Result<Sets, Mi
             .fold(0, |value, byte| value << 8 | u32::from(*byte));
         let width = width as u32;
         let mask = u32::MAX >> (32 - 8 * width);
-        let place = place(of, at.saturating_add(from as u32));
+        let place = place(of, i64::from(at) + from as i64);
         parts.push(bytes(name, &place, width, mask, (value, value), is_negated));
         from += width as usize;
     }

@@ -32,8 +32,8 @@ use toml::Spanned;
 use super::command::class_id;
 use super::hook;
 use super::kinds;
-use super::notes::Notes;
 use super::script::{Filter, Qdisc, Script};
+use crate::script::notes::Notes;
 use crate::script::{self, Word, no_value, number, setting};
 
 /// A filter: its conditions, and what becomes of the packets that match.
@@ -62,6 +62,28 @@ impl Goal {
     }
 }
 
+/// Leaves out filters by a mark if nothing sets one: they match no packet.
+fn without_marks<'f>(filters: Vec<&'f Filter>, notes: &mut Notes) -> Vec<&'f Filter> {
+    let sets_mark = |filter: &&Filter| {
+        let mut words = filter.options.iter().map(|word| word.get_ref().as_str());
+        words.any(|word| word == "skbedit") && words.any(|word| word == "mark")
+    };
+    if filters.iter().any(sets_mark) {
+        return filters;
+    }
+    let asks = |filter: &&Filter| {
+        let handle = filter.head.handle.as_ref().map(|handle| handle.get_ref());
+        let value = handle.and_then(|handle| number(handle.split('/').next()?));
+        filter.kind.get_ref() == "fw" && value.is_some_and(|value| value != 0)
+    };
+    let (asking, others): (Vec<&Filter>, Vec<&Filter>) = filters.into_iter().partition(asks);
+    for filter in asking {
+        let text = "this filter matches nothing: a frame from an interface has no mark of the firewall";
+        notes.add(filter.kind.span(), text.to_owned());
+    }
+    others
+}
+
 /// Adds the filters of `qdisc` to the draft. Filters that can't be translated are reported.
 pub(super) fn translate(
     script: &Script,
@@ -70,7 +92,10 @@ pub(super) fn translate(
     problems: &mut Problems,
     notes: &mut Notes,
 ) {
-    let filters = script.filters_of(qdisc);
+    let filters = match script.device.has_marks {
+        true => script.filters_of(qdisc),
+        false => without_marks(script.filters_of(qdisc), notes),
+    };
     let has_filters = |class: ClassId| filters.iter().any(|filter| filter.parent == Some(class));
     let is_inner = |class: ClassId| script.classes_of(qdisc).any(|other| other.parent == class);
     let mut inner = Notes::default();
@@ -157,9 +182,11 @@ pub(super) fn add(
             continue;
         }
         if let Some(earlier) = final_ones.iter().find(|earlier| earlier.class() == at) {
-            let message = "this filter is never tried: one before it matches every packet";
-            let help = format!("leave it out, or give it a priority below {}", earlier.preference);
-            problems.add(filter.kind.span(), message, "never tried", help);
+            let text = format!(
+                "this filter is never tried: one before it, of priority {}, matches every packet",
+                earlier.preference
+            );
+            notes.add(filter.kind.span(), text);
             continue;
         }
         let mut seen = BTreeSet::new();
@@ -501,6 +528,19 @@ impl<'f> Reader<'f, '_> {
         match word.get_ref().as_str() {
             "action" => self.action(word),
             "police" => self.police(word),
+            // There is no hardware, and an action's cookie is only for the user.
+            "skip_hw" => {}
+            "cookie" if self.actions.are_any => {
+                let Some(cookie) = self.value(word) else { return };
+                let text = cookie.get_ref();
+                if text.len() > 32 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+                    self.refuse(
+                        cookie,
+                        "such a cookie",
+                        "write at most 32 hexadecimal digits, or leave it out",
+                    );
+                }
+            }
             "chain" => match self.value(word) {
                 Some(chain) if chain.get_ref() == "0" => {}
                 Some(chain) => self.refuse(
@@ -551,6 +591,12 @@ impl<'f> Reader<'f, '_> {
                     .split_once('/')
                     .unwrap_or((handle.get_ref(), "0xffffffff"));
                 match number(value).zip(number(mask)) {
+                    // As in the kernel, no mark of which only these bits count is this one.
+                    Some((value, mask)) if value & !mask != 0 => {
+                        let text = "this filter matches nothing: the mark has bits outside of its mask";
+                        self.notes.add(handle.span(), text.to_owned());
+                        self.alternatives.clear();
+                    }
                     Some((value, mask)) => {
                         let text = format!("{value:#x}/{mask:#x}");
                         self.add("mark", handle.span(), Given::Text(text));
@@ -567,6 +613,12 @@ impl<'f> Reader<'f, '_> {
                 let help = "write the mark before it, handle 6 fw, for each class";
                 self.problems.add(filter.kind.span(), message, "no handle", help);
             }
+        }
+        if filter.head.handle.is_some() && self.words.len() == 0 {
+            let message = "`fw` with a mark needs a class or an action";
+            let help = "write flowid and a class after it";
+            self.problems
+                .add(filter.kind.span(), message, "nothing follows", help);
         }
         self.rest(&[]);
     }

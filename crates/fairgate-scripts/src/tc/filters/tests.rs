@@ -319,19 +319,22 @@ fn a_filter_that_matches_all_is_the_default() {
     let hidden = "filter add dev e parent 1: prio 1 matchall classid 1:2\n\
                   filter add dev e prio 2 handle 1 fw flowid 1:1";
     assert_eq!(
-        mistake(hidden),
-        at(
-            2,
-            "fw",
-            "this filter is never tried: one before it matches every packet"
-        )
+        (
+            spec(hidden).classifier().default,
+            spec(hidden).classifier().filters.len()
+        ),
+        (Some(2), 0)
     );
 }
 
 #[test]
 fn parts_that_cant_be_translated_are_reported_at_their_location() {
     let filter = |rest: &str| mistake(&format!("filter add dev e parent 1: {rest}"));
-    assert_eq!(filter("handle 1 fw"), at(1, "fw", "the filter has no class"));
+    assert_eq!(
+        filter("handle 1 fw"),
+        at(1, "fw", "`fw` with a mark needs a class or an action")
+    );
+    assert_eq!(filter("matchall"), at(1, "matchall", "the filter has no class"));
     assert_eq!(
         filter("handle 1 fw flowid 1:7"),
         at(1, "1:7", "`drr` has no class 1:7")

@@ -14,8 +14,8 @@ use fairgate_config::language::Problems;
 
 use super::keys::{Compared, Header, Key, Spot, mask_of, offset};
 use super::{Ethertype, Parsed, Reader, Rule};
+use crate::script::notes::Notes;
 use crate::script::{Word, number, setting};
-use crate::tc::notes::Notes;
 use crate::tc::script::Filter;
 
 /// The number of tables on a path (TC_U32_MAXDEPTH).
@@ -129,6 +129,15 @@ impl<'f> Tables<'f> {
             None => (None, 0, None),
         };
         if let Some(divisor) = line.divisor {
+            if let Some(handle) = handle.filter(|_| bucket != 0 || number.is_some()) {
+                let help = "write only the table before u32 divisor 256: handle 1:";
+                return problems.add(
+                    handle.span(),
+                    "a divisor is that of a whole table",
+                    "not here",
+                    help,
+                );
+            }
             let Some(table) = table else {
                 let help = "write handle 1: before u32 divisor 256";
                 return problems.add(filter.kind.span(), "the table has no number", "no handle", help);

@@ -2,15 +2,15 @@
 
 use fairgate::aqm::dualpi2::{self, Step};
 use fairgate::aqm::red::Response;
-use fairgate::aqm::{choke, red};
+use fairgate::aqm::{choke, gred, red};
 
-use fairgate::{ConfigError, DropReason, Probability};
+use fairgate::{ConfigError, DropReason, Probability, Variable};
 
 use super::{
     Amount, Children, Detail, Kind, Look, Opt, PLAIN, Reads, Row, Running, Seen, Show, When, means,
     mtu_of_one_frame, none, option, same, show, show_keyed, time,
 };
-use crate::tc::display::{packets, plain, row, size, ticks};
+use crate::tc::display::{aligned, packets, plain, row, size, ticks};
 
 pub(super) const RED: Kind = Kind {
     name: "red",
@@ -182,6 +182,72 @@ pub(super) const DUALPI2: Kind = Kind {
         ..PLAIN
     },
 };
+
+/// `translate/virtual_queues.rs` reads the lines.
+pub(super) const GRED: Kind = Kind {
+    name: "gred",
+    discipline: "gred",
+    options: &[],
+    children: Children::None,
+    defaults: none,
+    look: Look {
+        complete: complete_gred,
+        statistics: |gred| gred.state.parts.iter().map(|queue| row_of_queue(queue)).collect(),
+        ..PLAIN
+    },
+};
+
+/// Adds the table, and each virtual queue that is set up (`gred_print_opt` of q_gred.c).
+fn complete_gred(seen: &Seen<'_>, details: &mut Vec<Detail>) {
+    let config = seen.config::<gred::Config>();
+    details.push(Detail::new("vqs", plain(config.queues.into())));
+    details.push(Detail::new("default", plain(config.default_queue.into())));
+    details.push(Detail::new("limit", size(config.limit.into())));
+    details.push(Detail::new("grio", Amount::Flag(config.grio)));
+    details.push(Detail::new("ecn", Amount::Flag(config.response.ecn)));
+    details.push(Detail::new("harddrop", Amount::Flag(config.response.harddrop)));
+    for index in 0..gred::MOST {
+        let Some(queue) = config.virtual_queue(index) else {
+            continue;
+        };
+        let (min, max) = queue.red.thresholds();
+        let numbers = [
+            ("vq", plain(index as u64)),
+            ("prio", plain(queue.priority.into())),
+            ("limit", size(queue.red.limit.into())),
+            ("min", size(min.into())),
+            ("max", size(max.into())),
+        ];
+        details.extend(numbers.map(|(word, amount)| Detail::keyed(word, "", amount)));
+        let mut average = Vec::new();
+        show_average(queue.red.logarithms(), queue.red.probability, &mut average);
+        details.extend(average.into_iter().map(|detail| Detail { key: "", ..detail }));
+    }
+}
+
+/// Returns the statistics of a virtual queue as a line of text.
+fn row_of_queue(queue: &[(String, Variable)]) -> Row {
+    let of = |name: &str| {
+        let found = queue.iter().find(|(known, _)| known == name);
+        match found.map(|(_, value)| *value) {
+            Some(Variable::Integer(number)) => u64::try_from(number).unwrap_or(0),
+            _ => 0,
+        }
+    };
+    let text = format!(
+        "  vq {} average {}b current {}b forced {} early {} pdrop {} marked {} packets {} bytes {}",
+        of("vq"),
+        of("average"),
+        of("backlog"),
+        of("forced"),
+        of("early"),
+        of("pdrop"),
+        of("marked"),
+        of("packets"),
+        of("bytes"),
+    );
+    aligned(text, [])
+}
 
 /// The options of RED and choke.
 const RED_PARAMETERS: &[Opt] = &[
@@ -374,4 +440,54 @@ fn parts_of_256(parts: u64) -> Amount {
     const NANOS: u64 = 1_000_000_000;
     let kept = ((parts * MOST) >> 2) / NANOS;
     Amount::Decimal((((kept * NANOS) << 2) / MOST) as f64 / 256.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tc::{Device, Script, show};
+
+    /// The example of tc's source, with what it prints for each virtual queue.
+    #[test]
+    fn virtual_queues_of_gred_are_set_up_line_by_line() {
+        let text = "qdisc add dev e root handle 1: gred setup vqs 4 default 2 grio limit 100KB ecn
+            qdisc change dev e root gred limit 60KB min 15K max 25K burst 64 avpkt 1500 \
+                bandwidth 10Mbit DP 1 probability 0.1 prio 3
+            qdisc change dev e root gred limit 60KB min 15K max 45K burst 20 avpkt 1000 DP 2";
+        let script = Script::parse("test.tc", text, Device::default()).expect("it is read");
+        let spec = script.spec().expect("it is right");
+        let (qdiscs, _) = show(&spec);
+        let shown: Vec<String> = qdiscs[0]
+            .options
+            .iter()
+            .filter(|detail| detail.when != crate::tc::display::When::Detailed)
+            .filter_map(|detail| detail.text())
+            .collect();
+        assert_eq!(
+            shown.join(" "),
+            "vqs 4 default 2 limit 100Kb grio ecn vq 1 prio 3 limit 60Kb min 15Kb max 25Kb vq 2 prio 8 \
+             limit 60Kb min 15Kb max 45Kb"
+        );
+        for (lines, message) in [
+            ("gred limit 60KB DP 1", "says how many virtual queues"),
+            ("gred setup vqs 17 default 0", "1 to 16"),
+            ("gred setup vqs 2 default 2", "the default virtual queue is 2"),
+            (
+                "gred setup vqs 2 default 0\nqdisc change dev e root gred limit 60KB min 15K max 25K DP 2",
+                "no such virtual queue",
+            ),
+            (
+                "gred setup vqs 2 default 0\nqdisc change dev e root gred min 15K max 25K DP 1",
+                "the limit of the virtual queue",
+            ),
+        ] {
+            let text = format!("qdisc add dev e root handle 1: {lines}");
+            let script = Script::parse("test.tc", &text, Device::default());
+            let error = script.and_then(|script| script.spec()).expect_err(lines);
+            assert!(
+                error.problems()[0].message.contains(message),
+                "{:?}",
+                error.problems()
+            );
+        }
+    }
 }

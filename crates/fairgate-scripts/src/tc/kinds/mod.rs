@@ -14,8 +14,8 @@ mod transmit_queues;
 
 use super::Device;
 use super::display::{Amount, Detail, Row, Running, Seen, When};
-use super::notes::Notes;
 use crate::script::Word;
+use crate::script::notes::Notes;
 use std::ops::Range;
 use std::slice;
 
@@ -305,6 +305,7 @@ const KINDS: &[Kind] = &[
     cbq::CBQ,
     rounds::SFQ,
     aqm::RED,
+    aqm::GRED,
     aqm::CODEL,
     aqm::PIE,
     aqm::CHOKE,

@@ -109,9 +109,9 @@ fn percentages(parameters: &[&'static str], words: &mut Words<'_>) -> Settings {
 }
 
 fn delay(_: &Word, words: &mut Words<'_>) -> Settings {
-    let mut read = vec![("delay", time(next(words)?, "us"))];
+    let mut read = vec![("delay", time(next(words)?, "ns"))];
     if let Some(jitter) = next_number(words) {
-        read.push(("jitter", time(jitter, "us")));
+        read.push(("jitter", time(jitter, "ns")));
         // Without jitter there is nothing that a correlation could change.
         let is_zero = jitter.get_ref().starts_with('0')
             && jitter
@@ -180,12 +180,12 @@ fn slot(_: &Word, words: &mut Words<'_>) -> Settings {
     let first = next(words)?;
     let mut read = if first.get_ref() == "distribution" {
         let mut read = shape(next(words)?, "slot_distribution", "slot_table")?;
-        read.push(("slot_delay", time(next(words)?, "us")));
-        read.push(("slot_jitter", time(next(words)?, "us")));
+        read.push(("slot_delay", time(next(words)?, "ns")));
+        read.push(("slot_jitter", time(next(words)?, "ns")));
         read
     } else {
-        let mut read = vec![("slot_min", time(first, "us"))];
-        read.extend(next_number(words).map(|most| ("slot_max", time(most, "us"))));
+        let mut read = vec![("slot_min", time(first, "ns"))];
+        read.extend(next_number(words).map(|most| ("slot_max", time(most, "ns"))));
         read
     };
     for (name, parameter) in [("packets", "slot_packets"), ("bytes", "slot_bytes")] {
@@ -505,7 +505,8 @@ mod tests {
                 "delay 100ms 20ms distribution normal",
                 "limit 1000 delay 100ms  20ms",
             ),
-            ("latency 1500 limit 50", "limit 50 delay 1.5ms"),
+            // Since iproute2 4.16 (get_time64) a plain number is one of nanoseconds.
+            ("latency 1500 limit 50", "limit 50 delay 1.5us"),
             ("delay 100ns", "limit 1000 delay 100ns"),
             ("loss 0.1%", "limit 1000 loss 0.1%"),
             ("loss random 0.3% 25%", "limit 1000 loss 0.3% 25%"),

@@ -15,10 +15,10 @@ use fairgate_config::language::Problems;
 use miette::NamedSource;
 use toml::Spanned;
 
-use super::command::{Command, FilterHead, Read};
+use super::command::{Command, FilterHead, Read, read_class_id};
 use super::kinds;
-use super::notes::Notes;
 use super::percent;
+use crate::script::notes::Notes;
 use crate::script::{Word, lines};
 
 /// The properties of the device on which tc's and the kernel's defaults depend.
@@ -35,6 +35,8 @@ pub struct Device {
     pub queues: Option<u16>,
     /// The speed of the link in bit/s, of which `10%` is a part.
     pub speed: Option<u64>,
+    /// Whether packets may have marks of a firewall. Frames that a bridge forwards have none.
+    pub has_marks: bool,
 }
 
 /// An Ethernet device with Linux's defaults.
@@ -46,6 +48,7 @@ impl Default for Device {
             hard_header_len: 14,
             queues: None,
             speed: None,
+            has_marks: true,
         }
     }
 }
@@ -127,6 +130,17 @@ pub(super) struct Filter {
     pub(super) options: Vec<Word>,
 }
 
+impl Filter {
+    /// Whether it names this class as its target.
+    fn leads_to(&self, class: ClassId) -> bool {
+        let is_target = |pair: &[Word]| {
+            let [option, target] = pair else { return false };
+            matches!(option.get_ref().as_str(), "flowid" | "classid") && read_class_id(target) == Some(class)
+        };
+        self.options.windows(2).any(is_target)
+    }
+}
+
 impl Script {
     /// Parses a script for one device. Messages call it `name`. All mistakes are reported at once.
     ///
@@ -174,6 +188,9 @@ impl Script {
         let mut places = Vec::new();
         for (mut words, end) in lines(text, &["tc"]) {
             places.push(words[0].span().start..end);
+            if only_shows(&words) {
+                continue;
+            }
             let are_rates_known = percent::resolve(&mut words, device.speed, problems);
             let (device_name, command) = match Command::read(words, end, problems) {
                 // The rest of the line is right, so that nothing that follows from the rate is reported.
@@ -295,6 +312,23 @@ impl Script {
     fn with_handle(&self, handle: u16) -> Option<&Qdisc> {
         self.qdiscs.iter().find(|qdisc| qdisc.handle == Some(handle))
     }
+}
+
+/// Whether a line only prints something, like `tc -s qdisc show dev eth0`.
+fn only_shows(words: &[Word]) -> bool {
+    let mut texts = words.iter().map(|word| word.get_ref().as_str());
+    let is_flag = |text: &&str| {
+        matches!(
+            *text,
+            "-s" | "-d" | "-j" | "-p" | "-r" | "-g" | "-statistics" | "-json"
+        )
+    };
+    let object = texts.find(|text| !is_flag(text));
+    let verb = texts.next();
+    matches!(
+        object,
+        Some("qdisc" | "class" | "filter" | "chain" | "actions" | "action")
+    ) && matches!(verb, None | Some("show" | "list" | "ls" | "lst" | "get"))
 }
 
 /// Reports a device that is a variable of the shell: only the shell knows its value.

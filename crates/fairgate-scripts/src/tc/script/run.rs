@@ -170,6 +170,10 @@ impl Script {
             if self.classes.iter().any(|other| other.parent == id) {
                 return conflict(&class, format!("class {id} has classes"));
             }
+            // `filter_cnt` of the kernel's classes.
+            if self.filters.iter().any(|filter| filter.leads_to(id)) {
+                return conflict(&class, format!("a filter leads to class {id}"));
+            }
             self.classes.remove(present);
             if let Some(held) = self.qdiscs.iter().position(|qdisc| qdisc.parent == Some(id)) {
                 self.remove(held);

@@ -771,3 +771,13 @@ fn rates_count_the_link_layer() {
     let (_, _, message) = mistake("qdisc add dev e root tbf rate 1mbit burst 10k limit 20k linklayer ptm");
     assert_eq!(message, "`linklayer` must be ethernet, atm or adsl");
 }
+
+#[test]
+fn lines_that_only_print_change_nothing() {
+    let spec =
+        |text: &str| Script::parse("test.tc", text, Device::default()).and_then(|script| script.spec());
+    let line = "tc qdisc add dev e parent root handle 1: pfifo limit 7\n";
+    let with =
+        format!("{line}tc -s qdisc show dev e\ntc class ls dev e\ntc filter get dev e prio 1 handle 1 u32\n");
+    assert_eq!(spec(&with).expect("it is read"), spec(line).expect("it is read"));
+}

@@ -81,7 +81,7 @@ pub fn show(spec: &Spec) -> (Vec<Shown>, Vec<Shown>) {
         used,
         next_handle: FIRST_HANDLE,
     };
-    shown.qdisc(spec, None, &mut Vec::new(), None);
+    shown.qdisc(spec, None, &mut Vec::new(), None, false);
     (shown.qdiscs, shown.classes)
 }
 
@@ -128,8 +128,10 @@ impl Showing {
         parent: Option<ClassId>,
         path: &mut Vec<u16>,
         hosts: Option<&Hosts>,
+        is_automatic: bool,
     ) -> u16 {
         let handle = match spec.classifier().handle {
+            0 if is_automatic => 0,
             0 => self.free_handle(),
             given => given,
         };
@@ -170,7 +172,11 @@ impl Showing {
             let hosts = hosts.or(own_hosts.as_ref());
             let index = self.classes.len();
             let tree = class.tree.filter(|tree| is_shown(spec, tree));
-            let leaf = tree.map(|tree| self.qdisc(tree, Some(id), path, hosts));
+            // What the kernel puts into a transmit queue has the handle 0:, which tc does not show as a leaf.
+            let default = kind.map(|kind| kind.default_child().discipline);
+            let is_automatic = spec.discipline() == "mq" && tree.map(Spec::discipline) == default;
+            let leaf = tree.map(|tree| self.qdisc(tree, Some(id), path, hosts, is_automatic));
+            let leaf = leaf.filter(|handle| *handle != 0);
             let above = match value(&class.parameters, PARENT) {
                 Some(Value::Number(minor)) => Some(ClassId::new(handle, *minor as u16)),
                 _ => top,

@@ -10,9 +10,9 @@ use toml::Spanned;
 use super::Translation;
 use super::devices::Redirected;
 use crate::script::drafts::{bands, class, named};
+use crate::script::notes::Notes;
 use crate::script::{Word, setting};
 use crate::tc::filters::{self, Goal};
-use crate::tc::notes::Notes;
 use crate::tc::script::{Qdisc, Script};
 use crate::tc::{hook, kinds};
 

@@ -8,7 +8,7 @@ use fairgate_config::language::Problems;
 use miette::NamedSource;
 
 use super::Translated;
-use crate::tc::notes::{Note, Notes};
+use crate::script::notes::{Note, Notes};
 use crate::tc::script::{Device, Reading, Script};
 
 /// The packets that a tree is for.

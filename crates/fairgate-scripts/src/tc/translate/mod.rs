@@ -6,6 +6,7 @@ mod devices;
 mod options;
 mod queues;
 mod stab;
+mod virtual_queues;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,10 +20,10 @@ pub use self::devices::Way;
 use self::options::Named;
 use super::filters;
 use super::kinds::{self, Children, Kind, OfClass};
-use super::notes::{Note, Notes};
 use super::round_trips;
 use super::script::{Class, Orphans, Qdisc, Script};
 use super::sharing::Sharing;
+use crate::script::notes::{Note, Notes};
 use crate::script::{Word, drafts, setting};
 
 /// The tree of a device.
@@ -300,7 +301,10 @@ impl<'a> Translation<'a> {
                 .push(setting(&location, "handle", Given::Word(format!("{handle:x}"))));
         }
         let before = self.problems.count();
-        let mut settings = self.settings(&qdisc.options, kind.options, kind.defaults, &location);
+        let mut settings = match kind.discipline {
+            "gred" => self.virtual_queues(qdisc),
+            _ => self.settings(&qdisc.options, kind.options, kind.defaults, &location),
+        };
         if kind.discipline == "tbf" {
             self.add_stab(&mut settings);
         }

@@ -28,6 +28,14 @@ impl<'a> Translation<'a> {
             .map(|other| other.parent.map_or(0, ClassId::minor))
             .max()
             .unwrap_or(0);
+        // `netif_is_multiqueue` in mq_init, multiq_init and mqprio_init.
+        if device.queues == Some(1) {
+            let message =
+                format!("`{kind}` needs a device with several transmit queues, and this one has one");
+            let help = "leave it out, and attach the qdisc of its class to the root";
+            self.problems.add(location, message, "one queue", help);
+            return None;
+        }
         let hardware = take(settings, "hw");
         let queues = match has_traffic_classes {
             false => TransmitQueues::of_device(device, attached),

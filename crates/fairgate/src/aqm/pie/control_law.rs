@@ -4,9 +4,10 @@
 //! Every `tupdate` the probability changes by the difference between the delay and `target`, and by the trend
 //! of the delay: `p += alpha (delay - target) + beta (delay - previous delay)`. The steps are smaller while
 //! `p` is small (RFC 8033, section 4.2). The RFC adds these rules:
-//! * Nothing is dropped in the first 150 ms of congestion, or with less than two packets queued, or while the
-//!   delay is below half of the target and `p` below 20 %.
-//! * Between two drops there are at least 0.85 and at most 8.5 expected drops (section 5.4).
+//! * Nothing is dropped in the first 150 ms of congestion (`max_burst`), or with less than two packets
+//!   queued, or while the delay is below half of the target and `p` below 20 %.
+//! * Between two drops there are at least 0.85 and at most 8.5 expected drops (section 5.4, `derandomize`).
+//! * Above 10 %, `p` rises by at most 2 % in an update (section 5.5, `cap_drop`).
 //! * ECN-capable packets are marked instead, up to a probability of 10 %.
 //!
 //! The arithmetic is Linux's: time in ticks of 64 ns, probabilities in units of 2^-56. The delay is the
@@ -52,9 +53,16 @@ pub struct Params {
     pub dq_rate_estimator: bool,
     /// The longest packet: nothing is dropped with less than two of them queued.
     pub mtu: u32,
+    /// How long nothing is dropped at the beginning of congestion.
+    pub max_burst: Duration,
+    /// Whether a probability above 10 % rises by at most 2 % in an update.
+    pub cap_drop: bool,
+    /// Whether drops are spread evenly: between two there are 0.85 to 8.5 expected drops.
+    pub derandomize: bool,
 }
 
-/// The values of RFC 8033, as in Linux: twice 15 ms, 1/8 and 5/4, Ethernet frames.
+/// The values of RFC 8033, as in Linux: twice 15 ms, 1/8 and 5/4, Ethernet frames. Its rules against bursts
+/// of drops, which dummynet can switch off, hold.
 impl Default for Params {
     fn default() -> Params {
         Params {
@@ -67,6 +75,9 @@ impl Default for Params {
             bytemode: false,
             dq_rate_estimator: false,
             mtu: 1514,
+            max_burst: Duration::from_millis(150),
+            cap_drop: true,
+            derandomize: true,
         }
     }
 }
@@ -95,6 +106,9 @@ macro_rules! pie_parameters {
             crate::aqm::pie::bytemode(|$config, _| &mut $pie.bytemode),
             crate::aqm::pie::dq_rate_estimator(|$config, _| &mut $pie.dq_rate_estimator),
             crate::aqm::pie::pie_mtu(|$config, _| &mut $pie.mtu),
+            crate::aqm::pie::max_burst(|$config, _| &mut $pie.max_burst),
+            crate::aqm::pie::cap_drop(|$config, _| &mut $pie.cap_drop),
+            crate::aqm::pie::derandomize(|$config, _| &mut $pie.derandomize),
         ]
     };
 }
@@ -133,6 +147,23 @@ pub(crate) const fn pie_mtu<S>(field: Lens<S>) -> Parameter<S> {
     Parameter::new("mtu", Unit::Bytes, POSITIVE, doc, field)
 }
 
+pub(crate) const fn max_burst<S>(field: Lens<S>) -> Parameter<S> {
+    let doc = "How long nothing is dropped at the beginning of congestion.";
+    Parameter::new("max_burst", Unit::Time, 0..=60_000_000_000, doc, field)
+}
+
+pub(crate) const fn cap_drop<S>(field: Lens<S>) -> Parameter<S> {
+    let doc =
+        "Whether a drop probability above 10 % rises by at most 2 % in an update (RFC 8033, section 5.5).";
+    Parameter::word("cap_drop", Unit::Flag, doc, field)
+}
+
+pub(crate) const fn derandomize<S>(field: Lens<S>) -> Parameter<S> {
+    let doc = "Whether drops are spread evenly: between two there are 0.85 to 8.5 expected drops (RFC 8033, \
+        section 5.4).";
+    Parameter::word("derandomize", Unit::Flag, doc, field)
+}
+
 pub(crate) use pie_parameters;
 
 /// A tick is 2^6 ns.
@@ -142,8 +173,6 @@ const TICKS_PER_SECOND: u64 = 1_000_000_000 >> TICK_SHIFT;
 const MAX_PROB: u64 = u64::MAX >> 8;
 /// 2 %: a probability above 10 % rises by at most this in an update.
 const TWO_PERCENT: i128 = (MAX_PROB / 50) as i128;
-/// How long packets are not dropped at the beginning of congestion.
-const BURST: u64 = 150_000_000 >> TICK_SHIFT;
 /// Above this delay the probability rises by 2 % more.
 const LATE: u64 = 250_000_000 >> TICK_SHIFT;
 /// The number of bytes over which the departure rate is measured.
@@ -166,6 +195,10 @@ pub(crate) struct ControlLaw {
     bytemode: bool,
     estimates: bool,
     mtu: u32,
+    /// In ticks.
+    max_burst: u64,
+    cap_drop: bool,
+    derandomize: bool,
 }
 
 /// One queue's state.
@@ -228,14 +261,15 @@ impl Updates {
 }
 
 impl State {
-    pub(crate) fn new(updates: u64) -> State {
+    /// The state of a queue that was idle, after so many updates.
+    fn idle(max_burst: u64, updates: u64) -> State {
         State {
             prob: 0,
             accumulated: 0,
             prob_per_byte: 0,
             delay: 0,
             delay_before: 0,
-            burst: BURST,
+            burst: max_burst,
             stamp: None,
             measured: None,
             rate: 0,
@@ -244,8 +278,8 @@ impl State {
     }
 
     /// Resets the state after congestion: nothing is dropped at the beginning of the next one.
-    fn restart(&mut self) {
-        self.burst = BURST;
+    fn restart(&mut self, max_burst: u64) {
+        self.burst = max_burst;
         self.stamp = None;
         self.accumulated = 0;
         self.measured = None;
@@ -286,7 +320,21 @@ impl ControlLaw {
             bytemode: params.bytemode,
             estimates: params.dq_rate_estimator,
             mtu: params.mtu,
+            max_burst: ticks_of(params.max_burst),
+            cap_drop: params.cap_drop,
+            derandomize: params.derandomize,
         }
+    }
+
+    /// The state of a queue that was idle, after so many updates.
+    pub(crate) fn idle(&self, updates: u64) -> State {
+        State::idle(self.max_burst, updates)
+    }
+
+    /// Whether congestion is over: the delay was below half of the target twice, and nothing is dropped.
+    pub(crate) fn is_over(&self, state: &State) -> bool {
+        let half = self.target / 2;
+        state.prob == 0 && state.delay < half && state.delay_before < half
     }
 
     /// Whether an arriving packet may be queued; marks it if it would be dropped otherwise. `backlog` does
@@ -327,14 +375,17 @@ impl ControlLaw {
         } else {
             state.prob
         };
-        state.accumulated = match prob {
-            0 => 0,
-            _ => state.accumulated.saturating_add(prob),
-        };
-        if state.accumulated < MAX_PROB / 100 * 85 {
-            return true;
+        let mut is_overdue = false;
+        if self.derandomize {
+            state.accumulated = match prob {
+                0 => 0,
+                _ => state.accumulated.saturating_add(prob),
+            };
+            if state.accumulated < MAX_PROB / 100 * 85 {
+                return true;
+            }
+            is_overdue = state.accumulated >= MAX_PROB / 2 * 17;
         }
-        let is_overdue = state.accumulated >= MAX_PROB / 2 * 17;
         if !is_overdue && random.bits() >> 8 >= prob {
             return true;
         }
@@ -433,7 +484,7 @@ impl ControlLaw {
             i128::from(weight >> shift) * (i128::from(to) - i128::from(from))
         };
         let mut delta = step(self.alpha, self.target, delay) + step(self.beta, before, delay);
-        if delta > TWO_PERCENT && state.prob >= MAX_PROB / 10 {
+        if self.cap_drop && delta > TWO_PERCENT && state.prob >= MAX_PROB / 10 {
             delta = TWO_PERCENT;
         }
         if delay > LATE {
@@ -448,10 +499,8 @@ impl ControlLaw {
             state.prob -= state.prob / 64;
         }
         state.delay = delay;
-        let half = self.target / 2;
-        if delay < half && state.delay_before < half && state.prob == 0 && (!self.estimates || state.rate > 0)
-        {
-            state.restart();
+        if self.is_over(state) && (!self.estimates || state.rate > 0) {
+            state.restart(self.max_burst);
         }
         if !self.estimates {
             state.delay_before = delay;
@@ -539,7 +588,7 @@ mod tests {
                 prob: (p * MAX_PROB as f64) as u64,
                 delay: (delays[0] * 1000) >> TICK_SHIFT,
                 delay_before: (delays[1] * 1000) >> TICK_SHIFT,
-                ..State::new(0)
+                ..law.idle(0)
             };
             let expected = rfc(p, delays[0] as f64 / 1e6, delays[1] as f64 / 1e6, backlog > 0);
             law.catch_up(&mut state, 1, backlog);
@@ -558,7 +607,7 @@ mod tests {
             splits in prop::collection::vec(1u64..50, 1..20),
         ) {
             let law = law();
-            let mut timer = State { prob, delay, delay_before: delay / 2, ..State::new(0) };
+            let mut timer = State { prob, delay, delay_before: delay / 2, ..law.idle(0) };
             let mut lazy = timer;
             let mut due = 0;
             for split in splits {
@@ -584,7 +633,7 @@ mod tests {
             prob: MAX_PROB / 20,
             delay: law.target,
             burst: 0,
-            ..State::new(0)
+            ..law.idle(0)
         };
         let (mut gaps, mut gap) = (Vec::new(), 0u32);
         for _ in 0..400_000 {
@@ -600,6 +649,46 @@ mod tests {
         assert!((mean / 36.0 - 1.0).abs() < 0.03, "{mean}");
     }
 
+    /// dummynet's `noderand` and `nocapdrop`.
+    #[test]
+    fn rules_of_the_rfc_can_be_switched_off() {
+        let params = Params {
+            cap_drop: false,
+            derandomize: false,
+            max_burst: Duration::ZERO,
+            ..Params::default()
+        };
+        let law = ControlLaw::new(&params);
+        let mut pool = Pool::with_capacity(1);
+        let id = pool.insert(Packet::of_length(1000)).unwrap();
+        let mut random = Random::new(3);
+        let congested = |prob| State {
+            prob,
+            delay: law.target,
+            ..law.idle(0)
+        };
+        // Each packet is dropped with the same probability: of 100,000 some two in a row.
+        let mut state = congested(MAX_PROB / 20);
+        let drops: Vec<bool> = (0..100_000)
+            .map(|_| !law.admits(&mut state, 100_000, id, &mut random, &mut pool))
+            .collect();
+        let count = drops.iter().filter(|dropped| **dropped).count();
+        assert!((4700..5300).contains(&count), "{count}");
+        assert!(drops.windows(2).any(|pair| pair == [true, true]));
+        // A step of 12.5 %, which the rule would cut to 2 %.
+        let rise = |law: &ControlLaw| {
+            let mut state = State {
+                delay: law.target + TICKS_PER_SECOND / 10,
+                delay_before: law.target,
+                ..congested(MAX_PROB / 5)
+            };
+            law.catch_up(&mut state, 1, 1);
+            of_one(state.prob) - 0.2
+        };
+        assert!((rise(&law) - 0.1375).abs() < 1e-4, "{}", rise(&law));
+        assert!((rise(&ControlLaw::new(&Params::default())) - 0.02).abs() < 1e-4);
+    }
+
     #[test]
     fn nothing_is_dropped_where_the_rfc_forbids_it() {
         let law = law();
@@ -607,7 +696,7 @@ mod tests {
             prob: MAX_PROB / 10,
             delay: law.target,
             burst: 0,
-            ..State::new(0)
+            ..law.idle(0)
         };
         assert!(law.is_congested(&congested, 3028));
         assert!(!law.is_congested(&congested, 3027), "less than two packets");
@@ -650,7 +739,7 @@ mod tests {
                 prob_per_byte: prob / 1514,
                 delay: law.target,
                 burst: 0,
-                ..State::new(0)
+                ..law.idle(0)
             };
             (0..100_000)
                 .filter(|_| !law.admits(&mut state, 100_000, id, &mut random, &mut pool))
@@ -675,7 +764,7 @@ mod tests {
         let mut state = State {
             prob: MAX_PROB,
             burst: 0,
-            ..State::new(0)
+            ..of_mtu(1).idle(0)
         };
         for mtu in [1, 1395] {
             let law = of_mtu(mtu);

@@ -54,6 +54,11 @@ impl Average {
         }
     }
 
+    /// Whether no packet came since the queue was found empty.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.idle_since != Time::MAX
+    }
+
     /// The average when it was last computed, in units of `2^-w_log`.
     pub(crate) fn scaled(&self) -> u64 {
         self.scaled

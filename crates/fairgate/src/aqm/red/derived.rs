@@ -39,4 +39,9 @@ impl Derived {
             adaptive: config.adaptive,
         })
     }
+
+    /// Returns the parts for a discipline with a queue of its own.
+    pub(crate) fn into_filter_and_curve(self) -> (Filter, Curve) {
+        (self.filter, self.curve)
+    }
 }

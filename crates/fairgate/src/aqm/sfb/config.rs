@@ -163,9 +163,11 @@ impl Config {
 
     /// What probabilities rise and fall by, in units of 1/65535.
     pub fn increments(&self) -> [u32; 2] {
+        // tc rounds halves up. A decimal number like 0.1 is a part of 2^-32 too small, at most.
+        let half = (1 << 31) + u64::from(CERTAIN);
         let rounded =
-            |probability: Probability| ((probability.parts() * u64::from(CERTAIN) + (1 << 31)) >> 32) as u32;
-        [self.increment, self.decrement].map(rounded)
+            |probability: Probability| ((probability.parts() * u64::from(CERTAIN) + half) >> 32) as u32;
+        [self.increment, self.decrement].map(|probability| rounded(probability).min(CERTAIN))
     }
 
     pub(super) fn steps(&self) -> Steps {

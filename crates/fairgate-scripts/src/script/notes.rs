@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// The notes on a script.
 #[derive(Clone, Default)]
-pub(super) struct Notes(Vec<(Range<usize>, String)>);
+pub(crate) struct Notes(Vec<(Range<usize>, String)>);
 
 /// A sentence about a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,17 +27,17 @@ impl fmt::Display for Note {
 
 impl Notes {
     /// Adds a sentence about what is written at `location`.
-    pub(super) fn add(&mut self, location: Range<usize>, text: String) {
+    pub(crate) fn add(&mut self, location: Range<usize>, text: String) {
         self.0.push((location, text));
     }
 
     /// Adds the notes of another device of the same script.
-    pub(super) fn add_all(&mut self, other: &Notes) {
+    pub(crate) fn add_all(&mut self, other: &Notes) {
         self.0.extend(other.0.iter().cloned());
     }
 
     /// Returns the sentences in the order of the script.
-    pub(super) fn in_order(mut self, script: &str) -> Vec<Note> {
+    pub(crate) fn in_order(mut self, script: &str) -> Vec<Note> {
         self.0.sort_by_key(|(location, _)| location.start);
         let line = |at: usize| script[..at].matches('\n').count() + 1;
         let note = |(location, text): (Range<usize>, String)| Note {
