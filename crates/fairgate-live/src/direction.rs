@@ -15,11 +15,11 @@ use nix::errno::Errno;
 
 use crate::delay_line::DelayLine;
 use crate::frames::FrameStore;
-use crate::offload::{Identifications, Segments};
+use crate::offload::{Identifications, Part, Segments};
 use crate::port::Port;
 use crate::rate::RateWindow;
 use crate::received::Received;
-use crate::sys::socket::BATCH;
+use crate::sys::batch::BATCH;
 use crate::vlan::Tag;
 
 /// Most packets taken out of the tree in one turn, so that the other direction gets its own.
@@ -76,6 +76,8 @@ pub(crate) struct Direction {
     delay_line: DelayLine,
     hasher: FlowHasher,
     identifications: Identifications,
+    /// The number of the last super-packet that was cut.
+    super_packets: u32,
     /// What filters know the receiving port by.
     interface: u16,
     /// How long before they are due packets may leave, ns.
@@ -108,6 +110,7 @@ impl Direction {
             delay_line: DelayLine::new(delay, count as usize),
             hasher,
             identifications: Identifications::default(),
+            super_packets: 0,
             interface,
             ahead,
             time: Time::ZERO,
@@ -135,7 +138,7 @@ impl Direction {
             return Err(TooLong);
         } else {
             let bytes = received.bytes;
-            self.accept_frame(received.tag, now, |out| {
+            self.accept_frame(received.tag, None, now, |out| {
                 out[..bytes.len()].copy_from_slice(bytes);
                 bytes.len()
             });
@@ -152,8 +155,13 @@ impl Direction {
         if segments.longest() > self.frames.longest() {
             return Err(TooLong);
         }
+        self.super_packets = self.super_packets.wrapping_add(1);
         while !segments.is_finished() {
-            if !self.accept_frame(received.tag, now, |out| segments.write_next(out)) {
+            let part = match received.tag {
+                None => segments.next_part(self.super_packets),
+                Some(_) => None,
+            };
+            if !self.accept_frame(received.tag, part, now, |out| segments.write_next(out)) {
                 // The rest of the super-packet finds no room either; it counts as one.
                 break;
             }
@@ -168,11 +176,20 @@ impl Direction {
 
     /// Stores the frame that `write` writes, and enqueues it. False if there was no room to store it.
     #[inline]
-    fn accept_frame(&mut self, tag: Option<Tag>, now: Time, write: impl FnOnce(&mut [u8]) -> usize) -> bool {
+    fn accept_frame(
+        &mut self,
+        tag: Option<Tag>,
+        part: Option<Part>,
+        now: Time,
+        write: impl FnOnce(&mut [u8]) -> usize,
+    ) -> bool {
         let Some(number) = self.frames.store(tag, write) else {
             self.counters.no_frame += 1;
             return false;
         };
+        if part.is_some() {
+            self.frames.set_part(number, part);
+        }
         let frame = self.frames.get(number);
         let mut headers = dissect(frame, LinkType::Ethernet);
         headers.key.interface = self.interface;
@@ -244,13 +261,18 @@ impl Direction {
     /// Moves up to a batch of packets from the tree to the line; returns how many.
     #[inline]
     pub(crate) fn fill_line(&mut self, now: Time) -> usize {
-        for moved in 0..BATCH {
-            let Some(departure) = self.next_packet(now) else {
-                return moved;
-            };
+        let mut moved = 0;
+        while moved < BATCH
+            && let Some(departure) = self.next_packet(now)
+        {
             self.enter_line(&departure, now);
+            moved += 1;
         }
-        BATCH
+        // Segments that leave together are joined if they are neighbours. Flows take turns in most trees.
+        let frames = &self.frames;
+        self.delay_line
+            .gather(moved, |number| frames.part(number).map(|part| part.super_packet));
+        moved
     }
 
     /// The next packet that may leave now, or is due so soon that another wake-up is not worth it.
@@ -284,6 +306,8 @@ impl Direction {
         }
         if let Some(bit) = packet.corrupted_bit() {
             self.frames.get_mut(number)[(bit / 8) as usize] ^= 1 << (bit % 8);
+            // Joined, it would get a new checksum.
+            self.frames.set_part(number, None);
         }
         self.sojourn
             .saturating_record(now.nanos_since(packet.enqueued_at));
@@ -295,7 +319,7 @@ impl Direction {
     fn empty_line(&mut self, now: Time, port: &mut Port) -> Result<bool, Errno> {
         loop {
             let frames = &self.frames;
-            let (sent, result) = port.send(self.delay_line.due(now).map(|number| frames.get(number)));
+            let (sent, result) = port.send(self.delay_line.due(now).map(|number| frames.outgoing(number)));
             for _ in 0..sent {
                 let length = self.leave_line();
                 self.counters.sent.add(length);

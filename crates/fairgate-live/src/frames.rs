@@ -3,12 +3,16 @@
 //! A packet's cookie is the number of its frame in this store. Chunks are reused last in, first out, because
 //! the last one is still in the cache. The memory of a chunk that was never needed is never touched.
 
+use crate::offload::Part;
+use crate::outgoing::Outgoing;
 use crate::vlan::Tag;
 
 /// The position of a frame inside its chunk.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     start: u8,
+    /// Whether `parts` has an entry for it.
+    is_part: bool,
     length: u32,
 }
 
@@ -18,6 +22,8 @@ pub(crate) struct FrameStore {
     bytes: Vec<u8>,
     chunk: usize,
     places: Vec<Place>,
+    /// The places of segments in their super-packets.
+    parts: Vec<Option<Part>>,
     free: Vec<u32>,
 }
 
@@ -29,6 +35,7 @@ impl FrameStore {
             bytes: vec![0; chunk * count as usize],
             chunk,
             places: vec![Place::default(); count as usize],
+            parts: vec![None; count as usize],
             free: (0..count).rev().collect(),
         }
     }
@@ -58,6 +65,7 @@ impl FrameStore {
             to[..end].copy_from_slice(&from[..end]);
         }
         grown.places = std::mem::take(&mut self.places);
+        grown.parts = std::mem::take(&mut self.parts);
         grown.free = std::mem::take(&mut self.free);
         *self = grown;
     }
@@ -91,6 +99,7 @@ impl FrameStore {
         };
         self.places[number as usize] = Place {
             start: start as u8,
+            is_part: false,
             length: length as u32,
         };
         Some(number)
@@ -103,7 +112,10 @@ impl FrameStore {
         let begin = number as usize * self.chunk + usize::from(place.start);
         let to = copy as usize * self.chunk + usize::from(place.start);
         self.bytes.copy_within(begin..begin + place.length as usize, to);
-        self.places[copy as usize] = place;
+        self.places[copy as usize] = Place {
+            is_part: false,
+            ..place
+        };
         Some(copy)
     }
 
@@ -115,6 +127,33 @@ impl FrameStore {
             "more frames were freed than stored; the last one is {number}"
         );
         self.free.push(number);
+    }
+
+    /// Says that a frame is a part of a super-packet, or that it is none.
+    #[inline]
+    pub(crate) fn set_part(&mut self, number: u32, part: Option<Part>) {
+        self.places[number as usize].is_part = part.is_some();
+        if part.is_some() {
+            self.parts[number as usize] = part;
+        }
+    }
+
+    /// Returns a frame's place in a super-packet, if it is part of one.
+    #[inline]
+    pub(crate) fn part(&self, number: u32) -> Option<Part> {
+        match self.places[number as usize].is_part {
+            true => self.parts[number as usize],
+            false => None,
+        }
+    }
+
+    /// Returns a frame for a back end.
+    #[inline]
+    pub(crate) fn outgoing(&self, number: u32) -> Outgoing<'_> {
+        Outgoing {
+            bytes: self.get(number),
+            part: self.part(number),
+        }
     }
 
     /// Returns the bytes of a frame.

@@ -42,6 +42,7 @@ mod frames;
 mod links;
 mod notice;
 mod offload;
+mod outgoing;
 mod pace;
 mod port;
 mod rate;

@@ -11,6 +11,7 @@ use crate::config::{End, Plan};
 use crate::end::{Found, Prepared};
 use crate::error::LiveError;
 use crate::notice::Notice;
+use crate::outgoing::Outgoing;
 use crate::received::Received;
 use crate::sys::interface::{Condition, Interface, control_socket};
 use crate::vlan::Tag;
@@ -218,7 +219,10 @@ impl Port {
 
     /// Sends some of `frames`. Returns how many were sent, and the error of the next one.
     #[inline]
-    pub(crate) fn send<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> (usize, Result<(), Errno>) {
+    pub(crate) fn send<'a>(
+        &mut self,
+        frames: impl Iterator<Item = Outgoing<'a>>,
+    ) -> (usize, Result<(), Errno>) {
         self.device.send(frames)
     }
 

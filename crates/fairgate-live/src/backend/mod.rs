@@ -18,6 +18,7 @@ use std::os::fd::BorrowedFd;
 
 use nix::errno::Errno;
 
+use crate::outgoing::Outgoing;
 use crate::received::Received;
 use crate::sys::socket::PacketSocket;
 use crate::sys::tap::Tap;
@@ -47,7 +48,7 @@ pub(crate) trait Backend {
 
     /// Sends some of `frames`, in order. Returns how many were sent, and the error of the next one: `EAGAIN`
     /// or `ENOBUFS` if there is no room at the moment, `EMSGSIZE` if it is longer than the MTU.
-    fn send<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> (usize, Result<(), Errno>);
+    fn send<'a>(&mut self, frames: impl Iterator<Item = Outgoing<'a>>) -> (usize, Result<(), Errno>);
 
     /// Sends a frame that [`Backend::send`] rejected as too long without its outermost tag, which a program
     /// at the interface's hook adds again.
@@ -113,7 +114,7 @@ impl Backend for Device {
     }
 
     #[inline]
-    fn send<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> (usize, Result<(), Errno>) {
+    fn send<'a>(&mut self, frames: impl Iterator<Item = Outgoing<'a>>) -> (usize, Result<(), Errno>) {
         forward!(self, backend => Backend::send(backend, frames))
     }
 

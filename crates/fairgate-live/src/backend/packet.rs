@@ -8,6 +8,7 @@ use crate::attach::mark_of;
 use crate::backend::Backend;
 use crate::error::LiveError;
 use crate::ethernet;
+use crate::outgoing::Outgoing;
 use crate::received::Received;
 use crate::sys::interface::Interface;
 use crate::sys::layout::Layout;
@@ -45,7 +46,7 @@ impl Backend for PacketSocket {
         PacketSocket::release(self);
     }
 
-    fn send<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> (usize, Result<(), Errno>) {
+    fn send<'a>(&mut self, frames: impl Iterator<Item = Outgoing<'a>>) -> (usize, Result<(), Errno>) {
         PacketSocket::send(self, frames)
     }
 

@@ -5,6 +5,7 @@ use std::os::fd::BorrowedFd;
 use nix::errno::Errno;
 
 use crate::backend::Backend;
+use crate::outgoing::Outgoing;
 use crate::received::Received;
 use crate::sys::tap::Tap;
 
@@ -27,7 +28,7 @@ impl Backend for Tap {
         Tap::release(self);
     }
 
-    fn send<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> (usize, Result<(), Errno>) {
+    fn send<'a>(&mut self, frames: impl Iterator<Item = Outgoing<'a>>) -> (usize, Result<(), Errno>) {
         Tap::send(self, frames)
     }
 

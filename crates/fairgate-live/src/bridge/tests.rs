@@ -1,5 +1,6 @@
 //! VLAN tags through a bridge, between hosts in network namespaces.
 
+use crate::outgoing::Outgoing;
 use std::thread;
 
 use fairgate_config::Document;
@@ -93,7 +94,7 @@ fn vlan_tags_are_preserved() {
             (Tag::SERVICE, 0x0007, [0x81, 0x00, 9, 9]),
         ] {
             let frame = tagged(Tag { tpid, tci }, inner, 58);
-            let (sent, result) = source.send(std::iter::once(&frame[..]));
+            let (sent, result) = source.send(std::iter::once(Outgoing::whole(&frame)));
             assert_eq!((sent, result), (1, Ok(())));
             expect(&mut sink, &frame);
         }

@@ -4,13 +4,14 @@
 //! innermost to the outermost, because the checksum of an outer header covers the inner ones.
 
 use super::identification::Identifications;
+use super::join::{JoinLayout, Part};
 use super::layers::{IPV6_HEADER, Kind, Layer, Layers, PPPOE_HEADER, Transport};
 use super::never_zero;
 use super::vnet::{Cwr, VnetHeader, Wanted};
 use crate::checksum::Sum;
 
-const TCP_FIN_PSH: u8 = 0x01 | 0x08;
-const TCP_CWR: u8 = 0x80;
+pub(super) const TCP_FIN_PSH: u8 = 0x01 | 0x08;
+pub(super) const TCP_CWR: u8 = 0x80;
 
 /// How to cut a super-packet, and how much of it has been cut.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +33,8 @@ pub(super) struct Cut {
     /// The payload bytes written so far.
     done: usize,
     index: u16,
+    /// Where the headers are, if the segments may be joined again.
+    joint: Option<JoinLayout>,
 }
 
 impl Cut {
@@ -84,6 +87,10 @@ impl Cut {
                 constant |= 1 << index;
             }
         }
+        let joint = match transport {
+            Transport::Tcp => JoinLayout::of(frame, &layers, start, headers, size, constant != 0),
+            Transport::Udp => None,
+        };
         Some(Cut {
             layers,
             transport,
@@ -98,6 +105,7 @@ impl Cut {
             constant,
             done: 0,
             index: 0,
+            joint,
         })
     }
 
@@ -107,6 +115,12 @@ impl Cut {
 
     pub(super) fn is_finished(&self, frame: &[u8]) -> bool {
         self.headers + self.done == frame.len()
+    }
+
+    /// Returns the next segment's place in the super-packet of this number, if it may be joined again.
+    pub(super) fn next_part(&self, super_packet: u32) -> Option<Part> {
+        self.joint
+            .map(|layout| Part::new(super_packet, self.index, layout))
     }
 
     /// Writes the next segment of `frame` and returns its length.

@@ -12,6 +12,7 @@
 //!   udp_tunnel      the tunnel headers after UDP
 //!   cut             writes the segments one by one
 //!   identification  whether the IPv4 identification counts up
+//!   join            puts segments that leave together into a super-packet again
 //! ```
 //!
 //! Segments are cut as the kernel cuts them (`tcp_gso_segment`, `__udp_gso_segment`, `inet_gso_segment`,
@@ -27,6 +28,7 @@
 
 mod cut;
 mod identification;
+mod join;
 mod layers;
 mod protocol;
 mod udp_tunnel;
@@ -38,6 +40,7 @@ mod tests;
 use crate::checksum::Sum;
 use cut::Cut;
 pub(crate) use identification::Identifications;
+pub(crate) use join::{LONGEST_HEADERS, Part};
 use vnet::Wanted;
 pub(crate) use vnet::{VNET_HEADER, VnetHeader};
 
@@ -96,6 +99,14 @@ impl<'a> Segments<'a> {
         match &self.work {
             Work::Checksum { .. } => self.frame.len(),
             Work::Cut(cut) => cut.longest(self.frame),
+        }
+    }
+
+    /// Returns the next frame's place in the super-packet of this number, if the frames may be joined again.
+    pub(crate) fn next_part(&self, super_packet: u32) -> Option<Part> {
+        match &self.work {
+            Work::Checksum { .. } => None,
+            Work::Cut(cut) => cut.next_part(super_packet),
         }
     }
 

@@ -61,6 +61,28 @@ impl VnetHeader {
         }
     }
 
+    /// Returns the header of a TCP super-packet whose checksum is that of the pseudo header.
+    pub(super) fn tcp(is_ipv6: bool, size: u16, start: u16, checksum_offset: u16) -> VnetHeader {
+        VnetHeader {
+            flags: NEEDS_CHECKSUM,
+            gso_type: if is_ipv6 { GSO_TCP6 } else { GSO_TCP4 },
+            gso_size: size,
+            checksum_start: start,
+            checksum_offset,
+        }
+    }
+
+    /// Writes the header in the machine's byte order. `headers` is the length of all headers of the frame.
+    pub(super) fn write(&self, headers: u16) -> [u8; VNET_HEADER] {
+        let mut bytes = [0; VNET_HEADER];
+        (bytes[0], bytes[1]) = (self.flags, self.gso_type);
+        let words = [headers, self.gso_size, self.checksum_start, self.checksum_offset];
+        for (field, word) in bytes[2..].as_chunks_mut::<2>().0.iter_mut().zip(words) {
+            *field = word.to_ne_bytes();
+        }
+        bytes
+    }
+
     /// Returns whether the frame is complete and can be forwarded unchanged.
     #[inline]
     pub(crate) fn is_complete(&self) -> bool {

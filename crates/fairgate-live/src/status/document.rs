@@ -517,6 +517,7 @@ mod tests {
             uptime_s: 1.0,
             isolated: true,
             processor: ProcessorStatus::default(),
+            changes: ChangesStatus::default(),
             directions: vec![DirectionStatus::of_reading(reading, Time::ZERO, &queue)],
         }
     }

@@ -3,7 +3,8 @@
 //! ```text
 //!   layout     where a slot is in a ring: arithmetic
 //!   ring       reads slots of mapped memory         unsafe: pointers into the mapping
-//!   socket     AF_PACKET sockets, receive and send  unsafe: setsockopt, mmap, sendmmsg
+//!   socket     AF_PACKET sockets, receive and send  unsafe: setsockopt, mmap
+//!   batch      sends many frames at once            unsafe: sendmmsg
 //!   guardian   a child process that outlives us     unsafe: fork
 //!   interface  ioctls on interfaces                 unsafe: ioctl
 //!   bpf        programs at tc's hooks               unsafe: bpf, mmap
@@ -15,6 +16,7 @@
 
 #![allow(unsafe_code)]
 
+pub(crate) mod batch;
 pub(crate) mod bpf;
 pub(crate) mod guardian;
 pub(crate) mod interface;

@@ -1,9 +1,9 @@
 //! AF_PACKET sockets on one interface: one with a mapped ring to receive, and plain ones to send in batches.
 //!
-//! The receiving socket has a virtio header in front of each frame. The sending socket needs none, because
-//! frames are complete by then. A third socket sends the few frames that are too long because of their VLAN
-//! tag. All settings made here, including promiscuous mode, end with the sockets. Even a killed process
-//! therefore leaves the interface unchanged.
+//! The receiving and the sending socket have a virtio header in front of each frame. Frames to be sent are
+//! complete, except for segments that are joined (`sys/batch.rs`). A third socket sends the few frames that
+//! are too long because of their VLAN tag. All settings made here, including promiscuous mode, end with the
+//! sockets. Even a killed process therefore leaves the interface unchanged.
 
 use std::io::IoSlice;
 use std::num::NonZeroUsize;
@@ -14,7 +14,9 @@ use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, sendmsg};
 
 use crate::offload::VNET_HEADER;
+use crate::outgoing::Outgoing;
 use crate::received::Received;
+use crate::sys::batch::Batch;
 use crate::sys::interface::Interface;
 use crate::sys::layout::Layout;
 use crate::sys::ring::{Filled, Ring};
@@ -34,9 +36,6 @@ const SEND_BUFFER: libc::c_int = 512 << 10;
 /// The longest super-packet with all its headers. ("BIG TCP" allows longer ones, but only if it is
 /// configured.)
 const LONGEST_SUPER_PACKET: usize = 128 << 10;
-
-/// The maximum number of frames passed to the kernel by one system call.
-pub(crate) const BATCH: usize = 64;
 
 /// Which frames a socket receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +142,7 @@ impl PacketSocket {
         // Bypass the interface's qdisc: a second queue behind ours would delay the frames that ours has
         // scheduled.
         set_option(&sender, libc::PACKET_QDISC_BYPASS, &1)?;
+        set_option(&sender, libc::PACKET_VNET_HDR, &1)?;
         set_socket_option(&sender, libc::SO_SNDBUF, &SEND_BUFFER)?;
         bind(&sender, interface, 0)?;
 
@@ -198,7 +198,10 @@ impl PacketSocket {
 
     /// Sends frames until all, or [`BATCH`], are sent or one fails. Returns how many were sent, and the error
     /// of the next one.
-    pub(crate) fn send<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> (usize, Result<(), Errno>) {
+    pub(crate) fn send<'a>(
+        &mut self,
+        frames: impl Iterator<Item = Outgoing<'a>>,
+    ) -> (usize, Result<(), Errno>) {
         self.batch.send(&self.sender, frames)
     }
 
@@ -255,67 +258,6 @@ impl PacketSocket {
     /// Returns the descriptor that is readable when frames have arrived.
     pub(crate) fn receiver(&self) -> BorrowedFd<'_> {
         self.receiver.as_fd()
-    }
-}
-
-/// The arguments of `sendmmsg`. They are allocated once.
-#[derive(Debug)]
-struct Batch {
-    vectors: Box<[libc::iovec; BATCH]>,
-    messages: Box<[libc::mmsghdr; BATCH]>,
-}
-
-// SAFETY: `send` writes and uses the pointers within one call. They are not used outside of it.
-unsafe impl Send for Batch {}
-
-impl Batch {
-    fn new() -> Batch {
-        let vector = libc::iovec {
-            iov_base: ptr::null_mut(),
-            iov_len: 0,
-        };
-        // SAFETY: `mmsghdr` consists of integers and pointers, for which all-zero is a valid value.
-        let message: libc::mmsghdr = unsafe { std::mem::zeroed() };
-        Batch {
-            vectors: Box::new([vector; BATCH]),
-            messages: Box::new([message; BATCH]),
-        }
-    }
-
-    fn send<'a>(
-        &mut self,
-        socket: &OwnedFd,
-        frames: impl Iterator<Item = &'a [u8]>,
-    ) -> (usize, Result<(), Errno>) {
-        let mut count = 0;
-        let slots = self.vectors.iter_mut().zip(self.messages.iter_mut());
-        for (frame, (vector, message)) in frames.zip(slots) {
-            vector.iov_base = frame.as_ptr().cast_mut().cast();
-            vector.iov_len = frame.len();
-            message.msg_hdr.msg_iov = vector;
-            message.msg_hdr.msg_iovlen = 1;
-            count += 1;
-        }
-        let mut sent = 0;
-        while sent < count {
-            // SAFETY: messages `sent..count` were filled above with pointers to vectors. These point to
-            // frames that live for 'a, which is beyond this call. The kernel reads the frames and writes only
-            // `msg_len`.
-            let result = unsafe {
-                libc::sendmmsg(
-                    socket.as_raw_fd(),
-                    self.messages[sent..].as_mut_ptr(),
-                    (count - sent) as u32,
-                    libc::MSG_DONTWAIT,
-                )
-            };
-            match Errno::result(result) {
-                Ok(more) => sent += more as usize,
-                Err(Errno::EINTR) => {}
-                Err(errno) => return (sent, Err(errno)),
-            }
-        }
-        (sent, Ok(()))
     }
 }
 

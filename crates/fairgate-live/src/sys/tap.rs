@@ -11,6 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use nix::errno::Errno;
 
 use crate::offload::{VNET_HEADER, VnetHeader};
+use crate::outgoing::Outgoing;
 use crate::received::Received;
 use crate::sys::interface::{Interface, control_socket, ioctl, name_in, request, set_offloads};
 
@@ -114,14 +115,17 @@ impl Tap {
     }
 
     /// Sends frames until one fails. Returns how many were sent, and the error of the next one.
-    pub(crate) fn send<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> (usize, Result<(), Errno>) {
+    pub(crate) fn send<'a>(
+        &mut self,
+        frames: impl Iterator<Item = Outgoing<'a>>,
+    ) -> (usize, Result<(), Errno>) {
         let mut sent = 0;
         for frame in frames {
             loop {
                 // Frames are complete by then: the header is zero.
                 let parts = [
                     IoSlice::new(&[0; VNET_HEADER][..self.header]),
-                    IoSlice::new(frame),
+                    IoSlice::new(frame.bytes),
                 ];
                 match self.device.write_vectored(&parts).map_err(errno) {
                     Ok(_) => break sent += 1,

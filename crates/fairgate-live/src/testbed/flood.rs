@@ -9,10 +9,12 @@ use serde::Serialize;
 use crate::bridge::Bridge;
 use crate::config::Plan;
 use crate::error::LiveError;
+use crate::outgoing::Outgoing;
 use crate::status::Status;
+use crate::sys::batch::BATCH;
 use crate::sys::interface::Interface;
 use crate::sys::layout::Layout;
-use crate::sys::socket::{BATCH, PacketSocket};
+use crate::sys::socket::PacketSocket;
 use crate::testbed::error::TestbedError;
 use crate::testbed::network::{Network, received};
 
@@ -87,7 +89,7 @@ fn send(flows: u16, done: &AtomicBool) -> Result<u64, TestbedError> {
     let mut next = frames.iter().cycle();
     let mut sent = 0;
     while !done.load(Ordering::Relaxed) {
-        let (some, _full) = socket.send(next.by_ref().take(BATCH).map(|frame| &frame[..]));
+        let (some, _full) = socket.send(next.by_ref().take(BATCH).map(|frame| Outgoing::whole(frame)));
         sent += some as u64;
     }
     Ok(sent)

@@ -2,6 +2,7 @@
 //! under test.
 
 mod identification;
+mod join;
 mod plain;
 mod refused;
 mod stacks;

@@ -1,0 +1,28 @@
+//! A frame on its way from the delay line to a back end.
+
+use crate::offload::Part;
+
+/// A finished frame that is handed to a back end.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Outgoing<'a> {
+    /// The whole frame.
+    pub(crate) bytes: &'a [u8],
+    /// Which part of a super-packet it is, if it was cut from one and may be joined again.
+    pub(crate) part: Option<Part>,
+}
+
+impl<'a> Outgoing<'a> {
+    /// A frame that is sent as it is.
+    pub(crate) fn whole(bytes: &'a [u8]) -> Outgoing<'a> {
+        Outgoing { bytes, part: None }
+    }
+
+    /// Returns whether `next` continues this frame's super-packet, with the same DSCP and ECN field.
+    #[inline]
+    pub(crate) fn is_continued_by(&self, next: &Outgoing<'_>) -> bool {
+        match (&self.part, &next.part) {
+            (Some(part), Some(following)) => part.is_continued_by(self.bytes, following, next.bytes),
+            _ => false,
+        }
+    }
+}

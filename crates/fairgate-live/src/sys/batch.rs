@@ -1,0 +1,155 @@
+//! Sends many frames by one system call (`sendmmsg`).
+//!
+//! Each message begins with a virtio header. It is empty for a frame that is complete. Segments of one
+//! super-packet that follow one another are one message: common headers, and the payload of each segment from
+//! where it is (`offload/join.rs`).
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::ptr;
+
+use nix::errno::Errno;
+
+use crate::offload::{LONGEST_HEADERS, VNET_HEADER};
+use crate::outgoing::Outgoing;
+
+/// The maximum number of frames passed to the kernel by one system call.
+pub(crate) const BATCH: usize = 64;
+
+/// The virtio header of a frame that is complete.
+static COMPLETE: [u8; VNET_HEADER] = [0; VNET_HEADER];
+
+/// The arguments of `sendmmsg`. They are allocated once.
+#[derive(Debug)]
+pub(super) struct Batch {
+    /// A single frame has two vectors. Joined segments have two, and one for each segment.
+    vectors: Box<[libc::iovec; 2 * BATCH]>,
+    messages: Box<[libc::mmsghdr; BATCH]>,
+    /// The frames in each message.
+    counts: [usize; BATCH],
+    /// The headers of messages with joined segments.
+    vnet_headers: Box<[[u8; VNET_HEADER]; BATCH]>,
+    headers: Box<[[u8; LONGEST_HEADERS]; BATCH]>,
+    /// Whether the kernel takes joined segments on this interface.
+    joins: bool,
+}
+
+// SAFETY: `send` writes and uses the pointers within one call. They are not used outside of it.
+unsafe impl Send for Batch {}
+
+impl Batch {
+    pub(super) fn new() -> Batch {
+        let vector = libc::iovec {
+            iov_base: ptr::null_mut(),
+            iov_len: 0,
+        };
+        // SAFETY: `mmsghdr` consists of integers and pointers, for which all-zero is a valid value.
+        let message: libc::mmsghdr = unsafe { std::mem::zeroed() };
+        Batch {
+            vectors: Box::new([vector; 2 * BATCH]),
+            messages: Box::new([message; BATCH]),
+            counts: [0; BATCH],
+            vnet_headers: Box::new([COMPLETE; BATCH]),
+            headers: Box::new([[0; LONGEST_HEADERS]; BATCH]),
+            joins: true,
+        }
+    }
+
+    /// Sends frames through a packet socket with `PACKET_VNET_HDR`, until all, or [`BATCH`], are sent or one
+    /// fails. Returns how many were sent, and the error of the next one.
+    pub(super) fn send<'a>(
+        &mut self,
+        socket: &OwnedFd,
+        all: impl Iterator<Item = Outgoing<'a>>,
+    ) -> (usize, Result<(), Errno>) {
+        let mut frames = [Outgoing::default(); BATCH];
+        let mut count = 0;
+        for (frame, place) in all.zip(&mut frames) {
+            *place = frame;
+            count += 1;
+        }
+        let frames = &frames[..count];
+        let mut sent = 0;
+        while sent < count {
+            let messages = self.prepare(&frames[sent..]);
+            let (done, result) = self.hand_over(socket, messages);
+            sent += self.counts[..done].iter().sum::<usize>();
+            match result {
+                Ok(()) => {}
+                // A driver or a kernel that does not take super-packets takes their segments.
+                Err(Errno::EINVAL | Errno::EMSGSIZE | Errno::EIO) if self.counts[done] > 1 => {
+                    self.joins = false;
+                }
+                Err(errno) => return (sent, Err(errno)),
+            }
+        }
+        (sent, Ok(()))
+    }
+
+    /// Fills the messages for frames. Returns how many messages there are.
+    fn prepare(&mut self, frames: &[Outgoing<'_>]) -> usize {
+        let (mut rest, mut messages, mut vectors) = (frames, 0, 0);
+        while let Some(first) = rest.first() {
+            let pairs = rest.windows(2);
+            let following = match self.joins {
+                true => pairs.take_while(|pair| pair[0].is_continued_by(&pair[1])).count(),
+                false => 0,
+            };
+            let (run, later) = rest.split_at(following + 1);
+            rest = later;
+            let begin = vectors;
+            let mut add = |bytes: &[u8]| {
+                self.vectors[vectors] = libc::iovec {
+                    iov_base: bytes.as_ptr().cast_mut().cast(),
+                    iov_len: bytes.len(),
+                };
+                vectors += 1;
+            };
+            match (first.part, run) {
+                (Some(part), [_, .., last]) => {
+                    let length = part.headers();
+                    let payload = run.iter().map(|frame| frame.bytes.len() - length).sum();
+                    self.vnet_headers[messages] = part.vnet_header();
+                    let headers = &mut self.headers[messages];
+                    part.write_headers(first.bytes, last.bytes, payload, headers);
+                    add(&self.vnet_headers[messages]);
+                    add(&headers[..length]);
+                    run.iter().for_each(|frame| add(&frame.bytes[length..]));
+                }
+                _ => {
+                    add(&COMPLETE);
+                    add(first.bytes);
+                }
+            }
+            let header = &mut self.messages[messages].msg_hdr;
+            header.msg_iov = &raw mut self.vectors[begin];
+            header.msg_iovlen = vectors - begin;
+            self.counts[messages] = run.len();
+            messages += 1;
+        }
+        messages
+    }
+
+    /// Hands messages to the kernel. Returns how many it took, and the error of the next one.
+    fn hand_over(&mut self, socket: &OwnedFd, messages: usize) -> (usize, Result<(), Errno>) {
+        let mut done = 0;
+        while done < messages {
+            // SAFETY: `prepare` filled messages `done..messages` with pointers to vectors of this structure.
+            // The vectors point to a static, to headers in this structure, and to frames that `send` borrows
+            // during this call. The kernel reads all of them and writes only `msg_len`.
+            let result = unsafe {
+                libc::sendmmsg(
+                    socket.as_raw_fd(),
+                    self.messages[done..].as_mut_ptr(),
+                    (messages - done) as u32,
+                    libc::MSG_DONTWAIT,
+                )
+            };
+            match Errno::result(result) {
+                Ok(more) => done += more as usize,
+                Err(Errno::EINTR) => {}
+                Err(errno) => return (done, Err(errno)),
+            }
+        }
+        (done, Ok(()))
+    }
+}
