@@ -15,6 +15,10 @@ use crate::outgoing::Outgoing;
 /// The maximum number of frames passed to the kernel by one system call.
 pub(crate) const BATCH: usize = 64;
 
+/// How many frames are sent alone before joined segments are tried again: the interface may have been full
+/// and not unable, and its abilities can be changed.
+const ALONE: usize = 1 << 16;
+
 /// The virtio header of a frame that is complete.
 static COMPLETE: [u8; VNET_HEADER] = [0; VNET_HEADER];
 
@@ -29,8 +33,8 @@ pub(super) struct Batch {
     /// The headers of messages with joined segments.
     vnet_headers: Box<[[u8; VNET_HEADER]; BATCH]>,
     headers: Box<[[u8; LONGEST_HEADERS]; BATCH]>,
-    /// Whether the kernel takes joined segments on this interface.
-    joins: bool,
+    /// How many more frames are sent alone, because the kernel refused joined segments.
+    alone: usize,
 }
 
 // SAFETY: `send` writes and uses the pointers within one call. They are not used outside of it.
@@ -50,7 +54,7 @@ impl Batch {
             counts: [0; BATCH],
             vnet_headers: Box::new([COMPLETE; BATCH]),
             headers: Box::new([[0; LONGEST_HEADERS]; BATCH]),
-            joins: true,
+            alone: 0,
         }
     }
 
@@ -68,6 +72,7 @@ impl Batch {
             count += 1;
         }
         let frames = &frames[..count];
+        self.alone = self.alone.saturating_sub(count);
         let mut sent = 0;
         while sent < count {
             let messages = self.prepare(&frames[sent..]);
@@ -75,9 +80,12 @@ impl Batch {
             sent += self.counts[..done].iter().sum::<usize>();
             match result {
                 Ok(()) => {}
-                // A driver or a kernel that does not take super-packets takes their segments.
-                Err(Errno::EINVAL | Errno::EMSGSIZE | Errno::EIO) if self.counts[done] > 1 => {
-                    self.joins = false;
+                // Without the interface's queue, the kernel does not cut super-packets for an interface that
+                // can't (`__dev_direct_xmit`), and says ENOBUFS as if it were full. It takes their segments.
+                Err(Errno::ENOBUFS | Errno::EINVAL | Errno::EMSGSIZE | Errno::EIO)
+                    if self.counts[done] > 1 =>
+                {
+                    self.alone = ALONE;
                 }
                 Err(errno) => return (sent, Err(errno)),
             }
@@ -90,9 +98,9 @@ impl Batch {
         let (mut rest, mut messages, mut vectors) = (frames, 0, 0);
         while let Some(first) = rest.first() {
             let pairs = rest.windows(2);
-            let following = match self.joins {
-                true => pairs.take_while(|pair| pair[0].is_continued_by(&pair[1])).count(),
-                false => 0,
+            let following = match self.alone {
+                0 => pairs.take_while(|pair| pair[0].is_continued_by(&pair[1])).count(),
+                _ => 0,
             };
             let (run, later) = rest.split_at(following + 1);
             rest = later;

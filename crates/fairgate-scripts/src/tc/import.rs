@@ -236,6 +236,7 @@ fn without_place<'w>(words: &[&'w str]) -> Vec<&'w str> {
 /// Returns the options, and the words of the table of sizes.
 fn options(kind: &str, words: &[&str]) -> (Vec<String>, Vec<String>) {
     let (mut options, mut sizes) = (Vec::new(), Vec::new());
+    let words_have_ecn = words.contains(&"ecn");
     // These have such words as options of their own.
     let has_own = matches!(kind, "cake" | "tbf");
     let mut words = words.iter().copied().peekable();
@@ -267,11 +268,34 @@ fn options(kind: &str, words: &[&str]) -> (Vec<String>, Vec<String>) {
             )
         {
             words.next();
+        } else if matches!(kind, "codel" | "fq_codel") && CODEL_TIMES.contains(&word) {
+            options.push(word.to_owned());
+            options.extend(words.next().map(codel_time));
         } else {
             options.push(unit(word));
         }
     }
+    // It marks by default, and tc shows no word for the opposite.
+    if kind == "fq_codel" && !words_have_ecn {
+        options.push("noecn".to_owned());
+    }
     (options, sizes)
+}
+
+/// The options of codel and fq_codel that the kernel keeps in units of 1,024 ns.
+const CODEL_TIMES: [&str; 3] = ["target", "interval", "ce_threshold"];
+
+/// Returns a time that the kernel shows as `text` again. It rounds down when it reads, and when it shows
+/// (`codel_time_to_us`): 1000 us is shown as 999 us, and 999 us would be shown as 998 us. Times above a
+/// millisecond are shown with three digits, which hide this.
+fn codel_time(text: &str) -> String {
+    let micros = text
+        .strip_suffix("us")
+        .and_then(|digits| digits.parse::<u64>().ok());
+    match micros {
+        Some(micros) if (micros * 1000 >> 10 << 10) / 1000 < micros => format!("{}us", micros + 1),
+        _ => text.to_owned(),
+    }
 }
 
 /// Returns a number without the unit that tc shows and does not read: `77p` is 77 packets, `10sec` 10 s. A

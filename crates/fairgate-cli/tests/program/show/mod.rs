@@ -2,7 +2,7 @@
 
 mod beside_tc;
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::thread;
@@ -85,9 +85,13 @@ fn serve(socket: &Path, status: &Status, times: usize) -> thread::JoinHandle<()>
     let answer = serde_json::to_vec(status).expect("a status is JSON");
     thread::spawn(move || {
         for stream in listener.incoming().take(times) {
-            stream
-                .and_then(|mut stream| stream.write_all(&answer))
-                .expect("a client reads the answer");
+            let mut stream = stream.expect("a client");
+            // If a request is left unread, the client gets a reset in place of the answer.
+            let mut request = String::new();
+            BufReader::new(&stream)
+                .read_line(&mut request)
+                .expect("a client asks");
+            stream.write_all(&answer).expect("a client reads the answer");
         }
     })
 }

@@ -206,7 +206,9 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     PARAMETERS,
     |_| Config::default(),
     |config, parts| Ok(Box::new(Gred::node(config, parts.seed)?)),
-);
+)
+// The virtual queues.
+.with_memory(|_| 4_000);
 
 impl Config {
     /// Returns the virtual queue of this index with all defaults, if it is set up.
