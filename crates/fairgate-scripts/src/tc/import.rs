@@ -291,9 +291,11 @@ const CODEL_TIMES: [&str; 3] = ["target", "interval", "ce_threshold"];
 fn codel_time(text: &str) -> String {
     let micros = text
         .strip_suffix("us")
-        .and_then(|digits| digits.parse::<u64>().ok());
+        .and_then(|digits| digits.parse::<u32>().ok())
+        .map(u64::from);
+    let shown = |micros: u64| (((micros * 1000) >> 10) << 10) / 1000;
     match micros {
-        Some(micros) if (micros * 1000 >> 10 << 10) / 1000 < micros => format!("{}us", micros + 1),
+        Some(micros) if shown(micros) < micros => format!("{}us", micros + 1),
         _ => text.to_owned(),
     }
 }

@@ -48,7 +48,7 @@ pub(crate) const FLOWS: [u32; 4] = [1, 64, 1024, 16_384];
 pub(crate) type Subject = (&'static str, fn(u32) -> Box<dyn Discipline>);
 
 /// All disciplines.
-pub(crate) const SUBJECTS: [Subject; 28] = [
+pub(crate) const SUBJECTS: [Subject; 29] = [
     ("fifo", |_| fifo()),
     ("pfifo_fast", |_| {
         let config = pfifo_fast::Config { limit: PLENTY };
