@@ -198,7 +198,7 @@ fn the_back_ends_are_named_with_the_reason() {
     let words = ["run", "--backend", "packet"];
     let mut run = Run::spawn(&network.router, configuration, &words, |_| {}).wait();
     run.signal(Signal::SIGHUP);
-    until("the file is read again", || run.status().uptime_s > 0.0);
+    until("the file is read again", || run.status().changes.applied > 0);
     run.signal(Signal::SIGINT);
     let said = run.output().stderr;
     let said = String::from_utf8_lossy(&said);
