@@ -171,8 +171,8 @@ pub(crate) fn packet(flow: u8, length: u32, ecn: Ecn, hasher: &FlowHasher) -> (P
     (packet, (!flow.is_multiple_of(3)).then_some(key))
 }
 
-/// What a TCP packet acknowledges: its own number. Acknowledgements are cumulative, so it repeats those of
-/// the earlier packets of its flow.
+/// What a TCP packet acknowledges: its own number. Acknowledgements are cumulative. So a packet also
+/// acknowledges what the packets before it in the flow have acknowledged.
 pub(crate) fn acknowledgement(packet: &Packet, key: &FlowKey) -> Option<Acknowledgement> {
     const TCP: u8 = 6;
     (key.protocol == TCP).then_some(Acknowledgement {

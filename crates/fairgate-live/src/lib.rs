@@ -9,8 +9,8 @@
 //!
 //! The hosts on both sides do not notice the bridge: frames keep their addresses, their VLAN tags and their
 //! order within a flow. While the bridge runs, it owns both interfaces. The kernel's own network stack
-//! neither receives from them nor sends to them. All changes to the interfaces are undone when the bridge
-//! ends, even if it is killed.
+//! neither receives from them nor sends to them. A run on one interface has the host's own stack as its other
+//! end. All changes to the interfaces are undone when the bridge ends, even if it is killed.
 //!
 //! * [`Plan`] reads the `[run]` section of a configuration file.
 //! * [`Bridge`] opens both interfaces and forwards frames with one thread and one event loop.

@@ -137,8 +137,8 @@ fn merged_packets_arrive_as_they_were_sent() {
 
     let network = merging_network();
     let lacking = make_devices(&network, &kinds);
-    // With them, segments would arrive joined. Without them, the kernel refuses joined segments, and the run
-    // has to send them alone.
+    // An interface with offloads delivers segments joined. Without offloads the kernel refuses joined
+    // segments, and the run sends each alone.
     offloads(&network.router, "right", &["tso", "gso", "gro", "tx"], "off");
     let run = Run::start(&network.router, PLAIN);
     let ours = pass(&network, &kinds);

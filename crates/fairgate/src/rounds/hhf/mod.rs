@@ -222,7 +222,8 @@ impl Hhf {
         Some(index)
     }
 
-    /// Whether the first heavy packet must wait, because earlier packets of its flow are in the light bucket.
+    /// Whether the light bucket has packets that arrived before the first heavy packet and belong to the same
+    /// flow. The heavy packet waits for them.
     #[inline]
     fn is_heavy_waiting(&self, pool: &Pool) -> bool {
         let [heavy, light] = &self.buckets;
