@@ -93,6 +93,8 @@ static void rewrite(struct rte_mbuf *frame, const fairgate_departure *departure)
     const size_t size = rte_pktmbuf_data_len(frame);
     if (departure->is_remarked) fairgate_frame_set_dscp(bytes, size, FAIRGATE_ETHERNET, departure->dscp);
     if (departure->is_marked) fairgate_frame_set_ce(bytes, size, FAIRGATE_ETHERNET);
+    // After the others, whose checksums are right. FAIRGATE_NO_BIT changes nothing.
+    fairgate_frame_flip(bytes, size, departure->corrupted_bit);
 }
 
 // Sends what the tree releases. Returns how many frames the port took.

@@ -131,11 +131,19 @@ Ptr<QueueDiscItem> FairgateQueueDisc::DoDequeue() {
     const auto now = static_cast<uint64_t>(Simulator::Now().GetNanoSeconds());
     fairgate_departure departure;
     uint64_t until = FAIRGATE_NEVER;
-    const auto status = fairgate_node_dequeue(m_node.get(), now, &departure, &until);
-    Check(status);
     Ptr<QueueDiscItem> item;
-    if (status == FAIRGATE_PACKET) {
-        item = m_store->Take(departure.cookie);
+    fairgate_status status;
+    do {
+        status = fairgate_node_dequeue(m_node.get(), now, &departure, &until);
+        Check(status);
+        item = status == FAIRGATE_PACKET ? m_store->Take(departure.cookie) : nullptr;
+        // ns-3 computes no checksums by default, so no receiver would find the wrong bit.
+        if (item && departure.corrupted_bit != FAIRGATE_NO_BIT) {
+            DropAfterDequeue(item, "a wrong bit");
+            item = nullptr;
+        }
+    } while (!item && status == FAIRGATE_PACKET);
+    if (item) {
         if (departure.is_marked) Mark(item, "marked by the tree");
     } else if (status == FAIRGATE_WAIT && until != FAIRGATE_NEVER && !m_watchdog.IsRunning()) {
         m_watchdog = Simulator::Schedule(NanoSeconds(until - now), &QueueDisc::Run, this);

@@ -23,6 +23,9 @@
 // "Never", as the result of fairgate_node_watchdog and as wait_until.
 #define FAIRGATE_NEVER UINT64_MAX
 
+// "No bit is wrong", as corrupted_bit.
+#define FAIRGATE_NO_BIT UINT64_MAX
+
 // The link layer of a frame: it begins with an Ethernet header.
 #define FAIRGATE_ETHERNET 0
 
@@ -110,6 +113,9 @@ typedef struct {
   uint64_t cookie;
   // When it was enqueued.
   uint64_t enqueued_at;
+  // The wrong bit of a packet that netem corrupted: the caller flips it with fairgate_frame_flip.
+  // FAIRGATE_NO_BIT for any other packet.
+  uint64_t corrupted_bit;
   // The length in bytes.
   uint32_t length;
   // The DSCP. It differs from that of the arrival if is_remarked.
@@ -211,6 +217,11 @@ bool fairgate_frame_set_ce(uint8_t *frame, size_t size, uint32_t link_type);
 // Sets the DSCP of a frame, 0 to 63, and updates IPv4's checksum. Returns false and writes nothing if it is
 // no IP packet, or if an argument is wrong.
 bool fairgate_frame_set_dscp(uint8_t *frame, size_t size, uint32_t link_type, uint8_t dscp);
+
+// Flips a bit of a frame: bit number % 8, counted from the lowest one, of byte number / 8. Checksums
+// stay as they are, so that the receiver finds the error. Returns false and writes nothing if the frame has
+// no such bit, as for FAIRGATE_NO_BIT.
+bool fairgate_frame_flip(uint8_t *frame, size_t size, uint64_t number);
 
 // Makes a node that runs tree, with its packets in pool. All random choices depend on seed, also the
 // hash of flows: if senders may be hostile, it must be a number that they can't know. Returns NULL if the

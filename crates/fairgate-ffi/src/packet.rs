@@ -72,6 +72,9 @@ impl CPacket {
     }
 }
 
+/// "No bit is wrong", as `corrupted_bit`.
+pub const FAIRGATE_NO_BIT: u64 = u64::MAX;
+
 /// A packet that is to be sent.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -80,6 +83,9 @@ pub struct CDeparture {
     pub cookie: u64,
     /// When it was enqueued.
     pub enqueued_at: u64,
+    /// The wrong bit of a packet that `netem` corrupted: the caller flips it with `fairgate_frame_flip`.
+    /// `FAIRGATE_NO_BIT` for any other packet.
+    pub corrupted_bit: u64,
     /// The length in bytes.
     pub length: u32,
     /// The DSCP. It differs from that of the arrival if `is_remarked`.
@@ -98,6 +104,7 @@ impl CDeparture {
         CDeparture {
             cookie: slot.cookie,
             enqueued_at: slot.enqueued_at.nanos(),
+            corrupted_bit: slot.corrupted_bit().unwrap_or(FAIRGATE_NO_BIT),
             length: slot.length,
             dscp: slot.dscp,
             ecn: slot.ecn as u8,

@@ -237,6 +237,42 @@ static void frames_and_classes(void) {
     fairgate_pool_free(pool);
 }
 
+// netem says which bit is wrong; the program flips it, and nothing else.
+static void wrong_bits(void) {
+    fairgate_pool *pool = fairgate_pool_new(10, NULL);
+    fairgate_node *bad = node_of("netem corrupt=1", pool), *good = node_of("netem", pool);
+    fairgate_departure departure;
+    int flipped[8 * 28] = {0}, different = 0;
+    for (uint64_t cookie = 0; cookie < 500; cookie++) {
+        uint8_t frame[28] = {0};
+        const fairgate_packet packet = {.length = sizeof frame, .cookie = cookie};
+        CHECK(fairgate_node_enqueue(bad, &packet, cookie) == FAIRGATE_QUEUED);
+        CHECK(fairgate_node_peek(bad, cookie, &departure) == FAIRGATE_PACKET);
+        const uint64_t shown = departure.corrupted_bit;
+        CHECK(fairgate_node_dequeue(bad, cookie, &departure, NULL) == FAIRGATE_PACKET);
+        CHECK(departure.corrupted_bit == shown && shown < 8 * sizeof frame);
+        CHECK(fairgate_frame_flip(frame, sizeof frame, shown));
+        int wrong = 0;
+        for (size_t place = 0; place < sizeof frame; place++) {
+            for (int bit = 0; bit < 8; bit++) wrong += frame[place] >> bit & 1;
+        }
+        CHECK(wrong == 1 && frame[shown / 8] == 1 << shown % 8);
+        different += !flipped[shown]++;
+    }
+    // 224 bits, 500 times one of them: about 200 are hit.
+    CHECK(different > 150);
+    const fairgate_packet packet = {.length = 28};
+    uint8_t frame[28] = {0};
+    CHECK(fairgate_node_enqueue(good, &packet, 0) == FAIRGATE_QUEUED);
+    CHECK(fairgate_node_dequeue(good, 0, &departure, NULL) == FAIRGATE_PACKET);
+    CHECK(departure.corrupted_bit == FAIRGATE_NO_BIT);
+    CHECK(!fairgate_frame_flip(frame, sizeof frame, FAIRGATE_NO_BIT));
+    CHECK(!fairgate_frame_flip(frame, sizeof frame, 8 * sizeof frame) && !fairgate_frame_flip(NULL, 28, 0));
+    fairgate_node_free(bad);
+    fairgate_node_free(good);
+    fairgate_pool_free(pool);
+}
+
 // A filter of tc that compares a byte of the header, the time to live, and not a field with a name.
 static void bytes_of_headers(void) {
     static const char *script =
@@ -355,6 +391,7 @@ int main(void) {
     shaper();
     copies();
     frames_and_classes();
+    wrong_bits();
     bytes_of_headers();
     mistakes();
     puts("all checks hold");
