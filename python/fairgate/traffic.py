@@ -42,6 +42,7 @@ class FlowKeys(TypedDict, total=False):
     priority: int
     ecn: bool
     mark: int
+    departs_after: str
     port: int
     route: Sequence[str]
     each: Each

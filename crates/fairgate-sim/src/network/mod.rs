@@ -167,6 +167,9 @@ impl Network {
             .pool
             .insert_with_headers(template.packet, template.headers)
             .expect("a free slot was just seen or made");
+        if template.packet.stamp > 0 {
+            self.pool[id].stamp += now.nanos();
+        }
         if self.pool.keeps_bytes() {
             self.make_bytes(id, length);
         }

@@ -70,6 +70,9 @@ pub struct Flow {
     pub mark: u32,
     /// The class that packets select.
     pub class: ClassId,
+    /// How long after its sending each packet wants to leave a discipline that obeys departure times: `etf`
+    /// and `fq`. `None`: packets have no departure time.
+    pub departs_after: Option<Duration>,
     /// The destination port. The default is 5001 for TCP and 4000 for UDP.
     pub port: Option<u16>,
     /// The nodes on the route, including both ends. A link may stand between the two nodes that it connects.
@@ -327,6 +330,7 @@ impl Flow {
             ecn: false,
             mark: 0,
             class: ClassId::NONE,
+            departs_after: None,
             port: None,
             route: None,
         }
@@ -378,6 +382,15 @@ impl Flow {
             return mistake(
                 "priority",
                 format!("the priority is {}, but must be at most 15", self.priority),
+            );
+        }
+        if self
+            .departs_after
+            .is_some_and(|wait| wait.is_zero() || wait > LONGEST)
+        {
+            return mistake(
+                "departs_after",
+                "a packet must want to leave after it is sent, and within a year; give a time above 0".into(),
             );
         }
         if self.start > LONGEST || self.stagger > LONGEST / self.count {

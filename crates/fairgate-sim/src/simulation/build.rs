@@ -258,6 +258,8 @@ pub(super) fn entries(
                 priority: flow.priority,
                 dscp: flow.dscp,
                 ecn: if flow.ecn { Ecn::Ect0 } else { Ecn::NotEct },
+                // `Network::create` adds the time of sending.
+                stamp: flow.departs_after.map_or(0, |wait| wait.as_nanos() as u64),
                 ..Packet::of_length(0)
             },
             forth,

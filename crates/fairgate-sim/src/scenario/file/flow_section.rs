@@ -51,6 +51,7 @@ pub(super) struct FlowSection {
     #[serde(default)]
     pub(super) mark: u32,
     pub(super) class: Option<Spanned<String>>,
+    pub(super) departs_after: Option<Spanned<String>>,
     pub(super) port: Option<u16>,
     pub(super) route: Option<Spanned<Vec<Spanned<String>>>>,
     pub(super) each: Option<Spanned<Each>>,
@@ -77,6 +78,7 @@ impl FlowSection {
             "arrivals" => span(&self.arrivals),
             "lifetime" => span(&self.lifetime),
             "stop" => span(&self.stop),
+            "departs_after" => span(&self.departs_after),
             "route" => span(&self.route),
             // An application may be made of the datagrams or the connections that are wrong.
             "udp" => span(&self.udp).or_else(|| self.program()),

@@ -5,6 +5,7 @@
 //! start = { uniform = ["0s", "1s"] }       # or a duration; each copy draws its own
 //! stagger = { exponential = "10ms" }       # or a duration: each copy starts so much later than the last
 //! lifetime = { exponential = "60s" }       # each flow sends for so long
+//! departs_after = "5ms"                    # when a packet wants to leave etf or fq, after its sending
 //! gives_up = true                          # a flow ends when admission control rejects one of its packets
 //! rows = false                             # results for the group alone
 //! each = { i = 9 }                         # a flow for each: `from`, `to`, `name` and `route` have {i}
@@ -138,6 +139,7 @@ impl Reader<'_> {
                 .class
                 .as_ref()
                 .map_or(Ok(plain.class), |class| self.class(class))?,
+            departs_after: optional(&flow.departs_after)?,
             port: flow.port,
             route: flow
                 .route
