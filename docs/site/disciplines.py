@@ -27,12 +27,14 @@ def origins() -> dict[str, tuple[str, str]]:
 def costs() -> dict[str, str]:
     """Return the row of docs/performance.md for each discipline: a table with its head."""
     text = (ROOT / "docs/performance.md").read_text()
-    found = re.search(r"<!-- figures: pairs -->\n\n(.*?)\n\n", text, re.DOTALL)
-    if found is None:
-        raise RuntimeError("docs/performance.md has no table of pairs")
-    head, rule, *rows = found.group(1).split("\n")
-    named = {row.split("|")[1].strip(): row for row in rows}
-    return {name: "\n".join([head, rule, row]) for name, row in named.items()}
+    named = {}
+    for block in ("pairs", "trees"):
+        found = re.search(rf"<!-- figures: {block} -->\n\n(.*?)\n\n", text, re.DOTALL)
+        if found is None:
+            raise RuntimeError(f"docs/performance.md has no table {block}")
+        head, rule, *rows = found.group(1).split("\n")
+        named.update({row.split("|")[1].strip(): "\n".join([head, rule, row]) for row in rows})
+    return named
 
 
 class Disciplines:
@@ -78,10 +80,9 @@ class Disciplines:
         parts = [f"# {name}", entries[0]["summary"] + ".", f"**Use it** {advice}."]
         if entries[0]["when"]:
             parts.append(entries[0]["when"])
-        parts.append(f"**Source**: {source or 'common practice'}.")
+        parts.append(f"**Source**: {source}.")
         parts += ["## Example", f"```toml\n[queue.line]\n{example.strip()}\n```"]
-        if self.examples.get(name, {}).get("has_pictures", True):
-            parts += self.behaviour(name, example)
+        parts += self.behaviour(name, example)
         if name in verdicts:
             parts += ["## In `fairgate compare`", verdicts[name]]
         parts.append("## Parameters")
@@ -91,13 +92,17 @@ class Disciplines:
             parts.append(parameters(entry["parameters"]))
             if entry["class_parameters"]:
                 parts += ["#### Of each class", parameters(entry["class_parameters"])]
-        if name in self.costs:
-            parts += [
-                "## Cost",
-                "One enqueue and one dequeue; [Performance](../performance.md) says how it is measured.",
-                self.costs[name],
-            ]
+        parts += ["## Cost", self.cost(name)]
         return "\n\n".join(parts) + "\n"
+
+    def cost(self, name: str) -> str:
+        """Return what an enqueue and a dequeue cost."""
+        how = "One enqueue and one dequeue; [Performance](../performance.md) says how it is measured."
+        if name in self.costs:
+            return f"{how}\n\n{self.costs[name]}"
+        return (
+            f"{how} It was added since the last measurement: `cargo bench -p fairgate --bench pairs {name}`."
+        )
 
     def example(self, name: str) -> str:
         """Return the queue of the example."""
@@ -108,7 +113,10 @@ class Disciplines:
     def behaviour(self, name: str, example: str) -> list[str]:
         """Simulate the example and draw what the flows get, and how long their packets take."""
         scenario = self.folder / f"{name}.toml"
-        scenario.write_text(f"[queue.line]\n{example}\n{(HERE / 'behaviour.toml').read_text()}")
+        flow = "[[simulate.flow]]\n"
+        of_flows = self.examples.get(name, {}).get("of_flows", "")
+        network = (HERE / "behaviour.toml").read_text().replace(flow, f"{flow}{of_flows}\n")
+        scenario.write_text(f"[queue.line]\n{example}\n{network}")
         results = self.folder / f"{name}.json"
         self.program.text("simulate", str(scenario), "--out", str(results))
         parts = [

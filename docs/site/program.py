@@ -34,3 +34,10 @@ class Program:
     def document(self, *arguments: str, folder: Path | None = None, codes: tuple[int, ...] = (0,)) -> Any:
         """Return the JSON document of a command."""
         return json.loads(self.text(*arguments, "--json", folder=folder, codes=codes))
+
+    def start(self, *arguments: str, folder: Path | None = None) -> subprocess.Popen[str]:
+        """Start a command that does not end by itself. What it prints can be read."""
+        environment = {**os.environ, **SURROUNDINGS}
+        return subprocess.Popen(
+            [self.path, *arguments], cwd=folder, env=environment, stdout=subprocess.PIPE, text=True
+        )
