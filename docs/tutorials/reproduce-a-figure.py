@@ -12,8 +12,24 @@ fg.reproduce()
 # A short run of one of them, to see that it works. Claims may then fail for lack of data.
 
 # %%
-found = fg.reproduce("sqf-fig3", quick=True)
+import tempfile
+
+folder = tempfile.mkdtemp()
+found = fg.reproduce("sqf-fig3", quick=True, out=folder)
 found
+
+# %% [markdown]
+# The figures are in the folder, beside the measured values as CSV files. The first one is that of the paper:
+
+# %%
+from pathlib import Path
+
+from IPython.display import SVG
+
+SVG(Path(folder, "sqf-fig3", "figure-1.svg").read_text())
+
+# %% [markdown]
+# Measured beside published values:
 
 # %%
 for row in found["experiments"][0]["rows"][:5]:

@@ -37,4 +37,21 @@ assert (again.done, again.skipped) == (0, 18)
 # %%
 table = found.to_pandas()
 table["delay, ms"] = table["delay_mean_ns"] / 1e6
-table.pivot_table("delay, ms", "queue.line.target", "simulate.flow.downloads.count")
+table["goodput, Mbit/s"] = table["goodput_bps"] / 1e6
+delays = table.pivot_table("delay, ms", "queue.line.target", "simulate.flow.downloads.count")
+delays
+
+# %% [markdown]
+# A curve for each number of downloads, a point for each target:
+
+# %%
+from matplotlib import pyplot
+
+axes = pyplot.subplots(layout="constrained")[1]
+for count, rows in table.groupby("simulate.flow.downloads.count"):
+    means = rows.groupby("queue.line.target")[["delay, ms", "goodput, Mbit/s"]].mean()
+    means = means.sort_values("delay, ms")
+    axes.plot(means["delay, ms"], means["goodput, Mbit/s"], marker="o", label=f"{count} downloads")
+axes.set(xlabel="delay, ms", ylabel="goodput, Mbit/s")
+axes.grid(alpha=0.3)
+legend = axes.legend(frameon=False)
