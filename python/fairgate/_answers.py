@@ -14,7 +14,7 @@ __all__ = ["answer", "option"]
 
 def option(name: str, value: object | None) -> list[str]:
     """Return an option with its value, or nothing if the value is None."""
-    return [] if value is None else [f"--{name}", str(value)]
+    return [] if value is None else [f"--{name}={value}"]
 
 
 def answer(arguments: Iterable[str], file: str = "", name: str = "") -> dict[str, Any]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Sequence
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from . import _arguments
 from ._answers import answer, option
+from .errors import InputError
 from .scenario import Scenario
 from .trees import Tree
 
@@ -55,13 +57,19 @@ class Comparison:
         """
         rows = []
         for entry in self.document["disciplines"]:
-            figures = entry["total"] if group is None else entry["groups"][self.groups.index(group)]
+            figures = self._figures(entry, group)
             row = {"discipline": entry["name"], **{key: figures[key] for key in _FIGURES}}
             delay = figures["delay"] or {}
             row.update({f"delay_{key}": value for key, value in delay.items() if key != "distribution"})
             row.update(jain=entry["fairness"], queue_mean_bytes=entry["queue"]["mean_bytes"])
             rows.append(row)
         return rows
+
+    def _figures(self, entry: dict[str, Any], group: str | None) -> dict[str, Any]:
+        if group is not None and group not in self.groups:
+            raise InputError(f"there is no group `{group}`; there are {', '.join(self.groups)}")
+        whole: dict[str, Any] = entry["total"]
+        return whole if group is None else dict(entry["groups"][self.groups.index(group)])
 
     def to_pandas(self, group: str | None = None) -> Any:
         """Return `rows` as a ``pandas.DataFrame``."""
@@ -75,7 +83,7 @@ class Comparison:
 
         ax = _axes(ax)
         for entry in self.document["disciplines"]:
-            figures = entry["total"] if group is None else entry["groups"][self.groups.index(group)]
+            figures = self._figures(entry, group)
             if figures["delay"]:
                 points = figures["delay"]["distribution"]
                 ax.plot([ns / 1e6 for ns, _ in points], [share for _, share in points], label=entry["name"])
@@ -106,8 +114,12 @@ class Comparison:
 
 
 def _queues(queues: Iterable[str | Tree]) -> list[str]:
-    lines = [queue.to_line() if isinstance(queue, Tree) else queue for queue in queues]
-    return [word for line in lines for word in ("--queue", line)]
+    rule = "a Tree, or its description in one line"
+    lines = [
+        queue.to_line() if isinstance(queue, Tree) else _arguments.text("a queue", queue, rule)
+        for queue in _arguments.listed("`queues`", queues, "a list of disciplines")
+    ]
+    return [word for line in lines for word in option("queue", line)]
 
 
 def compare(
@@ -158,16 +170,17 @@ def compare(
         *option("duration", duration),
         *option("seed", seed),
         *option("interface", interface),
-        *(word for name in replace for word in ("--replace", name)),
+        *(word for name in _arguments.listed("`replace`", replace) for word in option("replace", name)),
     ]
     if scenario is None:
         return Comparison(answer(["compare", *options]))
     if not isinstance(scenario, Scenario):
-        return Comparison(answer(["compare", *options, fspath(scenario)]))
+        file = _arguments.path("the scenario", scenario)
+        return Comparison(answer(["compare", *options, "--", file]))
     with tempfile.TemporaryDirectory(prefix="fairgate-") as folder:
         file = str(Path(folder, "scenario.toml"))
         scenario.save(file)
-        return Comparison(answer(["compare", *options, file], file, "python"))
+        return Comparison(answer(["compare", *options, "--", file], file, "python"))
 
 
 def compare_trace(
@@ -217,7 +230,7 @@ def compare_trace(
         answer(
             [
                 "compare",
-                *option("trace", fspath(capture)),
+                *option("trace", _arguments.path("the capture", capture)),
                 *option("rate", rate),
                 *option("direction", direction),
                 *option("up", up),

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
-from . import _native
+from . import _arguments, _native
 from ._native import Packet
 from .errors import InputError
 from .trees import Tree
@@ -157,6 +157,8 @@ class Discipline(_native.DisciplineBase):
             If a rule is broken. The smallest failing case is in the text.
         """
         shapes = cls.watchdog is not Discipline.watchdog
+        cases = _arguments.whole("`cases`", cases, 1, 1 << 31)
+        seed = _arguments.whole("the seed", seed, 0, (1 << 63) - 1)
         _native.conformance(cls.name, cases, seed, shapes)
 
     @cached_property

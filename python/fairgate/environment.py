@@ -9,9 +9,9 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from . import _native
+from . import _arguments, _native
 from .errors import InputError
-from .scenario import Scenario, _seed, _set_at
+from .scenario import Scenario, _set_at
 from .trees import Tree
 
 __all__ = ["FairgateEnv"]
@@ -81,12 +81,22 @@ class FairgateEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         render_mode: str | None = None,
     ) -> None:
         super().__init__()
+        scenario = _arguments.instance("the scenario", scenario, Scenario, "a Scenario")
+        actions = _arguments.mapping("`actions`", actions, "a dict: the path of each parameter and its range")
+        for name, value in (("`step`", step), ("`delay_weight`", delay_weight)):
+            _arguments.finite(name, value)
         if queue not in scenario.queues:
             known = ", ".join(scenario.queues) or "none"
             raise InputError(f"there is no queue `{queue}` in the scenario; there are {known}")
         if not actions:
             raise InputError("there is no action; give at least one parameter with its range and unit")
-        for path, (least, most, _) in actions.items():
+        for path, bounds in actions.items():
+            if len(_arguments.listed(f"the range of `{path}`", bounds)) != 3:
+                raise InputError(f"the range of `{path}` is {bounds!r}, but must be (least, most, unit)")
+            least, most, unit = bounds
+            _arguments.text(f"the unit of `{path}`", unit)
+            for value in (least, most):
+                _arguments.finite(f"an end of the range of `{path}`", value)
             if not 0 <= least < most:
                 raise InputError(f"the range of `{path}` is from {least} to {most}, but must rise from 0 on")
         self._native = _native.Scenario(scenario._for_native(), scenario._name)
@@ -135,7 +145,7 @@ class FairgateEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         del options  # There are none.
         super().reset(seed=seed)
         episode = int(self.np_random.integers(_SEEDS))
-        self._steps = _native.Steps(self._native, _seed(episode) or 0, self._interface)
+        self._steps = _native.Steps(self._native, episode, self._interface)
         self._counted = self._steps.statistics()
         self._last = dict.fromkeys(_OBSERVED, 0.0)
         return self._observation(), self._info()

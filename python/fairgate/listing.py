@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
-from . import _native
+from . import _arguments, _native
 from .errors import InputError
 
 __all__ = ["Description", "Listing", "ParameterDescription", "list"]
@@ -124,6 +124,7 @@ def list(name: str | None = None) -> Listing:
     found = Listing(_described(iter(_native.disciplines())))
     if name is None:
         return found
+    name = _arguments.text("the name", name)
     chosen = Listing(each for each in found if each.name == name)
     if not chosen:
         similar = get_close_matches(name, found.names, 1)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any
 
+from . import _arguments
 from ._answers import answer, option
 
 __all__ = ["Answer", "bounds", "reproduce", "theory"]
@@ -51,6 +52,7 @@ def theory(question: str, *, seeds: int | None = None, rate: str | None = None, 
     ['M/M/1', 'measured']
     """
     given = [word for name, value in options.items() for word in option(name.replace("_", "-"), value)]
+    question = _arguments.text("the question", question)
     document = answer(["theory", question, *given, *option("seeds", seeds), *option("rate", rate)])
     names = [value["name"] for value in document["rows"][0]["values"]] if document["rows"] else []
     rows = [
@@ -77,7 +79,8 @@ def bounds(*schedulers: str, effort: str = "usual", seed: int = 1) -> Answer:
     Answer
         The document ``fairgate.bounds/1``.
     """
-    document = answer(["bounds", *schedulers, "--effort", effort, "--seed", str(seed)])
+    names = [_arguments.text("a scheduler", name) for name in schedulers]
+    document = answer(["bounds", *option("effort", effort), *option("seed", seed), "--", *names])
     rows = [
         [
             entry["scheduler"],
@@ -122,13 +125,15 @@ def reproduce(
         rows = [[e["id"], e["paper"], e["place"], e["title"]] for e in listed["experiments"]]
         return Answer(listed, ["id", "paper", "where", "what"], rows)
     with tempfile.TemporaryDirectory(prefix="fairgate-") as folder:
+        names = [_arguments.path("an experiment", experiment) for experiment in experiments]
         document = answer(
             [
                 "reproduce",
-                *(fspath(experiment) for experiment in experiments),
                 *option("seeds", seeds),
                 *(["--quick"] if quick else []),
-                *option("out", folder if out is None else fspath(out)),
+                *option("out", folder if out is None else _arguments.path("`out`", out)),
+                "--",
+                *names,
             ]
         )
     rows = [

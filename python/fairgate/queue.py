@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from . import _native
+from . import _arguments, _native
 from ._native import Packet
 from .errors import InputError
+from .scenario import checked_seed
 from .trees import Tree
 
 __all__ = ["Count", "Dropped", "Node", "Queue"]
@@ -88,12 +89,8 @@ class Queue:
     """
 
     def __init__(self, tree: Tree | str, *, seed: int = 1, capacity: int = 10_000) -> None:
-        tree = Tree.parse(tree) if isinstance(tree, str) else tree
-        if not isinstance(seed, int) or not 0 <= seed < 1 << 63:
-            raise InputError(f"the seed is {seed!r}, but must be a whole number from 0 to 2^63 - 1")
-        if not isinstance(capacity, int) or not 1 <= capacity <= 1 << 26:
-            raise InputError(f"the capacity is {capacity!r}, but must be from 1 to {1 << 26} packets")
-        self._native = _native.Queue(tree.to_toml(_NAME), _NAME, seed, capacity)
+        capacity = _arguments.whole("the capacity", capacity, 1, 1 << 26, " packets")
+        self._native = _native.Queue(_toml(tree), _NAME, checked_seed(seed), capacity)
 
     def enqueue(self, packet: Packet, now: int) -> str:
         """Enqueue a packet.
@@ -111,6 +108,8 @@ class Queue:
         DisciplineError
             If a discipline written in Python failed.
         """
+        if not isinstance(packet, Packet):
+            raise _arguments.refused("the packet", packet, "a Packet")
         return self._native.enqueue(packet, _time(now))
 
     def dequeue(self, now: int) -> Packet | None:
@@ -140,8 +139,7 @@ class Queue:
         InputError
             If a discipline refuses the change. Nothing has changed then.
         """
-        tree = Tree.parse(tree) if isinstance(tree, str) else tree
-        self._native.configure(tree.to_toml(_NAME), _NAME, _time(now))
+        self._native.configure(_toml(tree), _NAME, _time(now))
 
     @property
     def tree(self) -> Tree:
@@ -194,6 +192,12 @@ class Queue:
             for node in self.nodes
         ]
         return grid(header, rows)
+
+
+def _toml(tree: Tree | str) -> str:
+    rule = "a Tree, or its description in one line"
+    tree = Tree.parse(tree) if isinstance(tree, str) else _arguments.instance("the tree", tree, Tree, rule)
+    return tree.to_toml(_NAME)
 
 
 def _time(now: object) -> int:

@@ -6,7 +6,7 @@ import json
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from . import _native
+from . import _arguments, _native
 
 if TYPE_CHECKING:
     from .figures import Figures
@@ -185,7 +185,7 @@ class Results:
         InputError
             If these are no results.
         """
-        return cls(_native.Results.from_json(text))
+        return cls(_native.Results.from_json(_arguments.text("the results", text, "text of `to_json`")))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Results.from_json, (self.to_json(),))

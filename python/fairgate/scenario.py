@@ -8,7 +8,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from . import _native
+from . import _arguments, _native
 from ._progress import Progress, shown
 from ._toml import Table, clean, dumps
 from .errors import InputError
@@ -102,8 +102,9 @@ class Scenario:
             "queue": queue,
             "ecmp": ecmp,
         }
-        section.update({key: items for key, values in lists.items() if (items := list(values))})
-        document: dict[str, Any] = {"queue": dict(queues)} if queues else {}
+        for name, (key, _) in _LISTS.items():
+            section[key] = _arguments.listed(f"`{name}`", lists[key]) or None
+        document: dict[str, Any] = {"queue": _arguments.mapping("`queues`", queues)} if queues else {}
         document["simulate"] = section
         self._fill(clean("Scenario", document), "python", None)
 
@@ -132,6 +133,7 @@ class Scenario:
         InputError
             If the text has a mistake. All mistakes of the queues are reported, and the first one elsewhere.
         """
+        text, name = _arguments.text("the configuration", text), _arguments.path("the name", name)
         _native.Scenario(text, name)
         return cls._of(tomllib.loads(text), name, text)
 
@@ -146,7 +148,8 @@ class Scenario:
         OSError
             If it can't be read.
         """
-        return cls.from_toml(_text_of(path), fspath(path))
+        name = _arguments.path("the file", path)
+        return cls.from_toml(_text_of(name), name)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
@@ -203,7 +206,7 @@ class Scenario:
         section = document.setdefault("simulate", {})
         for name, value in changes.items():
             if name == "queues":
-                document["queue"] = dict(value or {})
+                document["queue"] = _arguments.mapping("`queues`", value or {})
             else:
                 key = _LISTS[name][0] if name in _LISTS else name
                 section[key] = _seed(value) if name == "seed" else _listed(value)
@@ -231,7 +234,7 @@ class Scenario:
         (Flow('x', 'a', 'b', tcp={}, count=2),)
         """
         document = self.to_dict()
-        for path, value in values.items():
+        for path, value in _arguments.mapping("`values`", values).items():
             _set_at(document, path, clean(path, value))
         return type(self)._of(document, self._name)
 
@@ -301,11 +304,11 @@ class Scenario:
         list of Results
             In the order of the seeds. They do not depend on `jobs`.
         """
-        numbers = range(self.seed, self.seed + seeds) if isinstance(seeds, int) else seeds
-        checked = [_seed(seed) for seed in numbers]
+        checked = chosen_seeds(seeds, self.seed)
+        jobs = None if jobs is None else _arguments.whole("`jobs`", jobs, 1, 1 << 16)
         native = _native.Scenario(self._for_native(), self._name)
         with shown(progress, native.duration_ns * max(len(checked), 1)) as report:
-            found = native.run_seeds([seed for seed in checked if seed is not None], jobs, report)
+            found = native.run_seeds(checked, jobs, report)
         return [Results(one) for one in found]
 
     def __eq__(self, other: object) -> bool:
@@ -339,16 +342,22 @@ def _restored(cls: type[Scenario], document: Table, name: str, text: str | None)
     return cls._of(document, name, text)
 
 
+def checked_seed(seed: object) -> int:
+    """Return a seed."""
+    return _arguments.whole("the seed", seed, 0, (1 << 63) - 1, "; 1 is the default")
+
+
+def chosen_seeds(seeds: int | Sequence[int], first: int) -> list[int]:
+    """Return a list of seeds, or so many from the first one on."""
+    if isinstance(seeds, int) and not isinstance(seeds, bool):
+        if seeds < 1:
+            raise InputError(f"`seeds` is {seeds}, but there must be at least one")
+        seeds = range(first, first + seeds)
+    return [checked_seed(seed) for seed in _arguments.listed("`seeds`", seeds, "a number of seeds or a list")]
+
+
 def _seed(seed: object) -> int | None:
-    if seed is None:
-        return None
-    if hasattr(seed, "item"):
-        seed = seed.item()
-    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 1 << 63:
-        raise InputError(
-            f"the seed is {seed!r}, but must be a whole number from 0 to 2^63 - 1; 1 is the default"
-        )
-    return seed
+    return None if seed is None else checked_seed(seed)
 
 
 def _listed(value: Any) -> Any:
@@ -356,7 +365,7 @@ def _listed(value: Any) -> Any:
 
 
 def _set_at(document: Table, path: str, value: Any) -> None:
-    *way, last = path.split(".")
+    *way, last = _arguments.text("a path", path, "text, such as `simulate.flow.call.count`").split(".")
     at: Any = document
     for position, step in enumerate(way):
         at = _below(at, step, path, ".".join(way[:position]))
@@ -393,7 +402,7 @@ def _index(items: list[Any], step: str, path: str) -> int:
 
 
 def _text_of(path: str | PathLike[str]) -> str:
-    raw = Path(path).read_bytes()
+    raw = Path(_arguments.path("the file", path)).read_bytes()
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:

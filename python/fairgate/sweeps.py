@@ -24,13 +24,13 @@ from os import PathLike
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from . import _native
+from . import _arguments, _native
 from ._progress import Progress, shown
 from ._toml import Table, clean
 from .discipline import Discipline
 from .errors import InputError, SweepError
 from .results import Results
-from .scenario import Scenario, _seed
+from .scenario import Scenario, chosen_seeds
 
 __all__ = ["Sweep", "sweep"]
 
@@ -168,11 +168,13 @@ def sweep(
         If it is not complete: a full disk, a broken part, workers that die again and again. What is
         finished is kept.
     """
-    folder = Path(out)
+    scenario = _arguments.instance("the scenario", scenario, Scenario, "a Scenario")
+    folder = Path(_arguments.path("`out`", out))
     section = scenario._document.get("sweep", {})
     grid = _flat(section.get("grid", {})) if grid is None else grid
     seeds = section.get("seeds", 1) if seeds is None else seeds
     measure = section.get("measure", "groups") if measure is None else measure
+    grid = _arguments.mapping("`grid`", grid, "a dict of lists by path")
     grid = {path: _values(path, values) for path, values in grid.items()}
     texts: dict[str, tuple[str, int]] = {}
     runs = _planned(scenario, grid, seeds, texts)
@@ -227,13 +229,7 @@ def _planned(
     texts: dict[str, tuple[str, int]],
 ) -> list[_Run]:
     """Return all runs. What each one simulates, and its seed, goes to `texts`."""
-    if isinstance(seeds, int) and not isinstance(seeds, bool):
-        if seeds < 1:
-            raise InputError(f"`seeds` is {seeds}, but there must be at least one")
-        seeds = range(scenario.seed, scenario.seed + seeds)
-    if isinstance(seeds, str | Mapping) or not isinstance(seeds, Iterable):
-        raise InputError(f"`seeds` is {seeds!r}, but must be a number of seeds or a list of them")
-    checked = [seed for seed in map(_seed, seeds) if seed is not None]
+    checked = chosen_seeds(seeds, scenario.seed)
     for path, values in grid.items():
         # A value that is wrong alone is found before the first run.
         for value in values:
@@ -263,7 +259,7 @@ def _disciplines_of(scenario: Scenario, grid: Mapping[str, Sequence[Any]]) -> tu
 def _check_plan(folder: Path, grid: Mapping[str, Any], measure: Measure) -> None:
     """Check that the folder is for the same columns, and note them there."""
     kept = measure if isinstance(measure, str) else getattr(measure, "__qualname__", repr(measure))
-    if isinstance(measure, str) and measure not in _TABLES:
+    if not callable(measure) and measure not in _TABLES:
         raise InputError(f"there is no table `{measure}`; use one of {', '.join(_TABLES)}, or a function")
     plan = {"grid": sorted(grid), "measure": kept}
     file = folder / _PLAN

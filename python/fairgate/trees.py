@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any, ClassVar, Self
 
-from . import _native
+from . import _arguments, _native
 from ._section import Section
 from ._toml import Table, dumps
 from .errors import InputError
@@ -15,6 +15,7 @@ from .errors import InputError
 __all__ = ["Class", "Filter", "Tree", "from_dummynet", "from_tc"]
 
 _NAME = "tree"
+_U32 = (1 << 32) - 1
 
 
 class Filter(Section):
@@ -125,8 +126,8 @@ class Tree(Section):
         **settings: Any,
     ) -> None:
         table = {"discipline": discipline, **settings, "inner": inner}
-        table["filter"] = list(filters) or None
-        table["class"] = list(classes) or None
+        table["filter"] = _arguments.listed("`filters`", filters) or None
+        table["class"] = _arguments.listed("`classes`", classes) or None
         self._set(table)
         self._check()
 
@@ -162,7 +163,7 @@ class Tree(Section):
         InputError
             If the text has a mistake, or no such queue.
         """
-        _native.check(text, "python")
+        _native.check(_arguments.text("the configuration", text), "python")
         queues = tomllib.loads(text).get("queue", {})
         if name is None and len(queues) == 1:
             return cls._unchecked(next(iter(queues.values())))
@@ -181,6 +182,7 @@ class Tree(Section):
         >>> Tree.parse("tbf rate=20mbit burst=5kb / fq_codel target=5ms")
         Tree('tbf', rate='20mbit', burst='5kb', inner=Tree('fq_codel', target='5ms'))
         """
+        line = _arguments.text("the tree", line, "its description in one line")
         return cls.from_toml(_native.from_line(line, _NAME))
 
     def to_toml(self, name: str = _NAME) -> str:
@@ -302,7 +304,9 @@ def from_tc(script: str, *, mtu: int = 1500, txqueuelen: int = 1000) -> dict[str
     >>> from_tc("qdisc add dev eth0 root fq_codel limit 1000 target 10ms")
     {'eth0': Tree('fq_codel', limit=1000, quantum='1514b', target='10ms')}
     """
-    trees = _native.from_tc(script, "tc", mtu, txqueuelen)
+    script = _arguments.text("the script", script, "commands of tc")
+    mtu, limit = _checked_mtu(mtu), _arguments.whole("`txqueuelen`", txqueuelen, 0, _U32)
+    trees = _native.from_tc(script, "tc", mtu, limit)
     return {device: Tree.from_toml(text) for device, text, _ in trees}
 
 
@@ -326,4 +330,10 @@ def from_dummynet(script: str, *, mtu: int = 1500) -> dict[str, Tree]:
     InputError
         If a line can't be translated.
     """
-    return {name: Tree.from_toml(text) for name, text in _native.from_dummynet(script, "ipfw", mtu)}
+    script = _arguments.text("the script", script, "commands of ipfw")
+    found = _native.from_dummynet(script, "ipfw", _checked_mtu(mtu))
+    return {name: Tree.from_toml(text) for name, text in found}
+
+
+def _checked_mtu(mtu: object) -> int:
+    return _arguments.whole("`mtu`", mtu, 0, _U32, " bytes")

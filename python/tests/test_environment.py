@@ -69,6 +69,10 @@ def test_an_episode_depends_on_its_seed_alone() -> None:
         ({"actions": {"rate": (5, 5, "mbit")}}, "must rise"),
         ({"actions": {"inner.targte": (1, 5, "ms")}}, "did you mean `target`"),
         ({"step": 0}, "above 0"),
+        ({"step": float("nan")}, "`step` is nan"),
+        ({"delay_weight": "much"}, "`delay_weight` is 'much'"),
+        ({"actions": {"rate": (5, 9)}}, "(least, most, unit)"),
+        ({"actions": {"rate": ("5", 9, "mbit")}}, "range of `rate` is '5'"),
     ],
 )
 def test_wrong_arguments(changes: dict[str, object], part: str) -> None:

@@ -77,6 +77,39 @@ def test_all_mistakes_of_the_queues_are_reported() -> None:
         (lambda: fg.list("fq_codle"), "did you mean `fq_codel`"),
         (lambda: fg.from_tc("qdisc add dev eth0 root fq_codel limt 5"), "limt"),
         (lambda: fg.Results.from_json("{}"), "no results"),
+        (lambda: fg.Results.from_json(5), "results is 5"),  # type: ignore[arg-type]
+        (lambda: fg.Scenario("1s", links=7), "`links` is 7"),  # type: ignore[arg-type]
+        (lambda: fg.Scenario("1s", queues=[1]), "`queues` is [1]"),  # type: ignore[arg-type]
+        (lambda: fg.Scenario("1s", links=[7]).check(), "link"),  # type: ignore[list-item]
+        (lambda: fg.Scenario(7).check(), "duration"),  # type: ignore[arg-type]
+        (lambda: fg.Scenario.from_toml(7), "configuration is 7"),  # type: ignore[arg-type]
+        (lambda: fg.Scenario.read(7), "file is 7"),  # type: ignore[arg-type]
+        (lambda: fg.check(7), "file is 7"),  # type: ignore[arg-type]
+        (lambda: fg.list(7), "name is 7"),  # type: ignore[arg-type]
+        (lambda: fg.from_tc(7), "script is 7"),  # type: ignore[arg-type]
+        (lambda: fg.from_tc("", mtu=-1), "`mtu` is -1"),
+        (lambda: fg.from_dummynet("", mtu=1.5), "`mtu` is 1.5"),  # type: ignore[arg-type]
+        (lambda: fg.Tree.parse(7), "tree is 7"),  # type: ignore[arg-type]
+        (lambda: fg.Tree("prio", classes=5), "`classes` is 5"),  # type: ignore[arg-type]
+        (lambda: fg.compare("fifo"), "`queues` is 'fifo'"),
+        (lambda: fg.compare([7]), "queue is 7"),  # type: ignore[list-item]
+        (lambda: fg.compare(["fifo"], seed=-1), "-1"),
+        (lambda: fg.compare(["fifo"], duration=float("nan")), "nan"),  # type: ignore[arg-type]
+        (lambda: fg.compare(["fifo"], rate="--help"), "--help"),
+        (lambda: fg.compare(["fifo"], 7), "scenario is 7"),  # type: ignore[arg-type]
+        (lambda: fg.compare(["fifo"], duration="1s").rows("cals"), "no group `cals`"),
+        (lambda: fg.compare_trace(7), "capture is 7"),  # type: ignore[arg-type]
+        (lambda: fg.compare_trace("missing.pcap"), "missing.pcap"),
+        (lambda: fg.bounds("drrr"), "drrr"),
+        (lambda: fg.bounds("--help"), "--help"),
+        (lambda: fg.bounds(7), "scheduler is 7"),  # type: ignore[arg-type]
+        (lambda: fg.bounds("drr", seed=-1), "-1"),
+        (lambda: fg.reproduce("qfq"), "qfq"),
+        (lambda: fg.reproduce(7), "experiment is 7"),  # type: ignore[arg-type]
+        (lambda: fg.theory("mm2"), "mm2"),
+        (lambda: fg.theory("mm1", load=float("nan")), "NaN"),
+        (lambda: fg.theory("mm1", load=1.5), "1.5"),
+        (lambda: fg.theory("mm1", lod=0.5), "lod"),
     ],
 )
 def test_wrong_arguments(make: Any, part: str) -> None:
@@ -90,6 +123,12 @@ def test_a_wrong_seed_of_a_run(scenario: fg.Scenario) -> None:
     for seed in (-1, 2**63, 0.5, "1", True):
         with pytest.raises(fg.InputError, match="the seed is"):
             scenario.run(seed)  # type: ignore[arg-type]
+    for seeds in (0, -1, True, "12", [1, -1], {1: 2}):
+        with pytest.raises(fg.InputError, match="seed"):
+            scenario.run_seeds(seeds)  # type: ignore[arg-type]
+    for jobs in (0, -1, 1.5, True):
+        with pytest.raises(fg.InputError, match="`jobs` is"):
+            scenario.run_seeds(2, jobs=jobs)  # type: ignore[arg-type]
     assert scenario.run(np.int64(3)).seed == 3
 
 

@@ -100,9 +100,19 @@ def test_progress_is_told() -> None:
     assert 0 < shares[0] < shares[1] < shares[2] < 1
 
 
-@pytest.mark.parametrize("call", ["scenario.run()", "scenario.run_seeds(4)"])
-def test_ctrl_c_stops_a_run(call: str) -> None:
-    """The simulation takes hours, and its only interval, too."""
+@pytest.mark.parametrize(
+    "call",
+    [
+        "scenario.run()",
+        "scenario.run_seeds(4)",
+        "fg.compare(duration='10h')",
+        "fg.bounds(effort='thorough')",
+        "fg.reproduce('all')",
+        "fg.theory('mm1', seeds=1000)",
+    ],
+)
+def test_ctrl_c_stops_a_call(call: str) -> None:
+    """The simulation takes hours, and its only interval, too. The others take minutes."""
     # The child ignores SIGINT if its parent does.
     code = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
