@@ -7,7 +7,7 @@ BASELINE ?= $(shell git merge-base HEAD main)
 # fairgate-tc-testing, which are only useful in this repository, and fairgate-python, which is published as a
 # wheel.
 PUBLISHED = --workspace --exclude fairgate-fuzz --exclude fairgate-figures --exclude fairgate-tc-testing \
-	--exclude fairgate-python
+	--exclude fairgate-python --exclude own-discipline
 # A target without a standard library: code that uses one does not compile.
 BARE = x86_64-unknown-none
 # Where everything is built, and the virtual environment of the Python tests.
@@ -23,7 +23,7 @@ RUST_VERSION = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 help:
 	@echo 'make demo            compare disciplines on a simulated link and on recorded traffic'
 	@echo 'make test            all tests (as root also tests with live traffic, in network namespaces)'
-	@echo 'make own-discipline  tests of a discipline outside the library; part of make test'
+	@echo 'make own-discipline  tests of a discipline outside of this repository: builds everything once more'
 	@echo 'make python          build the Python package in place, and run its tests; part of make test'
 	@echo 'make python-lint     ruff and mypy over the Python package; part of make lint'
 	@echo 'make tutorials       run the tutorials, write them as notebooks with outputs'
@@ -52,11 +52,12 @@ demo: tools
 	target/release/fairgate compare
 	target/release/fairgate compare --trace examples/recorded.pcap.gz --rate 15mbit --out fairgate-trace.html
 
-test: tools own-discipline
+test: tools
 	cargo test --workspace
 	$(MAKE) python
 
-# The same selection of crates as in `cargo test --workspace`, so that nothing is compiled twice.
+# The same selection as in `cargo test --workspace`, so that nothing is compiled twice: the dependencies of
+# tests choose features too.
 python-build:
 	cargo build --workspace --lib --bins --tests
 	cp $(TARGET)/debug/lib_native.so python/fairgate/_native.abi3.so
@@ -81,8 +82,7 @@ docs-environment:
 	@scripts/python-environment $(TARGET)/docs docs/site/requirements.txt
 
 # docs/site/README.md says what it is made from.
-docs: docs-environment
-	cargo build --workspace --bins
+docs: python-build docs-environment
 	$(TARGET)/docs/bin/python docs/site/build.py $(TARGET)/debug/fairgate $(TARGET)
 
 # Runs the tutorials and writes them as notebooks with their outputs.
@@ -92,10 +92,9 @@ tutorials: python-build python-environment
 wheel: python-environment
 	$(ENVIRONMENT)/bin/maturin build --release --out $(TARGET)/wheels
 
-# A workspace of its own. It shares what is compiled with the main one.
+# `make test` tests it as a member of the workspace.
 own-discipline:
-	CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-$(CURDIR)/target} \
-		cargo test --manifest-path examples/own-discipline/Cargo.toml
+	scripts/try-own-discipline
 
 bench:
 	cargo bench --workspace
@@ -127,7 +126,7 @@ integrations: tools
 	scripts/try-integrations $${CARGO_TARGET_DIR:-target}/release
 
 header:
-	FAIRGATE_WRITE_HEADER=1 cargo test --quiet -p fairgate-ffi --test header
+	FAIRGATE_WRITE_HEADER=1 cargo test --quiet -p fairgate-ffi --test interface header
 
 # Debian's package linux-source has a tree. CASES= chooses files or cases, like CASES='htb 0904'.
 tc-testing:

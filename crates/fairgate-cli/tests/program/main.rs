@@ -1,14 +1,19 @@
 //! Tests of the program as users run it: output, errors, exit codes, pipes. `list` and `check` are in this
 //! file, the other commands in files of their own.
 
+mod bench;
+mod bounds;
 mod check;
+mod compare;
 mod dummynet;
 mod files;
 mod pages;
+mod plot;
 mod record;
 mod replay;
 mod reproduce;
 mod show;
+mod simulate;
 mod streams;
 mod sweep;
 mod tc;

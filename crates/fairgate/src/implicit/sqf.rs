@@ -22,8 +22,8 @@
 //! rule.
 //!
 //! Measured: a video beside n CUBIC downloads on 10 Mbit/s, a round trip of 20 ms, `limit` 200, for a minute;
-//! means of 5 runs (`crates/fairgate-sim/tests/sqf.rs`). Loss of the video, and Jain's index of the
-//! downloads, without and with a credit of 100 kB:
+//! means of 5 runs (`crates/fairgate-sim/tests/simulation/sqf.rs`). Loss of the video, and Jain's index of
+//! the downloads, without and with a credit of 100 kB:
 //!
 //! | video | n = 1 | 5 | 10 | 15 | 20 |
 //! |---|---|---|---|---|---|

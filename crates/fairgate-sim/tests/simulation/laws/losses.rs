@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fairgate_sim::tcp::CongestionControl::{self, Cubic, Reno};
 
-use crate::network::{Losing, MSS, Path, assert_near, lossy, textbook};
+use super::network::{Losing, MSS, Path, assert_near, lossy, textbook};
 
 /// Returns the mean window: segments per RTT on a path without transmission time or queue. Also returns the
 /// number of losses.

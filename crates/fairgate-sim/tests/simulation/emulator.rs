@@ -1,8 +1,6 @@
 //! netem in the place of a link's queue: duplicates and wrong bits are the driver's, and all packets add up.
 
-mod common;
-
-use common::run;
+use crate::common::run;
 use fairgate_sim::Results;
 
 /// A flow over a link of 10 Mbit/s with 5 ms of delay, whose queue is `netem` in both directions.

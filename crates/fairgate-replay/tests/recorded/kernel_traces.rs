@@ -1,7 +1,5 @@
 //! The replay of every trace recorded from Linux 6.1 is equal for every operation.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -52,7 +50,7 @@ fn the_recorded_traces_equal_the_list() {
         .flat_map(|(folder, traces)| traces.split(' ').map(move |trace| format!("{folder}/{trace}")))
         .collect();
     assert_eq!(listed.len(), 75);
-    let found = find(&common::kernel_traces()).expect("the folder has traces");
+    let found = find(&crate::common::kernel_traces()).expect("the folder has traces");
     let found: BTreeSet<String> = found.iter().map(|trace| name(trace)).collect();
     let missing: Vec<&String> = listed.difference(&found).collect();
     let unlisted: Vec<&String> = found.difference(&listed).collect();
@@ -67,7 +65,7 @@ fn every_trace_is_equal() {
     let mut wrong = Vec::new();
     for (folder, traces) in TRACES {
         for trace in traces.split(' ') {
-            let file = common::kernel_traces().join(format!("{folder}/{trace}.jsonl.gz"));
+            let file = crate::common::kernel_traces().join(format!("{folder}/{trace}.jsonl.gz"));
             match replay(&file, 1) {
                 Ok(Outcome::Equal { operations }) if operations > 0 => {}
                 other => wrong.push(format!("{folder}/{trace}: {other:?}")),

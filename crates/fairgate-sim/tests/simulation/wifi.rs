@@ -1,11 +1,9 @@
 //! Wi-Fi cells in a network: exact times of single packets, shares, priorities, losses, and what may stand in
 //! a file.
 
-mod common;
-
 use std::time::Duration;
 
-use common::read;
+use crate::common::read;
 use fairgate::Rate;
 use fairgate_config::Spec;
 use fairgate_sim::results::{AirResults, CellResults};

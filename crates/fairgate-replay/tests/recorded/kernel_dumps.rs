@@ -1,8 +1,6 @@
 //! A tree that was parsed from tc's commands is shown as Linux's tc showed it. The dumps beside the traces
 //! have kinds, parents and options of qdiscs, and lines of classes.
 
-mod common;
-
 use std::path::Path;
 
 use fairgate::{ClassId, Count, Statistics};
@@ -202,7 +200,7 @@ fn class_statistics(class: &Shown, state: &State) -> Vec<String> {
 /// criterion.
 #[test]
 fn class_statistics_equal_those_of_the_kernel() {
-    let folder = common::kernel_traces();
+    let folder = crate::common::kernel_traces();
     let mut compared = 0;
     for trace in find(&folder).expect("the folder has traces") {
         let kind = trace.parent().and_then(|folder| folder.file_name());
@@ -269,7 +267,7 @@ fn class_statistics_equal_those_of_the_kernel() {
 
 #[test]
 fn trees_are_shown_as_tc_showed_them() {
-    let folder = common::kernel_traces();
+    let folder = crate::common::kernel_traces();
     let kinds = [
         "pfifo",
         "bfifo",

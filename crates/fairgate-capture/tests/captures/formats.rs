@@ -1,10 +1,8 @@
 //! Well-formed captures in every variant of the two formats.
 
-mod common;
-
 use std::io::{Cursor, Write};
 
-use common::{Bytes, COMPRESSIONS, Packet, many_packets, read};
+use crate::common::{Bytes, COMPRESSIONS, Packet, many_packets, read};
 use fairgate::Time;
 use fairgate_capture::{Capture, CaptureWriter, LinkType};
 
@@ -272,7 +270,7 @@ fn written_files_are_read_the_same_by_another_program() {
 /// docs/compare.md names every supported link type, also as a range such as `178 to 181`.
 #[test]
 fn the_documentation_lists_every_link_type() {
-    let text = include_str!("../../../docs/compare.md");
+    let text = include_str!("../../../../docs/compare.md");
     let list = text.split("* **Link types**").nth(1).expect("the list exists");
     let list = list
         .split("* **Frames without IP**")

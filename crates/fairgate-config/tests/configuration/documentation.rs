@@ -2,7 +2,7 @@
 
 use fairgate_config::{Document, Registry};
 
-const CONFIGURATION: &str = include_str!("../../../docs/configuration.md");
+const CONFIGURATION: &str = include_str!("../../../../docs/configuration.md");
 
 /// Returns the blocks of TOML in a text, without their indentation.
 fn blocks(text: &str) -> Vec<String> {
@@ -37,7 +37,7 @@ fn the_complete_examples_are_valid() {
 
 #[test]
 fn the_readme_names_every_discipline_once() {
-    const README: &str = include_str!("../../../README.md");
+    const README: &str = include_str!("../../../../README.md");
     let rows = README
         .lines()
         .filter_map(|line| line.strip_prefix("| ")?.split_once(" | "));

@@ -36,13 +36,14 @@ fn calls() -> impl Strategy<Value = Vec<(u64, Call)>> {
     prop::collection::vec((0..3_000_000u64, call), 1..200)
 }
 
-const TREES: [&str; 6] = [
+const TREES: [&str; 7] = [
     "fifo limit=10",
     "fq_codel limit=20 target=1ms interval=5ms",
     "tbf rate=20mbit burst=5kb / codel limit=9",
     "red limit=30kb min=3kb max=9kb avpkt=1000 burst=5",
     "qfq",
     "cake bandwidth=10mbit",
+    "netem corrupt=0.3",
 ];
 
 /// A tree of the C ABI with its pool.
@@ -116,6 +117,8 @@ proptest! {
                     let status = unsafe { fairgate_node_enqueue(c.node, &packet, now) };
                     let packet = Packet {
                         flow: FlowHash::from_raw(flow),
+                        // A wrong bit depends on it.
+                        cookie,
                         ecn: Ecn::from_bits(ecn),
                         priority,
                         ..Packet::of_length(length)
@@ -142,6 +145,8 @@ proptest! {
                             prop_assert_eq!(departure.cookie, expected.payload);
                             prop_assert_eq!(departure.ecn, expected.slot.ecn as u8);
                             prop_assert_eq!(departure.is_marked, expected.slot.is_marked());
+                            let bit = expected.slot.corrupted_bit().unwrap_or(FAIRGATE_NO_BIT);
+                            prop_assert_eq!(departure.corrupted_bit, bit);
                             prop_assert_eq!(departure.enqueued_at, expected.slot.enqueued_at.nanos());
                         }
                         Next::Wait(expected) => {

@@ -1,10 +1,8 @@
 //! Scenario files: what they may contain, and how each mistake is reported at its location.
 
-mod common;
-
 use std::time::Duration;
 
-use common::read;
+use crate::common::read;
 use fairgate_config::Document;
 use fairgate_sim::{Application, Arrivals, Distribution, LineRate, Loss, Scenario, Simulation, Traffic};
 

@@ -7,7 +7,7 @@ use fairgate::Rate;
 use fairgate_sim::Queue;
 use fairgate_sim::tcp::CongestionControl::{Cubic, Reno};
 
-use crate::network::{MSS, PACKET, Path, assert_near, textbook};
+use super::network::{MSS, PACKET, Path, assert_near, textbook};
 
 /// A sender with a window of W segments sends W segments per RTT. A segment that is in the window at the
 /// start of the measurement may or may not count: W segments of the whole, which are one in 100 round trips.

@@ -1,8 +1,6 @@
 //! Downloads over an access line that is much slower upward: the acknowledgements take the upload, and cake's
 //! filter makes room.
 
-mod common;
-
 /// Returns the goodput of all downloads and of all uploads over 50/1 Mbit/s, Mbit/s.
 fn goodput(ack_filter: &str, downloads: u32, uploads: u32, congestion_control: &str) -> [f64; 2] {
     let flow = |name: &str, from: &str, to: &str, count: u32| match count {
@@ -13,7 +11,7 @@ fn goodput(ack_filter: &str, downloads: u32, uploads: u32, congestion_control: &
         ),
     };
     let flows = flow("download", "server", "home", downloads) + &flow("upload", "home", "server", uploads);
-    let results = common::run(&format!(
+    let results = crate::common::run(&format!(
         r#"
 [queue.up]
 discipline = "cake"

@@ -2,8 +2,6 @@
 //! of the longest length, and every flow starts in sorted order. In this case the kernel's order is that of
 //! the published algorithm.
 
-mod common;
-
 use fairgate::Discipline;
 use fairgate::classify::Classifier;
 use fairgate::queues::fifo::{self, Fifo};
@@ -46,7 +44,7 @@ fn textbook(slope: Slope) -> Box<dyn Discipline> {
 #[test]
 fn textbook_qfq_equals_the_kernel_where_the_two_orders_are_the_same() {
     for (name, packets) in [("primed", 781), ("primed_mixed", 642)] {
-        let trace = common::kernel_traces().join(format!("qfq_textbook/{name}.jsonl.gz"));
+        let trace = crate::common::kernel_traces().join(format!("qfq_textbook/{name}.jsonl.gz"));
         let outcome = replay_with(&trace, textbook(Slope::Configured).as_mut())
             .expect("the recorded traces are complete");
         let operations = 2 * packets + 1;

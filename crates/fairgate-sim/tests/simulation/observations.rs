@@ -1,10 +1,8 @@
 //! Variables of disciplines that are sampled over time: their values, and how mistakes are reported.
 
-mod common;
-
 use std::time::Duration;
 
-use common::{read, run};
+use crate::common::{read, run};
 use fairgate_sim::results::ObservationResults;
 use fairgate_sim::{Results, Simulation};
 

@@ -1,10 +1,8 @@
 //! Damaged captures cause an error with the offset, keep the packets before it, and never cause a panic.
 
-mod common;
-
 use std::io::{Cursor, Write};
 
-use common::{Bytes, COMPRESSIONS, many_packets, read};
+use crate::common::{Bytes, COMPRESSIONS, many_packets, read};
 use fairgate_capture::{Capture, CaptureError};
 use flate2::Compression;
 use flate2::write::GzEncoder;

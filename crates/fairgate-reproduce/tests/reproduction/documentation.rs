@@ -5,7 +5,7 @@ use fairgate_reproduce::{Conditions, EXPERIMENTS, Experiment, find_verdicts};
 /// What stands in the place of an experiment of which no full run is recorded.
 const NOT_RUN: &str = "No run is recorded: `make verdicts` makes one.";
 
-const DOCUMENT: &str = include_str!("../../../docs/reproduce.md");
+const DOCUMENT: &str = include_str!("../../../../docs/reproduce.md");
 
 /// Without a run there are no counts. Otherwise each table has the claims of its experiment and our
 /// statements beside them, in their order, and counts the claims that hold. Verdicts and figures are those of

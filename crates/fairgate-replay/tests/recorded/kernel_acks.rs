@@ -7,7 +7,7 @@ use fairgate::cake::{AckFilter, Config, Isolation, Tins};
 use fairgate::flow::{LinkType, dissect};
 use fairgate::{Cake, FlowHasher, Link, Next, Rate, Time};
 
-const RECORDED: &str = include_str!("../../../tests/data/kernel-acks/cases.txt");
+const RECORDED: &str = include_str!("../../../../tests/data/kernel-acks/cases.txt");
 
 #[derive(Default)]
 struct Case {

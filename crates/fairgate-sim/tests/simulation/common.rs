@@ -1,5 +1,4 @@
 //! What the tests of scenario files have in common.
-#![allow(dead_code, reason = "not every test uses both functions")]
 
 use fairgate_config::{Document, FileError};
 use fairgate_sim::{Results, Scenario, Simulation};

@@ -1,8 +1,6 @@
 //! The results of classes: what passed each of them in the measurement window.
 
-mod common;
-
-use common::run;
+use crate::common::run;
 use fairgate_sim::results::{ClassResults, InterfaceResults};
 
 fn class<'r>(interface: &'r InterfaceResults, name: &str) -> &'r ClassResults {

@@ -7,7 +7,7 @@ use fairgate_config::Spec;
 use fairgate_sim::tcp::CongestionControl::{self, Bbr, Bbr3, Cubic};
 use fairgate_sim::{Distribution, Flow, Pattern, Queue, Udp};
 
-use crate::network::{PACKET, Path, assert_near, textbook};
+use super::network::{PACKET, Path, assert_near, textbook};
 
 const RATE: Rate = Rate::mbit(10);
 

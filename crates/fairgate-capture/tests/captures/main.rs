@@ -1,0 +1,5 @@
+//! Captures of all formats, whole and damaged.
+
+mod common;
+mod damage;
+mod formats;

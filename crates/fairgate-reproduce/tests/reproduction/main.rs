@@ -1,0 +1,4 @@
+//! The papers' experiments, and their documentation.
+
+mod documentation;
+mod experiments;

@@ -1,0 +1,4 @@
+//! Exact measures of schedulers beside theory.
+
+mod guarantees;
+mod wfq;
