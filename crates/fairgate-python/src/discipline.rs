@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use fairgate::registry::{Setting, Value};
 use fairgate::{
     Algorithm, Class, ClassReading, ClassState, ConfigError, Count, Discipline, DropReason, Heritage, Node,
-    PacketId, PacketQueue, Pool, Statistics, Time, Variable, Verdict,
+    NodeNumber, PacketId, PacketQueue, Pool, Statistics, Time, Variable, Verdict,
 };
 use pyo3::exceptions::PyException;
 use pyo3::intern;
@@ -696,6 +696,10 @@ impl Discipline for Named {
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         self.node.visit_variables(visit);
+    }
+
+    fn number(&self) -> NodeNumber {
+        self.node.number()
     }
 
     fn config(&self) -> Box<dyn Any> {

@@ -17,7 +17,7 @@ use crate::classify::Holder;
 use crate::count::Count;
 use crate::error::ConfigError;
 use crate::packet::DropReason;
-use crate::pool::{Changes, PacketId, PacketQueue, Pool};
+use crate::pool::{Changes, NodeNumber, PacketId, PacketQueue, Pool};
 use crate::stats::{Counters, Statistics};
 use crate::time::Time;
 
@@ -336,6 +336,11 @@ pub trait Discipline: Send {
         false
     }
 
+    /// Returns the number under which the log of sojourn times knows this node ([`Pool::keep_delays`]).
+    fn number(&self) -> NodeNumber {
+        NodeNumber::NONE
+    }
+
     /// Returns the current parameters: the discipline's own `Config`.
     fn config(&self) -> Box<dyn Any>;
 }
@@ -364,6 +369,7 @@ pub struct Node<A> {
     algorithm: A,
     counters: Counters,
     peeked: Peeked,
+    number: NodeNumber,
 }
 
 /// The result of the last peek. The packet is still in the backlog.
@@ -384,6 +390,7 @@ impl<A: Algorithm> Node<A> {
             algorithm,
             counters: Counters::default(),
             peeked: Peeked::Nothing,
+            number: NodeNumber::NONE,
         }
     }
 
@@ -432,10 +439,13 @@ impl<A: Algorithm> Node<A> {
 
     /// Counts a packet that is dequeued.
     #[inline]
-    fn hand_out(&mut self, id: PacketId, now: Time, pool: &Pool) {
+    fn hand_out(&mut self, id: PacketId, now: Time, pool: &mut Pool) {
         let packet = &pool[id];
-        self.counters
-            .dequeued(packet.length, now.nanos_since(packet.enqueued_at));
+        let sojourn = now.nanos_since(packet.enqueued_at);
+        self.counters.dequeued(packet.length, sojourn);
+        if pool.keeps_delays() {
+            pool.note_delay(&mut self.number, sojourn);
+        }
     }
 
     /// Lets the algorithm dequeue a packet, and keeps the packet for the next dequeue.
@@ -655,6 +665,10 @@ impl<A: Algorithm> Discipline for Node<A> {
         let mut reads = self.algorithm.reads_acknowledgements();
         self.visit_classes(&mut |class| reads |= class.discipline.reads_acknowledgements());
         reads
+    }
+
+    fn number(&self) -> NodeNumber {
+        self.number
     }
 
     fn config(&self) -> Box<dyn Any> {

@@ -19,7 +19,7 @@ use crate::discipline::{Discipline, Verdict};
 use crate::egress::{Egress, Next};
 use crate::flow::{Acknowledgement, FlowKey, HeaderBytes};
 use crate::packet::{DropReason, Packet};
-use crate::pool::{Copied, PacketId, PacketQueue, Pool, PoolFull};
+use crate::pool::{Copied, Delay, PacketId, PacketQueue, Pool, PoolFull, TakenDelays};
 use crate::slot::Slot;
 use crate::time::Time;
 
@@ -204,6 +204,23 @@ impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
     #[inline]
     pub fn keeps_bytes(&self) -> bool {
         self.pool.keeps_bytes()
+    }
+
+    /// Keeps a log of sojourn times from now on, as of [`Pool::keep_delays`].
+    pub fn keep_delays(&mut self, empty: Vec<Delay>) -> TakenDelays {
+        self.pool.keep_delays(empty)
+    }
+
+    /// Returns the number of sojourn times in the log.
+    #[inline]
+    pub fn delays_kept(&self) -> usize {
+        self.pool.delays_kept()
+    }
+
+    /// Returns whether a log of sojourn times is kept.
+    #[inline]
+    pub fn keeps_delays(&self) -> bool {
+        self.pool.keeps_delays()
     }
 
     #[inline]

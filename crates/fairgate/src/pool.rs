@@ -6,6 +6,7 @@
 //!   arrivals [ Time ][ Time ] ...                 rarely read: only a discipline that enqueues later does
 //!   acks     [ Acknowledgement ] ...              on request: only filters of acknowledgements need them
 //!   bytes    [ HeaderBytes ][ HeaderBytes ] ...   only if filters match bytes
+//!   delays   [ Delay ][ Delay ] ...               on request: sojourn times, in the order of departures
 //!   returned  head -> ... -> tail                 dropped or flushed, to be taken by the driver
 //! ```
 //!
@@ -15,6 +16,7 @@
 //! between a discipline and its driver.
 
 mod copies;
+mod delays;
 mod heap;
 
 use alloc::vec::Vec;
@@ -29,6 +31,8 @@ use crate::slot::{Flags, Line, Slot};
 use crate::time::Time;
 
 pub use copies::Copied;
+use delays::DelayLog;
+pub use delays::{Delay, NodeNumber, TakenDelays};
 pub(crate) use heap::PacketHeap;
 
 /// The number of a packet's slot in its [`Pool`]. It is valid from insertion to release.
@@ -80,6 +84,7 @@ pub struct Pool {
     /// The header bytes of each slot, if filters need them.
     bytes: Vec<HeaderBytes>,
     keeps_bytes: bool,
+    delays: DelayLog,
     /// The first free slot. Free slots are linked by `slot.next`.
     free_head: u32,
     in_use: u32,
@@ -132,6 +137,7 @@ impl Pool {
             keeps_acknowledgements: false,
             bytes: Vec::new(),
             keeps_bytes: false,
+            delays: DelayLog::default(),
             free_head: 0,
             in_use: 0,
             returned: PacketQueue::new(),
