@@ -1,18 +1,60 @@
 //! Writes tables as comma-separated values (RFC 4180). A missing value is an empty field.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 
 use crate::results::{Column, Table};
 
 impl Table {
     /// Writes a line of column names, then one line per row.
     pub fn write_csv(&self, into: &mut dyn Write) -> io::Result<()> {
-        let mut writer = csv::Writer::from_writer(into);
-        writer.write_record(self.columns().map(|(name, _)| name))?;
-        for row in 0..self.rows() {
-            writer.write_record(self.columns().map(|(_, column)| column.field(row)))?;
+        CsvFile::new(into).add(self)
+    }
+
+    /// Reads what [`write_csv`](Table::write_csv) wrote. All columns are text.
+    ///
+    /// # Errors
+    /// If the file can't be read, or a line has more or fewer fields than the first one.
+    pub fn read_csv(from: impl Read) -> io::Result<Table> {
+        let mut reader = csv::Reader::from_reader(from);
+        let names: Vec<String> = reader.headers()?.iter().map(str::to_owned).collect();
+        let mut columns = vec![Vec::new(); names.len()];
+        for line in reader.records() {
+            for (column, field) in columns.iter_mut().zip(&line?) {
+                column.push(field.to_owned());
+            }
         }
-        writer.flush()
+        let columns = names.into_iter().zip(columns.into_iter().map(Column::Text));
+        Ok(Table::of(columns.collect()))
+    }
+}
+
+/// A file of several tables with the same columns, one below the other.
+#[derive(Debug)]
+pub struct CsvFile<W: Write> {
+    writer: csv::Writer<W>,
+    has_names: bool,
+}
+
+impl<W: Write> CsvFile<W> {
+    /// Returns a file without rows.
+    pub fn new(into: W) -> CsvFile<W> {
+        CsvFile {
+            writer: csv::Writer::from_writer(into),
+            has_names: false,
+        }
+    }
+
+    /// Adds the rows of a table, and the names of the columns before the first one. Afterwards they are in
+    /// the file.
+    pub fn add(&mut self, table: &Table) -> io::Result<()> {
+        if !std::mem::replace(&mut self.has_names, true) {
+            self.writer.write_record(table.columns().map(|(name, _)| name))?;
+        }
+        for row in 0..table.rows() {
+            self.writer
+                .write_record(table.columns().map(|(_, column)| column.field(row)))?;
+        }
+        self.writer.flush()
     }
 }
 

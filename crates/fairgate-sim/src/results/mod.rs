@@ -24,10 +24,11 @@ use crate::monitor::{Lost, Recorder, Tally};
 pub use application::ApplicationResults;
 pub use cells::{AirResults, CellResults, StationResults};
 pub use classes::{ClassQueue, ClassResults};
+pub use csv::CsvFile;
 pub use measure::Measure;
 pub use observations::ObservationResults;
 #[cfg(feature = "parquet")]
-pub use parquet::parquet_note;
+pub use parquet::{ParquetFile, parquet_note};
 pub use table::{Column, Table};
 
 /// The results of one run.

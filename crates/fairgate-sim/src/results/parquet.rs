@@ -11,6 +11,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::record::Field;
 use parquet::schema::types::Type;
 
 use crate::results::{Column, Table};
@@ -38,20 +39,95 @@ impl Table {
         into: &mut (dyn Write + Send),
         notes: Option<Vec<KeyValue>>,
     ) -> Result<(), ParquetError> {
-        let fields = self
+        let mut file = ParquetFile::start(self, into, notes)?;
+        file.try_add(self)?;
+        file.writer.close()?;
+        Ok(())
+    }
+
+    /// Reads a file that [`write_parquet`](Table::write_parquet) or a [`ParquetFile`] wrote.
+    ///
+    /// # Errors
+    /// If the file can't be read, is broken, or has columns of other types.
+    pub fn read_parquet(file: File) -> io::Result<Table> {
+        Table::try_read(file).map_err(io_error)
+    }
+
+    fn try_read(file: File) -> Result<Table, ParquetError> {
+        let reader = SerializedFileReader::new(file)?;
+        let schema = reader.metadata().file_metadata().schema_descr_ptr();
+        let mut columns = Vec::new();
+        for field in schema.columns() {
+            let column = match field.physical_type() {
+                Physical::BYTE_ARRAY => Column::Text(Vec::new()),
+                Physical::INT64 => Column::Integer(Vec::new()),
+                Physical::DOUBLE => Column::Real(Vec::new()),
+                Physical::BOOLEAN => Column::Flag(Vec::new()),
+                other => {
+                    let name = field.name();
+                    return Err(ParquetError::General(format!(
+                        "the column {name} is of type {other}"
+                    )));
+                }
+            };
+            columns.push((field.name().to_owned(), column));
+        }
+        for row in reader.get_row_iter(None)? {
+            for ((_, column), (_, field)) in columns.iter_mut().zip(row?.get_column_iter()) {
+                column.push(field)?;
+            }
+        }
+        Ok(Table::of(columns))
+    }
+}
+
+/// A file of several tables with the same columns, one below the other. Readers accept it when it is
+/// [finished](ParquetFile::finish).
+pub struct ParquetFile<W: Write + Send> {
+    writer: SerializedFileWriter<W>,
+}
+
+impl<W: Write + Send> ParquetFile<W> {
+    /// Returns a file without rows, for tables with the columns of this one.
+    pub fn new(like: &Table, into: W) -> io::Result<ParquetFile<W>> {
+        ParquetFile::start(like, into, None).map_err(io_error)
+    }
+
+    fn start(like: &Table, into: W, notes: Option<Vec<KeyValue>>) -> Result<ParquetFile<W>, ParquetError> {
+        let fields = like
             .columns()
             .map(|(name, column)| column.field_type(name))
             .collect::<Result<Vec<_>, _>>()?;
         let schema = Type::group_type_builder("results").with_fields(fields).build()?;
         let properties = WriterProperties::builder().set_key_value_metadata(notes).build();
-        let mut file = SerializedFileWriter::new(into, Arc::new(schema), Arc::new(properties))?;
-        let mut group = file.next_row_group()?;
-        for (_, column) in self.columns() {
+        let writer = SerializedFileWriter::new(into, Arc::new(schema), Arc::new(properties))?;
+        Ok(ParquetFile { writer })
+    }
+
+    /// Adds the rows of a table as a row group.
+    pub fn add(&mut self, table: &Table) -> io::Result<()> {
+        self.try_add(table).map_err(io_error)
+    }
+
+    fn try_add(&mut self, table: &Table) -> Result<(), ParquetError> {
+        let mut group = self.writer.next_row_group()?;
+        for (_, column) in table.columns() {
             column.write(&mut group)?;
         }
         group.close()?;
-        file.close()?;
         Ok(())
+    }
+
+    /// Writes the footer. Until then the file can't be read.
+    pub fn finish(self) -> io::Result<()> {
+        self.writer.close().map(drop).map_err(io_error)
+    }
+}
+
+/// Prints the name of the type only.
+impl<W: Write + Send> std::fmt::Debug for ParquetFile<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ParquetFile").finish_non_exhaustive()
     }
 }
 
@@ -89,6 +165,24 @@ impl Column {
             .with_repetition(repetition)
             .build()?;
         Ok(Arc::new(built))
+    }
+
+    /// Adds a value that was read.
+    fn push(&mut self, field: &Field) -> Result<(), ParquetError> {
+        match (self, field) {
+            (Column::Text(values), Field::Str(text)) => values.push(text.clone()),
+            (Column::Integer(values), Field::Long(number)) => values.push(u64::try_from(*number).ok()),
+            (Column::Integer(values), Field::Null) => values.push(None),
+            (Column::Real(values), Field::Double(number)) => values.push(Some(*number)),
+            (Column::Real(values), Field::Null) => values.push(None),
+            (Column::Flag(values), Field::Bool(flag)) => values.push(*flag),
+            (_, other) => {
+                return Err(ParquetError::General(format!(
+                    "the value {other} is of no known type"
+                )));
+            }
+        }
+        Ok(())
     }
 
     fn write<W: Write + Send>(
@@ -168,6 +262,45 @@ mod tests {
         let mut broken = tempfile::tempfile().unwrap();
         broken.write_all(b"PAR1 broken").unwrap();
         assert!(parquet_note(broken, "runs").is_err());
+    }
+
+    #[test]
+    fn tables_below_one_another_are_read_as_one() {
+        let table = |sent: Option<u64>, share: Option<f64>| {
+            Table::of(vec![
+                (
+                    "flow".to_owned(),
+                    Column::Text(vec!["a".to_owned(), "b,\"".to_owned()]),
+                ),
+                ("sent".to_owned(), Column::Integer(vec![sent, None])),
+                ("share".to_owned(), Column::Real(vec![share, Some(0.25)])),
+                ("ecn".to_owned(), Column::Flag(vec![true, false])),
+            ])
+        };
+        let parts = [table(Some(1), None), table(None, Some(0.5))];
+        let file = tempfile::tempfile().unwrap();
+        let mut writer = ParquetFile::new(&parts[0], file.try_clone().unwrap()).unwrap();
+        let mut text = Vec::new();
+        let mut csv = super::super::CsvFile::new(&mut text);
+        for part in &parts {
+            writer.add(part).unwrap();
+            csv.add(part).unwrap();
+        }
+        writer.finish().unwrap();
+        drop(csv);
+        let whole = Table::concatenated(parts).unwrap();
+        assert_eq!(Table::read_parquet(file).unwrap(), whole);
+        let from_text = Table::read_csv(&text[..]).unwrap();
+        assert_eq!(from_text.rows(), 4);
+        for name in ["sent", "share"] {
+            let numbers = |table: &Table| {
+                (0..4)
+                    .map(|row| table.column(name).unwrap().number(row))
+                    .collect::<Vec<_>>()
+            };
+            assert_eq!(numbers(&from_text), numbers(&whole), "{name}");
+        }
+        assert_eq!(from_text.column("flow"), whole.column("flow"));
     }
 
     #[test]

@@ -16,6 +16,27 @@ pub enum Column {
 }
 
 impl Column {
+    /// Returns the number of values, missing ones included.
+    fn len(&self) -> usize {
+        match self {
+            Column::Text(values) => values.len(),
+            Column::Integer(values) => values.len(),
+            Column::Real(values) => values.len(),
+            Column::Flag(values) => values.len(),
+        }
+    }
+
+    /// Returns the value in a row as a number. Text is read as a number, because all columns of a CSV file
+    /// are text. Returns `None` if the value is missing or no number.
+    pub fn number(&self, row: usize) -> Option<f64> {
+        match self {
+            Column::Text(values) => values[row].parse().ok(),
+            Column::Integer(values) => values[row].map(|value| value as f64),
+            Column::Real(values) => values[row],
+            Column::Flag(values) => Some(values[row].into()),
+        }
+    }
+
     /// Appends the rows of a column of the same type.
     fn append(&mut self, other: Column) {
         match (self, other) {
@@ -41,6 +62,26 @@ impl Table {
             columns: Vec::new(),
             rows,
         }
+    }
+
+    /// Returns a table of these columns.
+    ///
+    /// # Panics
+    /// If they have different lengths.
+    pub fn of(columns: Vec<(String, Column)>) -> Table {
+        let rows = columns.first().map_or(0, |(_, column)| column.len());
+        assert!(
+            columns.iter().all(|(_, column)| column.len() == rows),
+            "the columns of a table have the same length"
+        );
+        Table { columns, rows }
+    }
+
+    /// Returns the column of this name.
+    pub fn column(&self, name: &str) -> Option<&Column> {
+        self.columns()
+            .find(|(known, _)| *known == name)
+            .map(|(_, column)| column)
     }
 
     /// Returns the columns in order.
