@@ -1,6 +1,7 @@
 //! Service curves of two pieces. They guarantee a rate, and a delay independently of the rate (Stoica, Zhang,
 //! Ng 1997).
 
+use alloc::collections::BTreeSet;
 use core::time::Duration;
 
 /// How much service a class gets by which time. The slope is `m1` for a time `d` from the start of a backlog,
@@ -16,6 +17,11 @@ pub struct ServiceCurve {
 }
 
 impl ServiceCurve {
+    /// The steepest slope, bit/s.
+    pub const STEEPEST: u64 = 100_000_000_000;
+    /// The longest first piece.
+    pub const LONGEST: Duration = Duration::from_secs(60);
+
     /// Returns a straight line of `rate` bit/s.
     pub const fn linear(rate: u64) -> ServiceCurve {
         ServiceCurve {
@@ -45,6 +51,26 @@ impl ServiceCurve {
             d: Duration::from_micros(((nanos - needs) as u64).div_ceil(1000)),
             m2: rate,
         }
+    }
+
+    /// If the sum of `curves` exceeds this curve at a time, returns what they need up to then, bit/s. Between
+    /// the ends of first pieces everything is linear, so it is enough to compare there and at a late time.
+    pub fn exceeded_by(&self, curves: &[ServiceCurve]) -> Option<u64> {
+        let last = curves.iter().map(|curve| curve.d).max()?.max(self.d).as_nanos();
+        let ends: BTreeSet<u128> = curves
+            .iter()
+            .chain([self])
+            .map(|curve| curve.d.as_nanos())
+            .collect();
+        // So late that a difference of 1 bit/s shows, whatever the first pieces are.
+        let late = last.max(1) * u128::from(ServiceCurve::STEEPEST) * 4;
+        ends.into_iter()
+            .filter(|&end| end > 0)
+            .chain([late])
+            .find_map(|nanos| {
+                let needed: u128 = curves.iter().map(|curve| curve.at(nanos)).sum();
+                (needed > self.at(nanos)).then(|| u64::try_from(needed / nanos).unwrap_or(u64::MAX))
+            })
     }
 
     /// Returns the bits by `nanos` after the start, times 10^9. A result that does not fit is the largest

@@ -22,6 +22,7 @@ mod kind;
 pub mod measures;
 mod schedule;
 pub mod survey;
+pub mod token_bucket;
 pub mod traffic;
 pub mod trial;
 

@@ -2,7 +2,6 @@
 
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
-use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -20,8 +19,8 @@ use crate::sharing::tree::ClassTree;
 /// The maximum number of levels of a tree.
 const LEVELS: u8 = 64;
 /// The steepest slope, bit/s, and the longest first piece. Their product fits 64 bits in Linux's units.
-const STEEPEST: u64 = 100_000_000_000;
-const LONGEST: Duration = Duration::from_secs(60);
+const STEEPEST: u64 = ServiceCurve::STEEPEST;
+const LONGEST: Duration = ServiceCurve::LONGEST;
 
 /// The parameters of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,7 +152,7 @@ impl Config {
             .iter()
             .filter_map(|leaf| self.classes[leaf.index()].rt)
             .collect();
-        match exceeds(&all, &ServiceCurve::linear(rate.bits_per_second())) {
+        match ServiceCurve::linear(rate.bits_per_second()).exceeded_by(&all) {
             None => Ok(()),
             Some(needed) => Err(ConfigError::conflict(
                 "rate",
@@ -192,7 +191,7 @@ impl Config {
         };
         let too_low = |(class, curves): (&ClassConfig, &Vec<ServiceCurve>)| {
             let limit = class.ul?;
-            let needed = exceeds(curves, &limit)?;
+            let needed = limit.exceeded_by(curves)?;
             Some(format!(
                 "the upper limit of class {}, {}, is below the real-time curves there, which need \
                  {needed}bit/s: real-time service is not limited",
@@ -270,24 +269,4 @@ pub(super) fn show(curve: &ServiceCurve) -> String {
         true => format!("{}bit", curve.m2),
         false => format!("{}bit:{:?}:{}bit", curve.m1, curve.d, curve.m2),
     }
-}
-
-/// If the sum of `curves` exceeds `limit` at a time, returns what they need up to then, bit/s. Between the
-/// ends of first pieces everything is linear, so it is enough to compare there and at a late time.
-fn exceeds(curves: &[ServiceCurve], limit: &ServiceCurve) -> Option<u64> {
-    let last = curves.iter().map(|curve| curve.d).max()?.max(limit.d).as_nanos();
-    let ends: BTreeSet<u128> = curves
-        .iter()
-        .chain([limit])
-        .map(|curve| curve.d.as_nanos())
-        .collect();
-    // So late that a difference of 1 bit/s shows, whatever the first pieces are.
-    let late = last.max(1) * u128::from(STEEPEST) * 4;
-    ends.into_iter()
-        .filter(|&end| end > 0)
-        .chain([late])
-        .find_map(|nanos| {
-            let needed: u128 = curves.iter().map(|curve| curve.at(nanos)).sum();
-            (needed > limit.at(nanos)).then(|| u64::try_from(needed / nanos).unwrap_or(u64::MAX))
-        })
 }
