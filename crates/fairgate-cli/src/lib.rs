@@ -25,7 +25,7 @@ use fairgate_config::Registry;
 use crate::commands::sweep;
 use crate::commands::{
     bench, bounds, change, check, compare, completions, dummynet, list, man, plot, record, replay, reproduce,
-    run, show, simulate, status, tc, testbed, theory, validate,
+    reserve, run, show, simulate, status, tc, testbed, theory, validate,
 };
 pub use crate::embedded::{Answer, answer_with};
 use crate::failure::{Failure, Outcome};
@@ -62,6 +62,7 @@ enum Command {
     Filter(change::FilterArgs),
     Queue(change::QueueArgs),
     Change(change::Args),
+    Reserve(reserve::Args),
     Show(show::Args),
     Tc(tc::Args),
     Dummynet(dummynet::Args),
@@ -94,6 +95,7 @@ impl Command {
             Command::Filter(args) => change::filter(&args.words, format),
             Command::Queue(args) => change::queue(&args.words, format),
             Command::Change(args) => change::run(&args, format),
+            Command::Reserve(args) => reserve::run(&args, format),
             Command::Tc(args) => tc::run(args, format),
             Command::Dummynet(args) => dummynet::run(args, format),
             Command::Testbed(args) => testbed::run(args, registry, format),

@@ -44,6 +44,7 @@ use crate::links::LinkChanges;
 use crate::notice::Notice;
 use crate::pace::{AHEAD, Next, Pace};
 use crate::port::Port;
+use crate::reserve::Reserver;
 use crate::status::{Control, DirectionReading, ProcessorStatus, RunReading, STEP, Server, Status};
 use crate::sys::priority::{realtime_share, set_realtime};
 
@@ -259,17 +260,20 @@ impl Bridge {
     /// ([`protocol`](crate::status::protocol)). Changes may name the disciplines of `registry`. The socket is
     /// removed with the bridge.
     ///
+    /// The trees may hold reservations from now on. So change them with the returned [`Reserver`] only.
+    ///
     /// # Errors
     /// Fails if another process listens there, or if the socket can't be created.
-    pub fn serve(&mut self, path: &Path, registry: &Registry) -> Result<(), LiveError> {
+    pub fn serve(&mut self, path: &Path, registry: &Registry) -> Result<Reserver, LiveError> {
+        let longest = u32::try_from(longest_frame(self.mtu())).unwrap_or(u32::MAX);
+        let reserver = Reserver::new(self.changer(), registry.clone(), longest);
         let control = Control {
-            changer: self.changer(),
-            registry: registry.clone(),
+            reserver: reserver.clone(),
         };
         let server = Server::bind(path, Some(control))?;
         self.watch(server.wanted(), EpollFlags::EPOLLIN, Token::Status)?;
         self.server = Some(server);
-        Ok(())
+        Ok(reserver)
     }
 
     /// Gives the calling thread, which then has to call [`Bridge::run`], a higher priority than all ordinary
@@ -348,6 +352,7 @@ impl Bridge {
                 wake = [wake, next].into_iter().flatten().min();
             }
             busy |= wake.is_some_and(|wake| wake.nanos_since(now) <= spin);
+            self.log_delays();
             if self.reading.is_some() {
                 busy |= self.read_on();
             }
@@ -515,6 +520,16 @@ impl Bridge {
         }))
     }
 
+    /// Looks whether a recording wants the sojourn times of this turn.
+    #[inline]
+    fn log_delays(&mut self) {
+        if let Some(server) = &mut self.server {
+            for (from, direction) in self.directions.iter_mut().enumerate() {
+                server.delays.look_at(from, &mut direction.link);
+            }
+        }
+    }
+
     /// Reads the next part of the status that a client wants. Returns true if there is more.
     #[cold]
     fn read_on(&mut self) -> bool {
@@ -523,7 +538,10 @@ impl Bridge {
         };
         let end = clock::now() + STEP.as_nanos() as u64;
         if self.read_part(&mut reading, &|| clock::now() >= end) {
-            if let Some(server) = &self.server {
+            if let Some(server) = &mut self.server {
+                for (from, direction) in self.directions.iter_mut().enumerate() {
+                    reading.delay_buffers = server.delays.flush(from, &mut direction.link);
+                }
                 server.hand_over(reading);
             }
             return false;
@@ -555,6 +573,7 @@ impl Bridge {
             processor: ProcessorStatus::of(&self.pace.punctuality, self.realtime),
             started: self.started,
             at: now,
+            delay_buffers: 0,
             directions,
         }
     }

@@ -111,7 +111,7 @@ pub(crate) struct Args {
 #[derive(Debug, Error, Diagnostic)]
 #[error("nothing was changed: {message}")]
 #[diagnostic(help("{help}"))]
-struct Refused {
+pub(crate) struct Refused {
     message: String,
     help: String,
 }
@@ -199,10 +199,7 @@ fn ask(
     lines: &[String],
     format: Format,
 ) -> Result<Outcome, Failure> {
-    let socket = match socket {
-        Some(socket) => socket,
-        None => status::only_socket().map_err(Failure::environment)?,
-    };
+    let socket = status::the_socket(socket.as_deref())?;
     let answer = ask_change(&socket, from, lines).map_err(|source| {
         Failure::environment(StatusError::NoAnswer {
             socket: socket.display().to_string(),
@@ -225,7 +222,7 @@ fn ask(
 }
 
 /// Makes one error of all mistakes.
-fn refusal(errors: &[Mistake]) -> Refused {
+pub(crate) fn refusal(errors: &[Mistake]) -> Refused {
     let one = |mistake: &Mistake| match &mistake.place {
         Some(place) => format!("{place}: {}", mistake.message),
         None => mistake.message.clone(),

@@ -15,6 +15,7 @@ pub(crate) mod plot;
 pub(crate) mod record;
 pub(crate) mod replay;
 pub(crate) mod reproduce;
+pub(crate) mod reserve;
 pub(crate) mod run;
 pub(crate) mod script;
 pub(crate) mod show;
@@ -48,6 +49,7 @@ Examples:
   fairgate run home.toml            run live between the two interfaces in this file
   fairgate status                   the state of a run
   fairgate class add 30 rate=5mbit  change the run while it forwards; also filter, queue, change
+  fairgate reserve list             rates and delays promised to flows; also add, refresh, withdraw
   fairgate record -o evening.csv    rates, delays, backlogs and drops of a run, every 400 ms
   fairgate show                     the same in the format of tc -s
   fairgate bench schedulers         the cost of each scheduler on this machine

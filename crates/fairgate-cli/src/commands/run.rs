@@ -6,7 +6,8 @@ use std::thread;
 
 use fairgate_config::{Document, FileError, Registry};
 use fairgate_live::status::default_socket;
-use fairgate_live::{BackendKind, Bridge, Changer, LiveError, Plan, ReloadError, Wake};
+use fairgate_live::{BackendKind, Bridge, Changer, LiveError, Plan, ReloadError, Reserver, Wake};
+use fairgate_reserve::Refusal as NotKept;
 use miette::Diagnostic;
 use thiserror::Error;
 
@@ -144,7 +145,7 @@ pub(crate) fn run_document(
     FileError::unless_empty(too_large.collect())?;
     let mut bridge = Bridge::open(&plan, seed).map_err(failure)?;
     bridge.watch_signals().map_err(failure)?;
-    bridge.serve(socket, registry).map_err(failure)?;
+    let reserver = bridge.serve(socket, registry).map_err(failure)?;
     // The log is started after signals are handled, because its thread must not receive them.
     let (log, writer) = log::start();
     let notices = log.clone();
@@ -178,7 +179,7 @@ pub(crate) fn run_document(
         let log = log.clone();
         scope.spawn(move || {
             for () in wanted {
-                reload(&changer, read, name, &log, format);
+                reload(&reserver, &changer, read, name, &log, format);
             }
         });
         let ended = loop {
@@ -207,6 +208,7 @@ pub(crate) fn run_document(
 /// Reads the file again. An error in it, or a change that is not possible during a run, is reported and
 /// changes nothing.
 fn reload(
+    reserver: &Reserver,
     changer: &Changer,
     read: &dyn Fn() -> Result<(Document, Plan), Failure>,
     name: &str,
@@ -214,7 +216,7 @@ fn reload(
     format: Format,
 ) {
     let mut document = None;
-    let changed = changer.update(|_| {
+    let changed = reserver.reload(|_| {
         let (read, plan) = read().map_err(Refusal)?;
         document = Some(read);
         Ok(plan)
@@ -250,6 +252,27 @@ impl From<ReloadError> for Refusal {
             error => error.into(),
         })
     }
+}
+
+impl From<NotKept> for Refusal {
+    fn from(refusal: NotKept) -> Refusal {
+        Refusal(match refusal {
+            NotKept::Tree(error) => error.into(),
+            refusal => Failure::from(Reserved {
+                message: refusal.to_string(),
+                help: refusal.help(),
+            }),
+        })
+    }
+}
+
+/// A file whose trees can't hold the reservations of the run.
+#[derive(Debug, Error, Diagnostic)]
+#[error("the reservations of this run can't be kept: {message}")]
+#[diagnostic(help("{help}"))]
+struct Reserved {
+    message: String,
+    help: String,
 }
 
 /// Prints warnings for settings of the queues that are valid but probably not intended. A JSON document has

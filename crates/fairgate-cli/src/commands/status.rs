@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use fairgate_live::status::{
-    DirectionStatus, FetchError, NodeStatus, ProcessorStatus, Status, fetch, running,
+    DirectionStatus, FetchError, NodeStatus, ProcessorStatus, Status, fetch, fetch_used, running,
 };
 use miette::Diagnostic;
 use thiserror::Error;
@@ -20,6 +20,7 @@ use crate::output::{self, Format};
 #[command(after_help = "\
 Examples:
   fairgate status                             the only run of this machine
+  fairgate status --used                      only disciplines that packets have come to
   fairgate status --follow                    again every second; with --json a document in each line
   fairgate status --socket /run/fairgate/home.sock --json")]
 pub(crate) struct Args {
@@ -30,6 +31,10 @@ pub(crate) struct Args {
     /// Show it again every second, until Ctrl-C
     #[arg(long, alias = "watch")]
     follow: bool,
+
+    /// Leave out what no packet has come to: with thousands of classes this is much faster
+    #[arg(long)]
+    used: bool,
 }
 
 #[derive(Debug, Error, Diagnostic)]
@@ -56,13 +61,13 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     // A JSON document has counts only. Its reader can compute rates.
     let mut before = match format {
         Format::Json => None,
-        Format::Text => Some(ask(socket)?),
+        Format::Text => Some(ask_for(socket, args.used)?),
     };
     loop {
         if before.is_some() {
             thread::sleep(INTERVAL);
         }
-        let status = ask(socket)?;
+        let status = ask_for(socket, args.used)?;
         match format {
             Format::Json if args.follow => output::json_line("status", &status)?,
             Format::Json => output::json("status", &status)?,
@@ -89,11 +94,17 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
 
 /// Returns the status of the run at `socket`, or of the only run.
 pub(crate) fn ask(socket: Option<&Path>) -> Result<Status, Failure> {
-    let socket = match socket {
-        Some(socket) => socket.to_owned(),
-        None => only_socket().map_err(Failure::environment)?,
+    ask_for(socket, false)
+}
+
+/// Does the same, perhaps without what no packet has come to.
+fn ask_for(socket: Option<&Path>, only_used: bool) -> Result<Status, Failure> {
+    let socket = the_socket(socket)?;
+    let fetched = match only_used {
+        true => fetch_used(&socket),
+        false => fetch(&socket),
     };
-    let status = fetch(&socket).map_err(|source| {
+    let status = fetched.map_err(|source| {
         Failure::environment(StatusError::NoAnswer {
             socket: socket.display().to_string(),
             source,
@@ -103,7 +114,15 @@ pub(crate) fn ask(socket: Option<&Path>) -> Result<Status, Failure> {
     Ok(status)
 }
 
-pub(crate) fn only_socket() -> Result<PathBuf, StatusError> {
+/// Returns this socket, or that of the only run.
+pub(crate) fn the_socket(socket: Option<&Path>) -> Result<PathBuf, Failure> {
+    match socket {
+        Some(socket) => Ok(socket.to_owned()),
+        None => only_socket().map_err(Failure::environment),
+    }
+}
+
+fn only_socket() -> Result<PathBuf, StatusError> {
     let mut sockets = running().map_err(StatusError::Untrusted)?;
     match sockets.len() {
         0 => Err(StatusError::NoneRuns),
@@ -272,8 +291,13 @@ fn add_rows(
         node.overlimits.to_string(),
         drops.join(", "),
     ]);
+    let mut of_before = before.map(|before| before.classes.iter().peekable());
     for class in &node.classes {
-        let before = before.and_then(|before| before.classes.iter().find(|other| other.class == class.class));
+        // Both are in the order of their numbers.
+        let before = of_before.as_mut().and_then(|of_before| {
+            while of_before.next_if(|other| other.class < class.class).is_some() {}
+            of_before.next_if(|other| other.class == class.class)
+        });
         add_rows(table, class, before, seconds, depth + 1);
     }
 }

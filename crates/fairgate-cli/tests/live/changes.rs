@@ -11,9 +11,8 @@ use fairgate_live::status::ask_change;
 use fairgate_live::status::protocol::Answer;
 use fairgate_live::testbed::Network;
 
-use crate::common::program::Program;
 use crate::common::{live, output, until};
-use crate::harness::{code_and_message, ping};
+use crate::harness::code_and_message;
 use crate::run::Run;
 
 const FIRST: &str = "[queue.line]\ndiscipline = \"fifo\"\n\n[run]\nleft = \"left\"\nright = \"right\"\n\
@@ -33,7 +32,7 @@ const TREES: [&str; 8] = [
 
 /// Makes a change, which must be possible. Returns the pause in microseconds, and how many packets it
 /// dropped.
-fn change(run: &Run, line: &str) -> (f64, u64) {
+pub(crate) fn change(run: &Run, line: &str) -> (f64, u64) {
     match ask_change(&run.socket, None, &[line.to_owned()]).unwrap() {
         Answer::Changed { pause_us, dropped } => (pause_us, dropped),
         Answer::Refused { errors } => panic!("{line}: {errors:?}"),
@@ -243,46 +242,5 @@ fn commands_change_a_run() {
         let changes = run.status().changes;
         (changes.applied, changes.refused) == (5, 3)
     });
-    run.stop();
-}
-
-/// The rows of a recording add up, class by class, through a change.
-#[test]
-fn a_recording_has_a_row_for_each_class_and_interval() {
-    let Some(_watched) = live("a_recording_has_a_row_for_each_class_and_interval") else {
-        return;
-    };
-    let network = Network::build().unwrap();
-    let run = Run::start(&network.router, FIRST);
-    change(&run, "queue change root drr default=2 { 1 / fifo; 2 / fifo }");
-    let file = run.folder.path().join("recorded.csv");
-    let words = ["record", "--interval", "50ms", "--for", "3s", "--socket"];
-    let mut command = Command::new(env!("CARGO_BIN_EXE_fairgate"));
-    command.args(words).arg(&run.socket).arg("-o").arg(&file);
-    let recording = Program::start(&mut command);
-    until("it records", || {
-        fs::read_to_string(&file).is_ok_and(|text| text.lines().count() > 1)
-    });
-    assert!(ping(&network, Network::RIGHT));
-    change(&run, "class add 3 / codel");
-    let output = recording.output();
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let text = fs::read_to_string(&file).unwrap();
-    let rows: Vec<Vec<&str>> = text.lines().skip(1).map(|row| row.split(',').collect()).collect();
-    assert!(
-        text.ends_with('\n') && rows.iter().all(|row| row.len() == 14),
-        "{text}"
-    );
-    let sum = |class: &str| -> u64 {
-        let of_class = rows.iter().filter(|row| row[1] == "left" && row[2] == class);
-        of_class.map(|row| row[7].parse::<u64>().unwrap()).sum()
-    };
-    assert!(sum("2") >= 3, "{text}");
-    assert_eq!((sum("1"), sum("3")), (0, 0));
-    assert!(sum("") <= run.status().directions[0].tree.dequeued.packets);
-    assert!(
-        rows.iter().any(|row| row[2] == "3" && row[3] == "codel"),
-        "{text}"
-    );
     run.stop();
 }

@@ -9,6 +9,8 @@ mod forwarding;
 mod harness;
 mod links;
 mod output;
+mod recording;
+mod reservations;
 #[path = "../common/run.rs"]
 mod run;
 mod scripts;

@@ -1,33 +1,34 @@
 //! Answers requests that change a run. This is done on threads that forward nothing.
 
-use fairgate_config::{FileError, Problem, Registry};
+use fairgate_config::{FileError, Problem};
+use fairgate_reserve::Refusal as NotKept;
 use miette::Diagnostic;
 
 use super::protocol::{Answer, Mistake, Request};
-use crate::bridge::Changer;
 use crate::config::Plan;
 use crate::error::ReloadError;
+use crate::reserve::Reserver;
 
 /// The longest request, bytes. A change of all classes of a large tree has less.
 pub(super) const LONGEST_REQUEST: u64 = 16 << 20;
 
-/// What changes need.
+/// Changes the trees and the reservations for clients.
 #[derive(Clone, Debug)]
 pub(crate) struct Control {
-    pub(crate) changer: Changer,
-    /// The disciplines that changes may name.
-    pub(crate) registry: Registry,
+    pub(crate) reserver: Reserver,
 }
 
 /// Reads a request. No bytes at all are a request for the status.
 pub(super) fn read(bytes: &[u8]) -> Result<Request, Answer> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
-        return Ok(Request::Status);
+        return Ok(Request::Status { only_used: false });
     }
     serde_json::from_slice(bytes).map_err(|error| {
         refused(
             format!("the request is not understood: {error}"),
-            r#"send {"request": "status"} or {"request": "change", "lines": [...]}"#,
+            "send {\"request\": \"status\"}, {\"request\": \"change\", \"lines\": [...]}, \
+             {\"request\": \"record\", \"interval_us\": 400000} or \
+             {\"request\": \"reserve\", \"order\": \"list\"}",
         )
     })
 }
@@ -35,9 +36,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Request, Answer> {
 impl Control {
     /// Makes the changes in these lines, in the direction from this interface.
     pub(super) fn change(&self, from: Option<&str>, lines: &[String]) -> Answer {
-        let changed = self
-            .changer
-            .update(|plan| self.edited(plan, from, &lines.join("\n")));
+        let edited = |plan: &Plan| self.edited(plan, from, &lines.join("\n"));
+        let changed = self.reserver.edit(edited);
         match changed {
             Ok(changed) => Answer::Changed {
                 pause_us: changed.pause.as_nanos() as f64 / 1e3,
@@ -71,14 +71,14 @@ impl Control {
             },
         };
         for side in sides {
-            new.queues[side] = plan.queues[side].edited(lines, &self.registry)?;
+            new.queues[side] = plan.queues[side].edited(lines, self.reserver.registry())?;
         }
         Ok(new)
     }
 }
 
 /// Why a change is not made.
-struct Refusal(Answer);
+pub(super) struct Refusal(Answer);
 
 impl From<FileError> for Refusal {
     fn from(error: FileError) -> Refusal {
@@ -96,6 +96,25 @@ impl From<FileError> for Refusal {
     }
 }
 
+impl From<NotKept> for Refusal {
+    fn from(refusal: NotKept) -> Refusal {
+        match refusal {
+            NotKept::Tree(error) => error.into(),
+            refusal => Refusal(refused(refusal.to_string(), &refusal.help())),
+        }
+    }
+}
+
+impl Refusal {
+    /// Returns the mistakes.
+    pub(super) fn mistakes(self) -> Vec<Mistake> {
+        match self.0 {
+            Answer::Refused { errors } => errors,
+            Answer::Changed { .. } => Vec::new(),
+        }
+    }
+}
+
 impl From<ReloadError> for Refusal {
     fn from(error: ReloadError) -> Refusal {
         match error {
@@ -108,12 +127,17 @@ impl From<ReloadError> for Refusal {
     }
 }
 
-fn refused(message: String, help: &str) -> Answer {
+pub(super) fn refused(message: String, help: &str) -> Answer {
     Answer::Refused {
-        errors: vec![Mistake {
-            place: None,
-            message,
-            help: help.to_owned(),
-        }],
+        errors: vec![mistake(message, help)],
+    }
+}
+
+/// Returns a mistake that has no place in a tree.
+pub(super) fn mistake(message: String, help: &str) -> Mistake {
+    Mistake {
+        place: None,
+        message,
+        help: help.to_owned(),
     }
 }

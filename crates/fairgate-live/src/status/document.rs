@@ -239,6 +239,7 @@ impl Status {
             processor,
             started,
             at,
+            delay_buffers: _,
             directions,
         } = reading;
         let directions = directions.into_iter().zip(&plan.queues);

@@ -1,9 +1,12 @@
 //! The status of a running bridge: what is read, the document made of it, the server and the client.
 
 mod control;
+mod delays;
 mod document;
 pub mod protocol;
 mod reading;
+mod recording;
+mod reservations;
 mod server;
 
 pub(crate) use control::Control;
@@ -13,4 +16,6 @@ pub use document::{
 };
 pub(crate) use reading::{DirectionReading, RunReading, STEP};
 pub(crate) use server::Server;
-pub use server::{FetchError, ask_change, default_socket, fetch, running};
+pub use server::{
+    FetchError, Recordings, ask_change, ask_reserve, default_socket, fetch, fetch_used, record, running,
+};

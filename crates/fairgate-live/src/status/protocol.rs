@@ -3,15 +3,26 @@
 //!
 //! `{"request": "status"}`, or nothing at all, is answered by the [`Status`](super::Status).
 //! `{"request": "change", "lines": ["class add 30 rate=5mbit / fq_codel"]}` is answered by an [`Answer`].
+//! `{"request": "record", "interval_us": 400000}` is answered by many documents, one in each line:
+//! [`Recorded`]. They end with the run, or when the client closes the connection.
+//! `{"request": "reserve", "order": {"refresh": {"name": "call"}}}` is answered by [`Reserved`].
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+use super::document::CountStatus;
 
 /// What a client wants.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
     /// The status.
-    Status,
+    Status {
+        /// Whether to leave out disciplines that no packet has come to, and classes that have sent none.
+        #[serde(default)]
+        only_used: bool,
+    },
     /// To change the trees.
     Change {
         /// The interface from which the changed direction receives. It may be left out if both directions
@@ -22,7 +33,100 @@ pub enum Request {
         /// together or not at all.
         lines: Vec<String>,
     },
+    /// To be told at each interval what each class did.
+    Record {
+        /// The length of an interval in microseconds, at least 1,000.
+        interval_us: u64,
+    },
+    /// To reserve a rate and a delay.
+    Reserve {
+        /// The interface from which the reserved direction receives. It may be left out if reservations are
+        /// possible in one direction only.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<String>,
+        /// What is done.
+        order: ReserveOrder,
+    },
 }
+
+/// What is done with a reservation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReserveOrder {
+    /// A reservation is added.
+    Add(TermsStatus),
+    /// It gets other terms.
+    Change(TermsStatus),
+    /// It ends.
+    Withdraw {
+        /// Its name.
+        name: String,
+    },
+    /// It lives for another lifetime from now on.
+    Refresh {
+        /// Its name.
+        name: String,
+    },
+    /// All are listed.
+    List,
+}
+
+/// The terms of a reservation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TermsStatus {
+    /// Its name.
+    pub name: String,
+    /// The token rate, bit/s.
+    pub rate_bps: u64,
+    /// The size of the token bucket, bytes.
+    pub burst_bytes: u64,
+    /// The longest packet, bytes. Without it, the longest one of the interfaces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_packet_bytes: Option<u32>,
+    /// The longest acceptable delay, microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_us: Option<u64>,
+    /// The conditions of the filter in words.
+    pub filter: String,
+    /// How long it exists unless it is refreshed, milliseconds.
+    pub lifetime_ms: u64,
+}
+
+/// The answer to [`Request::Reserve`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "snake_case")]
+pub enum Reserved {
+    /// It was done.
+    Reservations {
+        /// The reservation that was added, changed or refreshed; or all of them.
+        reservations: Vec<ReservationStatus>,
+    },
+    /// Nothing was changed.
+    Refused {
+        /// Why, at least one.
+        errors: Vec<Mistake>,
+    },
+}
+
+/// A reservation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReservationStatus {
+    /// The interface that its direction receives from.
+    pub from: String,
+    /// The path of classes to its class.
+    pub class: String,
+    /// What was asked for.
+    pub terms: TermsStatus,
+    /// The rate that is guaranteed, bit/s.
+    pub reserved_bps: u64,
+    /// The delay that is promised, microseconds.
+    pub promised_us: f64,
+    /// When it ends unless it is refreshed, in seconds from now.
+    pub expires_s: f64,
+}
+
+/// The shortest interval of a recording, microseconds.
+pub const SHORTEST_INTERVAL_US: u64 = 1_000;
 
 /// The answer to a change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -52,4 +156,76 @@ pub struct Mistake {
     pub message: String,
     /// What to do.
     pub help: String,
+}
+
+/// A line of the answer to [`Request::Record`]. The first one has no rows: it says that the run records.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "snake_case")]
+pub enum Recorded {
+    /// An interval has ended.
+    Interval(Interval),
+    /// Nothing is recorded.
+    Refused {
+        /// Why, at least one.
+        errors: Vec<Mistake>,
+    },
+}
+
+/// What the disciplines of a run did in an interval.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// When it ended, in seconds since the start of the run.
+    pub at_s: f64,
+    /// Sojourn times that are not in the percentiles, because the run was too busy to count them.
+    pub missed_delays: u64,
+    /// A row for each root, and for each other discipline where packets came, left or waited.
+    pub rows: Vec<ClassInterval>,
+}
+
+/// What a discipline did in an interval.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClassInterval {
+    /// The interface that the direction receives from.
+    pub from: String,
+    /// The numbers of the classes from the root on, like `1/30`. Empty for the root.
+    pub class: String,
+    /// The discipline's name.
+    pub discipline: String,
+    /// The host that has the class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// When its counters were read, in seconds since the start of the run.
+    pub at_s: f64,
+    /// The time since they were read before.
+    pub seconds: f64,
+    /// What left it.
+    pub sent: CountStatus,
+    /// The mean time from the arrival at the tree to the departure from this discipline, microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_delay_us: Option<f64>,
+    /// The distribution of these times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Percentiles>,
+    /// Packets dropped, by reason. Reasons that did not occur are left out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub drops: BTreeMap<String, u64>,
+    /// Packets marked with congestion experienced.
+    pub marked: u64,
+    /// What is queued at the end of the interval.
+    pub backlog: CountStatus,
+}
+
+/// Sojourn times, in microseconds. Percentiles are accurate to 7 %.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Percentiles {
+    /// The number of packets that were measured.
+    pub packets: u64,
+    /// The median.
+    pub p50_us: f64,
+    /// The 95th percentile.
+    pub p95_us: f64,
+    /// The 99th percentile.
+    pub p99_us: f64,
+    /// The maximum.
+    pub max_us: f64,
 }

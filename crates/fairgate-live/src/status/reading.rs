@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairgate::classify::Holder;
-use fairgate::{Class, ClassReading, ClassState, Count, Discipline, Statistics, Time, Variable};
+use fairgate::{Class, ClassReading, ClassState, Count, Discipline, NodeNumber, Statistics, Time, Variable};
 use hdrhistogram::Histogram;
 
 use crate::clock;
@@ -33,6 +33,8 @@ pub(crate) struct RunReading {
     pub(crate) processor: ProcessorStatus,
     pub(crate) started: Time,
     pub(crate) at: Time,
+    /// The number of buffers of sojourn times that precede this reading.
+    pub(crate) delay_buffers: u64,
     pub(crate) directions: [DirectionReading; 2],
 }
 
@@ -66,6 +68,7 @@ pub(crate) struct NodeReading {
     pub(crate) class: Option<u16>,
     pub(crate) host: Option<String>,
     pub(crate) at: Time,
+    pub(crate) number: NodeNumber,
     pub(crate) statistics: Statistics,
     pub(crate) variables: Vec<(&'static str, Variable)>,
     pub(crate) class_states: Vec<ClassReadingOf>,
@@ -107,6 +110,16 @@ impl DirectionReading {
 }
 
 impl TreeReading {
+    /// Forgets disciplines that no packet has come to, and classes that have sent none. A discipline that
+    /// stays has all above it, because they count its packets too.
+    pub(crate) fn keep_used(&mut self) {
+        self.nodes
+            .retain(|node| node.depth == 0 || node.statistics != Statistics::default());
+        for node in &mut self.nodes {
+            node.class_states.retain(|class| class.sent.packets > 0);
+        }
+    }
+
     /// Reads a whole tree at once.
     pub(crate) fn of(root: &dyn Discipline) -> TreeReading {
         let mut reading = TreeReading::default();
@@ -200,6 +213,7 @@ impl TreeReading {
             class,
             host,
             at: clock::now(),
+            number: discipline.number(),
             statistics: statistics.clone(),
             variables,
             class_states: Vec::new(),

@@ -7,7 +7,7 @@
 
 use std::env;
 use std::fs::{self, DirBuilder, Permissions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -27,10 +27,13 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 use crate::error::LiveError;
-use crate::status::control::{self, Control, LONGEST_REQUEST};
+use crate::reserve::Reserver;
+use crate::status::control::{self, Control, LONGEST_REQUEST, refused};
+use crate::status::delays::{self, DelayDesk, DelayTap};
 use crate::status::document::Status;
-use crate::status::protocol::{Answer, Request};
+use crate::status::protocol::{Answer, Recorded, Request, ReserveOrder, Reserved, SHORTEST_INTERVAL_US};
 use crate::status::reading::RunReading;
+use crate::status::recording::Recording;
 
 /// The extension of the sockets' file names.
 const ENDING: &str = "sock";
@@ -139,7 +142,16 @@ fn check_folder(folder: &Path) -> Result<(), FetchError> {
 /// Fails if no process answers, if the answer is not a status, or if the process belongs to neither this user
 /// nor root.
 pub fn fetch(socket: &Path) -> Result<Status, FetchError> {
-    ask(socket, &Request::Status, Some(PATIENCE))
+    ask(socket, &Request::Status { only_used: false }, Some(PATIENCE))
+}
+
+/// Fetches the status without disciplines that no packet has come to. With thousands of classes this is much
+/// faster.
+///
+/// # Errors
+/// Fails as [`fetch`] does.
+pub fn fetch_used(socket: &Path) -> Result<Status, FetchError> {
+    ask(socket, &Request::Status { only_used: true }, Some(PATIENCE))
 }
 
 /// Has the run that listens at `socket` change its trees, and waits until it has: see [`Request::Change`].
@@ -156,12 +168,31 @@ pub fn ask_change(socket: &Path, from: Option<&str>, lines: &[String]) -> Result
     ask(socket, &request, None)
 }
 
+/// Has the run that listens at `socket` carry out an order about reservations: see [`Request::Reserve`].
+///
+/// # Errors
+/// Fails as [`ask_change`] does. An order that is refused is an answer.
+pub fn ask_reserve(socket: &Path, from: Option<&str>, order: ReserveOrder) -> Result<Reserved, FetchError> {
+    let from = from.map(str::to_owned);
+    ask(socket, &Request::Reserve { from, order }, None)
+}
+
 /// Sends a request and returns the answer. `patience` is how long it may take.
 fn ask<A: DeserializeOwned>(
     socket: &Path,
     request: &Request,
     patience: Option<Duration>,
 ) -> Result<A, FetchError> {
+    let (stream, process) = connect(socket, request, patience)?;
+    read_answer(stream, process)
+}
+
+/// Sends a request. Returns the connection, and the process that answers.
+fn connect(
+    socket: &Path,
+    request: &Request,
+    patience: Option<Duration>,
+) -> Result<(UnixStream, i32), FetchError> {
     let length = socket.as_os_str().len();
     if length > LONGEST_PATH {
         return Err(FetchError::LongPath(length));
@@ -178,13 +209,80 @@ fn ask<A: DeserializeOwned>(
     let _ = stream
         .write_all(&bytes)
         .and_then(|()| stream.shutdown(std::net::Shutdown::Write));
-    serde_json::from_reader(io::BufReader::new(stream)).map_err(|error| match error.io_error_kind() {
-        Some(ErrorKind::WouldBlock | ErrorKind::TimedOut) => FetchError::Silent {
-            process: peer.pid(),
-            stopped: is_stopped(peer.pid()),
+    Ok((stream, peer.pid()))
+}
+
+fn read_answer<A: DeserializeOwned>(stream: UnixStream, process: i32) -> Result<A, FetchError> {
+    // A document of many megabytes is read faster as a whole than byte by byte.
+    let mut bytes = Vec::new();
+    (&stream)
+        .read_to_end(&mut bytes)
+        .map_err(|error| unanswered(error, process))?;
+    serde_json::from_slice(&bytes).map_err(|error| FetchError::Io(error.into()))
+}
+
+fn unanswered(error: io::Error, process: i32) -> FetchError {
+    match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => FetchError::Silent {
+            process,
+            stopped: is_stopped(process),
         },
-        _ => FetchError::Io(error.into()),
+        _ => FetchError::Io(error),
+    }
+}
+
+/// Has the run that listens at `socket` say at each interval what its classes did.
+///
+/// # Errors
+/// Fails if no process answers, or if the process belongs to neither this user nor root.
+pub fn record(socket: &Path, interval: Duration) -> Result<Recordings, FetchError> {
+    let interval_us = u64::try_from(interval.as_micros()).unwrap_or(u64::MAX);
+    let (stream, process) = connect(
+        socket,
+        &Request::Record { interval_us },
+        Some(PATIENCE.saturating_add(interval)),
+    )?;
+    Ok(Recordings {
+        lines: BufReader::new(stream),
+        process,
     })
+}
+
+/// The intervals of a recording, as they end. It ends with the run.
+#[derive(Debug)]
+pub struct Recordings {
+    lines: BufReader<UnixStream>,
+    process: i32,
+}
+
+impl Recordings {
+    /// Returns a function that ends the recording from another thread.
+    ///
+    /// # Errors
+    /// Fails if this process has too many open files.
+    pub fn stopper(&self) -> io::Result<impl Fn() + Send + 'static> {
+        let stream = self.lines.get_ref().try_clone()?;
+        Ok(move || {
+            // It fails only if the run has ended the connection.
+            let _ = stream.shutdown(std::net::Shutdown::Both);
+        })
+    }
+}
+
+impl Iterator for Recordings {
+    type Item = Result<Recorded, FetchError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut line = String::new();
+        match self.lines.read_line(&mut line) {
+            Ok(0) => None,
+            // The run was killed while it wrote.
+            Ok(_) if !line.ends_with('\n') => None,
+            Ok(_) => Some(serde_json::from_str(&line).map_err(|error| FetchError::Io(error.into()))),
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => None,
+            Err(error) => Some(Err(unanswered(error, self.process))),
+        }
+    }
 }
 
 /// Returns whether a signal has stopped a process (proc_pid_stat(5): the field after the name in
@@ -203,6 +301,10 @@ pub(crate) struct Server {
     /// Readable when a client wants a reading.
     wanted: Arc<EventFd>,
     readings: Sender<RunReading>,
+    /// The log of sojourn times for recordings.
+    pub(crate) delays: DelayTap,
+    /// Ended on drop.
+    reserver: Option<Reserver>,
 }
 
 impl Server {
@@ -228,15 +330,34 @@ impl Server {
         let (readings, made) = mpsc::channel();
         let (listener, wanted) = (Arc::new(listener), Arc::new(wanted));
         let (for_clients, for_requests) = (Arc::clone(&listener), Arc::clone(&wanted));
+        let reserver = control.as_ref().map(|control| control.reserver.clone());
+        if let Some(reserver) = reserver.clone() {
+            thread::Builder::new()
+                .name("reservations".to_owned())
+                .spawn(move || reserver.watch())
+                .map_err(system())?;
+        }
+        let (delays, desk, count) = delays::ends();
+        thread::Builder::new()
+            .name("delays".to_owned())
+            .spawn(count)
+            .map_err(system())?;
         thread::Builder::new()
             .name("status".to_owned())
-            .spawn(move || serve(&for_clients, &Arc::new(Desk::new(for_requests, made, control))))
+            .spawn(move || {
+                serve(
+                    &for_clients,
+                    &Arc::new(Desk::new(for_requests, made, control, desk)),
+                )
+            })
             .map_err(system())?;
         Ok(Server {
             listener,
             path: path.to_path_buf(),
             wanted,
             readings,
+            delays,
+            reserver,
         })
     }
 
@@ -263,6 +384,7 @@ struct Desk {
     /// Locked while a reading is made, so that there is one at a time.
     made: Mutex<Receiver<RunReading>>,
     control: Option<Control>,
+    delays: Arc<DelayDesk>,
     /// The number of clients that are served.
     served: AtomicUsize,
 }
@@ -296,11 +418,17 @@ fn serve(listener: &UnixListener, desk: &Arc<Desk>) {
 }
 
 impl Desk {
-    fn new(wanted: Arc<EventFd>, made: Receiver<RunReading>, control: Option<Control>) -> Desk {
+    fn new(
+        wanted: Arc<EventFd>,
+        made: Receiver<RunReading>,
+        control: Option<Control>,
+        delays: Arc<DelayDesk>,
+    ) -> Desk {
         Desk {
             wanted,
             made: Mutex::new(made),
             control,
+            delays,
             served: AtomicUsize::new(0),
         }
     }
@@ -313,12 +441,47 @@ impl Desk {
             (Ok(Request::Change { from, lines }), Some(control)) => {
                 send(&mut client, &control.change(from.as_deref(), &lines))
             }
+            (Ok(Request::Reserve { from, order }), Some(control)) => {
+                send(&mut client, &control.reserve(from.as_deref(), order))
+            }
+            (Ok(Request::Record { interval_us }), _) if interval_us < SHORTEST_INTERVAL_US => {
+                let message = format!("an interval of {interval_us} us is too short");
+                let help = format!("record intervals of at least {SHORTEST_INTERVAL_US} us");
+                send(&mut client, &refused(message, &help))
+            }
+            (Ok(Request::Record { interval_us }), _) => {
+                self.record(&mut client, Duration::from_micros(interval_us))
+            }
             (Err(refused), _) => send(&mut client, &refused),
-            (Ok(_), _) => match self.reading() {
-                Some(reading) => send(&mut client, &Status::of_reading(reading)),
+            (Ok(Request::Status { only_used }), _) => match self.reading() {
+                Some(mut reading) => {
+                    if only_used {
+                        let trees = reading.directions.iter_mut();
+                        trees.for_each(|direction| direction.tree.keep_used());
+                    }
+                    send(&mut client, &Status::of_reading(reading))
+                }
                 None => Ok(()),
             },
+            // Only a test serves without it.
+            (Ok(Request::Change { .. } | Request::Reserve { .. }), None) => Ok(()),
         }
+    }
+
+    /// Tells a client at each interval what each class did, until the client goes or the run ends.
+    fn record(&self, client: &mut UnixStream, interval: Duration) -> io::Result<()> {
+        let delays = self.delays.subscribe();
+        let mut recording = Recording::default();
+        let mut next = Instant::now();
+        while let Some(reading) = self.reading() {
+            let delays = delays.take(reading.delay_buffers);
+            let line = Recorded::Interval(recording.interval(reading, &delays));
+            send(client, &line)?;
+            // If a reading takes longer than an interval, the next one begins at once.
+            next = (next + interval).max(Instant::now());
+            thread::sleep(next.saturating_duration_since(Instant::now()));
+        }
+        Ok(())
     }
 
     /// Has the forwarding thread make a reading. Returns `None` if the run has ended.
@@ -347,8 +510,11 @@ fn heard(mut client: &UnixStream) -> io::Result<Vec<u8>> {
     Ok(request)
 }
 
+/// Sends a document as one line.
 fn send(client: &mut UnixStream, document: &impl Serialize) -> io::Result<()> {
-    client.write_all(&serde_json::to_vec(document).map_err(io::Error::from)?)
+    let mut bytes = serde_json::to_vec(document).map_err(io::Error::from)?;
+    bytes.push(b'\n');
+    client.write_all(&bytes)
 }
 
 /// Removes the socket at `path` if no process listens there.
@@ -375,6 +541,9 @@ fn remove_dead(path: &Path) -> Result<(), LiveError> {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        if let Some(reserver) = &self.reserver {
+            reserver.end();
+        }
         // The listener's thread gets EINVAL from now on (unix(7), `unix_accept` in Linux).
         let _ = shutdown(self.listener.as_raw_fd(), Shutdown::Both);
         let _ = fs::remove_file(&self.path);

@@ -1,4 +1,6 @@
-//! `fairgate plot`: draws the results of a simulation.
+//! `fairgate plot`: draws the results of a simulation, or a recording of a run.
+
+mod recording;
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -9,7 +11,7 @@ use fairgate_report::chart::{Chart, Curve, Scale};
 use fairgate_report::dots::{Dots, Row};
 use fairgate_report::violin::{Group, Quantiles, Violins};
 use fairgate_sim::Results;
-use fairgate_sim::results::{ClassResults, Durations, ObservationResults};
+use fairgate_sim::results::{ClassResults, Durations, ObservationResults, Table};
 use miette::Diagnostic;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -17,13 +19,14 @@ use thiserror::Error;
 use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::output::{self, Format, Targets};
+use recording::{Recording, RecordingError};
 
 /// The maximum number of curves: the number of colours.
 const MOST_CURVES: usize = 10;
 /// The maximum number of rows of classes.
 const MOST_ROWS: usize = 40;
 
-/// Draw the results of a simulation: a quantity over time, a distribution, or classes
+/// Draw the results of a simulation or a recording: a quantity over time, a distribution, or classes
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -34,10 +37,15 @@ Examples:
   fairgate plot results.json --of window --out tcp.svg
   fairgate plot fifo.json sqf.json --of violins           the packet delays of each group, side by side
   fairgate plot results.json --of observed --only rate    the observed variables with this in their name
+  fairgate plot evening.csv --of backlog          a recording of `fairgate record`, CSV or Parquet
+  fairgate plot evening.csv --out evening.html    rates, queues, delays and drops of a recording on one page
 
+A recording has throughput, backlog, delay (percentiles over time) and drops. If it has more classes than
+curves have room, those with the most traffic are drawn.
 With the results of several seeds (`simulate --seeds`), the curves are of the first one, or of `--seed`.")]
 pub(crate) struct Args {
-    /// The results: a JSON file of `fairgate simulate`; for `violins` and `classes` also several
+    /// The results: a JSON file of `fairgate simulate`, for `violins` and `classes` also several. Or a
+    /// recording
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
@@ -57,7 +65,7 @@ pub(crate) struct Args {
     #[arg(long)]
     log: bool,
 
-    /// The file for the figure, SVG [default: QUANTITY.svg]
+    /// The file for the figure, SVG; for a recording also HTML [default: QUANTITY.svg]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -82,6 +90,8 @@ enum Quantity {
     Violins,
     /// Rate of each class at each interface
     Classes,
+    /// Packets that each class of a recording dropped, over time
+    Drops,
 }
 
 #[derive(Debug, Error, Diagnostic)]
@@ -98,6 +108,12 @@ enum PlotError {
     #[error("`--log` is for the delays of `--of violins`")]
     #[diagnostic(help("omit it, or draw `--of violins`"))]
     NoLogarithm,
+    #[error("{path} has no {quantity}: it is a recording")]
+    #[diagnostic(help("draw `--of throughput`, `backlog`, `delay` or `drops`"))]
+    NotRecorded { path: String, quantity: String },
+    #[error("{path} has no drops over time: it has the results of a simulation")]
+    #[diagnostic(help("draw a recording of `fairgate record`, or another quantity"))]
+    NoDrops { path: String },
     #[error("there is nothing to draw: no {subject} with {names} has a {quantity}")]
     #[diagnostic(help("choose another quantity with `--of`, or other names with `--only`"))]
     Nothing {
@@ -132,8 +148,7 @@ struct Drawing {
 }
 
 pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
-    let quantity = args.of.to_possible_value().expect("no quantity is hidden");
-    let quantity = quantity.get_name().to_owned();
+    let quantity = name_of(args.of);
     let path = args
         .out
         .clone()
@@ -146,6 +161,13 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     if args.log && args.of != Quantity::Violins {
         return Err(PlotError::NoLogarithm.into());
     }
+    if let Some(table) = recording::read(&args.files[0])? {
+        return recorded(&args, &table, &quantity, &path, format);
+    }
+    if args.of == Quantity::Drops {
+        let path = args.files[0].display().to_string();
+        return Err(PlotError::NoDrops { path }.into());
+    }
     let runs: Vec<Results> = args
         .files
         .iter()
@@ -156,7 +178,71 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
         Quantity::Classes => classes(&args, &runs)?,
         _ => chart(&args, &runs[0], &quantity)?,
     };
-    let target = Targets::beside(args.files.iter().map(PathBuf::as_path)).open(&path)?;
+    deliver(&args, picture, quantity, &path, format)
+}
+
+/// Draws a recording: a quantity as a figure, or all of them on a page.
+fn recorded(
+    args: &Args,
+    table: &Table,
+    quantity: &str,
+    path: &Path,
+    format: Format,
+) -> Result<Outcome, Failure> {
+    let file = &args.files[0];
+    let recording = Recording::of(table, file)?;
+    let chooses = |name: &str| args.chooses(name);
+    if is_page(path) {
+        let title = file.display().to_string();
+        let sheet = recording.page(table, &title, &chooses);
+        let picture = Picture {
+            svg: sheet.render(),
+            names: recording::QUANTITIES.iter().map(|&of| name_of(of)).collect(),
+            left_out: 0,
+        };
+        return deliver(args, picture, "page".to_owned(), path, format);
+    }
+    if !recording::QUANTITIES.contains(&args.of) {
+        let path = file.display().to_string();
+        let quantity = quantity.to_owned();
+        return Err(PlotError::NotRecorded { path, quantity }.into());
+    }
+    match recording.picture(table, args.of, &chooses) {
+        Some((_, picture)) => deliver(args, picture, quantity.to_owned(), path, format),
+        None => Err(args.nothing("class", quantity)),
+    }
+}
+
+/// Draws all quantities of a recording on a page.
+pub(crate) fn draw_page(file: &Path, page: &Path) -> Result<(), Failure> {
+    let table = recording::read(file)?.ok_or_else(|| RecordingError::Broken {
+        path: file.display().to_string(),
+        what: "it does not begin as one".to_owned(),
+    })?;
+    let target = Targets::beside([file]).open(page)?;
+    let recording = Recording::of(&table, file)?;
+    let sheet = recording.page(&table, &file.display().to_string(), &|_| true);
+    target.write(|into| into.write_all(sheet.render().as_bytes()))
+}
+
+fn is_page(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "html")
+}
+
+fn name_of(quantity: Quantity) -> String {
+    let value = quantity.to_possible_value().expect("no quantity is hidden");
+    value.get_name().to_owned()
+}
+
+/// Writes a picture and says what is in it.
+fn deliver(
+    args: &Args,
+    picture: Picture,
+    quantity: String,
+    path: &Path,
+    format: Format,
+) -> Result<Outcome, Failure> {
+    let target = Targets::beside(args.files.iter().map(PathBuf::as_path)).open(path)?;
     let left_out = picture.left_out;
     let drawing = Drawing {
         file: path.display().to_string(),
@@ -176,6 +262,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
                 let parts = match (args.of, drawing.curves.len()) {
                     (Quantity::Violins, groups) => format!("{groups} groups"),
                     (Quantity::Classes, classes) => format!("{classes} classes"),
+                    (_, figures) if is_page(path) => format!("{figures} figures"),
                     (_, curves) => format!("{curves} curves"),
                 };
                 output::text(&format!("{}: {parts}.{left_out}\n", drawing.file))
@@ -392,7 +479,7 @@ fn chart(args: &Args, results: &Results, quantity: &str) -> Result<Picture, Fail
             let (unit, factor) = shown_unit(observed.first().map_or("", |first| &first.unit));
             ("Observed", unit, factor)
         }
-        Quantity::Violins | Quantity::Classes => unreachable!("these are no curves"),
+        Quantity::Violins | Quantity::Classes | Quantity::Drops => unreachable!("these are no curves"),
         Quantity::Throughput => ("Throughput", "Mbit/s", 1e-6),
         Quantity::Window => ("Congestion window", "segments", 1.0),
         Quantity::Rtt => ("Smoothed round-trip time", "ms", 1e-6),
@@ -415,7 +502,7 @@ fn chart(args: &Args, results: &Results, quantity: &str) -> Result<Picture, Fail
     };
     let connections = || flows().filter_map(|flow| Some((&flow.name, flow.connection.as_ref()?)));
     let named: Vec<(&String, Vec<(f64, f64)>)> = match args.of {
-        Quantity::Violins | Quantity::Classes => unreachable!("these are no curves"),
+        Quantity::Violins | Quantity::Classes | Quantity::Drops => unreachable!("these are no curves"),
         Quantity::Observed => observed
             .iter()
             .map(|observed| {

@@ -1,0 +1,191 @@
+//! `fairgate record`: writes what a run does at each interval, class by class, as CSV or Parquet, and draws
+//! it.
+//!
+//! ALTQ's cbqprobe wrote the rates of all classes every 400 ms, and cbqmonitor drew them.
+
+mod columns;
+mod sink;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use fairgate_live::status::protocol::Recorded;
+use fairgate_live::status::{FetchError, Recordings, record};
+use miette::Diagnostic;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
+use signal_hook::low_level::emulate_default_handler;
+use thiserror::Error;
+
+use crate::commands::change::refusal;
+use crate::commands::plot;
+use crate::commands::status::{StatusError, the_socket};
+use crate::failure::{Failure, Outcome};
+use crate::input::positive_duration;
+use crate::output::{self, Format};
+use sink::Sink;
+
+/// Record rates, delays, backlogs and drops of a run, class by class
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  fairgate record -o evening.csv                 every 400 ms, until Ctrl-C or the end of the run
+  fairgate record --interval 1s --for 10min -o evening.parquet
+  fairgate record --for 1min -o a.csv --plot a.html    rates, queues, delays and drops over time
+  fairgate record --for 5s                       to standard output
+
+At each interval there is a row for each root, and for each discipline where packets came, left or waited. The
+columns:
+  time_s           the end of the interval, in seconds since the start of the run
+  from             the interface that the direction receives from
+  class            the class numbers from the root on, like 1/30; empty for the root
+  discipline, host
+  seconds          the length of the interval for this row
+  rate_bps         what left the discipline in the interval, in bits per second with Ethernet headers
+  packets, bytes   the same
+  delay_ms         their mean delay from the arrival at the tree; empty if none left
+  delay_p50_ms, delay_p95_ms, delay_p99_ms, delay_max_ms   percentiles of it, accurate to 7 %
+  dropped, marked  packets in the interval
+  backlog_packets, backlog_bytes   at the end of the interval
+  dropped_aqm, dropped_queue_limit, ...   packets dropped in the interval, by reason
+
+Each interval is written to a CSV file at once. A Parquet file can be read when the recording has ended.
+`fairgate plot` draws both.")]
+pub(crate) struct Args {
+    /// The socket of the run; optional if there is only one
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+
+    /// The time between two readings, at least 1 ms
+    #[arg(long, value_name = "TIME", default_value = "400ms", value_parser = positive_duration)]
+    interval: Duration,
+
+    /// How long to record [default: until Ctrl-C or the end of the run]
+    #[arg(long = "for", value_name = "TIME", value_parser = positive_duration)]
+    length: Option<Duration>,
+
+    /// The file to write, .parquet or CSV [default: CSV to standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Draw the recording into this page (HTML) when it has ended
+    #[arg(long, value_name = "FILE", requires = "output")]
+    plot: Option<PathBuf>,
+}
+
+#[derive(Debug, Error, Diagnostic)]
+enum RecordError {
+    #[error("can't write {path}")]
+    #[diagnostic(help("make room, or name another file; the rows before are whole in a CSV file"))]
+    Unwritten { path: String, source: io::Error },
+    #[error("can't wait for Ctrl-C")]
+    #[diagnostic(help("raise the limit of open files"))]
+    Signals(#[source] io::Error),
+    #[cfg(not(feature = "parquet"))]
+    #[error("this program was built without Parquet")]
+    #[diagnostic(help("write .csv, or build it with `--features parquet`"))]
+    NoParquet,
+}
+
+pub(crate) fn run(args: &Args, format: Format) -> Result<Outcome, Failure> {
+    let path = args.output.as_deref();
+    #[cfg(not(feature = "parquet"))]
+    if path
+        .and_then(Path::extension)
+        .is_some_and(|ending| ending == "parquet")
+    {
+        return Err(RecordError::NoParquet.into());
+    }
+    let socket = the_socket(args.socket.as_deref())?;
+    let no_answer = |source| {
+        let socket = socket.display().to_string();
+        Failure::environment(StatusError::NoAnswer { socket, source })
+    };
+    let mut intervals = record(&socket, args.interval).map_err(no_answer)?;
+    // The run records from its first answer on.
+    let first = intervals.next();
+    if let Recorded::Refused { errors } = first.unwrap_or_else(|| Err(end_of_answer())).map_err(no_answer)? {
+        return Err(refusal(&errors).into());
+    }
+    let mut sink = Sink::create(path, columns::table(&[])).map_err(|error| unwritten(path, error))?;
+    let is_told = format == Format::Text && path.is_some();
+    if is_told {
+        output::say(format_args!(
+            "Recording every {:?}; Ctrl-C ends it.",
+            args.interval
+        ));
+    }
+    let stopping = Stopping::on_signal(&intervals)?;
+    let (begin, mut count, mut missed) = (Instant::now(), 0u64, 0);
+    for interval in intervals {
+        let interval = match interval.map_err(no_answer)? {
+            Recorded::Interval(interval) => interval,
+            Recorded::Refused { errors } => return Err(refusal(&errors).into()),
+        };
+        missed += interval.missed_delays;
+        let rows = columns::table(&interval.rows);
+        sink.add(rows).map_err(|error| unwritten(path, error))?;
+        count += 1;
+        if args.length.is_some_and(|length| begin.elapsed() >= length) {
+            break;
+        }
+    }
+    drop(stopping);
+    sink.finish().map_err(|error| unwritten(path, error))?;
+    if is_told {
+        output::say(format_args!("Recorded {count} intervals."));
+        if missed > 0 {
+            output::say(format_args!(
+                "The percentiles lack {missed} packets, because the machine was too busy to count them."
+            ));
+        }
+    }
+    if let (Some(recording), Some(page)) = (path, &args.plot) {
+        plot::draw_page(recording, page)?;
+    }
+    Ok(Outcome::Yes)
+}
+
+/// The error of a run that ended before it answered.
+fn end_of_answer() -> FetchError {
+    FetchError::Io(io::ErrorKind::UnexpectedEof.into())
+}
+
+fn unwritten(path: Option<&Path>, source: io::Error) -> Failure {
+    match path {
+        None => output::lost(source),
+        Some(path) => Failure::environment(RecordError::Unwritten {
+            path: path.display().to_string(),
+            source,
+        }),
+    }
+}
+
+/// Ends a recording at the first SIGINT or SIGTERM, so that its file becomes complete. A second one ends the
+/// program.
+struct Stopping(Handle);
+
+impl Stopping {
+    fn on_signal(intervals: &Recordings) -> Result<Stopping, Failure> {
+        let failed = |error| Failure::environment(RecordError::Signals(error));
+        let stop = intervals.stopper().map_err(failed)?;
+        let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
+        let handle = signals.handle();
+        std::thread::spawn(move || {
+            for (number, signal) in signals.forever().enumerate() {
+                match number {
+                    0 => stop(),
+                    _ => drop(emulate_default_handler(signal)),
+                }
+            }
+        });
+        Ok(Stopping(handle))
+    }
+}
+
+impl Drop for Stopping {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}

@@ -1,0 +1,196 @@
+//! `fairgate reserve`: reserves a rate and a delay in a run.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use fairgate::Rate;
+use fairgate_config::units::{format_rate, parse_rate, parse_size};
+use fairgate_live::status::ask_reserve;
+use fairgate_live::status::protocol::{ReservationStatus, ReserveOrder, Reserved, TermsStatus};
+use serde::Serialize;
+
+use crate::commands::change::refusal;
+use crate::commands::status::{StatusError, the_socket};
+use crate::failure::{Failure, Outcome};
+use crate::input::positive_duration;
+use crate::output::{self, Format};
+
+/// Reserve a rate and a delay for a flow of a run
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  fairgate reserve add call --rate 100kbit --burst 1kb --delay 20ms destination_port=5004 protocol=udp
+  fairgate reserve change call --rate 200kbit --burst 1kb --delay 20ms destination_port=5004 protocol=udp
+  fairgate reserve refresh call                  it lives for another lifetime from now on
+  fairgate reserve withdraw call
+  fairgate reserve list
+
+The flow gets a class of its own. As long as it sends no more than the burst plus the rate, none of its packets
+is in the tree for longer than the promised delay, whatever else is sent. What can't be promised is refused:
+exit code 2, with what is left. A reservation ends by itself when its lifetime is over. docs/reservations.md
+says which trees can hold reservations, and where the bounds come from.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    how: How,
+}
+
+#[derive(clap::Subcommand)]
+enum How {
+    /// Add a reservation
+    Add(Terms),
+    /// Give a reservation other terms; if they are refused, the old ones hold
+    Change(Terms),
+    /// End a reservation
+    Withdraw(Named),
+    /// Let a reservation live for another lifetime from now on
+    Refresh(Named),
+    /// List the reservations
+    List(Run),
+}
+
+#[derive(clap::Args)]
+struct Run {
+    /// The socket of the run; optional if there is only one
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+
+    /// The direction, by the interface that it receives from; optional if reservations are possible in one
+    /// direction only
+    #[arg(long, value_name = "INTERFACE")]
+    from: Option<String>,
+}
+
+#[derive(clap::Args)]
+struct Named {
+    #[command(flatten)]
+    run: Run,
+
+    /// The name of the reservation
+    name: String,
+}
+
+#[derive(clap::Args)]
+struct Terms {
+    #[command(flatten)]
+    named: Named,
+
+    /// What the flow sends in the long run, with Ethernet headers
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    rate: Rate,
+
+    /// What it may send at once: the size of its token bucket
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    burst: u64,
+
+    /// Its longest packet [default: the longest one of the interfaces]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    max_packet: Option<u64>,
+
+    /// The longest acceptable delay [default: what the rate gives]
+    #[arg(long, value_name = "TIME", value_parser = positive_duration)]
+    delay: Option<Duration>,
+
+    /// How long the reservation exists unless it is refreshed
+    #[arg(long, value_name = "TIME", default_value = "90s", value_parser = positive_duration)]
+    lifetime: Duration,
+
+    /// The conditions by which its packets are found, as of `fairgate filter add`
+    #[arg(required = true, num_args = 1.., value_name = "CONDITIONS")]
+    filter: Vec<String>,
+}
+
+fn rate(text: &str) -> Result<Rate, String> {
+    parse_rate(text).map_err(|error| error.to_string())
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    parse_size(text).map_err(|error| error.to_string())
+}
+
+impl Terms {
+    fn read(&self) -> TermsStatus {
+        TermsStatus {
+            name: self.named.name.clone(),
+            rate_bps: self.rate.bits_per_second(),
+            burst_bytes: self.burst,
+            // A longer one than that is refused by the run.
+            max_packet_bytes: self
+                .max_packet
+                .map(|size| u32::try_from(size).unwrap_or(u32::MAX)),
+            delay_us: self.delay.map(|delay| delay.as_micros() as u64),
+            filter: self.filter.join(" "),
+            lifetime_ms: self.lifetime.as_millis() as u64,
+        }
+    }
+}
+
+/// The reservations, as JSON.
+#[derive(Serialize)]
+struct Document {
+    reservations: Vec<ReservationStatus>,
+}
+
+pub(crate) fn run(args: &Args, format: Format) -> Result<Outcome, Failure> {
+    let named = |named: &Named| named.name.clone();
+    let (run, order, done) = match &args.how {
+        How::Add(terms) => (&terms.named.run, ReserveOrder::Add(terms.read()), "Reserved."),
+        How::Change(terms) => (&terms.named.run, ReserveOrder::Change(terms.read()), "Changed."),
+        How::Withdraw(it) => (&it.run, ReserveOrder::Withdraw { name: named(it) }, "Withdrawn."),
+        How::Refresh(it) => (&it.run, ReserveOrder::Refresh { name: named(it) }, "Refreshed."),
+        How::List(run) => (run, ReserveOrder::List, ""),
+    };
+    let socket = the_socket(run.socket.as_deref())?;
+    let answer = ask_reserve(&socket, run.from.as_deref(), order).map_err(|source| {
+        let socket = socket.display().to_string();
+        Failure::environment(StatusError::NoAnswer { socket, source })
+    })?;
+    let reservations = match answer {
+        Reserved::Reservations { reservations } => reservations,
+        Reserved::Refused { errors } => return Err(refusal(&errors).into()),
+    };
+    match format {
+        Format::Json => output::json("reservations", &Document { reservations })?,
+        Format::Text => output::text(&output::harmless(&text(&reservations, done)))?,
+    }
+    Ok(Outcome::Yes)
+}
+
+fn text(reservations: &[ReservationStatus], done: &str) -> String {
+    let mut text = match done {
+        "" if reservations.is_empty() => "There are no reservations.\n".to_owned(),
+        "" => String::new(),
+        done => format!("{done}\n"),
+    };
+    if reservations.is_empty() {
+        return text;
+    }
+    let head = [
+        "NAME",
+        "FROM",
+        "CLASS",
+        "TOKEN RATE",
+        "BURST",
+        "RESERVED",
+        "PROMISED DELAY",
+        "ENDS IN",
+        "FILTER",
+    ];
+    let mut table = output::table(head);
+    let bits = |bits: u64| Rate::from_bits_per_second(bits).map_or(bits.to_string(), format_rate);
+    for reservation in reservations {
+        let terms = &reservation.terms;
+        table.add_row([
+            terms.name.clone(),
+            reservation.from.clone(),
+            reservation.class.clone(),
+            bits(terms.rate_bps),
+            format!("{} B", terms.burst_bytes),
+            bits(reservation.reserved_bps),
+            format!("{:.3} ms", reservation.promised_us / 1e3),
+            format!("{:.1} s", reservation.expires_s),
+            terms.filter.clone(),
+        ]);
+    }
+    text.push_str(&output::table_text(&table));
+    text
+}

@@ -1,0 +1,243 @@
+//! The reservations of a run: a table for each direction, kept in step with its tree, and a thread that
+//! withdraws what nobody refreshes.
+//!
+//! All changes of the trees pass here, because a change must not take away what is reserved. The table of a
+//! direction and its tree change together or not at all: the table is locked until the tree is running.
+
+use std::ops::RangeInclusive;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use fairgate::Time;
+use fairgate_config::{Registry, Spec};
+use fairgate_reserve::{Refusal, Reservations, Terms};
+
+use crate::bridge::{Changed, Changer};
+use crate::clock;
+use crate::config::Plan;
+use crate::error::ReloadError;
+
+/// The lifetimes that a reservation may have.
+pub(crate) const LIFETIMES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(1 << 32);
+
+/// Changes the trees and the reservations of a running bridge. Copies belong to the same bridge.
+#[derive(Clone)]
+pub struct Reserver(Arc<Shared>);
+
+struct Shared {
+    changer: Changer,
+    registry: Registry,
+    tables: Mutex<Tables>,
+    /// A reservation was added or refreshed, or the run has ended.
+    changed: Condvar,
+}
+
+struct Tables {
+    directions: [Reservations; 2],
+    has_ended: bool,
+}
+
+/// What is done with a reservation.
+#[derive(Clone, Debug)]
+pub(crate) enum Order {
+    Add(Terms),
+    Change(Terms),
+    Withdraw,
+    Refresh,
+}
+
+/// Why a change is refused.
+#[derive(Debug)]
+pub(crate) enum ReserveError {
+    Refused(Refusal),
+    Reload(ReloadError),
+}
+
+impl From<ReloadError> for ReserveError {
+    fn from(error: ReloadError) -> ReserveError {
+        ReserveError::Reload(error)
+    }
+}
+
+impl From<Refusal> for ReserveError {
+    fn from(refusal: Refusal) -> ReserveError {
+        ReserveError::Refused(refusal)
+    }
+}
+
+impl Reserver {
+    /// Returns a reserver for links with packets of up to `longest` bytes.
+    pub(crate) fn new(changer: Changer, registry: Registry, longest: u32) -> Reserver {
+        Reserver(Arc::new(Shared {
+            changer,
+            registry,
+            tables: Mutex::new(Tables {
+                directions: [Reservations::new(longest), Reservations::new(longest)],
+                has_ended: false,
+            }),
+            changed: Condvar::new(),
+        }))
+    }
+
+    /// Returns what changes the trees.
+    pub(crate) fn changer(&self) -> &Changer {
+        &self.0.changer
+    }
+
+    /// Returns the disciplines that changes may name.
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.0.registry
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Tables> {
+        self.0.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the longest packet of the links, bytes.
+    pub(crate) fn longest(&self) -> u32 {
+        self.lock().directions[0].longest()
+    }
+
+    /// Returns the reservations of a direction.
+    pub(crate) fn of(&self, from: usize) -> Reservations {
+        self.lock().directions[from].clone()
+    }
+
+    /// Changes the trees to those of the plan that `new` makes from the running one, as
+    /// [`Changer::update`] does. Reservations are put into the new trees.
+    ///
+    /// # Errors
+    /// As of [`Changer::update`], or if the reservations can't be kept in the new trees.
+    pub fn reload<E: From<ReloadError> + From<Refusal>>(
+        &self,
+        new: impl FnOnce(&Plan) -> Result<Plan, E>,
+    ) -> Result<Changed, E> {
+        self.update(new, |table, _, tree| table.moved(tree, self.registry()))
+    }
+
+    /// Does the same for a change that must leave the classes and filters of reservations as they are.
+    pub(crate) fn edit<E: From<ReloadError> + From<Refusal>>(
+        &self,
+        new: impl FnOnce(&Plan) -> Result<Plan, E>,
+    ) -> Result<Changed, E> {
+        self.update(new, |table, old, tree| table.after(old, tree, self.registry()))
+    }
+
+    fn update<E: From<ReloadError> + From<Refusal>>(
+        &self,
+        new: impl FnOnce(&Plan) -> Result<Plan, E>,
+        keep: impl Fn(&Reservations, &Spec, &Spec) -> Result<(Reservations, Spec), Refusal>,
+    ) -> Result<Changed, E> {
+        let mut tables = self.lock();
+        let mut directions = tables.directions.clone();
+        let changed = self.0.changer.update(|running| {
+            let mut plan = new(running)?;
+            for (from, table) in directions.iter_mut().enumerate() {
+                let (old, tree) = (&running.queues[from], &plan.queues[from]);
+                let kept = keep(table, old, tree).map_err(E::from)?;
+                (*table, plan.queues[from]) = kept;
+            }
+            Ok::<Plan, E>(plan)
+        })?;
+        tables.directions = directions;
+        Ok(changed)
+    }
+
+    /// Carries out an order about the reservation `name` of the direction `from`. Returns the reservations
+    /// afterwards.
+    pub(crate) fn carry_out(
+        &self,
+        from: usize,
+        name: &str,
+        order: Order,
+    ) -> Result<Reservations, ReserveError> {
+        let mut tables = self.lock();
+        let now = clock::now();
+        let table = &mut tables.directions[from];
+        if let Order::Refresh = order {
+            table.refresh(name, now)?;
+        } else {
+            let registry = self.registry();
+            *table = self.replace(from, |tree| match order {
+                Order::Add(terms) => table.add(tree, registry, name, terms, now),
+                Order::Change(terms) => table.change(tree, registry, name, terms, now),
+                Order::Withdraw => table.withdraw(tree, registry, name),
+                Order::Refresh => unreachable!("it changes no tree"),
+            })?;
+        }
+        let table = table.clone();
+        drop(tables);
+        self.0.changed.notify_all();
+        Ok(table)
+    }
+
+    /// Changes the tree of a direction. Returns its new reservations when the tree is running.
+    fn replace(
+        &self,
+        from: usize,
+        new: impl FnOnce(&Spec) -> Result<(Reservations, Spec), Refusal>,
+    ) -> Result<Reservations, ReserveError> {
+        let mut kept = None;
+        self.0.changer.update(|running| {
+            let (table, tree) = new(&running.queues[from])?;
+            kept = Some(table);
+            let mut plan = running.clone();
+            plan.queues[from] = tree;
+            Ok::<Plan, ReserveError>(plan)
+        })?;
+        Ok(kept.expect("the update has called the function"))
+    }
+
+    /// Withdraws reservations when they have ended, until the run ends. Call it on a thread of its own.
+    pub(crate) fn watch(&self) {
+        let mut tables = self.lock();
+        while !tables.has_ended {
+            let now = clock::now();
+            for from in 0..2 {
+                self.end_expired(&mut tables.directions[from], from, now);
+            }
+            let next = tables
+                .directions
+                .iter()
+                .filter_map(Reservations::next_expiry)
+                .min();
+            let waiting = &self.0.changed;
+            tables = match next {
+                None => waiting.wait(tables).unwrap_or_else(PoisonError::into_inner),
+                Some(next) => {
+                    let left = Duration::from_nanos(next.nanos_since(clock::now()).max(1));
+                    let waited = waiting.wait_timeout(tables, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+
+    fn end_expired(&self, table: &mut Reservations, from: usize, now: Time) {
+        if table.next_expiry().is_none_or(|next| next > now) {
+            return;
+        }
+        let left = self.replace(from, |tree| {
+            let expired = table.expired(tree, self.registry(), now);
+            expired.unwrap_or_else(|| Ok((table.clone(), tree.clone())))
+        });
+        // To take a class away is always possible. If the run ends meanwhile, nothing is left to withdraw.
+        match left {
+            Ok(left) => *table = left,
+            Err(_) => table.forget_expired(now),
+        }
+    }
+
+    /// Ends [`watch`](Reserver::watch).
+    pub(crate) fn end(&self) {
+        self.lock().has_ended = true;
+        self.0.changed.notify_all();
+    }
+}
+
+/// Prints the name of the type only.
+impl std::fmt::Debug for Reserver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reserver").finish_non_exhaustive()
+    }
+}

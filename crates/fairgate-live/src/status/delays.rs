@@ -1,0 +1,289 @@
+//! Sojourn times on their way from the packets to the recordings.
+//!
+//! The forwarding thread fills a buffer while a recording runs, and exchanges it for an empty one when it is
+//! half full. A thread of ordinary priority counts what is in it, and returns the buffer. The number of
+//! buffers is fixed. If that thread is too slow, sojourn times are missed, and the recording says how many.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use fairgate::{Delay, Link, NodeNumber, Statistics, TakenDelays};
+use hdrhistogram::Histogram;
+
+/// How many sojourn times a buffer has room for. In a turn of the loop a direction adds one for each of 256
+/// packets and each node that a packet leaves.
+const ROOM: usize = 16_384;
+/// The number of buffers: 4 MB, allocated with the first recording.
+const BUFFERS: usize = 32;
+
+/// The forwarding thread's end.
+#[derive(Debug)]
+pub(crate) struct DelayTap {
+    recordings: Arc<AtomicUsize>,
+    empty: Receiver<Vec<Delay>>,
+    full: SyncSender<Filled>,
+    /// The number of buffers that were sent.
+    sent: u64,
+}
+
+/// A buffer of a direction.
+#[derive(Debug)]
+struct Filled {
+    from: usize,
+    taken: TakenDelays,
+}
+
+/// The end of the threads that serve clients.
+#[derive(Debug)]
+pub(super) struct DelayDesk {
+    recordings: Arc<AtomicUsize>,
+    returned: SyncSender<Vec<Delay>>,
+    counted: Mutex<Counted>,
+    progress: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Counted {
+    has_buffers: bool,
+    /// The number of buffers that were counted.
+    buffers: u64,
+    next_key: u64,
+    /// What each recording has not taken yet.
+    recordings: Vec<(u64, Delays)>,
+}
+
+/// The sojourn times of an interval.
+#[derive(Debug, Default)]
+pub(super) struct Delays {
+    /// By node, for each direction. Only nodes that packets have left are here.
+    nodes: [HashMap<NodeNumber, Histogram<u32>>; 2],
+    /// Sojourn times that no buffer had room for.
+    pub(super) missed: u64,
+}
+
+/// A recording that gets sojourn times as long as this exists.
+#[derive(Debug)]
+pub(super) struct Subscription<'d> {
+    desk: &'d DelayDesk,
+    key: u64,
+}
+
+/// Returns both ends, and a function that counts until the forwarding thread's end is dropped. Call it on a
+/// thread of its own.
+pub(super) fn ends() -> (DelayTap, Arc<DelayDesk>, impl FnOnce() + Send + 'static) {
+    let recordings = Arc::new(AtomicUsize::new(0));
+    let (returned, empty) = sync_channel(BUFFERS);
+    let (full, filled) = sync_channel(BUFFERS);
+    let tap = DelayTap {
+        recordings: Arc::clone(&recordings),
+        empty,
+        full,
+        sent: 0,
+    };
+    let desk = Arc::new(DelayDesk {
+        recordings,
+        returned,
+        counted: Mutex::default(),
+        progress: Condvar::new(),
+    });
+    let counting = Arc::clone(&desk);
+    (tap, desk, move || {
+        filled.iter().for_each(|buffer| counting.count(buffer))
+    })
+}
+
+impl DelayTap {
+    /// Begins and ends the log of the direction `from`, and sends it if it is half full. Called in each turn.
+    #[inline]
+    pub(crate) fn look_at(&mut self, from: usize, link: &mut Link<()>) {
+        let is_wanted = self.recordings.load(Ordering::Relaxed) > 0;
+        if link.keeps_delays() != is_wanted || link.delays_kept() >= ROOM / 2 {
+            self.exchange(from, link, is_wanted);
+        }
+    }
+
+    /// Sends what the log of the direction has. Returns how many buffers were sent until now.
+    pub(crate) fn flush(&mut self, from: usize, link: &mut Link<()>) -> u64 {
+        if link.delays_kept() > 0 {
+            self.exchange(from, link, true);
+        }
+        self.sent
+    }
+
+    #[cold]
+    fn exchange(&mut self, from: usize, link: &mut Link<()>, is_wanted: bool) {
+        let empty = match is_wanted {
+            false => Vec::new(),
+            true => match self.empty.try_recv() {
+                Ok(empty) => empty,
+                // All buffers wait to be counted. The log fills up meanwhile.
+                Err(_) => return,
+            },
+        };
+        let taken = link.keep_delays(empty);
+        // There is room for all buffers. An error means that the run ends.
+        if taken.delays.capacity() > 0 && self.full.try_send(Filled { from, taken }).is_ok() {
+            self.sent += 1;
+        }
+    }
+}
+
+impl DelayDesk {
+    /// Begins to count for one more recording.
+    pub(super) fn subscribe(&self) -> Subscription<'_> {
+        let mut counted = self.lock();
+        if !std::mem::replace(&mut counted.has_buffers, true) {
+            for _ in 0..BUFFERS {
+                let _ = self.returned.try_send(Vec::with_capacity(ROOM));
+            }
+        }
+        counted.next_key += 1;
+        let key = counted.next_key;
+        counted.recordings.push((key, Delays::default()));
+        self.recordings.fetch_add(1, Ordering::Relaxed);
+        Subscription { desk: self, key }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Counted> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count(&self, Filled { from, mut taken }: Filled) {
+        let mut counted = self.lock();
+        for (_, recording) in &mut counted.recordings {
+            recording.missed += taken.missed;
+            recording.add(from, &taken.delays);
+        }
+        counted.buffers += 1;
+        drop(counted);
+        self.progress.notify_all();
+        taken.delays.clear();
+        let _ = self.returned.try_send(taken.delays);
+    }
+}
+
+impl Subscription<'_> {
+    /// Returns the sojourn times since the last call. Waits until the first `buffers` buffers are counted.
+    pub(super) fn take(&self, buffers: u64) -> Delays {
+        let counted = self.desk.lock();
+        let waited = self
+            .desk
+            .progress
+            .wait_while(counted, |counted| counted.buffers < buffers);
+        let mut counted = waited.unwrap_or_else(PoisonError::into_inner);
+        let mut recordings = counted.recordings.iter_mut();
+        let own = recordings.find(|(key, _)| *key == self.key);
+        std::mem::take(&mut own.expect("the subscription has not ended").1)
+    }
+}
+
+impl Drop for Subscription<'_> {
+    fn drop(&mut self) {
+        self.desk.recordings.fetch_sub(1, Ordering::Relaxed);
+        self.desk.lock().recordings.retain(|(key, _)| *key != self.key);
+    }
+}
+
+impl Delays {
+    fn add(&mut self, from: usize, delays: &[Delay]) {
+        let new = || Histogram::new(1).expect("one digit is valid");
+        for delay in delays {
+            let histogram = self.nodes[from].entry(delay.node).or_insert_with(new);
+            // It gets longer with the values: one that is saturated would stay short.
+            let counted = histogram.record(delay.units.into());
+            counted.expect("it resizes itself");
+        }
+    }
+
+    /// Returns the sojourn times at a node of the direction `from`, if packets have left it.
+    pub(super) fn of(&self, from: usize, node: NodeNumber) -> Option<&Histogram<u32>> {
+        self.nodes[from].get(&node)
+    }
+}
+
+/// Converts a value of the histograms to microseconds.
+pub(super) fn micros(units: u64) -> f64 {
+    units as f64 * Statistics::SOJOURN_UNIT as f64 / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use fairgate::{Packet, Time};
+    use fairgate_config::Spec;
+
+    use super::*;
+
+    /// Sends packets with these sojourn times through a direction, with a look at its log after each.
+    fn pass(link: &mut Link<()>, tap: &mut DelayTap, micros: impl IntoIterator<Item = u64>) {
+        for micros in micros {
+            link.enqueue(Packet::of_length(100), (), Time::ZERO).unwrap();
+            let sent = link.dequeue(Time::from_micros(micros));
+            assert!(sent.packet().is_some());
+            tap.look_at(1, link);
+        }
+    }
+
+    #[test]
+    fn each_recording_gets_what_was_sent_since_it_asked() {
+        let (mut tap, desk, count) = ends();
+        let counting = thread::spawn(count);
+        let tree = Spec::inline("fifo").unwrap().build(1).unwrap();
+        let mut link = Link::new(tree, 4);
+        pass(&mut link, &mut tap, [1, 2, 3]);
+        assert_eq!((tap.flush(1, &mut link), link.keeps_delays()), (0, false));
+        let first = desk.subscribe();
+        // The first look begins the log.
+        pass(&mut link, &mut tap, [9; 1]);
+        pass(&mut link, &mut tap, (0..40_000).map(|_| 2_048));
+        let taken = first.take(tap.flush(1, &mut link));
+        let number = link.root().number();
+        assert_eq!((taken.of(0, number), taken.missed), (None, 0));
+        let histogram = taken.of(1, number).unwrap();
+        assert_eq!(histogram.len(), 40_000);
+        let half = micros(histogram.value_at_quantile(0.5));
+        assert!((half / 2_048.0 - 1.0).abs() < 0.065, "{half}");
+
+        let second = desk.subscribe();
+        pass(&mut link, &mut tap, [5_000; 10]);
+        let sent = tap.flush(1, &mut link);
+        for recording in [first, second] {
+            let taken = recording.take(sent);
+            assert_eq!(taken.of(1, number).map(Histogram::len), Some(10));
+        }
+        pass(&mut link, &mut tap, [1]);
+        assert!(!link.keeps_delays(), "no recording is left");
+        drop(tap);
+        counting.join().unwrap();
+    }
+
+    /// Nobody counts: the buffers are used up, and then sojourn times are missed and counted as missed.
+    #[test]
+    fn what_finds_no_buffer_is_missed_and_not_forgotten() {
+        let (mut tap, desk, count) = ends();
+        let recording = desk.subscribe();
+        let tree = Spec::inline("fifo").unwrap().build(1).unwrap();
+        let mut link = Link::new(tree, 4);
+        let packets = (ROOM * (BUFFERS + 2)) as u64;
+        pass(&mut link, &mut tap, 0..packets);
+        let counting = thread::spawn(count);
+        while recording.desk.lock().buffers < BUFFERS as u64 - 1 {
+            thread::yield_now();
+        }
+        // A buffer is empty by now or soon.
+        let sent = tap.sent;
+        while tap.flush(1, &mut link) == sent {
+            thread::yield_now();
+        }
+        let taken = recording.take(tap.sent);
+        let counted = taken.of(1, link.root().number()).unwrap().len();
+        assert!(taken.missed > 0);
+        // The first packet left before the log began.
+        assert_eq!(counted + taken.missed, packets - 1);
+        drop(tap);
+        counting.join().unwrap();
+    }
+}

@@ -1,0 +1,156 @@
+//! Answers requests that reserve a rate and a delay.
+
+use std::time::Duration;
+
+use fairgate::{Rate, Time};
+use fairgate_reserve::{Refusal as NotKept, Reservation, Reservations, Terms, check_place};
+
+use super::control::{Control, Refusal, mistake};
+use super::protocol::{Mistake, ReservationStatus, ReserveOrder, Reserved, TermsStatus};
+use crate::clock;
+use crate::reserve::{LIFETIMES, Order, ReserveError};
+
+impl Control {
+    /// Carries out an order, in the direction from this interface.
+    pub(super) fn reserve(&self, from: Option<&str>, order: ReserveOrder) -> Reserved {
+        let done = match order {
+            ReserveOrder::List => self.list(from),
+            ReserveOrder::Add(terms) => self.with_terms(from, terms, Order::Add),
+            ReserveOrder::Change(terms) => self.with_terms(from, terms, Order::Change),
+            ReserveOrder::Withdraw { name } => self.order(from, &name, Order::Withdraw),
+            ReserveOrder::Refresh { name } => self.order(from, &name, Order::Refresh),
+        };
+        match done {
+            Ok(reservations) => Reserved::Reservations { reservations },
+            Err(errors) => Reserved::Refused { errors },
+        }
+    }
+
+    fn list(&self, from: Option<&str>) -> Result<Vec<ReservationStatus>, Vec<Mistake>> {
+        let sides = match from {
+            None => 0..2,
+            Some(_) => self.side(from).map(|side| side..side + 1)?,
+        };
+        let now = clock::now();
+        let of_side = |side: usize| {
+            let name = self.name(side);
+            let reservations = self.reserver.of(side);
+            let shown = reservations
+                .iter()
+                .map(|(own, found)| shown(own, found, &name, now));
+            shown.collect::<Vec<_>>()
+        };
+        Ok(sides.flat_map(of_side).collect())
+    }
+
+    fn with_terms(
+        &self,
+        from: Option<&str>,
+        terms: TermsStatus,
+        order: impl FnOnce(Terms) -> Order,
+    ) -> Result<Vec<ReservationStatus>, Vec<Mistake>> {
+        let name = terms.name.clone();
+        let longest = self.reserver.longest();
+        let terms = read(terms, longest).map_err(|mistake| vec![mistake])?;
+        self.order(from, &name, order(terms))
+    }
+
+    fn order(
+        &self,
+        from: Option<&str>,
+        name: &str,
+        order: Order,
+    ) -> Result<Vec<ReservationStatus>, Vec<Mistake>> {
+        let side = self.side(from)?;
+        let kept = self.reserver.carry_out(side, name, order).map_err(|error| {
+            let refusal = match error {
+                ReserveError::Refused(refusal) => Refusal::from(refusal),
+                ReserveError::Reload(error) => Refusal::from(error),
+            };
+            refusal.mistakes()
+        })?;
+        Ok(self.one(&kept, name, side))
+    }
+
+    fn one(&self, kept: &Reservations, name: &str, side: usize) -> Vec<ReservationStatus> {
+        let found = kept.get(name).into_iter();
+        found
+            .map(|found| shown(name, found, &self.name(side), clock::now()))
+            .collect()
+    }
+
+    fn name(&self, side: usize) -> String {
+        self.reserver.changer().plan().ends[side].name().to_owned()
+    }
+
+    /// Returns the direction from this interface. Without one, it is the only direction whose tree can hold
+    /// reservations.
+    fn side(&self, from: Option<&str>) -> Result<usize, Vec<Mistake>> {
+        let plan = self.reserver.changer().plan();
+        let names = [plan.ends[0].name(), plan.ends[1].name()];
+        let of_both = format!("say which one: --from {} or --from {}", names[0], names[1]);
+        let Some(from) = from else {
+            let possible: Vec<Result<(), NotKept>> = plan.queues.iter().map(check_place).collect();
+            let mut fit = (0..2).filter(|&side| possible[side].is_ok());
+            return match (fit.next(), fit.next()) {
+                (Some(only), None) => Ok(only),
+                (Some(_), Some(_)) => Err(vec![mistake(
+                    "reservations are possible in both directions".to_owned(),
+                    &of_both,
+                )]),
+                _ => Err(possible
+                    .into_iter()
+                    .filter_map(Result::err)
+                    .take(1)
+                    .flat_map(|refusal| Refusal::from(refusal).mistakes())
+                    .collect()),
+            };
+        };
+        let known = names.iter().position(|name| *name == from);
+        known.ok_or_else(|| vec![mistake(format!("no direction is from `{from}`"), &of_both)])
+    }
+}
+
+/// Reads terms as a client sent them.
+fn read(terms: TermsStatus, longest: u32) -> Result<Terms, Mistake> {
+    let rate = Rate::from_bits_per_second(terms.rate_bps)
+        .map_err(|error| mistake(format!("the rate: {error}"), "name a rate like 1mbit"))?;
+    let lifetime = Duration::from_millis(terms.lifetime_ms);
+    if !LIFETIMES.contains(&lifetime) {
+        let message = format!("a lifetime of {lifetime:?} is not between 1 s and 136 years");
+        return Err(mistake(message, "name a time like 90s"));
+    }
+    Ok(Terms {
+        rate,
+        burst: terms.burst_bytes,
+        max_packet: terms.max_packet_bytes.unwrap_or(longest),
+        delay: terms.delay_us.map(Duration::from_micros),
+        filter: terms.filter,
+        lifetime,
+    })
+}
+
+fn shown(name: &str, reservation: &Reservation, from: &str, now: Time) -> ReservationStatus {
+    let Reservation {
+        terms,
+        class,
+        grant,
+        expires,
+    } = reservation;
+    ReservationStatus {
+        from: from.to_owned(),
+        class: Reservations::path(*class),
+        terms: TermsStatus {
+            name: name.to_owned(),
+            rate_bps: terms.rate.bits_per_second(),
+            burst_bytes: terms.burst,
+            max_packet_bytes: Some(terms.max_packet),
+            delay_us: terms.delay.map(|delay| delay.as_micros() as u64),
+            filter: terms.filter.clone(),
+            lifetime_ms: terms.lifetime.as_millis() as u64,
+        },
+        reserved_bps: grant.rate,
+        promised_us: grant.delay.as_nanos() as f64 / 1e3,
+        expires_s: expires.nanos_since(now) as f64 * 1e-9,
+    }
+}
