@@ -582,7 +582,7 @@ impl Bridge {
     pub fn status(&mut self) -> Status {
         let mut reading = self.start_reading();
         self.read_part(&mut reading, &|| false);
-        Status::of_reading(reading)
+        Status::of_reading(reading, false)
     }
 
     fn watch(&self, descriptor: impl AsFd, flags: EpollFlags, token: Token) -> Result<(), LiveError> {

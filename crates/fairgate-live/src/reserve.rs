@@ -27,13 +27,18 @@ pub struct Reserver(Arc<Shared>);
 struct Shared {
     changer: Changer,
     registry: Registry,
-    tables: Mutex<Tables>,
-    /// A reservation was added or refreshed, or the run has ended.
-    changed: Condvar,
+    /// The reservations of each direction. Locked for the whole of a change.
+    tables: Mutex<[Reservations; 2]>,
+    bell: Mutex<Bell>,
+    rung: Condvar,
 }
 
-struct Tables {
-    directions: [Reservations; 2],
+/// What the thread that ends reservations waits for. It has a lock of its own: a run that ends must not
+/// wait for a change.
+#[derive(Default)]
+struct Bell {
+    /// How often a reservation was added, changed, refreshed or withdrawn.
+    orders: u64,
     has_ended: bool,
 }
 
@@ -71,11 +76,9 @@ impl Reserver {
         Reserver(Arc::new(Shared {
             changer,
             registry,
-            tables: Mutex::new(Tables {
-                directions: [Reservations::new(longest), Reservations::new(longest)],
-                has_ended: false,
-            }),
-            changed: Condvar::new(),
+            tables: Mutex::new([Reservations::new(longest), Reservations::new(longest)]),
+            bell: Mutex::default(),
+            rung: Condvar::new(),
         }))
     }
 
@@ -89,18 +92,24 @@ impl Reserver {
         &self.0.registry
     }
 
-    fn lock(&self) -> MutexGuard<'_, Tables> {
+    fn lock(&self) -> MutexGuard<'_, [Reservations; 2]> {
         self.0.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes the thread that ends reservations.
+    fn ring(&self, change: impl FnOnce(&mut Bell)) {
+        change(&mut self.0.bell.lock().unwrap_or_else(PoisonError::into_inner));
+        self.0.rung.notify_all();
     }
 
     /// Returns the longest packet of the links, bytes.
     pub(crate) fn longest(&self) -> u32 {
-        self.lock().directions[0].longest()
+        self.lock()[0].longest()
     }
 
     /// Returns the reservations of a direction.
     pub(crate) fn of(&self, from: usize) -> Reservations {
-        self.lock().directions[from].clone()
+        self.lock()[from].clone()
     }
 
     /// Changes the trees to those of the plan that `new` makes from the running one, as
@@ -129,7 +138,7 @@ impl Reserver {
         keep: impl Fn(&Reservations, &Spec, &Spec) -> Result<(Reservations, Spec), Refusal>,
     ) -> Result<Changed, E> {
         let mut tables = self.lock();
-        let mut directions = tables.directions.clone();
+        let mut directions = tables.clone();
         let changed = self.0.changer.update(|running| {
             let mut plan = new(running)?;
             for (from, table) in directions.iter_mut().enumerate() {
@@ -139,7 +148,7 @@ impl Reserver {
             }
             Ok::<Plan, E>(plan)
         })?;
-        tables.directions = directions;
+        *tables = directions;
         Ok(changed)
     }
 
@@ -153,7 +162,7 @@ impl Reserver {
     ) -> Result<Reservations, ReserveError> {
         let mut tables = self.lock();
         let now = clock::now();
-        let table = &mut tables.directions[from];
+        let table = &mut tables[from];
         if let Order::Refresh = order {
             table.refresh(name, now)?;
         } else {
@@ -167,7 +176,7 @@ impl Reserver {
         }
         let table = table.clone();
         drop(tables);
-        self.0.changed.notify_all();
+        self.ring(|bell| bell.orders += 1);
         Ok(table)
     }
 
@@ -190,27 +199,36 @@ impl Reserver {
 
     /// Withdraws reservations when they have ended, until the run ends. Call it on a thread of its own.
     pub(crate) fn watch(&self) {
-        let mut tables = self.lock();
-        while !tables.has_ended {
-            let now = clock::now();
-            for from in 0..2 {
-                self.end_expired(&mut tables.directions[from], from, now);
-            }
-            let next = tables
-                .directions
-                .iter()
-                .filter_map(Reservations::next_expiry)
-                .min();
-            let waiting = &self.0.changed;
-            tables = match next {
-                None => waiting.wait(tables).unwrap_or_else(PoisonError::into_inner),
+        let mut heard = 0;
+        loop {
+            let next = self.end_all_expired(clock::now());
+            let bell = self.0.bell.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_quiet = |bell: &mut Bell| bell.orders == heard && !bell.has_ended;
+            let bell = match next {
+                None => {
+                    let waited = self.0.rung.wait_while(bell, is_quiet);
+                    waited.unwrap_or_else(PoisonError::into_inner)
+                }
                 Some(next) => {
                     let left = Duration::from_nanos(next.nanos_since(clock::now()).max(1));
-                    let waited = waiting.wait_timeout(tables, left);
+                    let waited = self.0.rung.wait_timeout_while(bell, left, is_quiet);
                     waited.unwrap_or_else(PoisonError::into_inner).0
                 }
             };
+            if bell.has_ended {
+                return;
+            }
+            heard = bell.orders;
         }
+    }
+
+    /// Withdraws what has ended by `now`. Returns when the next reservation ends.
+    fn end_all_expired(&self, now: Time) -> Option<Time> {
+        let mut tables = self.lock();
+        for (from, table) in tables.iter_mut().enumerate() {
+            self.end_expired(table, from, now);
+        }
+        tables.iter().filter_map(Reservations::next_expiry).min()
     }
 
     fn end_expired(&self, table: &mut Reservations, from: usize, now: Time) {
@@ -230,8 +248,7 @@ impl Reserver {
 
     /// Ends [`watch`](Reserver::watch).
     pub(crate) fn end(&self) {
-        self.lock().has_ended = true;
-        self.0.changed.notify_all();
+        self.ring(|bell| bell.has_ended = true);
     }
 }
 

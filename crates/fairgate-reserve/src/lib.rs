@@ -13,9 +13,9 @@
 //! ```
 //!
 //! The tree is a shaper whose rate is that of the link, `tbf`, above a scheduler with a bound: `hfsc`, or one
-//! with weights (`wf2q_plus`, `qfq`, `s_kps`, `gfq`, `scfq`). In `hfsc` a reservation is a real-time
-//! curve, so that delay and rate are independent. A scheduler with weights couples them: a short delay costs a
-//! high rate.
+//! with weights (`wf2q_plus`, `qfq`, `s_kps`, `gfq`, `scfq`). In `hfsc` a reservation is a real-time curve,
+//! so that delay and rate are independent. A scheduler with weights couples them: a short delay costs a high
+//! rate.
 //!
 //! The crate does no input and output and reads no clock. Time is an argument. A change returns the new
 //! reservations and the new tree; the caller keeps both when the tree is running.

@@ -69,7 +69,7 @@ pub enum Refusal {
         best: Duration,
     },
     /// The link can't send a packet within the delay.
-    #[error("{} is too short: a packet of another flow takes {} on this link", Millis(*.wanted), Millis(*.shortest))]
+    #[error("{} is too short: another flow's packet takes {}", Millis(*.wanted), Millis(*.shortest))]
     TooShort {
         /// The delay that was asked for.
         wanted: Duration,

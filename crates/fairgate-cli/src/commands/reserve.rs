@@ -25,10 +25,10 @@ Examples:
   fairgate reserve withdraw call
   fairgate reserve list
 
-The flow gets a class of its own. As long as it sends no more than the burst plus the rate, none of its packets
-is in the tree for longer than the promised delay, whatever else is sent. What can't be promised is refused:
-exit code 2, with what is left. A reservation ends by itself when its lifetime is over. docs/reservations.md
-says which trees can hold reservations, and where the bounds come from.")]
+The flow gets a class of its own. As long as it sends no more than the burst plus the rate, none of its
+packets is in the tree for longer than the promised delay, whatever else is sent. What can't be promised is
+refused: exit code 2, with what is left. A reservation ends by itself when its lifetime is over.
+docs/reservations.md says which trees can hold reservations, and where the bounds come from.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     how: How,

@@ -105,7 +105,9 @@ pub struct DirectionStatus {
     pub sojourn: Sojourn,
     /// The tree of disciplines.
     pub tree: NodeStatus,
-    /// The description of the tree: `[queue.tree]` of a configuration file.
+    /// The description of the tree: `[queue.tree]` of a configuration file. A status of what is used only
+    /// does not have it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub queue: String,
 }
 
@@ -230,8 +232,9 @@ pub enum ValueStatus {
 pub const QUEUE: &str = "tree";
 
 impl Status {
-    /// Makes the document of what was read. This is done on a thread that forwards nothing.
-    pub(crate) fn of_reading(reading: RunReading) -> Status {
+    /// Makes the document of what was read: all of it, or without what no packet has come to and without the
+    /// description of the trees. This is done on a thread that forwards nothing.
+    pub(crate) fn of_reading(reading: RunReading, only_used: bool) -> Status {
         let RunReading {
             plan,
             changes,
@@ -242,6 +245,12 @@ impl Status {
             delay_buffers: _,
             directions,
         } = reading;
+        let direction = |(mut direction, queue): (DirectionReading, &Spec)| {
+            if only_used {
+                direction.tree.keep_used();
+            }
+            DirectionStatus::of_reading(direction, started, Some(queue).filter(|_| !only_used))
+        };
         let directions = directions.into_iter().zip(&plan.queues);
         Status {
             name: plan.name.clone(),
@@ -250,9 +259,7 @@ impl Status {
             isolated,
             processor,
             changes,
-            directions: directions
-                .map(|(direction, queue)| DirectionStatus::of_reading(direction, started, queue))
-                .collect(),
+            directions: directions.map(direction).collect(),
         }
     }
 
@@ -287,7 +294,7 @@ impl Status {
 }
 
 impl DirectionStatus {
-    fn of_reading(reading: DirectionReading, started: Time, queue: &Spec) -> DirectionStatus {
+    fn of_reading(reading: DirectionReading, started: Time, queue: Option<&Spec>) -> DirectionStatus {
         let counters = &reading.counters;
         let sojourn = &reading.sojourn;
         let micros = |nanos: u64| nanos as f64 / 1e3;
@@ -315,7 +322,7 @@ impl DirectionStatus {
                 max_us: micros(sojourn.max()),
             },
             tree: NodeStatus::of_reading(reading.tree, started),
-            queue: queue.to_toml(QUEUE),
+            queue: queue.map_or_else(String::new, |queue| queue.to_toml(QUEUE)),
         }
     }
 }
@@ -519,7 +526,7 @@ mod tests {
             isolated: true,
             processor: ProcessorStatus::default(),
             changes: ChangesStatus::default(),
-            directions: vec![DirectionStatus::of_reading(reading, Time::ZERO, &queue)],
+            directions: vec![DirectionStatus::of_reading(reading, Time::ZERO, Some(&queue))],
         }
     }
 

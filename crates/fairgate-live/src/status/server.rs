@@ -454,13 +454,7 @@ impl Desk {
             }
             (Err(refused), _) => send(&mut client, &refused),
             (Ok(Request::Status { only_used }), _) => match self.reading() {
-                Some(mut reading) => {
-                    if only_used {
-                        let trees = reading.directions.iter_mut();
-                        trees.for_each(|direction| direction.tree.keep_used());
-                    }
-                    send(&mut client, &Status::of_reading(reading))
-                }
+                Some(reading) => send(&mut client, &Status::of_reading(reading, only_used)),
                 None => Ok(()),
             },
             // Only a test serves without it.
