@@ -258,7 +258,7 @@ impl Reservations {
         for class in old.difference(&own).filter(|class| existing.contains(class)) {
             lines.push_str(&format!("class delete {SCHEDULER}/{class}\n"));
         }
-        let kept = place.scheduler.classifier().filters.iter().count() - place.filters_to(&both).len();
+        let kept = place.scheduler.classifier().filters.len() - place.filters_to(&both).len();
         for reservation in self.by_name.values() {
             let Reservation {
                 terms, class, grant, ..

@@ -1,0 +1,4 @@
+//! Reservations: what is admitted and refused, and whether promises hold.
+
+mod promises;
+mod table;
