@@ -80,6 +80,13 @@ class Packet:
         The class, as handle and number.
     source, destination, protocol, source_port, destination_port
         Header fields, for filters. None if none are known.
+
+    Attributes
+    ----------
+    corrupted_bit : int or None
+        The wrong bit of a packet that ``netem`` corrupted, when it leaves: bit ``n % 8``, counted from the
+        lowest one, of byte ``n // 8``. The program flips it in the payload, if it keeps any. None if the
+        packet is intact.
     """
 
     def __init__(
@@ -93,8 +100,8 @@ class Packet:
         dscp: int = 0,
         ecn: int = 0,
         class_id: tuple[int, int] | None = None,
-        source: IPv4Address | IPv6Address | None = None,
-        destination: IPv4Address | IPv6Address | None = None,
+        source: IPv4Address | IPv6Address | str | None = None,
+        destination: IPv4Address | IPv6Address | str | None = None,
         protocol: int = 17,
         source_port: int = 0,
         destination_port: int = 0,
@@ -115,6 +122,8 @@ class Packet:
     def dscp(self) -> int: ...
     @property
     def ecn(self) -> int: ...
+    @property
+    def corrupted_bit(self) -> int | None: ...
     @property
     def source(self) -> IPv4Address | IPv6Address | None: ...
     @property

@@ -64,7 +64,8 @@ class Node(NamedTuple):
 class Queue:
     """A tree of disciplines that is driven call by call. Times are whole nanoseconds and never go back.
 
-    A duplicate that ``netem`` makes is a packet of its own, with the number of its original.
+    A duplicate that ``netem`` makes is a packet of its own, with the number of its original. A packet that it
+    corrupted has a `corrupted_bit`: the program flips it in the payload.
 
     Parameters
     ----------

@@ -102,7 +102,19 @@ def test_filters_see_the_bytes_that_headers_imply() -> None:
     ("make", "part"),
     [
         (lambda: Packet(0), "length is 0"),
-        (lambda: Packet("1500b"), "length is 1500b"),
+        (lambda: Packet("1500b"), "length is 1500b"),  # type: ignore[arg-type]
+        (lambda: Packet(True), "length is True"),
+        (lambda: Packet(100, flow=-1), "flow is -1"),
+        (lambda: Packet(100, number=1.5), "number is 1.5"),  # type: ignore[arg-type]
+        (lambda: Packet(100, mark=1 << 32), "mark is 4294967296"),
+        (lambda: Packet(100, priority=16), "priority is 16"),
+        (lambda: Packet(100, destination_port=70_000), "destination port is 70000"),
+        (lambda: Packet(100, class_id=(1, 70_000)), "class is (1, 70000)"),
+        (lambda: Packet(100, source="10.0.0", destination="10.0.0.1"), "source is 10.0.0"),
+        (lambda: Queue(5), "tree is 5 of type int"),  # type: ignore[arg-type]
+        (lambda: Queue("fifo").enqueue(100, 0), "packet is 100"),  # type: ignore[arg-type]
+        (lambda: Queue("fifo", seed=True), "seed is True"),
+        (lambda: Queue("fifo", capacity=2.0), "capacity is 2.0"),  # type: ignore[arg-type]
         (lambda: Packet(100, dscp=64), "DSCP is 64"),
         (lambda: Packet(100, source=ip_address("::1")), "two addresses"),
         (lambda: Queue("fifo", seed=-1), "seed is -1"),
@@ -151,6 +163,33 @@ def test_each_packet_leaves_once(tree: str, steps: list[tuple[int, int, int]]) -
         left.append(packet.number)
         left += [dropped.packet.number for dropped in q.take_dropped()]
     assert sorted(left) == list(range(offered))
+
+
+def test_a_corrupted_packet_names_its_wrong_bit() -> None:
+    q = Queue("netem corrupt=0.5", seed=2)
+    bits = []
+    for number in range(1000):
+        packet = Packet(100, number=number)
+        q.enqueue(packet, number)
+        assert packet.corrupted_bit is None
+        sent = q.dequeue(number)
+        assert sent is packet
+        bits.append(sent.corrupted_bit)
+    wrong = [bit for bit in bits if bit is not None]
+    assert q.nodes[0].variables["corrupted"] == len(wrong)
+    assert 400 < len(wrong) < 600
+    assert all(0 <= bit < 800 for bit in wrong)
+    assert len(set(wrong)) > 300
+    # It is sent again, and the bit of the first time is forgotten.
+    clean = Queue("fifo")
+    damaged = Packet(100)
+    q.configure("netem corrupt=1", 1000)
+    q.enqueue(damaged, 1000)
+    assert q.dequeue(1000) is damaged
+    assert damaged.corrupted_bit is not None
+    clean.enqueue(damaged, 0)
+    assert clean.dequeue(0) is damaged
+    assert damaged.corrupted_bit is None
 
 
 def test_a_duplicate_is_a_packet_of_its_own() -> None:

@@ -1,11 +1,13 @@
 //! A packet as Python sees it: in a discipline written in Python, or one that a program enqueues by hand.
 
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use fairgate::flow::FlowHasher;
 use fairgate::{ClassId, Ecn, FlowHash, FlowKey, Packet as Descriptor, PacketId, Slot};
 use pyo3::prelude::*;
+use pyo3::types::PyBool;
 
 use crate::errors;
 
@@ -24,6 +26,9 @@ pub(crate) enum Place {
     /// A program has made it, and no discipline has it.
     Outside,
 }
+
+/// No bit is wrong.
+const NO_BIT: u64 = u64::MAX;
 
 /// The bits of a DSCP.
 const DSCP: u8 = 63;
@@ -48,6 +53,8 @@ pub(crate) struct Packet {
     priority: u8,
     dscp: AtomicU8,
     ecn: AtomicU8,
+    /// The number of the wrong bit, or [`NO_BIT`].
+    corrupted_bit: AtomicU64,
     class: ClassId,
     key: Option<FlowKey>,
 }
@@ -72,6 +79,7 @@ impl Packet {
             priority: slot.priority,
             dscp: AtomicU8::new(slot.dscp),
             ecn: AtomicU8::new(slot.ecn as u8),
+            corrupted_bit: AtomicU64::new(slot.corrupted_bit().unwrap_or(NO_BIT)),
             class: slot.class,
             key,
         }
@@ -107,6 +115,7 @@ impl Packet {
             place: AtomicU8::new(Place::Outside as u8),
             dscp: AtomicU8::new(self.dscp.load(Ordering::Relaxed)),
             ecn: AtomicU8::new(self.ecn.load(Ordering::Relaxed)),
+            corrupted_bit: AtomicU64::new(NO_BIT),
             ..*self
         }
     }
@@ -115,6 +124,8 @@ impl Packet {
     pub(crate) fn update(&self, slot: &Slot) {
         self.dscp.store(slot.dscp, Ordering::Relaxed);
         self.ecn.store(slot.ecn as u8, Ordering::Relaxed);
+        let bit = slot.corrupted_bit().unwrap_or(NO_BIT);
+        self.corrupted_bit.store(bit, Ordering::Relaxed);
     }
 
     /// Returns the descriptor for a discipline, and the header fields if the packet has any.
@@ -148,44 +159,50 @@ impl Packet {
 impl Packet {
     #[new]
     #[pyo3(signature = (
-        length, *, flow = 0, number = 0, mark = 0, priority = 0, dscp = 0, ecn = 0, class_id = None,
-        source = None, destination = None, protocol = 17, source_port = 0, destination_port = 0
+        length, *, flow = None, number = None, mark = None, priority = None, dscp = None, ecn = None,
+        class_id = None, source = None, destination = None, protocol = None, source_port = None,
+        destination_port = None
     ))]
     #[allow(clippy::too_many_arguments)]
     fn new(
-        py: Python<'_>,
         length: &Bound<'_, PyAny>,
-        flow: u64,
-        number: u64,
-        mark: u32,
-        priority: u8,
-        dscp: u8,
-        ecn: u8,
-        class_id: Option<(u16, u16)>,
-        source: Option<IpAddr>,
-        destination: Option<IpAddr>,
-        protocol: u8,
-        source_port: u16,
-        destination_port: u16,
+        flow: Option<&Bound<'_, PyAny>>,
+        number: Option<&Bound<'_, PyAny>>,
+        mark: Option<&Bound<'_, PyAny>>,
+        priority: Option<&Bound<'_, PyAny>>,
+        dscp: Option<&Bound<'_, PyAny>>,
+        ecn: Option<&Bound<'_, PyAny>>,
+        class_id: Option<&Bound<'_, PyAny>>,
+        source: Option<&Bound<'_, PyAny>>,
+        destination: Option<&Bound<'_, PyAny>>,
+        protocol: Option<&Bound<'_, PyAny>>,
+        source_port: Option<&Bound<'_, PyAny>>,
+        destination_port: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Packet> {
-        let length = match length.extract::<u32>() {
-            Ok(length) if (1..=1 << 24).contains(&length) => length,
-            _ => {
-                let message = format!("the length is {length}, but must be from 1 to 16777216 bytes");
-                return Err(errors::refused(py, &message));
-            }
+        let py = length.py();
+        let length = number_in("length", length, 1..=1 << 24)? as u32;
+        let whole = |name, value: Option<&Bound<'_, PyAny>>, most| {
+            value.map_or(Ok(0), |value| number_in(name, value, 0..=most))
         };
-        let checks = [
-            ("priority", priority, 15),
-            ("DSCP", dscp, DSCP),
-            ("ECN field", ecn, 3),
-        ];
-        for (name, value, most) in checks {
-            if value > most {
-                let message = format!("the {name} is {value}, but must be from 0 to {most}");
-                return Err(errors::refused(py, &message));
-            }
-        }
+        let flow = whole("flow", flow, u64::MAX)?;
+        let number = whole("number", number, u64::MAX)?;
+        let mark = whole("mark", mark, u32::MAX.into())? as u32;
+        let priority = whole("priority", priority, 15)? as u8;
+        let dscp = whole("DSCP", dscp, DSCP.into())? as u8;
+        let ecn = whole("ECN field", ecn, 3)? as u8;
+        let protocol = protocol.map_or(Ok(UDP), |value| {
+            number_in("protocol", value, 0..=u8::MAX.into()).map(|number| number as u8)
+        })?;
+        let port = |name, value| whole(name, value, u16::MAX.into()).map(|port| port as u16);
+        let source_port = port("source port", source_port)?;
+        let destination_port = port("destination port", destination_port)?;
+        let class = class_id.map_or(Ok(ClassId::NONE), class_of)?;
+        let (source, destination) = (
+            source.map(|value| address_of("source", value)).transpose()?,
+            destination
+                .map(|value| address_of("destination", value))
+                .transpose()?,
+        );
         let key = match (source, destination) {
             (Some(from), Some(to)) if from.is_ipv4() == to.is_ipv4() => {
                 let mut key = FlowKey::of(from, to, protocol, source_port, destination_port);
@@ -210,7 +227,8 @@ impl Packet {
             priority,
             dscp: AtomicU8::new(dscp),
             ecn: AtomicU8::new(ecn),
-            class: class_id.map_or(ClassId::NONE, |(major, minor)| ClassId::new(major, minor)),
+            corrupted_bit: AtomicU64::new(NO_BIT),
+            class,
             key,
         })
     }
@@ -223,6 +241,12 @@ impl Packet {
     #[getter]
     fn ecn(&self) -> u8 {
         self.ecn.load(Ordering::Relaxed)
+    }
+
+    #[getter]
+    fn corrupted_bit(&self) -> Option<u64> {
+        let bit = self.corrupted_bit.load(Ordering::Relaxed);
+        (bit != NO_BIT).then_some(bit)
     }
 
     #[getter]
@@ -259,6 +283,40 @@ impl Packet {
         let (number, length, flow) = (self.number, self.length, self.flow);
         format!("<packet {number} of {length} bytes, flow {flow:x}>")
     }
+}
+
+/// The number of UDP, the protocol of a packet that names none.
+const UDP: u8 = 17;
+
+/// Returns a whole number within a range. A flag is no number.
+fn number_in(name: &str, value: &Bound<'_, PyAny>, range: RangeInclusive<u64>) -> PyResult<u64> {
+    match value.extract::<u64>() {
+        Ok(number) if range.contains(&number) && !value.is_instance_of::<PyBool>() => Ok(number),
+        _ => {
+            let (least, most) = range.into_inner();
+            let message = format!("the {name} is {value}, but must be a whole number from {least} to {most}");
+            Err(errors::refused(value.py(), &message))
+        }
+    }
+}
+
+fn class_of(value: &Bound<'_, PyAny>) -> PyResult<ClassId> {
+    match value.extract::<(u16, u16)>() {
+        Ok((major, minor)) => Ok(ClassId::new(major, minor)),
+        Err(_) => {
+            let message = format!(
+                "the class is {value}, but must be (handle, number), each from 0 to 65535, such as (1, 20)"
+            );
+            Err(errors::refused(value.py(), &message))
+        }
+    }
+}
+
+fn address_of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<IpAddr> {
+    value.extract().map_err(|_| {
+        let message = format!("the {name} is {value}, but must be an address of `ipaddress`, or its text");
+        errors::refused(value.py(), &message)
+    })
 }
 
 fn address(key: &FlowKey, octets: [u8; 16]) -> Option<IpAddr> {
