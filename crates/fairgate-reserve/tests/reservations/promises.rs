@@ -85,7 +85,11 @@ fn longest_delays(tree: &Spec, flows: &[Flow], link: Rate, seed: u64) -> (Vec<Du
     let mut time = seed % packet.max(1);
     while time < end {
         coming.push((time, 0, LONGEST));
-        coming.push((time, usize::MAX, if time % 3 == 0 { 64 } else { LONGEST }));
+        coming.push((
+            time,
+            usize::MAX,
+            if time.is_multiple_of(3) { 64 } else { LONGEST },
+        ));
         time += packet.max(1);
     }
     coming.sort_by_key(|&(at, ..)| at);
