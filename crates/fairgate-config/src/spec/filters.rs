@@ -109,7 +109,7 @@ pub(crate) fn read(
     if problems.count() > before {
         return None;
     }
-    let matches_all = deed.only_classifies() && condition == Match::default();
+    let matches_all = deed.is_a_default() && condition == Match::default();
     let mut filter = Filter {
         preference,
         condition,
@@ -230,7 +230,11 @@ pub(crate) fn shown(filter: &Filter) -> String {
         conditions if conditions.is_empty() => "everything".to_owned(),
         conditions => plain(&conditions),
     };
-    let is_goal = |line: &&String| line.starts_with("class") || line.starts_with("drop");
+    let is_goal = |line: &&String| {
+        ["class", "drop", "goto"]
+            .iter()
+            .any(|goal| line.starts_with(goal))
+    };
     let deeds: Vec<String> = outcomes::lines(filter)
         .iter()
         .filter(|line| !is_goal(line))

@@ -2,6 +2,7 @@
 
 mod change;
 mod check;
+mod computed;
 mod draft;
 mod dscp;
 mod edit;

@@ -6,6 +6,7 @@ use fairgate::classify::{Edit, Filter, Masked, Outcome, Police};
 use fairgate::queues::police;
 use toml::Spanned;
 
+use super::computed;
 use super::draft::Written;
 use super::fields::{DSCP, MARK, ONE_DSCP, PRIORITY, masked, show_masked, show_name, single};
 use super::given::{self, Given, Mistake};
@@ -13,14 +14,16 @@ use crate::error::Problems;
 use crate::suggest;
 
 /// The keys that say what happens to packets.
-pub(super) const KEYS: [&str; 7] = [
+pub(super) const KEYS: [&str; 9] = [
     "class",
+    "goto",
     "drop",
     "police",
     "set_priority",
     "set_mark",
     "set_dscp",
     "at",
+    "chain",
 ];
 
 /// The word for packets that are classified as if no filter had matched.
@@ -30,10 +33,12 @@ const DEFAULT: &str = "default";
 #[derive(Default)]
 pub(super) struct Deed {
     outcome: Option<Outcome>,
+    goto: Option<u32>,
     drops: bool,
     police: Option<Police>,
     edit: Edit,
     pub(super) at: Option<u16>,
+    chain: u32,
 }
 
 impl Deed {
@@ -50,6 +55,9 @@ impl Deed {
                 Given::Text(word) if word == DEFAULT => {
                     self.outcome = Some(Outcome::Unclassified);
                     Ok(())
+                }
+                Given::Table(_) => {
+                    computed::read(given).map(|computed| self.outcome = Some(Outcome::Computed(computed)))
                 }
                 _ => class(given).map(|class| self.outcome = Some(Outcome::Class(class))),
             },
@@ -70,27 +78,38 @@ impl Deed {
             "set_mark" => masked(&MARK, given, Masked::<u32>::new).map(|bits| self.edit.mark = Some(bits)),
             "set_dscp" => single(&ONE_DSCP, given).map(|dscp| self.edit.dscp = Some(dscp)),
             "at" => inner(given).map(|class| self.at = Some(class)),
+            "goto" => chain("goto", given).map(|chain| self.goto = Some(chain)),
+            "chain" => chain("chain", given).map(|chain| self.chain = chain),
             _ => return None,
         })
     }
 
-    /// Whether the filter only chooses a class for packets that no other rule classifies.
-    pub(super) fn only_classifies(&self) -> bool {
-        self.police.is_none() && self.edit.is_empty() && !self.drops && self.at.is_none()
+    /// Whether the filter does only what the default class would do, if it matched all packets.
+    pub(super) fn is_a_default(&self) -> bool {
+        let is_plain = self.outcome.is_some_and(|outcome| outcome.computed().is_none());
+        is_plain && self.police.is_none() && self.edit.is_empty() && self.at.is_none() && self.chain == 0
     }
 
     /// Adds what the filter does to `filter`. Returns the reason if it does nothing, or two things.
     pub(super) fn add_to(self, filter: &mut Filter) -> Result<(), &'static str> {
-        filter.outcome = match (self.outcome, self.drops) {
-            (Some(_), true) => return Err("a filter that drops has no class"),
-            (Some(outcome), false) => outcome,
-            (None, true) => Outcome::Drop,
-            (None, false) if self.police.is_some() || !self.edit.is_empty() => Outcome::Continue,
-            (None, false) => return Err("the filter has no class"),
+        filter.outcome = match (self.outcome, self.drops, self.goto) {
+            (Some(outcome), false, None) => outcome,
+            (None, true, None) => Outcome::Drop,
+            (None, false, Some(chain)) => Outcome::Chain(chain),
+            (None, false, None) if self.police.is_some() || !self.edit.is_empty() => Outcome::Continue,
+            (None, false, None) => return Err("the filter has no class"),
+            (Some(_), true, _) => return Err("a filter that drops has no class"),
+            (.., Some(_)) => return Err("a filter that goes to a chain has no class, and does not drop"),
         };
-        (filter.police, filter.edit, filter.at) = (self.police, self.edit, self.at);
+        (filter.police, filter.edit) = (self.police, self.edit);
+        (filter.at, filter.chain) = (self.at, self.chain);
         Ok(())
     }
+}
+
+/// Reads the number of a chain. The kernel's have 28 bits.
+fn chain(key: &'static str, given: &Spanned<Given>) -> Result<u32, Mistake> {
+    given::number(key, "a chain", 0..=(1 << 28) - 1, given).map(|number| number as u32)
 }
 
 fn read_priority(given: &Spanned<Given>, edit: &mut Edit) -> Result<(), Mistake> {
@@ -171,12 +190,15 @@ fn read_police(given: &Spanned<Given>, problems: &mut Problems) -> Result<Option
 pub(super) fn lines(filter: &Filter) -> Vec<String> {
     let mut lines: Vec<String> = match filter.outcome {
         Outcome::Class(class) => vec![format!("class = {class}")],
+        Outcome::Computed(computed) => vec![format!("class = {}", computed::show(&computed))],
+        Outcome::Chain(chain) => vec![format!("goto = {chain}")],
         Outcome::Unclassified => vec![format!("class = \"{DEFAULT}\"")],
         Outcome::Drop => vec!["drop = true".to_owned()],
         _ => Vec::new(),
     };
     let edit = &filter.edit;
     lines.extend(filter.at.map(|class| format!("at = {class}")));
+    lines.extend((filter.chain != 0).then(|| format!("chain = {}", filter.chain)));
     lines.extend(
         filter
             .police
@@ -198,6 +220,8 @@ pub(super) fn lines(filter: &Filter) -> Vec<String> {
 pub(super) fn shown(filter: &Filter) -> String {
     match filter.outcome {
         Outcome::Class(class) => format!("goes to {class}"),
+        Outcome::Computed(computed) => format!("goes to a class by {}", computed::shown(&computed)),
+        Outcome::Chain(chain) => format!("goes to chain {chain}"),
         Outcome::Unclassified => format!("goes to the {DEFAULT}"),
         Outcome::Drop => "is dropped".to_owned(),
         _ => "goes on".to_owned(),

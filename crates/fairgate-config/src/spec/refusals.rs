@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fairgate::classify::Filter;
+use fairgate::classify::{Field, Filter};
 
 use super::Spec;
 use crate::error::Problem;
@@ -222,7 +222,7 @@ impl Spec {
         };
         let filters = self.settings.classifier.filters.iter().zip(1..);
         let filters = filters
-            .filter(|(filter, _)| filter.condition.mark.is_some())
+            .filter(|(filter, _)| filter.condition.mark.is_some() || filter.computes_from(Field::Mark))
             .map(|(_, number)| {
                 let what = format!("filter {number} of `{name}`{path} asks for a mark");
                 problem(self.origin.condition(number - 1, "mark"), what)

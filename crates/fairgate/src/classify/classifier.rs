@@ -185,7 +185,16 @@ impl Classifier {
         Filter::check_all(&self.filters)
     }
 
-    /// Takes over the state of policers from `old`, if the filters are the same.
+    /// Returns the same classifier, whose hashes have keys from `seed`.
+    #[must_use]
+    pub(crate) fn with_seed(&self, seed: u64) -> Classifier {
+        Classifier {
+            filters: self.filters.with_seed(seed),
+            ..*self
+        }
+    }
+
+    /// Takes over the state of policers and hashes from `old`, if the filters are the same.
     pub(crate) fn take_over(&mut self, old: &Classifier) {
         self.filters.take_over(&old.filters);
     }

@@ -6,6 +6,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::ops::RangeInclusive;
 
 use crate::classify::bytes::Bytes;
+use crate::classify::computed::{Field, Rule};
 use crate::classify::outcome::{Edit, Outcome};
 use crate::classify::police::{Control, Police};
 use crate::error::ConfigError;
@@ -246,6 +247,9 @@ pub struct Filter {
     /// The inner class at which the filter is tried, in a discipline with a tree of classes. `None`: at the
     /// discipline itself.
     pub at: Option<u16>,
+    /// The chain in which the filter is tried (tc's `chain`). Packets are first classified by chain 0. Only
+    /// [`Outcome::Chain`] leads to others.
+    pub chain: u32,
     /// The conditions.
     pub condition: Match,
     /// The policer that packets pass before anything else happens to them.
@@ -257,6 +261,16 @@ pub struct Filter {
 }
 
 impl Filter {
+    /// Whether the class is computed from this field.
+    pub fn computes_from(&self, field: Field) -> bool {
+        self.outcome
+            .computed()
+            .is_some_and(|computed| match computed.rule() {
+                Rule::Hash { fields, .. } => fields.contains(field),
+                Rule::Number { field: only, .. } => only == field,
+            })
+    }
+
     /// Whether all that a filter does is to choose a class.
     pub(super) fn only_classifies(&self) -> bool {
         self.police.is_none() && self.edit.is_empty() && self.outcome.class().is_some_and(|class| class != 0)
@@ -264,7 +278,8 @@ impl Filter {
 
     /// Whether other filters may be tried after it has matched.
     pub(super) fn may_continue(&self) -> bool {
-        self.outcome == Outcome::Continue || self.police.is_some_and(|police| police.may(Control::Continue))
+        matches!(self.outcome, Outcome::Continue | Outcome::Computed(_))
+            || self.police.is_some_and(|police| police.may(Control::Continue))
     }
 
     /// Checks the policer and the values that the filter sets.

@@ -1,4 +1,5 @@
-//! The filters of a discipline: a list, the indices that find the first match, and the state of policers.
+//! The filters of a discipline: a list, the indices that find the first match, and the state of policers and
+//! of hashes.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -7,13 +8,15 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Deref;
 
+use super::computed::HashKey;
 use super::index::{Index, Limits, NONE};
 use super::police::Meter;
-use crate::classify::{Control, Filter, Match, Outcome};
+use crate::classify::{Computed, Control, Filter, Match, Outcome};
 use crate::flow::{FlowKey, HeaderBytes};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, Pool};
 use crate::slot::Slot;
+use crate::structures::random::Random;
 use crate::time::Time;
 
 /// Filters. They are tried by ascending [`preference`](Filter::preference), and in the order of the list if
@@ -23,23 +26,50 @@ use crate::time::Time;
 /// [`without`](Filters::without)), on another thread if necessary. Meanwhile the old list is in use. The
 /// discipline switches to the new list in one step, by [`reconfigure`](crate::Algorithm::reconfigure). Each
 /// packet is therefore classified by the old or by the new list, never by a mixture. Packets that are already
-/// queued stay where they are. Copies share the list. Each copy has policers of its own, with full buckets.
+/// queued stay where they are. Copies share the list. Each copy has policers of its own, with full buckets,
+/// and hashes with the keys that follow from its seed.
 #[derive(Default)]
 pub struct Filters {
     built: Option<Arc<Built>>,
+    state: State,
+    seed: u64,
+}
+
+/// What changes while packets are classified.
+#[derive(Clone, Debug)]
+struct State {
     /// The state of each policer.
     meters: Box<[Meter]>,
+    /// The key of each hash.
+    keys: Box<[HashKey]>,
+    /// Draws later keys.
+    random: Random,
+}
+
+impl Default for State {
+    fn default() -> State {
+        State {
+            meters: Box::default(),
+            keys: Box::default(),
+            random: Random::new(0),
+        }
+    }
 }
 
 struct Built {
     list: Vec<Filter>,
-    /// The filters of the discipline itself.
+    /// The filters of the discipline itself, in chain 0.
     root: Chain,
-    /// The filters of inner classes, by ascending class.
-    inner: Vec<(u16, Chain)>,
+    /// The filters of other chains and of inner classes, ascending.
+    others: Vec<(Spot, Chain)>,
     /// The place of each filter with a policer, ascending.
     policed: Vec<u32>,
+    /// The place of each filter with a hash, ascending.
+    hashing: Vec<u32>,
 }
+
+/// The inner class at which filters are tried, and their chain.
+type Spot = (Option<u16>, u32);
 
 /// Filters that are tried one after the other.
 ///
@@ -69,45 +99,82 @@ impl Filters {
         }
         let mut order: Vec<u32> = (0..list.len() as u32).collect();
         order.sort_by_key(|place| list[*place as usize].preference);
-        let mut chains: BTreeMap<Option<u16>, Vec<u32>> = BTreeMap::new();
+        let mut chains: BTreeMap<Spot, Vec<u32>> = BTreeMap::new();
         for place in order {
-            chains.entry(list[place as usize].at).or_default().push(place);
+            let filter = &list[place as usize];
+            chains.entry((filter.at, filter.chain)).or_default().push(place);
         }
-        let has_policer = |place: &u32| list[*place as usize].police.is_some();
-        let policed = (0..list.len() as u32).filter(has_policer).collect();
-        let root = chains.remove(&None).unwrap_or_default();
+        let places = |is_meant: fn(&Filter) -> bool| {
+            let all = (0..).zip(&list);
+            all.filter(|(_, filter)| is_meant(filter))
+                .map(|(place, _)| place)
+                .collect()
+        };
+        let policed = places(|filter| filter.police.is_some());
+        let hashing = places(|filter| {
+            filter
+                .outcome
+                .computed()
+                .is_some_and(|computed| computed.hashes())
+        });
+        let root = chains.remove(&(None, 0)).unwrap_or_default();
         let root = Chain::new(&list, root, limits);
-        let of_class = |(at, order): (Option<u16>, Vec<u32>)| Some((at?, Chain::new(&list, order, limits)));
-        let inner = chains.into_iter().filter_map(of_class).collect();
+        let built = |(spot, order)| (spot, Chain::new(&list, order, limits));
+        let others = chains.into_iter().map(built).collect();
         let mut filters = Filters {
             built: Some(Arc::new(Built {
                 list,
                 root,
-                inner,
+                others,
                 policed,
+                hashing,
             })),
-            meters: Box::default(),
+            ..Filters::default()
         };
-        filters.fill_meters();
+        filters.begin(0);
         filters
     }
 
-    fn fill_meters(&mut self) {
-        if let Some(built) = self.built.as_deref() {
-            let policers = built
-                .policed
-                .iter()
-                .filter_map(|place| built.filter(*place).police);
-            self.meters = policers.map(|police| Meter::full(&police)).collect();
-        }
+    /// Fills the buckets of policers, and draws the keys of hashes.
+    fn begin(&mut self, seed: u64) {
+        self.seed = seed;
+        let Some(built) = self.built.as_deref() else {
+            return;
+        };
+        let policers = built
+            .policed
+            .iter()
+            .filter_map(|place| built.filter(*place).police);
+        let mut random = Random::new(seed);
+        self.state = State {
+            meters: policers.map(|police| Meter::full(&police)).collect(),
+            keys: HashKey::draw(built.hashing.len(), &mut random),
+            random,
+        };
     }
 
-    /// Takes over the policers of `old`, if its filters are the same. A change of other settings does not
-    /// fill their buckets again.
+    /// Returns the same filters, whose hashes have keys from `seed`. Whoever knows the seed can choose the
+    /// classes of packets: on a live system it must be random.
+    #[must_use]
+    pub fn with_seed(&self, seed: u64) -> Filters {
+        let mut filters = Filters {
+            built: self.built.clone(),
+            ..Filters::default()
+        };
+        filters.begin(seed);
+        filters
+    }
+
+    /// Takes over the policers and hashes of `old`, if its filters are the same. A change of other settings
+    /// does not fill their buckets again. The keys of other filters follow from the seed of `old`.
     pub(super) fn take_over(&mut self, old: &Filters) {
-        if !self.meters.is_empty() && self == old {
-            self.meters.clone_from(&old.meters);
+        let has_state = !self.state.meters.is_empty() || !self.state.keys.is_empty();
+        match has_state && self == old {
+            true => self.state = old.state.clone(),
+            false if has_state => self.begin(Random::new(old.seed).bits()),
+            false => {}
         }
+        self.seed = old.seed;
     }
 
     /// Returns these filters and `added`, which come after all others with the same preference.
@@ -145,7 +212,7 @@ impl Filters {
     pub(crate) fn has_chain(&self, class: u16) -> bool {
         self.built
             .as_deref()
-            .is_some_and(|built| built.chain(Some(class)).is_some())
+            .is_some_and(|built| built.chain((Some(class), 0)).is_some())
     }
 
     /// Applies the filters of the discipline itself, or of the inner class `at`. Returns the class, or `None`
@@ -161,18 +228,18 @@ impl Filters {
         now: Time,
         pool: &mut Pool,
     ) -> Result<Option<u16>, DropReason> {
-        let Filters { built, meters } = self;
+        let Filters { built, state, .. } = self;
         let Some(built) = built.as_deref() else {
             return Ok(None);
         };
-        let Some(chain) = built.chain(at) else {
+        let Some(chain) = built.chain((at, 0)) else {
             return Ok(None);
         };
         let Some(rank) = chain.find(0, &built.list, Seen::of(id, pool)) else {
             return Ok(None);
         };
         match chain.classes[rank as usize] {
-            0 => built.act(chain, rank, meters, id, now, pool),
+            0 => built.act(at, (chain, rank), state, id, now, pool),
             class => Ok(Some(class)),
         }
     }
@@ -181,11 +248,12 @@ impl Filters {
     /// and nothing is dropped or changed.
     pub(crate) fn class_again(&self, id: PacketId, pool: &Pool) -> Option<u16> {
         let built = self.built.as_deref()?;
-        let (chain, packet) = (&built.root, Seen::of(id, pool));
-        let mut from = 0;
+        let (mut chain, packet) = (&built.root, Seen::of(id, pool));
+        let (mut from, mut restarts) = (0, 0);
         loop {
             let rank = chain.find(from, &built.list, packet)?;
-            let filter = built.filter(chain.order[rank as usize]);
+            let place = chain.order[rank as usize];
+            let filter = built.filter(place);
             // The packet was not dropped, so it went the way that does not drop.
             let control = match &filter.police {
                 None => Control::Pass,
@@ -194,6 +262,17 @@ impl Filters {
             };
             match (control, filter.outcome) {
                 (Control::Pass, Outcome::Class(class)) => return Some(class),
+                (Control::Pass, Outcome::Computed(computed)) => {
+                    let key = self.state.keys.get(built.hash(place));
+                    match computed.class(packet.slot, packet.headers, key) {
+                        0 => from = rank + 1,
+                        class => return Some(class),
+                    }
+                }
+                (Control::Pass, Outcome::Chain(number)) if restarts < MOST_RESTARTS => {
+                    restarts += 1;
+                    (chain, from) = (built.chain((None, number))?, 0);
+                }
                 (Control::Continue, _) | (Control::Pass, Outcome::Continue) => from = rank + 1,
                 _ => return None,
             }
@@ -226,37 +305,43 @@ impl Seen<'_> {
     }
 }
 
-/// How often a packet is classified again before it is dropped (Linux: `max_reclassify_loop`).
+/// How often a packet is classified again or by another chain before it is dropped (Linux:
+/// `max_reclassify_loop`).
 const MOST_RESTARTS: u32 = 16;
 
 impl Built {
     #[inline]
-    fn chain(&self, at: Option<u16>) -> Option<&Chain> {
-        let Some(class) = at else { return Some(&self.root) };
-        let place = self
-            .inner
-            .binary_search_by_key(&class, |(class, _)| *class)
-            .ok()?;
-        Some(&self.inner[place].1)
+    fn chain(&self, spot: Spot) -> Option<&Chain> {
+        if spot == (None, 0) {
+            return Some(&self.root);
+        }
+        let place = self.others.binary_search_by_key(&spot, |(spot, _)| *spot).ok()?;
+        Some(&self.others[place].1)
     }
 
     fn filter(&self, place: u32) -> &Filter {
         &self.list[place as usize]
     }
 
-    /// Does what the filter of `rank` says, and the filters after it.
+    /// Returns the number of the hash of the filter at `place`.
+    fn hash(&self, place: u32) -> usize {
+        self.hashing.partition_point(|hashing| *hashing < place)
+    }
+
+    /// Does what the filter of this rank says, and the filters after it.
     // Not inlined: most filters only choose a class.
     #[inline(never)]
     fn act(
         &self,
-        chain: &Chain,
-        mut rank: u32,
-        meters: &mut [Meter],
+        at: Option<u16>,
+        (first, mut rank): (&Chain, u32),
+        state: &mut State,
         id: PacketId,
         now: Time,
         pool: &mut Pool,
     ) -> Result<Option<u16>, DropReason> {
         let mut restarts = 0;
+        let mut chain = first;
         loop {
             let place = chain.order[rank as usize];
             let filter = self.filter(place);
@@ -264,7 +349,7 @@ impl Built {
                 None => Control::Pass,
                 Some(police) => {
                     let meter = self.policed.partition_point(|policed| *policed < place);
-                    match meters[meter].conforms(pool[id].length, now) {
+                    match state.meters[meter].conforms(pool[id].length, now) {
                         true => police.conform,
                         false => police.exceed,
                     }
@@ -275,6 +360,7 @@ impl Built {
                 Control::Reclassify if restarts == MOST_RESTARTS => return Err(DropReason::Policed),
                 Control::Reclassify => {
                     restarts += 1;
+                    chain = first;
                     0
                 }
                 Control::Continue => rank + 1,
@@ -282,9 +368,24 @@ impl Built {
                     filter.edit.apply(id, pool);
                     match filter.outcome {
                         Outcome::Class(class) => return Ok(Some(class)),
+                        Outcome::Computed(computed) => {
+                            match self.compute(&computed, place, state, now, Seen::of(id, pool)) {
+                                0 => rank + 1,
+                                class => return Ok(Some(class)),
+                            }
+                        }
                         Outcome::Unclassified => return Ok(None),
                         Outcome::Drop => return Err(DropReason::Filtered),
                         Outcome::Continue => rank + 1,
+                        Outcome::Chain(_) if restarts == MOST_RESTARTS => return Err(DropReason::Filtered),
+                        Outcome::Chain(number) => {
+                            restarts += 1;
+                            let Some(other) = self.chain((at, number)) else {
+                                return Ok(None);
+                            };
+                            chain = other;
+                            0
+                        }
                     }
                 }
             };
@@ -293,6 +394,26 @@ impl Built {
                 None => return Ok(None),
             }
         }
+    }
+
+    /// Returns the class that the filter at `place` computes.
+    fn compute(
+        &self,
+        computed: &Computed,
+        place: u32,
+        state: &mut State,
+        now: Time,
+        packet: Seen<'_>,
+    ) -> u16 {
+        let State { keys, random, .. } = state;
+        let mut key = match computed.hashes() {
+            true => keys.get_mut(self.hash(place)),
+            false => None,
+        };
+        if let Some(key) = &mut key {
+            key.keep_fresh(computed, now, random);
+        }
+        computed.class(packet.slot, packet.headers, key.as_deref())
     }
 }
 
@@ -358,12 +479,7 @@ impl Chain {
 
 impl Clone for Filters {
     fn clone(&self) -> Filters {
-        let mut copy = Filters {
-            built: self.built.clone(),
-            meters: Box::default(),
-        };
-        copy.fill_meters();
-        copy
+        self.with_seed(self.seed)
     }
 }
 

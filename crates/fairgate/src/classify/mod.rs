@@ -3,6 +3,7 @@
 mod bytes;
 mod class_map;
 mod classifier;
+mod computed;
 mod filter;
 mod filters;
 mod hosts;
@@ -13,6 +14,7 @@ mod police;
 pub use bytes::{Bytes, Place};
 pub use class_map::ClassMap;
 pub use classifier::{Classifier, Filtered};
+pub use computed::{Computed, Field, Fields, Rule};
 pub use filter::{Filter, Masked, Match, Prefix};
 pub use filters::Filters;
 pub(crate) use hosts::Hosts;

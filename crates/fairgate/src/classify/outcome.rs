@@ -1,6 +1,6 @@
 //! What a filter does with the packets that match its conditions.
 
-use crate::classify::Masked;
+use crate::classify::{Computed, Masked};
 use crate::packet::ClassId;
 use crate::pool::{PacketId, Pool};
 
@@ -10,6 +10,8 @@ use crate::pool::{PacketId, Pool};
 pub enum Outcome {
     /// It goes to the class with this minor number, which belongs to the filter's discipline.
     Class(u16),
+    /// It goes to a class that is computed from its fields.
+    Computed(Computed),
     /// It is classified as if no filter had matched: by the default, or by the discipline's own rule.
     #[default]
     Unclassified,
@@ -17,6 +19,9 @@ pub enum Outcome {
     Drop,
     /// The next filters are tried.
     Continue,
+    /// The filters of this chain are tried. If none of them matches, it is unclassified. After 16 such steps
+    /// the packet is dropped, as in Linux (`tcf_classify`).
+    Chain(u32),
 }
 
 impl Outcome {
@@ -28,11 +33,20 @@ impl Outcome {
         }
     }
 
-    /// Returns the outcome with each class replaced by that of `replace`.
+    /// The computation of the class, if there is one.
+    pub fn computed(&self) -> Option<&Computed> {
+        match self {
+            Outcome::Computed(computed) => Some(computed),
+            _ => None,
+        }
+    }
+
+    /// Returns the outcome with each class, or the first one of a computation, replaced by that of `replace`.
     #[must_use]
     pub fn map_class(self, replace: impl Fn(u16) -> u16) -> Outcome {
         match self {
             Outcome::Class(class) => Outcome::Class(replace(class)),
+            Outcome::Computed(computed) => Outcome::Computed(computed.starting_at(replace(computed.first()))),
             other => other,
         }
     }

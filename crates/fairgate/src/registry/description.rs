@@ -128,10 +128,10 @@ impl<S: 'static, C: 'static> Description<S, C> {
         match self.placing {
             Placing::Nothing => {}
             Placing::Classifier(classifier, _) => {
-                classifier(&mut settled).clone_from(&settings.classifier);
+                *classifier(&mut settled) = settings.classifier.with_seed(seed);
             }
             Placing::Classes(classifier, templates) => {
-                classifier(&mut settled).clone_from(&settings.classifier);
+                *classifier(&mut settled) = settings.classifier.with_seed(seed);
                 let list = settings.classes.iter().filter_map(|class| class.template.clone());
                 *templates(&mut settled) = Templates {
                     list: list.collect(),

@@ -221,16 +221,27 @@ impl ClassTree {
         now: Time,
         pool: &mut Pool,
     ) -> Result<Option<LeafIndex>, Filtered> {
-        // Each round leads to a class further down.
+        // Each round leads to a class further down: that of a filter was checked. One that is computed and
+        // is not further down is none.
         loop {
             let Some(minor) = classifier.by_filter(at, id, now, pool)? else {
                 return Ok(None);
             };
             match self.leaf(minor) {
-                None if classifier.filters.has_chain(minor) => at = Some(minor),
+                None if classifier.filters.has_chain(minor) && self.is_below(minor, at) => at = Some(minor),
                 leaf => return Ok(leaf),
             }
         }
+    }
+
+    /// Whether class `minor` has fewer levels below it than the class `at`.
+    fn is_below(&self, minor: u16, at: Option<u16>) -> bool {
+        let height = |minor| {
+            self.class_map
+                .index(minor)
+                .map(|class| self.height(ClassIndex::new(class)))
+        };
+        at.is_none_or(|at| height(minor) < height(at))
     }
 
     /// Checks that filters, default and templates of a discipline name leaves.

@@ -1,13 +1,15 @@
 //! Compares the index with a linear search through the list.
 
 use core::net::IpAddr;
+use core::num::NonZeroU32;
+use core::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
-use crate::classify::{Bytes, Edit, Masked, Measure, Place, Police, Prefix};
+use crate::classify::{Bytes, Edit, Field, Masked, Measure, Place, Police, Prefix, Rule};
 use crate::flow::FlowHash;
 use crate::packet::{Ecn, Packet};
 use crate::queues::token_bucket::Profile;
@@ -330,9 +332,11 @@ fn outcome_of(
 ) -> Result<Option<u16>, DropReason> {
     let mut ranked: Vec<&Filter> = filters.iter().filter(|filter| filter.at.is_none()).collect();
     ranked.sort_by_key(|filter| filter.preference);
+    let mut chain = 0;
+    let mut reason = DropReason::Policed;
     for _ in 0..=16 {
-        let mut again = false;
-        for filter in &ranked {
+        let mut next = None;
+        for filter in ranked.iter().filter(|filter| filter.chain == chain) {
             if !filter.condition.matches(&packet, headers, bytes) {
                 continue;
             }
@@ -346,7 +350,7 @@ fn outcome_of(
                 Control::Drop => return Err(DropReason::Policed),
                 Control::Continue => continue,
                 Control::Reclassify => {
-                    again = true;
+                    (next, reason) = (Some(0), DropReason::Policed);
                     break;
                 }
                 Control::Pass => {}
@@ -362,13 +366,22 @@ fn outcome_of(
                 Outcome::Unclassified => return Ok(None),
                 Outcome::Drop => return Err(DropReason::Filtered),
                 Outcome::Continue => {}
+                Outcome::Computed(computed) => match computed.class(&packet, headers, None) {
+                    0 => {}
+                    class => return Ok(Some(class)),
+                },
+                Outcome::Chain(number) => {
+                    (next, reason) = (Some(number), DropReason::Filtered);
+                    break;
+                }
             }
         }
-        if !again {
-            return Ok(None);
+        match next {
+            Some(number) => chain = number,
+            None => return Ok(None),
         }
     }
-    Err(DropReason::Policed)
+    Err(reason)
 }
 
 /// A filter that may do anything.
@@ -408,14 +421,25 @@ fn deed() -> impl Strategy<Value = Filter> {
             mark: Masked::<u32>::new(one_of(&mut random, &MARKS) & 0x101, 0x101).ok(),
             dscp: (random.below(4) == 0).then(|| random.below(64) as u8),
         };
+        let rule = Rule::Number {
+            field: one_of(&mut random, &Field::ALL),
+            and: one_of(&mut random, &[1, 3, u32::MAX]),
+            xor: random.below(2),
+            shift: random.below(2) as u8,
+            add: random.below(2),
+        };
+        let computed = Computed::new(random.below(2) as u16, NonZeroU32::new(random.below(4)), rule);
         let outcomes = [
             filter.outcome,
             Outcome::Unclassified,
             Outcome::Drop,
             Outcome::Continue,
+            Outcome::Chain(random.below(4)),
+            Outcome::Computed(computed.expect("it is right")),
         ];
         Filter {
             at: (random.below(8) == 0).then_some(7),
+            chain: random.below(8).saturating_sub(4),
             condition,
             police: (random.below(3) == 0).then_some(police),
             edit: if random.below(3) == 0 {
@@ -423,7 +447,7 @@ fn deed() -> impl Strategy<Value = Filter> {
             } else {
                 Edit::default()
             },
-            outcome: outcomes[random.below(8).min(3) as usize ^ 3],
+            outcome: outcomes[random.below(12).saturating_sub(6) as usize],
             ..filter
         }
     })
@@ -483,5 +507,66 @@ fn copies_have_policers_of_their_own_and_the_same_filters_keep_theirs() {
         ask(&mut filters.clone()),
         Ok(Some(1)),
         "a new queue with the same filters"
+    );
+}
+
+/// A list with a hash of the source, over the classes 1 to 1024.
+fn hashed(perturb: Option<Duration>) -> Filters {
+    let fields = [Field::Source].into_iter().collect();
+    let rule = Rule::Hash { fields, perturb };
+    let computed = Computed::new(1, NonZeroU32::new(1024), rule).expect("it is right");
+    let filter = Filter {
+        outcome: Outcome::Computed(computed),
+        ..Filter::default()
+    };
+    vec![filter].into()
+}
+
+proptest! {
+    /// A seed gives the same classes again, and a packet that waits keeps its class.
+    #[test]
+    fn hashes_follow_from_the_seed(seed: u64, addresses in vec(any::<u32>(), 1..20)) {
+        let mut pool = Pool::with_capacity(1);
+        let (mut first, mut second) = (hashed(None).with_seed(seed), hashed(None).with_seed(seed).clone());
+        for address in addresses {
+            let key = FlowKey::of(IpAddr::V4(address.into()), IpAddr::V4(1.into()), 6, 1, 2);
+            let id = pool.insert_with_headers(Packet::of_length(100), key).expect("a free slot");
+            let class = first.apply(None, id, Time::ZERO, &mut pool);
+            prop_assert_eq!(class, second.apply(None, id, Time::ZERO, &mut pool));
+            prop_assert_eq!(class, Ok(first.class_again(id, &pool)));
+            prop_assert!(matches!(class, Ok(Some(1..=1024))));
+            pool.release(id);
+        }
+    }
+}
+
+/// Returns the class of a packet that arrives then.
+fn class_at(filters: &mut Filters, seconds: u64) -> u16 {
+    let mut pool = Pool::with_capacity(1);
+    let key = FlowKey::of(IpAddr::V4(9.into()), IpAddr::V4(1.into()), 6, 1, 2);
+    let id = pool
+        .insert_with_headers(Packet::of_length(100), key)
+        .expect("a free slot");
+    let now = Time::ZERO + Duration::from_secs(seconds);
+    let class = filters.apply(None, id, now, &mut pool);
+    class.expect("nothing drops").expect("a class")
+}
+
+#[test]
+fn hashes_go_on_after_a_change_and_are_perturbed() {
+    let mut running = hashed(Some(Duration::from_secs(10))).with_seed(7);
+    let first = class_at(&mut running, 0);
+    let second = class_at(&mut running, 10);
+    assert_ne!(first, second, "another key");
+    let mut same = hashed(Some(Duration::from_secs(10)));
+    same.take_over(&running);
+    assert_eq!(class_at(&mut same, 19), second, "the same filters");
+    let mut other = hashed(None);
+    let predictable = class_at(&mut other.clone(), 0);
+    other.take_over(&running);
+    assert_ne!(
+        class_at(&mut other, 0),
+        predictable,
+        "other filters have a secret key, too"
     );
 }
