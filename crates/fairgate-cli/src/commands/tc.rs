@@ -38,8 +38,8 @@ Examples:
   fairgate tc --tree --record wondershaper -a eth0 -d 9000 -u 900   the same for an installed program
 
 Supported: qdisc, class and filter with add, change, replace and del; the filters u32 (with hash tables), fw,
-flower, basic and matchall; the actions drop, pass, continue, police, skbedit and pedit of the DSCP; ingress
-and clsact, with the action mirred.
+flow, flower, basic and matchall, and their chains; the actions drop, pass, continue, goto chain, police,
+skbedit and pedit of the DSCP; ingress and clsact, with the action mirred.
 What cannot be translated is an error with its location.")]
 pub(crate) struct Args {
     #[command(flatten)]

@@ -60,6 +60,8 @@ pub(super) enum Object {
     },
     /// A filter of the named qdisc or hook, or of the root (`None`).
     Filter(FilterHead),
+    /// A chain of filters.
+    Chain(FilterHead),
 }
 
 /// The options before the kind of a filter.
@@ -69,6 +71,7 @@ pub(super) struct FilterHead {
     pub(super) preference: Option<Spanned<u16>>,
     pub(super) protocol: Option<Word>,
     pub(super) handle: Option<Word>,
+    pub(super) chain: Option<Spanned<u32>>,
 }
 
 /// A line as far as it can be understood.
@@ -106,7 +109,7 @@ impl Command {
         let (handle, class) = match self.object {
             Object::Qdisc { handle, .. } => (handle, None),
             Object::Class { class, parent } => (None, Some((class, parent.map(Spanned::into_inner)))),
-            Object::Filter(_) => (None, None),
+            Object::Filter(_) | Object::Chain(_) => (None, None),
         };
         Known {
             device: self.device,
@@ -151,7 +154,7 @@ impl Words {
     }
 
     fn read(mut self, problems: &mut Problems) -> Option<Command> {
-        let object = self.next("`qdisc`, `class` or `filter`", problems)?;
+        let object = self.next("`qdisc`, `class`, `filter` or `chain`", problems)?;
         let verb = |words: &mut Words, problems: &mut Problems| {
             let word = words.next("`add`", problems)?;
             let verb = match word.get_ref().as_str() {
@@ -180,9 +183,13 @@ impl Words {
                 let verb = verb(&mut self, problems)?;
                 self.filter(verb, problems)
             }
+            "chain" => {
+                let verb = verb(&mut self, problems)?;
+                self.chain_of_filters(verb, problems)
+            }
             _ => self
                 .line
-                .unexpected(&object, "`qdisc`, `class` or `filter`", problems),
+                .unexpected(&object, "`qdisc`, `class`, `filter` or `chain`", problems),
         }
     }
 
@@ -354,6 +361,7 @@ impl Words {
                 "parent" => head.parent = Some(self.class_id(problems)?),
                 "protocol" => head.protocol = Some(self.next("a protocol", problems)?),
                 "handle" => head.handle = Some(self.next("a handle", problems)?),
+                "chain" => head.chain = Some(self.chain(problems)?),
                 "prio" | "pref" | "preference" | "priority" => {
                     head.preference = Some(self.preference(problems)?);
                 }
@@ -367,6 +375,37 @@ impl Words {
                 .misplaced(at, "`dev` and a device are expected before the kind", problems);
         };
         Some(self.command(verb, device, Object::Filter(head), kind))
+    }
+
+    /// Parses a line that makes a chain or deletes it. To make one changes nothing: filters make their chain.
+    fn chain_of_filters(mut self, verb: Spanned<Verb>, problems: &mut Problems) -> Option<Command> {
+        let mut device = None;
+        let mut head = FilterHead::default();
+        while let Some(word) = self.line.take() {
+            match word.get_ref().as_str() {
+                "dev" => device = Some(self.next("a device", problems)?),
+                "root" => {}
+                "ingress" => head.parent = Some(Spanned::new(word.span(), hook::ARRIVING)),
+                "egress" => head.parent = Some(Spanned::new(word.span(), hook::LEAVING)),
+                "parent" if self.root().is_some() => {}
+                "parent" => head.parent = Some(self.class_id(problems)?),
+                "chain" => head.chain = Some(self.chain(problems)?),
+                _ if is_of_shell(&word) => break,
+                _ => {
+                    let help = "leave the template out: it only limits which filters the kernel lets in";
+                    let message = "a template of a chain can't be carried over";
+                    problems.add(word.span(), message, "not here", help);
+                    return None;
+                }
+            }
+        }
+        let Some(device) = device else {
+            let at = self.line.end();
+            return self
+                .line
+                .misplaced(at, "`dev` and a device are expected", problems);
+        };
+        Some(self.command(verb, device, Object::Chain(head), None))
     }
 
     /// Takes the next word. Returns `Some(None)` at the end of a line that deletes, which needs no kind.
@@ -416,6 +455,14 @@ impl Words {
             None => self
                 .line
                 .unexpected(&word, "a handle like 1:, in hexadecimal and above 0", problems),
+        }
+    }
+
+    fn chain(&mut self, problems: &mut Problems) -> Option<Spanned<u32>> {
+        let word = self.next("the number of a chain", problems)?;
+        match number(word.get_ref()) {
+            Some(number) if number < 1 << 28 => Some(Spanned::new(word.span(), number)),
+            _ => self.line.unexpected(&word, "a number below 2^28", problems),
         }
     }
 

@@ -7,7 +7,7 @@
 //!   translate   each qdisc's options -> the parameters of Fairgate's discipline, by the table in `kinds`
 //!   values      the value of an option: quantities, times, curves, lists
 //!   hook        the qdiscs `ingress` and `clsact`, whose filters redirect or police arriving packets
-//!   filters     u32, fw, flower, basic and matchall -> the conditions of a configuration file
+//!   filters     u32, fw, flow, flower, basic and matchall -> the conditions of a configuration file
 //!   show        the reverse: a description and the statistics of a running tree, shown as `tc qdisc show`
 //!               does, by the `Look` of each kind
 //!   listing     the lines of `show` as text and JSON

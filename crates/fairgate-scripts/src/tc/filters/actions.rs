@@ -26,6 +26,8 @@ enum Next {
     Filter,
     /// All filters are tried again (`reclassify`).
     Again,
+    /// The filters of another chain are tried (`goto chain 5`).
+    Chain(u32),
 }
 
 /// Where packets go after all actions.
@@ -38,6 +40,8 @@ pub(super) enum End {
     Drop,
     /// To the next filters.
     Filter,
+    /// To the filters of this chain.
+    Chain(u32),
 }
 
 /// The settings of one filter of ours: a policer, changes.
@@ -166,7 +170,7 @@ impl<'f> Reader<'f, '_> {
                 }
                 self.control(kind, Next::Pass);
             }
-            _ if next(kind).is_some() => self.gact(kind),
+            _ if is_control(kind) => self.gact(kind),
             name => {
                 let why = match name {
                     "nat" => "it rewrites addresses, and a tree only schedules",
@@ -202,9 +206,10 @@ impl<'f> Reader<'f, '_> {
     }
 
     fn gact(&mut self, word: &'f Word) {
-        let Some(control) = next(word) else {
+        if !is_control(word) {
             return self.problem(word, "this is not what can happen to a packet", KINDS);
-        };
+        }
+        let Some(control) = self.next(word) else { return };
         self.skip(&[]);
         if let [random, ..] = self.words.as_slice()
             && random.get_ref() == "random"
@@ -218,13 +223,42 @@ impl<'f> Reader<'f, '_> {
     /// Reads what happens to the packet after an action, if it is written.
     fn control(&mut self, action: &'f Word, default: Next) {
         match self.words.as_slice() {
-            [word, ..] if next(word).is_some() => {
+            [word, ..] if is_control(word) => {
                 self.words.next();
-                self.decide(word, next(word).unwrap_or(default));
+                if let Some(control) = self.next(word) {
+                    self.decide(word, control);
+                }
             }
             _ => self.decide(action, default),
         }
         self.skip(&[]);
+    }
+
+    /// Returns what `word` says about the rest. A chain is named by the words after it.
+    fn next(&mut self, word: &'f Word) -> Option<Next> {
+        if word.get_ref() != "goto" {
+            return next_of(word.get_ref());
+        }
+        let chain = match self.words.as_slice() {
+            [chain, value, ..] if chain.get_ref() == "chain" => {
+                number(value.get_ref()).filter(|number| *number < 1 << 28)
+            }
+            _ => None,
+        };
+        match chain {
+            Some(chain) => {
+                self.words.nth(1);
+                Some(Next::Chain(chain))
+            }
+            None => {
+                self.problem(
+                    word,
+                    "`goto` names no chain",
+                    "write goto chain and a number below 2^28",
+                );
+                None
+            }
+        }
     }
 
     fn decide(&mut self, word: &Word, control: Next) {
@@ -234,6 +268,7 @@ impl<'f> Reader<'f, '_> {
             Next::Pass => actions.end = End::Class,
             Next::Drop => actions.end = End::Drop,
             Next::Filter => actions.end = End::Filter,
+            Next::Chain(chain) => actions.end = End::Chain(chain),
             Next::Again => {
                 // The kernel tries 16 times, and then drops the packet.
                 if actions.stage().police.is_some() || !actions.stage().changes.is_empty() {
@@ -280,6 +315,10 @@ impl<'f> Reader<'f, '_> {
                         Some((first, second)) => (first, Some(second)),
                         None => (value.get_ref().as_str(), None),
                     };
+                    if first == "goto" || second == Some("goto") {
+                        let help = "write continue, and goto chain in a filter after this one";
+                        return self.problem(value, "a policer can't lead to another chain here", help);
+                    }
                     let second = second.map_or(Some(conform), next_of);
                     let Some((first, second)) = next_of(first).zip(second) else {
                         return self.problem(value, "this is not what can happen to a packet", FORM);
@@ -289,7 +328,7 @@ impl<'f> Reader<'f, '_> {
                 }
                 _ => {
                     // What happens to packets that exceed.
-                    if let Some(control) = next(word) {
+                    if let Some(control) = next_of(word.get_ref()) {
                         self.words.next();
                         exceed = control;
                     }
@@ -341,6 +380,7 @@ impl<'f> Reader<'f, '_> {
                 Next::Drop => "drop",
                 Next::Filter => "continue",
                 Next::Again => "reclassify",
+                Next::Chain(_) => unreachable!("a policer leads to no chain"),
             };
             if word != default {
                 entries.push(entry(police, key, Given::Text(word.to_owned())));
@@ -481,8 +521,9 @@ fn entry_at(key_word: &Word, value: &Word, key: &str, given: Given) -> Written {
     )
 }
 
-fn next(word: &Word) -> Option<Next> {
-    next_of(word.get_ref())
+/// Whether a word says what happens to the packet.
+fn is_control(word: &Word) -> bool {
+    word.get_ref() == "goto" || next_of(word.get_ref()).is_some()
 }
 
 fn next_of(word: &str) -> Option<Next> {

@@ -14,7 +14,9 @@
 //! same priority; here it does.
 
 mod actions;
+mod chains;
 mod ematch;
+mod flow;
 mod flower;
 mod keys;
 mod mirred;
@@ -27,6 +29,7 @@ use actions::{Actions, End};
 use fairgate::ClassId;
 use fairgate_config::language::{Draft, FilterDraft, Given, Problems, Written};
 use fairgate_config::suggest;
+use flow::Computed;
 use toml::Spanned;
 
 use super::command::class_id;
@@ -40,41 +43,53 @@ use crate::script::{self, Word, no_value, number, setting};
 pub(super) struct Rule {
     entries: Vec<Written>,
     class: Option<Spanned<ClassId>>,
+    /// How the class is computed, if it is. `class` is then the first one.
+    computed: Option<Computed>,
     /// The device that packets are redirected to.
     pub(super) redirect: Option<Word>,
     actions: Actions,
+}
+
+/// What filters depend on besides their words.
+pub(super) struct Context {
+    /// The handle of their qdisc.
+    pub(super) handle: Option<u16>,
+    /// Whether packets may have marks.
+    pub(super) has_marks: bool,
 }
 
 /// Where packets go that a filter takes.
 pub(super) enum Goal {
     /// To the class with this minor number.
     Class(Spanned<u16>),
+    /// To the class that the filter computes, from this minor number on.
+    Computed(Spanned<u16>),
     /// Where they would go if no filter had matched.
     Default(Range<usize>),
 }
 
 impl Goal {
-    fn entry(&self, key: &str) -> Written {
+    fn entry(&self, key: &str, computed: Option<&Computed>) -> Written {
         match self {
-            Goal::Class(class) => class_entry(key, class),
+            Goal::Computed(first) if let Some(computed) = computed => computed.written(key, *first.get_ref()),
+            Goal::Class(class) | Goal::Computed(class) => class_entry(key, class),
             Goal::Default(location) => setting(location, key, Given::Text("default".to_owned())),
         }
     }
 }
 
-/// Leaves out filters by a mark if nothing sets one: they match no packet.
+/// Whether a filter sets a mark.
+fn sets_mark(filter: &Filter) -> bool {
+    let mut words = filter.options.iter().map(|word| word.get_ref().as_str());
+    words.any(|word| word == "skbedit") && words.any(|word| word == "mark")
+}
+
+/// Leaves out filters by a mark: they match no packet if no packet has one.
 fn without_marks<'f>(filters: Vec<&'f Filter>, notes: &mut Notes) -> Vec<&'f Filter> {
-    let sets_mark = |filter: &&Filter| {
-        let mut words = filter.options.iter().map(|word| word.get_ref().as_str());
-        words.any(|word| word == "skbedit") && words.any(|word| word == "mark")
-    };
-    if filters.iter().any(sets_mark) {
-        return filters;
-    }
     let asks = |filter: &&Filter| {
         let handle = filter.head.handle.as_ref().map(|handle| handle.get_ref());
-        let value = handle.and_then(|handle| number(handle.split('/').next()?));
-        filter.kind.get_ref() == "fw" && value.is_some_and(|value| value != 0)
+        let value = handle.map(|handle| number(handle.split('/').next().unwrap_or_default()));
+        filter.kind.get_ref() == "fw" && value.is_none_or(|value| value.is_some_and(|value| value != 0))
     };
     let (asking, others): (Vec<&Filter>, Vec<&Filter>) = filters.into_iter().partition(asks);
     for filter in asking {
@@ -92,14 +107,19 @@ pub(super) fn translate(
     problems: &mut Problems,
     notes: &mut Notes,
 ) {
-    let filters = match script.device.has_marks {
-        true => script.filters_of(qdisc),
-        false => without_marks(script.filters_of(qdisc), notes),
+    let mut filters = script.filters_of(qdisc);
+    let has_marks = script.device.has_marks || filters.iter().any(|filter| sets_mark(filter));
+    if !has_marks {
+        filters = without_marks(filters, notes);
+    }
+    let context = Context {
+        handle: qdisc.handle,
+        has_marks,
     };
     let has_filters = |class: ClassId| filters.iter().any(|filter| filter.parent == Some(class));
     let is_inner = |class: ClassId| script.classes_of(qdisc).any(|other| other.parent == class);
     let mut inner = Notes::default();
-    add(&filters, draft, problems, notes, |filter, rule, problems| {
+    let goal = |filter: &Filter, rule: &Rule, problems: &mut Problems| {
         if rule.class.is_none() && rule.redirect.is_none() && rule.actions.are_any {
             return Some(Goal::Default(filter.kind.span()));
         }
@@ -123,6 +143,9 @@ pub(super) fn translate(
             problems.add(class.span(), message, "class of another qdisc", help);
             return None;
         }
+        if rule.computed.is_some() {
+            return Some(Goal::Computed(Spanned::new(class.span(), id.minor())));
+        }
         if id.minor() != 0 && is_inner(id) && !has_filters(id) {
             let text = format!(
                 "class {id} has classes below it and no filters of its own: as in Linux, these packets go \
@@ -132,9 +155,12 @@ pub(super) fn translate(
             return Some(Goal::Default(class.span()));
         }
         Some(Goal::Class(Spanned::new(class.span(), id.minor())))
-    });
+    };
+    let takes_all = add(&filters, &context, draft, problems, notes, goal);
     notes.add_all(&inner);
-    drop_others(qdisc, draft, notes);
+    if !takes_all {
+        drop_others(qdisc, draft, notes);
+    }
 }
 
 /// With filters, qdiscs that hash drop what no filter matches (`fq_codel_classify`, `sfq_classify`).
@@ -157,14 +183,17 @@ fn drop_others(qdisc: &Qdisc, draft: &mut Draft, notes: &mut Notes) {
 }
 
 /// Adds filters to the draft. `goal` returns where the packets of a filter go, or reports why they can't.
+/// Returns whether the filters take all packets.
 pub(super) fn add(
     filters: &[&Filter],
+    context: &Context,
     draft: &mut Draft,
     problems: &mut Problems,
     notes: &mut Notes,
     mut goal: impl FnMut(&Filter, &Rule, &mut Problems) -> Option<Goal>,
-) {
-    let tables = u32::Tables::read(filters, problems, notes);
+) -> bool {
+    let tables = u32::Tables::read(filters, context, problems, notes);
+    chains::check(filters, notes);
     let mut filters = filters.to_vec();
     filters.sort_by_key(|filter| {
         (
@@ -177,11 +206,15 @@ pub(super) fn add(
     let mut default = None;
     for filter in filters {
         let at = filter.class();
+        let place = (at, filter.chain());
         // Others are in tables to which these lead.
         if filter.is_u32() && !tables.begin_with(filter) {
             continue;
         }
-        if let Some(earlier) = final_ones.iter().find(|earlier| earlier.class() == at) {
+        if let Some(earlier) = final_ones
+            .iter()
+            .find(|earlier| (earlier.class(), earlier.chain()) == place)
+        {
             let text = format!(
                 "this filter is never tried: one before it, of priority {}, matches every packet",
                 earlier.preference
@@ -192,7 +225,7 @@ pub(super) fn add(
         let mut seen = BTreeSet::new();
         let rules = match filter.is_u32() {
             true => tables.rules(filter, problems, notes),
-            false => read(filter, problems, notes)
+            false => read(filter, context, problems, notes)
                 .into_iter()
                 .map(|rule| (filter, rule))
                 .collect(),
@@ -205,22 +238,27 @@ pub(super) fn add(
                 break;
             }
             seen.insert(filter.kind.span().start);
+            let has_conditions = !rule.entries.is_empty();
+            let at_place =
+                |key: &str, number: u32| setting(&filter.kind.span(), key, Given::Integer(number.into()));
+            rule.entries.extend(at.map(|class| at_place("at", class.into())));
             rule.entries
-                .extend(at.map(|class| setting(&filter.kind.span(), "at", Given::Integer(class.into()))));
-            let takes_all = rule.entries.len() == usize::from(at.is_some());
-            let end = rule.actions.end();
-            let target = match end {
+                .extend((filter.chain() != 0).then(|| at_place("chain", filter.chain())));
+            let target = match rule.actions.end() {
                 End::Class => match goal(filter, &rule, problems) {
-                    Some(goal) => Some(goal.entry("class")),
+                    Some(goal) => Some(goal.entry("class", rule.computed.as_ref())),
                     None => continue,
                 },
                 End::Drop => Some(setting(&filter.kind.span(), "drop", Given::Flag(true))),
+                End::Chain(chain) => Some(setting(&filter.kind.span(), "goto", Given::Integer(chain.into()))),
                 End::Filter => None,
             };
-            if takes_all && rule.actions.are_final() {
+            let is_sure = rule.computed.as_ref().is_none_or(|computed| computed.is_sure);
+            if !has_conditions && rule.actions.are_final() && is_sure {
                 final_ones.push(filter);
-                if at.is_none()
+                if place == (None, 0)
                     && rule.actions.are_none()
+                    && rule.computed.is_none()
                     && let Some(target) = target
                 {
                     default = Some(target);
@@ -239,6 +277,9 @@ pub(super) fn add(
             .settings
             .push((Spanned::new(key.span(), "default".to_owned()), value));
     }
+    final_ones
+        .iter()
+        .any(|filter| (filter.class(), filter.chain()) == (None, 0))
 }
 
 /// Adds a filter, or several if its actions need them.
@@ -265,16 +306,20 @@ fn push(draft: &mut Draft, filter: &Filter, rule: &Rule, target: Option<&Written
 pub(super) fn check(filter: &Filter, problems: &mut Problems) {
     let is_of_hook = filter.parent.is_some_and(|parent| parent.major() == hook::HANDLE);
     let notes = &mut Notes::default();
+    let context = &Context {
+        handle: filter.parent.map(ClassId::major),
+        has_marks: true,
+    };
     let rules = match filter.is_u32() {
         true => {
-            let tables = u32::Tables::read(&[filter], problems, notes);
+            let tables = u32::Tables::read(&[filter], context, problems, notes);
             tables
                 .rules(filter, problems, notes)
                 .into_iter()
                 .map(|(_, rule)| rule)
                 .collect()
         }
-        false => read(filter, problems, notes),
+        false => read(filter, context, problems, notes),
     };
     for rule in rules {
         if !is_of_hook && !rule.actions.are_any {
@@ -325,6 +370,7 @@ struct Parsed {
     inner: Option<Ethertype>,
     entries: Vec<Written>,
     class: Option<Spanned<ClassId>>,
+    computed: Option<Computed>,
     redirect: Option<Word>,
     actions: Actions,
     /// Sets of further conditions, one of which must hold.
@@ -335,6 +381,7 @@ impl Parsed {
     /// Reads a filter. `read` reads its options. Returns `None` after a problem.
     fn read<'f>(
         filter: &'f Filter,
+        context: &Context,
         problems: &mut Problems,
         notes: &mut Notes,
         read: impl FnOnce(&mut Reader<'f, '_>),
@@ -342,10 +389,12 @@ impl Parsed {
         let before = problems.count();
         let mut reader = Reader {
             words: filter.options.iter(),
+            context,
             outer: outer(filter, problems),
             inner: None,
             entries: Vec::new(),
             class: None,
+            computed: None,
             redirect: None,
             actions: Actions::default(),
             alternatives: vec![Vec::new()],
@@ -358,6 +407,7 @@ impl Parsed {
             inner,
             entries,
             class,
+            computed,
             redirect,
             actions,
             alternatives,
@@ -369,6 +419,7 @@ impl Parsed {
             inner,
             entries,
             class,
+            computed,
             redirect: redirect.cloned(),
             actions,
             alternatives,
@@ -379,6 +430,7 @@ impl Parsed {
         Rule {
             entries,
             class: self.class.clone(),
+            computed: self.computed.clone(),
             redirect: self.redirect.clone(),
             actions: self.actions.clone(),
         }
@@ -386,11 +438,12 @@ impl Parsed {
 }
 
 /// Reads a filter of any kind but `u32`: a rule for each set of conditions. Returns none after a problem.
-fn read(filter: &Filter, problems: &mut Problems, notes: &mut Notes) -> Vec<Rule> {
-    let parsed = Parsed::read(filter, problems, notes, |reader| {
+fn read(filter: &Filter, context: &Context, problems: &mut Problems, notes: &mut Notes) -> Vec<Rule> {
+    let parsed = Parsed::read(filter, context, problems, notes, |reader| {
         match filter.kind.get_ref().as_str() {
             "flower" => flower::read(reader),
             "fw" => reader.mark(filter),
+            "flow" => reader.flow(&filter.kind, filter.head.handle.is_some()),
             "matchall" => reader.rest(&[]),
             "basic" => reader.basic(),
             kind => {
@@ -403,7 +456,7 @@ fn read(filter: &Filter, problems: &mut Problems, notes: &mut Notes) -> Vec<Rule
                 let help = suggest::remedy(
                     kind,
                     "understood are",
-                    ["u32", "fw", "flower", "basic", "matchall"],
+                    ["u32", "fw", "flower", "flow", "basic", "matchall"],
                 );
                 let message = format!("a filter of the kind `{kind}` can't be carried over{why}");
                 reader
@@ -488,12 +541,15 @@ fn outer(filter: &Filter, problems: &mut Problems) -> Option<Ethertype> {
 /// A filter that is being read.
 struct Reader<'f, 'p> {
     words: std::slice::Iter<'f, Word>,
+    context: &'p Context,
     /// The EtherType of the frame. `None` is any.
     outer: Option<Ethertype>,
     /// The EtherType of the payload after VLAN tags, where the conditions imply it.
     inner: Option<Ethertype>,
     entries: Vec<Written>,
     class: Option<Spanned<ClassId>>,
+    /// How the class is computed.
+    computed: Option<Computed>,
     /// The device that packets are redirected to.
     redirect: Option<&'f Word>,
     actions: Actions,
@@ -541,15 +597,6 @@ impl<'f> Reader<'f, '_> {
                     );
                 }
             }
-            "chain" => match self.value(word) {
-                Some(chain) if chain.get_ref() == "0" => {}
-                Some(chain) => self.refuse(
-                    chain,
-                    "a chain of filters",
-                    "write its filters into chain 0, in the order of their priorities",
-                ),
-                None => {}
-            },
             "classid" | "flowid" => {
                 if let Some(value) = self.value(word) {
                     self.class = class_id(value, self.problems);
@@ -583,7 +630,7 @@ impl<'f> Reader<'f, '_> {
         }
     }
 
-    fn mark(&mut self, filter: &Filter) {
+    fn mark(&mut self, filter: &'f Filter) {
         match &filter.head.handle {
             Some(handle) => {
                 let (value, mask) = handle
@@ -608,13 +655,9 @@ impl<'f> Reader<'f, '_> {
                     ),
                 }
             }
-            None => {
-                let message = "`fw` without a mark can't be carried over";
-                let help = "write the mark before it, handle 6 fw, for each class";
-                self.problems.add(filter.kind.span(), message, "no handle", help);
-            }
+            None => return self.class_is_mark(&filter.kind),
         }
-        if filter.head.handle.is_some() && self.words.len() == 0 {
+        if self.words.len() == 0 {
             let message = "`fw` with a mark needs a class or an action";
             let help = "write flowid and a class after it";
             self.problems

@@ -481,7 +481,7 @@ fn actions_become_what_happens_to_packets() {
     assert_eq!(wrong("police index 3"), "police");
     assert_eq!(wrong("police rate 1mbit drop"), "1mbit");
     assert_eq!(wrong("action pass action drop"), "drop");
-    assert_eq!(wrong("chain 4"), "4");
+    assert_eq!(wrong("chain 4"), "chain", "it goes before the kind");
 }
 
 /// A table of subscribers as LibreQoS and tc-generator write it: 2^16 addresses in two levels of tables.

@@ -13,7 +13,7 @@ use fairgate::ClassId;
 use fairgate_config::language::Problems;
 
 use super::keys::{Compared, Header, Key, Spot, mask_of, offset};
-use super::{Ethertype, Parsed, Reader, Rule};
+use super::{Context, Ethertype, Parsed, Reader, Rule};
 use crate::script::notes::Notes;
 use crate::script::{Word, number, setting};
 use crate::tc::script::Filter;
@@ -67,8 +67,8 @@ pub(super) struct Tables<'f> {
     nodes: Vec<Node<'f>>,
     /// By number: how many buckets a table has, and the filters in each.
     tables: BTreeMap<u32, (u32, BTreeMap<u32, Vec<usize>>)>,
-    /// The first table of each priority.
-    roots: Vec<((Option<ClassId>, u16), u32)>,
+    /// The first table of each priority of each chain.
+    roots: Vec<((Option<ClassId>, u32, u16), u32)>,
 }
 
 /// What a line says besides its matches.
@@ -85,12 +85,17 @@ struct Line {
 
 impl<'f> Tables<'f> {
     /// Reads all `u32` filters of a qdisc.
-    pub(super) fn read(filters: &[&'f Filter], problems: &mut Problems, notes: &mut Notes) -> Tables<'f> {
+    pub(super) fn read(
+        filters: &[&'f Filter],
+        context: &Context,
+        problems: &mut Problems,
+        notes: &mut Notes,
+    ) -> Tables<'f> {
         let mut filters: Vec<&Filter> = filters.iter().copied().filter(|filter| filter.is_u32()).collect();
         filters.sort_by_key(|filter| filter.kind.span().start);
         let mut tables = Tables::default();
         for filter in filters {
-            let key = (filter.parent, filter.preference);
+            let key = (filter.parent, filter.chain(), filter.preference);
             let root = match tables.roots.iter().find(|(other, _)| *other == key) {
                 Some((_, root)) => *root,
                 None => {
@@ -101,7 +106,8 @@ impl<'f> Tables<'f> {
                 }
             };
             let mut line = Line::default();
-            let Some(parsed) = Parsed::read(filter, problems, notes, |reader| line.read(reader)) else {
+            let Some(parsed) = Parsed::read(filter, context, problems, notes, |reader| line.read(reader))
+            else {
                 continue;
             };
             tables.add(filter, line, parsed, root, problems);
@@ -187,7 +193,7 @@ impl<'f> Tables<'f> {
 
     /// Whether a filter is in the first table of its priority.
     pub(super) fn begin_with(&self, filter: &Filter) -> bool {
-        let key = (filter.parent, filter.preference);
+        let key = (filter.parent, filter.chain(), filter.preference);
         let root = self.roots.iter().find(|(other, _)| *other == key);
         let node = self.place_of(filter).map(|place| &self.nodes[place]);
         node.zip(root)

@@ -131,6 +131,16 @@ pub(super) struct Filter {
 }
 
 impl Filter {
+    /// Returns the chain that it belongs to.
+    pub(super) fn chain(&self) -> u32 {
+        self.head.chain.as_ref().map_or(0, |chain| *chain.get_ref())
+    }
+
+    /// Whether it belongs to this chain of a qdisc, a class or a hook.
+    fn is_of(&self, parent: Option<ClassId>, chain: u32) -> bool {
+        self.parent == parent && self.chain() == chain
+    }
+
     /// Whether it names this class as its target.
     fn leads_to(&self, class: ClassId) -> bool {
         let is_target = |pair: &[Word]| {

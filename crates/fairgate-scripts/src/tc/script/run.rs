@@ -26,6 +26,11 @@ impl Script {
             }
             Object::Class { parent, class } => self.run_class(&verb, parent, class, kind, options),
             Object::Filter(head) => self.run_filter(&verb, head, kind, options),
+            // Filters make their chain.
+            Object::Chain(head) if *verb.get_ref() == Verb::Delete => {
+                self.run_filter(&verb, head, None, Vec::new())
+            }
+            Object::Chain(_) => Ok(()),
         };
         match done {
             Ok(()) | Err(Obstacle::Reported) => {}
@@ -346,7 +351,8 @@ impl Script {
         let Some(kind) = kind else {
             return conflict(verb, "a kind is missing".to_owned());
         };
-        let mut others = self.filters.iter().filter(|filter| filter.parent == parent);
+        let chain = head.chain.as_ref().map_or(0, |chain| *chain.get_ref());
+        let mut others = self.filters.iter().filter(|filter| filter.is_of(parent, chain));
         let preference = match &head.preference {
             Some(preference) => {
                 let same = others.find(|filter| filter.preference == *preference.get_ref());
@@ -368,7 +374,7 @@ impl Script {
         let present = head.handle.as_ref().and_then(|handle| {
             let of_handle = handle_number(handle);
             self.filters.iter().position(|filter| {
-                filter.parent == parent
+                filter.is_of(parent, chain)
                     && filter.preference == preference
                     && filter.kind.get_ref() == kind.get_ref()
                     && filter.head.handle.as_ref().map(handle_number) == Some(of_handle)
@@ -420,7 +426,9 @@ impl Script {
             return conflict(word, message);
         }
         let text = |word: Option<&Word>| word.map(|word| word.get_ref().clone());
-        let of_priority = |filter: &&Filter| filter.parent == parent && preference == Some(filter.preference);
+        let chain = head.chain.as_ref().map_or(0, |chain| *chain.get_ref());
+        let of_priority =
+            |filter: &&Filter| filter.is_of(parent, chain) && preference == Some(filter.preference);
         if let Some(first) = self.filters.iter().find(of_priority) {
             let kinds = (kind, Some(&first.kind), "kind");
             let protocols = (head.protocol.as_ref(), first.head.protocol.as_ref(), "protocol");
@@ -435,7 +443,7 @@ impl Script {
         }
         let handle = head.handle.as_ref().map(handle_number);
         let is_meant = |filter: &Filter| {
-            filter.parent == parent
+            filter.is_of(parent, chain)
                 && preference.is_none_or(|preference| preference == filter.preference)
                 && handle.is_none_or(|handle| filter.head.handle.as_ref().map(handle_number) == Some(handle))
         };

@@ -294,7 +294,11 @@ fn mistakes_are_reported_at_their_locations() {
     let at = |line, column, message: &str| (line, column, message.to_owned());
     assert_eq!(
         mistake("tc qdisc add dev e root codel\ntc action add dev e"),
-        at(2, 4, "expected `qdisc`, `class` or `filter`, but found `action`")
+        at(
+            2,
+            4,
+            "expected `qdisc`, `class`, `filter` or `chain`, but found `action`"
+        )
     );
     assert_eq!(
         mistake("tc qdisc add dev e root"),

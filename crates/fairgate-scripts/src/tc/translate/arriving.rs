@@ -12,7 +12,7 @@ use super::devices::Redirected;
 use crate::script::drafts::{bands, class, named};
 use crate::script::notes::Notes;
 use crate::script::{Word, setting};
-use crate::tc::filters::{self, Goal};
+use crate::tc::filters::{self, Context, Goal};
 use crate::tc::script::{Qdisc, Script};
 use crate::tc::{hook, kinds};
 
@@ -59,8 +59,13 @@ impl<'a> Translation<'a> {
             trees: Vec::new(),
         };
         let mut of_filters = Notes::default();
+        let context = Context {
+            handle: Some(hook::HANDLE),
+            has_marks: true,
+        };
         filters::add(
             &filters,
+            &context,
             &mut root,
             self.problems,
             &mut of_filters,
