@@ -3,8 +3,8 @@
 use fairgate::sharing::hfsc::{self, ServiceCurve};
 use fairgate::sharing::htb;
 use fairgate::{ClassId, LinkLayer};
-use fairgate_config::Spec;
 use fairgate_config::language::Given;
+use fairgate_config::{Spec, units};
 use std::cmp::Ordering;
 use toml::Spanned;
 
@@ -147,6 +147,14 @@ pub(super) const HFSC: Kind = Kind {
 /// Sets tc's default buckets on a machine with high-resolution timers, at rates below 8 Gbit/s: `mtu` bytes,
 /// 1600 if it is not given.
 fn settle_class_of_htb(class: &mut OfClass<'_>) {
+    // To tc 0 is the same as a bucket that is not given.
+    let is_zero = |given: &Given| match given {
+        Given::Word(word) => units::parse_size(word).is_ok_and(|size| size == 0),
+        _ => false,
+    };
+    class.settings.retain(|(key, given)| {
+        !matches!(key.get_ref().as_str(), "burst" | "cburst") || !is_zero(given.get_ref())
+    });
     let mtu = take(class.settings, "mtu").map(|(_, mtu)| mtu);
     let mtu = mtu.unwrap_or_else(|| Spanned::new(class.class.span(), Given::Word("1600".to_owned())));
     for bucket in ["burst", "cburst"] {

@@ -4,6 +4,10 @@
 //! ([`SHOWN_ONLY`]), numbers with a unit that tc does not read back ([`unit`]), and words with other names.
 //! Everything else is left as it is, so that what is unknown becomes an error of the translation.
 
+mod bucket;
+
+use bucket::Filling;
+
 /// A listing that tc printed.
 #[derive(Clone, Copy, Debug)]
 pub struct Printed<'l> {
@@ -239,6 +243,7 @@ fn options(kind: &str, words: &[&str]) -> (Vec<String>, Vec<String>) {
     let words_have_ecn = words.contains(&"ecn");
     // These have such words as options of their own.
     let has_own = matches!(kind, "cake" | "tbf");
+    let all = words;
     let mut words = words.iter().copied().peekable();
     while let Some(word) = words.next() {
         if let Some((_, after)) = SHOWN_ONLY.iter().find(|(shown, _)| *shown == word) {
@@ -258,6 +263,9 @@ fn options(kind: &str, words: &[&str]) -> (Vec<String>, Vec<String>) {
             // Its three bands and their map can't be changed.
         } else if (kind, word, words.peek()) == ("cake", "bandwidth", Some(&"unlimited")) {
             options.extend(words.next().map(str::to_owned));
+        } else if let Some(filling) = Filling::of(kind, word, all) {
+            options.push(word.to_owned());
+            options.extend(words.next().map(|depth| filling.written(depth)));
         } else if kind == "tbf" && word == "mpu" && options.iter().any(|option| option == "mpu") {
             // It is shown for both rates.
             words.next();
@@ -327,7 +335,11 @@ fn filter(listing: &Printed, words: &[&str]) -> Option<String> {
         parent => format!(" parent {parent}"),
     };
     let protocol = named(&words[..at], "protocol").unwrap_or("all");
-    let head = format!("filter add dev {device}{place} protocol {protocol} pref {preference}");
+    let chain = match named(rest, "chain").filter(|chain| *chain != "0") {
+        Some(chain) => format!(" chain {chain}"),
+        None => String::new(),
+    };
+    let head = format!("filter add dev {device}{place}{chain} protocol {protocol} pref {preference}");
     let (conditions, actions) = split_actions(rest);
     let conditions = match kind {
         "u32" => u32(&conditions)?,
@@ -350,11 +362,12 @@ fn split_actions<'w>(words: &[&'w str]) -> (Vec<&'w str>, Vec<String>) {
     for part in parts {
         match part[..] {
             ["order", _, ref rest @ ..] => actions.push(action(rest)),
-            // `gact action drop`: the word is a part of the action before.
-            [verdict, ..] => {
+            // `gact action drop`: the words are a part of the action before.
+            [_, ..] => {
                 if let Some(last) = actions.last_mut() {
+                    let verdict = action(&part);
                     *last = if last == "gact" {
-                        verdict.to_owned()
+                        verdict
                     } else {
                         format!("{last} {verdict}")
                     };
@@ -422,12 +435,13 @@ fn u32(words: &[&str]) -> Option<String> {
     Some(text)
 }
 
-/// fw, flower, matchall, basic: conditions are shown as they are written.
+/// fw, flow, flower, matchall, basic: conditions are shown as they are written.
 fn other(kind: &str, words: &[&str]) -> String {
     let handle = named(words, "handle");
-    // The handle of a fw filter is its mark. Those of others are numbers of the kernel.
+    // The handle of a fw filter is its mark, and a flow filter needs one. Those of others are numbers of the
+    // kernel.
     let mark = handle
-        .filter(|_| kind == "fw")
+        .filter(|_| matches!(kind, "fw" | "flow"))
         .map_or(String::new(), |mark| format!("handle {mark} "));
     let mut text = format!("{mark}{kind}");
     let mut words = words.iter().copied();
@@ -438,114 +452,11 @@ fn other(kind: &str, words: &[&str]) -> String {
             }
             "not_in_hw" | "in_hw" | "skip_hw" => {}
             "*flowid" => text += " flowid",
-            word => text += &format!(" {word}"),
+            word => text += &format!(" {}", unit(word)),
         }
     }
     text
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn commands(listings: &[(&str, &str)]) -> Vec<String> {
-        let listing = |(parent, text)| Printed {
-            device: "eth0",
-            parent,
-            text,
-        };
-        let listings: Vec<Printed> = listings
-            .iter()
-            .map(|(parent, text)| listing((*parent, *text)))
-            .collect();
-        import(&listings)
-            .into_iter()
-            .map(|imported| imported.command)
-            .collect()
-    }
-
-    /// What iproute2 6.1 prints for a tree of htb.
-    #[test]
-    fn a_tree_is_made_from_its_listing() {
-        let qdiscs = "qdisc htb 1: root refcnt 2 r2q 10 default 0x20 direct_packets_stat 0 ver 3.17 \
-            direct_qlen 1000\n \
-                      linklayer ethernet overhead 18 mpu 64 mtu 2047 tsize 512 \n\
-                      qdisc tbf 20: parent 1:20 rate 100Kbit burst 5Kb/1 mpu 0b lat 50ms linklayer \
-                      ethernet \n\
-                      qdisc pfifo 10: parent 1:10 limit 77p\n\
-                      qdisc ingress ffff: parent ffff:fff1 ---------------- \n";
-        let classes = "class htb 1:10 parent 1:1 leaf 10: prio 1 quantum 1500 rate 200Kbit ceil 950Kbit \
-            linklayer \
-                       ethernet burst 1600b/1 mpu 0b cburst 1599b/1 mpu 0b level 0 \n\
-                       class htb 1:1 root prio 0 quantum 100000 rate 8Mbit overhead 10 ceil 8Mbit \
-                       linklayer atm burst \
-                       1600b/1 mpu 0b cburst 1600b/1 mpu 0b level 0 \nclass tbf 20:1 parent 20: \n";
-        assert_eq!(
-            commands(&[("", qdiscs), ("", classes)]),
-            [
-                "qdisc add dev eth0 root handle 1: stab linklayer ethernet overhead 18 mpu 64 mtu 2047 \
-                tsize 512 htb \
-                 r2q 10 default 0x20",
-                "qdisc add dev eth0 ingress",
-                "qdisc add dev eth0 parent 1:20 handle 20: tbf rate 100Kbit burst 5Kb/1 lat 50ms",
-                "class add dev eth0 parent 1: classid 1:1 htb prio 0 quantum 100000 rate 8Mbit ceil \
-                8Mbit burst \
-                 1600b/1 cburst 1600b/1 overhead 10 linklayer atm",
-                "class add dev eth0 parent 1:1 classid 1:10 htb prio 1 quantum 1500 rate 200Kbit ceil \
-                950Kbit burst \
-                 1600b/1 cburst 1599b/1",
-                "qdisc add dev eth0 parent 1:10 handle 10: pfifo limit 77",
-            ]
-        );
-    }
-
-    #[test]
-    fn filters_are_made_from_their_listing() {
-        let root = "filter parent 1: protocol ip pref 10 u32 chain 0 \n\
-                    filter parent 1: protocol ip pref 10 u32 chain 0 fh 800: ht divisor 1 \n\
-                    filter parent 1: protocol ip pref 10 u32 chain 0 fh 800::800 order 2048 key ht 800 \
-                    bkt 0 *flowid \
-                    1:10 not_in_hw \n  match 00100000/00ff0000 at 0\n  match 00000050/0000ffff at \
-                    nexthdr+0\n\
-                    filter parent 1: protocol ip pref 11 fw chain 0 \n\
-                    filter parent 1: protocol ip pref 11 fw chain 0 handle 0x1/0xff classid 1:20 \n\
-                    filter parent 1: protocol ip pref 12 flower chain 0 handle 0x1 classid 1:20 \n  \
-                    eth_type ipv4\n  \
-                    ip_proto tcp\n  dst_port 80\n  not_in_hw\n";
-        let arriving = "filter parent ffff: protocol all pref 49152 u32 chain 0 fh 800::800 order 2048 \
-            key ht 800 bkt 0 \
-                        terminal flowid not_in_hw \n  match 00000000/00000000 at 0\n\taction order 1: \
-                        connmark zone 0 \
-                        pipe\n\t index 1 ref 1 bind 1\n\taction order 2: mirred (Egress Redirect to \
-                        device ifb0) \
-                        stolen\n\tindex 1 ref 1 bind 1\n\n";
-        assert_eq!(
-            commands(&[("", root), ("ingress", arriving)]),
-            [
-                "filter add dev eth0 parent 1: protocol ip pref 10 u32 flowid 1:10 match u32 0x00100000 \
-                0x00ff0000 at 0 \
-                 match u32 0x00000050 0x0000ffff at nexthdr+0",
-                "filter add dev eth0 parent 1: protocol ip pref 11 handle 0x1/0xff fw classid 1:20",
-                "filter add dev eth0 parent 1: protocol ip pref 12 flower classid 1:20 ip_proto tcp \
-                dst_port 80",
-                "filter add dev eth0 parent ffff: protocol all pref 49152 u32 match u32 0x00000000 \
-                0x00000000 at 0 \
-                 action connmark action mirred egress redirect dev ifb0",
-            ]
-        );
-        let drop = "filter parent 1: protocol all pref 1 matchall chain 0 handle 0x1 \n  \
-            not_in_hw\n\taction order 1: \
-                    gact action drop\n\t random type none pass val 0\n\t index 1 ref 1 bind 1\n";
-        assert_eq!(
-            commands(&[("", drop)]),
-            ["filter add dev eth0 parent 1: protocol all pref 1 matchall action drop"]
-        );
-    }
-
-    #[test]
-    fn what_the_kernel_attached_itself_is_left_out() {
-        let qdiscs = "qdisc mq 0: root \nqdisc fq_codel 0: parent :1 limit 10240p flows 1024 quantum \
-            1514\n";
-        assert_eq!(commands(&[("", qdiscs)]), [""; 0]);
-    }
-}
+mod tests;
