@@ -76,7 +76,7 @@ pub(super) struct FilterHead {
 
 /// A line as far as it can be understood.
 pub(super) enum Read {
-    Whole(Command),
+    Whole(Box<Command>),
     /// It has a mistake, but what it would add is known.
     Partly(Known),
     /// It has a mistake.
@@ -97,7 +97,7 @@ impl Command {
     pub(super) fn read(words: Vec<Word>, end: usize, problems: &mut Problems) -> Read {
         let line = Line::new(words.clone(), end, FORM);
         match (Words { line }.read(problems)) {
-            Some(command) => Read::Whole(command),
+            Some(command) => Read::Whole(Box::new(command)),
             None => Known::of(&words).map_or(Read::Nothing, Read::Partly),
         }
     }

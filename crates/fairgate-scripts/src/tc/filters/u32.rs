@@ -61,6 +61,9 @@ struct Node<'f> {
     parsed: Parsed,
 }
 
+/// The class, the chain and the priority of filters.
+type Priority = (Option<ClassId>, u32, u16);
+
 /// All `u32` filters of a qdisc, which share their tables.
 #[derive(Default)]
 pub(super) struct Tables<'f> {
@@ -68,7 +71,7 @@ pub(super) struct Tables<'f> {
     /// By number: how many buckets a table has, and the filters in each.
     tables: BTreeMap<u32, (u32, BTreeMap<u32, Vec<usize>>)>,
     /// The first table of each priority of each chain.
-    roots: Vec<((Option<ClassId>, u32, u16), u32)>,
+    roots: Vec<(Priority, u32)>,
 }
 
 /// What a line says besides its matches.

@@ -205,7 +205,7 @@ impl Script {
             let (device_name, command) = match Command::read(words, end, problems) {
                 // The rest of the line is right, so that nothing that follows from the rate is reported.
                 Read::Whole(command) if !are_rates_known => (command.device.clone(), Err(command.known())),
-                Read::Whole(command) => (command.device.clone(), Ok(command)),
+                Read::Whole(command) => (command.device.clone(), Ok(*command)),
                 Read::Partly(known) => (known.device.clone(), Err(known)),
                 Read::Nothing => continue,
             };
