@@ -9,6 +9,7 @@
 //! once a turn. The status is read in steps, one a turn; threads of their own make the document and send it.
 
 mod changes;
+mod wind_up;
 
 pub use changes::{Changed, Changer};
 
@@ -16,7 +17,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 
-use fairgate::{FlowHasher, Time};
+use fairgate::Time;
 use fairgate_config::Registry;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -27,8 +28,6 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{self, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use nix::time::{ClockId, ClockNanosleepFlags, clock_nanosleep};
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::attach::Switch;
 use crate::backend::Choice;
@@ -44,6 +43,7 @@ use crate::links::LinkChanges;
 use crate::notice::Notice;
 use crate::pace::{AHEAD, Next, Pace};
 use crate::port::Port;
+use crate::randomness::Randomness;
 use crate::reserve::Reserver;
 use crate::status::{Control, DirectionReading, ProcessorStatus, RunReading, STEP, Server, Status};
 use crate::sys::priority::{realtime_share, set_realtime};
@@ -55,9 +55,6 @@ const RECEIVE_TURN: usize = 64;
 const RETRY: u64 = 50_000;
 /// The minimum time between two checks of the MTUs, ns.
 const BETWEEN_MTU_CHECKS: u64 = 100_000_000;
-
-/// The numbers by which filters select the left port and the right one.
-const INTERFACES: [u16; 2] = [1, 2];
 
 /// Why [`Bridge::run`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,23 +167,10 @@ impl Bridge {
         }
         fitness::check(&plan.queues, left.mtu)?;
         let longest = longest_frame(left.mtu);
-        let mut random = match seed {
-            Some(seed) => Xoshiro256PlusPlus::seed_from_u64(seed),
-            None => Xoshiro256PlusPlus::from_seed(rand::random()),
-        };
-        let hasher = FlowHasher::new([random.next_u64(), random.next_u64()]);
-        let mut direction = |side: usize| -> Result<Direction, LiveError> {
-            let tree = plan.queues[side].build(random.next_u64())?;
-            let delay = plan.delay.as_nanos() as u64;
-            // A configuration with `spin` asks for exact departures.
-            let ahead = if plan.spin.is_zero() { AHEAD } else { 0 };
-            let mut direction =
-                Direction::new(INTERFACES[side], tree, hasher, plan.frames, longest, delay, ahead);
-            if plan.queues[side].reads_bytes() {
-                direction.link.keep_bytes();
-            }
-            Ok(direction)
-        };
+        let mut randomness = Randomness::new(seed);
+        // A configuration with `spin` asks for exact departures.
+        let ahead = if plan.spin.is_zero() { AHEAD } else { 0 };
+        let mut direction = |side| Direction::of_plan(plan, side, longest, ahead, &mut randomness);
         let directions = [direction(0)?, direction(1)?];
         let ports = [
             Port::new(&plan.ends[0], left_end.prepare(plan, switch.as_ref())?)?,
@@ -196,7 +180,7 @@ impl Bridge {
         let system = || LiveError::system("preparing the event loop");
         let plan = Arc::new(plan.clone());
         let mtu = ports[0].interface.mtu.max(ports[1].interface.mtu);
-        let orders = Orders::new(Arc::clone(&plan), mtu, random.next_u64())?;
+        let orders = Orders::new(Arc::clone(&plan), mtu, randomness.seed())?;
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(system())?;
         let timer = TimerFd::new(
             timerfd::ClockId::CLOCK_MONOTONIC,
@@ -594,8 +578,8 @@ impl Bridge {
 
 /// Returns the switch of the programs that the plan needs, if this kernel has them.
 fn switch(plan: &Plan) -> Result<Option<Switch>, LiveError> {
-    let are_taps = plan.ends.iter().all(|end| matches!(end, End::Tap(_)));
-    if are_taps || plan.isolate == Isolate::Never {
+    let is_created = |end: &End| matches!(end, End::Tap(_) | End::Tun(_));
+    if plan.ends.iter().all(is_created) || plan.isolate == Isolate::Never {
         return Ok(None);
     }
     match Switch::new() {

@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! [run]
-//! left = "eth0"             # or "tap:fg0", a TAP device to create
+//! left = "eth0"             # or "tap:fg0" or "tun:fg0", a device to create
 //! right = "eth1"
 //! left_to_right = "wan"     # [queue.wan]; without a queue, frames pass in order of arrival
 //! right_to_left = "wan"
@@ -37,6 +37,8 @@ pub enum End {
     Interface(String),
     /// A TAP device that the run creates and removes. A persistent one is used and kept.
     Tap(String),
+    /// The same for a TUN device, which carries IP packets without Ethernet headers.
+    Tun(String),
     /// The host's own stack, behind the interface of this name, which is the other end.
     Host(String),
 }
@@ -45,7 +47,15 @@ impl End {
     /// Returns the interface's name.
     pub fn name(&self) -> &str {
         match self {
-            End::Interface(name) | End::Tap(name) | End::Host(name) => name,
+            End::Interface(name) | End::Tap(name) | End::Tun(name) | End::Host(name) => name,
+        }
+    }
+
+    /// Returns what the status calls it: the interface's name, or `host`.
+    pub(crate) fn title(&self) -> &str {
+        match self {
+            End::Host(_) => "host",
+            End::Interface(name) | End::Tap(name) | End::Tun(name) => name,
         }
     }
 }
@@ -227,6 +237,23 @@ impl<'s> Place<'s> {
                 "name two different interfaces",
             ));
         }
+        let is_tun = |end: &End| matches!(end, End::Tun(_));
+        if let [true, false] | [false, true] = ends.each_ref().map(is_tun) {
+            let (tun, other) = if is_tun(&ends[0]) {
+                (left, right)
+            } else {
+                (right, left)
+            };
+            return Err(document.error(
+                other.span(),
+                format!(
+                    "`{}` has Ethernet headers, but `{}` has none",
+                    other.get_ref(),
+                    tun.get_ref()
+                ),
+                "join two TUN devices, or use a TAP device",
+            ));
+        }
         Ok(Place {
             ends,
             taken: [true; 2],
@@ -273,7 +300,7 @@ impl<'s> Place<'s> {
             return Err(document.error(
                 device.span(),
                 "`device` must be an existing interface",
-                "remove `tap:`, or join a TAP device and an interface with `left` and `right`",
+                "remove what is before the colon, or join two ends with `left` and `right`",
             ));
         };
         Ok(Place {
@@ -313,9 +340,11 @@ impl Plan {
 }
 
 fn read_end(document: &Document, text: &Spanned<String>) -> Result<End, FileError> {
-    let (name, tap) = match text.get_ref().strip_prefix("tap:") {
-        Some(name) => (name, true),
-        None => (text.get_ref().as_str(), false),
+    let text_of_end = text.get_ref().as_str();
+    let (name, end): (&str, fn(String) -> End) = match text_of_end.split_once(':') {
+        Some(("tap", name)) => (name, End::Tap),
+        Some(("tun", name)) => (name, End::Tun),
+        _ => (text_of_end, End::Interface),
     };
     let invalid = |character: char| character.is_whitespace() || character == '/' || character == '\0';
     if name.is_empty() || name.len() > Interface::LONGEST_NAME || name.contains(invalid) {
@@ -328,8 +357,7 @@ fn read_end(document: &Document, text: &Spanned<String>) -> Result<End, FileErro
             ),
         ));
     }
-    let name = name.to_string();
-    Ok(if tap { End::Tap(name) } else { End::Interface(name) })
+    Ok(end(name.to_owned()))
 }
 
 fn read_name(document: &Document, name: &Spanned<String>) -> Result<String, FileError> {

@@ -13,10 +13,13 @@ use fairgate::{Count, Departure, Discipline, FlowHasher, Link, Next, Time};
 use hdrhistogram::Histogram;
 use nix::errno::Errno;
 
+use crate::config::Plan;
 use crate::delay_line::DelayLine;
+use crate::error::LiveError;
 use crate::frames::FrameStore;
 use crate::offload::{Identifications, Part, Segments};
-use crate::port::Port;
+use crate::outgoing::Exit;
+use crate::randomness::Randomness;
 use crate::rate::RateWindow;
 use crate::received::Received;
 use crate::sys::batch::BATCH;
@@ -86,10 +89,32 @@ pub(crate) struct Direction {
     time: Time,
 }
 
+/// The numbers by which filters select the left port and the right one.
+const INTERFACES: [u16; 2] = [1, 2];
+
 impl Direction {
-    /// Returns a direction from the port of this number. It holds up to `count` frames of up to `longest`
-    /// bytes, and delays them by `delay` ns. Packets that are due within `ahead` ns are sent together with
-    /// those that are due.
+    /// Builds the direction from the port at `side` (0 is left) as `plan` says, for frames of up to `longest`
+    /// bytes. Packets that are due within `ahead` ns are sent together with those that are due.
+    pub(crate) fn of_plan(
+        plan: &Plan,
+        side: usize,
+        longest: usize,
+        ahead: u64,
+        randomness: &mut Randomness,
+    ) -> Result<Direction, LiveError> {
+        let queue = &plan.queues[side];
+        let tree = queue.build(randomness.seed())?;
+        let delay = plan.delay.as_nanos() as u64;
+        let (port, hasher) = (INTERFACES[side], randomness.hasher);
+        let mut direction = Direction::new(port, tree, hasher, plan.frames, longest, delay, ahead);
+        if queue.reads_bytes() {
+            direction.link.keep_bytes();
+        }
+        Ok(direction)
+    }
+
+    /// Returns a direction from the port of this number. It holds up to `count` frames, and delays them by
+    /// `delay` ns.
     pub(crate) fn new(
         interface: u16,
         tree: Box<dyn Discipline>,
@@ -241,7 +266,7 @@ impl Direction {
     }
 
     /// Sends what may leave by `now`.
-    pub(crate) fn send(&mut self, now: Time, port: &mut Port) -> Result<Turn, Errno> {
+    pub(crate) fn send(&mut self, now: Time, port: &mut impl Exit) -> Result<Turn, Errno> {
         self.rate.update(now, self.counters.sent.bytes);
         for _ in 0..TURN / BATCH {
             if !self.empty_line(now, port)? {
@@ -316,7 +341,7 @@ impl Direction {
 
     /// Sends the frames that have come out of the line. False if the socket has no room for the next one.
     #[inline]
-    fn empty_line(&mut self, now: Time, port: &mut Port) -> Result<bool, Errno> {
+    fn empty_line(&mut self, now: Time, port: &mut impl Exit) -> Result<bool, Errno> {
         loop {
             let frames = &self.frames;
             let (sent, result) = port.send(self.delay_line.due(now).map(|number| frames.outgoing(number)));
@@ -344,7 +369,7 @@ impl Direction {
 
     /// Sends the frame at the end of the line, which is longer than the MTU: by its tag, or it is lost.
     #[cold]
-    fn send_long(&mut self, now: Time, port: &mut Port) {
+    fn send_long(&mut self, now: Time, port: &mut impl Exit) {
         let frames = &self.frames;
         let frame = self.delay_line.due(now).next().map(|number| frames.get(number));
         let sent = port.send_tagged(frame.expect("the port was handed this frame"));
@@ -365,6 +390,25 @@ impl Direction {
         let length = self.frames.get(number).len() as u32;
         self.frames.free(number);
         length
+    }
+
+    /// Moves all packets from the tree to the line, in the order of their flows.
+    #[cold]
+    pub(crate) fn end_waiting(&mut self, now: Time) {
+        let mut departures = Vec::with_capacity(self.link.backlog().packets as usize);
+        self.link.drain(|departure| departures.push(departure));
+        for departure in &departures {
+            self.enter_line(departure, now);
+        }
+    }
+
+    /// Sends the frames of the line, whatever its delay.
+    #[cold]
+    pub(crate) fn send_waiting(&mut self, port: &mut impl Exit) -> Result<Turn, Errno> {
+        Ok(match self.empty_line(Time::MAX, port)? {
+            true => Turn::Done,
+            false => Turn::Blocked,
+        })
     }
 
     /// When [`Direction::send`] will have something to do, if nothing arrives before.

@@ -6,7 +6,7 @@ use crate::config::{End, Plan};
 use crate::error::LiveError;
 use crate::sys::interface::Interface;
 use crate::sys::socket::Receive;
-use crate::sys::tap::Tap;
+use crate::sys::tun_tap::{Layer, TunTap};
 
 /// The name of the TAP device behind which the host's stack is. The kernel chooses the number.
 const HOST_END: &str = "fairgate%d";
@@ -15,7 +15,7 @@ const HOST_END: &str = "fairgate%d";
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) interface: Interface,
-    tap: Option<Tap>,
+    created: Option<(TunTap, Layer)>,
     /// The programs on the TAP device behind which the host's stack is.
     host_end: Option<Hooks>,
 }
@@ -30,6 +30,14 @@ pub(crate) struct Prepared {
     pub(crate) host_end: Option<Hooks>,
 }
 
+/// Creates a device that the configuration names.
+fn create(kind: &str, name: &str, layer: Layer) -> Result<(TunTap, Layer), LiveError> {
+    let failed = LiveError::system(format!("creating the {kind} device `{name}`"));
+    TunTap::open(name, layer)
+        .map(|device| (device, layer))
+        .map_err(failed)
+}
+
 impl Found {
     /// Finds the interface, or creates the TAP device. `mtu` is for a TAP device behind which the host's
     /// stack is.
@@ -37,21 +45,28 @@ impl Found {
         match end {
             End::Interface(name) => Ok(Found {
                 interface: Interface::lookup(name).map_err(LiveError::unusable(name))?,
-                tap: None,
+                created: None,
                 host_end: None,
             }),
             End::Tap(name) => {
-                let create = LiveError::system(format!("creating the TAP device `{name}`"));
-                let tap = Tap::open(name).map_err(create)?;
+                let created = create("TAP", name, Layer::Ethernet)?;
                 Ok(Found {
                     interface: Interface::lookup(name).map_err(LiveError::unusable(name))?,
-                    tap: Some(tap),
+                    created: Some(created),
+                    host_end: None,
+                })
+            }
+            End::Tun(name) => {
+                let created = create("TUN", name, Layer::Ip)?;
+                Ok(Found {
+                    interface: Interface::lookup_tun(name).map_err(LiveError::unusable(name))?,
+                    created: Some(created),
                     host_end: None,
                 })
             }
             End::Host(device) => {
                 let create = || LiveError::system(format!("creating a TAP device for `{device}`"));
-                let (tap, name) = Tap::for_host(HOST_END, mtu).map_err(create())?;
+                let (tap, name) = TunTap::for_host(HOST_END, mtu).map_err(create())?;
                 let index = Interface::index_of(&name).map_err(create())?;
                 let switch = switch.ok_or_else(|| LiveError::NoDiversion {
                     interface: device.clone(),
@@ -62,7 +77,7 @@ impl Found {
                 switch.set(Word::HostEnd, index);
                 Ok(Found {
                     interface: Interface::lookup(&name).map_err(LiveError::unusable(&name))?,
-                    tap: Some(tap),
+                    created: Some((tap, Layer::Ethernet)),
                     host_end: Some(hooks),
                 })
             }
@@ -73,7 +88,7 @@ impl Found {
     pub(crate) fn prepare(self, plan: &Plan, switch: Option<&Switch>) -> Result<Prepared, LiveError> {
         let Found {
             interface,
-            tap,
+            created,
             host_end,
         } = self;
         let (attachment, receive) = match switch {
@@ -90,20 +105,18 @@ impl Found {
                 )
             }
             switch => {
-                let attachment = Attachment::take(&interface, tap.is_some(), plan, switch)?;
+                let attachment = Attachment::take(&interface, created.is_some(), plan, switch)?;
                 (Some(attachment), Receive::All)
             }
         };
-        let (device, backend, reason) = match tap {
-            Some(tap) if host_end.is_some() => (
-                Device::Tap(tap),
-                backend::tap::HOST_TITLE,
-                "the host's own stack is the other end",
-            ),
-            Some(tap) => (
-                Device::Tap(tap),
-                backend::tap::TITLE,
-                "the configuration names it",
+        let (device, backend, reason) = match created {
+            Some((device, layer)) => (
+                Device::TunTap(device),
+                backend::tun_tap::title(layer),
+                match host_end {
+                    Some(_) => "the host's own stack is the other end",
+                    None => "the configuration names it",
+                },
             ),
             None => match backend::choose(plan.backend) {
                 (BackendKind::Packet, reason) => {

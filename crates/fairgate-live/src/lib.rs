@@ -14,6 +14,7 @@
 //!
 //! * [`Plan`] reads the `[run]` section of a configuration file.
 //! * [`Bridge`] opens both interfaces and forwards frames with one thread and one event loop.
+//! * [`DryRun`] forwards frames of captures the same way, in the captures' time.
 //! * [`status`] is the status that a bridge reports over a unix socket.
 //! * [`testbed`] builds two hosts and a router from network namespaces, to send real traffic through a
 //!   bridge.
@@ -34,6 +35,7 @@ mod clock;
 mod config;
 mod delay_line;
 mod direction;
+mod dry_run;
 mod end;
 mod error;
 mod ethernet;
@@ -45,6 +47,7 @@ mod offload;
 mod outgoing;
 mod pace;
 mod port;
+mod randomness;
 mod rate;
 mod received;
 mod reserve;
@@ -58,6 +61,7 @@ mod vlan;
 pub use backend::{BackendKind, Choice, UnknownBackend};
 pub use bridge::{Bridge, Changed, Changer, Stopper, Wake};
 pub use config::{End, Isolate, Offloads, Plan};
+pub use dry_run::{Adapted, Captures, DryRun, DryRunError};
 pub use error::{LiveError, ReloadError};
 pub use notice::Notice;
 pub use reserve::Reserver;

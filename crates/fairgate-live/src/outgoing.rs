@@ -1,6 +1,18 @@
 //! A frame on its way from the delay line to a back end.
 
+use nix::errno::Errno;
+
 use crate::offload::Part;
+
+/// Where the frames of a direction leave.
+pub(crate) trait Exit {
+    /// Sends some of `frames`, in order. Returns how many were sent, and the error of the next one: as
+    /// [`Backend::send`](crate::backend::Backend::send).
+    fn send<'a>(&mut self, frames: impl Iterator<Item = Outgoing<'a>>) -> (usize, Result<(), Errno>);
+
+    /// Sends a frame that [`Exit::send`] rejected as too long, if only its VLAN tag makes it too long.
+    fn send_tagged(&mut self, frame: &[u8]) -> Result<(), Errno>;
+}
 
 /// A finished frame that is handed to a back end.
 #[derive(Clone, Copy, Debug, Default)]

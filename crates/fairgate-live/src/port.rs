@@ -11,7 +11,7 @@ use crate::config::{End, Plan};
 use crate::end::{Found, Prepared};
 use crate::error::LiveError;
 use crate::notice::Notice;
-use crate::outgoing::Outgoing;
+use crate::outgoing::{Exit, Outgoing};
 use crate::received::Received;
 use crate::sys::interface::{Condition, Interface, control_socket};
 use crate::vlan::Tag;
@@ -81,7 +81,8 @@ impl Port {
     /// Returns what the status calls it.
     pub(crate) fn title(&self) -> &str {
         match self.end {
-            End::Host(_) => "host",
+            End::Host(_) => self.end.title(),
+            // It may have been renamed.
             _ => &self.interface.name,
         }
     }
@@ -217,25 +218,6 @@ impl Port {
         self.device.release();
     }
 
-    /// Sends some of `frames`. Returns how many were sent, and the error of the next one.
-    #[inline]
-    pub(crate) fn send<'a>(
-        &mut self,
-        frames: impl Iterator<Item = Outgoing<'a>>,
-    ) -> (usize, Result<(), Errno>) {
-        self.device.send(frames)
-    }
-
-    /// Sends a frame that [`Port::send`] rejected as too long, if only its VLAN tag makes it too long.
-    pub(crate) fn send_tagged(&mut self, frame: &[u8]) -> Result<(), Errno> {
-        match Tag::of(frame) {
-            Some(tag) if self.attachment.as_ref().is_some_and(Attachment::pushes_tags) => {
-                self.device.send_tagged(frame, tag)
-            }
-            _ => Err(Errno::EMSGSIZE),
-        }
-    }
-
     /// Returns the number of frames that the kernel dropped because this process was too slow.
     pub(crate) fn missed(&mut self) -> u64 {
         self.missed_before + self.device.missed()
@@ -254,5 +236,21 @@ impl Port {
     /// Returns the back end, and why it was chosen.
     pub(crate) fn choice(&self) -> &Choice {
         &self.choice
+    }
+}
+
+impl Exit for Port {
+    #[inline]
+    fn send<'a>(&mut self, frames: impl Iterator<Item = Outgoing<'a>>) -> (usize, Result<(), Errno>) {
+        self.device.send(frames)
+    }
+
+    fn send_tagged(&mut self, frame: &[u8]) -> Result<(), Errno> {
+        match Tag::of(frame) {
+            Some(tag) if self.attachment.as_ref().is_some_and(Attachment::pushes_tags) => {
+                self.device.send_tagged(frame, tag)
+            }
+            _ => Err(Errno::EMSGSIZE),
+        }
     }
 }

@@ -189,6 +189,50 @@ fn a_run_on_one_interface_fails_to_the_hosts_stack() {
     comes_and_goes(&network, &network.right, configuration);
 }
 
+/// What is queued leaves before the run ends, unshaped and in order.
+#[test]
+fn a_stop_sends_what_is_queued() {
+    let Some(_watched) = live("a_stop_sends_what_is_queued") else {
+        return;
+    };
+    // They fit into the receiver's socket, which nobody reads meanwhile.
+    const COUNT: u8 = 50;
+    let network = joined();
+    let queue = "[queue.q]\ndiscipline = \"tbf\"\nrate = \"100kbit\"\nburst = \"2kb\"\nlimit = \"1mb\"\n\n";
+    let between = "[run]\nleft = \"left\"\nright = \"right\"\nisolate = true\nleft_to_right = \"q\"\n";
+    let alone = "[run]\ndevice = \"eth0\"\negress = \"q\"\n";
+    let runs = [
+        (&network.router, between),
+        (&network.left, alone),
+        (
+            &network.left,
+            "[run]\ndevice = \"eth0\"\negress = \"q\"\ndelay = \"5s\"\n",
+        ),
+    ];
+    for (router, run) in runs {
+        let bind = |address: &'static str| move || UdpSocket::bind((address, 5000)).unwrap();
+        let sink = network.right.enter(bind(Network::RIGHT)).unwrap();
+        let source = network.left.enter(bind(Network::LEFT)).unwrap();
+        let run = Run::start(router, &format!("{queue}{run}"));
+        for number in 0..COUNT {
+            source.send_to(&[number; 1000], (Network::RIGHT, 5000)).unwrap();
+        }
+        // At its rate, the queue would need four seconds.
+        until("the run has the datagrams", || {
+            let tree = &run.status().directions[usize::from(router.name() != network.router.name())].tree;
+            tree.enqueued.packets >= u64::from(COUNT)
+        });
+        let last = run.stop();
+        sink.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        for number in 0..COUNT {
+            let mut bytes = [0; 1000];
+            sink.recv(&mut bytes)
+                .unwrap_or_else(|error| panic!("datagram {number}: {error}; {last}"));
+            assert_eq!(bytes[0], number);
+        }
+    }
+}
+
 /// Without the interface of the run, the kernel's bridge goes on between the others.
 #[test]
 fn an_unplugged_interface_does_not_stop_the_rest() {

@@ -187,6 +187,70 @@ fn two_tap_devices_are_joined_and_removed() {
     assert!(!links.contains("fgl"), "the TAP device is left behind: {links}");
 }
 
+/// A router of IP packets: what is routed into one TUN device comes out of the other one. The hosts' stacks
+/// leave checksums and segmentation to the run.
+#[test]
+fn two_tun_devices_carry_ip_packets() {
+    let Some(_watched) = live("two_tun_devices_carry_ip_packets") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let run = Run::start(
+        &network.router,
+        "[run]\nleft = \"tun:fgl\"\nright = \"tun:fgr\"\n",
+    );
+    for (device, host, number) in [("fgl", &network.left, 1), ("fgr", &network.right, 2)] {
+        let link = ["link", "set", device, "netns", host.name()];
+        network.router.ip(&link).unwrap();
+        host.ip(&["link", "set", device, "up"]).unwrap();
+        for address in [format!("10.79.0.{number}/24"), format!("fd79::{number}/64")] {
+            host.ip(&["address", "add", &address, "dev", device, "nodad"])
+                .unwrap();
+        }
+    }
+    transfer(&network, "10.79.0.2:4000", "two TUN devices");
+    transfer(&network, "[fd79::2]:4000", "two TUN devices, IPv6");
+    let status = run.status();
+    let [there, back] = [0, 1].map(|side: usize| &status.directions[side]);
+    assert!(there.sent.bytes > 8_000_000, "{there:?}");
+    assert!(
+        there.sent.bytes / there.sent.packets <= 1514,
+        "super-packets were not cut: {there:?}"
+    );
+    for direction in [there, back] {
+        assert_eq!(direction.lost.refused + direction.lost.unsupported_offload, 0);
+    }
+    run.stop();
+    let links = network.left.ip(&["-brief", "link"]).unwrap();
+    assert!(!links.contains("fgl"), "the TUN device is left behind: {links}");
+}
+
+/// A device that exists before the run, and stays, is left without offloads: the next program that opens it
+/// may not know them.
+#[test]
+fn a_persistent_tap_device_stays_as_it_was() {
+    let Some(_watched) = live("a_persistent_tap_device_stays_as_it_was") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let router = &network.router;
+    router
+        .ip(&["tuntap", "add", "dev", "fgp", "mode", "tap"])
+        .unwrap();
+    let offloads = || output(router.command("ethtool").args(["-k", "fgp"]));
+    let before = offloads();
+    let run = Run::start(router, "[run]\nleft = \"left\"\nright = \"tap:fgp\"\n");
+    router
+        .ip(&["address", "add", "10.77.0.9/24", "dev", "fgp"])
+        .unwrap();
+    until("the host behind the TAP device is reached", || {
+        ping(&network, "10.77.0.9")
+    });
+    assert_eq!(offloads(), before);
+    run.stop();
+    assert_eq!(offloads(), before);
+}
+
 #[test]
 fn an_interrupt_leaves_interfaces_as_they_were() {
     let Some(_watched) = live("an_interrupt_leaves_interfaces_as_they_were") else {
@@ -221,6 +285,13 @@ fn an_unusable_configuration_is_rejected_at_the_start() {
     let (code, message) = refusal(router, "[run]\nleft = \"left\"\nright = \"left\"\n");
     assert_eq!(
         (code, message.contains("same interface")),
+        (Some(2), true),
+        "{message}"
+    );
+
+    let (code, message) = refusal(router, "[run]\nleft = \"left\"\nright = \"tun:fg0\"\n");
+    assert_eq!(
+        (code, message.contains("has Ethernet headers")),
         (Some(2), true),
         "{message}"
     );

@@ -58,21 +58,27 @@ struct Replacement {
     new: Box<dyn Discipline>,
 }
 
-/// The disciplines that a change has replaced. They are empty. Dropping them releases their memory, which
-/// takes milliseconds for thousands of classes: a program that forwards packets does it on another thread.
+/// What a change has replaced: disciplines, which are empty, and parameters. Dropping it releases their
+/// memory, which takes milliseconds for thousands of classes: a program that forwards packets does it on
+/// another thread.
 #[derive(Default)]
-pub struct Replaced(Vec<Box<dyn Discipline>>);
+pub struct Replaced {
+    disciplines: Vec<Box<dyn Discipline>>,
+    _parameters: Vec<Step>,
+}
 
 impl Replaced {
     /// Returns the number of disciplines that were replaced.
     pub fn count(&self) -> usize {
-        self.0.len()
+        self.disciplines.len()
     }
 }
 
 impl fmt::Debug for Replaced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Replaced").field(&self.count()).finish()
+        f.debug_tuple("Replaced")
+            .field(&self.count())
+            .finish_non_exhaustive()
     }
 }
 
@@ -296,13 +302,18 @@ impl Change {
         if self.reads_bytes {
             pool.keep_bytes();
         }
-        let mut undo = Vec::with_capacity(self.parameters.len());
-        for (path, config) in self.parameters.iter().chain(&self.trees) {
+        let mut parameters = self.parameters;
+        parameters.extend(self.trees);
+        // The parameters before. Those of the last step are not needed: if it fails, nothing of it was done.
+        // A tree of classes has large ones.
+        let mut undo = Vec::with_capacity(parameters.len());
+        for (number, (path, config)) in parameters.iter().enumerate() {
+            let is_last = number + 1 == parameters.len();
             let mut result = Ok(());
             at(root.as_mut(), path, pool, &mut |node, pool| {
-                let before = node.config();
+                let before = (!is_last).then(|| node.config());
                 result = node.reconfigure(config.as_ref(), now, pool);
-                if result.is_ok() {
+                if let (Ok(()), Some(before)) = (&result, before) {
                     undo.push((path, before));
                 }
             });
@@ -318,8 +329,13 @@ impl Change {
             }
         }
         let replacements = self.replacements.into_iter();
-        let old = replacements.map(|replacement| replacement.apply(root, now, pool));
-        Ok(Replaced(old.collect()))
+        let disciplines = replacements
+            .map(|replacement| replacement.apply(root, now, pool))
+            .collect();
+        Ok(Replaced {
+            disciplines,
+            _parameters: parameters,
+        })
     }
 }
 

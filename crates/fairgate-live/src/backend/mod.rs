@@ -3,7 +3,7 @@
 //! ```text
 //!   choice   which back end an interface gets, and why
 //!   packet   AF_PACKET sockets on an interface, with a mapped ring to receive
-//!   tap      a TAP device: the kernel's own stack is at its other end
+//!   tun_tap  a TUN or TAP device: the kernel's own stack is at its other end
 //! ```
 //!
 //! A back end is one file here, with an arm in [`Device`]. If it works with existing interfaces, it also has
@@ -12,7 +12,7 @@
 
 mod choice;
 pub(crate) mod packet;
-pub(crate) mod tap;
+pub(crate) mod tun_tap;
 
 use std::os::fd::BorrowedFd;
 
@@ -21,7 +21,7 @@ use nix::errno::Errno;
 use crate::outgoing::Outgoing;
 use crate::received::Received;
 use crate::sys::socket::PacketSocket;
-use crate::sys::tap::Tap;
+use crate::sys::tun_tap::TunTap;
 use crate::vlan::Tag;
 
 pub(crate) use choice::choose;
@@ -80,9 +80,9 @@ pub(crate) trait Backend {
 /// An open back end.
 #[derive(Debug)]
 pub(crate) enum Device {
-    // Boxed, because packet sockets are much larger than a TAP device.
+    // Boxed, because packet sockets are much larger than a TUN device.
     Packet(Box<PacketSocket>),
-    Tap(Tap),
+    TunTap(TunTap),
 }
 
 /// Calls the same function of the back end that a `Device` holds.
@@ -93,7 +93,7 @@ macro_rules! forward {
                 let $backend = &mut **$backend;
                 $call
             }
-            Device::Tap($backend) => $call,
+            Device::TunTap($backend) => $call,
         }
     };
 }
@@ -129,21 +129,21 @@ impl Backend for Device {
     fn take_error(&self) -> Option<Errno> {
         match self {
             Device::Packet(backend) => Backend::take_error(&**backend),
-            Device::Tap(backend) => Backend::take_error(backend),
+            Device::TunTap(backend) => Backend::take_error(backend),
         }
     }
 
     fn is_elsewhere(&self) -> bool {
         match self {
             Device::Packet(backend) => Backend::is_elsewhere(&**backend),
-            Device::Tap(backend) => Backend::is_elsewhere(backend),
+            Device::TunTap(backend) => Backend::is_elsewhere(backend),
         }
     }
 
     fn receiver(&self) -> BorrowedFd<'_> {
         match self {
             Device::Packet(backend) => Backend::receiver(&**backend),
-            Device::Tap(backend) => Backend::receiver(backend),
+            Device::TunTap(backend) => Backend::receiver(backend),
         }
     }
 }

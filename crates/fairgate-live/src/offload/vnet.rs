@@ -61,8 +61,17 @@ impl VnetHeader {
         }
     }
 
+    /// Returns the header for the same frame behind `bytes` more bytes.
+    #[inline]
+    pub(crate) fn behind(mut self, bytes: u16) -> VnetHeader {
+        if self.flags & NEEDS_CHECKSUM != 0 {
+            self.checksum_start = self.checksum_start.saturating_add(bytes);
+        }
+        self
+    }
+
     /// Returns the header of a TCP super-packet whose checksum is that of the pseudo header.
-    pub(super) fn tcp(is_ipv6: bool, size: u16, start: u16, checksum_offset: u16) -> VnetHeader {
+    pub(crate) fn tcp(is_ipv6: bool, size: u16, start: u16, checksum_offset: u16) -> VnetHeader {
         VnetHeader {
             flags: NEEDS_CHECKSUM,
             gso_type: if is_ipv6 { GSO_TCP6 } else { GSO_TCP4 },

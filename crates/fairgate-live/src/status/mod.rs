@@ -14,7 +14,7 @@ pub use document::{
     ChangesStatus, CountStatus, DirectionStatus, Losses, NodeStatus, ProcessorStatus, QUEUE, Sojourn, Status,
     ValueStatus,
 };
-pub(crate) use reading::{DirectionReading, RunReading, STEP};
+pub(crate) use reading::{DirectionReading, RunReading, STEP, TreeReading};
 pub(crate) use server::Server;
 pub use server::{
     FetchError, Recordings, ask_change, ask_reserve, default_socket, fetch, fetch_used, record, running,

@@ -127,6 +127,18 @@ impl TreeReading {
         reading
     }
 
+    /// Reads a whole tree at once, at a time that is not the clock's.
+    pub(crate) fn at(now: Time, root: &dyn Discipline) -> TreeReading {
+        let mut reading = TreeReading::of(root);
+        for node in &mut reading.nodes {
+            node.at = now;
+            for state in &mut node.class_states {
+                state.at = now;
+            }
+        }
+        reading
+    }
+
     /// Reads more of a tree until `is_over`. Returns true if everything is read. Between the calls packets
     /// may be enqueued and dequeued, but classes must not change.
     pub(crate) fn go_on(&mut self, root: &dyn Discipline, is_over: &dyn Fn() -> bool) -> bool {

@@ -38,14 +38,19 @@ impl Interface {
     /// The maximum length of a name, without the terminating zero.
     pub(crate) const LONGEST_NAME: usize = libc::IFNAMSIZ - 1;
 
-    /// Looks up an interface in the network namespace of this thread.
+    /// Looks up an Ethernet interface in the network namespace of this thread.
     pub(crate) fn lookup(name: &str) -> Result<Interface, Unusable> {
         let control = control_socket().map_err(Unusable::System)?;
-        Interface::lookup_by(&control, name)
+        Interface::lookup_by(&control, name, libc::ARPHRD_ETHER)
     }
 
-    /// Looks up an interface in the network namespace in which the control socket was created.
-    pub(crate) fn lookup_by(control: &OwnedFd, name: &str) -> Result<Interface, Unusable> {
+    /// Looks up a TUN device in the same way.
+    pub(crate) fn lookup_tun(name: &str) -> Result<Interface, Unusable> {
+        let control = control_socket().map_err(Unusable::System)?;
+        Interface::lookup_by(&control, name, libc::ARPHRD_NONE)
+    }
+
+    fn lookup_by(control: &OwnedFd, name: &str, kind: libc::sa_family_t) -> Result<Interface, Unusable> {
         let mut request = request(name).ok_or(Unusable::Missing)?;
         let system = |errno| match errno {
             Errno::ENODEV => Unusable::Missing,
@@ -56,7 +61,7 @@ impl Interface {
         let index = unsafe { request.ifr_ifru.ifru_ifindex } as u32;
         ioctl(control, libc::SIOCGIFHWADDR, &mut request).map_err(system)?;
         // SAFETY: SIOCGIFHWADDR has filled `ifru_hwaddr`.
-        if unsafe { request.ifr_ifru.ifru_hwaddr.sa_family } != libc::ARPHRD_ETHER {
+        if unsafe { request.ifr_ifru.ifru_hwaddr.sa_family } != kind {
             return Err(Unusable::NotEthernet);
         }
         if flags(control, &mut request).map_err(system)? & libc::IFF_UP as i16 == 0 {
@@ -270,8 +275,14 @@ pub(crate) fn request(name: &str) -> Option<libc::ifreq> {
 
 fn flags(control: &OwnedFd, request: &mut libc::ifreq) -> Result<i16, Errno> {
     ioctl(control, libc::SIOCGIFFLAGS, request)?;
-    // SAFETY: SIOCGIFFLAGS has filled `ifru_flags`.
-    Ok(unsafe { request.ifr_ifru.ifru_flags })
+    Ok(flags_in(request))
+}
+
+/// Returns the flags that an ioctl has filled in.
+pub(crate) fn flags_in(request: &libc::ifreq) -> i16 {
+    // SAFETY: any bytes are valid for an integer, and all bytes of an `ifreq` are initialised when it is
+    // made.
+    unsafe { request.ifr_ifru.ifru_flags }
 }
 
 /// Calls an ioctl whose argument is an `ifreq`.

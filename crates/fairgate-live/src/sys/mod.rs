@@ -9,7 +9,7 @@
 //!   interface  ioctls on interfaces                 unsafe: ioctl
 //!   bpf        programs at tc's hooks               unsafe: bpf, mmap
 //!   priority   real-time scheduling                 unsafe: sched_setscheduler
-//!   tap        creates TAP devices                  unsafe: ioctl
+//!   tun_tap        creates TAP devices                  unsafe: ioctl
 //! ```
 //!
 //! All functions that these modules export are safe to call, or state their safety contract.
@@ -24,4 +24,4 @@ pub(crate) mod layout;
 pub(crate) mod priority;
 pub(crate) mod ring;
 pub(crate) mod socket;
-pub(crate) mod tap;
+pub(crate) mod tun_tap;

@@ -1,4 +1,6 @@
-//! `fairgate run`: the live data plane, between two interfaces or on one.
+//! `fairgate run`: the live data plane, between two interfaces or on one; or a dry run (`dry`).
+
+mod dry;
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -31,10 +33,12 @@ Examples:
   fairgate class change 10 rate=9mbit   change it while it forwards; also filter, queue, change
   kill -HUP PID                      read the file again and change to its trees, whatever they are
   fairgate run --json home.toml      print the final statistics as JSON
+  fairgate run home.toml --from-left in.pcap --to-right out.pcap
+                                     a dry run: a day of captured frames in seconds, no interface, no root
 
 The file's [run] section:
   [run]
-  left = \"eth0\"                      # or \"tap:fg0\": a TAP device, created for the run
+  left = \"eth0\"                      # or \"tap:fg0\", \"tun:fg0\": created for the run
   right = \"eth1\"
   left_to_right = \"wan\"              # [queue.wan]; without a queue, frames pass in order of arrival
   right_to_left = \"wan\"
@@ -53,10 +57,13 @@ Instead of left, right and their trees, for an interface that this machine itsel
   ingress = \"down\"                   # [queue.down], for the frames that it receives
   egress = \"up\"                      # [queue.up], for the frames that it sends
 
-It needs the capabilities cap_net_raw and cap_net_admin, and cap_bpf to isolate. Between two interfaces, this
-machine's own network stack neither sees frames on the two interfaces nor sends through them. Interfaces with
-an address, in a bridge, or with VLANs on top are rejected, unless `isolate = true` accepts that this use is
-suspended.")]
+A dry run forwards the frames of captures in the captures' time, by the same code. It needs Ethernet captures
+of what the interfaces receive: tcpdump -Q in. With `device`, left is the network and right is this machine.
+
+A live run needs the capabilities cap_net_raw and cap_net_admin, and cap_bpf to isolate. Between two
+interfaces, this machine's own network stack neither sees frames on the two interfaces nor sends through them.
+Interfaces with an address, in a bridge, or with VLANs on top are rejected, unless `isolate = true` accepts
+that this use is suspended.")]
 pub(crate) struct Args {
     /// The configuration file; with --dev, words of cake as tc has them: docsis, overhead 18, ack-filter
     #[arg(value_name = "FILE|WORDS", required_unless_present = "dev")]
@@ -76,7 +83,15 @@ pub(crate) struct Args {
     /// How frames get to this process: packet [default: the file's, or the best one that works]
     #[arg(long, value_name = "NAME")]
     backend: Option<BackendKind>,
+
+    #[command(flatten)]
+    dry: dry::DryArgs,
 }
+
+#[derive(Debug, Error, Diagnostic)]
+#[error("`{0}` is for a dry run, but no capture is given")]
+#[diagnostic(help("name the frames that arrive with --from-left, --from-right, or both"))]
+struct NoCapture(&'static str);
 
 /// Sorts errors into invalid configurations and refusals of the machine.
 pub(crate) fn failure(error: LiveError) -> Failure {
@@ -115,6 +130,14 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
         plan.backend = args.backend.or(plan.backend);
         Ok((document, plan))
     };
+    if args.dry.is_wanted() {
+        let (document, plan) = read()?;
+        refuse_too_large(&plan)?;
+        return dry::run(&args.dry, &document, &plan, args.seed, format);
+    }
+    if let Some(option) = args.dry.lonely() {
+        return Err(NoCapture(option).into());
+    }
     let socket = match &args.socket {
         Some(socket) => socket.clone(),
         None => default_socket(&read()?.1.name),
@@ -124,6 +147,14 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
         None => file(&args.words)?.to_owned(),
     };
     run_document(&read, &name, &socket, args.seed, registry, format)
+}
+
+/// Refuses trees that this machine has no memory for.
+fn refuse_too_large(plan: &Plan) -> Result<(), FileError> {
+    let available = input::available_memory();
+    let queues = plan.queues.iter();
+    let too_large = queues.filter_map(|queue| queue.too_large_for(available));
+    FileError::unless_empty(too_large.collect())
 }
 
 /// Runs the plan that `read` returns with its document, and reads it again on a reload. `name` is for
@@ -137,12 +168,7 @@ pub(crate) fn run_document(
     format: Format,
 ) -> Result<Outcome, Failure> {
     let (document, plan) = read()?;
-    let available = input::available_memory();
-    let too_large = plan
-        .queues
-        .iter()
-        .filter_map(|queue| queue.too_large_for(available));
-    FileError::unless_empty(too_large.collect())?;
+    refuse_too_large(&plan)?;
     let mut bridge = Bridge::open(&plan, seed).map_err(failure)?;
     bridge.watch_signals().map_err(failure)?;
     let reserver = bridge.serve(socket, registry).map_err(failure)?;
@@ -191,7 +217,7 @@ pub(crate) fn run_document(
             }
         };
         bridge.end_changes();
-        ended
+        ended.and_then(|()| bridge.wind_up().map_err(failure))
     });
     let last = bridge.status();
     // The interfaces are released before anything is printed, because standard output may block.
