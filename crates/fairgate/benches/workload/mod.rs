@@ -6,323 +6,25 @@
 //! share a queue. Limits are never reached and CoDel's target is a second, so nothing is dropped. Disciplines
 //! are called as drivers call them, through `Box<dyn Discipline>`.
 
-use std::hint::black_box;
-use std::time::Duration;
+mod subjects;
 
-use fairgate::aqm::codel::{self, Codel};
-use fairgate::aqm::gred::{self, Gred};
-use fairgate::aqm::red::{self, Red};
-use fairgate::aqm::sfb::{self, Sfb};
-use fairgate::classify::Classifier;
-use fairgate::implicit::hsqf::{self, Hsqf};
-use fairgate::implicit::lqf::Lqf;
-use fairgate::implicit::pdrr::{self, Pdrr};
-use fairgate::implicit::sqf::{self, Sqf};
-use fairgate::queues::fifo::{self, Fifo};
-use fairgate::queues::pfifo_fast::{self, PfifoFast};
-use fairgate::queues::prio::{self, Prio};
-use fairgate::queues::tbf::{self, Tbf};
-use fairgate::rounds::cake::{self, Cake};
-use fairgate::rounds::drr::Drr;
-use fairgate::rounds::ets::{self, Ets};
-use fairgate::rounds::fq_codel::{self, FqCodel};
-use fairgate::rounds::fq_nagle::FqNagle;
-use fairgate::rounds::hhf::{self, Hhf};
-use fairgate::rounds::msfc::{self, Msfc};
-use fairgate::rounds::sfq::{self, Sfq};
-use fairgate::scheduler::{Flows, Scheduler, flows};
-use fairgate::sharing::cbq::{self, Cbq};
-use fairgate::sharing::hfsc::{self, Hfsc, ServiceCurve};
-use fairgate::sharing::htb::{self, Htb};
-use fairgate::timestamps::frr::Frr;
-use fairgate::timestamps::gfq::Gfq;
-use fairgate::timestamps::qfq::Qfq;
-use fairgate::timestamps::qfq_plus::QfqPlus;
-use fairgate::timestamps::s_kps::SKps;
-use fairgate::{ClassId, Discipline, FlowHash, Packet, PacketId, Pool, Probability, Rate, Time};
+use std::hint::black_box;
+
+use fairgate::{ClassId, Discipline, FlowHash, Packet, PacketId, Pool, Time};
+
+use subjects::LEAD;
+pub(crate) use subjects::{SUBJECTS, Subject};
 
 /// The numbers of flows to measure.
 pub(crate) const FLOWS: [u32; 4] = [1, 64, 1024, 16_384];
-
-/// The name of a discipline, and the function that creates it for a number of flows.
-pub(crate) type Subject = (&'static str, fn(u32) -> Box<dyn Discipline>);
-
-/// All disciplines.
-pub(crate) const SUBJECTS: [Subject; 29] = [
-    ("fifo", |_| fifo()),
-    ("pfifo_fast", |_| {
-        let config = pfifo_fast::Config { limit: PLENTY };
-        Box::new(PfifoFast::node(config).expect(VALID))
-    }),
-    ("prio", |_| {
-        let bands = vec![fifo(), fifo(), fifo()];
-        Box::new(Prio::node(prio::Config::default(), bands).expect(VALID))
-    }),
-    ("tbf", |_| {
-        let config = tbf::Config {
-            limit: Some(tbf::Limit::Bytes(u64::from(PLENTY) * 1000)),
-            // Faster than packets arrive.
-            ..tbf::Config::of_rate(Rate::mbit(100_000))
-        };
-        Box::new(Tbf::node(config, None).expect(VALID))
-    }),
-    ("red", |_| {
-        let config = red::Config {
-            limit: u32::MAX,
-            // Above the average, so that nothing is marked, which is the usual case.
-            min: Some(40_000_000),
-            max: Some(60_000_000),
-            avpkt: 1_000_000,
-            burst: Some(60),
-            ..red::Config::default()
-        };
-        Box::new(Red::node(config, SEED).expect(VALID))
-    }),
-    ("codel", |_| {
-        let config = codel::Config {
-            limit: PLENTY,
-            codel: patient(),
-        };
-        Box::new(Codel::node(config).expect(VALID))
-    }),
-    ("fq_nagle", scheduler::<FqNagle>),
-    ("drr", scheduler::<Drr>),
-    ("ets", |_| {
-        let config = ets::Config {
-            // Half of the priorities go to the strict band, the others to the bands that share by round
-            // robin.
-            priomap: [0, 1, 0, 2, 0, 1, 0, 2, 0, 1, 0, 2, 0, 1, 0, 2],
-            ..ets::Config::of_bands(1, vec![1514, 1514])
-        };
-        Box::new(Ets::node(config, vec![fifo(), fifo(), fifo()]).expect(VALID))
-    }),
-    ("sfq", |flows| {
-        let config = sfq::Config {
-            flows: queues(flows).min(65_408),
-            divisor: queues(flows),
-            // As many packets as slots, like Linux's defaults.
-            limit: queues(flows),
-            ..sfq::Config::default()
-        };
-        Box::new(Sfq::node(config, SEED).expect(VALID))
-    }),
-    ("fq_codel", |flows| {
-        let config = fq_codel::Config {
-            flows: queues(flows),
-            limit: PLENTY,
-            memory_limit: u64::MAX,
-            codel: patient(),
-            ..fq_codel::Config::default()
-        };
-        Box::new(FqCodel::node(config, SEED).expect(VALID))
-    }),
-    ("msfc", |flows| {
-        let config = msfc::Config {
-            flows: queues(flows),
-            class_by: msfc::PRIOMAP3,
-            limit: PLENTY,
-            memory_limit: u64::MAX,
-            codel: patient(),
-            ..msfc::Config::default()
-        };
-        Box::new(Msfc::node(config, SEED).expect(VALID))
-    }),
-    // A flow has a bucket with all other light ones, and no flow is heavy.
-    ("hhf", |_| {
-        let config = hhf::Config {
-            limit: PLENTY,
-            admit_bytes: u32::MAX,
-            ..hhf::Config::default()
-        };
-        Box::new(Hhf::node(config, SEED).expect(VALID))
-    }),
-    // One virtual queue, and no packet is dropped or marked.
-    ("gred", |_| {
-        let config = gred::Config {
-            limit: u32::MAX,
-            queues: 1,
-            limits: vec![u32::MAX],
-            min: vec![1 << 29],
-            max: vec![1 << 30],
-            probability: vec![0],
-            ..gred::Config::default()
-        };
-        Box::new(Gred::node(config, SEED).expect(VALID))
-    }),
-    // No packet is dropped or marked.
-    ("sfb", |_| {
-        let config = sfb::Config {
-            limit: PLENTY,
-            max: Some(65_535),
-            increment: Probability::ZERO,
-            ..sfb::Config::default()
-        };
-        Box::new(Sfb::node(config, SEED).expect(VALID))
-    }),
-    ("cake", |_| cake(None)),
-    // Faster than packets arrive.
-    ("cake_shaped", |_| cake(Some(Rate::mbit(100_000)))),
-    ("qfq", scheduler::<Qfq>),
-    ("qfq_plus", scheduler::<QfqPlus>),
-    ("s_kps", scheduler::<SKps>),
-    ("frr", scheduler::<Frr>),
-    ("gfq", scheduler::<Gfq>),
-    ("sqf", |flows| {
-        Box::new(Sqf::node(by_backlog(flows), SEED).expect(VALID))
-    }),
-    ("lqf", |flows| {
-        Box::new(Lqf::node(by_backlog(flows), SEED).expect(VALID))
-    }),
-    ("hsqf", |flows| {
-        let config = hsqf::Config {
-            limit: PLENTY,
-            // Packets have no addresses here, so every flow is a different user.
-            users: queues(flows).min(1 << 14),
-            ..hsqf::Config::default()
-        };
-        Box::new(Hsqf::node(config, SEED).expect(VALID))
-    }),
-    ("pdrr", |flows| {
-        let config = pdrr::Config {
-            limit: PLENTY,
-            afl: queues(flows),
-            ..pdrr::Config::default()
-        };
-        Box::new(Pdrr::node(config, SEED).expect(VALID))
-    }),
-    ("htb", |flows| {
-        let class = |minor, parent, kbit| htb::ClassConfig {
-            ceil: Some(kbit_of(LINK_KBIT)),
-            ..htb::ClassConfig::of_rate(minor, parent, kbit_of(kbit))
-        };
-        // Leaves have a guaranteed rate of a fifth of what they send, and borrow the rest from both levels.
-        let config = htb::Config {
-            classifier: by_name(),
-            classes: tree(flows)
-                .map(|(minor, parent, share)| class(minor, parent, LINK_KBIT / share))
-                .collect(),
-            ..htb::Config::default()
-        };
-        Box::new(Htb::node(config, (0..flows).map(|_| fifo()).collect()).expect(VALID))
-    }),
-    ("hfsc", |flows| {
-        // Leaves get half of what they send by their real-time curves.
-        let class = |minor: u16, parent, kbit| hfsc::ClassConfig {
-            rt: (u32::from(minor) <= flows).then_some(ServiceCurve::linear(kbit * 2000)),
-            ..hfsc::ClassConfig::of_rate(minor, parent, kbit_of(kbit))
-        };
-        let config = hfsc::Config {
-            classifier: by_name(),
-            classes: tree(flows)
-                .map(|(minor, parent, share)| class(minor, parent, LINK_KBIT / share))
-                .collect(),
-            ..hfsc::Config::default()
-        };
-        Box::new(Hfsc::node(config, (0..flows).map(|_| fifo()).collect()).expect(VALID))
-    }),
-    ("cbq", |flows| {
-        let config = cbq::Config {
-            classifier: by_name(),
-            classes: tree(flows)
-                .map(|(minor, parent, share)| {
-                    cbq::ClassConfig::of_rate(minor, parent, kbit_of(LINK_KBIT / share))
-                })
-                .collect(),
-            ..cbq::Config::of_bandwidth(kbit_of(LINK_KBIT))
-        };
-        Box::new(Cbq::node(config, (0..flows).map(|_| fifo()).collect()).expect(VALID))
-    }),
-];
-
-/// The rate of the link, kbit/s. Packets arrive more slowly.
-const LINK_KBIT: u64 = 100_000_000;
-/// The number of leaves below each inner class of a tree.
-const GROUP: u16 = 32;
-
-fn kbit_of(kbit: u64) -> Rate {
-    Rate::from_bits_per_second(kbit.max(1) * 1000).expect("above 0")
-}
-
-fn by_name() -> Classifier {
-    Classifier {
-        handle: 1,
-        ..Classifier::default()
-    }
-}
-
-/// Returns the classes of a tree of three levels by ascending number, each with its number, its parent and
-/// its fraction of the link's rate: a leaf for each flow, classes above them in groups, and the root.
-fn tree(flows: u32) -> impl Iterator<Item = (u16, Option<u16>, u64)> {
-    let flows = flows as u16;
-    let groups = flows.div_ceil(GROUP);
-    let root = flows + groups + 1;
-    let leaf = move |flow: u16| (flow + 1, Some(flows + 1 + flow / GROUP), 5 * u64::from(flows));
-    let group = move |group: u16| (flows + 1 + group, Some(root), 2 * u64::from(groups));
-    let inner = (0..groups).map(group);
-    (0..flows).map(leaf).chain(inner).chain([(root, None, 1)])
-}
-
-/// A limit that is never reached.
-const PLENTY: u32 = 1 << 24;
-const SEED: u64 = 1;
-const VALID: &str = "the parameters are within their ranges";
-
-fn queues(flows: u32) -> u32 {
-    (4 * flows).max(1024)
-}
-
-/// Creates a scheduler over hashed flows.
-fn scheduler<S: Scheduler<Share: Default, Settings: Default>>(flows: u32) -> Box<dyn Discipline> {
-    let config = flows::ConfigOf::<S> {
-        flows: queues(flows),
-        // Ten packets per queue, as in the defaults.
-        limit: 10 * queues(flows),
-        ..flows::Config::default()
-    };
-    Box::new(Flows::<S>::node(config, SEED).expect(VALID))
-}
-
-/// Creates cake with its defaults: three tins, fairness between hosts. Its hash has 1024 buckets, however
-/// many flows there are.
-fn cake(bandwidth: Option<Rate>) -> Box<dyn Discipline> {
-    let config = cake::Config {
-        bandwidth,
-        memory_limit: Some(u64::MAX),
-        rtt: Duration::from_secs(20),
-        ..cake::Config::default()
-    };
-    Box::new(Cake::node(config, SEED).expect(VALID))
-}
-
-fn fifo() -> Box<dyn Discipline> {
-    let config = fifo::Config {
-        limit_packets: None,
-        ..fifo::Config::default()
-    };
-    Box::new(Fifo::node(config).expect(VALID))
-}
-
-/// Has room for the packets of all flows, and an entry for each flow.
-fn by_backlog(flows: u32) -> sqf::Config {
-    sqf::Config {
-        limit: PLENTY,
-        flows: Some(queues(flows)),
-        ..sqf::Config::default()
-    }
-}
-
-fn patient() -> codel::Params {
-    codel::Params {
-        target: Duration::from_secs(1),
-        ..codel::Params::default()
-    }
-}
 
 /// A driver of one discipline.
 pub(crate) struct Pairs {
     pool: Pool,
     root: Box<dyn Discipline>,
     now: Time,
+    /// How long after its arrival a packet wants to depart, ns; 0 for a discipline without departure times.
+    lead: u64,
     /// The flow of the next packet, which is the flow of the packet dequeued last.
     flow: u64,
 }
@@ -334,6 +36,11 @@ impl Pairs {
             pool: Pool::with_capacity(2 * flows + 1),
             root: subject.1(flows),
             now: Time::from_secs(1),
+            lead: if subject.0 == "etf" {
+                LEAD.as_nanos() as u64
+            } else {
+                0
+            },
             flow: 0,
         };
         for _ in 0..2 {
@@ -373,6 +80,11 @@ impl Pairs {
         let packet = Packet {
             flow: FlowHash::from_raw((self.flow + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
             cookie: self.flow,
+            stamp: if self.lead > 0 {
+                self.now.nanos() + self.lead
+            } else {
+                0
+            },
             priority: (self.flow % 16) as u8,
             class: ClassId::new(1, self.flow as u16 + 1),
             ..Packet::of_length(1000)
