@@ -217,15 +217,17 @@ impl DryRun {
             reading.tree = TreeReading::at(self.now, direction.link.root());
             reading
         });
-        Status::of_reading(RunReading {
+        let reading = RunReading {
             plan: Arc::clone(&self.plan),
             changes: ChangesStatus::default(),
             isolated: false,
             processor: ProcessorStatus::default(),
             started: self.started,
             at: self.now,
+            delay_buffers: 0,
             directions,
-        })
+        };
+        Status::of_reading(reading, false)
     }
 
     /// Returns what was done to frames of the captures before they were forwarded.
