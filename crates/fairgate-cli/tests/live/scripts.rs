@@ -53,47 +53,115 @@ fn scripts_shape_both_directions() {
         assert!(tree.overlimits > 0, "to {to}: nothing waited");
     }
     run.stop();
-    a_tree_for_each_device(&network);
+    two_hundred_subscribers(&network);
+    policed(&network);
     generators(&network);
 }
 
-/// The lines of LibreQoS: a device's tree for each direction, and in it a tree for each transmit queue.
-fn a_tree_for_each_device(network: &Network) {
-    let of = |device: &str| {
-        let queue = |number: u16| {
-            format!(
-                "qdisc add dev {device} parent 7FFF:{number} handle 0x{number}: htb default 2
-                class add dev {device} parent 0x{number}: classid 0x{number}:1 htb rate 30mbit
-                qdisc add dev {device} parent 0x{number}:1 cake diffserv4
-                class add dev {device} parent 0x{number}:1 classid 0x{number}:2 htb rate 20mbit ceil 30mbit
-                qdisc add dev {device} parent 0x{number}:2 cake diffserv4\n"
-            )
-        };
-        format!(
-            "qdisc replace dev {device} root handle 7FFF: mq\n{}{}",
-            queue(1),
-            queue(2)
-        )
-    };
-    let script = of("left") + &of("right");
-    let run = Run::of_script(&network.router, "tc", &script, ["right", "left"]);
-    transfer(
-        network,
-        &format!("{}:4001", Network::RIGHT),
-        "a tree for each device",
-    );
+/// How many subscribers LibreQoS' tree has, on each of two transmit queues.
+const SUBSCRIBERS: u16 = 100;
+
+/// How many subscribers an access point has.
+const OF_ACCESS_POINT: u16 = 25;
+
+/// The lines of LibreQoS for a network with 200 subscribers: a tree for each device, one for each direction,
+/// and in it a tree for each transmit queue: a site, its access points, their subscribers.
+fn libreqos() -> String {
+    let mut script = String::new();
+    for device in ["left", "right"] {
+        script += &format!("qdisc replace dev {device} root handle 7FFF: mq\n");
+        for queue in 1..=2 {
+            script += &format!(
+                "qdisc add dev {device} parent 7FFF:{queue:#x} handle {queue:#x}: htb default 2
+                class add dev {device} parent {queue:#x}: classid {queue:#x}:1 htb rate 300mbit ceil 300mbit
+                qdisc add dev {device} parent {queue:#x}:1 cake diffserv4
+                class add dev {device} parent {queue:#x}:1 classid {queue:#x}:2 htb rate 75mbit ceil 299mbit \
+                    prio 5
+                qdisc add dev {device} parent {queue:#x}:2 cake diffserv4
+                class add dev {device} parent {queue:#x}: classid 0x3 htb rate 285mbit ceil 300mbit prio 3\n"
+            );
+        }
+    }
+    for queue in 1..=2 {
+        let mut minor = 4;
+        for access_point in 0..SUBSCRIBERS / OF_ACCESS_POINT {
+            let site = minor;
+            minor += 1;
+            for device in ["left", "right"] {
+                script += &format!(
+                    "class add dev {device} parent {queue:#x}:0x3 classid {site:#x} htb rate 95mbit ceil \
+                     100mbit prio 3\n"
+                );
+            }
+            for number in 0..OF_ACCESS_POINT {
+                let circuit = access_point * OF_ACCESS_POINT + number;
+                for device in ["left", "right"] {
+                    script += &format!(
+                        "class add dev {device} parent {queue:#x}:{site:#x} classid {minor:#x} htb rate \
+                         27mbit ceil 55mbit prio 3 # CircuitID: {circuit} DeviceIDs: {circuit},
+                        qdisc add dev {device} parent {queue:#x}:{minor:#x} cake diffserv4\n"
+                    );
+                }
+                minor += 1;
+            }
+        }
+    }
+    script
+}
+
+/// The packets of a subscriber get their class from LibreQoS' program in the kernel, and not from these
+/// lines. Here all of them take the default class.
+fn two_hundred_subscribers(network: &Network) {
+    let run = Run::of_script(&network.router, "tc", &libreqos(), ["right", "left"]);
+    let [to_right, to_left] = [Network::RIGHT, Network::LEFT].map(|address| format!("{address}:4001"));
+    transfer(network, &to_right, "to the subscribers");
+    transfer_between(&network.right, &network.left, &to_left, "from the subscribers");
     let status = run.status();
     for direction in &status.directions {
         let tree = &direction.tree;
         assert_eq!((tree.discipline.as_str(), tree.classes.len()), ("mq", 2));
+        let subscribers: usize = tree.classes.iter().map(|queue| queue.classes.len() - 1).sum();
+        assert_eq!(
+            subscribers,
+            2 * usize::from(SUBSCRIBERS),
+            "beside the default class"
+        );
         let sent: u64 = tree.classes.iter().map(|queue| queue.dequeued.packets).sum();
         assert_eq!(tree.dequeued.packets, sent, "to {}", direction.to);
+        let of_defaults = |queue: &NodeStatus| {
+            let mut classes = queue.classes.iter().filter(|class| class.class == Some(2));
+            classes.next().map_or(0, |class| class.dequeued.bytes)
+        };
+        let most = tree.classes.iter().map(of_defaults).max();
+        assert!(
+            most > Some(4_000_000),
+            "a flow stays in one queue: {most:?} to {}",
+            direction.to
+        );
     }
-    let most = |tree: &NodeStatus| tree.classes.iter().map(|queue| queue.dequeued.bytes).max();
-    assert!(
-        most(&status.directions[1].tree) > Some(4_000_000),
-        "a flow stays in one queue"
-    );
+    run.stop();
+}
+
+/// The policer of "Linux Advanced Routing & Traffic Control": what arrives faster is dropped. TCP gets
+/// through all the same.
+const POLICED: &str = "\
+tc qdisc add dev left handle ffff: ingress
+tc filter add dev left parent ffff: protocol ip prio 50 u32 match ip src 0.0.0.0/0 \\
+    police rate 20mbit burst 10k drop flowid :1
+tc qdisc add dev left root handle 1: htb default 1
+tc class add dev left parent 1: classid 1:1 htb rate 100mbit
+";
+
+fn policed(network: &Network) {
+    let run = Run::of_script(&network.router, "tc", POLICED, ["right", "left"]);
+    let address = format!("{}:4030", Network::RIGHT);
+    transfer_of(1_000_000, &network.left, &network.right, &address, "policed");
+    let status = run.status();
+    let arriving = status.directions.iter().find(|direction| direction.to == "right");
+    let tree = &arriving.expect("both directions").tree;
+    assert!(tree.dequeued.bytes > 1_000_000, "{:?}", tree.dequeued);
+    let policed = tree.drops.get("policed").copied().unwrap_or(0);
+    assert!(policed > 0, "1 MB at once exceeds 20 Mbit/s: {:?}", tree.drops);
     run.stop();
 }
 

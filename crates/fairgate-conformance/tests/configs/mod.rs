@@ -7,12 +7,13 @@ mod netem;
 mod sharing;
 mod timed;
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use fairgate::aqm::codel;
 use fairgate::classify::{
-    AddressMask, Classifier, Control, Edit, Filter, HostBy, Masked, Match, Measure, Outcome, Police, Prefix,
-    Template, Templates,
+    AddressMask, Classifier, Computed, Control, Edit, Field, Filter, HostBy, Masked, Match, Measure, Outcome,
+    Police, Prefix, Rule, Template, Templates,
 };
 use fairgate::queues::fifo::DropFrom;
 use fairgate::queues::policer::{self, Exceed};
@@ -29,7 +30,7 @@ use fairgate_conformance::proptest::array::{uniform16, uniform32};
 use fairgate_conformance::proptest::collection::vec;
 use fairgate_conformance::proptest::option;
 use fairgate_conformance::proptest::prelude::*;
-use fairgate_conformance::proptest::sample::select;
+use fairgate_conformance::proptest::sample::{select, subsequence};
 
 pub(crate) use aqm::{ared, choke, dualpi2, fq_pie, gred, hhf, pie, red, red_over, rred, sfb, wred};
 pub(crate) use implicit::{admission, hsqf, lqf, pdrr, sqf};
@@ -528,14 +529,39 @@ fn deed() -> impl Strategy<Value = Filter> {
         6 => Just(Outcome::Unclassified),
         1 => Just(Outcome::Drop),
         2 => Just(Outcome::Continue),
+        1 => (0u32..3).prop_map(Outcome::Chain),
+        2 => computed().prop_map(Outcome::Computed),
     ];
-    let deed = (option::of(police), edit, outcome).prop_map(|(police, edit, outcome)| Filter {
+    let chain = (0u32..6).prop_map(|chain| chain.saturating_sub(3));
+    let deed = (option::of(police), edit, outcome, chain).prop_map(|(police, edit, outcome, chain)| Filter {
         police,
         edit,
         outcome,
+        chain,
         ..Filter::default()
     });
     prop_oneof![2 => Just(Filter::default()), 1 => deed]
+}
+
+/// A class that is computed. It may be one that does not exist.
+fn computed() -> impl Strategy<Value = Computed> {
+    let fields = subsequence(Field::ALL.to_vec(), 1..4);
+    // The key stays: the suite checks the order of packets of a flow.
+    let hash = fields.prop_map(|fields| Rule::Hash {
+        fields: fields.into_iter().collect(),
+        perturb: None,
+    });
+    let number =
+        (select(Field::ALL.to_vec()), 0u32..8, 0u8..3).prop_map(|(field, and, shift)| Rule::Number {
+            field,
+            and,
+            xor: 1,
+            shift,
+            add: 1,
+        });
+    (0u16..3, 0u32..5, prop_oneof![hash, number]).prop_map(|(first, count, rule)| {
+        Computed::new(first, NonZeroU32::new(count), rule).expect("it is right")
+    })
 }
 
 fn condition() -> impl Strategy<Value = Match> {

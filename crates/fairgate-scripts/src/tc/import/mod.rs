@@ -8,6 +8,8 @@ mod bucket;
 
 use bucket::Filling;
 
+use super::kinds::parts_of_256;
+
 /// A listing that tc printed.
 #[derive(Clone, Copy, Debug)]
 pub struct Printed<'l> {
@@ -254,6 +256,8 @@ fn options(kind: &str, words: &[&str]) -> (Vec<String>, Vec<String>) {
         } else if kind == "sfq" && word == "flows" {
             // How many flows there are now, and what the divisor says.
             words.next();
+        } else if kind == "sfq" && word == "limit" && is_default_limit(all) {
+            words.next();
         } else if (word, words.peek()) == ("direct_qlen", Some(&"1000")) {
             // The kernel's default.
             words.next();
@@ -276,6 +280,12 @@ fn options(kind: &str, words: &[&str]) -> (Vec<String>, Vec<String>) {
             )
         {
             words.next();
+        } else if kind == "etf" && matches!(word, "offload" | "deadline_mode" | "skip_sock_check") {
+            // It is shown whether each is on.
+            options.extend((words.next() == Some("on")).then(|| word.to_owned()));
+        } else if kind == "dualpi2" && matches!(word, "alpha" | "beta") {
+            options.push(word.to_owned());
+            options.extend(words.next().map(weight));
         } else if matches!(kind, "codel" | "fq_codel") && CODEL_TIMES.contains(&word) {
             options.push(word.to_owned());
             options.extend(words.next().map(codel_time));
@@ -288,6 +298,14 @@ fn options(kind: &str, words: &[&str]) -> (Vec<String>, Vec<String>) {
         options.push("noecn".to_owned());
     }
     (options, sizes)
+}
+
+/// Whether the limit of an sfq was not given. If it is, the kernel has at most as many flows as packets.
+fn is_default_limit(words: &[&str]) -> bool {
+    let number = |name| named(words, name).and_then(|text| unit(text).parse::<u32>().ok());
+    number("limit")
+        .zip(number("flows"))
+        .is_some_and(|(limit, flows)| flows > limit)
 }
 
 /// The options of codel and fq_codel that the kernel keeps in units of 1,024 ns.
@@ -306,6 +324,19 @@ fn codel_time(text: &str) -> String {
         Some(micros) if shown(micros) < micros => format!("{}us", micros + 1),
         _ => text.to_owned(),
     }
+}
+
+/// Returns a weight of dualpi2 that is shown as `text` again. The kernel rounds down when it reads it, and
+/// when it shows it.
+fn weight(text: &str) -> String {
+    let Ok(shown) = text.parse::<f64>() else {
+        return text.to_owned();
+    };
+    let parts = (shown * 256.0).round() as u64;
+    let is_shown_so = |parts: &u64| parts_of_256(*parts).text().as_deref() == Some(text);
+    let found = [parts, parts + 1].into_iter().find(is_shown_so);
+    // A fraction of a power of two has an exact decimal.
+    found.map_or(text.to_owned(), |parts| (parts as f64 / 256.0).to_string())
 }
 
 /// Returns a number without the unit that tc shows and does not read: `77p` is 77 packets, `10sec` 10 s. A
@@ -458,5 +489,7 @@ fn other(kind: &str, words: &[&str]) -> String {
     text
 }
 
+#[cfg(test)]
+mod round_trip;
 #[cfg(test)]
 mod tests;

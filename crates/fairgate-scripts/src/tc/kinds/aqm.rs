@@ -435,7 +435,7 @@ fn complete_dualpi2(seen: &Seen<'_>, details: &mut Vec<Detail>) {
 
 /// Formats a weight of the controller. The kernel keeps it per nanosecond and multiplied by the largest
 /// probability, and rounds down on the way there and back (`dualpi2_unscale_alpha_beta` in sch_dualpi2.c).
-fn parts_of_256(parts: u64) -> Amount {
+pub(in crate::tc) fn parts_of_256(parts: u64) -> Amount {
     const MOST: u64 = u32::MAX as u64;
     const NANOS: u64 = 1_000_000_000;
     let kept = ((parts * MOST) >> 2) / NANOS;

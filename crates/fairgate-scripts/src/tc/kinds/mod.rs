@@ -279,6 +279,7 @@ pub(super) fn remarks(spec: &Spec) -> Vec<(ClassId, String)> {
 }
 
 pub(super) use absent::reason;
+pub(super) use aqm::parts_of_256;
 
 /// The options of a band of ets.
 pub(super) const BAND_OPTIONS: &[Opt] = &[same("quantum", "quantum")];
