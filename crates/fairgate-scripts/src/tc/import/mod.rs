@@ -286,6 +286,8 @@ fn options(kind: &str, words: &[&str]) -> (Vec<String>, Vec<String>) {
         } else if kind == "dualpi2" && matches!(word, "alpha" | "beta") {
             options.push(word.to_owned());
             options.extend(words.next().map(weight));
+        } else if kind == "netem" && NETEM_STATES.contains(&word) {
+            // The probabilities of a model of losses are shown with names, and read without.
         } else if matches!(kind, "codel" | "fq_codel") && CODEL_TIMES.contains(&word) {
             options.push(word.to_owned());
             options.extend(words.next().map(codel_time));
@@ -307,6 +309,9 @@ fn is_default_limit(words: &[&str]) -> bool {
         .zip(number("flows"))
         .is_some_and(|(limit, flows)| flows > limit)
 }
+
+/// The names of netem's probabilities, of the model with four states and of Gilbert and Elliott's.
+const NETEM_STATES: [&str; 9] = ["p13", "p31", "p32", "p23", "p14", "p", "r", "1-h", "1-k"];
 
 /// The options of codel and fq_codel that the kernel keeps in units of 1,024 ns.
 const CODEL_TIMES: [&str; 3] = ["target", "interval", "ce_threshold"];
