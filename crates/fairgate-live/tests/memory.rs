@@ -44,7 +44,8 @@ destination = "10.0.0.0/24"
 
 [queue.up]
 discipline = "cake"
-bandwidth = "200kbit"
+bandwidth = "100kbit"
+memory_limit = "20kb"
 
 [run]
 left = "modem"
@@ -55,6 +56,14 @@ right_to_left = "up"
 
 /// Six minutes. Bursts are longer than the trees can send at once. Each packet may be of another flow.
 const MINUTES: u64 = 6;
+
+/// Half of the packets are of a few flows, which fill their queues. The others have flows of their own.
+fn ports(random: &mut Xoshiro256PlusPlus) -> u16 {
+    match random.next_u64() % 2 {
+        0 => 1 + (random.next_u64() % 3) as u16,
+        _ => random.next_u64() as u16,
+    }
+}
 
 fn write_capture(seed: u64) -> tempfile::TempPath {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -67,7 +76,7 @@ fn write_capture(seed: u64) -> tempfile::TempPath {
             let mut frame = Vec::new();
             PacketBuilder::ethernet2([2; 6], [4; 6])
                 .ipv4([10, 0, 1, host], [10, 0, 0, host], 64)
-                .udp(random.next_u64() as u16, 9)
+                .udp(ports(&mut random), 9)
                 .write(&mut frame, &vec![0; (random.next_u64() % 1400) as usize])
                 .unwrap();
             writer

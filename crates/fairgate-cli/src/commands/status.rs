@@ -153,12 +153,27 @@ pub(crate) fn tables(status: &Status, before: Option<&Status>) -> String {
         Some(_) => writeln!(text, "rates and delays are for the last {seconds:.1} s"),
         None => writeln!(text, "rates and delays are since the start"),
     };
+    text.push_str(&directions_text(status, before, seconds));
+    output::harmless(&text)
+}
+
+/// Returns the same of a dry run, which has no process and no interfaces.
+pub(crate) fn tables_of_dry_run(status: &Status) -> String {
+    let head = format!(
+        "{}: {:.1} s in the time of the captures\n",
+        status.name, status.uptime_s
+    );
+    output::harmless(&(head + &directions_text(status, None, status.uptime_s)))
+}
+
+fn directions_text(status: &Status, before: Option<&Status>, seconds: f64) -> String {
+    let mut text = String::new();
     for (index, direction) in status.directions.iter().enumerate() {
         let before = before.and_then(|before| before.directions.get(index));
         text.push('\n');
         text.push_str(&direction_text(direction, before, seconds));
     }
-    output::harmless(&text)
+    text
 }
 
 /// Returns whether packets had to wait for the processor; nothing if they never had to.

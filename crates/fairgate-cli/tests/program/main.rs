@@ -5,6 +5,7 @@ mod bench;
 mod bounds;
 mod check;
 mod compare;
+mod dry_run;
 mod dummynet;
 mod files;
 mod pages;

@@ -107,7 +107,7 @@ pub(super) fn run(
         Format::Json => output::json("status", &last)?,
         Format::Text => {
             note(&dry_run);
-            output::text(&status::tables(&last, None))?;
+            output::text(&status::tables_of_dry_run(&last))?;
         }
     }
     Ok(Outcome::Yes)

@@ -140,7 +140,8 @@ pub(crate) fn rate(bits: u64) -> Amount {
     Rate::from_bits_per_second(bits).map_or_else(|_| plain(bits), Amount::Rate)
 }
 
-/// Returns a time that Linux counts in ticks of 1024 ns.
+/// Returns a time that Linux counts in ticks of 1024 ns, and reports in whole microseconds
+/// (`codel_time_to_us`).
 pub(crate) fn ticks(nanos: u64) -> Amount {
-    Amount::Time(nanos >> 10 << 10)
+    Amount::Time((nanos >> 10 << 10) / 1000 * 1000)
 }

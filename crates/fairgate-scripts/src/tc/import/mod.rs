@@ -286,6 +286,10 @@ fn options(kind: &str, words: &[&str]) -> (Vec<String>, Vec<String>) {
         } else if kind == "dualpi2" && matches!(word, "alpha" | "beta") {
             options.push(word.to_owned());
             options.extend(words.next().map(weight));
+        } else if kind == "dualpi2" && word == "step_thresh" {
+            // Its unit says whether it is a time or a number of packets.
+            options.push(word.to_owned());
+            options.extend(words.next().map(str::to_owned));
         } else if kind == "netem" && NETEM_STATES.contains(&word) {
             // The probabilities of a model of losses are shown with names, and read without.
         } else if matches!(kind, "codel" | "fq_codel") && CODEL_TIMES.contains(&word) {

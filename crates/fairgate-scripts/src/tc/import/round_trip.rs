@@ -464,7 +464,11 @@ fn check(script: &str) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { max_global_rejects: 10_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        max_global_rejects: 10_000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn an_imported_tree_is_the_one_that_is_shown(script in tree()) {
