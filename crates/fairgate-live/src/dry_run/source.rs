@@ -1,6 +1,6 @@
 //! The frames that an end receives, from a capture.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use fairgate::Time;
 use fairgate_capture::{Capture, LinkType};
@@ -113,7 +113,7 @@ impl Source {
     }
 }
 
-fn open(path: &PathBuf) -> Result<Capture, DryRunError> {
+fn open(path: &Path) -> Result<Capture, DryRunError> {
     Capture::open(path).map_err(|source| DryRunError::Capture {
         path: path.display().to_string(),
         source,

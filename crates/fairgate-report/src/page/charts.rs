@@ -25,12 +25,17 @@ pub(super) fn delay_ranges(comparison: &Comparison) -> Markup {
          (ring). Further left is better. Each grid line is ten times the one before it.",
         html! { div.panels { @for (index, group) in comparison.groups.iter().enumerate() {
             @let rows: Vec<Range> = comparison.disciplines.iter().enumerate().map(|(colour, discipline)| {
-                let delay = discipline.groups[index].delay.as_ref();
+                let measured = &discipline.groups[index];
+                let delay = measured.delay.as_ref();
                 Range {
                     name: &discipline.name,
                     colour: colour % COLOURS,
                     values: delay.map(|d| [d.p50_ns, d.p95_ns, d.p99_ns].map(|ns| ns as f64 / NANOS_A_MILLI)),
-                    note: delay.map_or(String::new(), in_words),
+                    note: match delay {
+                        Some(delay) => in_words(delay),
+                        None if measured.delivered == 0 => "nothing delivered".to_owned(),
+                        None => "delays are not measured".to_owned(),
+                    },
                 }
             }).collect();
             @let frame = Frame::with_rows(SMALL, rows.len(), room, axis.clone());

@@ -115,7 +115,7 @@ pub(crate) struct Range<'a> {
     pub(crate) colour: usize,
     /// Median, 95th and 99th percentile; `None` if there is nothing to show.
     pub(crate) values: Option<[f64; 3]>,
-    /// Text after the end of the bar.
+    /// The values in words, or why there are none.
     pub(crate) note: String,
 }
 
@@ -136,7 +136,7 @@ pub(crate) fn ranges(frame: &Frame, ranges: &[Range]) -> Markup {
                     circle.high cx=(one(high)) cy=(y) r="3.5" {}
                 }
             } @else {
-                text.tick x=(frame.left() + 6.0) y=(y) dy="3.5" { "nothing delivered" }
+                text.tick x=(frame.left() + 6.0) y=(y) dy="3.5" { (range.note) }
             }
         }
     }

@@ -290,7 +290,8 @@ fn facts(options: &Options, traffic: &Traffic) -> Vec<Fact> {
         ),
         fact(
             "Throughput, delay and loss",
-            "packets to the local side: IP packets, from the sender's first transmission to the arrival"
+            "packets to the local side: IP packets, from the sender's first transmission to the arrival; of \
+             what remote clients send, only totals are known"
                 .into(),
         ),
     ];
