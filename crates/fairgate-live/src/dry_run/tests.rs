@@ -12,7 +12,10 @@ use super::*;
 /// Times in captures are counted from 1970.
 const BEGIN: u64 = 1_700_000_000_000_000_000;
 
-fn write(path: &Path, link: LinkType, snap_length: u32, frames: &[(u64, Vec<u8>)]) {
+/// A frame, and its time since [`BEGIN`] in nanoseconds.
+type Timed = (u64, Vec<u8>);
+
+fn write(path: &Path, link: LinkType, snap_length: u32, frames: &[Timed]) {
     let mut writer = CaptureWriter::new(Vec::new(), link, snap_length).unwrap();
     for (time, bytes) in frames {
         let time = Time::from_nanos(BEGIN + time);
@@ -21,7 +24,7 @@ fn write(path: &Path, link: LinkType, snap_length: u32, frames: &[(u64, Vec<u8>)
     fs::write(path, writer.finish().unwrap()).unwrap();
 }
 
-fn read(path: &Path) -> Vec<(u64, Vec<u8>)> {
+fn read(path: &Path) -> Vec<Timed> {
     let mut capture = Capture::open(path).unwrap();
     let mut frames = Vec::new();
     while let Some(record) = capture.next_record().unwrap() {
@@ -46,7 +49,7 @@ fn udp(port: u16, payload: usize) -> Vec<u8> {
 }
 
 /// Runs captures of what the left end receives. Returns the status and what the right end sends.
-fn forward(queue: &str, passes: u64, path: &Path) -> Result<(Status, Vec<(u64, Vec<u8>)>), DryRunError> {
+fn forward(queue: &str, passes: u64, path: &Path) -> Result<(Status, Vec<Timed>), DryRunError> {
     let out = tempfile::NamedTempFile::new().unwrap();
     let captures = Captures {
         received: [Some(path.to_owned()), None],
