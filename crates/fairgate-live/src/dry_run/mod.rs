@@ -107,7 +107,8 @@ pub struct Adapted {
     pub cut: u64,
 }
 
-/// A run from captures to captures. See the [module's documentation](self).
+/// A run from captures to captures, in the time of the captures. Frames take the same way as between
+/// interfaces.
 pub struct DryRun {
     plan: Arc<Plan>,
     directions: [Direction; 2],
