@@ -29,7 +29,7 @@ enum Draw {
 
 use Draw::{Count, Flag, One, Rate, Size, SlowRate, Time};
 
-/// A kind, the options that it needs, and those that it may have. Of those of one group it has at most one.
+/// A kind, the options that it needs, and groups of other options. A tree has at most one option of a group.
 type Kind = (
     &'static str,
     &'static [(&'static str, Draw)],
