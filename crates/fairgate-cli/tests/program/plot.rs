@@ -60,6 +60,37 @@ fn each_quantity_is_drawn() {
 }
 
 #[test]
+fn a_page_has_every_quantity_or_the_one_that_is_named() {
+    let folder = Folder::with_results(&["--seeds", "2"]);
+    let figures = |arguments: &[&str]| {
+        let page = [
+            &["plot", "results.json", "--out", "page.html", "--json"],
+            arguments,
+        ]
+        .concat();
+        let output = folder.run(&page);
+        let drawing: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+        assert_eq!(drawing["quantity"], "page");
+        let page = folder.svg("page.html");
+        assert!(page.starts_with("<!DOCTYPE html>") && !page.contains("NaN"));
+        let figures = drawing["curves"].as_array().expect("names of figures").clone();
+        assert_eq!(page.matches("<figure").count(), figures.len());
+        figures
+    };
+    let all = [
+        "throughput",
+        "violins",
+        "delay",
+        "backlog",
+        "sojourn",
+        "window",
+        "rtt",
+    ];
+    assert_eq!(figures(&["--log"]), all);
+    assert_eq!(figures(&["--of", "rtt"]), ["rtt"]);
+}
+
+#[test]
 fn names_choose_the_curves() {
     let folder = Folder::with_results(&["--seeds", "2"]);
     let output = folder.run(&[

@@ -11,7 +11,7 @@ use fairgate_sim::results::{Column, Table};
 use miette::Diagnostic;
 use thiserror::Error;
 
-use super::{MOST_CURVES, Picture, Quantity, above};
+use super::{Figure, MOST_CURVES, Page, Picture, Quantity, above};
 
 /// The quantities of a recording, in the order of the page.
 pub(super) const QUANTITIES: [Quantity; 4] = [
@@ -173,7 +173,7 @@ impl Recording {
         table: &Table,
         quantity: Quantity,
         chooses: &dyn Fn(&str) -> bool,
-    ) -> Option<(Chart, Picture)> {
+    ) -> Option<Picture> {
         let mut chosen: Vec<&Series> = self
             .series
             .iter()
@@ -218,21 +218,26 @@ impl Recording {
             y: Scale::linear(label, 0.0, above(greatest * 1.05)),
             curves,
         };
-        let picture = Picture {
-            svg: chart.svg(),
+        Some(Picture {
             names: chart.curves.iter().map(|curve| curve.name.clone()).collect(),
+            figure: Figure::Chart(chart),
             left_out,
-        };
-        Some((chart, picture))
+        })
     }
 
-    /// Draws everything on a page.
-    pub(super) fn page(&self, table: &Table, title: &str, chooses: &dyn Fn(&str) -> bool) -> Sheet {
+    /// Draws quantities on a page.
+    pub(super) fn page(
+        &self,
+        table: &Table,
+        title: &str,
+        quantities: &[Quantity],
+        chooses: &dyn Fn(&str) -> bool,
+    ) -> Page {
         let mut blocks = Vec::new();
-        for quantity in QUANTITIES {
+        for &quantity in quantities {
             match self.picture(table, quantity, chooses) {
-                Some((chart, picture)) => {
-                    blocks.push(Block::Chart(chart));
+                Some(picture) => {
+                    blocks.push(picture.figure.into());
                     if picture.left_out > 0 {
                         let left_out = picture.left_out;
                         blocks.push(Block::Text(format!(
@@ -249,13 +254,17 @@ impl Recording {
                 )),
             }
         }
-        Sheet {
+        let sheet = Sheet {
             title: title.to_owned(),
             lead:
                 "Each curve is a class: the interface that the direction receives from, the class, and its \
                    discipline."
                     .to_owned(),
             blocks,
+        };
+        Page {
+            sheet,
+            quantities: quantities.to_vec(),
         }
     }
 }
@@ -313,9 +322,12 @@ mod tests {
         let table = Table::read_csv(text.as_bytes()).unwrap();
         let recording = Recording::of(&table, Path::new("r.csv")).unwrap();
         let of_class = |quantity| {
-            let (chart, _) = recording
+            let picture = recording
                 .picture(&table, quantity, &|name| name == "left 1 fifo")
                 .unwrap();
+            let Figure::Chart(chart) = picture.figure else {
+                panic!("a recording has charts only");
+            };
             let points = chart.curves[0].points.iter();
             points.map(|point| (point.x, point.y)).collect::<Vec<_>>()
         };
@@ -324,11 +336,15 @@ mod tests {
         assert_eq!(of_class(Quantity::Backlog), zeros(3.0, 3.0));
         assert_eq!(of_class(Quantity::Drops), zeros(2.0, 4.0));
         assert_eq!(of_class(Quantity::Delay), [(2.0, 2.5), (4.0, 2.5)]);
-        let (all, picture) = recording
+        let picture = recording
             .picture(&table, Quantity::Throughput, &|_| true)
             .unwrap();
-        assert_eq!(all.curves[0].name, "left drr", "most traffic is first");
-        assert_eq!((picture.names.len(), picture.left_out), (2, 0));
+        assert_eq!(
+            picture.names,
+            ["left drr", "left 1 fifo"],
+            "most traffic is first"
+        );
+        assert_eq!(picture.left_out, 0);
         assert!(
             recording
                 .picture(&table, Quantity::Drops, &|name| name == "left drr")
