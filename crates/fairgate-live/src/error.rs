@@ -145,6 +145,13 @@ pub enum LiveError {
         /// The action that was tried.
         action: String,
     },
+    /// Privileges that are not needed any more could not be given up.
+    #[error("giving up privileges failed: {0}")]
+    #[diagnostic(help(
+        "give the program only the capabilities that it needs, and no root: \
+         `setcap cap_net_raw,cap_net_admin,cap_bpf+ep PATH-OF-FAIRGATE`"
+    ))]
+    KeptPrivileges(String),
     /// The status socket can't be created.
     #[error("{0}")]
     #[diagnostic(help("give another path with --socket"))]

@@ -2,11 +2,11 @@
 
 use std::ffi::OsString;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fairgate_config::{Document, Origin, Registry};
-use fairgate_live::Plan;
 use fairgate_live::status::default_socket;
+use fairgate_live::{LaterFiles, Plan};
 use fairgate_scripts::tc::Device;
 use miette::Diagnostic;
 use serde::Serialize;
@@ -131,14 +131,14 @@ pub(crate) fn run(
                 let plan = Plan::read(&document)?;
                 Ok((document, plan))
             };
-            run::run_document(
-                &read,
-                "the script",
-                &default_socket(&device),
-                None,
-                &Registry::builtin(),
-                format,
-            )
+            let files: Vec<PathBuf> = args.commands.iter().map(PathBuf::from).collect();
+            let files: Vec<PathBuf> = files.into_iter().filter(|file| file.is_file()).collect();
+            let socket = default_socket(&device);
+            let later = LaterFiles {
+                read: &files,
+                socket: &socket,
+            };
+            run::run_document(&read, "the script", &later, None, &Registry::builtin(), format)
         }
         (None, Format::Json, _) => {
             let queues = named().map(|(name, spec)| (name.to_owned(), check::tree(spec)));

@@ -36,6 +36,19 @@ impl Run {
         .wait()
     }
 
+    /// Starts `fairgate run` with a file, without waiting.
+    pub(crate) fn of_file(router: &Namespace, file: &Path) -> Run {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("sock");
+        let mut command = router.command(env!("CARGO_BIN_EXE_fairgate"));
+        command.args(["run", "--json", "--socket"]).arg(&socket).arg(file);
+        Run {
+            program: Some(Program::start(&mut command)),
+            folder,
+            socket,
+        }
+    }
+
     /// Returns what it has written to standard error so far. It shares the offset of this file, so it is read
     /// at fixed places.
     pub(crate) fn said(&self) -> String {

@@ -9,6 +9,7 @@ mod forwarding;
 mod harness;
 mod links;
 mod output;
+mod privileges;
 mod recording;
 mod reservations;
 #[path = "../common/run.rs"]

@@ -8,7 +8,9 @@ use std::thread;
 
 use fairgate_config::{Document, FileError, Registry};
 use fairgate_live::status::default_socket;
-use fairgate_live::{BackendKind, Bridge, Changer, LiveError, Plan, ReloadError, Reserver, Wake};
+use fairgate_live::{
+    BackendKind, Bridge, Changer, LaterFiles, LiveError, Plan, ReloadError, Reserver, Wake, drop_privileges,
+};
 use fairgate_reserve::Refusal as NotKept;
 use miette::Diagnostic;
 use thiserror::Error;
@@ -60,10 +62,10 @@ Instead of left, right and their trees, for an interface that this machine itsel
 A dry run forwards the frames of captures in the captures' time, by the same code. It needs Ethernet captures
 of what the interfaces receive: tcpdump -Q in. With `device`, left is the network and right is this machine.
 
-A live run needs the capabilities cap_net_raw and cap_net_admin, and cap_bpf to isolate. Between two
-interfaces, this machine's own network stack neither sees frames on the two interfaces nor sends through them.
-Interfaces with an address, in a bridge, or with VLANs on top are rejected, unless `isolate = true` accepts
-that this use is suspended.")]
+A live run needs the capabilities cap_net_raw and cap_net_admin, and cap_bpf to isolate. If root starts it, it
+gives up all others before it forwards. Between two interfaces, this machine's own network stack neither sees
+frames on the two interfaces nor sends through them. Interfaces with an address, in a bridge, or with VLANs on
+top are rejected, unless `isolate = true` accepts that this use is suspended.")]
 pub(crate) struct Args {
     /// The configuration file; with --dev, words of cake as tc has them: docsis, overhead 18, ack-filter
     #[arg(value_name = "FILE|WORDS", required_unless_present = "dev")]
@@ -142,11 +144,18 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
         Some(socket) => socket.clone(),
         None => default_socket(&read()?.1.name),
     };
-    let name = match args.device.device() {
-        Some(_) => "the command line".to_owned(),
-        None => file(&args.words)?.to_owned(),
+    let (name, files) = match args.device.device() {
+        Some(_) => ("the command line".to_owned(), Vec::new()),
+        None => {
+            let file = file(&args.words)?;
+            (file.to_owned(), vec![PathBuf::from(file)])
+        }
     };
-    run_document(&read, &name, &socket, args.seed, registry, format)
+    let later = LaterFiles {
+        read: &files,
+        socket: &socket,
+    };
+    run_document(&read, &name, &later, args.seed, registry, format)
 }
 
 /// Refuses trees that this machine has no memory for.
@@ -157,12 +166,12 @@ fn refuse_too_large(plan: &Plan) -> Result<(), FileError> {
     FileError::unless_empty(too_large.collect())
 }
 
-/// Runs the plan that `read` returns with its document, and reads it again on a reload. `name` is for
-/// messages.
+/// Runs the plan that `read` returns with its document, and reads it again on a reload. `later` are the files
+/// that this needs, `name` is for messages.
 pub(crate) fn run_document(
     read: &(dyn Fn() -> Result<(Document, Plan), Failure> + Sync),
     name: &str,
-    socket: &Path,
+    later: &LaterFiles<'_>,
     seed: Option<u64>,
     registry: &Registry,
     format: Format,
@@ -171,16 +180,25 @@ pub(crate) fn run_document(
     refuse_too_large(&plan)?;
     let mut bridge = Bridge::open(&plan, seed).map_err(failure)?;
     bridge.watch_signals().map_err(failure)?;
-    let reserver = bridge.serve(socket, registry).map_err(failure)?;
+    let priority = bridge.prioritise();
+    let privileges = drop_privileges(later).map_err(failure)?;
+    let reserver = bridge.serve(later.socket, registry).map_err(failure)?;
     // The log is started after signals are handled, because its thread must not receive them.
     let (log, writer) = log::start();
     let notices = log.clone();
     bridge.on_notice(move |notice| notices.say(notice));
     let changer = bridge.changer();
     warn(&changer, &document, &log, format);
-    if let Err(error) = bridge.prioritise() {
+    if let Err(error) = priority {
         log.say(format_args!(
             "warning: {error}; on a busy machine packets will be delayed"
+        ));
+    }
+    if let Some(path) = privileges.exception() {
+        log.say(format_args!(
+            "note: the right to use files of all users (cap_dac_override) is kept, because {} belongs to \
+             another user",
+            path.display()
         ));
     }
     if format == Format::Text {
@@ -194,7 +212,7 @@ pub(crate) fn run_document(
             (true, [true, false]) => format!("Scheduling what {left} receives"),
             (true, _) => format!("Scheduling what {left} sends"),
         };
-        let socket = socket.display();
+        let socket = later.socket.display();
         log.say(format_args!(
             "{what}; `fairgate status --socket {socket}` shows its state, Ctrl-C ends it."
         ));

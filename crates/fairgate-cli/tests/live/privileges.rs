@@ -1,0 +1,70 @@
+//! What a run that was started as root may still do.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+
+use fairgate_live::testbed::Network;
+use nix::sys::signal::Signal;
+
+use crate::common::{live, until};
+use crate::run::{PLAIN, Run};
+
+/// The numbers of capabilities in linux/capability.h.
+const DAC_OVERRIDE: u64 = 1 << 1;
+const NEEDED: u64 = 1 << 12 | 1 << 13 | 1 << 39;
+
+/// Checks the privileges of all threads of a run.
+fn holds(run: &Run, expected: u64) {
+    let process = run.program.as_ref().expect("the run has not ended").id();
+    let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    for thread in threads {
+        let status = fs::read_to_string(thread.unwrap().path().join("status")).unwrap();
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            line.expect("proc(5) has this field").trim()
+        };
+        for set in ["CapPrm:", "CapEff:", "CapBnd:"] {
+            let held = u64::from_str_radix(field(set), 16).unwrap();
+            assert_eq!(held, expected, "{set} {status}");
+        }
+        for set in ["CapInh:", "CapAmb:"] {
+            assert_eq!(u64::from_str_radix(field(set), 16), Ok(0), "{status}");
+        }
+        assert_eq!(field("NoNewPrivs:"), "1");
+    }
+}
+
+#[test]
+fn only_what_forwarding_needs_is_kept() {
+    let Some(_watched) = live("only_what_forwarding_needs_is_kept") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let run = Run::start(&network.router, PLAIN);
+    holds(&run, NEEDED);
+    assert!(!run.said().contains("cap_dac_override"));
+    run.stop();
+}
+
+/// Root may read the file only by `cap_dac_override`.
+#[test]
+fn a_file_of_another_user_can_be_read_again() {
+    let Some(_watched) = live("a_file_of_another_user_can_be_read_again") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("private.toml");
+    fs::write(&file, PLAIN).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    chown(&file, Some(65534), Some(65534)).unwrap();
+    let run = Run::of_file(&network.router, &file).wait();
+    holds(&run, NEEDED | DAC_OVERRIDE);
+    let note = format!("(cap_dac_override) is kept, because {}", file.display());
+    assert!(run.said().contains(&note), "{}", run.said());
+    run.signal(Signal::SIGHUP);
+    until("the file is read again", || {
+        run.said().contains("its queues are active")
+    });
+    run.stop();
+}

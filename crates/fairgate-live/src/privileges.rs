@@ -1,0 +1,139 @@
+//! Gives up the privileges that a run needs only at its start.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use caps::errors::CapsError;
+use caps::{CapSet, Capability, CapsHashSet};
+use nix::fcntl::{AT_FDCWD, AtFlags};
+use nix::sys::prctl;
+use nix::unistd::{AccessFlags, faccessat};
+
+use crate::error::LiveError;
+
+/// What forwarding needs whenever an interface comes back: packet sockets, settings of interfaces, and
+/// programs at their hooks.
+const NEEDED: [Capability; 3] = [
+    Capability::CAP_NET_RAW,
+    Capability::CAP_NET_ADMIN,
+    Capability::CAP_BPF,
+];
+
+/// The files that a run uses after its start.
+#[derive(Clone, Copy, Debug)]
+pub struct LaterFiles<'a> {
+    /// Files that it reads again on a reload.
+    pub read: &'a [PathBuf],
+    /// The status socket, which it creates and removes.
+    pub socket: &'a Path,
+}
+
+/// The privileges that a run has kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Privileges {
+    kept: Vec<Capability>,
+    /// The file or folder because of which the rights of other users' files are kept.
+    exception: Option<PathBuf>,
+}
+
+impl Privileges {
+    /// Returns the file or folder because of which the process may still use files of other users.
+    pub fn exception(&self) -> Option<&Path> {
+        self.exception.as_deref()
+    }
+}
+
+/// The names of the capabilities, as in capabilities(7).
+impl fmt::Display for Privileges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<String> = self
+            .kept
+            .iter()
+            .map(|name| name.to_string().to_lowercase())
+            .collect();
+        match names.is_empty() {
+            true => f.write_str("none"),
+            false => f.write_str(&names.join(", ")),
+        }
+    }
+}
+
+/// Gives up all capabilities of this thread, and of the threads that it starts afterwards, except those that
+/// a run needs until its end: cap_net_raw, cap_net_admin and cap_bpf. A program that is executed later gains
+/// none.
+///
+/// `cap_dac_override` is kept if the user of this process could not use the files of `later` without it.
+///
+/// Call it after [`Bridge::open`](crate::Bridge::open) and
+/// [`Bridge::prioritise`](crate::Bridge::prioritise), and before other threads are started.
+///
+/// # Errors
+/// Fails if the kernel refuses.
+pub fn drop_privileges(later: &LaterFiles<'_>) -> Result<Privileges, LiveError> {
+    drop_to_needed(later).map_err(|error| LiveError::KeptPrivileges(error.to_string()))
+}
+
+fn drop_to_needed(later: &LaterFiles<'_>) -> Result<Privileges, CapsError> {
+    let held = caps::read(None, CapSet::Permitted)?;
+    let is_held = |capability: &Capability| held.contains(capability);
+    let mut kept: Vec<Capability> = NEEDED.into_iter().filter(is_held).collect();
+    let mut exception = None;
+    if is_held(&Capability::CAP_DAC_OVERRIDE) {
+        // Access is checked with the effective capabilities. They can be raised again.
+        caps::set(None, CapSet::Effective, &set_of(&kept))?;
+        exception = later.inaccessible();
+        if exception.is_some() {
+            kept.push(Capability::CAP_DAC_OVERRIDE);
+        }
+        caps::set(None, CapSet::Effective, &held)?;
+    }
+    // Without this bound, the user root would regain all capabilities by executing a program. Only a process
+    // with this capability may set it.
+    if is_held(&Capability::CAP_SETPCAP) {
+        for capability in caps::runtime::thread_all_supported() {
+            if !kept.contains(&capability) {
+                caps::drop(None, CapSet::Bounding, capability)?;
+            }
+        }
+    }
+    if caps::runtime::ambient_set_supported().is_ok() {
+        caps::clear(None, CapSet::Ambient)?;
+    }
+    caps::clear(None, CapSet::Inheritable)?;
+    let kept_set = set_of(&kept);
+    // The effective ones must never exceed the permitted ones.
+    caps::set(None, CapSet::Effective, &kept_set)?;
+    caps::set(None, CapSet::Permitted, &kept_set)?;
+    prctl::set_no_new_privs().map_err(|errno| CapsError::from(errno.desc()))?;
+    Ok(Privileges { kept, exception })
+}
+
+fn set_of(capabilities: &[Capability]) -> CapsHashSet {
+    capabilities.iter().copied().collect()
+}
+
+impl LaterFiles<'_> {
+    /// Returns the first file or folder that this thread can't use as the run will have to.
+    fn inaccessible(&self) -> Option<PathBuf> {
+        let unread = self.read.iter().find(|file| !may(file, AccessFlags::R_OK));
+        unread.cloned().or_else(|| {
+            // The folder of the socket may not exist yet.
+            let folder = self
+                .socket
+                .ancestors()
+                .skip(1)
+                .map(|folder| match folder.as_os_str() {
+                    name if name.is_empty() => Path::new("."),
+                    _ => folder,
+                });
+            let folder = folder.into_iter().find(|folder| folder.exists())?;
+            let writes = AccessFlags::W_OK | AccessFlags::X_OK;
+            (!may(folder, writes)).then(|| folder.to_path_buf())
+        })
+    }
+}
+
+/// Returns whether the effective user and capabilities of this thread allow access.
+fn may(path: &Path, access: AccessFlags) -> bool {
+    faccessat(AT_FDCWD, path, access, AtFlags::AT_EACCESS).is_ok()
+}
