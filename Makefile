@@ -140,8 +140,7 @@ lint: no-std python-lint
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps
 
 # The library and its dependencies may use an allocator, but not the standard library. If the target can't be
-# installed,
-# for example without a network, nothing is checked, and a message says so.
+# installed, for example without a network, nothing is checked, and a message says so.
 no-std:
 	@if rustup target add $(BARE); then \
 		cargo check -p fairgate --no-default-features --target $(BARE); \
