@@ -24,6 +24,7 @@ use fairgate::rounds::{
     fq_pie::FqPie, hhf::Hhf, mq::Mq, msfc::Msfc, sfq::Sfq,
 };
 use fairgate::scheduler::{Classes, Flows, Scheduler};
+use fairgate::sharding::Sharded;
 use fairgate::sharing::{cbq::Cbq, hfsc::Hfsc, htb::Htb};
 use fairgate::timestamps::{
     frr::Frr, gfq::Gfq, pfq::Pfq, qfq::Qfq, qfq_plus::QfqPlus, s_kps::SKps, scfq::Scfq, wf2q_plus::Wf2qPlus,
@@ -76,6 +77,9 @@ conformance_suite! {
         DrrClasses::node(config, classes)
     });
     mq: Recipe::classful(1..=4, configs::mq, |config, _seed, bands| Mq::node(config, bands));
+    sharded: Recipe::classful(1..=4, |_| configs::sharded(), |config, seed, trees| {
+        Sharded::node(config, trees, seed)
+    }).shaping();
     ets: Recipe::classful(1..=5, configs::ets, |config, _seed, bands| Ets::node(config, bands));
     fq_nagle: Recipe::leaf(|| configs::flows::<FqNagle>(Just(())), Flows::<FqNagle>::node);
     fq_nagle_classes: classes::<FqNagle>(|| Just(()).boxed());

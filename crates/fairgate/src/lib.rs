@@ -54,6 +54,7 @@ pub mod registry;
 pub mod rounds;
 pub mod scheduler;
 mod service_curve;
+pub mod sharding;
 pub mod sharing;
 mod slot;
 mod stats;

@@ -1,6 +1,7 @@
 //! The statistics of a node, and the conservation rule.
 
 use alloc::vec::Vec;
+use core::ops::AddAssign;
 
 use crate::balance::{self, Imbalance};
 use crate::count::Count;
@@ -79,6 +80,22 @@ pub struct Statistics {
     /// sojourn time of a packet is the time from its arrival at the root of the tree to its departure from
     /// this node.
     pub sojourn: u64,
+}
+
+/// Adds the statistics of another node.
+impl AddAssign<&Statistics> for Statistics {
+    fn add_assign(&mut self, other: &Statistics) {
+        self.enqueued += other.enqueued;
+        self.dequeued += other.dequeued;
+        self.dropped += other.dropped;
+        self.flushed += other.flushed;
+        for (own, other) in self.dropped_by_reason.0.iter_mut().zip(other.dropped_by_reason.0) {
+            *own += other;
+        }
+        self.marked += other.marked;
+        self.overlimits += other.overlimits;
+        self.sojourn += other.sojourn;
+    }
 }
 
 impl Statistics {

@@ -15,6 +15,7 @@ use fairgate::classify::{
     AddressMask, Classifier, Computed, Control, Edit, Field, Filter, HostBy, Masked, Match, Measure, Outcome,
     Police, Prefix, Rule, Template, Templates,
 };
+use fairgate::flow::FlowBy;
 use fairgate::queues::fifo::DropFrom;
 use fairgate::queues::policer::{self, Exceed};
 use fairgate::queues::token_bucket::{Peak, Profile};
@@ -22,10 +23,11 @@ use fairgate::queues::{fifo, leaky_bucket, pfifo_fast, prio, tbf};
 use fairgate::rounds::cake::{self, AckFilter, Cells, Framing, Isolation, Tins};
 use fairgate::rounds::{drr, drr_classes, ets, fq, fq_codel, mq, msfc, sfq};
 use fairgate::scheduler::{MAX_PACKET, Scheduler, classes, flows};
+use fairgate::sharding;
 use fairgate::timestamps::pfq::{self, Pfq};
 use fairgate::timestamps::wfq::{self, Wfq};
 use fairgate::timestamps::{MAX_WEIGHT, Share, Weight};
-use fairgate::{ClassId, Rate};
+use fairgate::{ClassId, LinkLayer, Rate};
 use fairgate_conformance::proptest::array::{uniform16, uniform32};
 use fairgate_conformance::proptest::collection::vec;
 use fairgate_conformance::proptest::option;
@@ -594,6 +596,18 @@ fn condition() -> impl Strategy<Value = Match> {
 
 fn drop_from() -> impl Strategy<Value = DropFrom> {
     prop_oneof![Just(DropFrom::Tail), Just(DropFrom::Head)]
+}
+
+/// What shards divide is fixed at construction.
+pub(crate) fn sharded() -> impl Strategy<Value = sharding::Config> {
+    (10_000u64..1_000_000_000, 0u32..100_000).prop_map(|(bits, burst)| sharding::Config {
+        limit: sharding::Limit {
+            rate: rate(bits),
+            burst,
+            lengths: sharding::Lengths::LinkLayer(LinkLayer::NONE),
+        },
+        by: FlowBy::FiveTuple,
+    })
 }
 
 fn rate(bits: u64) -> Rate {

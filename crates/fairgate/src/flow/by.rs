@@ -47,13 +47,14 @@ crate::words!(FlowBy {
 
 /// Hashes packets to flows with its own key.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FlowByHasher {
+pub struct FlowByHasher {
     by: FlowBy,
     hasher: SipHasher13,
 }
 
 impl FlowByHasher {
-    pub(crate) fn new(by: FlowBy, seed: u64) -> FlowByHasher {
+    /// Returns a hasher whose key comes from `seed`.
+    pub fn new(by: FlowBy, seed: u64) -> FlowByHasher {
         FlowByHasher {
             by,
             hasher: SipHasher13::new_with_keys(seed, !seed),
@@ -66,6 +67,15 @@ impl FlowByHasher {
         match self.by {
             FlowBy::FiveTuple => pool[id].flow,
             _ => pool.headers(id).map_or(pool[id].flow, |key| self.hash(key)),
+        }
+    }
+
+    /// Returns the flow of a packet with these header fields. `flow` is the driver's hash.
+    #[inline]
+    pub fn of(&self, key: &FlowKey, flow: FlowHash) -> FlowHash {
+        match self.by {
+            FlowBy::FiveTuple => flow,
+            _ => self.hash(key),
         }
     }
 

@@ -9,8 +9,7 @@ mod key;
 mod numbers;
 
 pub use acknowledgement::{Acknowledgement, SackRanges, Timestamps};
-pub use by::FlowBy;
-pub(crate) use by::FlowByHasher;
+pub use by::{FlowBy, FlowByHasher};
 pub use dissect::{Dissection, LinkType, dissect, dissect_payload, dissect_tunnelled, set_ce, set_dscp};
 pub use hash::{FlowHash, FlowHasher};
 pub use header_bytes::HeaderBytes;

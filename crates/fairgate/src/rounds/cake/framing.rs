@@ -59,8 +59,7 @@ impl Framing {
 
     /// The bytes on the link for a packet of `length` bytes, of which `link_header` come before the IP
     /// header.
-    #[cfg(test)]
-    pub(super) fn on_the_link(&self, length: u32, link_header: u16) -> u64 {
+    pub fn on_the_link(&self, length: u32, link_header: u16) -> u64 {
         self.encode(self.network_bytes(length, link_header))
     }
 

@@ -1,0 +1,134 @@
+//! The books of a shard: what it may send, and what it asks for.
+
+use super::balancer::{Demand, Report};
+use super::census::Census;
+use super::gate::Gate;
+use crate::flow::FlowHash;
+use crate::time::Time;
+
+/// What a shard waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// For nothing: it holds no packets.
+    Idle,
+    /// For its own tree, which holds its packets back.
+    Throttled,
+    /// For its rate.
+    Waiting,
+}
+
+/// The books of a shard. The owner of the tree keeps them, and the [`Balancer`](super::Balancer) gets a
+/// [`Report`] in each interval.
+#[derive(Clone, Debug)]
+pub struct Account {
+    gate: Gate,
+    census: Census,
+    /// The bytes sent since the last report.
+    sent: u64,
+    reported_at: Time,
+}
+
+impl Default for Account {
+    fn default() -> Account {
+        Account::new()
+    }
+}
+
+impl Account {
+    /// Opens the books of a shard without packets. It has no rate yet.
+    pub fn new() -> Account {
+        Account {
+            gate: Gate::new(),
+            census: Census::new(),
+            sent: 0,
+            reported_at: Time::ZERO,
+        }
+    }
+
+    /// Notes that a packet of this flow (or host) was handed to the tree.
+    #[inline]
+    pub fn arrived(&mut self, flow: FlowHash) {
+        self.census.arrived(flow);
+    }
+
+    /// Notes that the tree has dropped a packet.
+    #[inline]
+    pub fn dropped(&mut self, flow: FlowHash) {
+        self.census.dropped(flow);
+    }
+
+    /// Notes that a packet was sent that takes `bytes` on the link.
+    #[inline]
+    pub fn sent(&mut self, flow: FlowHash, bytes: u64) {
+        self.census.sent(flow, bytes);
+        self.gate.pay(bytes);
+        self.sent += bytes;
+    }
+
+    /// Whether the tree may be asked for a packet.
+    ///
+    /// # Errors
+    /// If not, returns when it may be asked at the current rate.
+    #[inline]
+    pub fn may_send(&mut self, now: Time) -> Result<(), Time> {
+        self.gate.check(now)
+    }
+
+    /// Compares the number of packets with the tree's. If the tree is empty, so are the books from now on:
+    /// packets may have been moved or flushed from outside.
+    #[inline]
+    pub fn agree(&mut self, packets: u64) {
+        if packets == 0 && self.census.packets() != 0 {
+            self.census.clear();
+        }
+    }
+
+    /// Sets the rate from `now` on, in bytes per second.
+    pub fn set_rate(&mut self, rate: u64, now: Time) {
+        self.gate.set_rate(rate, now);
+    }
+
+    /// Reports what the shard has done since the last report, and what it asks for in the next interval of
+    /// `interval` ns. A shard that is not [`Waiting`](State::Waiting) gives back what it did not use.
+    pub fn report(&mut self, state: State, interval: u64, now: Time) -> Report {
+        let elapsed = now.nanos_since(self.reported_at);
+        self.reported_at = now;
+        self.census.interval_ends(elapsed);
+        let (taken, kept) = self.gate.settle(state == State::Waiting, now);
+        let demand = match state {
+            State::Waiting => self.demand(),
+            State::Idle | State::Throttled => self.light_demand(elapsed, interval),
+        };
+        self.sent = 0;
+        Report { demand, taken, kept }
+    }
+
+    /// What a shard asks for whose rate is too low.
+    fn demand(&self) -> Demand {
+        let window = self.census.last();
+        Demand {
+            light: window.rate(window.light_bytes),
+            light_weight: window.light,
+            // It waits, so it has a flow, known or not.
+            weight: self.census.backlogged().max(1),
+        }
+    }
+
+    /// What a shard asks for whose rate is high enough: a quarter more than it has used, and its debt. It
+    /// gives back what it does not use. A shard without a rate can send its first packet at once, because the
+    /// gate lets one packet pass before it is paid for.
+    fn light_demand(&self, elapsed: u64, interval: u64) -> Demand {
+        let window = self.census.last();
+        let per_second = |bytes: u64, nanos: u64| {
+            let rate = u128::from(bytes) * 1_000_000_000 / u128::from(nanos.max(1));
+            u64::try_from(rate).unwrap_or(u64::MAX)
+        };
+        let used = window.rate(window.bytes).max(per_second(self.sent, elapsed));
+        let debt = per_second(self.gate.debt(), interval);
+        Demand {
+            light: used.saturating_add(used / 4).saturating_add(debt),
+            light_weight: window.senders.max(self.census.backlogged()).max(1),
+            weight: 0,
+        }
+    }
+}
