@@ -158,6 +158,16 @@ impl fmt::Display for Lines {
     }
 }
 
+impl From<Problem> for FileError {
+    fn from(problem: Problem) -> FileError {
+        FileError {
+            problems: vec![problem],
+            more: 0,
+            lines: None,
+        }
+    }
+}
+
 /// The largest number of mistakes that are reported for one file. To show a location, the text is scanned
 /// from its beginning, so each one has a cost.
 const MOST_PROBLEMS: usize = 50;

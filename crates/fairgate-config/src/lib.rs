@@ -23,5 +23,8 @@ pub use fairgate::registry::{
     self, About, Bucket, Children, ClassSettings, Entry, Family, Longest, ParameterInfo, Parts, Registry,
     Setting, Settings, Unit, UnitError, Value, units,
 };
-pub use spec::{BuildError, Change, ChangeError, ClassSpec, Frame, Replaced, Spec, WrittenDscp};
+pub use spec::{
+    BuildError, Change, ChangeError, ClassSpec, Frame, Replaced, ShardBy, ShardedSpec, Spec, UnknownShardBy,
+    Workers, WrittenDscp,
+};
 pub use suggest::similar_name;

@@ -187,6 +187,38 @@ impl Change {
         }
     }
 
+    /// The change of a root's parameters, if there is one, to the root of `tree`.
+    pub(super) fn of_parameters<C: Any + Send + Clone>(has_changed: bool, config: &C, tree: &Spec) -> Change {
+        let mut change = Change::nothing(tree);
+        if has_changed {
+            change.parameters.push((Vec::new(), Box::new(config.clone())));
+        }
+        change
+    }
+
+    /// Returns the same change for a tree that is class `minor` of another discipline.
+    pub(super) fn below(mut self, minor: u16) -> Change {
+        let steps = self
+            .parameters
+            .iter_mut()
+            .chain(&mut self.trees)
+            .map(|step| &mut step.0);
+        let replacements = self
+            .replacements
+            .iter_mut()
+            .map(|replacement| &mut replacement.path);
+        steps.chain(replacements).for_each(|path| path.insert(0, minor));
+        self
+    }
+
+    /// Adds another change of the same tree.
+    pub(super) fn include(&mut self, other: Change) {
+        self.reads_bytes |= other.reads_bytes;
+        self.parameters.extend(other.parameters);
+        self.trees.extend(other.trees);
+        self.replacements.extend(other.replacements);
+    }
+
     /// Returns whether nothing changes.
     pub fn is_empty(&self) -> bool {
         self.parameters.is_empty() && self.trees.is_empty() && self.replacements.is_empty()

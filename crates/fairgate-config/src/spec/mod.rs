@@ -17,6 +17,7 @@ mod origin;
 mod outcomes;
 mod print;
 mod refusals;
+mod shards;
 mod templates;
 mod warnings;
 
@@ -44,6 +45,7 @@ pub(crate) use given::in_order;
 pub(crate) use given::read as read_value;
 pub(crate) use origin::Origin;
 pub use refusals::Frame;
+pub use shards::{ShardBy, ShardedSpec, UnknownShardBy, Workers};
 
 use crate::error::{FileError, Problems};
 use crate::registry::Value;
