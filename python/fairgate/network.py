@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, TypedDict, Unpack
+from typing import Any, ClassVar, Literal, TypedDict, Unpack
 
 from ._section import Section
 
@@ -39,6 +39,10 @@ class LinkKeys(TypedDict, total=False):
     queue: str
     queue_a: str
     queue_b: str
+    workers: int
+    workers_a: int
+    workers_b: int
+    shard_by: Literal["flow", "source", "destination"]
     each: Each
 
 

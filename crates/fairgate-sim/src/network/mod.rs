@@ -584,9 +584,15 @@ impl Network {
         let interface = &mut self.interfaces[index as usize];
         // Each change builds disciplines with other seeds. The time makes them so, and is repeatable.
         let seed = u64::from(index) ^ events.now().nanos();
-        let change = match &interface.spec {
-            Some(running) => running.change_to(spec, seed)?,
-            None => spec.take_over(seed)?,
+        let change = match (&interface.spec, interface.workers) {
+            (Some(running), Some(workers)) => {
+                let [running, wanted] = [running.as_ref(), spec].map(|tree| tree.sharded(workers));
+                running
+                    .and_then(|running| Ok(running.change_to(&wanted?, seed)))
+                    .map_err(|problem| ChangeError::of_workers(workers, &problem))??
+            }
+            (Some(running), None) => running.change_to(spec, seed)?,
+            (None, _) => spec.take_over(seed)?,
         };
         let root = interface.egress.root_mut();
         let result = change.apply(root, events.now(), &mut self.pool).map(drop);

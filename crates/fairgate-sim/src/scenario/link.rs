@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fairgate::queues::fifo::{self, Fifo};
 use fairgate::{Discipline, Rate};
-use fairgate_config::Spec;
+use fairgate_config::{ShardedSpec, Spec, Workers};
 
 use crate::random::Distribution;
 use crate::scenario::{Jitter, LONGEST, LineRate, Loss, Mistake, NodeId, Scenario};
@@ -188,6 +188,8 @@ pub struct Queue {
     build: Arc<BuildQueue>,
     /// The description, if there is one.
     spec: Option<Arc<Spec>>,
+    /// The workers, if there are several. Each has a tree of the description.
+    workers: Option<Workers>,
     /// The estimated memory of a tree, bytes.
     memory: u64,
 }
@@ -201,6 +203,7 @@ impl Queue {
         Queue {
             build: Arc::new(move |seed| build(seed).map_err(Into::into)),
             spec: None,
+            workers: None,
             memory: 0,
         }
     }
@@ -227,7 +230,12 @@ impl Queue {
         self.spec.as_deref()
     }
 
-    /// Returns the same, for a simulation that may change the tree.
+    /// Returns the workers, if there are several.
+    pub(crate) fn workers(&self) -> Option<Workers> {
+        self.workers
+    }
+
+    /// Returns the description, for a simulation that may change the tree.
     pub(crate) fn description(&self) -> Option<Arc<Spec>> {
         self.spec.clone()
     }
@@ -250,6 +258,18 @@ impl From<Spec> for Queue {
             memory: spec.memory(),
             spec: Some(Arc::clone(&spec)),
             ..Queue::new(move |seed| spec.build(seed))
+        }
+    }
+}
+
+/// Creates a queue that several workers run.
+impl From<ShardedSpec> for Queue {
+    fn from(sharded: ShardedSpec) -> Queue {
+        Queue {
+            memory: sharded.memory(),
+            spec: Some(Arc::new(sharded.tree().clone())),
+            workers: Some(sharded.workers()),
+            ..Queue::new(move |seed| sharded.build(seed))
         }
     }
 }

@@ -23,3 +23,4 @@ mod sources;
 mod sqf;
 mod tcp_channel;
 mod wifi;
+mod workers;

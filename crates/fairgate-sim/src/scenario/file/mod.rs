@@ -17,6 +17,8 @@
 //! loss = 0.001                      # share of packets lost; or loss_a and loss_b
 //! overhead = 14                     # bytes of framing per packet
 //! queue_a = "wan"                   # [queue.wan] at a, for packets to b; `queue` is for both ends
+//! workers_a = 4                     # threads that run it; `workers` is for both ends
+//! shard_by = "flow"                 # what the workers divide: flow, source or destination
 //!
 //! [[simulate.cell]]                 # a Wi-Fi cell: an access point and its stations
 //! name = "flat"
@@ -317,10 +319,15 @@ impl Reader<'_> {
     /// Returns the queue `[queue.NAME]`, or what replaces it. `name` is the text of `written`, with its
     /// variables replaced.
     fn named_queue(&self, written: &Spanned<String>, name: &str) -> Result<Queue, FileError> {
+        Ok(self.named_tree(written, name)?.into())
+    }
+
+    /// Returns the tree of the same queue.
+    fn named_tree(&self, written: &Spanned<String>, name: &str) -> Result<Spec, FileError> {
         let name = Spanned::new(written.span(), name.to_owned());
         let spec = self.document.resolve(&name)?;
         let replaced = self.replace.and_then(|replace| replace(name.get_ref()));
-        Ok(replaced.unwrap_or_else(|| spec.clone()).into())
+        Ok(replaced.unwrap_or_else(|| spec.clone()))
     }
 
     fn duration(&self, text: &Spanned<String>) -> Result<Duration, FileError> {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::ops::Range;
 use std::time::Duration;
 
-use fairgate_config::FileError;
+use fairgate_config::{FileError, ShardBy, Spec, UnknownShardBy, Workers, suggest};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -14,7 +14,7 @@ use super::line::{LossValue, RateValue};
 use super::names::Network;
 use super::repeat::{Copy, Each};
 use super::{Reader, Section, span};
-use crate::scenario::{Jitter, LineRate, Link};
+use crate::scenario::{Jitter, LineRate, Link, Queue};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -50,6 +50,10 @@ pub(super) struct LinkSection {
     queue: Option<Spanned<String>>,
     queue_a: Option<Spanned<String>>,
     queue_b: Option<Spanned<String>>,
+    workers: Option<Spanned<u16>>,
+    workers_a: Option<Spanned<u16>>,
+    workers_b: Option<Spanned<u16>>,
+    shard_by: Option<Spanned<String>>,
     each: Option<Spanned<Each>>,
 }
 
@@ -176,12 +180,7 @@ impl Reader<'_> {
         let [loss_a, loss_b] = self
             .ends(&link.loss, &link.loss_a, &link.loss_b)?
             .map(|loss| loss.map(|loss| self.loss(loss)).transpose());
-        let [queue_a, queue_b] =
-            self.ends(&link.queue, &link.queue_a, &link.queue_b)?
-                .map(|queue| match queue {
-                    Some(name) => self.named_queue(name, &self.fill(name, copy)?),
-                    None => self.queue(None),
-                });
+        let [queue_a, queue_b] = self.queues(link, copy)?;
         let [jitter_a, jitter_b] = self.jitters(link)?;
         let (rate_a, rate_b) = (rate_a?, rate_b?);
         let plain = Link::unlimited(a, b, Duration::ZERO);
@@ -205,10 +204,76 @@ impl Reader<'_> {
                 .overhead
                 .as_ref()
                 .map_or(overhead, |overhead| *overhead.get_ref()),
-            queue_a: queue_a?,
-            queue_b: queue_b?,
+            queue_a,
+            queue_b,
             ..plain
         })
+    }
+
+    /// Returns the queues of both ends of a link.
+    fn queues(&self, link: &LinkSection, copy: &Copy) -> Result<[Queue; 2], FileError> {
+        let names = self.ends(&link.queue, &link.queue_a, &link.queue_b)?;
+        let workers = self.ends(&link.workers, &link.workers_a, &link.workers_b)?;
+        if let Some(by) = &link.shard_by
+            && workers == [None, None]
+        {
+            return Err(self.document.error(
+                by.span(),
+                "`shard_by` says what workers divide, but there is one worker",
+                "add `workers`, `workers_a` or `workers_b`, or remove this key",
+            ));
+        }
+        let by = self.shard_by(link.shard_by.as_ref())?;
+        let queue = |end: usize| {
+            let spec = match (names[end], self.default_queue) {
+                (Some(name), _) => Some(self.named_tree(name, &self.fill(name, copy)?)?),
+                (None, Some(name)) => Some(self.named_tree(name, name.get_ref())?),
+                (None, None) => None,
+            };
+            match (spec, workers[end]) {
+                (Some(spec), Some(workers)) => self.sharded(spec, workers, by),
+                (None, Some(workers)) if *workers.get_ref() != 1 => Err(self.document.error(
+                    workers.span(),
+                    "this end has no queue that workers could run",
+                    "name its queue, or give the workers to the other end: `workers_a`, `workers_b`",
+                )),
+                (Some(spec), None) => Ok(spec.into()),
+                (None, _) => Ok(Queue::default()),
+            }
+        };
+        Ok([queue(0)?, queue(1)?])
+    }
+
+    fn shard_by(&self, by: Option<&Spanned<String>>) -> Result<ShardBy, FileError> {
+        let Some(by) = by else {
+            return Ok(ShardBy::default());
+        };
+        by.get_ref().parse().map_err(|UnknownShardBy| {
+            let names = ShardBy::ALL.map(ShardBy::name);
+            self.document.error(
+                by.span(),
+                format!("`{}` is nothing that workers can divide", by.get_ref()),
+                suggest::remedy(by.get_ref(), "the possible words", names),
+            )
+        })
+    }
+
+    /// Returns the queue for this number of workers.
+    fn sharded(&self, spec: Spec, workers: &Spanned<u16>, by: ShardBy) -> Result<Queue, FileError> {
+        match *workers.get_ref() {
+            1 => Ok(spec.into()),
+            count if (2..=Workers::MOST).contains(&count) => {
+                let sharded = spec.sharded(Workers { count, by });
+                sharded
+                    .map(Queue::from)
+                    .map_err(|problem| FileError::from(*problem))
+            }
+            count => Err(self.document.error(
+                workers.span(),
+                format!("there can't be {count} workers"),
+                format!("write a number from 1 to {}", Workers::MOST),
+            )),
+        }
     }
 
     /// Returns the values of a key for both ends of a link: `key`, or `key_a` and `key_b`.
