@@ -12,6 +12,7 @@
 //! name = "home"             # names the status socket; default: the file's name without extension
 //! frames = 16384            # the most frames held in one direction
 //! delay = "5ms"             # added behind the queue in each direction, to emulate a long link
+//! overhead = -14           # added to each frame's length, bytes, as the trees count it
 //! spin = "20us"             # stay awake for the last 20 us before the shaper's next packet
 //! offloads = "off"          # disable GRO and LRO during the run
 //! isolate = true            # isolate both interfaces from this machine's own stack, even if it uses them
@@ -19,6 +20,7 @@
 //! backend = "packet"        # how frames get to this process; default: the best one that works
 //! ```
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
@@ -99,6 +101,9 @@ pub struct Plan {
     pub frames: u32,
     /// The delay behind the queue.
     pub delay: Duration,
+    /// The bytes that are added to each frame's length as the trees count it. Without any, they count the
+    /// Ethernet header of 14 bytes and no preamble, check sequence and gap.
+    pub overhead: i32,
     /// How long before a timed wake-up the thread stays awake.
     pub spin: Duration,
     /// What to do about receive offloads.
@@ -124,6 +129,7 @@ struct Section {
     name: Option<Spanned<String>>,
     frames: Option<Spanned<i64>>,
     delay: Option<Spanned<String>>,
+    overhead: Option<Spanned<i64>>,
     spin: Option<Spanned<String>>,
     #[serde(default)]
     offloads: Offloads,
@@ -136,6 +142,8 @@ struct Section {
 const DEFAULT_FRAMES: u32 = 16 * 1024;
 /// Full-sized frames of this number take 2 GiB.
 const MOST_FRAMES: i64 = 1 << 20;
+/// A tree counts at least the IP packet. No stack of headers has more than the upper limit.
+const OVERHEADS: RangeInclusive<i64> = -14..=1000;
 /// The longest delay. In this time light travels much further than to the moon, so that no real link is
 /// longer.
 const LONGEST_DELAY: Duration = Duration::from_secs(10);
@@ -172,6 +180,9 @@ impl Plan {
                 .frames
                 .map_or(Ok(DEFAULT_FRAMES), |frames| read_frames(document, &frames))?,
             delay: read_duration(document, section.delay.as_ref(), "delay", LONGEST_DELAY)?,
+            overhead: section
+                .overhead
+                .map_or(Ok(0), |overhead| read_overhead(document, &overhead))?,
             spin: read_duration(document, section.spin.as_ref(), "spin", LONGEST_SPIN)?,
             offloads: section.offloads,
             isolate: match section.isolate {
@@ -326,6 +337,7 @@ impl Plan {
             ("name", self.name != other.name),
             ("frames", self.frames != other.frames),
             ("delay", self.delay != other.delay),
+            ("overhead", self.overhead != other.overhead),
             ("spin", self.spin != other.spin),
             ("offloads", self.offloads != other.offloads),
             ("isolate", self.isolate != other.isolate),
@@ -386,6 +398,21 @@ fn read_frames(document: &Document, frames: &Spanned<i64>) -> Result<u32, FileEr
             frames.span(),
             format!("`frames` is {count}, but must be from 64 to {MOST_FRAMES}"),
             "set it to the number of packets that all queues of a direction can hold together",
+        )),
+    }
+}
+
+fn read_overhead(document: &Document, overhead: &Spanned<i64>) -> Result<i32, FileError> {
+    match overhead.get_ref() {
+        bytes if OVERHEADS.contains(bytes) => Ok(*bytes as i32),
+        bytes => Err(document.error(
+            overhead.span(),
+            format!(
+                "`overhead` is {bytes}, but must be from {} to {}",
+                OVERHEADS.start(),
+                OVERHEADS.end()
+            ),
+            "frames have an Ethernet header of 14 bytes; -14 counts IP packets, 24 whole Ethernet",
         )),
     }
 }

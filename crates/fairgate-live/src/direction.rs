@@ -83,6 +83,8 @@ pub(crate) struct Direction {
     super_packets: u32,
     /// What filters know the receiving port by.
     interface: u16,
+    /// The bytes that are added to each frame's length as the tree counts it.
+    overhead: i32,
     /// How long before they are due packets may leave, ns.
     ahead: u64,
     /// The tree's own time: that of its last packet, which may be ahead of the clock by `ahead`.
@@ -107,6 +109,7 @@ impl Direction {
         let delay = plan.delay.as_nanos() as u64;
         let (port, hasher) = (INTERFACES[side], randomness.hasher);
         let mut direction = Direction::new(port, tree, hasher, plan.frames, longest, delay, ahead);
+        direction.overhead = plan.overhead;
         if queue.reads_bytes() {
             direction.link.keep_bytes();
         }
@@ -137,6 +140,7 @@ impl Direction {
             identifications: Identifications::default(),
             super_packets: 0,
             interface,
+            overhead: 0,
             ahead,
             time: Time::ZERO,
         }
@@ -218,7 +222,8 @@ impl Direction {
         let frame = self.frames.get(number);
         let mut headers = dissect(frame, LinkType::Ethernet);
         headers.key.interface = self.interface;
-        let mut packet = headers.packet(frame.len() as u32, &self.hasher);
+        let length = (frame.len() as u32).saturating_add_signed(self.overhead);
+        let mut packet = headers.packet(length, &self.hasher);
         packet.cookie = u64::from(number);
         packet.memory = self.frames.chunk();
         let acknowledgement = match self.link.reads_acknowledgements() {

@@ -31,6 +31,15 @@ pub enum ReproduceError {
     /// A scheduler lost packets, or left the link idle while packets were queued.
     #[error(transparent)]
     Trial(#[from] TrialError),
+    /// A live run failed.
+    #[error(transparent)]
+    Live(#[from] fairgate_lab::LabError),
+    /// The experiment has no live part.
+    #[error("{id} cannot be run live")]
+    NotLive {
+        /// The experiment.
+        id: String,
+    },
     /// A line of the published values is invalid.
     #[error("line {line} of the published values: {what}")]
     Published {

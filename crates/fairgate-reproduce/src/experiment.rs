@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use fairgate_bench::{Job, JobError};
 use fairgate_config::{Document, FileError};
+use fairgate_live::testbed::Interrupt;
 use serde::de::DeserializeOwned;
 
 use crate::ReproduceError;
@@ -45,6 +46,8 @@ pub struct Conditions<'a> {
     /// Counts instructions, if that is possible. A program counts its own instructions by running again, so
     /// it must provide this.
     pub count: Option<Count<'a>>,
+    /// Runs the experiment live, with real traffic beside the simulation, until the process is asked to end.
+    pub live: Option<&'a Interrupt>,
 }
 
 /// Prints the name of the type only.
@@ -61,6 +64,8 @@ pub struct Run<'a> {
     pub document: &'a Document,
     /// The conditions of the run.
     pub conditions: Conditions<'a>,
+    /// The values that the paper gives.
+    pub published: &'a [Published],
 }
 
 impl Run<'_> {
@@ -127,6 +132,19 @@ impl Experiment {
         published::read(&self.published)
     }
 
+    /// Returns whether a user means this experiment by `word`: its name, or the path of its file.
+    pub fn is_called(&self, word: &str) -> bool {
+        self.id == word || self.path.as_deref() == Some(word)
+    }
+
+    /// Returns whether it can be run live: its file has `[experiment.live]`.
+    ///
+    /// # Errors
+    /// Returns an error if the file is invalid.
+    pub fn can_run_live(&self) -> Result<bool, FileError> {
+        scenario::can_run_live(&self.document()?)
+    }
+
     /// Runs the experiment.
     ///
     /// # Errors
@@ -138,6 +156,7 @@ impl Experiment {
         let findings = (self.run)(&Run {
             document: &document,
             conditions,
+            published: &published,
         })?;
         let Conditions { seeds, quick, .. } = conditions;
         Reproduction::new(&self.id, description, seeds, quick, findings, published)

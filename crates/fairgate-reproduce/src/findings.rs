@@ -1,5 +1,6 @@
 //! The results that an experiment's function returns.
 
+use fairgate_lab::Machine;
 use fairgate_report::chart::{Chart, Point};
 use fairgate_report::dots::Dots;
 use fairgate_report::scaling::Scaling;
@@ -23,6 +24,76 @@ pub struct Findings {
     pub grids: Vec<Grid>,
     /// Remarks on the accuracy of the results.
     pub remarks: Vec<String>,
+    /// The same measured in other ways: simulated, if the results are those of live runs, or with the kernel's
+    /// own discipline.
+    pub beside: Vec<Beside>,
+    /// How busy the machine was, if the results are those of live runs.
+    pub live: Option<LiveReport>,
+}
+
+/// The same measured in another way.
+#[derive(Clone, Debug)]
+pub struct Beside {
+    /// The way, in a word or two: `simulated`.
+    pub name: String,
+    /// The values.
+    pub measurements: Vec<Measurement>,
+}
+
+/// How busy the machine was during live runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LiveReport {
+    /// The number of live runs.
+    pub runs: u64,
+    /// The share of the processors' time in which they were idle: the least of all runs, the mean, and the
+    /// greatest.
+    pub idle: [f64; 3],
+    /// How often a bridge woke up more than 1 ms late.
+    pub late_wake_ups: u64,
+    /// How often a bridge made no progress for more than 5 ms although it had work.
+    pub stalls: u64,
+    /// How often a datagram left more than 1 ms late.
+    pub late_datagrams: u64,
+}
+
+impl LiveReport {
+    /// Returns the report of runs on this machine.
+    pub(crate) fn of(machines: &[Machine]) -> LiveReport {
+        let idle = || machines.iter().map(|machine| machine.idle);
+        let sum = |figure: fn(&Machine) -> u64| machines.iter().map(figure).sum();
+        LiveReport {
+            runs: machines.len() as u64,
+            idle: [
+                idle().fold(1.0, f64::min),
+                idle().sum::<f64>() / machines.len().max(1) as f64,
+                idle().fold(0.0, f64::max),
+            ],
+            late_wake_ups: sum(|machine| machine.late_wake_ups),
+            stalls: sum(|machine| machine.stalls),
+            late_datagrams: sum(|machine| machine.late_datagrams),
+        }
+    }
+
+    /// Returns the report in sentences.
+    pub(crate) fn text(&self) -> String {
+        let [least, mean, most] = self.idle.map(|share| 100.0 * share);
+        format!(
+            "{} live runs. The processors were idle for {mean:.0} % of the time ({least:.0} to {most:.0} % in \
+             a run). Bridges woke up more than 1 ms late {} times and were held up for more than 5 ms {} \
+             times; {} datagrams left more than 1 ms late.",
+            self.runs, self.late_wake_ups, self.stalls, self.late_datagrams
+        )
+    }
+
+    /// Returns how idle the processors were, in words for the end of a verdict.
+    pub fn idle_text(&self) -> String {
+        let percent = |share: f64| format!("{:.0}", 100.0 * share);
+        let [least, _, most] = self.idle.map(percent);
+        match least == most {
+            true => format!("processors {least} % idle"),
+            false => format!("processors {least} to {most} % idle"),
+        }
+    }
 }
 
 /// A table of means.

@@ -33,7 +33,7 @@ pub use description::{Claim, Description, Instead, Open};
 pub use error::ReproduceError;
 pub use experiment::{Conditions, Count, Experiment, Run};
 pub use experiments::EXPERIMENTS;
-pub use findings::{Figure, Findings, Grid, Measurement, Verdict};
+pub use findings::{Beside, Figure, Findings, Grid, LiveReport, Measurement, Verdict};
 pub use published::Published;
 pub use reproduction::{JudgedClaim, JudgedInstead, Reproduction, Row};
 pub use verdicts::{NoPlace, find_verdicts};

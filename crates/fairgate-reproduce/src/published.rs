@@ -22,6 +22,17 @@ pub struct Published {
     pub place: String,
 }
 
+impl Published {
+    /// Returns the number without its relation.
+    pub(crate) fn number(&self) -> f64 {
+        let number = self.value.trim_start_matches(RELATIONS);
+        number.parse().unwrap_or(f64::NAN)
+    }
+}
+
+/// What may stand before a number.
+const RELATIONS: [char; 3] = ['~', '<', '>'];
+
 /// A file without values.
 pub(crate) const NONE: &str = "measure,case,value,unit,place\n";
 
@@ -52,8 +63,7 @@ pub(crate) fn read(text: &str) -> Result<Vec<Published>, ReproduceError> {
             unit: field(3),
             place: field(4),
         };
-        let number = published.value.trim_start_matches(['~', '<', '>']);
-        if number.parse::<f64>().is_err() {
+        if published.number().is_nan() {
             return Err(wrong(
                 line,
                 format!(

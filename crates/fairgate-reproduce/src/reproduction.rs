@@ -1,6 +1,6 @@
 //! The measured results beside the published values: rows and claims, as JSON, CSV and a page.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fairgate_report::sheet::{Block, Cell, Sheet, Table};
 use fairgate_theory::estimate::Estimate;
@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::ReproduceError;
 use crate::description::{Description, Instead, Open};
 use crate::digits::digits;
-use crate::findings::{Figure, Findings, Grid};
+use crate::findings::{Beside, Figure, Findings, Grid, LiveReport};
 use crate::published::Published;
 
 /// The result of an experiment.
@@ -29,6 +29,9 @@ pub struct Reproduction {
     pub seeds: Vec<u64>,
     /// Whether this was a short run. Claims may then fail for lack of data.
     pub quick: bool,
+    /// How busy the machine was, if the results are those of live runs. Left out otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live: Option<LiveReport>,
     /// Whether all claims hold. Statements of ours beside them do not count.
     pub holds: bool,
     /// The claims and their verdicts.
@@ -73,6 +76,8 @@ pub struct JudgedInstead {
     pub text: String,
     /// Whether it was measured to hold.
     pub holds: bool,
+    /// Whether there were enough data to judge it. If not, `holds` is false.
+    pub is_judged: bool,
     /// The numbers by which it was judged.
     pub found: String,
 }
@@ -91,7 +96,11 @@ impl JudgedClaim {
 impl JudgedInstead {
     /// Returns the verdict in words.
     pub fn verdict(&self) -> &'static str {
-        if self.holds { "so" } else { "not so" }
+        match (self.holds, self.is_judged) {
+            (true, _) => "so",
+            (false, true) => "not so",
+            (false, false) => "not judged",
+        }
     }
 }
 
@@ -110,9 +119,35 @@ pub struct Row {
     pub published: Option<String>,
     /// The section or figure of the paper with the published value.
     pub place: Option<String>,
+    /// The same measured in other ways, by their names. Left out if there are none.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub beside: BTreeMap<String, Estimate>,
 }
 
 impl Reproduction {
+    /// Returns the name of this result: that of its experiment, and ` live` behind it if it was run live.
+    pub fn key(&self) -> String {
+        match self.live {
+            Some(_) => format!("{} live", self.id),
+            None => self.id.clone(),
+        }
+    }
+
+    /// Returns the name of the folder of its files.
+    pub fn folder(&self) -> String {
+        self.key().replace(' ', "-")
+    }
+
+    /// Returns the names of other ways in which values were measured.
+    pub fn ways(&self) -> Vec<&str> {
+        let names = self.rows.iter().flat_map(|row| row.beside.keys());
+        names
+            .map(String::as_str)
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect()
+    }
+
     /// Combines measured and published values.
     ///
     /// # Errors
@@ -141,6 +176,7 @@ impl Reproduction {
             about: description.about,
             seeds: seeds.to_vec(),
             quick,
+            live: findings.live,
             remarks: findings.remarks,
             open: description.open,
             figures: findings.figures,
@@ -148,8 +184,9 @@ impl Reproduction {
         })
     }
 
-    /// Returns the rows as CSV with a header.
+    /// Returns the rows as CSV with a header. Other ways of measuring have a column each, after the others.
     pub fn rows_csv(&self) -> String {
+        let ways = self.ways();
         let head = [
             "measure",
             "case",
@@ -162,11 +199,11 @@ impl Reproduction {
             "place",
         ];
         csv_text(
-            head,
+            head.into_iter().chain(ways.iter().copied()),
             self.rows.iter().map(|row| {
                 let number =
                     |value: fn(&Estimate) -> String| row.measured.as_ref().map_or(String::new(), value);
-                [
+                let first = [
                     row.measure.clone(),
                     row.case.clone(),
                     row.unit.clone(),
@@ -176,7 +213,12 @@ impl Reproduction {
                     number(|estimate| estimate.runs.to_string()),
                     row.published.clone().unwrap_or_default(),
                     row.place.clone().unwrap_or_default(),
-                ]
+                ];
+                let others = ways.iter().map(|way| {
+                    let found = row.beside.get(*way);
+                    found.map_or(String::new(), |estimate| estimate.mean.to_string())
+                });
+                first.into_iter().chain(others).collect::<Vec<String>>()
             }),
         )
     }
@@ -234,7 +276,7 @@ impl Reproduction {
         blocks.push(Block::Heading("Command".into()));
         blocks.push(Block::Code(command.to_owned()));
         Sheet {
-            title: format!("{}: {}", self.id, self.title),
+            title: format!("{}: {}", self.key(), self.title),
             lead: format!("{} ({}, {})", self.about, self.paper, self.place),
             blocks,
         }
@@ -248,8 +290,8 @@ impl Reproduction {
             let count = format!("{holding} of {}", result.claims.len());
             vec![
                 Cell::Link {
-                    text: result.id.clone(),
-                    to: format!("{}/page.html", result.id),
+                    text: result.key(),
+                    to: format!("{}/page.html", result.folder()),
                 },
                 Cell::Words(result.title.clone()),
                 Cell::Words(format!("{}, {}", result.paper, result.place)),
@@ -303,31 +345,32 @@ impl Reproduction {
     }
 
     fn figure_table(&self) -> Table {
+        let ways = self.ways();
+        let first = ["Measure", "Case", "Measured", "95 %"];
+        let last = ["Published", "Unit", "Where"];
+        let titles = ways.iter().map(|way| capital(way));
         Table {
-            head: [
-                "Measure",
-                "Case",
-                "Measured",
-                "95 %",
-                "Published",
-                "Unit",
-                "Where",
-            ]
-            .map(str::to_owned)
-            .to_vec(),
+            head: (first.map(str::to_owned).into_iter())
+                .chain(titles)
+                .chain(last.map(str::to_owned))
+                .collect(),
             rows: self
                 .rows
                 .iter()
                 .map(|row| {
-                    vec![
+                    let first = [
                         Cell::Words(row.measure.clone()),
                         Cell::Words(row.case.clone()),
                         Cell::Number(row.measured_text()),
                         Cell::Number(row.interval_text()),
+                    ];
+                    let others = ways.iter().map(|way| Cell::Number(row.beside_text(way)));
+                    let last = [
                         Cell::Number(row.published.clone().unwrap_or_else(|| "–".into())),
                         Cell::Words(row.unit.clone()),
                         Cell::Words(row.place.clone().unwrap_or_default()),
-                    ]
+                    ];
+                    first.into_iter().chain(others).chain(last).collect()
                 })
                 .collect(),
         }
@@ -349,7 +392,20 @@ impl Reproduction {
     }
 }
 
+/// Returns the text with a capital letter at its beginning.
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase().to_string());
+    first.unwrap_or_default() + letters.as_str()
+}
+
 impl Row {
+    /// Formats the mean that another way of measuring gave. A dash means that there is none.
+    pub fn beside_text(&self, way: &str) -> String {
+        let found = self.beside.get(way);
+        found.map_or("–".into(), |estimate| digits(estimate.mean))
+    }
+
     /// Formats the measured mean. A dash means that there is none.
     pub fn measured_text(&self) -> String {
         self.measured
@@ -411,6 +467,7 @@ fn judged(description: &Description, findings: &Findings) -> Result<Vec<JudgedCl
                 id: ours.id.clone(),
                 text: ours.text.clone(),
                 holds: verdict.holds,
+                is_judged: verdict.is_judged,
                 found: verdict.found.clone(),
             })
         })
@@ -455,6 +512,7 @@ fn rows(findings: &Findings, mut published: Vec<Published>) -> Result<Vec<Row>, 
             measured: Some(measurement.value),
             published: value,
             place,
+            beside: beside(&findings.beside, measure, case),
         });
     }
     rows.extend(published.into_iter().map(|value| Row {
@@ -464,11 +522,25 @@ fn rows(findings: &Findings, mut published: Vec<Published>) -> Result<Vec<Row>, 
         measured: None,
         published: Some(value.value),
         place: Some(value.place),
+        beside: BTreeMap::new(),
     }));
     Ok(rows)
 }
 
-fn csv_text<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
+/// Returns what other ways of measuring gave for a measure in a case.
+fn beside(ways: &[Beside], measure: &str, case: &str) -> BTreeMap<String, Estimate> {
+    let of_way = |way: &Beside| {
+        let mut all = way.measurements.iter();
+        let found = all.find(|found| found.measure == measure && found.case == case)?;
+        Some((way.name.clone(), found.value))
+    };
+    ways.iter().filter_map(of_way).collect()
+}
+
+fn csv_text<'a, R: IntoIterator<Item = String>>(
+    head: impl IntoIterator<Item = &'a str>,
+    rows: impl Iterator<Item = R>,
+) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let written = writer
         .write_record(head)

@@ -52,7 +52,7 @@ impl Reproduction {
     /// # Errors
     /// Returns an error if the document has no place for them.
     pub fn insert_verdicts(&self, document: &str, origin: &str) -> Result<String, NoPlace> {
-        let (place, _) = find_verdicts(document, &self.id)?;
+        let (place, _) = find_verdicts(document, &self.key())?;
         let (before, after) = (&document[..place.start], &document[place.end..]);
         Ok(format!("{before}\n{}{after}", self.verdicts(origin)))
     }

@@ -40,6 +40,6 @@ pub use scenario::{
     Loss, NodeId, Observation, Pattern, Picture, Ping, Positions, Queue, Requests, Scenario, ScenarioError,
     ScenarioPart, Schedule, Tcp, Trace, Traffic, Udp, Video, Voice, Waypoint, Web,
 };
-pub use simulation::{Error, Simulation, TooManyFlows};
+pub use simulation::{Draws, Emissions, Error, Simulation, TooManyFlows};
 pub use traffic::{RecordedPacket, RecordedTurn};
 pub use wifi::Standard;

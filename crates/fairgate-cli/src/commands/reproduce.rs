@@ -5,6 +5,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use comfy_table::CellAlignment;
+use fairgate_lab::LabError;
+use fairgate_live::testbed::{Interrupt, check_privileges};
 use fairgate_reproduce::{
     Conditions, EXPERIMENTS, Experiment, Grid, JudgedClaim, NoPlace, ReproduceError, Reproduction,
     find_verdicts,
@@ -15,7 +17,7 @@ use thiserror::Error;
 
 use crate::commands::bench;
 use crate::embedded;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Imbalanced, Outcome};
 use crate::input;
 use crate::output::{self, Format, Target, Targets};
 use crate::progress;
@@ -36,6 +38,7 @@ Examples:
   fairgate reproduce sqf-fig4 --seeds 20     narrower intervals
   fairgate reproduce sqf-fig4 --quick        a short run, to see that it works
   fairgate reproduce sqf-fig3 --json         for a script
+  fairgate reproduce altq-guarantee --live   with real traffic between network namespaces; needs root
   fairgate reproduce mine.toml               an experiment of your own; see docs/reproduce.md
   fairgate reproduce sqf-fig3 --verdicts docs/reproduce.md --commit 1a2b3c4
                                              and write the verdicts into a document
@@ -46,20 +49,19 @@ below a claim is a statement of ours, for example by another formula. It does no
 Each experiment writes into its own folder below --out: result.json, measured.csv, curves.csv, figure-N.svg,
 page.html. With several experiments, index.html in --out leads to each page. Intervals contain the true mean
 with a probability of 95 %.
-Exit codes: 0 all claims hold; 1 a claim does not hold; 2 unknown experiment; 3 a file cannot be written.")]
+With --live, each experiment runs with real traffic through live bridges, and simulated beside that. Its
+claims are judged by the live runs. It needs root and ip (iproute2), changes nothing outside its own
+namespaces, and removes them when it ends, also after Ctrl-C.
+Exit codes: 0 all claims hold; 1 a claim does not hold; 2 unknown experiment; 3 a file cannot be written, or
+the system refused a live run.")]
 pub(crate) struct Args {
     /// The experiments to run, or `all`, or files of your own; without any, they are listed
     #[arg(value_name = "ID|FILE")]
     ids: Vec<String>,
 
-    /// Number of runs of a random experiment, with seeds 1 to N
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 5,
-        value_parser = clap::value_parser!(u64).range(1..=1000)
-    )]
-    seeds: u64,
+    /// Number of runs of a random experiment, with seeds 1 to N [default: 5, with --live 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    seeds: Option<u64>,
 
     /// Folder for the results, with a folder for each experiment
     #[arg(long, value_name = "FOLDER", default_value = "fairgate-reproduce")]
@@ -68,6 +70,10 @@ pub(crate) struct Args {
     /// Measure only enough to see that it works; claims may fail because there is too little data
     #[arg(long)]
     quick: bool,
+
+    /// Run with real traffic between network namespaces of this machine, beside the simulation
+    #[arg(long)]
+    live: bool,
 
     /// Also write the verdicts into this Markdown document, between `<!-- verdicts of ID -->` and
     /// `<!-- end of verdicts -->`
@@ -102,6 +108,15 @@ enum CommandError {
     #[error("the verdicts cannot be written into {path}")]
     #[diagnostic(help("add these two lines where the table is to be"))]
     NoPlace { path: String, source: NoPlace },
+    #[error("`{id}` cannot be run live")]
+    #[diagnostic(help(
+        "with --live run {known}; an experiment of your own needs a section [experiment.live], see \
+         docs/reproduce.md"
+    ))]
+    NotLive { id: String, known: String },
+    #[error("{id} has no live result")]
+    #[diagnostic(help("the network has been taken down; write a scenario as docs/reproduce.md says"))]
+    Live { id: String, source: Box<ReproduceError> },
     #[error("{id} has no result")]
     #[diagnostic(help(
         "valgrind counts instructions in a second process: check that there is memory for it"
@@ -133,8 +148,12 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     if args.ids.is_empty() {
         return list(format);
     }
-    let experiments = chosen(&args.ids)?;
-    let seeds: Vec<u64> = (1..=args.seeds).collect();
+    let mut experiments = chosen(&args.ids)?;
+    let interrupt = match args.live {
+        true => Some(prepare_live(&args.ids, &mut experiments)?),
+        false => None,
+    };
+    let seeds: Vec<u64> = (1..=args.seeds()).collect();
     let count = match experiments.iter().any(|experiment| experiment.counts) {
         // It runs this program again.
         true if !embedded::is_active() => bench::counter(),
@@ -145,14 +164,14 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     let mut targets = Targets::beside([]);
     let sinks = experiments
         .iter()
-        .map(|experiment| Sink::open(args.out.join(&*experiment.id), &mut targets))
+        .map(|experiment| Sink::open(args.out.join(args.folder(experiment)), &mut targets))
         .collect::<Result<Vec<_>, Failure>>()?;
     let index = match experiments.len() {
         0 | 1 => None,
         _ => Some(targets.open_in(&args.out, "index.html")?),
     };
     let verdicts = (args.verdicts.as_deref())
-        .map(|path| VerdictFile::open(path, &experiments, &mut targets))
+        .map(|path| VerdictFile::open(path, &experiments, args.live, &mut targets))
         .transpose()?;
     let mut results = Vec::with_capacity(experiments.len());
     let mut written = Ok(());
@@ -167,6 +186,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
             quick: args.quick,
             progress: &report,
             count,
+            live: interrupt.as_ref(),
         };
         let result = experiment
             .reproduce(conditions)
@@ -210,6 +230,13 @@ fn failure(id: &str, source: ReproduceError) -> Failure {
     match *source {
         ReproduceError::File(error) => error.into(),
         ReproduceError::Job { .. } => Failure::environment(CommandError::Job { id, source }),
+        ReproduceError::Live(LabError::Testbed(error)) => Failure::environment(error),
+        ReproduceError::Live(LabError::Imbalance(error)) => Imbalanced::from(error).into(),
+        ReproduceError::Live(LabError::Queue(error)) => error.into(),
+        ReproduceError::Live(LabError::Flow { .. }) => {
+            Failure::environment(CommandError::Live { id, source })
+        }
+        ReproduceError::Live(_) => CommandError::Live { id, source }.into(),
         _ => CommandError::Failed { id, source }.into(),
     }
 }
@@ -238,6 +265,36 @@ fn chosen(ids: &[String]) -> Result<Vec<Cow<'static, Experiment>>, Failure> {
         }
     }
     Ok(chosen)
+}
+
+/// Checks that these experiments can be run live, before any of them is. Of `all` those that can't are left
+/// out. Returns what ends the runs.
+fn prepare_live(
+    ids: &[String],
+    experiments: &mut Vec<Cow<'static, Experiment>>,
+) -> Result<Interrupt, Failure> {
+    let is_asked_for =
+        |experiment: &Experiment| ids.iter().any(|id| *id != "all" && experiment.is_called(id));
+    let mut able = Vec::new();
+    for experiment in std::mem::take(experiments) {
+        match experiment.can_run_live()? {
+            true => able.push(experiment),
+            false if is_asked_for(&experiment) => {
+                let mut known = Vec::new();
+                for other in EXPERIMENTS {
+                    if other.can_run_live()? {
+                        known.push(&*other.id);
+                    }
+                }
+                let (id, known) = (experiment.id.to_string(), known.join(", "));
+                return Err(CommandError::NotLive { id, known }.into());
+            }
+            false => {}
+        }
+    }
+    *experiments = able;
+    check_privileges().map_err(Failure::environment)?;
+    Interrupt::catch_while_busy().map_err(Failure::environment)
 }
 
 /// Reads an experiment of the user: `NAME.toml`, and `NAME.published.csv` beside it if there is one.
@@ -297,6 +354,7 @@ impl VerdictFile {
     fn open(
         path: &Path,
         experiments: &[Cow<'static, Experiment>],
+        is_live: bool,
         targets: &mut Targets,
     ) -> Result<VerdictFile, Failure> {
         let shown = path.display().to_string();
@@ -305,7 +363,11 @@ impl VerdictFile {
             source,
         })?;
         for experiment in experiments {
-            find_verdicts(&text, &experiment.id).map_err(|source| CommandError::NoPlace {
+            let key = match is_live {
+                true => format!("{} live", experiment.id),
+                false => experiment.id.to_string(),
+            };
+            find_verdicts(&text, &key).map_err(|source| CommandError::NoPlace {
                 path: shown.clone(),
                 source,
             })?;
@@ -336,7 +398,25 @@ impl VerdictFile {
 /// Returns the command that gives the same result again.
 fn command(result: &Reproduction, args: &Args) -> String {
     let quick = if args.quick { " --quick" } else { "" };
-    format!("fairgate reproduce {} --seeds {}{quick}", result.id, args.seeds)
+    let live = if args.live { " --live" } else { "" };
+    format!(
+        "fairgate reproduce {} --seeds {}{live}{quick}",
+        result.id,
+        args.seeds()
+    )
+}
+
+impl Args {
+    /// Returns the number of runs. A live run takes as long as what it measures, so one is the default.
+    fn seeds(&self) -> u64 {
+        self.seeds.unwrap_or(if self.live { 1 } else { 5 })
+    }
+
+    /// Returns the name of the folder of an experiment's files.
+    fn folder(&self, experiment: &Experiment) -> String {
+        let live = if self.live { "-live" } else { "" };
+        format!("{}{live}", experiment.id)
+    }
 }
 
 /// The files for an experiment's results, found to be writable before it runs.
@@ -381,7 +461,10 @@ impl Sink {
 fn text(result: &Reproduction, folder: Option<&Path>) -> String {
     let mut text = format!(
         "{}: {} ({}, {})\n\n",
-        result.id, result.title, result.paper, result.place
+        result.key(),
+        result.title,
+        result.paper,
+        result.place
     );
     if result.grids.is_empty() {
         text.push_str(&rows(result));
@@ -423,18 +506,28 @@ fn claim_text(claim: &JudgedClaim) -> String {
 
 /// Returns a table of measured beside published values.
 fn rows(result: &Reproduction) -> String {
-    let mut table = output::table(["MEASURE", "CASE", "MEASURED", "95 %", "PUBLISHED", "UNIT"]);
+    let ways = result.ways();
+    let titles: Vec<String> = ways.iter().map(|way| way.to_uppercase()).collect();
+    let first = ["MEASURE", "CASE", "MEASURED", "95 %"];
+    let head = (first.into_iter())
+        .chain(titles.iter().map(String::as_str))
+        .chain(["PUBLISHED", "UNIT"]);
+    let mut table = output::table(head);
     for row in &result.rows {
-        table.add_row([
+        let first = [
             row.measure.clone(),
             row.case.clone(),
             row.measured_text(),
             row.interval_text(),
+        ];
+        let last = [
             row.published.clone().unwrap_or_else(|| "–".into()),
             row.unit.clone(),
-        ]);
+        ];
+        let others = ways.iter().map(|way| row.beside_text(way));
+        table.add_row(first.into_iter().chain(others).chain(last));
     }
-    for column in table.column_iter_mut().skip(2).take(3) {
+    for column in table.column_iter_mut().skip(2).take(3 + ways.len()) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     output::table_text(&table)

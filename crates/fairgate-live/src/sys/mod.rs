@@ -9,6 +9,7 @@
 //!   interface  ioctls on interfaces                 unsafe: ioctl
 //!   bpf        programs at tc's hooks               unsafe: bpf, mmap
 //!   priority   real-time scheduling                 unsafe: sched_setscheduler
+//!   tcp        the kernel's figures of a connection unsafe: getsockopt, setsockopt
 //!   tun_tap        creates TAP devices                  unsafe: ioctl
 //! ```
 //!
@@ -24,4 +25,5 @@ pub(crate) mod layout;
 pub(crate) mod priority;
 pub(crate) mod ring;
 pub(crate) mod socket;
+pub(crate) mod tcp;
 pub(crate) mod tun_tap;

@@ -22,13 +22,15 @@ mod namespace;
 mod network;
 mod process;
 mod scenario;
+mod sockets;
 mod traffic;
 
 pub use error::TestbedError;
 pub use experiment::{Experiment, FlowOutcome, Outcome, Stage};
 pub use flood::{Flood, flood};
-pub use namespace::Namespace;
+pub use namespace::{Namespace, check_privileges, connect};
 pub use network::Network;
-pub use process::{Interrupt, Process};
+pub use process::{Busy, Interrupt, Process};
 pub use scenario::Scenario;
+pub use sockets::{TcpFigures, clamp_window, limit_unsent, prioritise, tcp_figures};
 pub use traffic::PingTimes;

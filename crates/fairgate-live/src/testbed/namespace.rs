@@ -25,7 +25,10 @@ pub(crate) const PREFIX: &str = "fg-";
 
 impl Namespace {
     /// Removes the namespaces of testbeds that were killed before they could clean up.
-    pub(crate) fn remove_orphans() -> Result<(), TestbedError> {
+    ///
+    /// # Errors
+    /// Fails if `ip` fails.
+    pub fn remove_orphans() -> Result<(), TestbedError> {
         for line in ip(&["netns", "list"])?.lines() {
             let name = line.split_whitespace().next().unwrap_or_default();
             let process = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
@@ -38,11 +41,17 @@ impl Namespace {
         Ok(())
     }
 
+    /// Creates a namespace of a testbed of this process, whose name ends with `what`.
+    ///
+    /// # Errors
+    /// Fails if privileges or `ip` are missing.
+    pub fn of_testbed(what: &str) -> Result<Namespace, TestbedError> {
+        Namespace::create(format!("{PREFIX}{}-{what}", std::process::id()))
+    }
+
     /// Creates the namespace and enables its loopback interface.
     pub(crate) fn create(name: String) -> Result<Namespace, TestbedError> {
-        if !geteuid().is_root() {
-            return Err(TestbedError::Privileges);
-        }
+        check_privileges()?;
         ip(&["netns", "add", &name])?;
         // From here on the namespace is removed on any error.
         let namespace = Namespace { name };
@@ -98,6 +107,46 @@ impl Drop for Namespace {
     fn drop(&mut self) {
         let _ = ip(&["netns", "del", &self.name]);
     }
+}
+
+/// Checks that this process may create namespaces, so that no work is done before the answer.
+///
+/// # Errors
+/// Fails if it may not.
+pub fn check_privileges() -> Result<(), TestbedError> {
+    match geteuid().is_root() {
+        true => Ok(()),
+        false => Err(TestbedError::Privileges),
+    }
+}
+
+/// Connects two namespaces by a pair of virtual Ethernet interfaces with this MTU, and enables both. Each end
+/// is a namespace and the name that its interface gets.
+///
+/// # Errors
+/// Fails if `ip` fails.
+pub fn connect(left: (&Namespace, &str), right: (&Namespace, &str), mtu: u32) -> Result<(), TestbedError> {
+    let mtu = mtu.to_string();
+    ip(&[
+        "link",
+        "add",
+        left.1,
+        "mtu",
+        &mtu,
+        "netns",
+        left.0.name(),
+        "type",
+        "veth",
+        "peer",
+        "name",
+        right.1,
+        "mtu",
+        &mtu,
+        "netns",
+        right.0.name(),
+    ])?;
+    left.0.ip(&["link", "set", left.1, "up"])?;
+    right.0.ip(&["link", "set", right.1, "up"]).map(drop)
 }
 
 /// Runs `ip`.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
 
 use crate::testbed::error::TestbedError;
 
@@ -22,7 +23,24 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Records SIGINT and SIGTERM, so that everything can be taken down before this process ends.
 #[derive(Clone, Debug)]
-pub struct Interrupt(Arc<AtomicBool>);
+pub struct Interrupt {
+    received: Arc<AtomicBool>,
+    /// Whether there is nothing to take down, so that a signal ends this process at once.
+    is_idle: Arc<AtomicBool>,
+}
+
+/// While this exists, there is something to take down, and a signal does not end this process.
+#[derive(Debug)]
+pub struct Busy(Arc<AtomicBool>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The exit code of a process that a signal ended: 128 plus the number of SIGINT.
+const ENDED_BY_SIGNAL: i32 = 130;
 
 impl Interrupt {
     /// Handles both signals from now on until this process ends.
@@ -30,17 +48,40 @@ impl Interrupt {
     /// # Errors
     /// Fails if the system rejects the handlers.
     pub fn catch() -> Result<Interrupt, TestbedError> {
-        let flag = Arc::new(AtomicBool::new(false));
+        let interrupt = Interrupt::catch_while_busy()?;
+        interrupt.is_idle.store(false, Ordering::Relaxed);
+        Ok(interrupt)
+    }
+
+    /// Handles both signals from now on. They end this process at once, except while it is
+    /// [`busy`](Interrupt::busy).
+    ///
+    /// # Errors
+    /// Fails if the system rejects the handlers.
+    pub fn catch_while_busy() -> Result<Interrupt, TestbedError> {
+        let received = Arc::new(AtomicBool::new(false));
+        let is_idle = Arc::new(AtomicBool::new(true));
         for signal in [SIGINT, SIGTERM] {
-            signal_hook::flag::register(signal, Arc::clone(&flag))
-                .map_err(TestbedError::io("catching signals"))?;
+            let failed = || TestbedError::io("catching signals");
+            flag::register_conditional_shutdown(signal, ENDED_BY_SIGNAL, Arc::clone(&is_idle))
+                .map_err(failed())?;
+            flag::register(signal, Arc::clone(&received)).map_err(failed())?;
         }
-        Ok(Interrupt(flag))
+        Ok(Interrupt { received, is_idle })
+    }
+
+    /// Says that there is something to take down, until the returned value is dropped.
+    pub fn busy(&self) -> Busy {
+        self.is_idle.store(false, Ordering::Relaxed);
+        Busy(Arc::clone(&self.is_idle))
     }
 
     /// Returns an error if a signal was received.
-    pub(crate) fn check(&self) -> Result<(), TestbedError> {
-        if self.0.load(Ordering::Relaxed) {
+    ///
+    /// # Errors
+    /// That error is [`TestbedError::Interrupted`].
+    pub fn check(&self) -> Result<(), TestbedError> {
+        if self.received.load(Ordering::Relaxed) {
             Err(TestbedError::Interrupted)
         } else {
             Ok(())
@@ -48,7 +89,10 @@ impl Interrupt {
     }
 
     /// Waits until `ready` returns true. Returns false if that takes longer than `patience`.
-    pub(crate) fn wait_for(
+    ///
+    /// # Errors
+    /// Fails if a signal was received.
+    pub fn wait_for(
         &self,
         patience: Duration,
         mut ready: impl FnMut() -> bool,
@@ -65,7 +109,10 @@ impl Interrupt {
     }
 
     /// Sleeps for `duration`.
-    pub(crate) fn sleep(&self, duration: Duration) -> Result<(), TestbedError> {
+    ///
+    /// # Errors
+    /// Fails if a signal was received.
+    pub fn sleep(&self, duration: Duration) -> Result<(), TestbedError> {
         self.wait_for(duration, || false).map(drop)
     }
 }

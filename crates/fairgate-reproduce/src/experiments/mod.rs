@@ -41,6 +41,7 @@ macro_rules! experiment {
     };
 }
 
+mod altq_cost;
 mod qfq_bounds;
 mod qfq_speed;
 mod qfq_table2;
@@ -60,6 +61,8 @@ pub static EXPERIMENTS: &[Experiment] = &[
     experiment!("msfc-a", "msfc", network: "msfc-tree"),
     experiment!("msfc-b", "msfc", network: "msfc-tree"),
     experiment!("msfc-auto", "msfc", network: "msfc-tree"),
+    experiment!("altq-overhead", "altq", altq_cost::overhead),
+    experiment!("altq-filters", "altq", altq_cost::filters),
     experiment!("altq-allocation", "altq"),
     experiment!("altq-guarantee", "altq"),
     experiment!("altq-sharing", "altq"),

@@ -9,7 +9,8 @@ use toml::Spanned;
 use super::measures::{Curves, Points, Sample};
 use super::pattern::texts;
 use super::plan::{Case, Drawing, Formula, Patterns, Plan};
-use crate::{Figure, Findings};
+use crate::published::Published;
+use crate::{Figure, Measurement};
 
 /// What a figure of curves shows: one curve for each name.
 struct Kind<'a> {
@@ -21,29 +22,82 @@ struct Kind<'a> {
     is_distribution: bool,
 }
 
-/// Adds the pictures.
+/// What was measured in one way. Pictures show all layers over one another.
+pub(super) struct Layer<'a> {
+    /// What the names of its curves get. Empty if it is the only one.
+    name: &'a str,
+    /// The number of the dash pattern of its curves.
+    dash: usize,
+    measurements: &'a [Measurement],
+    /// The samples by the cases that were run. `None` for a case that was not run in this way.
+    samples: Vec<Option<&'a Sample>>,
+}
+
+impl<'a> Layer<'a> {
+    /// The only layer.
+    pub(super) fn only(measurements: &'a [Measurement], samples: &'a [Vec<Sample>]) -> Layer<'a> {
+        Layer::named("", 0, measurements, samples.iter().map(|samples| samples.first()))
+    }
+
+    /// One of several layers. `samples` are of the first seed.
+    pub(super) fn named(
+        name: &'a str,
+        dash: usize,
+        measurements: &'a [Measurement],
+        samples: impl IntoIterator<Item = Option<&'a Sample>>,
+    ) -> Layer<'a> {
+        Layer {
+            name,
+            dash,
+            measurements,
+            samples: samples.into_iter().collect(),
+        }
+    }
+
+    /// Returns the name of a curve of this layer.
+    fn curve(&self, name: &str) -> String {
+        match (name, self.name) {
+            (name, "") => name.to_owned(),
+            ("", own) => own.to_owned(),
+            (name, own) => format!("{name}, {own}"),
+        }
+    }
+}
+
+/// Draws the pictures of the cases that were run. `all` are the cases of the experiment.
 pub(super) fn draw(
     document: &Document,
     plan: &Plan,
-    cases: &[Case],
-    samples: &[&[Sample]],
-    findings: &mut Findings,
-) -> Result<(), FileError> {
+    all: &[Case],
+    run: &[&Case],
+    layers: &[Layer<'_>],
+    published: &[Published],
+) -> Result<Vec<Figure>, FileError> {
+    let mut figures = Vec::new();
     for drawing in &plan.figures {
-        let chosen = drawing.chosen(document, cases)?;
+        let names = drawing.chosen(document, all)?;
+        let chosen: Vec<usize> = (0..run.len())
+            .filter(|&number| names.contains(&run[number].name.as_str()))
+            .collect();
+        if chosen.is_empty() {
+            continue;
+        }
         if let (Some(measure), Some(over)) = (&drawing.measure, &drawing.over) {
-            let cases: Vec<&Case> = chosen.iter().map(|&number| &cases[number]).collect();
-            let chart = over_dimension(document, plan, &cases, drawing, (measure, over), findings)?;
-            findings.figures.push(Figure::Chart(chart));
+            let cases: Vec<&Case> = chosen.iter().map(|&number| run[number]).collect();
+            let axes = (measure, over);
+            let chart = over_dimension(document, plan, &cases, drawing, axes, layers, published)?;
+            figures.push(Figure::Chart(chart));
             continue;
         }
         if let Some(groups) = &drawing.violins_of {
-            let chosen: Vec<(&Case, &Sample)> = chosen
+            // Distributions side by side are those of the first layer.
+            let samples = &layers[0].samples;
+            let sampled: Vec<(&Case, &Sample)> = chosen
                 .iter()
-                .map(|&number| (&cases[number], &samples[number][0]))
+                .filter_map(|&number| Some((run[number], samples[number]?)))
                 .collect();
-            let violins = violins(document, drawing, groups, &chosen)?;
-            findings.figures.push(Figure::Violins(violins));
+            let violins = violins(document, drawing, groups, &sampled)?;
+            figures.push(Figure::Violins(violins));
             continue;
         }
         let Some(kind) = drawing.kind() else {
@@ -54,45 +108,26 @@ pub(super) fn draw(
                  `backlog_of`, `observed` and `observed_distribution`",
             ));
         };
-        let all: Vec<(&Case, &Sample)> = chosen
-            .iter()
-            .map(|&number| (&cases[number], &samples[number][0]))
-            .collect();
-        let pictures: Vec<&[(&Case, &Sample)]> = match drawing.combine {
-            true => vec![&all],
-            false => all.chunks(1).collect(),
+        let pictures: Vec<&[usize]> = match drawing.combine {
+            true => vec![&chosen],
+            false => chosen.chunks(1).collect(),
         };
         for picture in pictures {
-            let chart = curves(document, drawing, &kind, picture)?;
-            findings.figures.push(Figure::Chart(chart));
+            let cases: Vec<&Case> = picture.iter().map(|&number| run[number]).collect();
+            let chart = curves(document, drawing, &kind, &cases, picture, layers)?;
+            figures.push(Figure::Chart(chart));
         }
     }
-    Ok(())
+    Ok(figures)
 }
 
 impl Drawing {
-    /// Returns the numbers of the cases that are drawn.
-    fn chosen(&self, document: &Document, cases: &[Case]) -> Result<Vec<usize>, FileError> {
-        let Some(patterns) = &self.cases else {
-            return Ok((0..cases.len()).collect());
-        };
-        let list = match patterns.get_ref() {
-            Patterns::One(pattern) => std::slice::from_ref(pattern),
-            Patterns::Several(list) => list,
-        };
-        for pattern in list {
-            if !cases.iter().any(|case| texts(pattern, &case.name).is_some()) {
-                let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
-                return Err(document.error(
-                    patterns.span(),
-                    format!("no case is called `{pattern}`"),
-                    format!("the cases are {}; `*` stands for any text", names.join("; ")),
-                ));
-            }
+    /// Returns the names of the cases that are drawn.
+    fn chosen<'a>(&self, document: &Document, cases: &'a [Case]) -> Result<Vec<&'a str>, FileError> {
+        match &self.cases {
+            None => Ok(cases.iter().map(|case| case.name.as_str()).collect()),
+            Some(patterns) => chosen(document, patterns, cases),
         }
-        let is_chosen = |name: &str| list.iter().any(|pattern| texts(pattern, name).is_some());
-        let numbers = (0..cases.len()).filter(|&number| is_chosen(&cases[number].name));
-        Ok(numbers.collect())
     }
 
     fn kind(&self) -> Option<Kind<'_>> {
@@ -154,14 +189,38 @@ impl Drawing {
     }
 }
 
-/// A measure over the cases of one dimension, with a curve for each combination of the others.
+/// Returns the names of the cases that one of the patterns matches.
+pub(super) fn chosen<'a>(
+    document: &Document,
+    patterns: &Spanned<Patterns>,
+    cases: &'a [Case],
+) -> Result<Vec<&'a str>, FileError> {
+    let list = patterns.get_ref().list();
+    for pattern in list {
+        if !cases.iter().any(|case| texts(pattern, &case.name).is_some()) {
+            let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+            return Err(document.error(
+                patterns.span(),
+                format!("no case is called `{pattern}`"),
+                format!("the cases are {}; `*` stands for any text", names.join("; ")),
+            ));
+        }
+    }
+    let names = cases.iter().map(|case| case.name.as_str());
+    let is_chosen = |name: &&str| list.iter().any(|pattern| texts(pattern, name).is_some());
+    Ok(names.filter(is_chosen).collect())
+}
+
+/// A measure over the cases of one dimension, with a curve for each combination of the others and each layer.
+/// What is published is drawn as marks.
 fn over_dimension(
     document: &Document,
     plan: &Plan,
     cases: &[&Case],
     drawing: &Drawing,
     (measure, over): (&Spanned<String>, &Spanned<String>),
-    findings: &Findings,
+    layers: &[Layer<'_>],
+    published: &[Published],
 ) -> Result<Chart, FileError> {
     let wrong = |at: &Spanned<String>, what: String, help: &str| document.error(at.span(), what, help);
     let dimension = plan
@@ -175,41 +234,85 @@ fn over_dimension(
                 "name one",
             )
         })?;
-    let mut curves: Vec<Curve> = Vec::new();
-    let mut unit = "";
-    for case in cases {
+    // The position and the name of the curve of each case. Cases with the same name have the same colour.
+    let mut places: Vec<(&Case, f64, String)> = Vec::new();
+    for &case in cases {
         let chosen = &plan.dimensions[dimension].cases[case.indices[dimension]];
         let x = chosen.x.ok_or_else(|| {
             let what = format!("case `{}` has no position on the axis", chosen.name);
             wrong(over, what, "give each case of this dimension an `x`")
         })?;
-        let mut found = findings.measurements.iter();
-        let found = found.find(|found| found.measure == *measure.get_ref() && found.case == case.name);
-        let found = found.ok_or_else(|| {
-            wrong(
-                measure,
-                format!("there is no measure `{}`", measure.get_ref()),
-                "add it to the measures",
-            )
-        })?;
-        unit = &found.unit;
         let others = plan.dimensions.iter().zip(&case.indices).enumerate();
         let others = others.filter(|(number, _)| *number != dimension);
         let names: Vec<&str> = others
             .map(|(_, (other, &index))| other.cases[index].name.as_str())
             .collect();
-        let name = names.join(", ");
-        let point = Point {
-            x,
-            y: found.value.mean,
-            interval: Some((found.value.low, found.value.high)),
-        };
-        match curves.iter_mut().find(|curve| curve.name == name) {
-            Some(curve) => curve.points.push(point),
-            None => curves.push(Curve {
-                drawn: Drawn::LineAndMarks,
-                ..Curve::marks(name, curves.len(), [point])
-            }),
+        places.push((case, x, names.join(", ")));
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for (_, _, name) in &places {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    let mut curves: Vec<Curve> = Vec::new();
+    let mut unit = "";
+    for layer in layers {
+        let is_first = curves.is_empty();
+        for (colour, name) in names.iter().enumerate() {
+            let mut points = Vec::new();
+            for (case, x, _) in places.iter().filter(|place| place.2 == *name) {
+                let mut found = layer.measurements.iter();
+                let found =
+                    found.find(|found| found.measure == *measure.get_ref() && found.case == case.name);
+                match found {
+                    Some(found) => {
+                        unit = &found.unit;
+                        points.push(Point {
+                            x: *x,
+                            y: found.value.mean,
+                            interval: Some((found.value.low, found.value.high)),
+                        });
+                    }
+                    None if is_first => {
+                        let what = format!("there is no measure `{}`", measure.get_ref());
+                        return Err(wrong(measure, what, "add it to the measures"));
+                    }
+                    None => {}
+                }
+            }
+            if !points.is_empty() {
+                let drawn = match layer.dash {
+                    0 => Drawn::LineAndMarks,
+                    _ => Drawn::Line,
+                };
+                let curve = Curve::marks(layer.curve(name), colour, points).dashed(layer.dash);
+                curves.push(Curve { drawn, ..curve });
+            }
+        }
+    }
+    for (colour, name) in names.iter().enumerate() {
+        let points = places
+            .iter()
+            .filter(|place| place.2 == *name)
+            .filter_map(|(case, x, _)| {
+                let mut all = published.iter();
+                let value =
+                    all.find(|value| value.measure == *measure.get_ref() && value.case == case.name)?;
+                let y = value.number();
+                Some(Point {
+                    x: *x,
+                    y,
+                    interval: None,
+                })
+            });
+        let points: Vec<Point> = points.collect();
+        if !points.is_empty() {
+            let name = match *name {
+                "" => "published".to_owned(),
+                name => format!("{name}, published"),
+            };
+            curves.push(Curve::marks(name, colour, points));
         }
     }
     let points = || curves.iter().flat_map(|curve| &curve.points);
@@ -248,29 +351,40 @@ fn over_dimension(
 /// The least share that a logarithmic axis shows. Percentiles have steps of a hundredth.
 const LEAST_SHARE: f64 = 0.01;
 
-/// Curves of groups, interfaces or variables in some cases, of the first seed.
+/// Curves of groups, interfaces or variables in some cases, of the first seed. `numbers` are the cases' places
+/// in the layers.
 fn curves(
     document: &Document,
     drawing: &Drawing,
     kind: &Kind<'_>,
-    picture: &[(&Case, &Sample)],
+    cases: &[&Case],
+    numbers: &[usize],
+    layers: &[Layer<'_>],
 ) -> Result<Chart, FileError> {
     let mut curves: Vec<Curve> = Vec::new();
-    for (case, sample) in picture {
-        let known = (kind.of)(sample);
-        for name in kind.names {
-            let points = find(document, known, name)?;
-            let label = match (picture, kind.names) {
-                ([_], _) => name.get_ref().clone(),
-                (_, [_]) => case.name.clone(),
-                _ => format!("{}: {}", case.name, name.get_ref()),
+    for layer in layers {
+        let mut colour = 0;
+        for (case, &number) in cases.iter().zip(numbers) {
+            let Some(sample) = layer.samples[number] else {
+                colour += kind.names.len();
+                continue;
             };
-            let points = points.iter().map(|&(x, y)| match drawing.complementary {
-                true => (x, 1.0 - y),
-                false => (x, y),
-            });
-            let visible = points.filter(|&(_, y)| !drawing.complementary || y >= LEAST_SHARE);
-            curves.push(Curve::line(label, curves.len(), visible));
+            let known = (kind.of)(sample);
+            for name in kind.names {
+                let points = find(document, known, name)?;
+                let label = match (cases, kind.names) {
+                    ([_], _) => name.get_ref().clone(),
+                    (_, [_]) => case.name.clone(),
+                    _ => format!("{}: {}", case.name, name.get_ref()),
+                };
+                let points = points.iter().map(|&(x, y)| match drawing.complementary {
+                    true => (x, 1.0 - y),
+                    false => (x, y),
+                });
+                let visible = points.filter(|&(_, y)| !drawing.complementary || y >= LEAST_SHARE);
+                curves.push(Curve::line(layer.curve(&label), colour, visible).dashed(layer.dash));
+                colour += 1;
+            }
         }
     }
     let end = |curves: &[Curve], of: fn(&Point) -> f64| {
@@ -294,8 +408,8 @@ fn curves(
     let x = drawing.x.as_deref().unwrap_or(x);
     let title = drawing.title.get_ref();
     Ok(Chart {
-        title: match picture {
-            [(case, _)] => format!("{title}: {}", case.name),
+        title: match cases {
+            [case] => format!("{title}: {}", case.name),
             _ => title.clone(),
         },
         x: Scale::linear(x, 0.0, right),

@@ -12,9 +12,17 @@ use crate::Findings;
 use crate::description::{Condition, Description};
 use crate::digits::digits;
 use crate::scenario::pattern::texts;
+use crate::scenario::plan::Case;
 
 /// Adds a verdict for each claim, and for each statement beside one: whether all its conditions hold.
-pub(super) fn judge(document: &Document, findings: &mut Findings) -> Result<(), FileError> {
+/// `all_cases` are the names of the experiment's cases. A statement about one that was not run is not judged.
+/// Each verdict ends with the `note`, if there is one.
+pub(super) fn judge(
+    document: &Document,
+    all_cases: &[Case],
+    note: Option<&str>,
+    findings: &mut Findings,
+) -> Result<(), FileError> {
     let description = Description::read(document)?;
     let claims = description.claims.iter().map(|claim| (&claim.id, &claim.holds));
     let instead = description.instead.iter().map(|ours| (&ours.id, &ours.holds));
@@ -26,6 +34,11 @@ pub(super) fn judge(document: &Document, findings: &mut Findings) -> Result<(), 
                 "write holds = [{ value = [\"MEASURE\", \"CASE\"], from = 1, to = 2 }]",
             ));
         }
+        let missing = missing_cases(conditions, all_cases, findings);
+        if !missing.is_empty() {
+            findings.leave_open(id, format!("not run live: {}", missing.join("; ")));
+            continue;
+        }
         let mut holds = true;
         let mut found = Vec::new();
         for condition in conditions {
@@ -33,9 +46,29 @@ pub(super) fn judge(document: &Document, findings: &mut Findings) -> Result<(), 
             holds &= is_within;
             found.push(text);
         }
+        found.extend(note.map(str::to_owned));
         findings.judge(id, holds, found.join("; "));
     }
     Ok(())
+}
+
+/// Returns the patterns of conditions that match cases of the experiment that were not run.
+fn missing_cases<'a>(conditions: &'a [Condition], all_cases: &[Case], findings: &Findings) -> Vec<&'a str> {
+    let was_run = |name: &str| findings.measurements.iter().any(|found| found.case == name);
+    let not_run: Vec<&str> = all_cases
+        .iter()
+        .map(|case| case.name.as_str())
+        .filter(|name| !was_run(name))
+        .collect();
+    let mut missing: Vec<&str> = conditions
+        .iter()
+        .flat_map(|condition| [Some(&condition.value), condition.of.as_ref()])
+        .flatten()
+        .map(|name| name.get_ref()[1].as_str())
+        .filter(|pattern| not_run.iter().any(|name| texts(pattern, name).is_some()))
+        .collect();
+    missing.dedup();
+    missing
 }
 
 impl Condition {

@@ -51,6 +51,8 @@
 //! complementary = true                      # the share above a value, over a logarithmic axis
 //! formula = { name = "M/M/1", mean = "1ms" }  # an exponential distribution beside it
 //!
+//! [experiment.live]                         # what `--live` runs with real traffic; see live.rs
+//!
 //! [[experiment.show]]
 //! id = "fq"
 //! text = "with FQ audio loses less than 1 %"
@@ -59,6 +61,7 @@
 
 mod charts;
 mod conditions;
+mod live;
 mod measures;
 mod pattern;
 mod plan;
@@ -66,70 +69,115 @@ mod quantity;
 mod window;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use fairgate_config::Document;
 use fairgate_sim::{Batch, Scenario, Simulation};
 use fairgate_theory::estimate::Estimate;
 
-use crate::{Conditions, Findings, ReproduceError, Run};
+use crate::{Conditions, Findings, Measurement, ReproduceError, Run};
+use charts::{Layer, draw};
+pub(crate) use live::can_run_live;
 use measures::Sample;
 use plan::{Case, Plan};
 
 /// Runs the experiment of a file, and judges its claims.
 pub(crate) fn run(run: &Run<'_>) -> Result<Findings, ReproduceError> {
+    if let Some(interrupt) = run.conditions.live {
+        return live::run(run, interrupt);
+    }
     let plan = Plan::read(run.document)?;
     let cases = plan.cases(run.document)?;
-    let seeds = run.conditions.seeds;
-    let jobs: Vec<(&Case, u64)> = cases
-        .iter()
-        .flat_map(|case| seeds.iter().map(move |&seed| (case, seed)))
-        .collect();
-    let Conditions { quick, progress, .. } = run.conditions;
-    let document = run.document;
-    let done = AtomicUsize::new(0);
-    let samples = Batch::default().map(&jobs, |&(case, seed)| {
-        let sample = simulate(document, &plan, case, seed, quick);
-        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-        progress(done as f64 / jobs.len() as f64, &case.name);
-        sample
-    });
-    let samples = samples
-        .into_iter()
-        .collect::<Result<Vec<Sample>, ReproduceError>>()?;
-    let by_case: Vec<&[Sample]> = samples.chunks(seeds.len()).collect();
-    let mut findings = Findings::default();
-    for (index, first) in samples[0].values.iter().enumerate() {
-        for (case, samples) in cases.iter().zip(&by_case) {
-            let values: Vec<f64> = samples.iter().map(|sample| sample.values[index].value).collect();
-            let value = Estimate::of(&values).expect("there is at least one seed");
-            findings.measure(
-                first.measure.clone(),
-                case.name.clone(),
-                first.unit.clone(),
-                value,
-            );
-        }
-    }
-    charts::draw(run.document, &plan, &cases, &by_case, &mut findings)?;
-    conditions::judge(run.document, &mut findings)?;
+    let chosen: Vec<&Case> = cases.iter().collect();
+    let samples = simulate_all(run, &plan, &chosen, None, run.conditions.progress)?;
+    let mut findings = Findings {
+        measurements: measurements(&chosen, &samples),
+        ..Findings::default()
+    };
+    let layer = Layer::only(&findings.measurements, &samples);
+    findings.figures = draw(run.document, &plan, &cases, &chosen, &[layer], &[])?;
+    conditions::judge(run.document, &cases, None, &mut findings)?;
     Ok(findings)
 }
 
-/// Runs one case with one seed.
-fn simulate(
-    file: &Document,
+/// What was measured in each case with each seed.
+type Samples = Vec<Vec<Sample>>;
+
+/// A duration and a measurement window in the place of those of the file.
+type Times = (Duration, std::ops::Range<Duration>);
+
+/// Simulates these cases with all seeds.
+fn simulate_all(
+    run: &Run<'_>,
+    plan: &Plan,
+    cases: &[&Case],
+    times: Option<&Times>,
+    progress: &(dyn Fn(f64, &str) + Sync),
+) -> Result<Samples, ReproduceError> {
+    let Conditions { quick, seeds, .. } = run.conditions;
+    let jobs: Vec<(&Case, u64)> = cases
+        .iter()
+        .flat_map(|&case| seeds.iter().map(move |&seed| (case, seed)))
+        .collect();
+    let done = AtomicUsize::new(0);
+    let samples = Batch::default().map(&jobs, |&(case, seed)| {
+        let (scenario, factor) = scenario(plan, case, seed, times, quick)?;
+        let simulation = Simulation::new(&scenario).map_err(fairgate_sim::Error::from)?;
+        let results = simulation.run()?;
+        let sample = measures::sample(run.document, plan, &results, factor)?;
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        progress(done as f64 / jobs.len() as f64, &case.name);
+        Ok(sample)
+    });
+    let mut samples = samples
+        .into_iter()
+        .collect::<Result<Vec<Sample>, ReproduceError>>()?
+        .into_iter();
+    Ok(cases
+        .iter()
+        .map(|_| samples.by_ref().take(seeds.len()).collect())
+        .collect())
+}
+
+/// Returns the means of all measures in all cases.
+fn measurements(cases: &[&Case], samples: &[Vec<Sample>]) -> Vec<Measurement> {
+    let Some(first) = samples.first().and_then(|samples| samples.first()) else {
+        return Vec::new();
+    };
+    let of_measure = first.values.iter().enumerate().flat_map(|(index, first)| {
+        cases.iter().zip(samples).map(move |(case, samples)| {
+            let values: Vec<f64> = samples.iter().map(|sample| sample.values[index].value).collect();
+            Measurement {
+                measure: first.measure.clone(),
+                case: case.name.clone(),
+                unit: first.unit.clone(),
+                value: Estimate::of(&values).expect("there is at least one seed"),
+                published: None,
+            }
+        })
+    });
+    of_measure.collect()
+}
+
+/// Returns the scenario of a case with a seed, and the factor by which its times are shorter than those of
+/// the file.
+fn scenario(
     plan: &Plan,
     case: &Case,
     seed: u64,
+    times: Option<&Times>,
     quick: bool,
-) -> Result<Sample, ReproduceError> {
+) -> Result<(Scenario, f64), ReproduceError> {
     let document = Document::parse(&case.name, &case.text)?;
     let mut scenario = Scenario::read(&document)?;
     scenario.seed = seed;
+    if let Some((duration, measure)) = times {
+        scenario.duration = *duration;
+        scenario.measure = measure.clone();
+        scenario.interval = scenario.interval.min(*duration);
+    }
     let factor = if quick { plan.shorten(&mut scenario) } else { 1.0 };
-    let simulation = Simulation::new(&scenario).map_err(fairgate_sim::Error::from)?;
-    let results = simulation.run()?;
-    Ok(measures::sample(file, plan, &results, factor)?)
+    Ok((scenario, factor))
 }
 
 #[cfg(test)]
@@ -241,7 +289,9 @@ udp = { rate = "10mbit", pattern = "poisson" }
                 quick: false,
                 progress: &|_, _| (),
                 count: None,
+                live: None,
             },
+            published: &[],
         })
     }
 
@@ -370,7 +420,9 @@ variable = "backlog_packets"
                     quick: false,
                     progress: &|_, _| panic!("a run has begun with {to}"),
                     count: None,
+                    live: None,
                 },
+                published: &[],
             })
             .expect_err(to);
         }

@@ -25,6 +25,40 @@ struct Section {
     figures: Vec<Drawing>,
     /// The duration of a short run. The default is a tenth.
     quick: Option<Spanned<String>>,
+    live: Option<LiveSection>,
+}
+
+/// What is run with real traffic.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LiveSection {
+    /// The cases that are run, by patterns. The default is all.
+    pub(super) cases: Option<Spanned<Patterns>>,
+    /// The duration and the measurement window of a live run and of the simulation beside it, in the place of
+    /// those of the file.
+    pub(super) duration: Option<Spanned<String>>,
+    pub(super) measure: Option<Spanned<[String; 2]>>,
+    /// What is different from the experiment's simulation, and why.
+    pub(super) why: Option<String>,
+    pub(super) kernel: Option<KernelSection>,
+}
+
+/// The same with a discipline of the kernel's own.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KernelSection {
+    /// The name of its curves.
+    pub(super) name: String,
+    /// The sending interface, `a->b`, or several ones.
+    pub(super) interface: Spanned<Patterns>,
+    /// The cases in which it is run. The default is all live ones.
+    pub(super) cases: Option<Spanned<Patterns>>,
+    /// The dimension whose position on its axis is a share of the link's rate in per cent.
+    pub(super) share: Option<Spanned<String>>,
+    /// tc's commands, one a line. `DEV` stands for the interface, `RATE` for the link's rate, `SHARE` for its
+    /// share, `OVERHEAD` for the bytes of framing that the kernel does not count, and `BURST` for the bytes
+    /// of 2 ms.
+    pub(super) script: Spanned<String>,
 }
 
 /// Cases of which one is chosen, independently of other dimensions.
@@ -110,6 +144,16 @@ pub(super) enum Patterns {
     Several(Vec<String>),
 }
 
+impl Patterns {
+    /// Returns all of them.
+    pub(super) fn list(&self) -> &[String] {
+        match self {
+            Patterns::One(one) => std::slice::from_ref(one),
+            Patterns::Several(list) => list,
+        }
+    }
+}
+
 /// An exponential distribution.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -124,6 +168,8 @@ pub(super) struct Plan {
     pub(super) dimensions: Vec<Dimension>,
     pub(super) measures: Vec<Measure>,
     pub(super) figures: Vec<Drawing>,
+    /// `None`: the experiment is not run live.
+    pub(super) live: Option<LiveSection>,
     quick: Option<Duration>,
 }
 
@@ -155,6 +201,7 @@ impl Plan {
             dimensions: section.dimensions,
             measures: section.measures,
             figures: section.figures,
+            live: section.live,
         })
     }
 

@@ -70,6 +70,7 @@ fn the_example_of_an_own_experiment_runs() {
         quick: false,
         progress: &|_, _| (),
         count: None,
+        live: None,
     };
     let result = experiment.reproduce(conditions).unwrap();
     assert!(result.holds, "{:?}", result.claims);

@@ -16,6 +16,7 @@ fn quick_with(id: &str, count: Option<Count<'_>>) -> Reproduction {
         quick: true,
         progress: &|share, _| assert!((0.0..=1.0).contains(&share), "{share}"),
         count,
+        live: None,
     };
     experiment.reproduce(conditions).expect("it succeeds")
 }

@@ -324,6 +324,13 @@ pub struct Rates {
 }
 
 impl Rates {
+    /// Returns the distribution of these rates, bit/s.
+    pub fn of_all(rates: impl IntoIterator<Item = u64>) -> Rates {
+        let mut recorder = Recorder::coarse();
+        rates.into_iter().for_each(|rate| recorder.record(rate));
+        Rates::of(&recorder)
+    }
+
     pub(crate) fn of(recorder: &Recorder) -> Rates {
         let [p5_bps, p50_bps, p95_bps] = recorder.quantiles([0.05, 0.5, 0.95]);
         Rates {
@@ -347,6 +354,13 @@ fn percentiles(recorder: &Recorder) -> Vec<u64> {
 }
 
 impl Durations {
+    /// Returns the distribution of these durations, ns.
+    pub fn of_all(nanos: impl IntoIterator<Item = u64>) -> Durations {
+        let mut recorder = Recorder::new();
+        nanos.into_iter().for_each(|nanos| recorder.record(nanos));
+        Durations::of(&recorder)
+    }
+
     pub(crate) fn of(recorder: &Recorder) -> Durations {
         let [p50_ns, p95_ns, p99_ns, p999_ns] = recorder.quantiles([0.5, 0.95, 0.99, 0.999]);
         Durations {

@@ -226,7 +226,7 @@ impl Queue {
     }
 
     /// Returns the description of the tree. `None` if a program builds it.
-    pub(crate) fn spec(&self) -> Option<&Spec> {
+    pub fn spec(&self) -> Option<&Spec> {
         self.spec.as_deref()
     }
 

@@ -379,14 +379,24 @@ impl FlowBuilder {
 }
 
 fn source(scenario: &Scenario, flow: &Flow, name: &str, start: Time) -> Source {
+    match &flow.traffic {
+        Traffic::Tcp(tcp) => {
+            let seed = derive_seed(scenario.seed, "tcp", name);
+            let stream = Stream::new(scenario.seed, "flow", name);
+            let window = time(scenario.measure.start)..time(scenario.measure.end);
+            connections(flow, tcp, seed, stream, start, window)
+        }
+        traffic => Source::Datagrams(datagrams(scenario, traffic, name)),
+    }
+}
+
+/// Returns the datagrams of the flow that is called `name`. Its traffic is not TCP.
+pub(super) fn datagrams(scenario: &Scenario, traffic: &Traffic, name: &str) -> Datagrams {
     let stream = Stream::new(scenario.seed, "flow", name);
     let window = time(scenario.measure.start)..time(scenario.measure.end);
     let pattern = |udp, stream| Emitter::Pattern(PatternSource::new(udp, stream));
-    let (emitter, session) = match &flow.traffic {
-        Traffic::Tcp(tcp) => {
-            let seed = derive_seed(scenario.seed, "tcp", name);
-            return connections(flow, tcp, seed, stream, start, window);
-        }
+    let (emitter, session) = match traffic {
+        Traffic::Tcp(_) => unreachable!("connections have no datagrams"),
         Traffic::Udp(udp) => (pattern(udp, stream), None),
         Traffic::Video(video) => (
             Emitter::Video(Box::new(VideoSource::new(video, stream))),
@@ -402,7 +412,7 @@ fn source(scenario: &Scenario, flow: &Flow, name: &str, start: Time) -> Source {
         ),
         Traffic::Recorded(packets) => (Emitter::Recorded(Recorded::new(packets.clone())), None),
     };
-    Source::Datagrams(Datagrams::new(emitter, session))
+    Datagrams::new(emitter, session)
 }
 
 fn connections(

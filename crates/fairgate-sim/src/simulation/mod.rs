@@ -2,6 +2,7 @@
 
 mod build;
 mod collect;
+mod emissions;
 mod flows;
 mod life;
 mod starts;
@@ -22,6 +23,7 @@ use crate::tcp::Segment;
 use crate::traffic::{End, Source};
 use build::{Entry, FlowBuilder, Group};
 use collect::Row;
+pub use emissions::{Draws, Emissions};
 use flows::{LiveFlow, LiveFlows};
 pub use life::TooManyFlows;
 

@@ -1,0 +1,149 @@
+//! Sends and receives the datagrams of a flow. Each carries its number and the time at which it was sent.
+
+use std::io::{self, ErrorKind, IoSliceMut};
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use fairgate_live::testbed::prioritise;
+use fairgate_sim::scenario::Jitter;
+use fairgate_sim::{Draws, Emissions};
+use nix::cmsg_space;
+use nix::errno::Errno;
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
+use nix::sys::time::TimeSpec;
+
+use crate::layout::UDP_HEADERS;
+use crate::samples::{Arrival, Notes, Over, Zero, now_nanos};
+
+/// A number and a time, eight bytes each.
+pub(crate) const LEAST_PAYLOAD: u32 = 16;
+/// The longest payload of a datagram.
+const LONGEST: usize = 65_507;
+/// A datagram that leaves later than this is counted.
+const LATE: Duration = Duration::from_millis(1);
+
+/// What a sender sends, and when.
+pub(crate) struct Sender<'a> {
+    pub(crate) socket: UdpSocket,
+    pub(crate) emissions: Emissions,
+    pub(crate) jitter: Option<(&'a Jitter, Draws)>,
+    pub(crate) zero: Zero,
+    /// When the flow starts and when it stops, since the beginning.
+    pub(crate) start: Duration,
+    pub(crate) stop: Duration,
+}
+
+impl Sender<'_> {
+    /// Sends until the flow stops or the run is over.
+    pub(crate) fn run(mut self, notes: &Notes, over: &Over) -> io::Result<()> {
+        // Without the priority the figures say how late datagrams were.
+        let _ = prioritise();
+        let mut payload = vec![0u8; LONGEST];
+        let mut latest = Duration::ZERO;
+        let mut late = 0;
+        for (number, (offset, length)) in (1u64..).zip(self.emissions) {
+            if length < LEAST_PAYLOAD {
+                let what = format!("a datagram of {length} bytes has no room for a number and a time");
+                return Err(io::Error::other(what));
+            }
+            let mut due = self.start + offset;
+            if due >= self.stop {
+                break;
+            }
+            if let Some((jitter, draws)) = &mut self.jitter {
+                due += Duration::from_nanos(draws.draw(&jitter.delay));
+                // A packet waits for those before it.
+                due = due.max(latest);
+                latest = due;
+            }
+            let due = self.zero.instant + due;
+            if !over.sleep_until(due) {
+                break;
+            }
+            late += u64::from(due.elapsed() > LATE);
+            let sent = now_nanos();
+            payload[..8].copy_from_slice(&number.to_be_bytes());
+            payload[8..16].copy_from_slice(&sent.to_be_bytes());
+            notes
+                .sent
+                .lock()
+                .expect("no thread panics with it")
+                .push((self.zero.since(sent), length + UDP_HEADERS));
+            match self.socket.send(&payload[..length as usize]) {
+                Ok(_) => {}
+                // A full queue of the kernel loses it; the receiver will not count it.
+                Err(error) if error.raw_os_error() == Some(Errno::ENOBUFS as i32) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        *notes.late.lock().expect("no thread panics with it") += late;
+        Ok(())
+    }
+}
+
+/// Receives datagrams until the run is over. Sends each back if `answers`.
+pub(crate) fn receive(
+    socket: &UdpSocket,
+    answers: bool,
+    zero: Zero,
+    notes: &Notes,
+    over: &Over,
+) -> io::Result<()> {
+    let _ = prioritise();
+    let mut payload = vec![0u8; LONGEST];
+    let mut control = cmsg_space!(TimeSpec);
+    while !over.is_set() {
+        let Some((length, arrived)) = receive_one(socket, &mut payload, &mut control)? else {
+            continue;
+        };
+        let Some((head, _)) = payload[..length].split_at_checked(LEAST_PAYLOAD as usize) else {
+            continue;
+        };
+        let word = |at: usize| u64::from_be_bytes(std::array::from_fn(|byte| head[at + byte]));
+        let arrival = Arrival {
+            number: word(0),
+            sent: zero.since(word(8)),
+            arrived: zero.since(arrived),
+            bytes: length as u32 + UDP_HEADERS,
+        };
+        notes
+            .arrivals
+            .lock()
+            .expect("no thread panics with it")
+            .push(arrival);
+        if answers {
+            // The answer is a load of its own. If it is lost, nobody misses it.
+            let _ = socket.send(&payload[..length]);
+        }
+    }
+    Ok(())
+}
+
+/// Receives a datagram: its length, and when it arrived. `None` if none came for a while.
+fn receive_one(
+    socket: &UdpSocket,
+    payload: &mut [u8],
+    control: &mut Vec<u8>,
+) -> io::Result<Option<(usize, u64)>> {
+    let mut parts = [IoSliceMut::new(payload)];
+    let received = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(control), MsgFlags::empty());
+    let message = match received.map_err(io::Error::from) {
+        Ok(message) => message,
+        Err(error) => {
+            return match error.kind() {
+                ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::TimedOut => Ok(None),
+                // An ICMP message about an earlier datagram: its port was not open yet or not any more.
+                ErrorKind::ConnectionRefused => Ok(None),
+                _ => Err(error),
+            };
+        }
+    };
+    let mut stamp = None;
+    for part in message.cmsgs()? {
+        if let ControlMessageOwned::ScmTimestampns(time) = part {
+            stamp = Some(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64);
+        }
+    }
+    Ok(Some((message.bytes, stamp.unwrap_or_else(now_nanos))))
+}
