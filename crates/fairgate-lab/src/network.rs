@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use fairgate_live::testbed::{Namespace, TestbedError, connect};
+use fairgate_live::testbed::{Interrupt, Namespace, TestbedError, connect};
 
 use crate::layout::{Layout, Wire};
 
@@ -31,11 +31,15 @@ const SETTINGS: [(&str, &str); 6] = [
 
 impl Network {
     /// Builds the network. Hosts reach one another once the bridges run.
-    pub(crate) fn build(layout: &Layout) -> Result<Network, TestbedError> {
+    /// Stops with an error if the process is asked to end meanwhile.
+    pub(crate) fn build(layout: &Layout, interrupt: &Interrupt) -> Result<Network, TestbedError> {
         Namespace::remove_orphans()?;
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let create = |what: String| Namespace::of_testbed(&format!("{number}-{what}"));
+        let create = |what: String| {
+            interrupt.check()?;
+            Namespace::of_testbed(&format!("{number}-{what}"))
+        };
         let hosts = (0..layout.nodes.len()).map(|node| create(format!("host-{node}")));
         // Namespaces that exist are removed if a later one can't be created.
         let hosts = hosts.collect::<Result<Vec<_>, TestbedError>>()?;
@@ -55,10 +59,12 @@ impl Network {
             configure(middle, &SETTINGS[..2])?;
         }
         for (link, wire) in layout.wires.iter().enumerate() {
+            interrupt.check()?;
             network.lay(layout, link, wire)?;
         }
         for (node, host) in layout.nodes.iter().enumerate() {
             for &(to, link, next) in &host.routes {
+                interrupt.check()?;
                 network.route(layout, node, (to, link, next))?;
             }
         }

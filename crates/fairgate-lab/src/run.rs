@@ -84,7 +84,7 @@ impl Lab<'_> {
             action: "creating a temporary folder".to_owned(),
             reason: error.to_string(),
         })?;
-        let network = Network::build(&layout)?;
+        let network = Network::build(&layout, self.interrupt)?;
         let copies = copies(scenario);
         let listeners = listeners(&copies, &network)?;
         let over = Over::default();

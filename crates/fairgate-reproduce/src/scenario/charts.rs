@@ -114,7 +114,7 @@ pub(super) fn draw(
         };
         for picture in pictures {
             let cases: Vec<&Case> = picture.iter().map(|&number| run[number]).collect();
-            let chart = curves(document, drawing, &kind, &cases, picture, layers)?;
+            let chart = curves(document, drawing, &kind, (&cases, picture), layers, published)?;
             figures.push(Figure::Chart(chart));
         }
     }
@@ -357,9 +357,9 @@ fn curves(
     document: &Document,
     drawing: &Drawing,
     kind: &Kind<'_>,
-    cases: &[&Case],
-    numbers: &[usize],
+    (cases, numbers): (&[&Case], &[usize]),
     layers: &[Layer<'_>],
+    published: &[Published],
 ) -> Result<Chart, FileError> {
     let mut curves: Vec<Curve> = Vec::new();
     for layer in layers {
@@ -386,6 +386,9 @@ fn curves(
                 colour += 1;
             }
         }
+    }
+    if let ([case], true) = (cases, drawing.throughput_of.is_some()) {
+        curves.extend(published_throughput(kind, case, published));
     }
     let end = |curves: &[Curve], of: fn(&Point) -> f64| {
         let points = curves.iter().flat_map(|curve| &curve.points);
@@ -423,6 +426,28 @@ fn curves(
         },
         curves,
     })
+}
+
+/// The dash pattern of published values over time.
+const PUBLISHED_DASH: usize = 3;
+
+/// Returns the published throughput of groups, Mbit/s, as lines over the windows that their measures name:
+/// `throughput of class 0, 3.2s to 21.6s`.
+fn published_throughput(kind: &Kind<'_>, case: &Case, published: &[Published]) -> Vec<Curve> {
+    let lines = kind.names.iter().enumerate().filter_map(|(colour, name)| {
+        let name = name.get_ref();
+        let of_group = format!("throughput of {name}, ");
+        let found = published
+            .iter()
+            .filter(|value| value.case == case.name && value.unit == "Mbit/s")
+            .find_map(|value| Some((value, value.measure.strip_prefix(&of_group)?)))?;
+        let (value, window) = found;
+        let (from, to) = window.split_once(" to ")?;
+        let [from, to] = [from, to].map(|time| parse_duration(time).ok());
+        let ends = [from?, to?].map(|time| (time.as_secs_f64(), value.number()));
+        Some(Curve::line(format!("{name}, published"), colour, ends).dashed(PUBLISHED_DASH))
+    });
+    lines.collect()
 }
 
 /// Returns the points with this name.

@@ -47,7 +47,7 @@ The file's [run] section:
   name = \"home\"                      # of the status socket [default: the file's name without extension]
   frames = 16384                     # frames held in a direction at most, 64 to 1048576 [default: 16384]
   delay = \"5ms\"                      # for tests: added in each direction, up to 10s [default: none]
-  overhead = -14                       # added to the length that the trees count, bytes [default: 0]
+  overhead = -14                     # added to the length that the trees count, bytes [default: 0]
   spin = \"20us\"                      # busy-wait for the last part of a wait, up to 1ms [default: none]
   offloads = \"off\"                   # disable GRO and LRO during the run [default: \"keep\"]
   isolate = true                     # keep this machine's own network stack away from the two interfaces
