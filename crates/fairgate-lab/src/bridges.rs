@@ -1,7 +1,7 @@
 //! The bridges of a network, each on a thread of its own with the priority of a live run.
 
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, SyncSender};
 use std::thread::Scope;
 use std::time::Duration;
 
@@ -44,7 +44,8 @@ impl Bridges {
                 continue;
             };
             let socket = folder.join(format!("link-{link}.sock"));
-            let (opened, is_open) = mpsc::channel();
+            // A rendezvous: a bridge that nobody waits for any more must not run.
+            let (opened, is_open) = mpsc::sync_channel(0);
             let path = socket.clone();
             scope.spawn(move || {
                 let failed = opened.clone();
@@ -98,7 +99,7 @@ fn forward(
     plan: &fairgate_live::Plan,
     socket: &Path,
     seed: u64,
-    opened: Sender<Result<Stopper, TestbedError>>,
+    opened: SyncSender<Result<Stopper, TestbedError>>,
 ) {
     let open = || -> Result<Bridge, LiveError> {
         let mut bridge = Bridge::open(plan, Some(seed))?;
@@ -112,7 +113,9 @@ fn forward(
         Ok(mut bridge) => {
             // If the kernel refuses, the figures of the machine say how late the bridge was.
             let _ = bridge.prioritise();
-            let _ = opened.send(Ok(bridge.stopper()));
+            if opened.send(Ok(bridge.stopper())).is_err() {
+                return;
+            }
             // An interface that fails ends the run; the sampler then finds no status.
             let _ = bridge.run();
         }

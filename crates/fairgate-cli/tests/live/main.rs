@@ -11,6 +11,7 @@ mod links;
 mod output;
 mod privileges;
 mod recording;
+mod reproduced;
 mod reservations;
 #[path = "../common/run.rs"]
 mod run;
