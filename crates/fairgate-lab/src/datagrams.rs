@@ -1,4 +1,5 @@
-//! Sends and receives the datagrams of a flow. Each carries its number and the time at which it was sent.
+//! Sends and receives the datagrams of a flow. Each carries its number, by which the receiver finds the time at
+//! which it was sent.
 
 use std::io::{self, ErrorKind, IoSliceMut};
 use std::net::UdpSocket;
@@ -16,8 +17,8 @@ use nix::sys::time::TimeSpec;
 use crate::layout::UDP_HEADERS;
 use crate::samples::{Arrival, Notes, Over, Zero, now_nanos};
 
-/// A number and a time, eight bytes each.
-pub(crate) const LEAST_PAYLOAD: u32 = 16;
+/// The bytes of a number. The shortest datagram of a video has an RTP header of 12 bytes.
+const NUMBER: usize = 4;
 /// The longest payload of a datagram.
 const LONGEST: usize = 65_507;
 /// A datagram that leaves later than this is counted.
@@ -42,9 +43,9 @@ impl Sender<'_> {
         let mut payload = vec![0u8; LONGEST];
         let mut latest = Duration::ZERO;
         let mut late = 0;
-        for (number, (offset, length)) in (1u64..).zip(self.emissions) {
-            if length < LEAST_PAYLOAD {
-                let what = format!("a datagram of {length} bytes has no room for a number and a time");
+        for (number, (offset, length)) in (0u32..).zip(self.emissions) {
+            if (length as usize) < NUMBER {
+                let what = format!("a datagram of {length} bytes has no room for a number of {NUMBER}");
                 return Err(io::Error::other(what));
             }
             let mut due = self.start + offset;
@@ -63,8 +64,7 @@ impl Sender<'_> {
             }
             late += u64::from(due.elapsed() > LATE);
             let sent = now_nanos();
-            payload[..8].copy_from_slice(&number.to_be_bytes());
-            payload[8..16].copy_from_slice(&sent.to_be_bytes());
+            payload[..NUMBER].copy_from_slice(&number.to_be_bytes());
             notes
                 .sent
                 .lock()
@@ -97,13 +97,17 @@ pub(crate) fn receive(
         let Some((length, arrived)) = receive_one(socket, &mut payload, &mut control)? else {
             continue;
         };
-        let Some((head, _)) = payload[..length].split_at_checked(LEAST_PAYLOAD as usize) else {
+        let Some((number, _)) = payload[..length].split_first_chunk::<NUMBER>() else {
             continue;
         };
-        let word = |at: usize| u64::from_be_bytes(std::array::from_fn(|byte| head[at + byte]));
+        let number = u32::from_be_bytes(*number);
+        let sent = notes.sent.lock().expect("no thread panics with it");
+        // Only this flow's sender has this place, and it notes a datagram before it sends it.
+        let Some(&(sent, _)) = sent.get(number as usize) else {
+            continue;
+        };
         let arrival = Arrival {
-            number: word(0),
-            sent: zero.since(word(8)),
+            sent,
             arrived: zero.since(arrived),
             bytes: length as u32 + UDP_HEADERS,
         };

@@ -72,7 +72,6 @@ impl Over {
 /// A datagram that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
-    pub(crate) number: u64,
     /// When it was sent and when it arrived, ns since the beginning.
     pub(crate) sent: u64,
     pub(crate) arrived: u64,

@@ -4,6 +4,8 @@
 //! the receiving to the sending end without the kernel, and the time of a packet is measured. The kernel would
 //! add tens of microseconds to each packet, and much more noise than a discipline costs. Everything is
 //! measured in turns, so that a slow minute affects all cases equally, and the least time of all turns counts.
+//! How much the least times of every other turn differ is taken as their error. A claim that depends on less
+//! than that is not judged.
 //! `--live` also measures the throughput of TCP through bridges.
 
 use std::fmt::Write;
@@ -50,6 +52,54 @@ struct Parameters {
     counts: Vec<u32>,
 }
 
+/// A time, ns.
+#[derive(Clone, Copy, Debug)]
+struct Timed {
+    nanos: f64,
+    /// How much the times of every other turn differ.
+    error: f64,
+}
+
+impl Timed {
+    /// Returns how much longer this takes than `base`.
+    fn above(self, base: Timed) -> Timed {
+        Timed {
+            nanos: self.nanos - base.nanos,
+            error: self.error.max(base.error),
+        }
+    }
+
+    /// Returns whether it is at most `limit`. `None` if that is uncertain.
+    fn is_at_most(self, limit: f64) -> Option<bool> {
+        match self.nanos {
+            nanos if nanos + self.error <= limit => Some(true),
+            nanos if nanos - self.error > limit => Some(false),
+            _ => None,
+        }
+    }
+
+    fn text(self) -> String {
+        format!("{:.0} ns (error {:.0})", self.nanos, self.error)
+    }
+}
+
+/// Returns whether all hold: no if one does not hold, and `None` if one that matters is uncertain.
+fn all(each: impl IntoIterator<Item = Option<bool>>) -> Option<bool> {
+    each.into_iter().fold(Some(true), |all, one| match (all, one) {
+        (Some(false), _) | (_, Some(false)) => Some(false),
+        (None, _) | (_, None) => None,
+        _ => Some(true),
+    })
+}
+
+/// Adds the verdict on a claim.
+fn judge(findings: &mut Findings, claim: &str, holds: Option<bool>, found: String) {
+    match holds {
+        Some(holds) => findings.judge(claim, holds, found),
+        None => findings.leave_open(claim, format!("the error is too large: {found}")),
+    }
+}
+
 /// A case: its name, its configuration, and the length of its frames.
 struct Case {
     name: String,
@@ -80,13 +130,11 @@ pub(super) fn overhead(run: &Run<'_>) -> Result<Findings, ReproduceError> {
         times[place.expect("all combinations were measured")]
     };
     let base = parameters.queues[0].as_str();
-    let added = |queue: &str, frame: usize| at(queue, frame) - at(base, frame);
+    let added = |queue: &str, frame: usize| at(queue, frame).above(at(base, frame));
     let mut curves = Vec::new();
     for (colour, queue) in parameters.queues.iter().skip(1).enumerate() {
-        let each: Vec<f64> = parameters
-            .frames
-            .iter()
-            .map(|&frame| added(queue, frame))
+        let each: Vec<f64> = (parameters.frames.iter())
+            .map(|&frame| added(queue, frame).nanos)
             .collect();
         for (&frame, &nanos) in parameters.frames.iter().zip(&each) {
             let name = format!("{queue}, {frame} B");
@@ -110,29 +158,35 @@ pub(super) fn overhead(run: &Run<'_>) -> Result<Findings, ReproduceError> {
     ));
 
     let smallest = parameters.frames[0];
-    let costs: Vec<(&str, f64)> = (parameters.queues.iter().skip(1))
+    let costs: Vec<(&str, Timed)> = (parameters.queues.iter().skip(1))
         .map(|queue| (queue.as_str(), added(queue, smallest)))
         .collect();
     let text: Vec<String> = costs
         .iter()
-        .map(|(queue, nanos)| format!("{queue} {nanos:.0} ns"))
+        .map(|(queue, time)| format!("{queue} {}", time.text()))
         .collect();
-    findings.judge(
-        "order",
-        costs.is_sorted_by(|less, more| less.1 < more.1),
-        format!("above the fifo, with {smallest} B: {}", text.join(", ")),
-    );
-    let of_cbq: Vec<f64> = parameters
-        .frames
-        .iter()
+    // Each one minus the next one is below 0.
+    let order = costs
+        .windows(2)
+        .map(|pair| pair[0].1.above(pair[1].1).is_at_most(0.0));
+    let found = format!("above the fifo, with {smallest} B: {}", text.join(", "));
+    judge(&mut findings, "order", all(order), found);
+    let of_cbq: Vec<Timed> = (parameters.frames.iter())
         .map(|&frame| added("CBQ", frame))
         .collect();
-    let mean = of_cbq.iter().sum::<f64>() / of_cbq.len() as f64;
-    let is_constant = of_cbq.iter().all(|nanos| (nanos / mean - 1.0).abs() <= ALMOST);
+    let mean = of_cbq.iter().map(|time| time.nanos).sum::<f64>() / of_cbq.len() as f64;
+    let is_constant = of_cbq.iter().map(|time| {
+        let distance = Timed {
+            nanos: (time.nanos - mean).abs(),
+            ..*time
+        };
+        distance.is_at_most(ALMOST * mean)
+    });
     let text: Vec<String> = (parameters.frames.iter().zip(&of_cbq))
-        .map(|(frame, nanos)| format!("{nanos:.0} ns with {frame} B"))
+        .map(|(frame, time)| format!("{} with {frame} B", time.text()))
         .collect();
-    findings.judge("constant", is_constant, format!("CBQ adds {}", text.join(", ")));
+    let found = format!("CBQ adds {}", text.join(", "));
+    judge(&mut findings, "constant", all(is_constant), found);
     match run.conditions.live {
         None => findings.leave_open("throughput", "TCP needs a live run: add --live"),
         Some(interrupt) => throughput(run, interrupt, &mut findings)?,
@@ -169,14 +223,14 @@ pub(super) fn filters(run: &Run<'_>) -> Result<Findings, ReproduceError> {
             let place = cases.iter().position(|case| case.name == name);
             times[place.expect("all combinations were measured")]
         };
-        at(count) - at(0)
+        at(count).above(at(0))
     };
     let up_to = |most: u32| -> Vec<Curve> {
         let each = kinds.iter().enumerate().map(|(colour, (kind, _))| {
             let counts = parameters.counts.iter().filter(|&&count| count <= most);
             let points = counts.map(|&count| Point {
                 x: f64::from(count),
-                y: added(kind, count),
+                y: added(kind, count).nanos,
                 interval: None,
             });
             Curve {
@@ -196,34 +250,45 @@ pub(super) fn filters(run: &Run<'_>) -> Result<Findings, ReproduceError> {
     let text = |kind: &str, counts: &[u32]| {
         let each = counts
             .iter()
-            .map(|&count| format!("{count}: {:.0} ns", added(kind, count)));
+            .map(|&count| format!("{count}: {}", added(kind, count).text()));
         format!("added by {kind}: {}", each.collect::<Vec<_>>().join(", "))
     };
-    // Twice as many filters add twice as much, within a tenth.
-    let [half, whole] = [50, 100].map(|count| added("wildcard filters", count));
-    let is_linear = half > 0.0 && (whole / half / 2.0 - 1.0).abs() <= ALMOST;
     let published = [10, 50, 100];
-    findings.judge("linear", is_linear, text("wildcard filters", &published));
-    findings.judge(
+    let [half, whole] = [50, 100].map(|count| added("wildcard filters", count));
+    // Twice as many filters add twice as much, within a tenth.
+    let distance = Timed {
+        nanos: (whole.nanos - 2.0 * half.nanos).abs(),
+        error: whole.error + 2.0 * half.error,
+    };
+    let is_linear = distance.is_at_most(ALMOST * 2.0 * half.nanos);
+    judge(
+        &mut findings,
+        "linear",
+        is_linear,
+        text("wildcard filters", &published),
+    );
+    let is_index = added("wildcard filters", most).is_at_most(10.0 * whole.nanos);
+    judge(
+        &mut findings,
         "logarithmic",
-        added("wildcard filters", most) < 10.0 * whole.max(1.0),
+        is_index,
         text("wildcard filters", &[100, most]),
     );
     let base = times[0];
-    let classes = added("classes", 100);
-    findings.judge(
-        "classes",
-        classes.abs() <= ALMOST * base,
-        format!("{}; a packet takes {base:.0} ns", text("classes", &published)),
-    );
-    findings.judge(
-        "fixed",
-        added("fixed filters", 100) <= ALMOST * base,
-        format!(
-            "{}; a packet takes {base:.0} ns",
-            text("fixed filters", &published)
-        ),
-    );
+    for (claim, kind) in [("classes", "classes"), ("fixed", "fixed filters")] {
+        let added = added(kind, 100);
+        let change = Timed {
+            nanos: added.nanos.abs(),
+            ..added
+        };
+        let found = format!("{}; a packet takes {}", text(kind, &published), base.text());
+        judge(
+            &mut findings,
+            claim,
+            change.is_at_most(ALMOST * base.nanos),
+            found,
+        );
+    }
     findings.remark(how(&parameters, &machine));
     if run.conditions.live.is_some() {
         findings.remark("Nothing of this experiment depends on the network: `--live` changes nothing.");
@@ -255,8 +320,9 @@ fn chart(title: &str, x: &str, curves: Vec<Curve>) -> Figure {
     })
 }
 
-fn tell(findings: &mut Findings, cases: &[Case], times: &[f64]) {
-    for (case, &nanos) in cases.iter().zip(times) {
+fn tell(findings: &mut Findings, cases: &[Case], times: &[Timed]) {
+    for (case, time) in cases.iter().zip(times) {
+        let nanos = time.nanos;
         findings.measure(
             "time of a packet",
             case.name.clone(),
@@ -304,7 +370,7 @@ fn head() -> String {
 }
 
 /// Measures the time of a packet in each case, ns.
-fn measure(run: &Run<'_>, parameters: &Parameters, cases: &[Case]) -> Result<Vec<f64>, ReproduceError> {
+fn measure(run: &Run<'_>, parameters: &Parameters, cases: &[Case]) -> Result<Vec<Timed>, ReproduceError> {
     let folder = tempfile::tempdir().map_err(system("creating a temporary folder"))?;
     let (turns, passes) = match run.conditions.quick {
         true => (1, 1),
@@ -322,7 +388,8 @@ fn measure(run: &Run<'_>, parameters: &Parameters, cases: &[Case]) -> Result<Vec
         }
         prepared.push((plan, path));
     }
-    let mut times = vec![f64::INFINITY; cases.len()];
+    // The least times of even turns and of odd ones.
+    let mut times = vec![[f64::INFINITY; 2]; cases.len()];
     for turn in 0..turns {
         for (number, ((plan, path), case)) in prepared.iter().zip(cases).enumerate() {
             let done = f64::from(turn) + number as f64 / cases.len() as f64;
@@ -331,10 +398,16 @@ fn measure(run: &Run<'_>, parameters: &Parameters, cases: &[Case]) -> Result<Vec
                 interrupt.check().map_err(fairgate_lab::LabError::from)?;
             }
             let nanos = time(plan, path, passes)?;
-            times[number] = times[number].min(nanos);
+            let least = &mut times[number][turn as usize % 2];
+            *least = least.min(nanos);
         }
     }
-    Ok(times)
+    let timed = times.into_iter().map(|[even, odd]| Timed {
+        nanos: even.min(odd),
+        // A short run has one turn.
+        error: if odd.is_finite() { (even - odd).abs() } else { even },
+    });
+    Ok(timed.collect())
 }
 
 /// Returns the time of a packet, ns.

@@ -13,7 +13,7 @@
 //! interface = "router->client"       # where the kernel's discipline takes the place of ours
 //! cases = "FIFO, *"
 //! script = """
-//! qdisc add dev DEV root handle 1: stab overhead OVERHEAD tbf rate RATE burst BURST limit 1000000
+//! qdisc add dev DEV root handle 1: STAB tbf rate RATE burst BURST limit 1000000
 //! qdisc add dev DEV parent 1:1 pfifo limit 50
 //! """
 //! ```
@@ -243,11 +243,14 @@ impl KernelSection {
         let mut script = self.script.get_ref().replace("RATE", &format!("{bits}bit"));
         // Like our bridges, tc counts the Ethernet header.
         let overhead = i64::from(overhead) - i64::from(ETHERNET_HEADER);
+        // tc refuses a table that changes nothing.
+        let stab = match overhead {
+            0 => String::new(),
+            bytes => format!("stab overhead {bytes}"),
+        };
         // At least three of the longest packets.
         let burst = (bits / 8 / 500).max(3 * 1514);
-        script = script
-            .replace("BURST", &burst.to_string())
-            .replace("OVERHEAD", &overhead.to_string());
+        script = script.replace("BURST", &burst.to_string()).replace("STAB", &stab);
         if let Some(share) = &self.share {
             let place = plan
                 .dimensions
