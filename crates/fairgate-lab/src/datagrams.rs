@@ -1,5 +1,5 @@
-//! Sends and receives the datagrams of a flow. Each carries its number, by which the receiver finds the time at
-//! which it was sent.
+//! Sends and receives the datagrams of a flow. Each carries its number, by which the receiver finds the time
+//! at which it was sent.
 
 use std::io::{self, ErrorKind, IoSliceMut};
 use std::net::UdpSocket;

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!   node of the scenario       a network namespace with the kernel's own TCP/IP
-//!   link                       two veth pairs, and between them a live bridge with the link's rate, queue and
-//!                              delay:   node a --veth-- [ left  Bridge  right ] --veth-- node b
+//!   link                       two veth pairs, and between them a live bridge with the link's rate, queue
+//!                              and delay:
+//!                                node a --veth-- [ left  Bridge  right ] --veth-- node b
 //!   TCP flow                   a connection of the kernel, with the congestion control of the scenario
 //!   UDP, video, voice, ping    datagrams at the times and of the lengths that the simulator would send
 //! ```
@@ -11,8 +12,8 @@
 //! The result is a [`Results`](fairgate_sim::Results), like that of a simulation. What a real network cannot
 //! tell is 0 there: the delays of TCP segments, and losses by reason.
 //!
-//! A pair of a scenario and this crate's rules is checked before anything is built ([`Layout`]). A scenario
-//! that cannot be expressed with namespaces is an error that names the part.
+//! A scenario is checked before anything is built ([`Layout`]). One that cannot be expressed with namespaces
+//! is an error that names the part.
 
 #![forbid(unsafe_code)]
 

@@ -215,7 +215,8 @@ impl Drop for EndOfRun<'_> {
     }
 }
 
-/// Returns the times of samples: the beginning, the end of each interval, the ends of the window, and the end.
+/// Returns the times of samples: the beginning, the end of each interval, the ends of the window, and the
+/// end.
 pub(crate) fn times(scenario: &Scenario) -> Vec<Duration> {
     let intervals = scenario.duration.as_nanos() / scenario.interval.as_nanos().max(1);
     let mut times: Vec<Duration> = (0..=intervals as u32)

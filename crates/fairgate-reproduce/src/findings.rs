@@ -24,8 +24,8 @@ pub struct Findings {
     pub grids: Vec<Grid>,
     /// Remarks on the accuracy of the results.
     pub remarks: Vec<String>,
-    /// The same measured in other ways: simulated, if the results are those of live runs, or with the kernel's
-    /// own discipline.
+    /// The same measured in other ways: simulated, if the results are those of live runs, or with the
+    /// kernel's own discipline.
     pub beside: Vec<Beside>,
     /// How busy the machine was, if the results are those of live runs.
     pub live: Option<LiveReport>,
@@ -78,8 +78,8 @@ impl LiveReport {
     pub(crate) fn text(&self) -> String {
         let [least, mean, most] = self.idle.map(|share| 100.0 * share);
         format!(
-            "{} live runs. The processors were idle for {mean:.0} % of the time ({least:.0} to {most:.0} % in \
-             a run). Bridges woke up more than 1 ms late {} times and were held up for more than 5 ms {} \
+            "{} live runs. The processors were idle for {mean:.0} % of the time ({least:.0} to {most:.0} % \
+             in a run). Bridges woke up more than 1 ms late {} times and were held up for more than 5 ms {} \
              times; {} datagrams left more than 1 ms late.",
             self.runs, self.late_wake_ups, self.stalls, self.late_datagrams
         )

@@ -8,7 +8,8 @@ use nix::errno::Errno;
 /// `TCP_NOTSENT_LOWAT` of linux/tcp.h.
 const NOTSENT_LOWAT: libc::c_int = 25;
 
-/// The positions of some fields of `struct tcp_info` (linux/tcp.h), whose layout never changes. It only grows.
+/// The positions of some fields of `struct tcp_info` (linux/tcp.h), whose layout never changes. It only
+/// grows.
 const RTT: usize = 68;
 const CONGESTION_WINDOW: usize = 80;
 const TOTAL_RETRANSMITTED: usize = 100;

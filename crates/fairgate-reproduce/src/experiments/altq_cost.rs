@@ -1,12 +1,11 @@
 //! Tables 1 to 3 and Figure 7 of the ALTQ paper: what a discipline, filters and classes cost.
 //!
 //! The paper took the latency of requests over ATM. Here frames of a capture take the live packet path, from
-//! the receiving to the sending end without the kernel, and the time of a packet is measured. The kernel would
-//! add tens of microseconds to each packet, and much more noise than a discipline costs. Everything is
-//! measured in turns, so that a slow minute affects all cases equally, and the least time of all turns counts.
-//! How much the least times of every other turn differ is taken as their error. A claim that depends on less
-//! than that is not judged.
-//! `--live` also measures the throughput of TCP through bridges.
+//! the receiving to the sending end without the kernel, and the time of a packet is measured. The kernel
+//! would add tens of microseconds to each packet, and much more noise than a discipline costs. Everything is
+//! measured in turns, so that a slow minute affects all cases equally, and the least time of all turns
+//! counts. How much the least times of every other turn differ is taken as their error. A claim that depends
+//! on less than that is not judged. `--live` also measures the throughput of TCP through bridges.
 
 use std::fmt::Write;
 use std::io;
@@ -354,7 +353,8 @@ fn classes_of(count: u32) -> String {
         let id = 200 + number;
         let _ = write!(
             file,
-            "[[queue.line.class]]\nid = {id}\nparent = 100\nrate = \"10kbit\"\ndiscipline = \"fifo\"\nlimit = 50\n"
+            "[[queue.line.class]]\nid = {id}\nparent = 100\nrate = \"10kbit\"\n\
+             discipline = \"fifo\"\nlimit = 50\n"
         );
     }
     file + "[run]\nleft_to_right = \"line\"\n"
@@ -502,8 +502,9 @@ fn throughput(run: &Run<'_>, interrupt: &Interrupt, findings: &mut Findings) -> 
 /// Returns a TCP connection over a link with this rate and this queue of the file.
 fn tcp_through(file: &Document, queue: &str, rate: &str) -> Result<Scenario, ReproduceError> {
     let text = format!(
-        "{}\n[simulate]\nduration = \"6s\"\nmeasure = [\"1s\", \"6s\"]\n[[simulate.link]]\na = \"A\"\nb = \"B\"\n\
-         rate = \"{rate}\"\ndelay = \"200us\"\nqueue_a = \"{queue}\"\n[[simulate.flow]]\nname = \"tcp\"\n\
+        "{}\n[simulate]\nduration = \"6s\"\nmeasure = [\"1s\", \"6s\"]\n[[simulate.link]]\na = \"A\"\n\
+         b = \"B\"\nrate = \"{rate}\"\ndelay = \"200us\"\nqueue_a = \"{queue}\"\n\
+         [[simulate.flow]]\nname = \"tcp\"\n\
          from = \"A\"\nto = \"B\"\ntcp = {{}}\n",
         file.text()
     );

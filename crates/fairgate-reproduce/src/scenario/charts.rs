@@ -351,8 +351,8 @@ fn over_dimension(
 /// The least share that a logarithmic axis shows. Percentiles have steps of a hundredth.
 const LEAST_SHARE: f64 = 0.01;
 
-/// Curves of groups, interfaces or variables in some cases, of the first seed. `numbers` are the cases' places
-/// in the layers.
+/// Curves of groups, interfaces or variables in some cases, of the first seed. `numbers` are the cases'
+/// places in the layers.
 fn curves(
     document: &Document,
     drawing: &Drawing,
