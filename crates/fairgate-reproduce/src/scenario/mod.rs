@@ -330,6 +330,23 @@ udp = { rate = "10mbit", pattern = "poisson" }
         assert_eq!(findings.figures[0].points().len(), 2 * 2);
     }
 
+    /// What live runs leave out: a claim about a case that was not run is not judged, the others are.
+    #[test]
+    fn a_claim_about_a_case_that_was_not_run_is_not_judged() {
+        let document = Document::parse("test.toml", FILE).unwrap();
+        let cases = Plan::read(&document).unwrap().cases(&document).unwrap();
+        let mut findings = findings(FILE).unwrap();
+        findings.verdicts.clear();
+        findings.measurements.retain(|found| found.case != "fifo, twice");
+        conditions::judge(&document, &cases, Some("half idle"), &mut findings).unwrap();
+        let [fair, unfair] = &findings.verdicts[..] else {
+            panic!("{:?}", findings.verdicts)
+        };
+        assert!(fair.holds && fair.found.ends_with("; half idle"), "{fair:?}");
+        assert!(!unfair.holds && !unfair.is_judged, "{unfair:?}");
+        assert_eq!(unfair.found, "not run live: fifo, twice");
+    }
+
     /// More measures for `FILE`: windows, groups together, and an observed variable.
     const MORE: &str = r#"
 [[experiment.measure]]
