@@ -5,6 +5,7 @@
 mod deadline;
 
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use fairgate_config::Document;
 use fairgate_lab::{KernelQueue, Lab, Live};
@@ -100,14 +101,19 @@ fn scenario(text: &str) -> Scenario {
     Scenario::read(&document).unwrap_or_else(|error| panic!("{error:?}"))
 }
 
+/// Live runs beside one another would disturb one another.
+static ALONE: Mutex<()> = Mutex::new(());
+
 fn run(scenario: &Scenario, kernel: &[KernelQueue]) -> Live {
     let interrupt = Interrupt::catch_while_busy().expect("signals can be caught");
     let lab = Lab {
         interrupt: &interrupt,
         kernel,
     };
-    lab.run(scenario, &|_| ())
-        .unwrap_or_else(|error| panic!("{error:?}"))
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let live = lab.run(scenario, &|_| ());
+    assert_eq!(namespaces(), "", "everything is taken down");
+    live.unwrap_or_else(|error| panic!("{error:?}"))
 }
 
 fn group<'a>(live: &'a Live, name: &str) -> &'a GroupResults {
@@ -138,7 +144,6 @@ fn classes_have_their_shares_live_as_in_the_simulator() {
     let scenario = scenario(CLASSES);
     let simulated = Simulation::new(&scenario).unwrap().run().unwrap();
     let live = run(&scenario, &[]);
-    assert_eq!(namespaces(), "", "everything was taken down");
 
     let mbit = |bits: u64| bits as f64 / 1e6;
     let held = mbit(group(&live, "held").throughput_bps);

@@ -13,7 +13,7 @@
 //! interface = "router->client"       # where the kernel's discipline takes the place of ours
 //! cases = "FIFO, *"
 //! script = """
-//! qdisc add dev DEV root handle 1: STAB tbf rate RATE burst BURST limit 1000000
+//! qdisc add dev DEV root handle 1: tbf rate RATE burst BURST limit 9000000
 //! qdisc add dev DEV parent 1:1 pfifo limit 50
 //! """
 //! ```
@@ -26,7 +26,6 @@ use fairgate_config::units::parse_duration;
 use fairgate_config::{Document, FileError};
 use fairgate_lab::{KernelQueue, Lab, LabError, Live, Machine};
 use fairgate_live::testbed::{Interrupt, TestbedError};
-use fairgate_sim::scenario::ETHERNET_HEADER;
 use fairgate_sim::{LineRate, Scenario};
 use toml::Spanned;
 
@@ -224,14 +223,14 @@ impl KernelSection {
     ) -> Result<KernelQueue, FileError> {
         let found = scenario.links.iter().find_map(|link| {
             let [a, b] = [link.a, link.b].map(|node| scenario.nodes[node.index()].name.as_str());
-            let of = |rate: &LineRate| Some((rate.constant()?, link.overhead));
+            let of = |rate: &LineRate| rate.constant();
             match interface.split_once("->")? {
                 (from, to) if (from, to) == (a, b) => of(&link.rate_a),
                 (from, to) if (from, to) == (b, a) => of(&link.rate_b),
                 _ => None,
             }
         });
-        let Some((rate, overhead)) = found else {
+        let Some(rate) = found else {
             let what = format!("no link `{interface}` has a constant rate");
             return Err(document.error(
                 self.interface.span(),
@@ -241,16 +240,9 @@ impl KernelSection {
         };
         let bits = rate.bits_per_second();
         let mut script = self.script.get_ref().replace("RATE", &format!("{bits}bit"));
-        // Like our bridges, tc counts the Ethernet header.
-        let overhead = i64::from(overhead) - i64::from(ETHERNET_HEADER);
-        // tc refuses a table that changes nothing.
-        let stab = match overhead {
-            0 => String::new(),
-            bytes => format!("stab overhead {bytes}"),
-        };
         // At least three of the longest packets.
         let burst = (bits / 8 / 500).max(3 * 1514);
-        script = script.replace("BURST", &burst.to_string()).replace("STAB", &stab);
+        script = script.replace("BURST", &burst.to_string());
         if let Some(share) = &self.share {
             let place = plan
                 .dimensions

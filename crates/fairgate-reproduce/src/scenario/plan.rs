@@ -56,8 +56,7 @@ pub(super) struct KernelSection {
     /// The dimension whose position on its axis is a share of the link's rate in per cent.
     pub(super) share: Option<Spanned<String>>,
     /// tc's commands, one a line. `DEV` stands for the interface, `RATE` for the link's rate, `SHARE` for its
-    /// share, `STAB` for a size table with the framing that the kernel does not count, and `BURST` for the
-    /// bytes of 2 ms.
+    /// share, and `BURST` for the bytes of 2 ms. The kernel counts the Ethernet header of packets.
     pub(super) script: Spanned<String>,
 }
 
