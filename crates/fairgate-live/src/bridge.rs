@@ -30,7 +30,7 @@ use nix::sys::timerfd::{self, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags
 use nix::time::{ClockId, ClockNanosleepFlags, clock_nanosleep};
 
 use crate::attach::Switch;
-use crate::backend::Choice;
+use crate::backend::{self, Choice};
 use crate::bridge::changes::Orders;
 use crate::clock;
 use crate::config::{End, Isolate, Plan};
@@ -144,6 +144,7 @@ impl Bridge {
     /// # Errors
     /// Fails if an interface is missing, down or unsuitable, or if privileges are missing.
     pub fn open(plan: &Plan, seed: Option<u64>) -> Result<Bridge, LiveError> {
+        backend::check(plan)?;
         // Before the interfaces are queried, so that no change is missed.
         let links = LinkChanges::subscribe().map_err(LiveError::io("watching the interfaces"))?;
         let switch = switch(plan)?;

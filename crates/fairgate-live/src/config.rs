@@ -17,7 +17,7 @@
 //! offloads = "off"          # disable GRO and LRO during the run
 //! isolate = true            # isolate both interfaces from this machine's own stack, even if it uses them
 //! realtime = false          # do not ask for real-time scheduling
-//! backend = "packet"        # how frames get to this process; default: the best one that works
+//! backend = "xdp"           # how frames get to this process: packet or xdp; default: packet
 //! ```
 
 use std::ops::RangeInclusive;

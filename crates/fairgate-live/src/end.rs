@@ -119,6 +119,11 @@ impl Found {
                 },
             ),
             None => match backend::choose(plan.backend) {
+                (BackendKind::Xdp, _) => {
+                    let sockets = backend::xdp::prepare(&interface, switch)?;
+                    let (title, reason) = (sockets.title(), sockets.reason());
+                    (Device::Xdp(Box::new(sockets)), title, reason)
+                }
                 (BackendKind::Packet, reason) => {
                     let sockets = backend::packet::prepare(&interface, receive)?;
                     (Device::Packet(Box::new(sockets)), backend::packet::TITLE, reason)

@@ -126,6 +126,30 @@ pub enum LiveError {
         /// The interface's name.
         interface: String,
     },
+    /// AF_XDP does not work with the interface.
+    #[error("AF_XDP does not work on `{interface}`: {reason}")]
+    #[diagnostic(help("{remedy}; or use packet sockets: `backend = \"packet\"`"))]
+    NoXdp {
+        /// The interface's name.
+        interface: String,
+        /// Why not.
+        reason: String,
+        /// What would make it work.
+        remedy: String,
+    },
+    /// AF_XDP sees only frames that arrive at an interface, but a run on one interface also needs others.
+    #[error(
+        "the back end `xdp` can't run on `{interface}` alone: it takes all received frames from this machine"
+    )]
+    #[diagnostic(help("use `backend = \"packet\"`, or run between two interfaces: `left` and `right`"))]
+    XdpOnOneInterface {
+        /// The interface's name.
+        interface: String,
+    },
+    /// The kernel should see all frames, but AF_XDP takes them.
+    #[error("the back end `xdp` takes all received frames from the kernel, but `isolate` is false")]
+    #[diagnostic(help("remove `isolate = false` from [run], or use `backend = \"packet\"`"))]
+    XdpNotIsolated,
     /// Another bridge already forwards from the interface.
     #[error("{process} already forwards from `{interface}`: every frame would be forwarded twice")]
     #[diagnostic(help("stop that `fairgate run`, or choose another interface"))]
@@ -186,7 +210,11 @@ impl LiveError {
     pub fn is_bad_input(&self) -> bool {
         matches!(
             self,
-            LiveError::Build(_) | LiveError::Unfit(_) | LiveError::SameInterface { .. }
+            LiveError::Build(_)
+                | LiveError::Unfit(_)
+                | LiveError::SameInterface { .. }
+                | LiveError::XdpOnOneInterface { .. }
+                | LiveError::XdpNotIsolated
         )
     }
 

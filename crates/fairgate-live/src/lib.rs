@@ -21,9 +21,8 @@
 //!
 //! All unsafe code is in the private module `sys`: memory shared with the kernel, and system calls.
 //!
-//! Why AF_PACKET and not AF_XDP: AF_PACKET works on every interface and MTU without a program in the kernel.
-//! A shaper for access lines needs low latency (34-60 us through the bridge) more than the last half million
-//! packets per second.
+//! Frames come from packet sockets (AF_PACKET), which work on every interface and MTU and keep its offloads.
+//! AF_XDP can be chosen instead ([`BackendKind`]).
 
 #![deny(unsafe_code)]
 

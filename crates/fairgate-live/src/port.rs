@@ -139,6 +139,9 @@ impl Port {
             notify(Notice::Renamed { from, to: name });
         }
         let before = std::mem::replace(&mut self.interface.mtu, mtu);
+        if mtu != before {
+            self.device.follow_mtu(mtu);
+        }
         let interface = self.interface.name.clone();
         match mtu.cmp(&before) {
             Ordering::Greater => notify(Notice::MtuRaised { interface, mtu }),

@@ -19,6 +19,14 @@ use crate::common::{output, until};
 /// A configuration without disciplines between the testbed's interfaces.
 pub(crate) const PLAIN: &str = "[run]\nleft = \"left\"\nright = \"right\"\n";
 
+/// The back ends for existing interfaces. Tests of forwarding run with each.
+pub(crate) const BACKENDS: [&str; 2] = ["packet", "xdp"];
+
+/// The same configuration with a back end.
+pub(crate) fn plain(backend: &str) -> String {
+    format!("{PLAIN}backend = \"{backend}\"\n")
+}
+
 /// The time without progress after which a connection has stalled.
 pub(crate) const STALLED: Duration = Duration::from_secs(60);
 

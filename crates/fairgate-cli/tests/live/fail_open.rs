@@ -13,7 +13,7 @@ use fairgate_live::testbed::{Namespace, Network};
 use nix::sys::signal::Signal;
 
 use crate::common::{live, say, until};
-use crate::run::{Run, succeeds};
+use crate::run::{BACKENDS, Run, plain, succeeds};
 
 /// The time between two packets of the stream.
 const BETWEEN: Duration = Duration::from_micros(200);
@@ -152,15 +152,17 @@ fn gap(arrivals: &[Arrival], what: &str) -> Gap {
 }
 
 /// Starts and kills runs while a stream passes.
-fn comes_and_goes(network: &Network, router: &Namespace, configuration: &str) {
+fn comes_and_goes(network: &Network, router: &Namespace, configuration: &str, what: &str) {
     with_stream(network, |mark| {
         mark("without a run");
         for signal in [Signal::SIGKILL, Signal::SIGABRT, Signal::SIGTERM] {
             let mut run = Run::start(router, configuration);
-            mark("a run starts");
+            mark(&format!("{what}: a run starts"));
             run.signal(signal);
             run.output();
-            mark(&format!("a run ends by {signal}"));
+            mark(&format!("{what}: a run ends by {signal}"));
+            let programs = router.ip(&["-d", "link"]).unwrap();
+            assert!(!programs.contains("xdp"), "a program is left behind: {programs}");
         }
     });
 }
@@ -172,8 +174,10 @@ fn a_bump_in_the_wire_fails_to_the_bridge_below() {
         return;
     };
     let network = joined();
-    let configuration = "[run]\nleft = \"left\"\nright = \"right\"\nisolate = true\n";
-    comes_and_goes(&network, &network.router, configuration);
+    for backend in BACKENDS {
+        let configuration = format!("{}isolate = true\n", plain(backend));
+        comes_and_goes(&network, &network.router, &configuration, backend);
+    }
 }
 
 #[test]
@@ -185,8 +189,8 @@ fn a_run_on_one_interface_fails_to_the_hosts_stack() {
     let configuration = "[queue.q]\ndiscipline = \"fifo\"\n\n\
                          [run]\ndevice = \"eth0\"\ningress = \"q\"\negress = \"q\"\n";
     // What the left host sends, and what the right host receives.
-    comes_and_goes(&network, &network.left, configuration);
-    comes_and_goes(&network, &network.right, configuration);
+    comes_and_goes(&network, &network.left, configuration, "sending host");
+    comes_and_goes(&network, &network.right, configuration, "receiving host");
 }
 
 /// What is queued leaves before the run ends, unshaped and in order.
@@ -200,9 +204,11 @@ fn a_stop_sends_what_is_queued() {
     let network = joined();
     let queue = "[queue.q]\ndiscipline = \"tbf\"\nrate = \"100kbit\"\nburst = \"2kb\"\nlimit = \"1mb\"\n\n";
     let between = "[run]\nleft = \"left\"\nright = \"right\"\nisolate = true\nleft_to_right = \"q\"\n";
+    let xdp = format!("{between}backend = \"xdp\"\n");
     let alone = "[run]\ndevice = \"eth0\"\negress = \"q\"\n";
     let runs = [
         (&network.router, between),
+        (&network.router, &xdp),
         (&network.left, alone),
         (
             &network.left,

@@ -9,7 +9,7 @@ use nix::sys::signal::Signal;
 use crate::common::program::Program;
 use crate::common::{live, output, until};
 use crate::harness::{ping, promiscuity, refusal};
-use crate::run::{PLAIN, Run, transfer};
+use crate::run::{BACKENDS, PLAIN, Run, plain, transfer};
 
 /// Hosts with checksum offload and super-packets: TCP works, and its bytes are counted as full-sized frames.
 #[test]
@@ -17,8 +17,12 @@ fn tcp_passes_with_all_offloads_on() {
     let Some(_watched) = live("tcp_passes_with_all_offloads_on") else {
         return;
     };
+    BACKENDS.into_iter().for_each(passes_tcp);
+}
+
+fn passes_tcp(backend: &str) {
     let network = Network::build().unwrap();
-    let run = Run::start(&network.router, PLAIN);
+    let run = Run::start(&network.router, &plain(backend));
     transfer(&network, &format!("{}:4000", Network::RIGHT), "all offloads on");
     let status = run.status();
     let sent = &status.directions[0].sent;
@@ -120,6 +124,10 @@ fn ipv6_passes() {
     let Some(_watched) = live("ipv6_passes") else {
         return;
     };
+    BACKENDS.into_iter().for_each(passes_ipv6);
+}
+
+fn passes_ipv6(backend: &str) {
     let network = Network::build().unwrap();
     for (host, number) in [(&network.left, 1), (&network.right, 2)] {
         host.ip(&[
@@ -132,7 +140,7 @@ fn ipv6_passes() {
         ])
         .unwrap();
     }
-    let run = Run::start(&network.router, PLAIN);
+    let run = Run::start(&network.router, &plain(backend));
     transfer(&network, "[fd00::2]:4000", "IPv6");
     run.stop();
 }
@@ -256,10 +264,14 @@ fn an_interrupt_leaves_interfaces_as_they_were() {
     let Some(_watched) = live("an_interrupt_leaves_interfaces_as_they_were") else {
         return;
     };
+    BACKENDS.into_iter().for_each(is_interrupted);
+}
+
+fn is_interrupted(backend: &str) {
     let network = Network::build().unwrap();
     assert_eq!(promiscuity(&network), [0, 0]);
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL] {
-        let mut run = Run::start(&network.router, PLAIN);
+        let mut run = Run::start(&network.router, &plain(backend));
         assert_eq!(promiscuity(&network), [1, 1]);
         assert!(ping(&network, Network::RIGHT));
         run.signal(signal);

@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 
 use crate::common::{live, until};
 use crate::harness::ping;
-use crate::run::{PLAIN, Run, succeeds};
+use crate::run::{BACKENDS, PLAIN, Run, plain, succeeds};
 
 fn ip(namespace: &Namespace, command: &str) {
     let words: Vec<&str> = command.split(' ').collect();
@@ -54,8 +54,12 @@ fn packets_wait_while_an_interface_is_down() {
     let Some(_watched) = live("packets_wait_while_an_interface_is_down") else {
         return;
     };
+    BACKENDS.into_iter().for_each(waits_for_interface);
+}
+
+fn waits_for_interface(backend: &str) {
     let network = Network::build().unwrap();
-    let run = Run::start(&network.router, PLAIN);
+    let run = Run::start(&network.router, &plain(backend));
     assert!(ping(&network, Network::RIGHT));
     none_is_lost(
         &network,
@@ -80,8 +84,12 @@ fn packets_wait_while_there_is_no_carrier() {
     let Some(_watched) = live("packets_wait_while_there_is_no_carrier") else {
         return;
     };
+    BACKENDS.into_iter().for_each(waits_for_carrier);
+}
+
+fn waits_for_carrier(backend: &str) {
     let network = Network::build().unwrap();
-    let run = Run::start(&network.router, PLAIN);
+    let run = Run::start(&network.router, &plain(backend));
     assert!(ping(&network, Network::RIGHT));
     none_is_lost(
         &network,
@@ -97,7 +105,7 @@ fn packets_wait_while_there_is_no_carrier() {
 
     // A run that starts without a carrier says so, and forwards when there is one.
     ip(&network.right, "link set eth0 down");
-    let run = Run::start(&network.router, PLAIN);
+    let run = Run::start(&network.router, &plain(backend));
     until_said(&run, "`right` has no carrier");
     ip(&network.right, "link set eth0 up");
     until_forwarding(&network);
@@ -130,8 +138,12 @@ fn a_new_interface_of_the_same_name_is_taken() {
     let Some(_watched) = live("a_new_interface_of_the_same_name_is_taken") else {
         return;
     };
+    BACKENDS.into_iter().for_each(takes_new_interface);
+}
+
+fn takes_new_interface(backend: &str) {
     let network = Network::build().unwrap();
-    let configuration = format!("{PLAIN}isolate = true\noffloads = \"off\"\n");
+    let configuration = format!("{}isolate = true\noffloads = \"off\"\n", plain(backend));
     let run = Run::start(&network.router, &configuration);
     assert!(ping(&network, Network::RIGHT));
     for _ in 0..3 {
@@ -183,8 +195,12 @@ fn a_renamed_interface_is_followed() {
     let Some(_watched) = live("a_renamed_interface_is_followed") else {
         return;
     };
+    BACKENDS.into_iter().for_each(follows_name);
+}
+
+fn follows_name(backend: &str) {
     let network = Network::build().unwrap();
-    let run = Run::start(&network.router, PLAIN);
+    let run = Run::start(&network.router, &plain(backend));
     assert!(ping(&network, Network::RIGHT));
     ip(&network.router, "link set right down");
     ip(&network.router, "link set right name wan0");
@@ -207,8 +223,12 @@ fn a_lowered_mtu_is_reported() {
     let Some(_watched) = live("a_lowered_mtu_is_reported") else {
         return;
     };
+    BACKENDS.into_iter().for_each(reports_mtu);
+}
+
+fn reports_mtu(backend: &str) {
     let network = Network::build().unwrap();
-    let run = Run::start(&network.router, PLAIN);
+    let run = Run::start(&network.router, &plain(backend));
     ip(&network.router, "link set right mtu 1400");
     until_said(&run, "the MTU of `right` was lowered to 1400");
     assert!(ping(&network, Network::RIGHT));

@@ -17,3 +17,4 @@ mod reservations;
 mod run;
 mod scripts;
 mod takeover;
+mod xdp;

@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 
 use crate::common::{live, until};
 use crate::harness::{ping, refusal};
-use crate::run::{PLAIN, Run, call, succeeds, transfer};
+use crate::run::{BACKENDS, PLAIN, Run, call, plain, succeeds, transfer};
 
 /// Writes a setting of the kernel in a namespace, below /proc/sys/net.
 fn set(namespace: &Namespace, name: &str, value: &str) {
@@ -37,6 +37,10 @@ fn a_router_that_routes_itself_is_refused_or_kept_away() {
     let Some(_watched) = live("a_router_that_routes_itself_is_refused_or_kept_away") else {
         return;
     };
+    BACKENDS.into_iter().for_each(keeps_router_away);
+}
+
+fn keeps_router_away(backend: &str) {
     let network = Network::build().unwrap();
     let router = &network.router;
     ip(router, "address add 10.77.0.254/24 dev left");
@@ -59,7 +63,7 @@ fn a_router_that_routes_itself_is_refused_or_kept_away() {
     let before = forwarded_by_kernel(router);
     assert!(before > 0);
 
-    let run = Run::start(router, &format!("{PLAIN}isolate = true\n"));
+    let run = Run::start(router, &format!("{}isolate = true\n", plain(backend)));
     assert!(run.status().isolated);
     assert!(!ping(&network, "10.78.0.2"), "the kernel routes beside the run");
     assert!(
@@ -71,7 +75,7 @@ fn a_router_that_routes_itself_is_refused_or_kept_away() {
     assert!(ping(&network, "10.78.0.2"), "the router routes again");
 
     // A run that is killed leaves nothing behind either.
-    let mut run = Run::start(router, &format!("{PLAIN}isolate = true\n"));
+    let mut run = Run::start(router, &format!("{}isolate = true\n", plain(backend)));
     assert!(!ping(&network, "10.77.0.254"));
     run.signal(Signal::SIGKILL);
     run.output();
@@ -83,6 +87,10 @@ fn ports_of_a_bridge_are_refused_or_kept_away() {
     let Some(_watched) = live("ports_of_a_bridge_are_refused_or_kept_away") else {
         return;
     };
+    BACKENDS.into_iter().for_each(keeps_bridge_away);
+}
+
+fn keeps_bridge_away(backend: &str) {
     let network = Network::build().unwrap();
     let router = &network.router;
     ip(router, "link add br0 type bridge");
@@ -92,7 +100,7 @@ fn ports_of_a_bridge_are_refused_or_kept_away() {
     let (code, message) = refusal(router, PLAIN);
     assert_eq!(code, Some(3));
     assert!(message.contains("`left` is a port of `br0`"), "{message}");
-    let run = Run::start(router, &format!("{PLAIN}isolate = true\n"));
+    let run = Run::start(router, &format!("{}isolate = true\n", plain(backend)));
     let arguments = ["-n", "-c", "5", "-i", "0.05", Network::RIGHT];
     let text = call(&network.left, "ping", &arguments);
     assert!(
@@ -125,13 +133,17 @@ fn router_advertisements_pass_and_leave_no_address() {
     let Some(_watched) = live("router_advertisements_pass_and_leave_no_address") else {
         return;
     };
+    BACKENDS.into_iter().for_each(passes_advertisements);
+}
+
+fn passes_advertisements(backend: &str) {
     let network = Network::build().unwrap();
     let router = &network.router;
     for interface in ["left", "right"] {
         set(router, &format!("ipv6/conf/{interface}/accept_ra"), "1");
         set(router, &format!("ipv6/conf/{interface}/disable_ipv6"), "0");
     }
-    let run = Run::start(router, PLAIN);
+    let run = Run::start(router, &plain(backend));
     assert!(run.status().isolated);
     // When the left host has configured the address, the advertisement has passed.
     until("the advertisement passes", || {

@@ -11,7 +11,7 @@ use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use crate::common::live;
 use crate::lab::{FrameSocket, offloads};
 use crate::missing;
-use crate::run::{PLAIN, Run, STALLED, call, succeeds, transfer};
+use crate::run::{BACKENDS, Run, STALLED, call, plain, succeeds, transfer};
 
 /// MTU and header of Ethernet.
 const LONGEST_FRAME: usize = 1514;
@@ -155,28 +155,41 @@ fn segmentation_and_checksums_left_by_a_local_tunnel_are_done() {
     }
     // Frames are checked before the receiver merges them again.
     offloads(&network.right, "eth0", &["gro"], "off");
-    let run = Run::start(&network.router, PLAIN);
+    for backend in BACKENDS {
+        let tested = sends_through_tunnels(&network, backend, TEST);
+        assert!(tested > 0, "this kernel has no tunnel at all");
+    }
+}
+
+/// Sends through every tunnel that this kernel has. Returns how many there are.
+fn sends_through_tunnels(network: &Network, backend: &str, test: &str) -> usize {
+    let run = Run::start(&network.router, &plain(backend));
     let quiet = Duration::from_millis(20);
     let mut left = FrameSocket::open(&network.router, "left", quiet);
     let mut right = FrameSocket::open(&network.right, "eth0", quiet);
     let mut tested = 0;
     for commands in DEVICES {
         let what = commands.join("; ");
-        if build(&network, commands) {
+        if build(network, commands) {
             // A device sends packets as soon as it is up. The other host may not be able to receive them yet.
             let errors = checksum_errors(&network.right);
             left.longest();
             right.longest();
             for address in inside(&what) {
                 let what = format!("{what}; to {address}");
-                transfer(&network, address, &what);
-                datagrams(&network, address, &what);
+                transfer(network, address, &what);
+                datagrams(network, address, &what);
                 let before = left.longest();
                 let after = right.longest();
                 // Devices cut packets themselves if hardware cannot: packets with sequence numbers, and a
                 // tunnel in a tunnel.
                 let cuts_itself = what.contains(" seq") || what.contains(" t1 ");
-                assert!(before > LONGEST_FRAME || cuts_itself, "no super-packets: {what}");
+                // AF_XDP takes frames before this socket sees them, and veth cuts super-packets for it.
+                let is_unseen = backend == "xdp";
+                assert!(
+                    before > LONGEST_FRAME || cuts_itself || is_unseen,
+                    "no super-packets: {what}"
+                );
                 assert!(after <= LONGEST_FRAME, "{after} bytes in a frame: {what}");
             }
             let lost = &run.status().directions[0].lost;
@@ -184,10 +197,10 @@ fn segmentation_and_checksums_left_by_a_local_tunnel_are_done() {
             assert_eq!(checksum_errors(&network.right), errors, "wrong checksums: {what}");
             tested += 1;
         } else {
-            missing(TEST, &format!("`ip {what}`"));
+            missing(test, &format!("`ip {what}`"));
         }
-        clear(&network);
+        clear(network);
     }
     run.stop();
-    assert!(tested > 0, "this kernel has no tunnel at all");
+    tested
 }

@@ -27,6 +27,7 @@ pub(crate) use hooks::{GIVEN, Hooks, mark_of};
 use lock::Lock;
 use merging::MergingGuard;
 use survey::Survey;
+pub(crate) use survey::kind_of;
 pub(crate) use switch::{Switch, Word};
 
 /// An interface that belongs to one run until this is dropped.

@@ -1,4 +1,4 @@
-//! Finds out what else this machine uses an interface for.
+//! Finds out what else this machine uses an interface for, and what kind of interface it is.
 
 use std::net::IpAddr;
 
@@ -88,6 +88,17 @@ impl Survey {
     }
 }
 
+/// Returns the kind of a virtual interface as `ip -d link` calls it: `veth`, `tun`, `macvlan`. Returns `None`
+/// for hardware.
+pub(crate) fn kind_of(interface: &Interface) -> Result<Option<String>, LiveError> {
+    let asking = LiveError::io(format!("querying the kind of `{}`", interface.name));
+    let links = dump(RouteNetlinkMessage::GetLink(LinkMessage::default())).map_err(asking)?;
+    let own = links.iter().filter_map(Link::of);
+    Ok(own
+        .filter(|link| link.index == interface.index)
+        .find_map(|link| link.kind))
+}
+
 /// The needed properties of a kernel link.
 struct Link {
     index: u32,
@@ -95,6 +106,7 @@ struct Link {
     controller: Option<u32>,
     /// The interface in this namespace that this one is on top of.
     below: Option<u32>,
+    kind: Option<String>,
 }
 
 impl Link {
@@ -107,6 +119,7 @@ impl Link {
             name: String::new(),
             controller: None,
             below: None,
+            kind: None,
         };
         let mut is_elsewhere = false;
         for attribute in &message.attributes {
@@ -117,9 +130,12 @@ impl Link {
                 LinkAttribute::LinkNetNsId(_) => is_elsewhere = true,
                 // The link of a veth or netkit pair is its peer, which is not below it.
                 LinkAttribute::LinkInfo(infos) => {
-                    is_elsewhere |= infos
-                        .iter()
-                        .any(|info| matches!(info, LinkInfo::Kind(InfoKind::Veth | InfoKind::Netkit)));
+                    let kind = infos.iter().find_map(|info| match info {
+                        LinkInfo::Kind(kind) => Some(kind),
+                        _ => None,
+                    });
+                    is_elsewhere |= matches!(kind, Some(InfoKind::Veth | InfoKind::Netkit));
+                    link.kind = kind.map(ToString::to_string);
                 }
                 _ => {}
             }

@@ -5,22 +5,28 @@ use std::str::FromStr;
 
 use serde::Deserialize;
 
+use crate::config::{Isolate, Plan};
+use crate::error::LiveError;
+
 /// A way to receive from and send to an existing interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BackendKind {
     /// AF_PACKET sockets. They work with every Ethernet interface.
     Packet,
+    /// AF_XDP sockets. They need native XDP in the driver, and take the frames from the kernel.
+    Xdp,
 }
 
 impl BackendKind {
     /// All of them, the preferred ones first.
-    pub const ALL: [BackendKind; 1] = [BackendKind::Packet];
+    pub const ALL: [BackendKind; 2] = [BackendKind::Packet, BackendKind::Xdp];
 
     /// Returns the name in `backend = "..."` and `--backend`.
     pub fn name(self) -> &'static str {
         match self {
             BackendKind::Packet => "packet",
+            BackendKind::Xdp => "xdp",
         }
     }
 }
@@ -70,9 +76,26 @@ impl fmt::Display for Choice {
 }
 
 /// Chooses the back end of an existing interface, and says why. `wanted` is what the configuration names.
+///
+/// AF_XDP must be named, also where an interface can use our memory: attaching its program resets most
+/// interfaces for a moment, and they neither merge nor cut packets for this process then.
 pub(crate) fn choose(wanted: Option<BackendKind>) -> (BackendKind, &'static str) {
     match wanted {
         Some(kind) => (kind, "the configuration names it"),
-        None => (BackendKind::Packet, "it works with every Ethernet interface"),
+        None => (
+            BackendKind::Packet,
+            "it works with every Ethernet interface and keeps its offloads",
+        ),
+    }
+}
+
+/// Rejects plans that the named back end can't run.
+pub(crate) fn check(plan: &Plan) -> Result<(), LiveError> {
+    match plan.backend {
+        Some(BackendKind::Xdp) if plan.is_on_one_interface() => Err(LiveError::XdpOnOneInterface {
+            interface: plan.ends[0].name().to_owned(),
+        }),
+        Some(BackendKind::Xdp) if plan.isolate == Isolate::Never => Err(LiveError::XdpNotIsolated),
+        _ => Ok(()),
     }
 }

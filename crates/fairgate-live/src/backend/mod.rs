@@ -3,6 +3,7 @@
 //! ```text
 //!   choice   which back end an interface gets, and why
 //!   packet   AF_PACKET sockets on an interface, with a mapped ring to receive
+//!   xdp      AF_XDP sockets on an interface, with rings to receive and to send
 //!   tun_tap  a TUN or TAP device: the kernel's own stack is at its other end
 //! ```
 //!
@@ -13,19 +14,21 @@
 mod choice;
 pub(crate) mod packet;
 pub(crate) mod tun_tap;
+pub(crate) mod xdp;
 
 use std::os::fd::BorrowedFd;
 
 use nix::errno::Errno;
 
+use crate::backend::xdp::Xdp;
 use crate::outgoing::Outgoing;
 use crate::received::Received;
 use crate::sys::socket::PacketSocket;
 use crate::sys::tun_tap::TunTap;
 use crate::vlan::Tag;
 
-pub(crate) use choice::choose;
 pub use choice::{BackendKind, Choice, UnknownBackend};
+pub(crate) use choice::{check, choose};
 
 /// What a port needs from a back end.
 ///
@@ -68,6 +71,11 @@ pub(crate) trait Backend {
         None
     }
 
+    /// Follows a change of the interface's MTU.
+    fn follow_mtu(&mut self, mtu: usize) {
+        let _ = mtu;
+    }
+
     /// Returns whether the back end works although its interface is not in this network namespace.
     fn is_elsewhere(&self) -> bool {
         false
@@ -80,8 +88,9 @@ pub(crate) trait Backend {
 /// An open back end.
 #[derive(Debug)]
 pub(crate) enum Device {
-    // Boxed, because packet sockets are much larger than a TUN device.
+    // Boxed, because sockets are much larger than a TUN device.
     Packet(Box<PacketSocket>),
+    Xdp(Box<Xdp>),
     TunTap(TunTap),
 }
 
@@ -90,6 +99,10 @@ macro_rules! forward {
     ($device:expr, $backend:ident => $call:expr) => {
         match $device {
             Device::Packet($backend) => {
+                let $backend = &mut **$backend;
+                $call
+            }
+            Device::Xdp($backend) => {
                 let $backend = &mut **$backend;
                 $call
             }
@@ -126,9 +139,14 @@ impl Backend for Device {
         forward!(self, backend => Backend::missed(backend))
     }
 
+    fn follow_mtu(&mut self, mtu: usize) {
+        forward!(self, backend => Backend::follow_mtu(backend, mtu));
+    }
+
     fn take_error(&self) -> Option<Errno> {
         match self {
             Device::Packet(backend) => Backend::take_error(&**backend),
+            Device::Xdp(backend) => Backend::take_error(&**backend),
             Device::TunTap(backend) => Backend::take_error(backend),
         }
     }
@@ -136,6 +154,7 @@ impl Backend for Device {
     fn is_elsewhere(&self) -> bool {
         match self {
             Device::Packet(backend) => Backend::is_elsewhere(&**backend),
+            Device::Xdp(backend) => Backend::is_elsewhere(&**backend),
             Device::TunTap(backend) => Backend::is_elsewhere(backend),
         }
     }
@@ -143,6 +162,7 @@ impl Backend for Device {
     fn receiver(&self) -> BorrowedFd<'_> {
         match self {
             Device::Packet(backend) => Backend::receiver(&**backend),
+            Device::Xdp(backend) => Backend::receiver(&**backend),
             Device::TunTap(backend) => Backend::receiver(backend),
         }
     }

@@ -1,10 +1,13 @@
-//! Walks from the start of a super-packet to its transport header, and collects the headers to patch.
+//! Walks from the start of a frame to a transport header, and collects the headers to patch.
 //!
 //! The virtio header says where the innermost transport header begins, but not what is before it. Cutting has
 //! to change the lengths and checksums of every header that covers the payload, so every header has to be
 //! known. The walk follows the header chain: Ethernet, VLAN tags, MPLS, PPPoE, IPv4, IPv6 with its extension
 //! headers, GRE, and UDP with a tunnel header. Its result is valid only if it ends exactly at the transport
 //! header.
+//!
+//! Without a virtio header, the same walk looks for a transport header with a partial checksum
+//! (`partial.rs`).
 
 use super::protocol::{
     ETHERNET, IPV4, IPV6, MPLS, MPLS_MULTICAST, Next, PPPOE_SESSION, PROTOCOL_DESTINATION, PROTOCOL_GRE,
@@ -34,6 +37,14 @@ pub(super) enum Transport {
 }
 
 impl Transport {
+    fn of(protocol: u8) -> Option<Transport> {
+        match protocol {
+            PROTOCOL_TCP => Some(Transport::Tcp),
+            PROTOCOL_UDP => Some(Transport::Udp),
+            _ => None,
+        }
+    }
+
     /// Returns the offset of the checksum in the transport header.
     pub(super) fn checksum_offset(self) -> usize {
         match self {
@@ -94,9 +105,22 @@ impl Layers {
         let walk = Walk {
             headers: frame.get(..start)?,
             length: frame.len(),
-            transport: transport as u8,
+            goal: Goal::End(transport as u8),
         };
-        walk.follow(0, Next::Ethernet, Layers::NONE, Trust::Header)
+        let found = walk.follow(0, Next::Ethernet, Layers::NONE, Trust::Header)?;
+        Some(found.layers)
+    }
+
+    /// Looks for the transport header of a frame whose checksum field holds the sum of the pseudo header.
+    /// Returns the offset of the header and its protocol.
+    pub(super) fn partial_checksum(frame: &[u8]) -> Option<(usize, Transport)> {
+        let walk = Walk {
+            headers: frame,
+            length: frame.len(),
+            goal: Goal::PartialChecksum,
+        };
+        let found = walk.follow(0, Next::Ethernet, Layers::NONE, Trust::Header)?;
+        Some((found.at, Transport::of(found.protocol)?))
     }
 
     pub(super) fn as_slice(&self) -> &[Layer] {
@@ -127,18 +151,35 @@ enum Trust {
     Guess,
 }
 
+/// What a walk looks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Goal {
+    /// A header of this protocol, exactly behind the given headers.
+    End(u8),
+    /// A header of TCP or UDP with a partial checksum.
+    PartialChecksum,
+}
+
+/// A transport header, and the headers in front of it.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    layers: Layers,
+    at: usize,
+    protocol: u8,
+}
+
 /// A walk through the headers of one frame.
 #[derive(Clone, Copy, Debug)]
 struct Walk<'a> {
-    /// The bytes before the transport header. No header may exceed them.
+    /// The bytes before the transport header, or the whole frame. No header may exceed them.
     headers: &'a [u8],
     /// The length of the frame.
     length: usize,
-    transport: u8,
+    goal: Goal,
 }
 
 impl<'a> Walk<'a> {
-    fn follow(self, mut at: usize, mut next: Next, mut layers: Layers, trust: Trust) -> Option<Layers> {
+    fn follow(self, mut at: usize, mut next: Next, mut layers: Layers, trust: Trust) -> Option<Found> {
         loop {
             (at, next) = match next {
                 Next::Ethernet => (
@@ -162,8 +203,18 @@ impl<'a> Walk<'a> {
                     layers = layers.with(Kind::Pppoe, at)?;
                     self.pppoe(at)?
                 }
-                Next::Protocol(protocol) if at == self.headers.len() => {
-                    return (protocol == self.transport).then_some(layers);
+                Next::Protocol(protocol) if self.is_goal(at, protocol, &layers) => {
+                    let found = Found { layers, at, protocol };
+                    if protocol == PROTOCOL_UDP
+                        && self.goal == Goal::PartialChecksum
+                        && let Some(inside) = self.udp(at, layers, trust)
+                        && self.sum_to_end(at, protocol, &layers)?.finish() == [0, 0]
+                    {
+                        // The checksum of the tunnel is right, and equals the sum of the pseudo header by
+                        // chance.
+                        return Some(inside);
+                    }
+                    return Some(found);
                 }
                 Next::Protocol(PROTOCOL_GRE) => {
                     let (inside, next, checksum) = self.gre(at)?;
@@ -176,6 +227,48 @@ impl<'a> Walk<'a> {
                 Next::Type(_) | Next::Protocol(_) => return None,
             };
         }
+    }
+
+    fn is_goal(self, at: usize, protocol: u8, layers: &Layers) -> bool {
+        match self.goal {
+            Goal::End(wanted) => at == self.headers.len() && protocol == wanted,
+            Goal::PartialChecksum => self.has_partial_checksum(at, protocol, layers).unwrap_or(false),
+        }
+    }
+
+    /// Returns whether the checksum of a transport header is the sum of its pseudo header. The IP packet must
+    /// end where the frame ends: a sender's frame has no padding.
+    fn has_partial_checksum(self, at: usize, protocol: u8, layers: &Layers) -> Option<bool> {
+        let field = at + Transport::of(protocol)?.checksum_offset();
+        let [high, low] = self.pseudo_sum(at, protocol, layers)?.finish();
+        Some(self.bytes(field, 2)? == [!high, !low])
+    }
+
+    /// Returns the sum of the pseudo header and of all bytes from the transport header on.
+    fn sum_to_end(self, at: usize, protocol: u8, layers: &Layers) -> Option<Sum> {
+        let sum = self.pseudo_sum(at, protocol, layers)?;
+        Some(sum.add_sum(Sum::default().add(self.headers.get(at..)?)))
+    }
+
+    /// Returns the sum of the pseudo header (RFC 768, RFC 8200 section 8.1), or `None` if the lengths are
+    /// wrong.
+    fn pseudo_sum(self, at: usize, protocol: u8, layers: &Layers) -> Option<Sum> {
+        let ip = layers.last()?;
+        let (length, from, addresses) = match ip.kind {
+            Kind::Ipv4 => (self.word(ip.at() + 2)?, ip.at(), self.bytes(ip.at() + 12, 8)?),
+            Kind::Ipv6 => (
+                self.word(ip.at() + 4)?,
+                ip.at() + IPV6_HEADER,
+                self.bytes(ip.at() + 8, 32)?,
+            ),
+            _ => return None,
+        };
+        if usize::from(length) != self.length.checked_sub(from)? {
+            return None;
+        }
+        let length = u32::try_from(self.length.checked_sub(at)?).ok()?;
+        let sum = Sum::default().add(addresses).add(&[0, protocol]);
+        Some(sum.add(&length.to_be_bytes()))
     }
 
     /// Parses IPv4. Skips options. Rejects fragments, which can't be super-packets.
@@ -261,7 +354,7 @@ impl<'a> Walk<'a> {
 
     /// Parses a UDP header before the transport header, which means a tunnel. The port may announce the
     /// tunnel format. Otherwise all formats that lead to the transport header must give the same layers.
-    fn udp(self, at: usize, layers: Layers, trust: Trust) -> Option<Layers> {
+    fn udp(self, at: usize, layers: Layers, trust: Trust) -> Option<Found> {
         let header = self.bytes(at, UDP_HEADER)?;
         if trust == Trust::Guess && !self.is_length_to_end(self.word(at + 4)?, at) {
             return None;
@@ -288,7 +381,8 @@ impl<'a> Walk<'a> {
             .into_iter()
             .filter_map(|format| through(format, Trust::Guess));
         let found = results.next()?;
-        let is_unambiguous = results.all(|other| other.as_slice() == found.as_slice());
+        let is_unambiguous =
+            results.all(|other| other.at == found.at && other.layers.as_slice() == found.layers.as_slice());
         is_unambiguous.then_some(found)
     }
 

@@ -12,6 +12,7 @@
 //!   udp_tunnel      the tunnel headers after UDP
 //!   cut             writes the segments one by one
 //!   identification  whether the IPv4 identification counts up
+//!   partial         recognises a partial checksum if nothing reports it
 //!   join            puts segments that leave together into a super-packet again
 //! ```
 //!
@@ -30,6 +31,7 @@ mod cut;
 mod identification;
 mod join;
 mod layers;
+mod partial;
 mod protocol;
 mod udp_tunnel;
 mod vnet;

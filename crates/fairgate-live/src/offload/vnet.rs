@@ -70,6 +70,16 @@ impl VnetHeader {
         self
     }
 
+    /// Returns the header of a frame whose checksum is that of the pseudo header.
+    pub(super) fn checksum(start: u16, checksum_offset: u16) -> VnetHeader {
+        VnetHeader {
+            flags: NEEDS_CHECKSUM,
+            checksum_start: start,
+            checksum_offset,
+            ..VnetHeader::default()
+        }
+    }
+
     /// Returns the header of a TCP super-packet whose checksum is that of the pseudo header.
     pub(crate) fn tcp(is_ipv6: bool, size: u16, start: u16, checksum_offset: u16) -> VnetHeader {
         VnetHeader {

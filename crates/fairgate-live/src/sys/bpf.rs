@@ -1,23 +1,38 @@
-//! Small BPF programs for tc's hooks. They are assembled here, and loaded and attached by `bpf(2)`.
+//! Small BPF programs for tc's hooks and for XDP. They are assembled here, and loaded and attached by
+//! `bpf(2)`.
 //!
 //! The layouts of `union bpf_attr` and of instructions are those of linux/bpf.h. Programs without loops,
-//! whose only map is a few words of memory, need neither a compiler nor a library (aya, libbpf): these would
-//! load an object file that a compiler with a BPF target has to make first.
+//! whose maps are a few words of memory and a list of sockets, need neither a compiler nor a library (aya,
+//! libbpf): these would load an object file that a compiler with a BPF target has to make first.
 
+use std::ffi::CStr;
 use std::num::NonZeroUsize;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::errno::Errno;
 
 use crate::sys::guardian::Guardian;
+use crate::sys::mapping::Mapping;
 
 const BPF_MAP_CREATE: libc::c_long = 0;
+const BPF_MAP_UPDATE_ELEM: libc::c_long = 2;
 const BPF_PROG_LOAD: libc::c_long = 5;
 const BPF_LINK_CREATE: libc::c_long = 28;
 const BPF_PROG_TYPE_SCHED_CLS: u32 = 3;
+const BPF_PROG_TYPE_XDP: u32 = 6;
 const BPF_MAP_TYPE_ARRAY: u32 = 2;
+const BPF_MAP_TYPE_XSKMAP: u32 = 17;
+/// `BPF_XDP` of `enum bpf_attach_type`.
+const ATTACH_XDP: u32 = 37;
+/// The program runs in the driver (linux/if_link.h).
+const XDP_FLAGS_DRV_MODE: u32 = 1 << 2;
+/// The program belongs to one interface, and may call the functions of its driver.
+const BPF_F_XDP_DEV_BOUND_ONLY: u32 = 1 << 6;
+/// In the place of a source register: the immediate is the descriptor of a map.
+const BPF_PSEUDO_MAP_FD: u8 = 1;
+/// In the place of a source register of a call: the immediate is the number of a kernel function in BTF.
+const BPF_PSEUDO_KFUNC_CALL: u8 = 2;
 /// The map's values can be mapped into the memory of a process.
 const BPF_F_MMAPABLE: u32 = 1 << 10;
 /// In the place of a source register: the immediates are the descriptor of a map, and an offset in its value.
@@ -77,6 +92,11 @@ impl Instruction {
         Instruction::new(0x57, to, 0, 0, immediate)
     }
 
+    /// `to += immediate`
+    pub(crate) const fn add(to: u8, immediate: i32) -> Instruction {
+        Instruction::new(0x07, to, 0, 0, immediate)
+    }
+
     /// `to >>= immediate`
     pub(crate) const fn shift_right(to: u8, immediate: i32) -> Instruction {
         Instruction::new(0x77, to, 0, 0, immediate)
@@ -85,6 +105,16 @@ impl Instruction {
     /// `to` = the 32-bit word at `from + offset`
     pub(crate) const fn load_word(to: u8, from: u8, offset: i16) -> Instruction {
         Instruction::new(0x61, to, from, offset, 0)
+    }
+
+    /// `to` = the 16-bit word at `from + offset`
+    pub(crate) const fn load_half(to: u8, from: u8, offset: i16) -> Instruction {
+        Instruction::new(0x69, to, from, offset, 0)
+    }
+
+    /// The 16-bit word at `to + offset` = `from`
+    pub(crate) const fn store_half(to: u8, offset: i16, from: u8) -> Instruction {
+        Instruction::new(0x6b, to, from, offset, 0)
     }
 
     /// The 32-bit word at `to + offset` = `from`
@@ -100,6 +130,16 @@ impl Instruction {
     /// Skips `skip` instructions if `register == immediate`.
     pub(crate) const fn jump_if_equal(register: u8, immediate: i32, skip: i16) -> Instruction {
         Instruction::new(0x15, register, 0, skip, immediate)
+    }
+
+    /// Skips `skip` instructions if `register <= other`, without sign.
+    pub(crate) const fn jump_unless_above(register: u8, other: u8, skip: i16) -> Instruction {
+        Instruction::new(0xbd, register, other, skip, 0)
+    }
+
+    /// Calls a kernel function by its number in BTF. Otherwise as [`Instruction::call`].
+    pub(crate) const fn call_function(number: i32) -> Instruction {
+        Instruction::new(0x85, 0, BPF_PSEUDO_KFUNC_CALL, 0, number)
     }
 
     /// Calls a kernel helper with r1 to r5. The result is in r0.
@@ -127,11 +167,9 @@ struct MapCreate {
 #[derive(Debug)]
 pub(crate) struct SharedWords<const N: usize> {
     map: OwnedFd,
-    base: NonNull<libc::c_void>,
+    /// The words in it are accessed atomically only.
+    memory: Mapping,
 }
-
-// SAFETY: a mapping is not tied to the thread that made it. The words in it are accessed atomically only.
-unsafe impl<const N: usize> Send for SharedWords<N> {}
 
 impl<const N: usize> SharedWords<N> {
     /// The bytes of the mapping: one page of the smallest size. The kernel maps whole pages.
@@ -147,23 +185,8 @@ impl<const N: usize> SharedWords<N> {
             flags: BPF_F_MMAPABLE,
         };
         let map = bpf(BPF_MAP_CREATE, &attributes)?;
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping at an address that the kernel chooses. It invalidates no memory of ours.
-        let base = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                Self::BYTES.get(),
-                protection,
-                libc::MAP_SHARED,
-                map.as_raw_fd(),
-                0,
-            )
-        };
-        if base == libc::MAP_FAILED {
-            return Err(Errno::last());
-        }
-        let base = NonNull::new(base).expect("mmap without MAP_FIXED never maps page zero");
-        Ok(SharedWords { map, base })
+        let memory = Mapping::of_map(&map, Self::BYTES)?;
+        Ok(SharedWords { map, memory })
     }
 
     /// Sets a word. Programs that start afterwards read the new value.
@@ -171,7 +194,7 @@ impl<const N: usize> SharedWords<N> {
         assert!(word < N, "there are {N} words");
         // SAFETY: the word is inside the mapping, which lives as long as `self`, and is aligned to 4. This
         // process accesses it only here, and programs read whole words.
-        let word = unsafe { AtomicU32::from_ptr(self.base.as_ptr().cast::<u32>().add(word)) };
+        let word = unsafe { AtomicU32::from_ptr(self.memory.base().as_ptr().cast::<u32>().add(word)) };
         word.store(value, Ordering::SeqCst);
     }
 
@@ -180,7 +203,7 @@ impl<const N: usize> SharedWords<N> {
     pub(crate) fn clear_at_death(&self, word: usize) -> Result<Guardian, Errno> {
         assert!(word < N, "there are {N} words");
         // SAFETY: the word is inside the mapping.
-        let address = unsafe { self.base.as_ptr().cast::<u32>().add(word) };
+        let address = unsafe { self.memory.base().as_ptr().cast::<u32>().add(word) };
         let work = || {
             // SAFETY: the child has a copy of the mapping, which it shares with the programs. It is aligned
             // to 4, and every process accesses its words atomically.
@@ -200,10 +223,52 @@ impl<const N: usize> SharedWords<N> {
     }
 }
 
-impl<const N: usize> Drop for SharedWords<N> {
-    fn drop(&mut self) {
-        // SAFETY: `mmap` made the mapping with this length, and no reference into it outlives `self`.
-        unsafe { libc::munmap(self.base.as_ptr(), Self::BYTES.get()) };
+/// AF_XDP sockets by the number of their receive queue, for programs. A socket that is closed leaves the map.
+#[derive(Debug)]
+pub(crate) struct SocketMap(OwnedFd);
+
+/// The part of `union bpf_attr` that `BPF_MAP_UPDATE_ELEM` reads.
+#[repr(C)]
+struct MapUpdate {
+    map: u32,
+    padding: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+impl SocketMap {
+    /// Creates an empty map for queues below `queues`.
+    pub(crate) fn new(queues: u32) -> Result<SocketMap, Errno> {
+        let attributes = MapCreate {
+            map_type: BPF_MAP_TYPE_XSKMAP,
+            key_size: 4,
+            value_size: 4,
+            entries: queues,
+            flags: 0,
+        };
+        bpf(BPF_MAP_CREATE, &attributes).map(SocketMap)
+    }
+
+    /// Adds a bound socket. Programs that start afterwards find it.
+    pub(crate) fn insert(&self, queue: u32, socket: &OwnedFd) -> Result<(), Errno> {
+        let (key, value) = (queue, socket.as_raw_fd() as u32);
+        let attributes = MapUpdate {
+            map: self.0.as_raw_fd() as u32,
+            padding: 0,
+            key: (&raw const key).expose_provenance() as u64,
+            value: (&raw const value).expose_provenance() as u64,
+            flags: 0,
+        };
+        call(BPF_MAP_UPDATE_ELEM, &attributes).map(drop)
+    }
+
+    /// Returns the two halves of the instruction `to = the map`.
+    pub(crate) fn address(&self, to: u8) -> [Instruction; 2] {
+        [
+            Instruction::new(0x18, to, BPF_PSEUDO_MAP_FD, 0, self.0.as_raw_fd()),
+            Instruction::new(0, 0, 0, 0, 0),
+        ]
     }
 }
 
@@ -214,11 +279,32 @@ struct ProgramLoad {
     count: u32,
     instructions: u64,
     license: u64,
-    /// log_level, log_size, log_buf, kern_version and prog_flags, all zero.
-    unused: [u32; 6],
+    /// log_level, log_size, log_buf and kern_version, all zero.
+    unused: [u32; 5],
+    flags: u32,
+    /// prog_name, empty.
+    name: [u32; 4],
+    interface: u32,
+    padding: u32,
 }
 
-/// The part of `union bpf_attr` that `BPF_LINK_CREATE` reads for TCX.
+impl ProgramLoad {
+    fn new(program_type: u32, program: &[Instruction], license: &'static CStr) -> ProgramLoad {
+        ProgramLoad {
+            program_type,
+            count: program.len() as u32,
+            instructions: program.as_ptr().expose_provenance() as u64,
+            license: license.as_ptr().expose_provenance() as u64,
+            unused: [0; 5],
+            flags: 0,
+            name: [0; 4],
+            interface: 0,
+            padding: 0,
+        }
+    }
+}
+
+/// The part of `union bpf_attr` that `BPF_LINK_CREATE` reads for TCX. XDP has no relatives and revisions.
 #[repr(C)]
 struct LinkCreate {
     program: u32,
@@ -232,14 +318,39 @@ struct LinkCreate {
 
 /// Loads a program for tc's hooks into the kernel, which verifies it.
 pub(crate) fn load(program: &[Instruction]) -> Result<OwnedFd, Errno> {
-    let attributes = ProgramLoad {
-        program_type: BPF_PROG_TYPE_SCHED_CLS,
-        count: program.len() as u32,
-        instructions: program.as_ptr().expose_provenance() as u64,
-        license: c"MIT".as_ptr().expose_provenance() as u64,
-        unused: [0; 6],
-    };
+    let attributes = ProgramLoad::new(BPF_PROG_TYPE_SCHED_CLS, program, c"MIT");
     bpf(BPF_PROG_LOAD, &attributes)
+}
+
+/// Loads an XDP program. If `interface` is given, the program belongs to it and may call kernel functions.
+///
+/// The kernel lets programs call its functions only if they may be used under the GPL. These may: this
+/// crate's licence, MIT, allows that, but the kernel's list has no entry for MIT alone.
+pub(crate) fn load_xdp(program: &[Instruction], interface: Option<u32>) -> Result<OwnedFd, Errno> {
+    let license = match interface {
+        Some(_) => c"Dual MIT/GPL",
+        None => c"MIT",
+    };
+    let mut attributes = ProgramLoad::new(BPF_PROG_TYPE_XDP, program, license);
+    if let Some(index) = interface {
+        attributes.flags = BPF_F_XDP_DEV_BOUND_ONLY;
+        attributes.interface = index;
+    }
+    bpf(BPF_PROG_LOAD, &attributes)
+}
+
+/// Attaches an XDP program in the driver of an interface. It runs until the returned descriptor is closed.
+pub(crate) fn attach_xdp(program: &OwnedFd, interface: u32) -> Result<OwnedFd, Errno> {
+    let attributes = LinkCreate {
+        program: program.as_raw_fd() as u32,
+        interface,
+        hook: ATTACH_XDP,
+        flags: XDP_FLAGS_DRV_MODE,
+        relative: 0,
+        padding: 0,
+        expected_revision: 0,
+    };
+    bpf(BPF_LINK_CREATE, &attributes)
 }
 
 /// Attaches a program to a hook of an interface. It runs until the returned descriptor is closed.
@@ -256,18 +367,25 @@ pub(crate) fn attach(program: &OwnedFd, interface: u32, hook: Hook) -> Result<Ow
     bpf(BPF_LINK_CREATE, &attributes)
 }
 
-/// Calls a command that returns a new descriptor. `T` is the command's part of `union bpf_attr`.
+/// Calls a command that returns a new descriptor.
 fn bpf<T>(command: libc::c_long, attributes: &T) -> Result<OwnedFd, Errno> {
+    let number = call(command, attributes)?;
+    // SAFETY: a descriptor that is returned is new, and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// Calls a command. `T` is its part of `union bpf_attr`.
+fn call<T>(command: libc::c_long, attributes: &T) -> Result<i32, Errno> {
     // SAFETY: the kernel reads `size_of::<T>()` bytes of a live structure of integers without padding, and
-    // the memory that its addresses point to: the given number of instructions and a zero-terminated string.
-    // Both outlive the call. A descriptor that is returned is new, and nobody else owns it.
-    unsafe {
-        let result = libc::syscall(
+    // the memory that its addresses point to: the given number of instructions, a zero-terminated string, or
+    // a key and a value of the sizes with which the map was made. All of it outlives the call.
+    let result = unsafe {
+        libc::syscall(
             libc::SYS_bpf,
             command,
             std::ptr::from_ref(attributes),
             size_of::<T>(),
-        );
-        Ok(OwnedFd::from_raw_fd(Errno::result(result)? as i32))
-    }
+        )
+    };
+    Errno::result(result).map(|number| number as i32)
 }

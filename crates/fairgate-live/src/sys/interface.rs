@@ -150,6 +150,7 @@ const ETHTOOL_SFLAGS: u32 = 0x26;
 const ETHTOOL_GGRO: u32 = 0x2b;
 const ETHTOOL_SGRO: u32 = 0x2c;
 const ETH_FLAG_LRO: u32 = 1 << 15;
+const ETH_FLAG_RXVLAN: u32 = 1 << 8;
 
 impl Merging {
     /// Both offloads.
@@ -179,6 +180,11 @@ impl Merging {
         };
         Ok(())
     }
+}
+
+/// Returns whether the interface takes VLAN tags out of received frames and reports them beside the frames.
+pub(crate) fn strips_tags(interface: &str) -> Result<bool, Errno> {
+    Ok(ethtool(interface, ETHTOOL_GFLAGS, 0)? & ETH_FLAG_RXVLAN != 0)
 }
 
 /// Sets or queries a value in the network namespace of this thread. It is 0 if the driver does not

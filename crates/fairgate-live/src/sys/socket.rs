@@ -8,7 +8,7 @@
 use std::io::IoSlice;
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::ptr::{self, NonNull};
+use std::ptr;
 
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, sendmsg};
@@ -19,6 +19,7 @@ use crate::received::Received;
 use crate::sys::batch::Batch;
 use crate::sys::interface::Interface;
 use crate::sys::layout::Layout;
+use crate::sys::mapping::Mapping;
 use crate::sys::ring::{Filled, Ring};
 use crate::vlan::Tag;
 
@@ -31,7 +32,7 @@ const RECEIVE_BUFFER: libc::c_int = 16 << 20;
 
 /// The socket memory for frames being sent, bytes. It limits the queue behind ours, which no discipline
 /// controls.
-const SEND_BUFFER: libc::c_int = 512 << 10;
+pub(super) const SEND_BUFFER: libc::c_int = 512 << 10;
 
 /// The longest super-packet with all its headers. ("BIG TCP" allows longer ones, but only if it is
 /// configured.)
@@ -48,24 +49,6 @@ pub(crate) enum Receive {
     Nothing,
 }
 
-/// Memory mapped from a socket. It is unmapped on drop.
-#[derive(Debug)]
-struct Mapping {
-    base: NonNull<libc::c_void>,
-    length: NonZeroUsize,
-}
-
-// SAFETY: a mapping is not tied to the thread that made it.
-unsafe impl Send for Mapping {}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: `mmap` made the mapping with this length. The ring that points into it is dropped with the
-        // same `PacketSocket`, which hands out no reference that outlives it.
-        unsafe { libc::munmap(self.base.as_ptr(), self.length.get()) };
-    }
-}
-
 /// The sockets of one interface.
 #[derive(Debug)]
 pub(crate) struct PacketSocket {
@@ -80,8 +63,7 @@ pub(crate) struct PacketSocket {
     scratch: Vec<u8>,
     /// The length of the frame in `scratch`, until it is released.
     filled: Option<usize>,
-    /// The socket for frames that are too long because of their tag.
-    tagger: OwnedFd,
+    tagger: Tagger,
     missed: u64,
 }
 
@@ -121,21 +103,16 @@ impl PacketSocket {
             tp_frame_nr: layout.slots as u32,
         };
         set_option(&receiver, libc::PACKET_RX_RING, &request)?;
-        let mapping = map(&receiver, layout)?;
+        let length = NonZeroUsize::new(layout.bytes()).expect("a ring has at least one block");
+        let mapping = Mapping::of(&receiver, length, 0)?;
         // SAFETY: the mapping spans the layout, is aligned to a page, is filled by the kernel under the
         // protocol that `Ring::new` requires, and is kept in the same structure as the ring.
-        let ring = unsafe { Ring::new(mapping.base.cast(), layout) };
+        let ring = unsafe { Ring::new(mapping.base(), layout) };
         if let Receive::Unmarked(mark) = receive {
             skip_marked(&receiver, mark)?;
         }
-        let membership = libc::packet_mreq {
-            mr_ifindex: interface.index as i32,
-            mr_type: libc::PACKET_MR_PROMISC as u16,
-            mr_alen: 0,
-            mr_address: [0; 8],
-        };
         if receive == Receive::All {
-            set_option(&receiver, libc::PACKET_ADD_MEMBERSHIP, &membership)?;
+            make_promiscuous(&receiver, interface)?;
         }
 
         let sender = packet_socket(0)?;
@@ -146,10 +123,6 @@ impl PacketSocket {
         set_socket_option(&sender, libc::SO_SNDBUF, &SEND_BUFFER)?;
         bind(&sender, interface, 0)?;
 
-        // This socket uses the interface's qdisc, because the hook is in front of it.
-        let tagger = packet_socket(0)?;
-        set_socket_option(&tagger, libc::SO_SNDBUF, &SEND_BUFFER)?;
-        bind(&tagger, interface, 0)?;
         Ok(PacketSocket {
             ring,
             _mapping: mapping,
@@ -160,7 +133,7 @@ impl PacketSocket {
             batch: Batch::new(),
             scratch: vec![0; LONGEST_SUPER_PACKET],
             filled: None,
-            tagger,
+            tagger: Tagger::open(interface)?,
             missed: 0,
         })
     }
@@ -205,24 +178,9 @@ impl PacketSocket {
         self.batch.send(&self.sender, frames)
     }
 
-    /// Sends a frame without its outermost tag, and with a socket mark. A program at the interface's hook
-    /// uses the mark to add the tag again (`attach/isolation.rs`).
-    ///
-    /// A packet socket accepts frames of 4 bytes over the MTU if these bytes are an 802.1Q tag
-    /// (`packet_extra_vlan_len_allowed`). Frames of that length with a service tag, and frames of 8 bytes
-    /// over the MTU with two tags, need this function. A tag that the program adds does not count towards the
-    /// MTU; in the kernel's bridge it does not count either.
+    /// Sends a frame as [`Tagger::send`] does.
     pub(crate) fn send_tagged(&mut self, frame: &[u8], mark: u32) -> Result<(), Errno> {
-        set_socket_option(&self.tagger, libc::SO_MARK, &(mark as libc::c_int))?;
-        let (addresses, rest) = frame.split_at(Tag::POSITION);
-        let parts = [IoSlice::new(addresses), IoSlice::new(&rest[Tag::BYTES..])];
-        loop {
-            match sendmsg::<()>(self.tagger.as_raw_fd(), &parts, &[], MsgFlags::MSG_DONTWAIT, None) {
-                Ok(_) => return Ok(()),
-                Err(Errno::EINTR) => {}
-                Err(errno) => return Err(errno),
-            }
-        }
+        self.tagger.send(frame, mark)
     }
 
     /// Returns the number of frames dropped because the ring was full, since the socket was opened.
@@ -247,17 +205,56 @@ impl PacketSocket {
 
     /// Returns and clears the socket's error: `ENETDOWN` if the interface went down or disappeared.
     pub(crate) fn take_error(&self) -> Option<Errno> {
-        let mut error: libc::c_int = 0;
-        match get_option(&self.receiver, libc::SOL_SOCKET, libc::SO_ERROR, &mut error) {
-            Ok(()) if error != 0 => Some(Errno::from_raw(error)),
-            Ok(()) => None,
-            Err(errno) => Some(errno),
-        }
+        take_error(&self.receiver)
     }
 
     /// Returns the descriptor that is readable when frames have arrived.
     pub(crate) fn receiver(&self) -> BorrowedFd<'_> {
         self.receiver.as_fd()
+    }
+}
+
+/// A socket for frames that are too long because of their tag. It receives nothing.
+#[derive(Debug)]
+pub(crate) struct Tagger {
+    socket: OwnedFd,
+}
+
+impl Tagger {
+    /// Opens the socket.
+    pub(crate) fn open(interface: &Interface) -> Result<Tagger, Errno> {
+        // This socket uses the interface's qdisc, because the hook is in front of it.
+        let socket = packet_socket(0)?;
+        set_socket_option(&socket, libc::SO_SNDBUF, &SEND_BUFFER)?;
+        bind(&socket, interface, 0)?;
+        Ok(Tagger { socket })
+    }
+
+    /// Opens the socket, and lets the interface receive frames for other hosts as long as it is open.
+    pub(crate) fn promiscuous(interface: &Interface) -> Result<Tagger, Errno> {
+        let tagger = Tagger::open(interface)?;
+        make_promiscuous(&tagger.socket, interface)?;
+        Ok(tagger)
+    }
+
+    /// Sends a frame without its outermost tag, and with a socket mark. A program at the interface's hook
+    /// uses the mark to add the tag again (`attach/hooks.rs`).
+    ///
+    /// A packet socket accepts frames of 4 bytes over the MTU if these bytes are an 802.1Q tag
+    /// (`packet_extra_vlan_len_allowed`). Frames of that length with a service tag, and frames of 8 bytes
+    /// over the MTU with two tags, need this function. A tag that the program adds does not count towards the
+    /// MTU; in the kernel's bridge it does not count either.
+    pub(crate) fn send(&self, frame: &[u8], mark: u32) -> Result<(), Errno> {
+        set_socket_option(&self.socket, libc::SO_MARK, &(mark as libc::c_int))?;
+        let (addresses, rest) = frame.split_at(Tag::POSITION);
+        let parts = [IoSlice::new(addresses), IoSlice::new(&rest[Tag::BYTES..])];
+        loop {
+            match sendmsg::<()>(self.socket.as_raw_fd(), &parts, &[], MsgFlags::MSG_DONTWAIT, None) {
+                Ok(_) => return Ok(()),
+                Err(Errno::EINTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
     }
 }
 
@@ -293,6 +290,17 @@ fn bind(socket: &OwnedFd, interface: &Interface, protocol: u16) -> Result<(), Er
     Errno::result(result).map(drop)
 }
 
+/// Lets the interface receive frames for other hosts as long as the socket is open.
+fn make_promiscuous(socket: &OwnedFd, interface: &Interface) -> Result<(), Errno> {
+    let membership = libc::packet_mreq {
+        mr_ifindex: interface.index as i32,
+        mr_type: libc::PACKET_MR_PROMISC as u16,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    set_option(socket, libc::PACKET_ADD_MEMBERSHIP, &membership)
+}
+
 /// Lets the socket skip frames with a mark, by a program of classic BPF (linux/filter.h).
 fn skip_marked(socket: &OwnedFd, mark: u32) -> Result<(), Errno> {
     const LOAD_WORD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
@@ -319,28 +327,6 @@ fn skip_marked(socket: &OwnedFd, mark: u32) -> Result<(), Errno> {
     set_level_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &filter)
 }
 
-fn map(socket: &OwnedFd, layout: Layout) -> Result<Mapping, Errno> {
-    let length = NonZeroUsize::new(layout.bytes()).expect("a ring has at least one block");
-    // SAFETY: a new mapping at an address that the kernel chooses. It invalidates no memory of ours.
-    let base = unsafe {
-        libc::mmap(
-            ptr::null_mut(),
-            length.get(),
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_SHARED,
-            socket.as_raw_fd(),
-            0,
-        )
-    };
-    if base == libc::MAP_FAILED {
-        return Err(Errno::last());
-    }
-    Ok(Mapping {
-        base: NonNull::new(base).expect("mmap without MAP_FIXED never maps page zero"),
-        length,
-    })
-}
-
 fn receive(socket: &OwnedFd, into: &mut [u8]) -> Result<usize, Errno> {
     // SAFETY: the kernel writes at most `into.len()` bytes to `into`; with MSG_TRUNC it returns the full
     // length.
@@ -359,11 +345,15 @@ fn set_option<T: Copy>(socket: &OwnedFd, name: libc::c_int, value: &T) -> Result
     set_level_option(socket, libc::SOL_PACKET, name, value)
 }
 
-fn set_socket_option(socket: &OwnedFd, name: libc::c_int, value: &libc::c_int) -> Result<(), Errno> {
+pub(super) fn set_socket_option(
+    socket: &OwnedFd,
+    name: libc::c_int,
+    value: &libc::c_int,
+) -> Result<(), Errno> {
     set_level_option(socket, libc::SOL_SOCKET, name, value)
 }
 
-fn set_level_option<T: Copy>(
+pub(super) fn set_level_option<T: Copy>(
     socket: &OwnedFd,
     level: libc::c_int,
     name: libc::c_int,
@@ -382,8 +372,18 @@ fn set_level_option<T: Copy>(
     Errno::result(result).map(drop)
 }
 
+/// Returns and clears a socket's error.
+pub(super) fn take_error(socket: &OwnedFd) -> Option<Errno> {
+    let mut error: libc::c_int = 0;
+    match get_option(socket, libc::SOL_SOCKET, libc::SO_ERROR, &mut error) {
+        Ok(()) if error != 0 => Some(Errno::from_raw(error)),
+        Ok(()) => None,
+        Err(errno) => Some(errno),
+    }
+}
+
 /// Reads an option. `T` is one of the kernel's structures of integers.
-fn get_option<T: Copy>(
+pub(super) fn get_option<T: Copy>(
     socket: &OwnedFd,
     level: libc::c_int,
     name: libc::c_int,

@@ -53,7 +53,8 @@ The file's [run] section:
   isolate = true                     # keep this machine's own network stack away from the two interfaces
                                      # [default: if it does not use them; false: never]
   realtime = false                   # do not ask for real-time scheduling [default: true]
-  backend = \"packet\"                 # how frames get to this process [default: the best one that works]
+  backend = \"xdp\"                    # how frames get to this process: packet, or xdp for many small packets
+                                     # on hardware that supports AF_XDP [default: packet]
 
 Instead of left, right and their trees, for an interface that this machine itself uses (Linux 6.6):
   device = \"eth0\"
@@ -83,7 +84,7 @@ pub(crate) struct Args {
     #[arg(long)]
     seed: Option<u64>,
 
-    /// How frames get to this process: packet [default: the file's, or the best one that works]
+    /// How frames get to this process: packet, xdp [default: the file's, or packet]
     #[arg(long, value_name = "NAME")]
     backend: Option<BackendKind>,
 

@@ -3,6 +3,7 @@
 
 mod identification;
 mod join;
+mod partial;
 mod plain;
 mod refused;
 mod stacks;

@@ -1,0 +1,465 @@
+//! One AF_XDP socket: it receives from one queue of an interface, and may send through it.
+//!
+//! Frames are in memory of ours (the UMEM), in chunks of one page. Receiving and sending share it, but not
+//! its chunks:
+//! ```text
+//!   [ chunks to receive: fill ring, receive ring, or with us ][ chunks to send: free, or with the kernel ]
+//! ```
+//! Each queue has a UMEM of its own, not one for both interfaces of a run. Sharing one would save a copy if a
+//! frame stayed in the chunk that it was received in until the other interface has sent it. But a queue may
+//! hold a frame for seconds, and then the interface would have no chunks to receive with. So frames are
+//! copied into the frame store and out of it, which costs less than to lose them. And an interface can be
+//! removed and made again without the other one.
+
+use std::num::NonZeroUsize;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr;
+
+use nix::errno::Errno;
+
+use crate::sys::interface::Interface;
+use crate::sys::mapping::Mapping;
+use crate::sys::socket::{SEND_BUFFER, get_option, set_level_option, set_socket_option, take_error};
+use crate::sys::xdp_ring::{Consumer, Offsets, Producer};
+
+/// The length of a chunk. A page is the largest that every kernel takes.
+const CHUNK: usize = 4096;
+
+/// The bytes that the kernel keeps free in front of a received frame (`XDP_PACKET_HEADROOM`).
+const HEAD_ROOM: usize = 256;
+
+/// The bytes behind a frame in which drivers keep `skb_shared_info`.
+const TAIL_ROOM: usize = 320;
+
+/// The longest frame for which native XDP works in all drivers: it fits a page with the two rooms.
+pub(crate) const LONGEST_FRAME: usize = CHUNK - HEAD_ROOM - TAIL_ROOM;
+
+/// The chunks to receive with. At a million packets per second they bridge a scheduling delay of 4 ms, like
+/// the slots of a packet socket's ring.
+const RECEIVE_CHUNKS: u32 = 4096;
+
+/// The chunks to send with. They limit the queue behind ours, which no discipline controls, because a chunk
+/// is free again only when the interface has sent its frame: 0.4 MB of full-sized frames, less than the
+/// memory of a packet socket ([`SEND_BUFFER`]).
+const SEND_CHUNKS: u32 = 256;
+
+/// After this many released frames the kernel gets their chunks back, if it does not need them before.
+const RETURN: u32 = 64;
+
+/// `XDP_MAX_TX_SKB_BUDGET` (linux/if_xdp.h, Linux 6.18): how many frames one system call sends by copying.
+const XDP_MAX_TX_SKB_BUDGET: libc::c_int = 9;
+
+/// The bytes in front of a received frame in which a program leaves what it knows about it.
+pub(crate) const NOTE: usize = 4;
+
+/// How the kernel moves frames between the interface and our memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transfer {
+    /// The interface reads and writes our memory.
+    ZeroCopy,
+    /// The kernel copies.
+    Copy,
+}
+
+impl Transfer {
+    fn flag(self) -> u16 {
+        match self {
+            Transfer::ZeroCopy => libc::XDP_ZEROCOPY,
+            Transfer::Copy => libc::XDP_COPY,
+        }
+    }
+}
+
+/// The sending half.
+#[derive(Debug)]
+struct Sender {
+    ring: Producer<libc::xdp_desc>,
+    /// Addresses of chunks that hold no frame.
+    free: Vec<u64>,
+}
+
+/// A socket that is bound to a queue.
+#[derive(Debug)]
+pub(crate) struct XdpSocket {
+    /// Closed first, so that the kernel stops using the memory.
+    socket: OwnedFd,
+    fill: Producer<u64>,
+    receive: Consumer<libc::xdp_desc>,
+    completion: Consumer<u64>,
+    sender: Option<Sender>,
+    /// How many chunks were released and not yet returned to the kernel.
+    released: u32,
+    transfer: Transfer,
+    umem: Mapping,
+    _rings: Vec<Mapping>,
+}
+
+impl XdpSocket {
+    /// Opens a socket for a receive queue of `interface`, with the best transfer of `transfers` that works.
+    /// Nothing is received before a program redirects frames to the socket. Returns `None` if the interface
+    /// has no such queue.
+    pub(crate) fn open(
+        interface: &Interface,
+        queue: u32,
+        sends: bool,
+        transfers: &[Transfer],
+    ) -> Result<Option<XdpSocket>, Errno> {
+        let socket = xdp_socket()?;
+        let sending = if sends { SEND_CHUNKS } else { 0 };
+        let length = (RECEIVE_CHUNKS + sending) as usize * CHUNK;
+        let umem = Mapping::zeros(NonZeroUsize::new(length).expect("there are chunks to receive with"))?;
+        let registration = libc::xdp_umem_reg {
+            addr: umem.base().as_ptr().expose_provenance() as u64,
+            len: length as u64,
+            chunk_size: CHUNK as u32,
+            headroom: 0,
+            flags: 0,
+            tx_metadata_len: 0,
+        };
+        set_option(&socket, libc::XDP_UMEM_REG, &registration)?;
+        // The kernel requires a completion ring also of a socket that does not send.
+        let sizes = [
+            (libc::XDP_UMEM_FILL_RING, RECEIVE_CHUNKS),
+            (libc::XDP_UMEM_COMPLETION_RING, SEND_CHUNKS),
+            (libc::XDP_RX_RING, RECEIVE_CHUNKS),
+        ];
+        for (ring, entries) in sizes {
+            set_option(&socket, ring, &entries)?;
+        }
+        // SAFETY: `xdp_mmap_offsets` consists of integers, for which all-zero is a valid value.
+        let mut offsets: libc::xdp_mmap_offsets = unsafe { std::mem::zeroed() };
+        get_option(&socket, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS, &mut offsets)?;
+
+        let [fill, completion, receive] = [offsets.fr, offsets.cr, offsets.rx].map(offsets_of);
+        let mut rings = vec![
+            map::<u64>(&socket, fill, RECEIVE_CHUNKS, libc::XDP_UMEM_PGOFF_FILL_RING)?,
+            map::<u64>(
+                &socket,
+                completion,
+                SEND_CHUNKS,
+                libc::XDP_UMEM_PGOFF_COMPLETION_RING,
+            )?,
+            map::<libc::xdp_desc>(&socket, receive, RECEIVE_CHUNKS, libc::XDP_PGOFF_RX_RING as u64)?,
+        ];
+        // SAFETY: the kernel made these rings with the given numbers of entries, keeps to the protocol, and
+        // says where their parts are. Entries are integers. The mappings are kept in the same structure.
+        let (mut fill, completion, receive) = unsafe {
+            (
+                Producer::new(&rings[0], fill, RECEIVE_CHUNKS),
+                Consumer::new(&rings[1], completion, SEND_CHUNKS),
+                Consumer::new(&rings[2], receive, RECEIVE_CHUNKS),
+            )
+        };
+        let mut sender = None;
+        if sends {
+            set_option(&socket, libc::XDP_TX_RING, &SEND_CHUNKS)?;
+            set_socket_option(&socket, libc::SO_SNDBUF, &SEND_BUFFER)?;
+            // Older kernels send 32 frames by each call.
+            let _ = set_option(&socket, XDP_MAX_TX_SKB_BUDGET, &SEND_CHUNKS);
+            let offsets = offsets_of(offsets.tx);
+            let memory =
+                map::<libc::xdp_desc>(&socket, offsets, SEND_CHUNKS, libc::XDP_PGOFF_TX_RING as u64)?;
+            sender = Some(Sender {
+                // SAFETY: as above.
+                ring: unsafe { Producer::new(&memory, offsets, SEND_CHUNKS) },
+                free: (RECEIVE_CHUNKS..RECEIVE_CHUNKS + SEND_CHUNKS)
+                    .map(address)
+                    .collect(),
+            });
+            rings.push(memory);
+        }
+        for chunk in 0..RECEIVE_CHUNKS {
+            let is_in = fill.push(address(chunk));
+            debug_assert!(is_in, "the ring has a place for each chunk");
+        }
+        fill.publish();
+        let Some(transfer) = bind(&socket, interface, queue, transfers)? else {
+            return Ok(None);
+        };
+        Ok(Some(XdpSocket {
+            socket,
+            fill,
+            receive,
+            completion,
+            sender,
+            released: 0,
+            transfer,
+            umem,
+            _rings: rings,
+        }))
+    }
+
+    /// Returns how frames are moved.
+    pub(crate) fn transfer(&self) -> Transfer {
+        self.transfer
+    }
+
+    /// Returns whether a frame has arrived that was not released. If none has, the kernel gets all released
+    /// chunks back.
+    #[inline]
+    pub(crate) fn has_frame(&mut self) -> bool {
+        let has_frame = self.receive.front().is_some();
+        if !has_frame && self.released > 0 {
+            self.return_chunks();
+        }
+        has_frame
+    }
+
+    /// Returns the oldest frame that was not released, with the [`NOTE`] bytes in front of it.
+    #[inline]
+    pub(crate) fn front(&mut self) -> Option<(&[u8; NOTE], &[u8])> {
+        let descriptor = self.receive.front()?;
+        let (start, length) = (descriptor.addr as usize, descriptor.len as usize);
+        let within = start % CHUNK;
+        assert!(
+            within >= NOTE
+                && within + length <= CHUNK
+                && start < RECEIVE_CHUNKS as usize * CHUNK
+                && start + length <= self.umem.length(),
+            "the kernel must keep a frame and the room in front of it within a chunk to receive with"
+        );
+        // SAFETY: the assertion keeps both slices inside one chunk. The kernel has given it to us with the
+        // descriptor, and does not write to it before `release`, which takes `&mut self` and so ends these
+        // borrows. The chunks to send with are others.
+        unsafe {
+            let frame = self.umem.base().as_ptr().add(start);
+            Some((
+                &*frame.sub(NOTE).cast::<[u8; NOTE]>(),
+                std::slice::from_raw_parts(frame, length),
+            ))
+        }
+    }
+
+    /// Releases the frame that [`XdpSocket::front`] returned.
+    #[inline]
+    pub(crate) fn release(&mut self) {
+        let Some(descriptor) = self.receive.front() else {
+            return;
+        };
+        self.receive.take();
+        let is_in = self.fill.push(descriptor.addr & !(CHUNK as u64 - 1));
+        debug_assert!(is_in, "the fill ring has a place for each chunk");
+        self.released += 1;
+        if self.released >= RETURN {
+            self.return_chunks();
+        }
+    }
+
+    /// Gives the released chunks back to the kernel.
+    fn return_chunks(&mut self) {
+        self.released = 0;
+        self.receive.publish();
+        self.fill.publish();
+        if self.fill.needs_wakeup() {
+            // The driver ran out of chunks and waits for a call. If the interface is down it needs none.
+            wake_receiver(&self.socket);
+        }
+    }
+
+    /// Writes a frame to be sent by [`XdpSocket::flush`]. Returns false if no chunk is free. The frame must
+    /// not be longer than [`LONGEST_FRAME`].
+    #[inline]
+    pub(crate) fn push(&mut self, frame: &[u8]) -> bool {
+        assert!(frame.len() <= CHUNK, "a frame must fit a chunk");
+        let Some(sender) = &mut self.sender else {
+            return false;
+        };
+        let Some(address) = sender.free.pop() else {
+            return false;
+        };
+        // SAFETY: the chunk is inside the memory and is free, so neither the kernel nor a borrow of ours uses
+        // it. The frame is not in this memory, or is in a chunk to receive with.
+        unsafe {
+            let chunk = self.umem.base().as_ptr().add(address as usize);
+            chunk.copy_from_nonoverlapping(frame.as_ptr(), frame.len());
+        }
+        let is_in = sender.ring.push(libc::xdp_desc {
+            addr: address,
+            len: frame.len() as u32,
+            options: 0,
+        });
+        debug_assert!(is_in, "the ring has a place for each chunk");
+        true
+    }
+
+    /// Takes the chunks of frames that were sent back.
+    #[inline]
+    pub(crate) fn reclaim(&mut self) {
+        let Some(sender) = &mut self.sender else {
+            return;
+        };
+        let mut any = false;
+        while let Some(address) = self.completion.front() {
+            self.completion.take();
+            sender.free.push(address & !(CHUNK as u64 - 1));
+            any = true;
+        }
+        if any {
+            self.completion.publish();
+        }
+    }
+
+    /// Hands all written frames to the interface.
+    ///
+    /// # Errors
+    /// `EAGAIN` if it does not take all of them now: call it again later. `ENETDOWN` or `ENXIO` if it is down
+    /// or gone. No frame is lost by that.
+    pub(crate) fn flush(&mut self) -> Result<(), Errno> {
+        let Some(sender) = &mut self.sender else {
+            return Ok(());
+        };
+        sender.ring.publish();
+        let mut pending = sender.ring.pending();
+        while pending > 0 && sender.ring.needs_wakeup() {
+            let result = wake_sender(&self.socket);
+            match (result, self.transfer) {
+                // The interface sends on its own now.
+                (Ok(()), Transfer::ZeroCopy) => return Ok(()),
+                // EBUSY: the interface dropped one frame, and counts it; the others go on.
+                (Ok(()) | Err(Errno::EAGAIN | Errno::EBUSY | Errno::ENOBUFS | Errno::EINTR), _) => {}
+                (Err(errno), _) => return Err(errno),
+            }
+            let left = sender.ring.pending();
+            if left == pending {
+                return Err(Errno::EAGAIN);
+            }
+            pending = left;
+        }
+        Ok(())
+    }
+
+    /// Returns how many frames the kernel has dropped: no chunk was free, or the frame was longer than one.
+    pub(crate) fn dropped(&self) -> u64 {
+        // SAFETY: `xdp_statistics` consists of integers, for which all-zero is a valid value.
+        let mut statistics: libc::xdp_statistics = unsafe { std::mem::zeroed() };
+        let read = get_option(&self.socket, libc::SOL_XDP, libc::XDP_STATISTICS, &mut statistics);
+        match read {
+            Ok(()) => statistics.rx_dropped + statistics.rx_ring_full,
+            Err(_) => 0,
+        }
+    }
+
+    /// Returns and clears the socket's error: `ENETDOWN` if the interface disappeared.
+    pub(crate) fn take_error(&self) -> Option<Errno> {
+        take_error(&self.socket)
+    }
+
+    /// Returns the socket, for a program's map.
+    pub(crate) fn socket(&self) -> &OwnedFd {
+        &self.socket
+    }
+
+    /// Returns the descriptor that is readable when frames have arrived.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Lets this process lock as much memory as it needs for chunks, if it is privileged now. It may need to when
+/// it has given its privileges up, because an interface was made again.
+pub(crate) fn raise_memory_limit() {
+    let limit = libc::rlimit {
+        rlim_cur: libc::RLIM_INFINITY,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // Without the privilege the present limit applies, and opening a socket fails if it is too low.
+    // SAFETY: the kernel reads a live structure.
+    let _ = unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const limit) };
+}
+
+/// Returns the address of a chunk: its offset in the memory.
+fn address(chunk: u32) -> u64 {
+    u64::from(chunk) * CHUNK as u64
+}
+
+fn offsets_of(ring: libc::xdp_ring_offset) -> Offsets {
+    Offsets {
+        producer: ring.producer as usize,
+        consumer: ring.consumer as usize,
+        flags: ring.flags as usize,
+        entries: ring.desc as usize,
+    }
+}
+
+fn xdp_socket() -> Result<OwnedFd, Errno> {
+    // SAFETY: no pointers are passed. A descriptor that is returned is new, and nobody else owns it.
+    unsafe {
+        let fd = libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0);
+        Ok(OwnedFd::from_raw_fd(Errno::result(fd)?))
+    }
+}
+
+fn map<T>(socket: &OwnedFd, offsets: Offsets, entries: u32, ring: u64) -> Result<Mapping, Errno> {
+    let length = NonZeroUsize::new(offsets.bytes::<T>(entries)).expect("a ring has entries");
+    Mapping::of(socket, length, ring as i64)
+}
+
+/// Binds the socket to a queue by the first of `transfers` that works. Returns `None` if there is no such
+/// queue.
+fn bind(
+    socket: &OwnedFd,
+    interface: &Interface,
+    queue: u32,
+    transfers: &[Transfer],
+) -> Result<Option<Transfer>, Errno> {
+    let mut refusal = Errno::EINVAL;
+    for &transfer in transfers {
+        let address = libc::sockaddr_xdp {
+            sxdp_family: libc::AF_XDP as u16,
+            sxdp_flags: transfer.flag() | libc::XDP_USE_NEED_WAKEUP,
+            sxdp_ifindex: interface.index,
+            sxdp_queue_id: queue,
+            sxdp_shared_umem_fd: 0,
+        };
+        // SAFETY: the address is a live `sockaddr_xdp`, and its size is passed.
+        let result = unsafe {
+            libc::bind(
+                socket.as_raw_fd(),
+                (&raw const address).cast(),
+                size_of::<libc::sockaddr_xdp>() as u32,
+            )
+        };
+        match Errno::result(result) {
+            Ok(_) => return Ok(Some(transfer)),
+            // Every interface has a queue 0.
+            Err(Errno::EINVAL) if queue > 0 => return Ok(None),
+            Err(errno) => refusal = errno,
+        }
+    }
+    Err(refusal)
+}
+
+/// Lets the kernel look at the transmit ring.
+fn wake_sender(socket: &OwnedFd) -> Result<(), Errno> {
+    // SAFETY: nothing is passed but the descriptor. The frames are in the ring.
+    let result = unsafe {
+        libc::sendto(
+            socket.as_raw_fd(),
+            ptr::null(),
+            0,
+            libc::MSG_DONTWAIT,
+            ptr::null(),
+            0,
+        )
+    };
+    Errno::result(result).map(drop)
+}
+
+/// Lets the driver look at the fill ring.
+fn wake_receiver(socket: &OwnedFd) {
+    // SAFETY: nothing is passed but the descriptor.
+    unsafe {
+        libc::recvfrom(
+            socket.as_raw_fd(),
+            ptr::null_mut(),
+            0,
+            libc::MSG_DONTWAIT,
+            ptr::null_mut(),
+            ptr::null_mut(),
+        );
+    }
+}
+
+fn set_option<T: Copy>(socket: &OwnedFd, name: libc::c_int, value: &T) -> Result<(), Errno> {
+    set_level_option(socket, libc::SOL_XDP, name, value)
+}
