@@ -9,6 +9,8 @@ use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::sys::prctl;
 use nix::unistd::{AccessFlags, faccessat};
 
+use crate::backend::BackendKind;
+use crate::config::Plan;
 use crate::error::LiveError;
 
 /// What forwarding needs whenever an interface comes back: packet sockets, settings of interfaces, and
@@ -18,6 +20,9 @@ const NEEDED: [Capability; 3] = [
     Capability::CAP_NET_ADMIN,
     Capability::CAP_BPF,
 ];
+
+/// Memory for the frames of AF_XDP sockets, above the limit of locked memory.
+const NEEDED_BY_XDP: Capability = Capability::CAP_IPC_LOCK;
 
 /// The files that a run uses after its start.
 #[derive(Clone, Copy, Debug)]
@@ -59,8 +64,8 @@ impl fmt::Display for Privileges {
 }
 
 /// Gives up all capabilities of this thread, and of the threads that it starts afterwards, except those that
-/// a run needs until its end: cap_net_raw, cap_net_admin and cap_bpf. A program that is executed later gains
-/// none.
+/// a run of `plan` needs until its end: cap_net_raw, cap_net_admin, cap_bpf, and with AF_XDP cap_ipc_lock. A
+/// program that is executed later gains none.
 ///
 /// `cap_dac_override` is kept if the user of this process could not use the files of `later` without it.
 ///
@@ -69,14 +74,15 @@ impl fmt::Display for Privileges {
 ///
 /// # Errors
 /// Fails if the kernel refuses.
-pub fn drop_privileges(later: &LaterFiles<'_>) -> Result<Privileges, LiveError> {
-    drop_to_needed(later).map_err(|error| LiveError::KeptPrivileges(error.to_string()))
+pub fn drop_privileges(plan: &Plan, later: &LaterFiles<'_>) -> Result<Privileges, LiveError> {
+    drop_to_needed(plan, later).map_err(|error| LiveError::KeptPrivileges(error.to_string()))
 }
 
-fn drop_to_needed(later: &LaterFiles<'_>) -> Result<Privileges, CapsError> {
+fn drop_to_needed(plan: &Plan, later: &LaterFiles<'_>) -> Result<Privileges, CapsError> {
     let held = caps::read(None, CapSet::Permitted)?;
     let is_held = |capability: &Capability| held.contains(capability);
-    let mut kept: Vec<Capability> = NEEDED.into_iter().filter(is_held).collect();
+    let xdp = (plan.backend == Some(BackendKind::Xdp)).then_some(NEEDED_BY_XDP);
+    let mut kept: Vec<Capability> = NEEDED.into_iter().chain(xdp).filter(is_held).collect();
     let mut exception = None;
     if is_held(&Capability::CAP_DAC_OVERRIDE) {
         // Access is checked with the effective capabilities. They can be raised again.

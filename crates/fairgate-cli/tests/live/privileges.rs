@@ -7,10 +7,11 @@ use fairgate_live::testbed::Network;
 use nix::sys::signal::Signal;
 
 use crate::common::{live, until};
-use crate::run::{PLAIN, Run};
+use crate::run::{BACKENDS, PLAIN, Run, plain};
 
 /// The numbers of capabilities in linux/capability.h.
 const DAC_OVERRIDE: u64 = 1 << 1;
+const IPC_LOCK: u64 = 1 << 14;
 const NEEDED: u64 = 1 << 12 | 1 << 13 | 1 << 39;
 
 /// Checks the privileges of all threads of a run.
@@ -40,10 +41,12 @@ fn only_what_forwarding_needs_is_kept() {
         return;
     };
     let network = Network::build().unwrap();
-    let run = Run::start(&network.router, PLAIN);
-    holds(&run, NEEDED);
-    assert!(!run.said().contains("cap_dac_override"));
-    run.stop();
+    for (backend, needed) in BACKENDS.into_iter().zip([NEEDED, NEEDED | IPC_LOCK]) {
+        let run = Run::start(&network.router, &plain(backend));
+        holds(&run, needed);
+        assert!(!run.said().contains("cap_dac_override"));
+        run.stop();
+    }
 }
 
 /// Root may read the file only by `cap_dac_override`.

@@ -46,7 +46,7 @@ const SEND_CHUNKS: u32 = 256;
 /// After this many released frames the kernel gets their chunks back, if it does not need them before.
 const RETURN: u32 = 64;
 
-/// `XDP_MAX_TX_SKB_BUDGET` (linux/if_xdp.h, Linux 6.18): how many frames one system call sends by copying.
+/// `XDP_MAX_TX_SKB_BUDGET` (linux/if_xdp.h): how many frames one system call sends by copying.
 const XDP_MAX_TX_SKB_BUDGET: libc::c_int = 9;
 
 /// The bytes in front of a received frame in which a program leaves what it knows about it.
@@ -353,18 +353,6 @@ impl XdpSocket {
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
-}
-
-/// Lets this process lock as much memory as it needs for chunks, if it is privileged now. It may need to when
-/// it has given its privileges up, because an interface was made again.
-pub(crate) fn raise_memory_limit() {
-    let limit = libc::rlimit {
-        rlim_cur: libc::RLIM_INFINITY,
-        rlim_max: libc::RLIM_INFINITY,
-    };
-    // Without the privilege the present limit applies, and opening a socket fails if it is too low.
-    // SAFETY: the kernel reads a live structure.
-    let _ = unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const limit) };
 }
 
 /// Returns the address of a chunk: its offset in the memory.

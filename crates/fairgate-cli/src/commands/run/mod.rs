@@ -64,10 +64,10 @@ Instead of left, right and their trees, for an interface that this machine itsel
 A dry run forwards the frames of captures in the captures' time, by the same code. It needs Ethernet captures
 of what the interfaces receive: tcpdump -Q in. With `device`, left is the network and right is this machine.
 
-A live run needs the capabilities cap_net_raw and cap_net_admin, and cap_bpf to isolate. If root starts it, it
-gives up all others before it forwards. Between two interfaces, this machine's own network stack neither sees
-frames on the two interfaces nor sends through them. Interfaces with an address, in a bridge, or with VLANs on
-top are rejected, unless `isolate = true` accepts that this use is suspended.")]
+A live run needs the capabilities cap_net_raw and cap_net_admin, cap_bpf to isolate, and cap_ipc_lock for xdp.
+If root starts it, it gives up all others before it forwards. Between two interfaces, this machine's own
+network stack neither sees frames on the two interfaces nor sends through them. Interfaces with an address, in
+a bridge, or with VLANs on top are rejected, unless `isolate = true` accepts that this use is suspended.")]
 pub(crate) struct Args {
     /// The configuration file; with --dev, words of cake as tc has them: docsis, overhead 18, ack-filter
     #[arg(value_name = "FILE|WORDS", required_unless_present = "dev")]
@@ -183,7 +183,7 @@ pub(crate) fn run_document(
     let mut bridge = Bridge::open(&plan, seed).map_err(failure)?;
     bridge.watch_signals().map_err(failure)?;
     let priority = bridge.prioritise();
-    let privileges = drop_privileges(later).map_err(failure)?;
+    let privileges = drop_privileges(&plan, later).map_err(failure)?;
     let reserver = bridge.serve(later.socket, registry).map_err(failure)?;
     // The log is started after signals are handled, because its thread must not receive them.
     let (log, writer) = log::start();

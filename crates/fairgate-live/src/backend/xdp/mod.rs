@@ -43,7 +43,7 @@ use crate::sys::batch::BATCH;
 use crate::sys::bpf::SocketMap;
 use crate::sys::interface::{Interface, strips_tags};
 use crate::sys::socket::Tagger;
-use crate::sys::xdp_socket::{LONGEST_FRAME, Transfer, XdpSocket, raise_memory_limit};
+use crate::sys::xdp_socket::{LONGEST_FRAME, Transfer, XdpSocket};
 use crate::vlan::Tag;
 
 /// The largest MTU: a frame may have two VLAN tags.
@@ -111,7 +111,6 @@ pub(crate) fn prepare(interface: &Interface, switch: Option<&Switch>) -> Result<
     let map = SocketMap::new(MOST_QUEUES).map_err(failed())?;
     let link = program::attach(interface.index, switch, &map, tag_function)
         .map_err(|errno| not_attached(interface, errno))?;
-    raise_memory_limit();
     let queues = open_queues(interface)?;
     let transfer = queues[0].transfer();
     let arrivals = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(failed())?;
