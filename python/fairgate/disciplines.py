@@ -1088,6 +1088,7 @@ def sfb(
 def codel(
     *,
     limit: float | str | None = None,
+    limit_bytes: str | None = None,
     target: str | None = None,
     interval: str | None = None,
     ecn: bool | None = None,
@@ -1102,6 +1103,8 @@ def codel(
     ----------
     limit : float | str, optional
         The largest backlog in packets. In packets. Allowed: at least 1. Default: 1000.
+    limit_bytes : str, optional
+        The largest backlog in bytes. Allowed: at least 1b, or none. Default: none.
     target : str, optional
         The acceptable standing delay. Allowed: 1024ns to 137s. Default: 5ms.
     interval : str, optional
@@ -1120,6 +1123,7 @@ def codel(
     return Tree(
         "codel",
         limit=limit,
+        limit_bytes=limit_bytes,
         target=target,
         interval=interval,
         ecn=ecn,
@@ -1131,6 +1135,7 @@ def codel(
 def pie(
     *,
     limit: float | str | None = None,
+    limit_bytes: str | None = None,
     on_off: bool | None = None,
     target: str | None = None,
     tupdate: str | None = None,
@@ -1154,6 +1159,8 @@ def pie(
     ----------
     limit : float | str, optional
         The largest backlog in packets. In packets. Allowed: at least 1. Default: 1000.
+    limit_bytes : str, optional
+        The largest backlog in bytes. Allowed: at least 1b, or none. Default: none.
     on_off : bool, optional
         Whether packets are only dropped or marked after a third of the limit was queued, until congestion
         is over (RFC 8033, section 5.3). Allowed: true or false. Default: false.
@@ -1193,6 +1200,7 @@ def pie(
     return Tree(
         "pie",
         limit=limit,
+        limit_bytes=limit_bytes,
         on_off=on_off,
         target=target,
         tupdate=tupdate,

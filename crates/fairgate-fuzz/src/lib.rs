@@ -17,6 +17,7 @@ mod configuration;
 mod dummynet;
 mod headers;
 mod link;
+mod listing;
 mod script;
 mod trace;
 
@@ -25,5 +26,6 @@ pub use configuration::configuration;
 pub use dummynet::dummynet;
 pub use headers::headers;
 pub use link::link;
+pub use listing::listing;
 pub use script::script;
 pub use trace::trace;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use fairgate_config::Document;
-use fairgate_scripts::tc::{Device, Script};
+use fairgate_scripts::tc::{Device, Printed, Script, import};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -93,6 +93,18 @@ fn seeds_are_valid() {
         let trees = Script::translate_all("seed.tc", &seed, Device::default());
         assert!(trees.is_ok(), "{trees:?}");
     }
+    for seed in seeds("listing").into_iter().map(text) {
+        let printed = Printed {
+            device: "eth0",
+            parent: "1:",
+            text: &seed,
+        };
+        let commands = import(&[printed]);
+        assert!(
+            commands.as_ref().is_ok_and(|commands| !commands.is_empty()),
+            "{commands:?}"
+        );
+    }
     for seed in seeds("dummynet").into_iter().map(text) {
         let script = fairgate_scripts::dummynet::Script::parse("seed.ipfw", &seed, Device::default());
         let trees = script.and_then(|script| script.trees());
@@ -143,6 +155,11 @@ proptest! {
     #[test]
     fn script(bytes in inputs("script")) {
         fairgate_fuzz::script(&bytes);
+    }
+
+    #[test]
+    fn listing(bytes in inputs("listing")) {
+        fairgate_fuzz::listing(&bytes);
     }
 
     #[test]

@@ -42,6 +42,8 @@ pub(crate) struct Reasons {
     cases: BTreeMap<String, String>,
     commands: Vec<(Regex, String)>,
     shows: BTreeMap<String, String>,
+    /// All of them.
+    all: BTreeSet<String>,
 }
 
 impl Reasons {
@@ -55,6 +57,7 @@ impl Reasons {
                 let why = entry.why.clone();
                 names.into_iter().map(move |name| (name, why.clone()))
             };
+            reasons.all.insert(entry.why.clone());
             reasons.files.extend(with_why(entry.files));
             reasons.cases.extend(with_why(entry.cases));
             reasons.shows.extend(with_why(entry.shows));
@@ -94,6 +97,11 @@ impl Reasons {
         self.of_case(case)
             .or_else(|| before.chain([case.command.as_str()]).find_map(of_command))
             .or_else(of_object)
+    }
+
+    /// Returns all reasons.
+    pub(crate) fn all(&self) -> &BTreeSet<String> {
+        &self.all
     }
 
     /// Returns the numbers with a reason that no case has.

@@ -25,6 +25,8 @@ pub(crate) struct Report {
     stale: Vec<String>,
     /// Numbers in the list that this tree has no case for.
     unknown: Vec<String>,
+    /// Reasons that no case of this tree needs.
+    unused: Vec<String>,
 }
 
 /// The counts of a file.
@@ -116,9 +118,14 @@ impl Report {
         }
     }
 
-    /// Finds reasons for cases that this tree does not have. Trees differ from release to release.
+    /// Finds reasons for cases that this tree does not have, and reasons that none of its cases needs. Trees
+    /// differ from release to release.
     pub(crate) fn check(&mut self, reasons: &Reasons) {
         self.unknown = reasons.without_case(&self.known).map(str::to_owned).collect();
+        let left_out = self.left_out.values().map(|(_, why)| why);
+        let used: BTreeSet<&String> = self.explained.keys().chain(left_out).collect();
+        let unused = reasons.all().iter().filter(|why| !used.contains(why));
+        self.unused = unused.cloned().collect();
     }
 
     /// Whether every case is right or explained.
@@ -205,6 +212,9 @@ impl fmt::Display for Report {
                 f,
                 "the reason of case {case} is not needed: remove it from reasons.toml"
             )?;
+        }
+        for why in &self.unused {
+            writeln!(f, "no case of this tree needs this reason: {why}")?;
         }
         if !self.unknown.is_empty() {
             writeln!(f, "this tree has no case {}", self.unknown.join(", "))?;

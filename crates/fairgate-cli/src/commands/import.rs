@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fairgate_config::Origin;
-use fairgate_scripts::tc::{Imported, Printed, import};
+use fairgate_scripts::tc::{ImportError, Imported, Printed, import};
 use miette::Diagnostic;
 use thiserror::Error;
 
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::input;
 
 #[derive(Debug, Error, Diagnostic)]
-enum ImportError {
+enum NoImport {
     #[error("can't run tc")]
     #[diagnostic(help(
         "install iproute2, or import from files of the machine that has it: --import-from FOLDER"
@@ -32,9 +32,9 @@ enum ImportError {
     #[error("no qdisc was found in {place}")]
     #[diagnostic(help("name a device that has one; tc qdisc show lists them"))]
     Nothing { place: String },
-    #[error("{file} is JSON")]
-    #[diagnostic(help("write it with tc -d, without -j: tc prints classes as text even with -j"))]
-    Json { file: String },
+    #[error("{listing}, {problem}")]
+    #[diagnostic(help("{}", problem.help))]
+    Listing { listing: String, problem: ImportError },
 }
 
 /// A listing, and its name for messages.
@@ -59,70 +59,86 @@ impl Source {
 /// redirects packets to.
 pub(crate) fn live(device: &str) -> Result<Text, Failure> {
     let mut waiting: Vec<String> = match device {
-        "" => devices(&show(&["qdisc", "show"])?),
+        "" => devices(&show(&[], &["qdisc", "show"])?),
         device => vec![device.to_owned()],
     };
     let (mut sources, mut seen) = (Vec::new(), BTreeSet::new());
     while !waiting.is_empty() {
         let device = waiting.remove(0);
         if seen.insert(device.clone()) {
-            let first = sources.len();
-            listings(&device, &mut sources)?;
-            waiting.extend(sources[first..].iter().flat_map(|source| targets(&source.text)));
+            let added = listings(&device)?;
+            waiting.extend(commands(&added)?.iter().filter_map(target));
+            sources.extend(added);
         }
     }
     text("this machine", &sources)
 }
 
 /// Asks tc for everything on a device.
-fn listings(device: &str, sources: &mut Vec<Source>) -> Result<(), Failure> {
-    let mut add = |words: &[&str], parent: &str| -> Result<String, Failure> {
-        let text = show(words)?;
-        sources.push(Source {
-            name: format!("tc -d {}", words.join(" ")),
-            device: device.to_owned(),
-            parent: parent.to_owned(),
-            text: text.clone(),
-        });
-        Ok(text)
+fn listings(device: &str) -> Result<Vec<Source>, Failure> {
+    let (of_qdiscs, of_classes) = (["qdisc", "show", "dev", device], ["class", "show", "dev", device]);
+    let mut sources = vec![
+        listing(device, "", &of_qdiscs)?,
+        listing(device, "", &of_classes)?,
+    ];
+    let mut add = |parent: &str, words: &[&str]| -> Result<(), Failure> {
+        let words = [&["filter", "show", "dev", device], words].concat();
+        sources.push(listing(device, parent, &words)?);
+        Ok(())
     };
-    let qdiscs = add(&["qdisc", "show", "dev", device], "")?;
-    let classes = add(&["class", "show", "dev", device], "")?;
-    for line in qdiscs.lines() {
+    for line in show(&[], &of_qdiscs)?.lines() {
         match line.split_whitespace().collect::<Vec<_>>()[..] {
             ["qdisc", _, "0:", ..] => {}
-            ["qdisc", "ingress", ..] => {
-                add(&["filter", "show", "dev", device, "ingress"], "ingress")?;
-            }
+            ["qdisc", "ingress", ..] => add("ingress", &["ingress"])?,
             ["qdisc", "clsact", ..] => {
-                add(&["filter", "show", "dev", device, "ingress"], "ingress")?;
-                add(&["filter", "show", "dev", device, "egress"], "egress")?;
+                add("ingress", &["ingress"])?;
+                add("egress", &["egress"])?;
             }
-            ["qdisc", _, handle, ..] => {
-                add(&["filter", "show", "dev", device, "parent", handle], handle)?;
-            }
+            ["qdisc", _, handle, ..] => add(handle, &["parent", handle])?,
             _ => {}
         }
     }
     // A class that has classes can have filters too.
-    let words = |line: &str| -> Vec<String> { line.split_whitespace().map(str::to_owned).collect() };
-    let classes: Vec<Vec<String>> = classes.lines().map(words).collect();
-    let parents = classes.iter().filter_map(|class| {
-        let at = class.iter().position(|word| word == "parent")?;
-        class.get(at + 1).filter(|parent| !parent.ends_with(':'))
-    });
-    for parent in parents.collect::<BTreeSet<_>>() {
-        add(&["filter", "show", "dev", device, "parent", parent], parent)?;
+    let classes = show(&[], &of_classes)?;
+    let parent = |line: &str| {
+        let mut words = line.split_whitespace().skip_while(|word| *word != "parent");
+        words.nth(1).map(str::to_owned)
+    };
+    let parents: BTreeSet<String> = classes.lines().filter_map(parent).collect();
+    for parent in parents.iter().filter(|parent| !parent.ends_with(':')) {
+        add(parent, &["parent", parent])?;
     }
-    Ok(())
+    Ok(sources)
 }
 
-fn show(words: &[&str]) -> Result<String, Failure> {
-    let output = Command::new("tc").arg("-d").args(words).output();
-    let output = output.map_err(|error| Failure::environment(ImportError::NoTc(error)))?;
+/// Asks tc for one listing. JSON has exact values, but not all of them, and not in each version of tc.
+fn listing(device: &str, parent: &str, words: &[&str]) -> Result<Source, Failure> {
+    let source = |flags: &[&str]| {
+        Ok::<Source, Failure>(Source {
+            name: ["tc"]
+                .iter()
+                .chain(flags)
+                .chain(words)
+                .copied()
+                .collect::<Vec<_>>()
+                .join(" "),
+            device: device.to_owned(),
+            parent: parent.to_owned(),
+            text: show(flags, words)?,
+        })
+    };
+    match source(&["-d", "-j"]) {
+        Ok(json) if import(&[json.listing()]).is_ok() => Ok(json),
+        _ => source(&["-d"]),
+    }
+}
+
+fn show(flags: &[&str], words: &[&str]) -> Result<String, Failure> {
+    let output = Command::new("tc").args(flags).args(words).output();
+    let output = output.map_err(|error| Failure::environment(NoImport::NoTc(error)))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        return Err(ImportError::Refused { said }.into());
+        return Err(NoImport::Refused { said }.into());
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -142,18 +158,19 @@ fn devices(qdiscs: &str) -> Vec<String> {
     devices
 }
 
-/// Returns the devices that filters redirect packets to.
-fn targets(filters: &str) -> Vec<String> {
-    let target = |line: &str| {
-        let (_, device) = line.split_once("Redirect to device ")?;
-        Some(device.split(')').next()?.to_owned())
-    };
-    filters.lines().filter_map(target).collect()
+/// Returns the device that a filter redirects packets to.
+fn target(imported: &Imported) -> Option<String> {
+    let mut words = imported
+        .command
+        .split_whitespace()
+        .skip_while(|word| *word != "mirred");
+    let mut after = words.by_ref().skip_while(|word| *word != "dev");
+    after.nth(1).map(str::to_owned)
 }
 
 /// Returns the commands for the listings in a folder.
 pub(crate) fn saved(folder: &Path) -> Result<Text, Failure> {
-    let unreadable = |source| ImportError::Folder {
+    let unreadable = |source| NoImport::Folder {
         path: folder.display().to_string(),
         source,
     };
@@ -175,32 +192,39 @@ pub(crate) fn saved(folder: &Path) -> Result<Text, Failure> {
         else {
             continue;
         };
-        let text = input::text(&path)?;
-        if text.trim_start().starts_with('[') {
-            let file = path.display().to_string();
-            return Err(ImportError::Json { file }.into());
-        }
         sources.push(Source {
             name: path.display().to_string(),
             device: device.to_owned(),
             parent: parent.trim_start_matches('.').to_owned(),
-            text,
+            text: input::text(&path)?,
         });
     }
     text(&folder.display().to_string(), &sources)
 }
 
-/// Returns the commands, each with the line of the listing.
-fn text(place: &str, sources: &[Source]) -> Result<Text, Failure> {
+/// Returns the commands for listings.
+fn commands(sources: &[Source]) -> Result<Vec<Imported>, NoImport> {
     let listings: Vec<Printed> = sources.iter().map(Source::listing).collect();
-    let commands = import(&listings);
+    import(&listings).map_err(|problem| NoImport::Listing {
+        listing: sources[problem.listing].name.clone(),
+        problem,
+    })
+}
+
+/// Returns the commands as a script, each with the line of the listing.
+fn text(place: &str, sources: &[Source]) -> Result<Text, Failure> {
+    let commands = commands(sources)?;
     if commands.is_empty() {
         let place = place.to_owned();
-        return Err(ImportError::Nothing { place }.into());
+        return Err(NoImport::Nothing { place }.into());
     }
     let origin = |imported: &Imported| {
+        let name = &sources[imported.listing].name;
         Some(Origin {
-            file: sources[imported.listing].name.clone(),
+            file: match imported.element {
+                Some(element) => format!("{name}, element {element}"),
+                None => name.clone(),
+            },
             line: imported.line,
         })
     };

@@ -85,7 +85,8 @@ pub(crate) struct Args {
     )]
     import: Option<String>,
 
-    /// The same from files of another machine: INTERFACE.qdisc, INTERFACE.class, INTERFACE.filter
+    /// The same from files of another machine: INTERFACE.qdisc, INTERFACE.class, INTERFACE.filter, with what
+    /// tc -d -j prints, or tc -d
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["commands", "record"])]
     import_from: Option<PathBuf>,
 }

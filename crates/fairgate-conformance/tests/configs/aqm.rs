@@ -189,8 +189,10 @@ pub(crate) fn hhf() -> impl Strategy<Value = hhf::Config> {
 }
 
 pub(crate) fn pie() -> impl Strategy<Value = pie::Config> {
-    (1u32..60, any::<bool>(), pie_params()).prop_map(|(limit, on_off, pie)| pie::Config {
+    let limits = (1u32..60, option::of(2000u32..60_000));
+    (limits, any::<bool>(), pie_params()).prop_map(|((limit, limit_bytes), on_off, pie)| pie::Config {
         limit,
+        limit_bytes,
         on_off,
         pie,
     })

@@ -179,7 +179,13 @@ pub(crate) fn sfq() -> impl Strategy<Value = sfq::Config> {
 }
 
 pub(crate) fn codel() -> impl Strategy<Value = codel::Config> {
-    (1u32..60, codel_params()).prop_map(|(limit, codel)| codel::Config { limit, codel })
+    (1u32..60, option::of(2000u32..60_000), codel_params()).prop_map(|(limit, limit_bytes, codel)| {
+        codel::Config {
+            limit,
+            limit_bytes,
+            codel,
+        }
+    })
 }
 
 pub(crate) fn fq() -> impl Strategy<Value = fq::Config> {

@@ -341,25 +341,25 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// Returns the negative binary logarithm of a weight, which must be a power of two.
+    /// Returns the negative binary logarithm of a weight. dummynet's weights are multiples of 2^-16, those of
+    /// `red` powers of 2: the nearest one is taken, by their ratio, and there is a warning.
     fn weight_log(&mut self, value: &Word, digits: u64, scale: u64) -> Option<u32> {
-        let is_exact = |log: &u32| digits.checked_mul(1 << log) == Some(scale);
-        let found = (1..=31).find(is_exact);
-        if found.is_none() {
-            // Suggests the next smaller power of two.
-            let next = (1..=30)
-                .find(|log| digits.saturating_mul(1 << log) >= scale)
-                .unwrap_or(30);
-            let near = 1.0 / f64::from(1u32 << next);
-            let message = format!(
-                "the weight {} can't be carried over",
-                digits as f64 / scale as f64
-            );
-            let help = format!("the weight of an average must be one over a power of two: write {near}");
-            self.problems
-                .add(value.span(), message, "not one over a power of two", help);
+        let weight = digits as f64 / scale as f64;
+        if digits == 0 || digits > scale {
+            let message = format!("the weight {weight} is not above 0 and at most 1");
+            let help = "write a weight like 0.002: the part of the average that a packet makes up";
+            self.problems.add(value.span(), message, "not a weight", help);
+            return None;
         }
-        found
+        let log = (-weight.log2()).round().clamp(1.0, 31.0) as u32;
+        let taken = 0.5f64.powi(log as i32);
+        if taken != weight {
+            let text = format!(
+                "the weight {weight} of the average becomes {taken}, the nearest one over a power of two"
+            );
+            self.notes.add(value.span(), text);
+        }
+        Some(log)
     }
 
     /// Parses a mask: fields and their bits.

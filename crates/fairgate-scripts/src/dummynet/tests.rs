@@ -50,6 +50,29 @@ fn warnings(text: &str) -> Vec<String> {
     warnings.map(ToString::to_string).collect()
 }
 
+/// ipfw(8) takes any weight, and its own example has 0.002.
+#[test]
+fn the_weight_of_red_becomes_the_nearest_power_of_two_with_a_warning() {
+    let red = |weight: &str| format!("pipe 1 config bw 10Mbit/s queue 60 red {weight}/10/30/0.1");
+    assert_eq!(tree(&red("0.002")), tree(&red("0.001953125")));
+    assert_eq!(tree(&red("0.3")), tree(&red("0.25")));
+    assert_eq!(
+        warnings(&red("0.002")),
+        ["line 1: the weight 0.002 of the average becomes 0.001953125, the nearest one over a power of two"]
+    );
+    assert_eq!(warnings(&red("0.001953125")), [""; 0]);
+}
+
+#[test]
+fn queues_in_bytes_have_an_aqm() {
+    for aqm in ["codel", "pie"] {
+        let shown = tree(&format!("pipe 1 config bw 10Mbit/s queue 50KB {aqm}"));
+        for setting in [&*format!("{aqm} limit=4294967295"), "limit_bytes=50kb"] {
+            assert!(shown.contains(setting), "{setting} in {shown}");
+        }
+    }
+}
+
 /// Returns the throughput of one second, in percent of the bandwidth. The pipe always has packets, and each
 /// wake-up is up to half a millisecond after the watchdog time.
 fn percent_when_late(script: &str, bandwidth: u64) -> f64 {
@@ -542,11 +565,18 @@ fn mistakes_are_reported_with_location_and_remedy() {
         "100KBytes",
     );
     at(
-        &with("red 0.002/10/30/0.1"),
+        &with("red 1.5/10/30/0.1"),
         1,
         30,
-        "the weight 0.002 can't be carried over",
-        "0.001953125",
+        "the weight 1.5 is not above 0 and at most 1",
+        "0.002",
+    );
+    at(
+        &with("red 0/10/30/0.1"),
+        1,
+        30,
+        "the weight 0 is not above 0 and at most 1",
+        "0.002",
     );
     at(
         &with("red 0.5/10"),
@@ -582,13 +612,6 @@ fn mistakes_are_reported_with_location_and_remedy() {
         36,
         "`alpha` can't be carried over",
         "sixteenths",
-    );
-    at(
-        &with("queue 9KBytes codel"),
-        1,
-        32,
-        "a queue in bytes can't be carried over with `codel`",
-        "queue 50",
     );
     at(
         "pip 1 config",

@@ -383,12 +383,11 @@ impl<'a> Translation<'a, '_> {
                 let mut aqm = named(name.get_ref(), &name.span());
                 match size {
                     Size::Slots(slots) => aqm.settings.push(number(&size_place, "limit", slots)),
-                    Size::Bytes(_) => {
-                        let message =
-                            format!("a queue in bytes can't be carried over with `{}`", name.get_ref());
-                        let help = "give its size in packets, like queue 50";
-                        self.problems.add(size_place, message, "counted in packets", help);
-                    }
+                    // Only the bytes count.
+                    Size::Bytes(bytes) => aqm.settings.extend([
+                        number(&size_place, "limit", u32::MAX.into()),
+                        number(&size_place, "limit_bytes", bytes),
+                    ]),
                 }
                 aqm.settings.extend(settings.iter().cloned());
                 aqm

@@ -6,6 +6,7 @@
 //!   script      runs the lines in order: the qdiscs, classes and filters of each device at the end
 //!   translate   each qdisc's options -> the parameters of Fairgate's discipline, by the table in `kinds`
 //!   values      the value of an option: quantities, times, curves, lists
+//!   import      the commands that make what tc shows of a machine, as text or as JSON
 //!   hook        the qdiscs `ingress` and `clsact`, whose filters redirect or police arriving packets
 //!   filters     u32, fw, flow, flower, basic and matchall -> the conditions of a configuration file
 //!   show        the reverse: a description and the statistics of a running tree, shown as `tc qdisc show`
@@ -42,7 +43,7 @@ mod values;
 
 pub use crate::script::notes::Note;
 pub use display::{Amount, ClassState, Detail, Hosts, Row, Shown, State, TreeState, When};
-pub use import::{Imported, Printed, import};
+pub use import::{ImportError, Imported, Printed, import};
 pub use listing::{Line, Listing, View};
 pub use script::{Device, Script};
 pub use show::show;

@@ -177,6 +177,7 @@ pub(crate) const SUBJECTS: [Subject; 48] = [
         let config = codel::Config {
             limit: PLENTY,
             codel: patient(),
+            ..codel::Config::default()
         };
         Box::new(Codel::node(config).expect(VALID))
     }),

@@ -4,9 +4,10 @@
 //! tuning to the rate of a link. The control law is in `codel/control_law.rs`; the fair queues that run it on
 //! each flow share it.
 //!
-//! Over the limit the arriving packet is dropped. Drops and marks fall on the same packets as in Linux 6.1.
-//! Deviation: a packet that a parent's peek took out no longer counts against the limit. Non-goal: Linux's
-//! choice of packets for `ce_threshold` by DSCP (`ce_threshold_selector`).
+//! Over a limit the arriving packet is dropped. Drops and marks fall on the same packets as in Linux 6.1.
+//! Deviations: there is also a limit in bytes (as in dummynet). A packet that a parent's peek took out no
+//! longer counts against the limits. Non-goal: Linux's choice of packets for `ce_threshold` by DSCP
+//! (`ce_threshold_selector`).
 
 mod control_law;
 
@@ -16,8 +17,10 @@ use crate::discipline::{Algorithm, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
-use crate::registry::{About, Children, Description, Family, Parameter, Unit, check_ranges};
+use crate::registry::{About, Children, Description, Family, Parameter, check_ranges};
 use crate::time::Time;
+
+use super::limits::{Limits, limit_in_bytes, limit_in_packets, longest};
 
 pub(crate) use control_law::{
     ControlLaw, Source, ce_threshold, codel_parameters, ecn, interval, mtu, target,
@@ -29,6 +32,8 @@ pub use control_law::{Params, State};
 pub struct Config {
     /// The largest backlog, packets.
     pub limit: u32,
+    /// The largest backlog, bytes.
+    pub limit_bytes: Option<u32>,
     /// The parameters of the control law.
     pub codel: Params,
 }
@@ -38,6 +43,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             limit: 1000,
+            limit_bytes: None,
             codel: Params::default(),
         }
     }
@@ -45,13 +51,8 @@ impl Default for Config {
 
 /// The parameters as users set them.
 pub const PARAMETERS: &[Parameter<Config>] = codel_parameters![|codel| codel.codel;
-    Parameter::new(
-        "limit",
-        Unit::Count("packets"),
-        1..=u32::MAX as u64,
-        "The largest backlog in packets.",
-        |codel, _| &mut codel.limit,
-    ),
+    limit_in_packets(|codel, _| &mut codel.limit),
+    limit_in_bytes(|codel, _| longest(codel.limit_bytes), |codel, _| &mut codel.limit_bytes),
 ];
 
 /// The discipline in the registry.
@@ -74,6 +75,7 @@ pub struct Codel {
     queue: Taken,
     state: State,
     law: ControlLaw,
+    limits: Limits,
     /// The sojourn time of the last packet that was considered, ns. Linux's `ldelay`.
     last_delay: u64,
     config: Config,
@@ -112,9 +114,16 @@ impl Codel {
             },
             state: State::default(),
             law: check(&config)?,
+            limits: config.limits(),
             last_delay: 0,
             config,
         }))
+    }
+}
+
+impl Config {
+    fn limits(&self) -> Limits {
+        Limits::new(self.limit, self.limit_bytes)
     }
 }
 
@@ -145,7 +154,7 @@ impl Algorithm for Codel {
 
     #[inline]
     fn enqueue(&mut self, id: PacketId, _now: Time, pool: &mut Pool) -> Verdict {
-        if self.queue.packets.len() >= self.config.limit {
+        if !self.limits.allow(&self.queue.packets, pool[id].length) {
             pool.give_back(id, DropReason::QueueLimit);
             return Verdict::Dropped;
         }
@@ -175,14 +184,8 @@ impl Algorithm for Codel {
         self.law = check(&config)?;
         self.config = config;
         // The oldest packets are dropped, as in Linux. CoDel would choose them too.
-        while self.queue.packets.len() > self.config.limit {
-            let oldest = self
-                .queue
-                .packets
-                .pop_front(pool)
-                .expect("a queue over its limit is not empty");
-            pool.give_back(oldest, DropReason::Reconfigured);
-        }
+        self.limits = self.config.limits();
+        self.limits.enforce(&mut self.queue.packets, pool);
         Ok(())
     }
 
@@ -321,6 +324,28 @@ mod tests {
             offer(&mut driver, second);
             assert_eq!(driver.next(Time::from_secs(second)), Some(second - 1));
         }
+    }
+
+    #[test]
+    fn a_limit_in_bytes_counts_as_one_in_packets() {
+        let limited = |limit_bytes| Config {
+            limit: u32::MAX,
+            limit_bytes: Some(limit_bytes),
+            ..Config::default()
+        };
+        let mut driver = Driver::new(Codel::node(limited(3000)).unwrap());
+        for length in [1000, 1000, 900, 101, 100] {
+            driver.offer(Packet::of_length(length), Time::ZERO);
+        }
+        let dropped = |driver: &Driver<Codel>| driver.root.statistics().dropped.packets;
+        // 2,900 bytes and 101 are too many, and 100 more are not.
+        assert_eq!(dropped(&driver), 1);
+        driver.reconfigure(limited(1000), Time::ZERO);
+        assert_eq!((dropped(&driver), driver.root.backlog().bytes), (3, 1000));
+        assert_eq!(
+            Codel::node(limited(0)).unwrap_err().parameter(),
+            Some("limit_bytes")
+        );
     }
 
     #[test]

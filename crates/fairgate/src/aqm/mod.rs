@@ -6,6 +6,7 @@ pub(crate) mod cobalt;
 pub mod codel;
 pub mod dualpi2;
 pub mod gred;
+mod limits;
 mod periodic;
 pub mod pie;
 pub mod red;

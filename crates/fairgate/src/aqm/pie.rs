@@ -8,15 +8,16 @@
 //! With `on_off` PIE begins only when a third of the limit is queued, and ends when congestion is over and
 //! the queue is empty (RFC 8033, section 5.3; dummynet's `onoff`). Linux has no such option.
 //!
-//! Over the limit the arriving packet is dropped. Deviations from Linux: updates come every `tupdate` from
-//! the first packet on, where Linux begins half a second after the qdisc was attached and counts in jiffies.
-//! A packet that a parent's peek took out no longer counts against the limit.
+//! Over a limit the arriving packet is dropped. Deviations from Linux: there is also a limit in bytes (as in
+//! dummynet). Updates come every `tupdate` from the first packet on, where Linux begins half a second after
+//! the qdisc was attached and counts in jiffies. A packet that a parent's peek took out no longer counts
+//! against the limits.
 
 mod control_law;
 
 use alloc::boxed::Box;
 
-use super::POSITIVE;
+use super::limits::{Limits, limit_in_bytes, limit_in_packets, longest};
 use crate::discipline::{Algorithm, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
@@ -36,6 +37,8 @@ pub(crate) use control_law::{
 pub struct Config {
     /// The largest backlog, packets.
     pub limit: u32,
+    /// The largest backlog, bytes.
+    pub limit_bytes: Option<u32>,
     /// Whether PIE begins when a third of the limit is queued, and ends with congestion.
     pub on_off: bool,
     /// The parameters of the control law.
@@ -47,6 +50,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             limit: 1000,
+            limit_bytes: None,
             on_off: false,
             pie: Params::default(),
         }
@@ -55,13 +59,8 @@ impl Default for Config {
 
 /// The parameters as users set them.
 pub const PARAMETERS: &[Parameter<Config>] = pie_parameters![|pie| pie.pie;
-    Parameter::new(
-        "limit",
-        Unit::Count("packets"),
-        POSITIVE,
-        "The largest backlog in packets.",
-        |pie, _| &mut pie.limit,
-    ),
+    limit_in_packets(|pie, _| &mut pie.limit),
+    limit_in_bytes(|pie, _| longest(pie.limit_bytes), |pie, _| &mut pie.limit_bytes),
     Parameter::word(
         "on_off",
         Unit::Flag,
@@ -97,8 +96,7 @@ pub struct Pie {
     random: Random,
     /// Whether the control law decides about arriving packets. Always, without `on_off`.
     is_on: bool,
-    /// With `on_off`: the number of queued packets at which the control law begins.
-    begin: u32,
+    limits: Limits,
     /// The largest number of packets that an accepted packet found in the queue. Linux's `maxq`.
     most_queued: u32,
     config: Config,
@@ -127,7 +125,7 @@ impl Pie {
             law,
             random: Random::new(seed),
             is_on: !config.on_off,
-            begin: config.limit / 3,
+            limits: config.limits(),
             most_queued: 0,
             config,
         }))
@@ -142,12 +140,18 @@ impl Pie {
     /// Begins or ends with congestion, before a packet is enqueued.
     #[inline(never)]
     fn switch(&mut self) {
-        if !self.is_on && self.queue.len() >= self.begin {
+        if !self.is_on && self.limits.a_third_is_reached(&self.queue) {
             self.is_on = true;
             self.state = self.law.idle(self.updates.so_far());
         } else if self.is_on && self.queue.is_empty() && self.law.is_over(&self.state) {
             self.is_on = false;
         }
+    }
+}
+
+impl Config {
+    fn limits(&self) -> Limits {
+        Limits::new(self.limit, self.limit_bytes)
     }
 }
 
@@ -167,7 +171,7 @@ impl Algorithm for Pie {
             self.switch();
         }
         let backlog = self.queue.bytes();
-        let reason = if self.queue.len() >= self.config.limit {
+        let reason = if !self.limits.allow(&self.queue, pool[id].length) {
             DropReason::QueueLimit
         } else if self.is_on
             && !self
@@ -213,16 +217,10 @@ impl Algorithm for Pie {
         self.law = law;
         self.law.take_over(&mut self.state);
         self.is_on |= !config.on_off;
-        self.begin = config.limit / 3;
+        self.limits = config.limits();
         self.config = config;
         // The oldest packets are dropped, as in Linux.
-        while self.queue.len() > self.config.limit {
-            let oldest = self
-                .queue
-                .pop_front(pool)
-                .expect("a queue over its limit is not empty");
-            pool.give_back(oldest, DropReason::Reconfigured);
-        }
+        self.limits.enforce(&mut self.queue, pool);
         Ok(())
     }
 
@@ -307,6 +305,7 @@ mod tests {
     fn pie_can_begin_with_a_third_of_the_limit_and_end_with_congestion() {
         let config = Config {
             limit: 90,
+            limit_bytes: None,
             on_off: true,
             pie: Params {
                 max_burst: Duration::ZERO,
@@ -359,6 +358,28 @@ mod tests {
             dropped |= driver.offer(Packet::of_length(1250), now) == Verdict::Dropped;
         }
         assert!(dropped);
+    }
+
+    #[test]
+    fn a_limit_in_bytes_counts_as_one_in_packets() {
+        let limited = |limit_bytes| Config {
+            limit: u32::MAX,
+            limit_bytes: Some(limit_bytes),
+            ..Config::default()
+        };
+        let mut driver = Driver::new(Pie::node(limited(3000), 1).unwrap());
+        for length in [1000, 1000, 900, 101, 100] {
+            driver.offer(Packet::of_length(length), Time::ZERO);
+        }
+        let dropped = |driver: &Driver<Pie>| driver.root.statistics().dropped.packets;
+        // 2,900 bytes and 101 are too many, and 100 more are not.
+        assert_eq!(dropped(&driver), 1);
+        driver.reconfigure(limited(1000), Time::ZERO);
+        assert_eq!((dropped(&driver), driver.root.backlog().bytes), (3, 1000));
+        assert_eq!(
+            Pie::node(limited(0), 1).unwrap_err().parameter(),
+            Some("limit_bytes")
+        );
     }
 
     #[test]

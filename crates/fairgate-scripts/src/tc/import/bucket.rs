@@ -69,7 +69,11 @@ impl Filling {
                 false => high = middle,
             }
         }
-        let is_shown_so = |depth: &u32| Amount::Size(self.shown(*depth)).text().as_deref() == Some(size);
+        // JSON has the number of bytes, and text rounds it.
+        let is_shown_so = |depth: &u32| {
+            let shown = self.shown(*depth);
+            shown == u64::from(bytes) || Amount::Size(shown).text().as_deref() == Some(size)
+        };
         let found = [low, low.saturating_sub(1).max(1)].into_iter().find(is_shown_so);
         found.map_or(text.to_owned(), |depth| format!("{depth}b"))
     }

@@ -1,6 +1,6 @@
-//! A tree that is made from what is shown of a random tree is shown in the same way.
+//! A tree that is made from what is shown of a random tree, as text or as JSON, is shown in the same way.
 //!
-//! Values have at most three digits, because tc shows no more of a time. Left out are red and choke, of which
+//! Values have at most three digits, because tc's text shows no more of a time. Left out are red and choke:
 //! tc shows the weight of the average, but not the options from which it follows.
 
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use proptest::sample::{select, subsequence};
 use proptest::strategy::ValueTree;
 
 use super::{Printed, import};
-use crate::tc::{Device, Listing, Script, TreeState, View};
+use crate::tc::{Device, Line, Listing, Script, TreeState, View};
 
 /// How the value of an option is drawn.
 #[derive(Clone, Copy, Debug)]
@@ -418,8 +418,15 @@ fn parse(script: &str) -> Option<Spec> {
         .ok()
 }
 
-/// Returns what `tc -d qdisc show` and `tc -d class show` print.
-fn listings(spec: &Spec) -> [String; 2] {
+/// How tc prints.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    Text,
+    Json,
+}
+
+/// Returns what `tc -d qdisc show` and `tc -d class show` print, or the same with `-j`.
+fn listings(spec: &Spec, form: Form) -> [String; 2] {
     let mut listing = Listing::default();
     let view = View {
         names_device: false,
@@ -427,39 +434,66 @@ fn listings(spec: &Spec) -> [String; 2] {
     };
     let root = spec.build(1).expect("the tree was checked");
     listing.add(spec, &TreeState::of(root.as_ref()), "e", view);
-    [&listing.qdiscs, &listing.classes].map(|lines| {
-        let mut text = String::new();
-        for line in lines {
-            line.add_to(&mut text, false);
+    match form {
+        Form::Text => [&listing.qdiscs, &listing.classes].map(|lines| {
+            let mut text = String::new();
+            for line in lines {
+                line.add_to(&mut text, false);
+            }
+            text
+        }),
+        Form::Json => {
+            let qdiscs = listing.qdiscs.iter().map(|line| serde_json::json!(line));
+            let classes = listing.classes.iter().map(Line::class_json);
+            [qdiscs.collect(), classes.collect()].map(|objects: Vec<serde_json::Value>| {
+                let set: Vec<_> = objects.into_iter().map(without_statistics).collect();
+                serde_json::to_string(&set).expect("it has a form")
+            })
         }
-        text
-    })
+    }
 }
 
-/// Imports what is shown of a script, and compares what is shown of both trees.
-fn check(script: &str) -> Result<(), TestCaseError> {
-    let Some(spec) = parse(script) else {
-        return Err(TestCaseError::reject("the options contradict one another"));
+/// What a tree has counted is not what somebody set.
+fn without_statistics(mut object: serde_json::Value) -> serde_json::Value {
+    let Some(keys) = object.as_object_mut() else {
+        return object;
     };
-    let texts = listings(&spec);
-    let [qdiscs, classes] = texts.each_ref().map(|text| Printed {
+    let is_qdisc = keys.contains_key("kind");
+    let set = ["kind", "handle", "root", "parent", "options"];
+    keys.retain(|key, _| key != "stats" && (!is_qdisc || set.contains(&key.as_str())));
+    object
+}
+
+/// Returns the commands that are made from what is shown.
+fn imported(texts: &[String; 2]) -> String {
+    let printed = texts.each_ref().map(|text| Printed {
         device: "e",
         parent: "",
         text,
     });
-    let commands: String = import(&[qdiscs, classes])
+    let commands = import(&printed).unwrap_or_else(|error| panic!("{error}\n{texts:?}"));
+    commands
         .into_iter()
         .map(|imported| imported.command + "\n")
-        .collect();
+        .collect()
+}
+
+/// Imports what is shown of a script, and compares what is shown of both trees.
+fn check(script: &str, form: Form) -> Result<(), TestCaseError> {
+    let Some(spec) = parse(script) else {
+        return Err(TestCaseError::reject("the options contradict one another"));
+    };
+    let texts = listings(&spec, form);
+    let commands = imported(&texts);
     let read = Script::parse("import.tc", &commands, Device::default()).and_then(|script| script.spec());
-    let imported = match read {
-        Ok(imported) => imported,
+    let again = match read {
+        Ok(again) => again,
         Err(error) => {
             let message = format!("{script}\n{texts:?}\n{commands}\n{:?}", error.problems());
             return Err(TestCaseError::fail(message));
         }
     };
-    prop_assert_eq!(listings(&imported), texts, "{}", commands);
+    prop_assert_eq!(listings(&again, form), texts, "{}", commands);
     Ok(())
 }
 
@@ -472,7 +506,8 @@ proptest! {
 
     #[test]
     fn an_imported_tree_is_the_one_that_is_shown(script in tree()) {
-        check(&script)?;
+        check(&script, Form::Text)?;
+        check(&script, Form::Json)?;
     }
 }
 
@@ -512,19 +547,47 @@ fn a_bucket_of_a_fast_class_stays() {
         let script = format!(
             "qdisc add dev e root handle 1: htb\nclass add dev e parent 1: classid 1:10 htb rate {rate}\n"
         );
-        let [_, classes] = listings(&parse(&script).expect("it is right"));
         let spec = parse(&script).expect("it is right");
-        let texts = listings(&spec);
-        let printed = texts.each_ref().map(|text| Printed {
-            device: "e",
-            parent: "",
-            text,
-        });
-        let commands: Vec<String> = import(&printed)
-            .into_iter()
-            .map(|imported| imported.command)
-            .collect();
-        let again = parse(&commands.join("\n")).expect("it is right");
-        assert_eq!(listings(&again)[1], classes, "{commands:?}");
+        let texts = listings(&spec, Form::Text);
+        let commands = imported(&texts);
+        let again = parse(&commands).expect("it is right");
+        assert_eq!(listings(&again, Form::Text), texts, "{commands}");
+    }
+}
+
+/// Text shows 1234 Kbit/s and 123 ms.
+#[test]
+fn json_keeps_values_of_many_digits() {
+    for (script, values) in [
+        (
+            "qdisc add dev e root handle 1: htb\nclass add dev e parent 1: classid 1:10 htb rate 1234568bit",
+            &["rate = \"1234568bit\""][..],
+        ),
+        (
+            "qdisc add dev e root handle 1: netem delay 123456us 7891us loss 1.2345%",
+            &[
+                "delay = \"123456us\"",
+                "jitter = \"7891us\"",
+                "loss = \"0.012345\"",
+            ],
+        ),
+        (
+            "qdisc add dev e root handle 1: cake bandwidth 12345672bit rtt 12345us",
+            &["bandwidth = \"12345672bit\"", "rtt = \"12345us\""],
+        ),
+        (
+            "qdisc add dev e root handle 1: tbf rate 1234568bit burst 5001 latency 123456us",
+            &["rate = \"1234568bit\"", "latency = \"123456us\""],
+        ),
+    ] {
+        check(script, Form::Json).expect(script);
+        let spec = parse(script).expect(script);
+        let again = parse(&imported(&listings(&spec, Form::Json))).expect(script);
+        for value in values {
+            for tree in [&spec, &again] {
+                let toml = tree.to_toml("e");
+                assert!(toml.contains(value), "{value} in {toml}");
+            }
+        }
     }
 }

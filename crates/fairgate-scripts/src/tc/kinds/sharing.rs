@@ -243,12 +243,20 @@ fn complete_class_of_htb(seen: &Seen<'_>, class: &ClassSpec<'_>, details: &mut V
     details.push(Detail::new("ceil", Amount::Rate(settings.ceil())));
     details.push(link_layer(cells));
     let ceil = settings.ceil();
-    for (word, rate, bytes) in [("burst", settings.rate, burst), ("cburst", ceil, cburst)] {
+    for (word, cell, least, rate, bytes) in [
+        ("burst", "burst_cell", "mpu_rate", settings.rate, burst),
+        ("cburst", "cburst_cell", "mpu_ceil", ceil, cburst),
+    ] {
         // tc sends the time to fill a bucket, in microseconds.
         let micros = u64::from(bytes) * 1_000_000 / (rate.bits_per_second() / 8).max(1);
         let bytes = bucket(rate, micros * 1000);
         details.push(Detail::new(word, size(bytes)).when(When::Brief));
-        details.extend(in_cells(word, bytes, mpu.into()));
+        let [in_cells, in_mpu] = in_cells(word, bytes, mpu.into());
+        // JSON has the two numbers apart.
+        details.push(Detail { key: "", ..in_cells });
+        details.push(Detail::in_json(word, size(bytes)).when(When::Detailed));
+        details.push(Detail::in_json(cell, plain(1)).when(When::Detailed));
+        details.push(Detail { key: least, ..in_mpu });
     }
     let level = match is_leaf {
         true => 0,

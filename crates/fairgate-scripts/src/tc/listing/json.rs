@@ -27,11 +27,16 @@ fn as_json(amount: &Amount) -> Value {
             .unwrap_or_default(),
         Amount::InCells(_) | Amount::Variable(_) | Amount::VariableRate(_) => json!(amount.text()),
         Amount::Objects(objects) => json!(objects.iter().map(|object| as_map(object)).collect::<Vec<_>>()),
-        Amount::Curve(_) => json!(amount.text()),
+        Amount::Curve(curve) => json!({
+            "m1": curve.m1 / 8,
+            "d": curve.d.as_micros() as u64,
+            "m2": curve.m2 / 8,
+        }),
         Amount::Object(numbers) => {
             let number = |number: f64| match number.fract() == 0.0 {
                 true => json!(number as i64),
-                false => json!(number),
+                // tc prints six digits (`jsonw_float` in iproute2's json_writer.c).
+                false => as_json(&Amount::Digits(number)),
             };
             let pairs = numbers.iter();
             Value::Object(
