@@ -363,7 +363,7 @@ impl Words {
                 "handle" => head.handle = Some(self.next("a handle", problems)?),
                 "chain" => head.chain = Some(self.chain(problems)?),
                 "prio" | "pref" | "preference" | "priority" => {
-                    head.preference = Some(self.preference(problems)?);
+                    head.preference = self.preference(problems)?;
                 }
                 _ => break Some(word),
             }
@@ -466,11 +466,12 @@ impl Words {
         }
     }
 
-    fn preference(&mut self, problems: &mut Problems) -> Option<Spanned<u16>> {
-        let word = self.next("a number from 1 to 65535", problems)?;
+    /// Parses a priority. To the kernel 0 is the same as none.
+    fn preference(&mut self, problems: &mut Problems) -> Option<Option<Spanned<u16>>> {
+        let word = self.next("a number up to 65535", problems)?;
         match number(word.get_ref()).and_then(|number| u16::try_from(number).ok()) {
-            Some(number) if number > 0 => Some(Spanned::new(word.span(), number)),
-            _ => self.line.unexpected(&word, "a number from 1 to 65535", problems),
+            Some(number) => Some((number > 0).then(|| Spanned::new(word.span(), number))),
+            None => self.line.unexpected(&word, "a number up to 65535", problems),
         }
     }
 }

@@ -245,7 +245,8 @@ impl<'f> Reader<'f, '_> {
                 Key::Field("interface") if !options.hashes => {
                     let help = "write a filter with the class itself: all packets of a direction come from \
                         one interface";
-                    let message = "the kernel's number of an interface is not known here";
+                    let message = "the kernel draws the number of an interface when it is made, so it is not \
+                        known here";
                     return self.problem(at, message, help);
                 }
                 Key::Field(field) => field,

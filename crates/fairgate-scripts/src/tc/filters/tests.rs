@@ -389,8 +389,8 @@ fn parts_that_cant_be_translated_are_reported_at_their_location() {
         at(1, "frob", "`frob` is not a known protocol")
     );
     assert_eq!(
-        filter("prio 0 matchall flowid 1:1"),
-        at(1, "0", "expected a number from 1 to 65535, but found `0`")
+        filter("prio 65536 matchall flowid 1:1"),
+        at(1, "65536", "expected a number up to 65535, but found `65536`")
     );
     assert_eq!(
         mistake("filter add dev e parent 1:1 matchall flowid 1:2"),

@@ -82,7 +82,7 @@ fn action(words: &[&str]) -> Result<String, Wrong> {
     if let Some(chance) = named(words, "type").filter(|chance| *chance != "none") {
         return Err(Wrong::new(
             format!("the action is done by chance (`random {chance}`)"),
-            "an action is always done here: import the device without this filter, or give the packets a class",
+            "an action is always done here: import the device without this filter",
         ));
     }
     Ok(match uncounted(words) {
@@ -179,8 +179,8 @@ fn u32(words: &[&str]) -> Result<Option<String>, Wrong> {
     Ok(Some(text))
 }
 
-/// Returns where the next table of a u32 filter counts from: `offset 0f00>>6 at 0 plus 4` is shown, and `offset
-/// at 0 mask 0x0f00 shift 6 plus 4` is read.
+/// Returns where the next table of a u32 filter counts from: `offset 0f00>>6 at 0 plus 4` is shown, and
+/// `offset at 0 mask 0x0f00 shift 6 plus 4` is read.
 fn jump<'w>(words: &mut Peekable<impl Iterator<Item = &'w str>>) -> String {
     let mut text = " offset".to_owned();
     if let Some((mask, shift)) = words.peek().and_then(|word| word.split_once(">>")) {

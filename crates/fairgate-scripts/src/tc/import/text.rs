@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use super::{Entry, Place, SIZES, STAB};
 
-/// Returns the entries. An entry begins at the margin; what belongs to it and has lines of its own is indented:
-/// conditions and actions of filters, and the table of sizes of a qdisc.
+/// Returns the entries. An entry begins at the margin; what belongs to it and has lines of its own is
+/// indented: conditions and actions of filters, and the table of sizes of a qdisc.
 pub(super) fn entries(text: &str) -> Vec<Entry<'_>> {
     let mut entries: Vec<Entry> = Vec::new();
     for (index, line) in text.lines().enumerate() {

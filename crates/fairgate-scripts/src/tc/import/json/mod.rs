@@ -1,8 +1,8 @@
 //! A listing as JSON, in the words with which the same tc prints it as text.
 //!
 //! The keys are those of iproute2 6.1 to 7.1, by its sources. Values are exact: bytes per second, bytes and
-//! microseconds, where text has three or four digits. tc leaves a few options out of its JSON, and prints some
-//! kinds as text among it, depending on its version. Both are errors, with the remedy to ask for text.
+//! microseconds, where text has three or four digits. tc leaves a few options out of its JSON, and prints
+//! some kinds as text among it, depending on its version. Both are errors, with the remedy to ask for text.
 
 mod filters;
 mod node;
@@ -51,8 +51,8 @@ fn damaged(text: &str, error: &serde_json::Error) -> (Place, Wrong) {
     let wrong = Wrong::new(
         format!("this is not JSON: {error}"),
         format!(
-            "tc prints some kinds as text even with `-j` (basic; fw and flow up to iproute2 6.7; hfsc and qfq up to \
-             7.0): {AS_TEXT}"
+            "tc prints some kinds as text even with `-j` (basic; fw and flow up to iproute2 6.7; hfsc and \
+             qfq up to 7.0): {AS_TEXT}"
         ),
     );
     (place, wrong)
