@@ -45,7 +45,8 @@ fn damaged(text: &str, error: &serde_json::Error) -> (Place, Wrong) {
     let until = offset(text, error.line(), error.column());
     let number = lines_of_elements(&text[..until]).len();
     let place = Place {
-        line: error.line().max(1),
+        // The end of a text is behind its last line.
+        line: error.line().clamp(1, text.lines().count().max(1)),
         element: (number > 0).then_some(number),
     };
     let wrong = Wrong::new(
