@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use fairgate::ClassId;
 use fairgate_config::language::Problems;
+use fairgate_config::units::parse_duration;
 use toml::Spanned;
 
 use super::hook;
@@ -17,6 +18,8 @@ pub(super) struct Command {
     /// The kind. It may be missing only if something is deleted.
     pub(super) kind: Option<Word>,
     pub(super) options: Vec<Word>,
+    /// The word `estimator`, whose two times follow it.
+    pub(super) estimator: Option<Word>,
 }
 
 /// The operation.
@@ -96,7 +99,12 @@ impl Command {
     /// Parses the words of a line, at least one. The line ends at `end`.
     pub(super) fn read(words: Vec<Word>, end: usize, problems: &mut Problems) -> Read {
         let line = Line::new(words.clone(), end, FORM);
-        match (Words { line }.read(problems)) {
+        match (Words {
+            line,
+            estimator: None,
+        }
+        .read(problems))
+        {
             Some(command) => Read::Whole(Box::new(command)),
             None => Known::of(&words).map_or(Read::Nothing, Read::Partly),
         }
@@ -142,6 +150,8 @@ impl Known {
 /// A line that is being parsed.
 struct Words {
     line: Line,
+    /// The word `estimator`, if it was there.
+    estimator: Option<Word>,
 }
 
 const FORM: &str = "write tc qdisc add dev DEVICE root|parent CLASS [handle MAJOR:] KIND [options], tc class \
@@ -209,6 +219,7 @@ impl Words {
                     None => parent = Some(self.class_id(problems)?),
                 },
                 "handle" => handle = Some(self.handle(problems)?),
+                "estimator" | "est" => self.estimator(word, problems)?,
                 _ => break Some(word),
             }
         };
@@ -253,9 +264,13 @@ impl Words {
             }
         }
         if words.is_empty() {
-            return self
-                .line
-                .unexpected(stab, "`overhead`, `mpu` or `linklayer` after it", problems);
+            const SIZES: &str = "`overhead`, `mpu` or `linklayer` after `stab`";
+            return match self.line.take() {
+                Some(word) => self.line.unexpected(&word, SIZES, problems),
+                None => self
+                    .line
+                    .misplaced(stab.span(), "the line ends after `stab`", problems),
+            };
         }
         Some(words)
     }
@@ -306,6 +321,7 @@ impl Words {
             },
             kind: Some(kind),
             options: Vec::new(),
+            estimator: None,
         })
     }
 
@@ -323,6 +339,7 @@ impl Words {
                     None => parent = Some(self.class_id(problems)?),
                 },
                 "classid" => class = Some(self.class_id(problems)?),
+                "estimator" | "est" => self.estimator(word, problems)?,
                 _ => break Some(word),
             }
         };
@@ -430,7 +447,23 @@ impl Words {
             object,
             kind,
             options: self.line.rest(),
+            estimator: self.estimator,
         }
+    }
+
+    /// Takes the two times after `estimator`: of a sample, and of the average.
+    fn estimator(&mut self, word: Word, problems: &mut Problems) -> Option<()> {
+        for what in ["the time of a sample", "the time of the average"] {
+            let time = self.next(what, problems)?;
+            let text = time.get_ref();
+            // A plain number is in microseconds.
+            let micros = text.parse::<f64>().ok().map(|_| format!("{text}us"));
+            if parse_duration(micros.as_deref().unwrap_or(text)).is_err() {
+                return self.line.unexpected(&time, what, problems);
+            }
+        }
+        self.estimator = Some(word);
+        Some(())
     }
 
     /// Takes `root`, which tc reads in the place of a parent too.

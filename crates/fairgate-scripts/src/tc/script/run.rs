@@ -18,8 +18,13 @@ impl Script {
             object,
             kind,
             options,
+            estimator,
             ..
         } = command;
+        if let Some(word) = estimator {
+            let text = "`estimator` has no effect: `fairgate record` measures the rate of every class";
+            self.notes.add(word.span(), text.to_owned());
+        }
         let done = match object {
             Object::Qdisc { parent, handle, stab } => {
                 self.run_qdisc(&verb, parent, handle, kind, (options, stab))
