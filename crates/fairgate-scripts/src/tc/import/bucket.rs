@@ -72,7 +72,7 @@ impl Filling {
         // JSON has the number of bytes, and text rounds it.
         let is_shown_so = |depth: &u32| {
             let shown = self.shown(*depth);
-            shown == u64::from(bytes) || Amount::Size(shown).text().as_deref() == Some(size)
+            shown == bytes || Amount::Size(shown).text().as_deref() == Some(size)
         };
         let found = [low, low.saturating_sub(1).max(1)].into_iter().find(is_shown_so);
         found.map_or(text.to_owned(), |depth| format!("{depth}b"))
