@@ -16,7 +16,7 @@ ENVIRONMENT = $(TARGET)/python
 RUST_VERSION = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help demo test own-discipline bench figures verdicts lint no-std package deny advisories semver msrv
-.PHONY: tools install integrations header tc-testing
+.PHONY: verdicts-live tools install integrations header tc-testing
 .PHONY: docs docs-environment
 .PHONY: python python-build python-environment python-lint python-disciplines tutorials wheel
 
@@ -31,6 +31,7 @@ help:
 	@echo 'make bench           all benchmarks; see docs/performance.md'
 	@echo 'make figures         run all benchmarks of one build, write docs/performance.md; needs root'
 	@echo 'make verdicts        run all experiments, write their verdicts into docs/reproduce.md'
+	@echo 'make verdicts-live   the same with real traffic, as root: an hour, in which nothing else should run'
 	@echo 'make install         the program, its manual pages, the C library; DESTDIR=, PREFIX=, LIBDIR='
 	@echo 'make docs            the documentation site, in target/site; search works without a server'
 	@echo 'make integrations    build and run Fairgate inside ns-3, DPDK and a UDP sender; 235 Debian packages'
@@ -108,6 +109,11 @@ figures: tools
 verdicts: tools
 	cargo build --release -p fairgate-cli
 	$${CARGO_TARGET_DIR:-target}/release/fairgate reproduce all --verdicts docs/reproduce.md \
+		--commit $$(git rev-parse --short HEAD) || test $$? -eq 1
+
+verdicts-live:
+	cargo build --release -p fairgate-cli
+	$${CARGO_TARGET_DIR:-target}/release/fairgate reproduce all --live --verdicts docs/reproduce.md \
 		--commit $$(git rev-parse --short HEAD) || test $$? -eq 1
 
 # PREFIX is /usr/local by default, LIBDIR is PREFIX/lib. DESTDIR is put before both, for packages.

@@ -128,7 +128,7 @@ pub(crate) fn receive(
 fn receive_one(
     socket: &UdpSocket,
     payload: &mut [u8],
-    control: &mut Vec<u8>,
+    control: &mut [u8],
 ) -> io::Result<Option<(usize, u64)>> {
     let mut parts = [IoSliceMut::new(payload)];
     let received = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(control), MsgFlags::empty());
