@@ -84,11 +84,12 @@ impl Timed {
 
 /// Returns whether all hold: no if one does not hold, and `None` if one that matters is uncertain.
 fn all(each: impl IntoIterator<Item = Option<bool>>) -> Option<bool> {
-    each.into_iter().fold(Some(true), |all, one| match (all, one) {
-        (Some(false), _) | (_, Some(false)) => Some(false),
-        (None, _) | (_, None) => None,
-        _ => Some(true),
-    })
+    let each: Vec<Option<bool>> = each.into_iter().collect();
+    match each.contains(&None) {
+        _ if each.contains(&Some(false)) => Some(false),
+        true => None,
+        false => Some(true),
+    }
 }
 
 /// Adds the verdict on a claim.
@@ -197,7 +198,8 @@ pub(super) fn overhead(run: &Run<'_>) -> Result<Findings, ReproduceError> {
 /// Figure 7.
 pub(super) fn filters(run: &Run<'_>) -> Result<Findings, ReproduceError> {
     let parameters: Parameters = run.parameters()?;
-    let kinds: [(&str, fn(u32) -> String); 3] = [
+    type File = fn(u32) -> String;
+    let kinds: [(&str, File); 3] = [
         ("wildcard filters", |count| filters_of(count, false)),
         ("fixed filters", |count| filters_of(count, true)),
         ("classes", classes_of),
