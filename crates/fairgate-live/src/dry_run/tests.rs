@@ -204,3 +204,37 @@ fn bad_captures_are_refused() {
         .unwrap();
     assert!(matches!(error(&path), DryRunError::Capture { .. }));
 }
+
+/// With `overhead` a tree counts other lengths than those of frames. The frames stay as they are.
+#[test]
+fn trees_count_the_overhead_of_the_plan() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("in.pcap");
+    let frames: Vec<_> = (0..10).map(|_| (0, udp(1, 958))).collect();
+    write(&path, LinkType::ETHERNET, u32::MAX, &frames);
+    for (overhead, counted) in [(-14, 986), (0, 1000), (24, 1024)] {
+        let captures = Captures {
+            received: [Some(path.clone()), None],
+            ..Captures::default()
+        };
+        let queue = "discipline = \"fifo\"";
+        let plan = Plan {
+            overhead,
+            ..plan(queue)
+        };
+        let mut dry_run = DryRun::open(&plan, captures, Some(1)).unwrap();
+        while dry_run.go_on(7).unwrap() {}
+        let status = dry_run.status();
+        let direction = &status.directions[0];
+        assert_eq!(
+            (direction.tree.dequeued.bytes, direction.sent.bytes),
+            (10 * counted, 10_000)
+        );
+    }
+    let text = "[run]\nleft = \"a\"\nright = \"b\"\noverhead = -15\n";
+    let error = Plan::read(&Document::parse("dry.toml", text).unwrap()).unwrap_err();
+    assert!(
+        format!("{error:?}").contains("must be from -14 to 1000"),
+        "{error:?}"
+    );
+}

@@ -268,3 +268,17 @@ fn every_discipline_runs_in_every_scenario_of_rfc7928() {
 fn parallel_runs_are_reproducible() {
     assert_eq!(quick("rfc7928").rows_csv(), quick("rfc7928").rows_csv());
 }
+
+/// A single turn has no known error, so that no claim about times is judged, and TCP needs a live run.
+#[test]
+fn what_disciplines_and_filters_cost_is_measured_and_not_judged_by_one_turn() {
+    let overhead = quick("altq-overhead");
+    assert!(overhead.live.is_none());
+    for id in ["throughput", "constant", "order"] {
+        assert_eq!(claim(&overhead, id).verdict(), "not judged", "{id}");
+    }
+    assert!(mean(&overhead, "time of a packet", "CBQ, 64 B") > 0.0);
+    let filters = quick("altq-filters");
+    assert!(mean(&filters, "time of a packet", "10000 fixed filters") > 0.0);
+    assert_eq!(filters.figures.len(), 2);
+}
