@@ -175,10 +175,12 @@ pub(super) fn overhead(run: &Run<'_>) -> Result<Findings, ReproduceError> {
         .map(|&frame| added("CBQ", frame))
         .collect();
     let mean = of_cbq.iter().map(|time| time.nanos).sum::<f64>() / of_cbq.len() as f64;
+    let worst = of_cbq.iter().map(|time| time.error).fold(0.0, f64::max);
     let is_constant = of_cbq.iter().map(|time| {
         let distance = Timed {
             nanos: (time.nanos - mean).abs(),
-            ..*time
+            // The mean is no better known than its worst part.
+            error: time.error + worst,
         };
         distance.is_at_most(ALMOST * mean)
     });
@@ -406,8 +408,8 @@ fn measure(run: &Run<'_>, parameters: &Parameters, cases: &[Case]) -> Result<Vec
     }
     let timed = times.into_iter().map(|[even, odd]| Timed {
         nanos: even.min(odd),
-        // A short run has one turn.
-        error: if odd.is_finite() { (even - odd).abs() } else { even },
+        // The error of a single turn is unknown: infinite.
+        error: (odd - even).abs(),
     });
     Ok(timed.collect())
 }
