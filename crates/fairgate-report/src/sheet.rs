@@ -115,10 +115,13 @@ impl Table {
                 tbody { @for row in &self.rows { tr {
                     @for (column, cell) in row.iter().enumerate() {
                         @match (column, cell) {
-                            (0, Cell::Number(text) | Cell::Words(text) | Cell::Alarm(text)) => {
-                                th scope="row" { (text) }
+                            (0, Cell::Number(text)) => { th scope="row" { (text) } }
+                            (0, Cell::Words(text) | Cell::Alarm(text)) => {
+                                th.text scope="row" { (text) }
                             }
-                            (0, Cell::Link { text, to }) => { th scope="row" { a href=(to) { (text) } } }
+                            (0, Cell::Link { text, to }) => {
+                                th.text scope="row" { a href=(to) { (text) } }
+                            }
                             (_, Cell::Number(text)) => { td { (text) } }
                             (_, Cell::Words(text)) => { td.text { (text) } }
                             (_, Cell::Alarm(text)) => { td.no { (text) } }
@@ -163,7 +166,7 @@ mod tests {
             "<h1>q &lt; 1</h1>",
             "<h2>Figures</h2>",
             "<li>two</li>",
-            "<td>3 ms</td>",
+            "<th class=\"text\" scope=\"row\">delay</th><td>3 ms</td>",
             "<a href=\"a&amp;b.html\">loss</a>",
         ] {
             assert!(page.contains(part), "{part} is missing in {page}");

@@ -14,6 +14,9 @@ use crate::digits::digits;
 use crate::scenario::pattern::texts;
 use crate::scenario::plan::Case;
 
+/// The number of values outside of the limits that a verdict lists, those farthest from them.
+const LISTED: usize = 4;
+
 /// Adds a verdict for each claim, and for each statement beside one: whether all its conditions hold.
 /// `all_cases` are the names of the experiment's cases. A statement about one that was not run is not judged.
 /// Each verdict ends with the `note`, if there is one.
@@ -108,7 +111,12 @@ impl Condition {
             Some(of) => format!(" / {} ({})", of.get_ref()[0], of.get_ref()[1]),
         };
         let unit = if unit.is_empty() { unit } else { format!(" {unit}") };
-        let outside: Vec<&(f64, &str)> = values.iter().filter(|(value, _)| !is_within(*value)).collect();
+        let mut outside: Vec<&(f64, &str)> = values.iter().filter(|(value, _)| !is_within(*value)).collect();
+        let distance = |value: f64| {
+            let below = self.from.map_or(0.0, |from| from - value);
+            below.max(self.to.map_or(0.0, |to| value - to))
+        };
+        outside.sort_by(|(one, _), (other, _)| distance(*other).total_cmp(&distance(*one)));
         let values_text = match (values.as_slice(), outside.as_slice()) {
             ([(value, _)], _) => format!("{}{unit}", digits(*value)),
             (all, []) => {
@@ -116,10 +124,13 @@ impl Condition {
                 format!("{} to {}{unit}", digits(least), digits(most))
             }
             (_, outside) => {
-                let each = outside
-                    .iter()
-                    .map(|(value, case)| format!("{}{unit} in {case}", digits(*value)));
-                each.collect::<Vec<_>>().join(", ")
+                let farthest = outside.iter().take(LISTED);
+                let each = farthest.map(|(value, case)| format!("{}{unit} in {case}", digits(*value)));
+                let listed = each.collect::<Vec<_>>().join(", ");
+                match outside.len() {
+                    0..=LISTED => listed,
+                    many => format!("{many} of {} are outside, the farthest {listed}", values.len()),
+                }
             }
         };
         Ok((

@@ -33,6 +33,9 @@ const OF_SEVERAL: [Quantity; 2] = [Quantity::Violins, Quantity::Classes];
 /// The maximum number of rows of classes.
 const MOST_ROWS: usize = 40;
 
+/// The points of a curve.
+type Points = Vec<(f64, f64)>;
+
 /// A document of `fairgate simulate`.
 #[derive(Deserialize)]
 struct Document {
@@ -315,12 +318,12 @@ impl<'a> Simulated<'a> {
             let flows = results.flows.iter();
             flows.filter(|flow| self.args.chooses(&flow.name))
         };
-        let of_flows = |points: &dyn Fn(&FlowResults) -> Option<Vec<(f64, f64)>>| -> Vec<_> {
+        let of_flows = |points: &dyn Fn(&FlowResults) -> Option<Points>| -> Vec<_> {
             flows()
                 .filter_map(|flow| Some((flow.name.clone(), points(flow)?)))
                 .collect()
         };
-        let of_interfaces = |points: &dyn Fn(&InterfaceResults) -> Vec<(f64, f64)>| -> Vec<_> {
+        let of_interfaces = |points: &dyn Fn(&InterfaceResults) -> Points| -> Vec<_> {
             results
                 .interfaces
                 .iter()
@@ -422,11 +425,11 @@ struct Curves {
     label: &'static str,
     unit: String,
     /// The name and the points of each curve.
-    named: Vec<(String, Vec<(f64, f64)>)>,
+    named: Vec<(String, Points)>,
 }
 
 /// Returns the points of a series that has a value for each interval.
-fn over_time(interval: f64, values: impl Iterator<Item = f64>) -> Vec<(f64, f64)> {
+fn over_time(interval: f64, values: impl Iterator<Item = f64>) -> Points {
     values
         .enumerate()
         .map(|(index, value)| ((index + 1) as f64 * interval, value))
@@ -434,7 +437,7 @@ fn over_time(interval: f64, values: impl Iterator<Item = f64>) -> Vec<(f64, f64)
 }
 
 /// Returns the distribution: pairs of a delay in ms and the share of packets at or below it.
-fn distribution(delay: &Durations) -> Vec<(f64, f64)> {
+fn distribution(delay: &Durations) -> Points {
     let last = delay.percentiles_ns.len() - 1;
     let point = |(percent, &nanos): (usize, &u64)| (nanos as f64 * 1e-6, percent as f64 / last as f64);
     delay.percentiles_ns.iter().enumerate().map(point).collect()
