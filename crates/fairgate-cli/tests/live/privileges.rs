@@ -18,8 +18,12 @@ const NEEDED: u64 = 1 << 12 | 1 << 13 | 1 << 39;
 fn holds(run: &Run, expected: u64) {
     let process = run.program.as_ref().expect("the run has not ended").id();
     let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let mut checked = 0;
     for thread in threads {
-        let status = fs::read_to_string(thread.unwrap().path().join("status")).unwrap();
+        // A thread that answered a client may have ended in between.
+        let Ok(status) = fs::read_to_string(thread.unwrap().path().join("status")) else {
+            continue;
+        };
         let field = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name));
             line.expect("proc(5) has this field").trim()
@@ -32,7 +36,9 @@ fn holds(run: &Run, expected: u64) {
             assert_eq!(u64::from_str_radix(field(set), 16), Ok(0), "{status}");
         }
         assert_eq!(field("NoNewPrivs:"), "1");
+        checked += 1;
     }
+    assert!(checked > 0, "the run has at least its first thread");
 }
 
 #[test]
@@ -64,7 +70,8 @@ fn a_file_of_another_user_can_be_read_again() {
     let run = Run::of_file(&network.router, &file).wait();
     holds(&run, NEEDED | DAC_OVERRIDE);
     let note = format!("(cap_dac_override) is kept, because {}", file.display());
-    assert!(run.said().contains(&note), "{}", run.said());
+    // The run forwards before its log has written all lines.
+    until("the note is written", || run.said().contains(&note));
     run.signal(Signal::SIGHUP);
     until("the file is read again", || {
         run.said().contains("its queues are active")
