@@ -24,6 +24,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::sys::mapping::Mapping;
 
+/// The entries of a ring that we produce, for each chunk that goes round in it.
+///
+/// The kernel hands a chunk on (a frame in it, or its completion) before it returns the place of the entry by
+/// which it got the chunk. It returns places at the latest when it has used all entries that it has seen,
+/// which are no more than there are chunks. So a chunk may be given to the kernel again while as many old
+/// entries as there are chunks still take their places.
+pub(crate) const ENTRIES_PER_CHUNK: u32 = 2;
+
 /// Where the parts of a ring are in its memory: offsets in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Offsets {
@@ -348,6 +356,45 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(producer.pending() as usize, hidden.len() + shown.len() + taken);
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            cases: if cfg!(miri) { 4 } else { 256 },
+            ..ProptestConfig::default()
+        })]
+
+        /// Chunks go round: we give them to the kernel, which hands them on before it returns their places.
+        /// It returns places as late as it may.
+        #[test]
+        fn there_is_always_a_place_for_a_chunk(order in 0u32..5, start: u32, steps in steps()) {
+            let chunks = 1u32 << order;
+            let count = ENTRIES_PER_CHUNK * chunks;
+            let mut memory = Memory::new(count);
+            let (mut producer, mut kernel) = memory.sides(count, start);
+            let mut ours: VecDeque<u64> = (0..chunks.into()).collect();
+            for step in steps {
+                match step {
+                    Step::Push => {
+                        if let Some(chunk) = ours.pop_front() {
+                            prop_assert!(producer.push(chunk));
+                        }
+                    }
+                    Step::ShowWritten => producer.publish(),
+                    Step::Take => {
+                        if kernel.read == kernel.produced {
+                            kernel.publish();
+                        }
+                        if let Some(chunk) = kernel.front() {
+                            kernel.take();
+                            ours.push_back(chunk);
+                        }
+                    }
+                    Step::ReturnTaken => {}
+                }
             }
         }
     }

@@ -20,7 +20,7 @@ use nix::errno::Errno;
 use crate::sys::interface::Interface;
 use crate::sys::mapping::Mapping;
 use crate::sys::socket::{SEND_BUFFER, get_option, set_level_option, set_socket_option, take_error};
-use crate::sys::xdp_ring::{Consumer, Offsets, Producer};
+use crate::sys::xdp_ring::{Consumer, ENTRIES_PER_CHUNK, Offsets, Producer};
 
 /// The length of a chunk. A page is the largest that every kernel takes.
 const CHUNK: usize = 4096;
@@ -42,6 +42,10 @@ const RECEIVE_CHUNKS: u32 = 4096;
 /// is free again only when the interface has sent its frame: 0.4 MB of full-sized frames, less than the
 /// memory of a packet socket ([`SEND_BUFFER`]).
 const SEND_CHUNKS: u32 = 256;
+
+/// The entries of the fill ring and of the transmit ring.
+const FILL_ENTRIES: u32 = ENTRIES_PER_CHUNK * RECEIVE_CHUNKS;
+const SEND_ENTRIES: u32 = ENTRIES_PER_CHUNK * SEND_CHUNKS;
 
 /// After this many released frames the kernel gets their chunks back, if it does not need them before.
 const RETURN: u32 = 64;
@@ -119,7 +123,7 @@ impl XdpSocket {
         set_option(&socket, libc::XDP_UMEM_REG, &registration)?;
         // The kernel requires a completion ring also of a socket that does not send.
         let sizes = [
-            (libc::XDP_UMEM_FILL_RING, RECEIVE_CHUNKS),
+            (libc::XDP_UMEM_FILL_RING, FILL_ENTRIES),
             (libc::XDP_UMEM_COMPLETION_RING, SEND_CHUNKS),
             (libc::XDP_RX_RING, RECEIVE_CHUNKS),
         ];
@@ -132,7 +136,7 @@ impl XdpSocket {
 
         let [fill, completion, receive] = [offsets.fr, offsets.cr, offsets.rx].map(offsets_of);
         let mut rings = vec![
-            map::<u64>(&socket, fill, RECEIVE_CHUNKS, libc::XDP_UMEM_PGOFF_FILL_RING)?,
+            map::<u64>(&socket, fill, FILL_ENTRIES, libc::XDP_UMEM_PGOFF_FILL_RING)?,
             map::<u64>(
                 &socket,
                 completion,
@@ -145,23 +149,23 @@ impl XdpSocket {
         // says where their parts are. Entries are integers. The mappings are kept in the same structure.
         let (mut fill, completion, receive) = unsafe {
             (
-                Producer::new(&rings[0], fill, RECEIVE_CHUNKS),
+                Producer::new(&rings[0], fill, FILL_ENTRIES),
                 Consumer::new(&rings[1], completion, SEND_CHUNKS),
                 Consumer::new(&rings[2], receive, RECEIVE_CHUNKS),
             )
         };
         let mut sender = None;
         if sends {
-            set_option(&socket, libc::XDP_TX_RING, &SEND_CHUNKS)?;
+            set_option(&socket, libc::XDP_TX_RING, &SEND_ENTRIES)?;
             set_socket_option(&socket, libc::SO_SNDBUF, &SEND_BUFFER)?;
             // Older kernels send 32 frames by each call.
             let _ = set_option(&socket, XDP_MAX_TX_SKB_BUDGET, &SEND_CHUNKS);
             let offsets = offsets_of(offsets.tx);
             let memory =
-                map::<libc::xdp_desc>(&socket, offsets, SEND_CHUNKS, libc::XDP_PGOFF_TX_RING as u64)?;
+                map::<libc::xdp_desc>(&socket, offsets, SEND_ENTRIES, libc::XDP_PGOFF_TX_RING as u64)?;
             sender = Some(Sender {
                 // SAFETY: as above.
-                ring: unsafe { Producer::new(&memory, offsets, SEND_CHUNKS) },
+                ring: unsafe { Producer::new(&memory, offsets, SEND_ENTRIES) },
                 free: (RECEIVE_CHUNKS..RECEIVE_CHUNKS + SEND_CHUNKS)
                     .map(address)
                     .collect(),
@@ -170,7 +174,7 @@ impl XdpSocket {
         }
         for chunk in 0..RECEIVE_CHUNKS {
             let is_in = fill.push(address(chunk));
-            debug_assert!(is_in, "the ring has a place for each chunk");
+            assert!(is_in, "the ring has a place for each chunk");
         }
         fill.publish();
         let Some(transfer) = bind(&socket, interface, queue, transfers)? else {
@@ -238,7 +242,7 @@ impl XdpSocket {
         };
         self.receive.take();
         let is_in = self.fill.push(descriptor.addr & !(CHUNK as u64 - 1));
-        debug_assert!(is_in, "the fill ring has a place for each chunk");
+        assert!(is_in, "the fill ring has a place for each chunk");
         self.released += 1;
         if self.released >= RETURN {
             self.return_chunks();
@@ -278,7 +282,7 @@ impl XdpSocket {
             len: frame.len() as u32,
             options: 0,
         });
-        debug_assert!(is_in, "the ring has a place for each chunk");
+        assert!(is_in, "the ring has a place for each chunk");
         true
     }
 
