@@ -69,12 +69,11 @@ impl Filling {
                 false => high = middle,
             }
         }
-        // JSON has the number of bytes, and text rounds it.
-        let is_shown_so = |depth: &u32| {
-            let shown = self.shown(*depth);
-            shown == bytes || Amount::Size(shown).text().as_deref() == Some(size)
-        };
-        let found = [low, low.saturating_sub(1).max(1)].into_iter().find(is_shown_so);
+        // Text rounds the number of bytes: 1048575 is "1024Kb", and 1048576 is "1Mb". JSON has the number.
+        let depths = || [low, low.saturating_sub(1).max(1)].into_iter();
+        let has_text = |depth: &u32| Amount::Size(self.shown(*depth)).text().as_deref() == Some(size);
+        let has_bytes = |depth: &u32| self.shown(*depth) == bytes;
+        let found = depths().find(has_text).or_else(|| depths().find(has_bytes));
         found.map_or(text.to_owned(), |depth| format!("{depth}b"))
     }
 }

@@ -555,6 +555,15 @@ fn a_bucket_of_a_fast_class_stays() {
     }
 }
 
+/// 1048575 bytes are shown as `1024Kb`, and 1048576 as `1Mb`.
+#[test]
+fn a_bucket_just_below_a_unit_stays() {
+    let script = "qdisc add dev e root handle 1: tbf rate 3kbit burst 1mb limit 100kb\n";
+    for form in [Form::Text, Form::Json] {
+        check(script, form).expect("what is shown again is the same");
+    }
+}
+
 /// Text shows 1234 Kbit/s and 123 ms.
 #[test]
 fn json_keeps_values_of_many_digits() {
