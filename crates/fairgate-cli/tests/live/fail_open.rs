@@ -215,10 +215,11 @@ fn a_stop_sends_what_is_queued() {
             "[run]\ndevice = \"eth0\"\negress = \"q\"\ndelay = \"5s\"\n",
         ),
     ];
+    let bind = |address: &'static str| move || UdpSocket::bind((address, 5000)).unwrap();
+    let sink = network.right.enter(bind(Network::RIGHT)).unwrap();
+    let source = network.left.enter(bind(Network::LEFT)).unwrap();
+    sink.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     for (router, run) in runs {
-        let bind = |address: &'static str| move || UdpSocket::bind((address, 5000)).unwrap();
-        let sink = network.right.enter(bind(Network::RIGHT)).unwrap();
-        let source = network.left.enter(bind(Network::LEFT)).unwrap();
         let run = Run::start(router, &format!("{queue}{run}"));
         for number in 0..COUNT {
             source.send_to(&[number; 1000], (Network::RIGHT, 5000)).unwrap();
@@ -229,7 +230,6 @@ fn a_stop_sends_what_is_queued() {
             tree.enqueued.packets >= u64::from(COUNT)
         });
         let last = run.stop();
-        sink.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         for number in 0..COUNT {
             let mut bytes = [0; 1000];
             sink.recv(&mut bytes)
