@@ -25,7 +25,7 @@ pub(super) fn qdisc(object: &Object) -> Result<Vec<String>, Wrong> {
     Ok(words)
 }
 
-/// What is said of a class beside its options.
+/// The fields of a class that are not options of it.
 const OF_CLASS: [&str; 8] = [
     "class", "handle", "dev", "root", "parent", "leaf", "host", "stats",
 ];
