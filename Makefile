@@ -16,7 +16,7 @@ ENVIRONMENT = $(TARGET)/python
 RUST_VERSION = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help demo test own-discipline bench figures verdicts lint no-std package deny advisories semver msrv
-.PHONY: verdicts-live tools install integrations header tc-testing
+.PHONY: verdicts-live tools install integrations header tc-testing miri
 .PHONY: docs docs-environment
 .PHONY: python python-build python-environment python-lint python-disciplines tutorials wheel
 
@@ -43,6 +43,7 @@ help:
 	@echo 'make deny            check licences, bans and sources of all dependencies'
 	@echo 'make advisories      check all dependencies for known bugs; fetches the database from GitHub'
 	@echo 'make semver          changes of public interfaces since this branch left main, or since BASELINE='
+	@echo 'make miri            tests of `unsafe` code under Miri; installs a nightly compiler'
 	@echo 'make msrv            build everything with the oldest supported Rust'
 
 tools:
@@ -173,3 +174,10 @@ semver:
 msrv:
 	rustup toolchain install $(RUST_VERSION) --profile minimal --no-self-update
 	CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-target}/msrv cargo +$(RUST_VERSION) check --workspace --all-targets
+
+# The `unsafe` code that makes no system calls: the C library, and the rings shared with the kernel.
+miri:
+	rustup toolchain install nightly --profile minimal --component miri,rust-src --no-self-update
+	PROPTEST_CASES=3 MIRIFLAGS=-Zmiri-disable-isolation \
+		cargo +nightly miri test -p fairgate-ffi --test interface same_answers
+	MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p fairgate-live --lib xdp_ring
