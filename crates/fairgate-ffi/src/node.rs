@@ -1,7 +1,7 @@
 //! A running tree of disciplines.
 //!
-//! A call marks pool and node as broken first, and as ready at its end. So a panic in between needs no
-//! cleaning up: what it left half done is never used again.
+//! A panic in a call needs no cleaning up: node and pool are broken then, and what it left half done is never
+//! used again.
 
 use std::cell::Cell;
 use std::ffi::c_char;
@@ -72,17 +72,13 @@ impl QueueNode {
         if now < self.last {
             return self.refuse(EARLIER);
         }
-        self.shared.state.set(State::Broken);
-        let status = or(Status::FairgateBroken, || {
+        self.last = now;
+        let shared = &*self.shared;
+        let egress = &mut self.egress;
+        shared.guard(Status::FairgateBroken, || {
             // SAFETY: the state was ready, so no call of this pool is under way.
-            let (egress, pool) = unsafe { self.parts() };
-            work(egress, pool)
-        });
-        if status != Status::FairgateBroken {
-            self.last = now;
-            self.shared.state.set(State::Ready);
-        }
-        status
+            work(egress, unsafe { &mut *shared.pool.get() })
+        })
     }
 
     /// Enqueues a checked packet.
@@ -299,9 +295,9 @@ pub unsafe extern "C" fn fairgate_node_dequeue(
     node.call(now, |egress, pool| {
         match egress.dequeue(now, pool) {
             Next::Packet(id) => {
-                let slot = pool.release(id);
                 // SAFETY: it is not NULL, and the caller promises that it is valid for a write.
-                unsafe { departure.write(CDeparture::of(&slot)) };
+                unsafe { departure.write(CDeparture::of(&pool[id])) };
+                pool.release(id);
                 Status::FairgatePacket
             }
             Next::Wait(until) => {

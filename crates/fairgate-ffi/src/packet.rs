@@ -101,10 +101,16 @@ pub struct CDeparture {
 impl CDeparture {
     #[inline]
     pub(crate) fn of(slot: &Slot) -> CDeparture {
+        // Few packets are corrupted. The call is made only for those.
+        let corrupted_bit = if slot.is_corrupted() {
+            slot.corrupted_bit()
+        } else {
+            None
+        };
         CDeparture {
             cookie: slot.cookie,
             enqueued_at: slot.enqueued_at.nanos(),
-            corrupted_bit: slot.corrupted_bit().unwrap_or(FAIRGATE_NO_BIT),
+            corrupted_bit: corrupted_bit.unwrap_or(FAIRGATE_NO_BIT),
             length: slot.length,
             dscp: slot.dscp,
             ecn: slot.ecn as u8,
