@@ -12,6 +12,7 @@ from .trees import Class, Filter, Tree
 __all__ = [
     "admission",
     "ared",
+    "busy_link",
     "cake",
     "cbq",
     "cbs",
@@ -521,6 +522,44 @@ def netem(
         slot_table=slot_table,
         slot_packets=slot_packets,
         slot_bytes=slot_bytes,
+        inner=inner,
+    )
+
+
+def busy_link(
+    *,
+    rate: str,
+    extra: Sequence[int] | str | None = None,
+    lost_from: float | str | None = None,
+    burst: str | None = None,
+    inner: Tree | None = None,
+) -> Tree:
+    """Emulates a link that is busy for an extra random time with each packet, and loses some.
+
+    Use it: To try disciplines in front of a radio or a shared medium, where packets cost more than their
+    bytes.
+
+    Parameters
+    ----------
+    rate : str
+        The rate at which the bytes of packets are sent. Allowed: at least 8bit.
+    extra : Sequence[int] | str, optional
+        Extra times in microseconds, equally likely: the link is busy for one of them with each packet.
+        Allowed: at most 1024 numbers, 0 to 3600000000. Default: [].
+    lost_from : float | str, optional
+        The first entry of `extra`, counted from 0, whose packets are lost at the end of their time. In
+        index. Allowed: 0 to 1023, or none. Default: none.
+    burst : str, optional
+        Bytes that leave at once after an idle time. Allowed: at least 0b. Default: 0b.
+    inner : Tree, optional
+        What it holds.
+    """
+    return Tree(
+        "busy_link",
+        rate=rate,
+        extra=extra,
+        lost_from=lost_from,
+        burst=burst,
         inner=inner,
     )
 

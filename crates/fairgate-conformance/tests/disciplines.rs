@@ -16,8 +16,8 @@ use fairgate::aqm::{
 };
 use fairgate::implicit::{admission::Admission, hsqf::Hsqf, lqf::Lqf, pdrr::Pdrr, sqf::Sqf};
 use fairgate::queues::{
-    cbs::Cbs, etf::Etf, fifo::Fifo, leaky_bucket::LeakyBucket, netem::Netem, pfifo_fast::PfifoFast,
-    policer::Policer, prio::Prio, tbf::Tbf,
+    busy_link::BusyLink, cbs::Cbs, etf::Etf, fifo::Fifo, leaky_bucket::LeakyBucket, netem::Netem,
+    pfifo_fast::PfifoFast, policer::Policer, prio::Prio, tbf::Tbf,
 };
 use fairgate::rounds::{
     cake::Cake, drr::Drr, drr_classes::DrrClasses, ets::Ets, fq::Fq, fq_codel::FqCodel, fq_nagle::FqNagle,
@@ -55,6 +55,9 @@ conformance_suite! {
     netem_over_another: Recipe::classful(1..=1, |_| configs::netem(), |config, seed, mut inner| {
         Netem::node(config, seed, inner.pop())
     }).shaping().reordering();
+    busy_link: Recipe::classful(1..=1, |_| configs::busy_link(), |config, seed, mut inner| {
+        BusyLink::node(config, seed, inner.pop().expect("one"))
+    }).shaping();
     red: Recipe::leaf(configs::red, Red::node);
     red_over_another: Recipe::classful(1..=1, configs::red_over, |config, seed, mut inner| {
         red::Queue::over(config, seed, inner.pop().expect("one"))

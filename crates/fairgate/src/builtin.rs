@@ -21,6 +21,7 @@ static ALL: &[&dyn Entry] = &[
     &queues::cbs::DESCRIPTION,
     &queues::etf::DESCRIPTION,
     &queues::netem::DESCRIPTION,
+    &queues::busy_link::DESCRIPTION,
     &aqm::red::DESCRIPTION,
     &aqm::ared::DESCRIPTION,
     &aqm::wred::DESCRIPTION,

@@ -80,6 +80,7 @@ pub use implicit::hsqf::{self, Hsqf};
 pub use implicit::lqf::{self, Lqf};
 pub use implicit::pdrr::{self, Pdrr};
 pub use implicit::sqf::{self, Sqf};
+pub use queues::busy_link::{self, BusyLink};
 pub use queues::cbs::{self, Cbs};
 pub use queues::etf::{self, Etf};
 pub use queues::fifo::{self, Fifo};

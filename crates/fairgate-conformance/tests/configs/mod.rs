@@ -36,7 +36,7 @@ use fairgate_conformance::proptest::sample::{select, subsequence};
 
 pub(crate) use aqm::{ared, choke, dualpi2, fq_pie, gred, hhf, pie, red, red_over, rred, sfb, wred};
 pub(crate) use implicit::{admission, hsqf, lqf, pdrr, sqf};
-pub(crate) use netem::netem;
+pub(crate) use netem::{busy_link, netem};
 pub(crate) use sharing::{cbq, hfsc, hfsc_without_classes, htb, htb_without_classes};
 pub(crate) use timed::{cbs, etf};
 

@@ -1,8 +1,9 @@
-//! Random parameters of the emulator.
+//! Random parameters of the emulators.
 
 use std::time::Duration;
 
 use fairgate::Probability;
+use fairgate::queues::busy_link;
 use fairgate::queues::netem::{Chance, Config, LinkRate, Loss, Reorder, Shape, SlotConfig, SlotGap};
 use fairgate_conformance::proptest::collection::vec;
 use fairgate_conformance::proptest::option;
@@ -139,4 +140,23 @@ pub(crate) fn netem() -> impl Strategy<Value = Config> {
                 }
             },
         )
+}
+
+pub(crate) fn busy_link() -> impl Strategy<Value = busy_link::Config> {
+    let lossless = vec(0u32..20_000, 0..20).prop_map(|extra| (extra, None));
+    let lossy = vec(0u32..20_000, 1..20).prop_flat_map(|extra| {
+        let entries = extra.len() as u32;
+        (Just(extra), (0..entries).prop_map(Some))
+    });
+    (
+        100_000u64..1_000_000_000,
+        prop_oneof![lossless, lossy],
+        prop_oneof![Just(0u32), 1u32..20_000],
+    )
+        .prop_map(|(bits, (extra, lost_from), burst)| busy_link::Config {
+            rate: rate(bits),
+            extra,
+            lost_from,
+            burst,
+        })
 }

@@ -18,6 +18,7 @@ use fairgate::implicit::hsqf::{self, Hsqf};
 use fairgate::implicit::lqf::Lqf;
 use fairgate::implicit::pdrr::{self, Pdrr};
 use fairgate::implicit::sqf::{self, Sqf};
+use fairgate::queues::busy_link::{self, BusyLink};
 use fairgate::queues::cbs::{self, Cbs};
 use fairgate::queues::etf::{self, Etf};
 use fairgate::queues::fifo::{self, Fifo};
@@ -57,7 +58,7 @@ use fairgate::{Discipline, Probability, Rate};
 pub(crate) type Subject = (&'static str, fn(u32) -> Box<dyn Discipline>);
 
 /// All disciplines, in the order of the documentation.
-pub(crate) const SUBJECTS: [Subject; 48] = [
+pub(crate) const SUBJECTS: [Subject; 49] = [
     ("fifo", |_| fifo()),
     ("pfifo_fast", |_| {
         let config = pfifo_fast::Config { limit: PLENTY };
@@ -107,6 +108,13 @@ pub(crate) const SUBJECTS: [Subject; 48] = [
             ..netem::Config::default()
         };
         Box::new(Netem::node(config, SEED, None).expect(VALID))
+    }),
+    ("busy_link", |_| {
+        let config = busy_link::Config {
+            burst: u32::MAX,
+            ..busy_link::Config::of_rate(faster())
+        };
+        Box::new(BusyLink::node(config, SEED, fifo()).expect(VALID))
     }),
     ("red", |_| Box::new(Red::node(below_red(), SEED).expect(VALID))),
     ("ared", |_| {

@@ -1,6 +1,7 @@
-//! Queues without flows: fifos, strict priority, shapers and a policer.
+//! Queues without flows: fifos, strict priority, shapers, a policer and emulated links.
 
 pub(crate) mod bands;
+pub mod busy_link;
 pub mod cbs;
 pub mod etf;
 pub mod fifo;
