@@ -195,6 +195,15 @@ impl FileError {
         }
     }
 
+    /// Adds the mistakes of another text at the end.
+    fn and(mut self, others: FileError) -> FileError {
+        self.problems.extend(others.problems);
+        let beyond = self.problems.len().saturating_sub(MOST_PROBLEMS);
+        self.problems.truncate(MOST_PROBLEMS);
+        self.more += others.more + beyond;
+        self
+    }
+
     /// Says where the lines of the text come from: [`Problem::located`] for each mistake.
     #[must_use]
     pub fn located(mut self, origin: impl Fn(usize) -> Option<Origin>) -> FileError {
@@ -203,7 +212,8 @@ impl FileError {
         self
     }
 
-    /// Returns the mistakes, sorted by location: at least one, at most 50. See [`more`](FileError::more).
+    /// Returns the mistakes, sorted by location, those of other files last: at least one, at most 50. See
+    /// [`more`](FileError::more).
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
@@ -280,6 +290,8 @@ impl Diagnostic for FileError {
 pub struct Problems {
     source: Arc<NamedSource<String>>,
     found: Vec<Problem>,
+    /// Those of other texts, which this one names.
+    of_others: Vec<Problem>,
 }
 
 impl Problems {
@@ -288,6 +300,7 @@ impl Problems {
         Problems {
             source,
             found: Vec::new(),
+            of_others: Vec::new(),
         }
     }
 
@@ -303,6 +316,12 @@ impl Problems {
         self.found.push(problem);
     }
 
+    /// Adds the problems of another text, which this text names. They keep their locations in it.
+    pub fn add_all(&mut self, other: Problems) {
+        self.of_others.extend(other.found);
+        self.of_others.extend(other.of_others);
+    }
+
     /// Returns the text that the problems are in.
     pub fn source(&self) -> &Arc<NamedSource<String>> {
         &self.source
@@ -310,7 +329,7 @@ impl Problems {
 
     /// Returns the number of problems found so far.
     pub fn count(&self) -> usize {
-        self.found.len()
+        self.found.len() + self.of_others.len()
     }
 
     /// Calls parameters by the words of the author's language in the problems from number `first` on. For
@@ -350,7 +369,15 @@ impl Problems {
     /// # Errors
     /// If a problem was found.
     pub fn unless_any<T>(self, value: T) -> Result<T, FileError> {
-        FileError::unless_empty(self.found).map(|()| value)
+        match (
+            FileError::unless_empty(self.found),
+            FileError::unless_empty(self.of_others),
+        ) {
+            (Ok(()), Ok(())) => Ok(value),
+            (Err(own), Ok(())) => Err(own),
+            (Ok(()), Err(others)) => Err(others),
+            (Err(own), Err(others)) => Err(own.and(others)),
+        }
     }
 
     /// Returns the problems as an error.

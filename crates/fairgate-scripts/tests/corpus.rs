@@ -69,7 +69,7 @@ fn outcome(text: &str, trees: Result<Vec<String>, FileError>) -> Outcome {
     }
 }
 
-fn of_tc(text: &str) -> Outcome {
+fn of_tc(_: &Path, text: &str) -> Outcome {
     let trees = Script::translate_all("corpus", text, Device::default()).map(|trees| {
         let tree = |tree: fairgate_scripts::tc::Translated| {
             let mut text = tree.spec.to_toml(&tree.name);
@@ -83,8 +83,9 @@ fn of_tc(text: &str) -> Outcome {
     outcome(text, trees)
 }
 
-fn of_dummynet(text: &str) -> Outcome {
-    let trees = dummynet::Script::parse("corpus", text, Device::default())
+/// Files that a script names are beside it.
+fn of_dummynet(path: &Path, text: &str) -> Outcome {
+    let trees = dummynet::Script::parse(&path.display().to_string(), text, Device::default())
         .and_then(|script| script.trees())
         .map(|trees| trees.iter().map(|tree| tree.spec.to_toml(&tree.name())).collect());
     outcome(text, trees)
@@ -92,8 +93,8 @@ fn of_dummynet(text: &str) -> Outcome {
 
 /// Returns the outcomes of all scripts, by name.
 fn outcomes() -> Vec<(PathBuf, Outcome)> {
-    let read = |path: PathBuf, of: fn(&str) -> Outcome| {
-        let outcome = of(&fs::read_to_string(&path).expect("a text"));
+    let read = |path: PathBuf, of: fn(&Path, &str) -> Outcome| {
+        let outcome = of(&path, &fs::read_to_string(&path).expect("a text"));
         (path, outcome)
     };
     let tc = scripts("tc").into_iter().map(|path| read(path, of_tc));

@@ -25,7 +25,7 @@ Examples:
 
 Supported: pipe, queue and sched with config, delete and flush; rules with pipe, queue and allow, by protocol,
 addresses, ports, dscp, iptos, in, out and via; rules of pf with dnpipe and dnqueue. What cannot be translated
-(profile, keep-state ...) is an error with its location.")]
+(keep-state, nat ...) is an error with its location.")]
 pub(crate) struct Args {
     #[command(flatten)]
     script: ScriptArgs,

@@ -10,11 +10,13 @@ fn office() -> String {
 /// The expected text is beside the file.
 #[test]
 fn mistakes_are_shown_in_the_script() {
-    let (stdout, stderr) = ends(&["dummynet", "pipes.ipfw"], 2);
-    assert_eq!(stdout, "");
-    let path = folder("tests/mistakes/pipes.ipfw.txt");
-    let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(stderr, expected, "the expected text is {}", path.display());
+    for name in ["pipes.ipfw", "profile.ipfw"] {
+        let (stdout, stderr) = ends(&["dummynet", name], 2);
+        assert_eq!(stdout, "");
+        let path = folder("tests/mistakes").join(format!("{name}.txt"));
+        let expected = std::fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(stderr, expected, "the expected text is {}", path.display());
+    }
 }
 
 /// The output is a configuration file with the same trees.

@@ -5,6 +5,7 @@
 //!   command     a line's words -> "configure this", "add this rule", options left as words
 //!   units       quantities in ipfw's notation: 10Mbit/s, 50 slots, 100KBytes, 5 (ms)
 //!   mask        the fields that distinguish hosts with a pipe or a queue each
+//!   profile     the file of a pipe's `profile`: extra delays as a distribution
 //!   object      the options of a pipe, a queue or a scheduler
 //!   pf          rules of pf with dnpipe or dnqueue -> rules of ipfw
 //!   tables      tables of addresses
@@ -26,6 +27,9 @@
 //!   ones: 16 for each of its `buckets`. All other hosts share one more class.
 //! * `delay` and `plr` become a `netem` around the tree of the pipe. The delay is before the queue there, and
 //!   after it in dummynet: packets leave at the same times.
+//! * A pipe with a `profile` becomes a `busy_link` instead: a link that is busy for an extra time with each
+//!   packet. Without a bandwidth only the losses of the profile remain, because dummynet counts its delays in
+//!   bits at the bandwidth.
 //! * The `type` of a pipe is that of the scheduler of its queues, as in dummynet. Packets that rules send to
 //!   the pipe itself pass through its own queue.
 //! * Packets that no rule sends to a pipe are sent first, without shaping. Packets that a rule denies are
@@ -33,17 +37,17 @@
 //! * dummynet counts the length of the IP packet. Here the link-layer header is included.
 //!
 //! An option that can't be translated is an error at its location. It is never ignored. These can't be:
-//! `profile`, whose samples are in another file and occupy the link; a `w_q` of RED that is not a power of
-//! two; and rules that do more than select packets. What has no effect in dummynet has none here, with a
-//! warning: objects that no rule leads to, rules after one for all packets, options of queues that a
-//! scheduler ignores. `me` is no address of a bridge, so a rule from or to it matches nothing, with a
-//! warning.
+//! rules that do more than select packets, and masks that no class can express. What has no effect in
+//! dummynet has none here, with a warning: objects that no rule leads to, rules after one for all packets,
+//! options of queues that a scheduler ignores. `me` is no address of a bridge, so a rule from or to it
+//! matches nothing, with a warning.
 
 mod command;
 mod complement;
 mod mask;
 mod object;
 mod pf;
+mod profile;
 mod rule;
 mod script;
 mod tables;

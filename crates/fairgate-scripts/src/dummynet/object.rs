@@ -9,6 +9,7 @@ use toml::Spanned;
 
 use super::command::Object;
 use super::mask::{self, Mask};
+use super::profile::{self, Profile};
 use super::units::{self, Size, Wrong};
 use crate::script::notes::Notes;
 use crate::script::{Line, Word, no_value, setting};
@@ -25,6 +26,8 @@ pub(super) struct Configured {
     pub(super) drops: Drops,
     /// The delay of each packet, in Fairgate's notation.
     pub(super) delay: Option<Spanned<String>>,
+    /// The extra delays of packets.
+    pub(super) profile: Option<Spanned<Profile>>,
     /// The packets that are lost.
     pub(super) lost: Option<Spanned<Lost>>,
     /// The fields that distinguish hosts with one object each.
@@ -104,7 +107,7 @@ const KINDS: [&str; 7] = ["fifo", "wf2q+", "rr", "qfq", "fq_codel", "fq_pie", "p
 const COMMON: [&str; 9] = [
     "queue", "plr", "red", "gred", "codel", "pie", "droptail", "buckets", "noerror",
 ];
-const OF_PIPES: [&str; 5] = ["bw", "burst", "delay", "mask", "type"];
+const OF_PIPES: [&str; 6] = ["bw", "burst", "delay", "profile", "mask", "type"];
 const OF_QUEUES: [&str; 6] = ["pipe", "sched", "weight", "lmax", "ecn", "mask"];
 const OF_SCHEDS: [&str; 3] = ["type", "pipe", "mask"];
 
@@ -125,6 +128,7 @@ pub(super) fn read(
             size: None,
             drops: Drops::Tail,
             delay: None,
+            profile: None,
             lost: None,
             mask: None,
             buckets: None,
@@ -167,12 +171,7 @@ impl Reader<'_> {
                 self.configured.delay = (!delay.get_ref().starts_with('0')).then_some(delay);
             }
             ("plr", _) => self.loss(&word)?,
-            ("profile", Object::Pipe) => {
-                let help = "leave it out: its samples are in a file of their own, and keep the link busy \
-                    after each packet, which no discipline here does; `delay` is supported";
-                self.refuse(word.span(), "`profile`", "not here", help);
-                return None;
-            }
+            ("profile", Object::Pipe) => self.profile(&word)?,
             ("mask", _) | ("sched_mask", Object::Pipe | Object::Sched) | ("flow_mask", Object::Queue) => {
                 self.mask(&word)?
             }
@@ -282,6 +281,37 @@ impl Reader<'_> {
                     "write a number from 1 to 65535",
                 );
             }
+        }
+        Some(())
+    }
+
+    /// Reads the file of a profile. As in ipfw, its bandwidth counts like a `bw` in the place of the profile.
+    fn profile(&mut self, option: &Word) -> Option<()> {
+        let name = self.value(option)?;
+        if self.configured.profile.is_some() {
+            let help = "remove one of them: a pipe has one profile";
+            self.problems
+                .add(option.span(), "there are two profiles", "the second one", help);
+            return Some(());
+        }
+        let path = profile::path(self.problems.source().name(), name.get_ref());
+        let text = match profile::text(&path) {
+            Ok(text) => text,
+            Err((message, help)) => {
+                self.problems.add(name.span(), message, "named here", help);
+                return Some(());
+            }
+        };
+        // A mistake in the file says nothing about the words after its name.
+        if let Some(profile) = profile::read(&path, text, self.problems) {
+            if let Some(bandwidth) = profile.bandwidth {
+                self.configured.bandwidth = Some(Spanned::new(name.span(), bandwidth));
+            }
+            for note in &profile.notes {
+                self.notes
+                    .add(name.span(), format!("the profile {}: {note}", path.display()));
+            }
+            self.configured.profile = Some(Spanned::new(name.span(), profile));
         }
         Some(())
     }

@@ -509,11 +509,18 @@ fn mistakes_are_reported_with_location_and_remedy() {
         "wf2q+",
     );
     at(
-        &with("profile file"),
+        &with("profile"),
         1,
         26,
-        "`profile` can't be carried over",
-        "leave it out",
+        "`profile` has no value, or too few",
+        "after `profile`",
+    );
+    at(
+        &with("profile tests"),
+        1,
+        34,
+        "the profile tests can't be read: it is not a file",
+        "begins at the folder of the script",
     );
     at(
         &with("bandwith 5"),
@@ -821,6 +828,72 @@ fn segments_and_alternatives_become_conditions() {
     ] {
         assert!(either.contains(part), "{either}");
     }
+}
+
+#[test]
+fn a_profile_becomes_a_link_that_is_busy_longer() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus/test.ipfw");
+    let read = |text: &str| {
+        let script = Script::parse(script, text, Device::default()).and_then(|script| script.trees());
+        let [tree] = &script.unwrap_or_else(|error| panic!("{:?}", error.problems()))[..] else {
+            panic!("one tree")
+        };
+        let warnings: Vec<String> = tree.warnings.iter().map(|note| note.text.clone()).collect();
+        (tree.spec.to_string(), warnings)
+    };
+    let link = "extra=[2000, 2000, 2000, 2000, 2000, 2000, 2000, 2000, 15000, 30000] lost_from=9";
+    let (tree, warnings) = read("pipe 1 config bw 1Mbit/s profile radio.profile delay 5 queue 20");
+    assert_eq!(
+        tree,
+        format!(
+            "netem limit=4294967295 delay=5ms\n\
+             └─ busy_link rate=11mbit {link}\n   └─ fifo limit=20"
+        )
+    );
+    assert!(warnings.is_empty(), "{warnings:?}");
+    // A bandwidth after the profile replaces that of the file.
+    let (tree, _) = read("pipe 1 config profile radio.profile bw 1Mbit/s burst 3000");
+    assert_eq!(
+        tree,
+        format!("busy_link rate=1mbit {link} burst=3000b\n└─ fifo limit=50")
+    );
+    let (tree, _) = read("pipe 1 config profile radio.profile\nqueue 1 config pipe 1 weight 3");
+    assert!(
+        tree.starts_with(&format!("busy_link rate=11mbit {link}\n└─ wf2q_plus")),
+        "{tree}"
+    );
+    // Without a bandwidth only the losses remain.
+    let (tree, warnings) = read("pipe 1 config profile radio.profile bw 0");
+    assert_eq!(tree, "netem limit=4294967295 loss=0.1\n└─ fifo limit=50");
+    assert!(warnings[0].contains("`profile` delays nothing"), "{warnings:?}");
+    // Each host has a link of its own.
+    let (tree, _) = read("pipe 1 config profile radio.profile mask dst-ip 0xffffffff");
+    assert_eq!(tree.matches(link).count(), 2, "{tree}");
+    assert!(tree.starts_with("htb default=2"), "{tree}");
+}
+
+/// A mistake in a profile is shown in the profile, and in a list after those of the script.
+#[test]
+fn mistakes_of_a_profile_are_located_in_it() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus/test.ipfw");
+    let error = Script::parse(script, "pipe 1 config profile fireqos-line.tc", Device::default())
+        .map(|_| ())
+        .expect_err("it is no profile");
+    let problem = &error.problems()[0];
+    assert!(problem.file().ends_with("fireqos-line.tc"), "{problem:?}");
+    let text = "pipe 1 config profile fireqos-line.tc wieght 1";
+    let error = Script::parse(script, text, Device::default())
+        .map(|_| ())
+        .expect_err("there are mistakes");
+    let files: Vec<bool> = error
+        .problems()
+        .iter()
+        .map(|problem| problem.file() == script)
+        .collect();
+    assert!(
+        error.file() == script && files[0] && !files[1..].contains(&true),
+        "{files:?}"
+    );
 }
 
 #[test]

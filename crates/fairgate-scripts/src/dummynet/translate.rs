@@ -2,20 +2,20 @@
 
 use std::ops::Range;
 
-use fairgate::Rate;
-use fairgate::aqm::red;
 use fairgate_config::language::{Draft, FilterDraft, Given, Problems, Written};
 use toml::Spanned;
 
 use super::command::{Action, Object};
 use super::mask::Mask;
 use super::object::{Configured, Drops, Kind, Lost, Red};
+use super::profile::Profile;
 use super::rule::Rule;
 use super::script::{Script, Target};
 use super::units::Size;
 use crate::script::drafts::{bands, class, named};
 use crate::script::notes::Notes;
 use crate::script::setting;
+use crate::script::weight::burst_of_weight;
 
 /// dummynet's default size of a queue.
 const SLOTS: Size = Size::Slots(50);
@@ -151,6 +151,32 @@ fn emulated(delay: Option<&Spanned<String>>, lost: Option<&Spanned<Lost>>, tree:
     link
 }
 
+/// Returns `inner` before a link that is busy for an extra time with each packet. `burst` is dummynet's,
+/// which an idle pipe sends at once. A late wake-up costs no rate, so nothing needs to be added.
+fn busy(pipe: &Configured, profile: &Spanned<Profile>, bandwidth: &Spanned<u64>, inner: Draft) -> Draft {
+    let location = profile.span();
+    let mut link = named("busy_link", &location);
+    link.settings
+        .push(number(&bandwidth.span(), "rate", *bandwidth.get_ref()));
+    let Profile {
+        samples, lost_from, ..
+    } = profile.get_ref();
+    let micros = |millis: &u32| Spanned::new(location.clone(), Given::Integer(i128::from(*millis) * 1000));
+    let extra = samples.iter().map(micros).collect();
+    link.settings
+        .push(setting(&location, "extra", Given::List(extra)));
+    if *lost_from < samples.len() {
+        link.settings
+            .push(number(&location, "lost_from", *lost_from as u64));
+    }
+    if let Some(burst) = &pipe.burst {
+        link.settings
+            .push(number(&burst.span(), "burst", *burst.get_ref()));
+    }
+    link.inner = Some(Box::new(inner));
+    link
+}
+
 fn number(location: &Range<usize>, name: &str, number: u64) -> Written {
     setting(location, name, Given::Integer(number.into()))
 }
@@ -254,8 +280,11 @@ impl<'a> Translation<'a, '_> {
                 let text = "`burst` has no effect: a pipe without bandwidth shapes nothing";
                 self.notes.add(burst.span(), text.to_owned());
             }
-            return Some(inner);
+            return Some(self.without_times(pipe, inner));
         };
+        if let Some(profile) = &pipe.profile {
+            return Some(busy(pipe, profile, bandwidth, inner));
+        }
         let depth = self.depth(pipe, *bandwidth.get_ref());
         let mut shaper = named("tbf", &pipe.number.span());
         shaper.settings = vec![
@@ -264,6 +293,26 @@ impl<'a> Translation<'a, '_> {
         ];
         shaper.inner = Some(Box::new(inner));
         Some(shaper)
+    }
+
+    /// Returns `inner` in a pipe without bandwidth. dummynet counts the delays of a profile as bits at the
+    /// bandwidth, so there only its losses remain.
+    fn without_times(&mut self, pipe: &Configured, inner: Draft) -> Draft {
+        let Some(profile) = &pipe.profile else {
+            return inner;
+        };
+        if profile.get_ref().samples.iter().any(|delay| *delay > 0) {
+            let text = "`profile` delays nothing: a pipe without bandwidth sends at once, and loses what the \
+                profile loses";
+            self.notes.add(profile.span(), text.to_owned());
+        }
+        let (lost_from, samples) = (profile.get_ref().lost_from, profile.get_ref().samples.len());
+        if lost_from >= samples {
+            return inner;
+        }
+        let share = (samples - lost_from) as f64 / samples as f64;
+        let lost = Spanned::new(profile.span(), vec![("loss", format!("{share:.9}"))]);
+        emulated(None, Some(&lost), inner)
     }
 
     /// Returns the burst of a pipe in bytes, and its location.
@@ -296,7 +345,12 @@ impl<'a> Translation<'a, '_> {
         let Some(bandwidth) = pipe.bandwidth.as_ref().filter(|rate| *rate.get_ref() > 0) else {
             let text = "`mask` has no effect: packets never wait in a pipe without bandwidth";
             self.notes.add(mask.location.clone(), text.to_owned());
-            return Some(inner);
+            return Some(self.without_times(pipe, inner));
+        };
+        // The link is slower than the class around it, which never has to wait.
+        let inner = match &pipe.profile {
+            Some(profile) => busy(pipe, profile, bandwidth, inner),
+            None => inner,
         };
         let depth = self.depth(pipe, *bandwidth.get_ref());
         let location = pipe.number.span();
@@ -425,7 +479,7 @@ impl<'a> Translation<'a, '_> {
         for (name, threshold) in ["min", "max"].into_iter().zip(thresholds) {
             draft.settings.push(number(location, name, threshold));
         }
-        let burst = burst_of_weight(given.weight_log, thresholds, usual);
+        let burst = burst_of_weight(given.weight_log, thresholds[0], usual);
         if burst.is_none() {
             let message = "this weight is not possible with these thresholds";
             let help = "take a min_th of several packets, or a larger w_q";
@@ -658,32 +712,4 @@ impl<'a> Translation<'a, '_> {
         }
         nearest
     }
-}
-
-/// Returns the burst for which red's average has the weight 2^-`log`.
-fn burst_of_weight(log: u32, [min, max]: [u64; 2], usual: u64) -> Option<u32> {
-    let narrow = |number: u64| u32::try_from(number).ok();
-    let (min, max, avpkt) = (narrow(min)?, narrow(max)?, narrow(usual)?);
-    let log_of = |burst: u32| {
-        let config = red::Config {
-            min: Some(min),
-            max: Some(max),
-            avpkt,
-            burst: Some(burst),
-            bandwidth: Rate::mbit(1),
-            ..red::Config::default()
-        };
-        config.w_log().ok()
-    };
-    // A longer burst gives a smaller weight. `min` limits how short the burst can be.
-    let shortest = min.div_ceil(avpkt).max(1);
-    let (mut low, mut high) = (shortest, shortest.checked_add(1 << 24)?);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        match log_of(middle) {
-            Some(found) if found < log => low = middle + 1,
-            _ => high = middle,
-        }
-    }
-    (log_of(low) == Some(log)).then_some(low)
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod drafts;
 pub(crate) mod notes;
+pub(crate) mod weight;
 mod words;
 
 use std::ops::Range;
