@@ -6,6 +6,7 @@
 //!   json     a listing as JSON -> the same entries: values are exact, where text has three or four digits
 //!   objects  an entry of a qdisc or a class -> its command; options: the words of its options
 //!   filters  an entry of a filter -> its command
+//!   average  options of red, choke and gred, from what tc computes from them and shows
 //!   bucket   the depth of a bucket, of which tc shows what the kernel's clock leaves
 //! ```
 //!
@@ -13,6 +14,7 @@
 //! (`SHOWN_ONLY`), numbers with a unit that tc does not read back (`unit`), and words with other names.
 //! Everything else is left as it is, so that what is unknown becomes an error of the translation.
 
+mod average;
 mod bucket;
 mod filters;
 mod json;
@@ -90,8 +92,9 @@ impl Error for ImportError {}
 ///
 /// # Errors
 ///
-/// A listing in JSON that is damaged, or from which tc leaves something out, and a filter with conditions
-/// that tc does not read back. Words that nothing here knows are left to the translation of the commands.
+/// A listing in JSON that is damaged, or from which tc leaves something out; a red, choke or gred that was
+/// not listed in detail; and a filter with conditions that tc does not read back. Words that nothing here
+/// knows are left to the translation of the commands.
 ///
 /// ```
 /// use fairgate_scripts::tc::{Printed, import};
@@ -133,10 +136,12 @@ pub fn import(listings: &[Printed]) -> Result<Vec<Imported>, ImportError> {
             match words[..] {
                 ["qdisc", kind, handle, ref rest @ ..] => {
                     let made = objects::qdisc(listing, kind, handle, rest);
-                    objects.extend(made.map(|(at, text)| (at, imported(text))));
+                    let made = made.map_err(|wrong| located(place, wrong))?;
+                    objects.extend(made.into_iter().map(|(at, text)| (at, imported(text))));
                 }
                 ["class", kind, id, ref rest @ ..] => {
                     let made = objects::class(listing, kind, id, rest);
+                    let made = made.map_err(|wrong| located(place, wrong))?;
                     objects.extend(made.map(|(at, text)| (at, imported(text))));
                 }
                 ["filter", ref rest @ ..] => {

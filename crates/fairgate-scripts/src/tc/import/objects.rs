@@ -1,17 +1,23 @@
 //! The commands of qdiscs and classes.
 
-use super::options::options;
-use super::{Object, Printed, SIZES, STAB, named};
+use super::options::{gred, options};
+use super::{Object, Printed, SIZES, STAB, Wrong, named};
 
-pub(super) fn qdisc(listing: &Printed, kind: &str, handle: &str, rest: &[&str]) -> Option<(Object, String)> {
+/// Returns the commands of a qdisc: one, or more for a gred.
+pub(super) fn qdisc(
+    listing: &Printed,
+    kind: &str,
+    handle: &str,
+    rest: &[&str],
+) -> Result<Vec<(Object, String)>, Wrong> {
     let device = named(rest, "dev").unwrap_or(listing.device);
     // The kernel attached it by itself.
     if handle == "0:" {
-        return None;
+        return Ok(Vec::new());
     }
     if matches!(kind, "ingress" | "clsact") {
         let object = object(device, "ffff:fff1", handle);
-        return Some((object, format!("qdisc add dev {device} {kind}")));
+        return Ok(vec![(object, format!("qdisc add dev {device} {kind}"))]);
     }
     let parent = named(rest, "parent").unwrap_or_default();
     let place = match parent {
@@ -25,31 +31,46 @@ pub(super) fn qdisc(listing: &Printed, kind: &str, handle: &str, rest: &[&str]) 
         [] => String::new(),
         [first, sizes @ ..] => format!(" {first} {}", sizes.join(" ")),
     };
-    let options = options(kind, own);
-    let command = format!(
-        "qdisc add dev {device} {place} handle {handle}{stab} {kind} {}",
-        options.join(" ")
-    );
-    Some((object(device, parent, handle), command.trim_end().to_owned()))
+    let (options, changes) = match kind {
+        "gred" => gred(own)?,
+        _ => (options(kind, own)?, Vec::new()),
+    };
+    let command = |verb: &str, stab: &str, options: &[String]| {
+        let command = format!(
+            "qdisc {verb} dev {device} {place} handle {handle}{stab} {kind} {}",
+            options.join(" ")
+        );
+        (object(device, parent, handle), command.trim_end().to_owned())
+    };
+    let mut commands = vec![command("add", &stab, &options)];
+    commands.extend(changes.iter().map(|options| command("change", "", options)));
+    Ok(commands)
 }
 
-pub(super) fn class(listing: &Printed, kind: &str, id: &str, rest: &[&str]) -> Option<(Object, String)> {
+pub(super) fn class(
+    listing: &Printed,
+    kind: &str,
+    id: &str,
+    rest: &[&str],
+) -> Result<Option<(Object, String)>, Wrong> {
     let device = listing.device;
-    let (major, minor) = id.split_once(':')?;
+    let Some((major, minor)) = id.split_once(':') else {
+        return Ok(None);
+    };
     let parent = named(rest, "parent").map_or_else(|| format!("{major}:"), str::to_owned);
     // Only these have classes of their own. The others are places for a qdisc, or flows.
     let has_classes = matches!(kind, "htb" | "hfsc" | "drr" | "qfq" | "cbq");
     if !has_classes || minor.is_empty() || (kind == "hfsc" && minor == "0") {
-        return None;
+        return Ok(None);
     }
     let (words, link_layer) = without_link_layer(kind, &without_place(rest));
-    let mut options = options(kind, &words);
+    let mut options = options(kind, &words)?;
     options.extend(link_layer);
     let command = format!(
         "class add dev {device} parent {parent} classid {id} {kind} {}",
         options.join(" ")
     );
-    Some((object(device, &parent, id), command.trim_end().to_owned()))
+    Ok(Some((object(device, &parent, id), command.trim_end().to_owned())))
 }
 
 fn object(device: &str, parent: &str, id: &str) -> Object {

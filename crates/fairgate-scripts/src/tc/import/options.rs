@@ -1,12 +1,13 @@
 //! The options of a qdisc or a class as they are written, from those that tc shows.
 
+use super::average::{self, Thresholds};
 use super::bucket::Filling;
-use super::named;
+use super::{Wrong, named};
 use crate::tc::display::Amount;
 use crate::tc::kinds::parts_of_256;
 
 /// Words that tc shows and does not read, with the number of words after each.
-const SHOWN_ONLY: [(&str, usize); 15] = [
+const SHOWN_ONLY: [(&str, usize); 13] = [
     ("refcnt", 1),
     ("offloaded", 0),
     ("direct_packets_stat", 1),
@@ -18,24 +19,59 @@ const SHOWN_ONLY: [(&str, usize); 15] = [
     ("dev", 1),
     ("chain", 1),
     ("order", 1),
-    // red and choke: what follows from avpkt, burst and bandwidth, which tc does not show.
-    ("ewma", 1),
-    ("Scell_log", 1),
     // fq: of the kernel's own senders.
     ("orphan_mask", 1),
     ("timer_slack", 1),
 ];
 
+/// Words of the average of red, choke and gred, which tc shows and does not read.
+const AVERAGE: [&str; 3] = ["ewma", "Plog", "Scell_log"];
+
 /// Returns the options as words.
-pub(super) fn options(kind: &str, words: &[&str]) -> Vec<String> {
-    match kind {
-        // Its three bands and their map can't be changed.
-        "pfifo_fast" => return Vec::new(),
-        // As many bands as the device has transmit queues.
-        "multiq" => return Vec::new(),
-        "mqprio" => return mqprio(words),
-        _ => {}
+pub(super) fn options(kind: &str, words: &[&str]) -> Result<Vec<String>, Wrong> {
+    let thresholds = match kind {
+        "red" => Some(Thresholds::Bytes),
+        "choke" => Some(Thresholds::Packets),
+        // Its three bands and their map can't be changed. A multiq has as many bands as the device has
+        // transmit queues.
+        "pfifo_fast" | "multiq" => return Ok(Vec::new()),
+        "mqprio" => return Ok(mqprio(words)),
+        _ => None,
+    };
+    let mut written = as_written(kind, words);
+    if let Some(thresholds) = thresholds {
+        written.extend(average::options(kind, words, thresholds)?);
     }
+    Ok(written)
+}
+
+/// Returns the command words of a gred: those of its `setup`, and those of each virtual queue.
+pub(super) fn gred(words: &[&str]) -> Result<(Vec<String>, Vec<Vec<String>>), Wrong> {
+    let mut parts = words.split(|word| *word == "vq");
+    let own = parts.next().unwrap_or_default();
+    let mut setup = vec!["setup".to_owned()];
+    setup.extend(as_written("gred", own));
+    let mut queues = Vec::new();
+    for part in parts {
+        let [number, rest @ ..] = part else { continue };
+        // The kernel gives the flags of the table to all its queues.
+        let rest: Vec<&str> = rest
+            .iter()
+            .copied()
+            .filter(|word| !(GRED_FLAGS.contains(word) && own.contains(word)))
+            .collect();
+        let mut queue = as_written("gred", &rest);
+        queue.extend(average::options("gred", &rest, Thresholds::Bytes)?);
+        queue.extend(["DP".to_owned(), (*number).to_owned()]);
+        queues.push(queue);
+    }
+    Ok((setup, queues))
+}
+
+/// Flags of a gred's table and of each virtual queue.
+const GRED_FLAGS: [&str; 2] = ["ecn", "harddrop"];
+
+fn as_written(kind: &str, words: &[&str]) -> Vec<String> {
     let mut options = Vec::new();
     let words_have_ecn = words.contains(&"ecn");
     let all = words;
@@ -43,6 +79,8 @@ pub(super) fn options(kind: &str, words: &[&str]) -> Vec<String> {
     while let Some(word) = words.next() {
         if let Some((_, after)) = SHOWN_ONLY.iter().find(|(shown, _)| *shown == word) {
             words.by_ref().take(*after).for_each(drop);
+        } else if AVERAGE.contains(&word) {
+            words.next();
         } else if kind == "sfq" && word == "flows" {
             // How many flows there are now, and what the divisor says.
             words.next();

@@ -1,7 +1,6 @@
 //! A tree that is made from what is shown of a random tree, as text or as JSON, is shown in the same way.
 //!
-//! Values have at most three digits, because tc's text shows no more of a time. Left out are red and choke:
-//! tc shows the weight of the average, but not the options from which it follows.
+//! Values have at most three digits, because tc's text shows no more of a time.
 
 use std::collections::BTreeSet;
 
@@ -223,6 +222,37 @@ const LEAVES: &[Kind] = &[
             ("locredit", One(&["-1470"])),
         ],
         &[],
+    ),
+    (
+        "red",
+        &[
+            ("limit", One(&["400kb", "1mb"])),
+            ("avpkt", Count(64, 9000)),
+            ("bandwidth", Rate),
+        ],
+        &[
+            &[("min", One(&["30kb", "9999b", "70kb"]))],
+            &[("max", One(&["90kb", "250kb"]))],
+            &[("burst", Count(20, 999))],
+            &[("probability", One(&["0.02", "0.1", "0.5"]))],
+            &[("ecn", Flag)],
+            &[("adaptive", Flag)],
+        ],
+    ),
+    (
+        "choke",
+        &[
+            ("limit", Count(400, 9999)),
+            ("avpkt", Count(64, 9000)),
+            ("bandwidth", Rate),
+        ],
+        &[
+            &[("min", Count(5, 30))],
+            &[("max", Count(40, 99))],
+            &[("burst", Count(31, 999))],
+            &[("probability", One(&["0.02", "0.1", "0.5"]))],
+            &[("ecn", Flag)],
+        ],
     ),
     (
         "etf",
@@ -598,5 +628,20 @@ fn json_keeps_values_of_many_digits() {
                 assert!(toml.contains(value), "{value} in {toml}");
             }
         }
+    }
+}
+
+/// The list of virtual queues is in tc's JSON too, but not in ours.
+#[test]
+fn a_gred_stays() {
+    let setup = "qdisc add dev e root handle 1: gred setup vqs 3 default 1 limit 100kb";
+    let queue = |words: &str| format!("qdisc change dev e root handle 1: gred limit 60kb {words}");
+    for flags in ["", " grio", " ecn", " grio ecn harddrop"] {
+        let script = [
+            format!("{setup}{flags}"),
+            queue("min 15kb max 45kb avpkt 1000 burst 20 DP 0 prio 2 probability 0.05 bandwidth 2mbit"),
+            queue("min 20kb max 50kb avpkt 500 burst 99 DP 2 prio 3 probability 0.1 bandwidth 100mbit"),
+        ];
+        check(&script.join("\n"), Form::Text).expect(flags);
     }
 }

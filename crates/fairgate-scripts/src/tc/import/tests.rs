@@ -379,3 +379,81 @@ fn what_newer_kernels_show_of_themselves_is_left_out() {
         ]
     );
 }
+
+/// As iproute2 prints it: a line for each virtual queue, and in JSON a list under the key of their number.
+#[test]
+fn a_gred_is_made_from_its_virtual_queues() {
+    let text = "qdisc gred 1: root refcnt 2 vqs 2 default 0 limit 60Kb grio ecn \n \
+                vq 0 prio 1 limit 60Kb min 15Kb max 25Kb ewma 3 probability 0.02 Scell_log 13 \n \
+                vq 1 prio 2 limit 60Kb min 20Kb max 40Kb ewma 4 probability 0.1 Scell_log 14 \n";
+    let json = r#"[{"kind":"gred","handle":"1:","root":true,"refcnt":2,"options":{"vqs":2,"default":0,
+        "grio":true,"limit":61440,"ecn":true,"harddrop":false,"vqs":[
+        {"vq":0,"prio":1,"limit":61440,"min":15360,"max":25600,"ecn":true,"ewma":3,"probability":0.02,
+         "Scell_log":13},
+        {"vq":1,"prio":2,"limit":61440,"min":20480,"max":40960,"ecn":true,"ewma":4,"probability":0.1,
+         "Scell_log":14}]}}]"#;
+    for (listing, [limit, of_first, of_second]) in [
+        (text, ["60Kb", "min 15Kb max 25Kb", "min 20Kb max 40Kb"]),
+        (json, ["61440", "min 15360 max 25600", "min 20480 max 40960"]),
+    ] {
+        let made = commands(&[("", listing)]);
+        let [setup, first, second] = &made[..] else {
+            panic!("{made:#?}")
+        };
+        let words = |command: &str| {
+            let mut words: Vec<String> = command.split(' ').map(str::to_owned).collect();
+            words.sort();
+            words
+        };
+        let expected =
+            format!("qdisc add dev eth0 root handle 1: gred setup vqs 2 default 0 limit {limit} grio ecn");
+        assert_eq!(words(setup), words(&expected), "{setup}");
+        let change = "qdisc change dev eth0 root handle 1: gred prio";
+        assert!(
+            first.starts_with(&format!(
+                "{change} 1 limit {limit} {of_first} probability 0.02 avpkt "
+            )),
+            "{first}"
+        );
+        assert!(
+            second.starts_with(&format!(
+                "{change} 2 limit {limit} {of_second} probability 0.1 avpkt "
+            )),
+            "{second}"
+        );
+        assert!(first.ends_with("DP 0") && second.ends_with("DP 1"), "{made:#?}");
+    }
+}
+
+#[test]
+fn a_red_that_is_not_listed_in_detail_is_an_error_with_the_missing_word() {
+    for (listing, word) in [
+        (
+            "qdisc red 1: root refcnt 2 limit 400Kb min 30Kb max 90Kb\n",
+            "`ewma`",
+        ),
+        (
+            "qdisc choke 1: root refcnt 2 limit 1000p min 83p max 250p ewma 6 Scell_log 13\n",
+            "`Plog`",
+        ),
+        (
+            "qdisc gred 1: root vqs 1 default 0 limit 60Kb \n vq 0 prio 8 limit 60Kb min 15Kb max 25Kb \
+             ewma 3 probability 0.02 \n",
+            "`Scell_log`",
+        ),
+    ] {
+        let error = read(&[("", listing)]).expect_err(listing);
+        assert!(error.message.contains(word), "{error}");
+        assert!(error.help.contains("-d"), "{}", error.help);
+        assert_eq!((error.listing, error.line, error.element), (0, 1, None));
+    }
+    let error = read(&[(
+        "",
+        "qdisc red 1: root limit 400Kb min 30Kb max 90Kb ewma 0 probability 0.02 Scell_log 3\n",
+    )])
+    .expect_err("no options give it");
+    assert!(error.message.contains("`ewma 0` and `Scell_log 3`"), "{error}");
+    let json = r#"[{"kind":"gred","handle":"1:","root":true,"options":{"vqs":2,"default":0}}]"#;
+    let error = read(&[("", json)]).expect_err("the queues are missing");
+    assert!(error.message.contains("virtual queues"), "{error}");
+}

@@ -52,6 +52,15 @@ fn has_all(kind: &str, options: &Object) -> Result<(), Wrong> {
     if kind == "tbf" && !has("peakrate") && (has("mtu") || has("minburst")) {
         return Err(left_out("the peak rate of a tbf"));
     }
+    let has_queues = || {
+        options
+            .0
+            .iter()
+            .any(|(key, value)| key == "vqs" && matches!(value, Node::List(_)))
+    };
+    if kind == "gred" && !has_queues() {
+        return Err(left_out("the virtual queues of a gred"));
+    }
     Ok(())
 }
 
@@ -189,6 +198,7 @@ fn option(kind: &str, key: &str, value: &Node, words: &mut Vec<String>) -> Resul
         (Node::Integer(_), Bare) => return Err(unknown(key, value)),
         (Node::List(list), _) => match (kind, key) {
             ("mqprio", "queues") => queues(list, words)?,
+            ("gred", "vqs") => virtual_queues(list, words)?,
             _ => {
                 add(&[word]);
                 for number in list {
@@ -215,6 +225,20 @@ fn curve(key: &str, curve: &Object, words: &mut Vec<String>) -> Result<(), Wrong
             _ => return Err(unknown(name, value)),
         };
         words.extend([name.clone(), text]);
+    }
+    Ok(())
+}
+
+/// The virtual queues of a gred: objects whose first key is `vq`. The key of the list is that of their number
+/// too.
+fn virtual_queues(queues: &[Node], words: &mut Vec<String>) -> Result<(), Wrong> {
+    for queue in queues {
+        let Node::Object(queue) = queue else {
+            return Err(unknown("vqs", queue));
+        };
+        for (key, value) in &queue.0 {
+            option("gred", key, value, words)?;
+        }
     }
     Ok(())
 }
