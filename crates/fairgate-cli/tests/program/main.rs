@@ -8,6 +8,7 @@ mod compare;
 mod dry_run;
 mod dummynet;
 mod files;
+mod import;
 mod pages;
 mod plot;
 mod record;
