@@ -52,8 +52,8 @@ const LONGEST: f64 = (busy_link::LONGEST_EXTRA / 1000) as f64;
 const LARGEST_FILE: u64 = 1 << 20;
 
 /// The form of a file, for remedies.
-const FORM: &str = "write lines like samples 100, loss-level 0.9, bw 11Mbit/s, then prob delay, and after it a \
-    probability and a delay in ms in each line";
+const FORM: &str = "write lines like samples 100, loss-level 0.9, bw 11Mbit/s, then prob delay, and after \
+    it a probability and a delay in ms in each line";
 
 /// Returns the path of a profile that a script in this file names.
 pub(super) fn path(script: &str, name: &str) -> PathBuf {

@@ -495,8 +495,8 @@ mod tests {
     }
 
     proptest! {
-        /// A backlogged link sends a packet each `length / rate + mean extra time`. The deviation of a mean of
-        /// n draws is that of one draw over the root of n; six of it are never exceeded.
+        /// A backlogged link sends a packet each `length / rate + mean extra time`. The deviation of a mean
+        /// of n draws is that of one draw over the root of n; six of it are never exceeded.
         #[test]
         fn the_throughput_of_a_long_run_is_that_of_size_rate_and_mean(
             extra in prop::collection::vec(0u32..5000, 1..40),
