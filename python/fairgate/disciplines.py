@@ -548,7 +548,7 @@ def busy_link(
         Allowed: at most 1024 numbers, 0 to 3600000000. Default: [].
     lost_from : float | str, optional
         The first entry of `extra`, counted from 0, whose packets are lost at the end of their time. In
-        index. Allowed: 0 to 1023, or none. Default: none.
+        entries. Allowed: 0 to 1023, or none. Default: none.
     burst : str, optional
         Bytes that leave at once after an idle time. Allowed: at least 0b. Default: 0b.
     inner : Tree, optional

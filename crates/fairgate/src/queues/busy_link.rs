@@ -108,7 +108,7 @@ pub const PARAMETERS: &[Parameter<Config>] = &[
     ),
     Parameter::new(
         "lost_from",
-        Unit::Count("index"),
+        Unit::Count("entries"),
         0..=MOST_TIMES as u64 - 1,
         "The first entry of `extra`, counted from 0, whose packets are lost at the end of their time.",
         |link, _| &mut link.lost_from,
