@@ -5,10 +5,14 @@
 //! wake-ups (milliseconds in virtual machines) don't change the rate, because shapers count tokens by the
 //! clock and not by wake-ups. If there are many wake-ups, [`Pace`] makes the sleep longer.
 //!
+//! If the run has several workers, this is worker 0, and each of the others is a bridge like it ([`crew`]).
+//!
 //! The same `epoll_wait` also reports signals, and that a client wants the status. Each is checked at most
-//! once a turn. The status is read in steps, one a turn; threads of their own make the document and send it.
+//! once a turn. The status is read in steps, one a turn ([`reading`]); threads of their own make the document
+//! and send it.
 
 mod changes;
+mod crew;
 mod wind_up;
 
 pub use changes::{Changed, Changer};
@@ -32,6 +36,8 @@ use nix::time::{ClockId, ClockNanosleepFlags, clock_nanosleep};
 use crate::attach::Switch;
 use crate::backend::{self, Choice};
 use crate::bridge::changes::Orders;
+use crate::bridge::crew::Crew;
+use crate::bridge::reading::Reading;
 use crate::clock;
 use crate::config::{End, Isolate, Plan};
 use crate::direction::{Direction, TooLong, Turn};
@@ -42,11 +48,12 @@ use crate::fitness;
 use crate::links::LinkChanges;
 use crate::notice::Notice;
 use crate::pace::{AHEAD, Next, Pace};
-use crate::port::Port;
+use crate::port::{Membership, Port};
 use crate::randomness::Randomness;
 use crate::reserve::Reserver;
-use crate::status::{Control, DirectionReading, ProcessorStatus, RunReading, STEP, Server, Status};
+use crate::status::{Control, DelayTap, Server};
 use crate::sys::priority::{realtime_share, set_realtime};
+use crate::workers::Seat;
 
 /// The maximum number of frames received from a port in one turn. The other port has to wait for that long.
 const RECEIVE_TURN: usize = 64;
@@ -77,6 +84,7 @@ enum Token {
     Status,
     Links,
     Change,
+    News,
 }
 
 /// The tokens of the left and the right port.
@@ -98,6 +106,8 @@ pub struct Bridge {
     /// Dropped first, so that the kernel has its frames back at once.
     switch: Option<Switch>,
     has_taken_over: bool,
+    /// The number of this worker.
+    worker: usize,
     ports: [Port; 2],
     /// The directions from left to right and from right to left.
     directions: [Direction; 2],
@@ -108,10 +118,16 @@ pub struct Bridge {
     signals: Option<SignalFd>,
     stop: Arc<EventFd>,
     server: Option<Server>,
-    /// Changes that other threads have ordered.
+    /// The log of sojourn times for recordings.
+    delays: Option<DelayTap>,
+    /// What other threads have ordered.
     orders: Orders,
-    /// The status that is being read.
-    reading: Option<RunReading>,
+    /// The state that is being read.
+    reading: Option<Reading>,
+    /// The further workers, if this is worker 0 of several.
+    crew: Option<Crew>,
+    /// Tells worker 0 that this other worker has read its state.
+    lead_news: Option<Arc<EventFd>>,
     /// The configuration that is running.
     plan: Arc<Plan>,
     pace: Pace,
@@ -169,19 +185,42 @@ impl Bridge {
         fitness::check(&plan.queues, left.mtu)?;
         let longest = longest_frame(left.mtu);
         let mut randomness = Randomness::new(seed);
-        // A configuration with `spin` asks for exact departures.
-        let ahead = if plan.spin.is_zero() { AHEAD } else { 0 };
-        let mut direction = |side| Direction::of_plan(plan, side, longest, ahead, &mut randomness);
+        let seat = Seat::first(plan, &mut randomness);
+        let mut direction =
+            |side| Direction::of_plan(plan, side, longest, ahead(plan), &mut randomness, seat.as_ref());
         let directions = [direction(0)?, direction(1)?];
-        let ports = [
-            Port::new(&plan.ends[0], left_end.prepare(plan, switch.as_ref())?)?,
-            Port::new(&plan.ends[1], right_end.prepare(plan, switch.as_ref())?)?,
-        ];
-
-        let system = || LiveError::system("preparing the event loop");
+        let port = |side: usize, found: Found| {
+            let membership = seat.as_ref().map(|seat| seat.membership(side, false));
+            let member = membership.as_ref().map(Membership::member);
+            Port::new(
+                &plan.ends[side],
+                found.prepare(plan, switch.as_ref(), member)?,
+                membership,
+            )
+        };
+        let ports = [port(0, left_end)?, port(1, right_end)?];
         let plan = Arc::new(plan.clone());
         let mtu = ports[0].interface.mtu.max(ports[1].interface.mtu);
         let orders = Orders::new(Arc::clone(&plan), mtu, randomness.seed())?;
+        let mut bridge = Bridge::assemble(plan, links, ports, directions, orders)?;
+        bridge.switch = switch;
+        if let Some(seat) = seat {
+            let crew = Crew::prepare(&bridge, &seat, &mut randomness)?;
+            bridge.watch(crew.news(), EpollFlags::EPOLLIN, Token::News)?;
+            bridge.crew = Some(crew);
+        }
+        Ok(bridge)
+    }
+
+    /// Makes a bridge of its parts. It has no switch and no further workers yet.
+    fn assemble(
+        plan: Arc<Plan>,
+        links: LinkChanges,
+        ports: [Port; 2],
+        directions: [Direction; 2],
+        orders: Orders,
+    ) -> Result<Bridge, LiveError> {
+        let system = || LiveError::system("preparing the event loop");
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(system())?;
         let timer = TimerFd::new(
             timerfd::ClockId::CLOCK_MONOTONIC,
@@ -190,8 +229,9 @@ impl Bridge {
         .map_err(system())?;
         let stop = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC).map_err(system())?;
         let bridge = Bridge {
-            switch,
+            switch: None,
             has_taken_over: false,
+            worker: 0,
             ports,
             directions,
             epoll,
@@ -200,8 +240,11 @@ impl Bridge {
             signals: None,
             stop: Arc::new(stop),
             server: None,
+            delays: None,
             orders,
             reading: None,
+            crew: None,
+            lead_news: None,
             pace: Pace::new(clock::now(), realtime_share(), plan.spin.is_zero()),
             realtime: false,
             next_mtu_check: Time::ZERO,
@@ -255,9 +298,13 @@ impl Bridge {
         let control = Control {
             reserver: reserver.clone(),
         };
-        let server = Server::bind(path, Some(control))?;
+        let (server, mut taps) = Server::bind(path, Some(control), self.plan.workers.into())?;
         self.watch(server.wanted(), EpollFlags::EPOLLIN, Token::Status)?;
         self.server = Some(server);
+        self.delays = Some(taps.remove(0));
+        if let Some(crew) = &mut self.crew {
+            crew.give(taps);
+        }
         Ok(reserver)
     }
 
@@ -270,6 +317,9 @@ impl Bridge {
     pub fn prioritise(&mut self) -> Result<(), LiveError> {
         if self.plan.realtime {
             set_realtime().map_err(LiveError::system("asking for real-time scheduling"))?;
+            if let Some(crew) = &mut self.crew {
+                crew.prioritise()?;
+            }
             self.realtime = true;
         }
         Ok(())
@@ -303,6 +353,10 @@ impl Bridge {
         for port in &mut self.ports {
             port.start()?;
         }
+        let stopper = self.stopper();
+        if let Some(crew) = &mut self.crew {
+            crew.start(&stopper)?;
+        }
         // An interface may have changed since, or may have no carrier from the start.
         self.check_links().map(drop)
     }
@@ -322,6 +376,9 @@ impl Bridge {
         loop {
             let arrived = clock::now();
             self.attempt(arrived)?;
+            for direction in &mut self.directions {
+                direction.exchange(arrived);
+            }
             let mut busy = self.receive(0, arrived)?;
             busy |= self.receive(1, arrived)?;
 
@@ -465,7 +522,12 @@ impl Bridge {
             return Ok(Some(Wake::Stop));
         } else if token == Token::Status as u64 {
             if self.server.as_ref().is_some_and(Server::is_wanted) {
-                self.reading = Some(self.start_reading());
+                self.read_for_server();
+            }
+        } else if token == Token::News as u64 {
+            // The next turn looks at it.
+            if let Some(crew) = &self.crew {
+                crew.hear();
             }
         } else if token == Token::Change as u64 {
             self.take_orders();
@@ -508,66 +570,11 @@ impl Bridge {
     /// Looks whether a recording wants the sojourn times of this turn.
     #[inline]
     fn log_delays(&mut self) {
-        if let Some(server) = &mut self.server {
+        if let Some(delays) = &mut self.delays {
             for (from, direction) in self.directions.iter_mut().enumerate() {
-                server.delays.look_at(from, &mut direction.link);
+                delays.look_at(from, &mut direction.link);
             }
         }
-    }
-
-    /// Reads the next part of the status that a client wants. Returns true if there is more.
-    #[cold]
-    fn read_on(&mut self) -> bool {
-        let Some(mut reading) = self.reading.take() else {
-            return false;
-        };
-        let end = clock::now() + STEP.as_nanos() as u64;
-        if self.read_part(&mut reading, &|| clock::now() >= end) {
-            if let Some(server) = &mut self.server {
-                for (from, direction) in self.directions.iter_mut().enumerate() {
-                    reading.delay_buffers = server.delays.flush(from, &mut direction.link);
-                }
-                server.hand_over(reading);
-            }
-            return false;
-        }
-        self.reading = Some(reading);
-        true
-    }
-
-    /// Reads more of both trees until `is_over`. Returns true if everything is read.
-    fn read_part(&self, reading: &mut RunReading, is_over: &dyn Fn() -> bool) -> bool {
-        let trees = reading.directions.iter_mut().zip(&self.directions);
-        let mut open = trees.map(|(reading, direction)| reading.tree.go_on(direction.link.root(), is_over));
-        open.all(|is_whole| is_whole)
-    }
-
-    /// Reads everything of the status except the trees.
-    fn start_reading(&mut self) -> RunReading {
-        let now = clock::now();
-        let names = [0, 1].map(|side: usize| self.ports[side].title().to_owned());
-        let directions = [0, 1].map(|from: usize| {
-            let missed = self.ports[from].missed();
-            let direction = &mut self.directions[from];
-            DirectionReading::new(direction, now, &names[from], &names[1 - from], missed)
-        });
-        RunReading {
-            plan: Arc::clone(&self.plan),
-            changes: self.orders.tally(),
-            isolated: self.ports.iter().all(Port::is_isolated),
-            processor: ProcessorStatus::of(&self.pace.punctuality, self.realtime),
-            started: self.started,
-            at: now,
-            delay_buffers: 0,
-            directions,
-        }
-    }
-
-    /// Returns the status, with all counters since the start.
-    pub fn status(&mut self) -> Status {
-        let mut reading = self.start_reading();
-        self.read_part(&mut reading, &|| false);
-        Status::of_reading(reading, false)
     }
 
     fn watch(&self, descriptor: impl AsFd, flags: EpollFlags, token: Token) -> Result<(), LiveError> {
@@ -575,6 +582,12 @@ impl Bridge {
             .add(descriptor, EpollEvent::new(flags, token as u64))
             .map_err(LiveError::system("preparing the event loop"))
     }
+}
+
+/// Returns how long before they are due packets may leave, ns.
+fn ahead(plan: &Plan) -> u64 {
+    // A configuration with `spin` asks for exact departures.
+    if plan.spin.is_zero() { AHEAD } else { 0 }
 }
 
 /// Returns the switch of the programs that the plan needs, if this kernel has them.
@@ -601,5 +614,6 @@ fn time_spec(time: Time) -> TimeSpec {
 }
 
 mod links;
+mod reading;
 #[cfg(test)]
 mod tests;

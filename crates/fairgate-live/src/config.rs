@@ -18,14 +18,17 @@
 //! isolate = true            # isolate both interfaces from this machine's own stack, even if it uses them
 //! realtime = false          # do not ask for real-time scheduling
 //! backend = "xdp"           # how frames get to this process: packet or xdp; default: packet
+//! workers = 4               # threads that share the work, each with trees of its own
+//! shard_by = "left"         # what they divide: flows ("flow"), or the hosts on the left or right side
 //! ```
 
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
+use fairgate::sharding::Limit;
 use fairgate_config::units::parse_duration;
-use fairgate_config::{Document, FileError, Spec};
+use fairgate_config::{Document, FileError, Problem, ShardBy, ShardedSpec, Spec, Workers};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -114,6 +117,23 @@ pub struct Plan {
     pub realtime: bool,
     /// The back end for existing interfaces. `None` chooses it.
     pub backend: Option<BackendKind>,
+    /// How many threads forward frames, each with trees of its own.
+    pub workers: u16,
+    /// What the workers divide among them.
+    pub shard_by: Divide,
+}
+
+/// What several workers divide among them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Divide {
+    /// Flows.
+    #[default]
+    Flow,
+    /// The hosts on the left side: the sources from left to right, and the destinations from right to left.
+    Left,
+    /// The hosts on the right side.
+    Right,
 }
 
 #[derive(Deserialize)]
@@ -136,6 +156,8 @@ struct Section {
     isolate: Option<bool>,
     realtime: Option<bool>,
     backend: Option<BackendKind>,
+    workers: Option<Spanned<u16>>,
+    shard_by: Option<Spanned<Divide>>,
 }
 
 /// More than the default limit of fq_codel (10 240 packets). Full-sized frames of this number take 32 MiB.
@@ -168,6 +190,8 @@ impl Plan {
             Some(name) => document.resolve(name).cloned(),
             None => Spec::inline("fifo"),
         };
+        let workers = read_workers(document, &section)?;
+        let shard_by = section.shard_by.as_ref().map_or(Divide::Flow, |by| *by.get_ref());
         let plan = Plan {
             name: match &section.name {
                 Some(name) => read_name(document, name)?,
@@ -192,8 +216,46 @@ impl Plan {
             },
             realtime: section.realtime.unwrap_or(true),
             backend: section.backend,
+            workers,
+            shard_by,
         };
+        plan.check_workers()?;
         Ok(plan)
+    }
+
+    /// Returns the workers of the direction from the port at `side` (0 is left), if there are several.
+    pub(crate) fn workers_at(&self, side: usize) -> Option<Workers> {
+        let by = match (self.shard_by, side) {
+            (Divide::Flow, _) => ShardBy::Flow,
+            (Divide::Left, 0) | (Divide::Right, 1) => ShardBy::Source,
+            (Divide::Left | Divide::Right, _) => ShardBy::Destination,
+        };
+        let count = self.workers;
+        (count > 1).then_some(Workers { count, by })
+    }
+
+    /// Returns what the workers of a direction share. `None` if there is one worker, or if frames pass in the
+    /// order of their arrival.
+    pub(crate) fn limit(&self, side: usize) -> Option<Limit> {
+        let sharded = self.sharded(side)?.expect("the plan was checked");
+        Some(sharded.limit())
+    }
+
+    /// Returns the tree of a direction for several workers. `None` if there is nothing to share.
+    fn sharded(&self, side: usize) -> Option<Result<ShardedSpec, Box<Problem>>> {
+        let workers = self.workers_at(side)?;
+        let queue = &self.queues[side];
+        // A plain fifo promises nothing that workers could break.
+        (queue.discipline() != "fifo").then(|| queue.sharded(workers))
+    }
+
+    /// Checks that several workers can run the trees.
+    ///
+    /// # Errors
+    /// If the shares of a tree would depend on the number of workers.
+    pub(crate) fn check_workers(&self) -> Result<(), FileError> {
+        let problems = (0..2).filter_map(|side| self.sharded(side)?.err().map(|problem| *problem));
+        FileError::unless_empty(problems.collect())
     }
 
     /// Returns whether the run is on one interface that the host itself uses.
@@ -343,6 +405,8 @@ impl Plan {
             ("isolate", self.isolate != other.isolate),
             ("realtime", self.realtime != other.realtime),
             ("backend", self.backend != other.backend),
+            ("workers", self.workers != other.workers),
+            ("shard_by", self.shard_by != other.shard_by),
         ];
         differences
             .iter()
@@ -389,6 +453,41 @@ fn read_name(document: &Document, name: &Spanned<String>) -> Result<String, File
 fn default_name(file: &str) -> String {
     let stem = Path::new(file).file_stem().and_then(|stem| stem.to_str());
     stem.unwrap_or("fairgate").chars().take(32).collect()
+}
+
+/// Reads the number of workers. Several need two interfaces whose frames the kernel can divide.
+fn read_workers(document: &Document, section: &Section) -> Result<u16, FileError> {
+    let Some(workers) = &section.workers else {
+        return match &section.shard_by {
+            None => Ok(1),
+            Some(by) => Err(document.error(
+                by.span(),
+                "`shard_by` says what workers divide, but there is one worker",
+                "add `workers`, or remove this key",
+            )),
+        };
+    };
+    let count = *workers.get_ref();
+    if !(1..=Workers::MOST).contains(&count) {
+        return Err(document.error(
+            workers.span(),
+            format!("there can't be {count} workers"),
+            format!(
+                "write a number from 1 to {}: at most one for each processor",
+                Workers::MOST
+            ),
+        ));
+    }
+    let is_existing =
+        |name: &Option<Spanned<String>>| name.as_ref().is_some_and(|name| !name.get_ref().contains(':'));
+    if count > 1 && !(is_existing(&section.left) && is_existing(&section.right)) {
+        return Err(document.error(
+            workers.span(),
+            "several workers need two existing interfaces, whose frames the kernel divides among them",
+            "name them with `left` and `right`, or remove `workers`",
+        ));
+    }
+    Ok(count)
 }
 
 fn read_frames(document: &Document, frames: &Spanned<i64>) -> Result<u32, FileError> {

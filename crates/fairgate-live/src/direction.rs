@@ -8,7 +8,10 @@
 //! Nothing is allocated on this path. A frame that has left the tree is never lost: it stays in the delay
 //! line until the socket takes it.
 
+use std::ops::AddAssign;
+
 use fairgate::flow::{HeaderBytes, LinkType, dissect, set_ce, set_dscp};
+use fairgate::sharding::Limit;
 use fairgate::{Count, Departure, Discipline, FlowHasher, Link, Next, Time};
 use hdrhistogram::Histogram;
 use nix::errno::Errno;
@@ -24,6 +27,7 @@ use crate::rate::RateWindow;
 use crate::received::Received;
 use crate::sys::batch::BATCH;
 use crate::vlan::Tag;
+use crate::workers::{Seat, Shard};
 
 /// Most packets taken out of the tree in one turn, so that the other direction gets its own.
 const TURN: usize = 4 * BATCH;
@@ -48,6 +52,18 @@ pub(crate) struct Counters {
     pub(crate) refused: u64,
     /// How often the socket had no room; the frames waited.
     pub(crate) socket_full: u64,
+}
+
+impl AddAssign for Counters {
+    fn add_assign(&mut self, other: Counters) {
+        self.sent += other.sent;
+        self.no_frame += other.no_frame;
+        self.truncated += other.truncated;
+        self.too_long += other.too_long;
+        self.unsupported_offload += other.unsupported_offload;
+        self.refused += other.refused;
+        self.socket_full += other.socket_full;
+    }
 }
 
 /// A frame that is longer than the MTU allowed when the store was made.
@@ -89,6 +105,8 @@ pub(crate) struct Direction {
     ahead: u64,
     /// The tree's own time: that of its last packet, which may be ahead of the clock by `ahead`.
     time: Time,
+    /// The books of one of several workers.
+    shard: Option<Shard>,
 }
 
 /// The numbers by which filters select the left port and the right one.
@@ -103,6 +121,7 @@ impl Direction {
         longest: usize,
         ahead: u64,
         randomness: &mut Randomness,
+        seat: Option<&Seat>,
     ) -> Result<Direction, LiveError> {
         let queue = &plan.queues[side];
         let tree = queue.build(randomness.seed())?;
@@ -113,6 +132,7 @@ impl Direction {
         if queue.reads_bytes() {
             direction.link.keep_bytes();
         }
+        direction.shard = seat.map(|seat| seat.shard(plan, side, randomness));
         Ok(direction)
     }
 
@@ -143,6 +163,22 @@ impl Direction {
             overhead: 0,
             ahead,
             time: Time::ZERO,
+            shard: None,
+        }
+    }
+
+    /// One of several workers gets its next rate, if it is time. Call it before frames are received.
+    #[inline]
+    pub(crate) fn exchange(&mut self, now: Time) {
+        if let Some(shard) = &mut self.shard {
+            shard.exchange(self.link.backlog().packets, now);
+        }
+    }
+
+    /// Changes what several workers share, together with the tree.
+    pub(crate) fn set_limit(&mut self, limit: Option<Limit>) {
+        if let Some(shard) = &mut self.shard {
+            shard.set_limit(limit);
         }
     }
 
@@ -226,6 +262,9 @@ impl Direction {
         let mut packet = headers.packet(length, &self.hasher);
         packet.cookie = u64::from(number);
         packet.memory = self.frames.chunk();
+        if let Some(shard) = &mut self.shard {
+            shard.arrived(number, &headers.key, packet.flow);
+        }
         let acknowledgement = match self.link.reads_acknowledgements() {
             true => headers.acknowledgement(frame),
             false => None,
@@ -266,7 +305,11 @@ impl Direction {
     #[inline]
     pub(crate) fn free_dropped(&mut self) {
         while let Some(dropped) = self.link.take_dropped() {
-            self.frames.free(dropped.slot.cookie as u32);
+            let number = dropped.slot.cookie as u32;
+            if let Some(shard) = &mut self.shard {
+                shard.dropped(number);
+            }
+            self.frames.free(number);
         }
     }
 
@@ -310,9 +353,28 @@ impl Direction {
     fn next_packet(&mut self, now: Time) -> Option<Departure<()>> {
         let mut time = self.tree_time(now);
         loop {
+            if let Some(shard) = &mut self.shard
+                && self.link.backlog().packets > 0
+                && let Err(due) = shard.may_send(time)
+            {
+                if due > now + self.ahead {
+                    return None;
+                }
+                time = self.tree_time(due);
+                continue;
+            }
             let next = self.link.dequeue(time);
             let is_copied = self.enqueue_copies(time);
             self.free_dropped();
+            if let Some(shard) = &mut self.shard {
+                match &next {
+                    Next::Packet(departure) => {
+                        shard.sent(departure.slot.cookie as u32, departure.slot.length);
+                    }
+                    Next::Wait(_) => shard.throttled(),
+                    Next::Idle => {}
+                }
+            }
             time = match next {
                 Next::Packet(departure) => return Some(departure),
                 // The copies may leave now.
@@ -418,9 +480,12 @@ impl Direction {
 
     /// When [`Direction::send`] will have something to do, if nothing arrives before.
     pub(crate) fn next_departure(&self) -> Option<Time> {
-        let watchdog = (self.link.backlog().packets > 0)
-            .then(|| self.link.root().watchdog())
-            .flatten();
+        let is_backlogged = self.link.backlog().packets > 0;
+        let watchdog = is_backlogged.then(|| self.link.root().watchdog()).flatten();
+        let watchdog = match &self.shard {
+            Some(shard) => shard.next(watchdog, is_backlogged),
+            None => watchdog,
+        };
         match (watchdog, self.delay_line.next_due()) {
             (Some(tree), Some(line)) => Some(tree.min(line)),
             (tree, line) => tree.or(line),

@@ -1,6 +1,7 @@
 //! Finds the ends of a run, and prepares them: interface, attachment and back end.
 
 use crate::attach::{Attachment, GIVEN, Hooks, Switch, Word, no_diversion};
+use crate::backend::packet::Member;
 use crate::backend::{self, BackendKind, Choice, Device};
 use crate::config::{End, Plan};
 use crate::error::LiveError;
@@ -84,8 +85,13 @@ impl Found {
         }
     }
 
-    /// Prepares everything as `plan` says.
-    pub(crate) fn prepare(self, plan: &Plan, switch: Option<&Switch>) -> Result<Prepared, LiveError> {
+    /// Prepares everything as `plan` says. `member` is for one of several workers.
+    pub(crate) fn prepare(
+        self,
+        plan: &Plan,
+        switch: Option<&Switch>,
+        member: Option<Member<'_>>,
+    ) -> Result<Prepared, LiveError> {
         let Found {
             interface,
             created,
@@ -93,6 +99,8 @@ impl Found {
         } = self;
         let (attachment, receive) = match switch {
             _ if host_end.is_some() => (None, Receive::Nothing),
+            // The first worker has the interface.
+            _ if member.is_some_and(|member| !member.is_first) => (None, Receive::All),
             Some(switch) if plan.is_on_one_interface() => {
                 let receive = if plan.taken[0] {
                     Receive::Unmarked(GIVEN)
@@ -125,7 +133,7 @@ impl Found {
                     (Device::Xdp(Box::new(sockets)), title, reason)
                 }
                 (BackendKind::Packet, reason) => {
-                    let sockets = backend::packet::prepare(&interface, receive)?;
+                    let sockets = backend::packet::prepare(&interface, receive, member)?;
                     (Device::Packet(Box::new(sockets)), backend::packet::TITLE, reason)
                 }
             },

@@ -29,6 +29,13 @@ pub enum LiveError {
         /// The interface's name.
         interface: String,
     },
+    /// The kernel does not divide the frames of an interface among sockets.
+    #[error("this kernel can't divide the frames of `{interface}` among several workers")]
+    #[diagnostic(help("use one worker: remove `workers`; several need Linux 5.16"))]
+    NoFanout {
+        /// The interface's name.
+        interface: String,
+    },
     /// The interface is administratively down.
     #[error("interface `{interface}` is down")]
     #[diagnostic(help("enable it first: `ip link set {interface} up`"))]
@@ -150,6 +157,16 @@ pub enum LiveError {
     #[error("the back end `xdp` takes all received frames from the kernel, but `isolate` is false")]
     #[diagnostic(help("remove `isolate = false` from [run], or use `backend = \"packet\"`"))]
     XdpNotIsolated,
+    /// An AF_XDP socket receives all frames of a queue: nothing divides them among workers.
+    #[error(
+        "the back end `xdp` has one worker, but `workers` in [run] is {workers}: AF_XDP does not divide the \
+         frames of an interface by flows"
+    )]
+    #[diagnostic(help("use `backend = \"packet\"`, or remove `workers`"))]
+    XdpWorkers {
+        /// The number of workers.
+        workers: u16,
+    },
     /// Another bridge already forwards from the interface.
     #[error("{process} already forwards from `{interface}`: every frame would be forwarded twice")]
     #[diagnostic(help("stop that `fairgate run`, or choose another interface"))]
@@ -215,6 +232,7 @@ impl LiveError {
                 | LiveError::SameInterface { .. }
                 | LiveError::XdpOnOneInterface { .. }
                 | LiveError::XdpNotIsolated
+                | LiveError::XdpWorkers { .. }
         )
     }
 

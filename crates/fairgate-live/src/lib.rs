@@ -38,6 +38,7 @@ mod dry_run;
 mod end;
 mod error;
 mod ethernet;
+mod fanout;
 mod fitness;
 mod frames;
 mod links;
@@ -57,6 +58,7 @@ pub mod testbed;
 #[cfg(test)]
 mod testing;
 mod vlan;
+mod workers;
 
 pub use backend::{BackendKind, Choice, UnknownBackend};
 pub use bridge::{Bridge, Changed, Changer, Stopper, Wake};

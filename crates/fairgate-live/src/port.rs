@@ -2,14 +2,17 @@
 
 use std::cmp::Ordering;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use nix::errno::Errno;
 
 use crate::attach::{Attachment, Hooks, Switch};
+use crate::backend::packet::Member;
 use crate::backend::{Backend, Choice, Device};
 use crate::config::{End, Plan};
 use crate::end::{Found, Prepared};
 use crate::error::LiveError;
+use crate::fanout::Fanout;
 use crate::notice::Notice;
 use crate::outgoing::{Exit, Outgoing};
 use crate::received::Received;
@@ -46,11 +49,32 @@ pub(crate) struct Port {
     attachment: Option<Attachment>,
     /// The programs of a TAP device behind which the host's stack is.
     host_end: Option<Hooks>,
+    /// The place among the sockets of several workers.
+    member: Option<Membership>,
+}
+
+/// The place of a port among those of several workers at the same interface.
+#[derive(Clone, Debug)]
+pub(crate) struct Membership {
+    pub(crate) fanout: Arc<Fanout>,
+    /// Whether it is the port of worker 0, which owns the interface.
+    pub(crate) is_first: bool,
+    /// Whether a program at the interface's egress pushes VLAN tags for all workers.
+    pub(crate) pushes_tags: bool,
+}
+
+impl Membership {
+    pub(crate) fn member(&self) -> Member<'_> {
+        Member {
+            fanout: &self.fanout,
+            is_first: self.is_first,
+        }
+    }
 }
 
 impl Port {
     /// Makes a port of a prepared end. It receives from [`Port::start`] on.
-    pub(crate) fn new(end: &End, prepared: Prepared) -> Result<Port, LiveError> {
+    pub(crate) fn new(end: &End, prepared: Prepared, member: Option<Membership>) -> Result<Port, LiveError> {
         let Prepared {
             interface,
             device,
@@ -69,6 +93,7 @@ impl Port {
             last_failure: None,
             attachment,
             host_end,
+            member,
         })
     }
 
@@ -183,7 +208,7 @@ impl Port {
     /// Takes the new interface of the configured name in place of one that was removed.
     fn take_again(&mut self, plan: &Plan, switch: Option<&Switch>) -> Result<(), LiveError> {
         let found = Found::find(&self.end, self.interface.mtu, switch)?;
-        let prepared = found.prepare(plan, switch)?;
+        let prepared = found.prepare(plan, switch, self.member.as_ref().map(Membership::member))?;
         self.missed_before += self.device.missed();
         self.interface = prepared.interface;
         self.device = prepared.device;
@@ -236,6 +261,12 @@ impl Port {
         self.device.receiver()
     }
 
+    /// Returns whether a program at the interface's egress pushes VLAN tags.
+    pub(crate) fn pushes_tags(&self) -> bool {
+        let of_others = self.member.as_ref().is_some_and(|member| member.pushes_tags);
+        of_others || self.attachment.as_ref().is_some_and(Attachment::pushes_tags)
+    }
+
     /// Returns the back end, and why it was chosen.
     pub(crate) fn choice(&self) -> &Choice {
         &self.choice
@@ -250,9 +281,7 @@ impl Exit for Port {
 
     fn send_tagged(&mut self, frame: &[u8]) -> Result<(), Errno> {
         match Tag::of(frame) {
-            Some(tag) if self.attachment.as_ref().is_some_and(Attachment::pushes_tags) => {
-                self.device.send_tagged(frame, tag)
-            }
+            Some(tag) if self.pushes_tags() => self.device.send_tagged(frame, tag),
             _ => Err(Errno::EMSGSIZE),
         }
     }

@@ -70,12 +70,13 @@ impl fmt::Display for Privileges {
 /// `cap_dac_override` is kept if the user of this process could not use the files of `later` without it.
 ///
 /// Call it after [`Bridge::open`](crate::Bridge::open) and
-/// [`Bridge::prioritise`](crate::Bridge::prioritise), and before other threads are started.
+/// [`Bridge::prioritise`](crate::Bridge::prioritise), and before other threads are started. The threads of
+/// further workers, which `prioritise` starts, follow before they forward.
 ///
 /// # Errors
 /// Fails if the kernel refuses.
 pub fn drop_privileges(plan: &Plan, later: &LaterFiles<'_>) -> Result<Privileges, LiveError> {
-    drop_to_needed(plan, later).map_err(|error| LiveError::KeptPrivileges(error.to_string()))
+    drop_to_needed(plan, later).map_err(not_given_up)
 }
 
 fn drop_to_needed(plan: &Plan, later: &LaterFiles<'_>) -> Result<Privileges, CapsError> {
@@ -93,9 +94,36 @@ fn drop_to_needed(plan: &Plan, later: &LaterFiles<'_>) -> Result<Privileges, Cap
         }
         caps::set(None, CapSet::Effective, &held)?;
     }
+    give_up_all_but(&kept, &held)?;
+    Ok(Privileges { kept, exception })
+}
+
+/// Returns the capabilities of this thread.
+pub(crate) fn held() -> Result<CapsHashSet, LiveError> {
+    caps::read(None, CapSet::Permitted).map_err(not_given_up)
+}
+
+/// Gives up all capabilities of this thread except `kept`: those that another thread has kept, which started
+/// this one before it gave up the others.
+pub(crate) fn keep_only(kept: &CapsHashSet) -> Result<(), LiveError> {
+    let held = held()?;
+    match held == *kept {
+        true => Ok(()),
+        false => {
+            let kept: Vec<Capability> = kept.iter().copied().collect();
+            give_up_all_but(&kept, &held).map_err(not_given_up)
+        }
+    }
+}
+
+fn not_given_up(error: CapsError) -> LiveError {
+    LiveError::KeptPrivileges(error.to_string())
+}
+
+fn give_up_all_but(kept: &[Capability], held: &CapsHashSet) -> Result<(), CapsError> {
     // Without this bound, the user root would regain all capabilities by executing a program. Only a process
     // with this capability may set it.
-    if is_held(&Capability::CAP_SETPCAP) {
+    if held.contains(&Capability::CAP_SETPCAP) {
         for capability in caps::runtime::thread_all_supported() {
             if !kept.contains(&capability) {
                 caps::drop(None, CapSet::Bounding, capability)?;
@@ -106,12 +134,11 @@ fn drop_to_needed(plan: &Plan, later: &LaterFiles<'_>) -> Result<Privileges, Cap
         caps::clear(None, CapSet::Ambient)?;
     }
     caps::clear(None, CapSet::Inheritable)?;
-    let kept_set = set_of(&kept);
+    let kept_set = set_of(kept);
     // The effective ones must never exceed the permitted ones.
     caps::set(None, CapSet::Effective, &kept_set)?;
     caps::set(None, CapSet::Permitted, &kept_set)?;
-    prctl::set_no_new_privs().map_err(|errno| CapsError::from(errno.desc()))?;
-    Ok(Privileges { kept, exception })
+    prctl::set_no_new_privs().map_err(|errno| CapsError::from(errno.desc()))
 }
 
 fn set_of(capabilities: &[Capability]) -> CapsHashSet {

@@ -19,12 +19,18 @@ use crate::common::{output, until};
 /// A configuration without disciplines between the testbed's interfaces.
 pub(crate) const PLAIN: &str = "[run]\nleft = \"left\"\nright = \"right\"\n";
 
+/// Packet sockets with two workers, where [`BACKENDS`] are named.
+pub(crate) const TWO_WORKERS: &str = "packet, two workers";
+
 /// The back ends for existing interfaces. Tests of forwarding run with each.
-pub(crate) const BACKENDS: [&str; 2] = ["packet", "xdp"];
+pub(crate) const BACKENDS: [&str; 3] = ["packet", "xdp", TWO_WORKERS];
 
 /// The same configuration with a back end.
 pub(crate) fn plain(backend: &str) -> String {
-    format!("{PLAIN}backend = \"{backend}\"\n")
+    match backend {
+        TWO_WORKERS => format!("{PLAIN}workers = 2\n"),
+        _ => format!("{PLAIN}backend = \"{backend}\"\n"),
+    }
 }
 
 /// The time without progress after which a connection has stalled.

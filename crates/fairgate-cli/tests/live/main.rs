@@ -17,4 +17,5 @@ mod reservations;
 mod run;
 mod scripts;
 mod takeover;
+mod workers;
 mod xdp;

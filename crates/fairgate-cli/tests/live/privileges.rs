@@ -47,7 +47,7 @@ fn only_what_forwarding_needs_is_kept() {
         return;
     };
     let network = Network::build().unwrap();
-    for (backend, needed) in BACKENDS.into_iter().zip([NEEDED, NEEDED | IPC_LOCK]) {
+    for (backend, needed) in BACKENDS.into_iter().zip([NEEDED, NEEDED | IPC_LOCK, NEEDED]) {
         let run = Run::start(&network.router, &plain(backend));
         holds(&run, needed);
         assert!(!run.said().contains("cap_dac_override"));

@@ -21,6 +21,7 @@ mod sweep;
 mod tc;
 mod validate;
 mod values;
+mod workers;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -96,6 +96,9 @@ pub(crate) fn check(plan: &Plan) -> Result<(), LiveError> {
             interface: plan.ends[0].name().to_owned(),
         }),
         Some(BackendKind::Xdp) if plan.isolate == Isolate::Never => Err(LiveError::XdpNotIsolated),
+        Some(BackendKind::Xdp) if plan.workers > 1 => Err(LiveError::XdpWorkers {
+            workers: plan.workers,
+        }),
         _ => Ok(()),
     }
 }

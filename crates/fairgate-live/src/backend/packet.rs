@@ -8,6 +8,7 @@ use crate::attach::mark_of;
 use crate::backend::Backend;
 use crate::error::LiveError;
 use crate::ethernet;
+use crate::fanout::Fanout;
 use crate::outgoing::Outgoing;
 use crate::received::Received;
 use crate::sys::interface::Interface;
@@ -18,8 +19,13 @@ use crate::vlan::Tag;
 /// What it is called in messages.
 pub(crate) const TITLE: &str = "packet sockets (AF_PACKET)";
 
-/// Opens the sockets. Frames are received from [`PacketSocket::start`] on.
-pub(crate) fn prepare(interface: &Interface, receive: Receive) -> Result<PacketSocket, LiveError> {
+/// Opens the sockets. Frames are received from [`PacketSocket::start`] on: all of them, or those that a group
+/// of sockets gives to this one.
+pub(crate) fn prepare(
+    interface: &Interface,
+    receive: Receive,
+    member: Option<Member<'_>>,
+) -> Result<PacketSocket, LiveError> {
     let layout = Layout::new(ethernet::longest_frame(interface.mtu), RING_SLOTS).ok_or_else(|| {
         LiveError::MtuTooLarge {
             interface: interface.name.clone(),
@@ -28,7 +34,34 @@ pub(crate) fn prepare(interface: &Interface, receive: Receive) -> Result<PacketS
         }
     })?;
     let failed = LiveError::system(format!("opening packet sockets on `{}`", interface.name));
-    PacketSocket::prepare(interface, layout, receive).map_err(failed)
+    let mut socket = PacketSocket::prepare(interface, layout, receive).map_err(failed)?;
+    if let Some(Member { fanout, is_first }) = member {
+        let binding = || LiveError::system(format!("dividing the frames of `{}`", interface.name));
+        let receiver = socket.bind_closed().map_err(binding())?;
+        let entered = match is_first {
+            true => fanout.found(receiver, interface.index),
+            false => fanout.join(receiver, interface.index),
+        };
+        entered.map_err(|errno| match errno {
+            Errno::ENODEV => LiveError::NoInterface {
+                interface: interface.name.clone(),
+            },
+            Errno::EINVAL => LiveError::NoFanout {
+                interface: interface.name.clone(),
+            },
+            errno => binding()(errno),
+        })?;
+    }
+    Ok(socket)
+}
+
+/// The membership of a socket in the group of the workers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Member<'f> {
+    /// The group.
+    pub(crate) fanout: &'f Fanout,
+    /// Whether this socket makes the group.
+    pub(crate) is_first: bool,
 }
 
 impl Backend for PacketSocket {

@@ -3,13 +3,17 @@
 //! A [`Changer`] belongs to other threads. It checks a configuration, plans the change and builds the new
 //! disciplines. The forwarding thread only applies the plan, between two turns, and hands back what was
 //! replaced: memory is released on the changer's thread, too.
+//!
+//! If several workers forward, each gets a plan for its own trees. If one of them refuses, the others go
+//! back: the change is made in all of them or in none.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fairgate::Time;
+use fairgate::sharding::Limit;
 use fairgate_config::{Change, ChangeError, Problem, Replaced};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
@@ -18,7 +22,7 @@ use crate::clock;
 use crate::config::Plan;
 use crate::error::{LiveError, ReloadError};
 use crate::fitness;
-use crate::status::ChangesStatus;
+use crate::status::{ChangesStatus, WorkerReading};
 
 /// Changes a running bridge from other threads. Copies change the same bridge, one after the other.
 #[derive(Clone)]
@@ -27,8 +31,8 @@ pub struct Changer(Arc<Shared>);
 struct Shared {
     /// The configuration that is running. It is locked for the whole of a change.
     plan: Mutex<Arc<Plan>>,
-    orders: Mutex<Sender<Order>>,
-    wanted: Arc<EventFd>,
+    /// The forwarding threads, in the order of the workers.
+    workers: Mutex<Vec<Inbox>>,
     mtu: Arc<AtomicUsize>,
     seed: u64,
     tally: Tally,
@@ -44,7 +48,7 @@ struct Tally {
 }
 
 /// What a change has done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Changed {
     /// For how long nothing was forwarded.
@@ -53,16 +57,39 @@ pub struct Changed {
     pub dropped: u64,
 }
 
-/// A planned change, for the forwarding thread.
-struct Order {
+/// A planned change, for a forwarding thread.
+pub(super) struct Order {
     plan: Arc<Plan>,
     /// The change of each direction.
     changes: [Change; 2],
+    /// What several workers share in each direction.
+    limits: [Option<Limit>; 2],
     reply: Sender<Reply>,
 }
 
-/// What the forwarding thread has done.
-struct Reply {
+/// What a forwarding thread does for others, between two turns.
+pub(super) enum Task {
+    Change(Box<Order>),
+    /// Reads its state for worker 0.
+    Read(Sender<WorkerReading>),
+}
+
+/// Where other threads leave tasks for a forwarding thread.
+#[derive(Clone)]
+pub(super) struct Inbox {
+    tasks: Sender<Task>,
+    wanted: Arc<EventFd>,
+}
+
+impl Inbox {
+    /// Leaves a task. False if the thread takes no more.
+    pub(super) fn leave(&self, task: Task) -> bool {
+        self.tasks.send(task).is_ok() && self.wanted.write(1).is_ok()
+    }
+}
+
+/// What a forwarding thread has done.
+pub(super) struct Reply {
     result: Result<Changed, (usize, ChangeError)>,
     /// Dropped by the receiver.
     _replaced: Vec<Replaced>,
@@ -72,7 +99,7 @@ struct Reply {
 /// The forwarding thread's end.
 pub(super) struct Orders {
     /// `None` after the last change.
-    received: Option<Receiver<Order>>,
+    received: Option<Receiver<Task>>,
     pub(super) wanted: Arc<EventFd>,
     mtu: Arc<AtomicUsize>,
     changer: Changer,
@@ -80,24 +107,21 @@ pub(super) struct Orders {
 
 impl Orders {
     pub(super) fn new(plan: Arc<Plan>, mtu: usize, seed: u64) -> Result<Orders, LiveError> {
-        let wanted = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
-            .map_err(LiveError::system("preparing the event loop"))?;
-        let (orders, received) = mpsc::channel();
-        let (wanted, mtu) = (Arc::new(wanted), Arc::new(AtomicUsize::new(mtu)));
-        let changer = Changer(Arc::new(Shared {
+        Changer(Arc::new(Shared {
             plan: Mutex::new(plan),
-            orders: Mutex::new(orders),
-            wanted: Arc::clone(&wanted),
-            mtu: Arc::clone(&mtu),
+            workers: Mutex::default(),
+            mtu: Arc::new(AtomicUsize::new(mtu)),
             seed,
             tally: Tally::default(),
-        }));
-        Ok(Orders {
-            received: Some(received),
-            wanted,
-            mtu,
-            changer,
-        })
+        }))
+        .orders()
+    }
+
+    /// Returns the orders of another worker of the same run, and where tasks are left for it.
+    pub(super) fn of_another(&self) -> Result<(Orders, Inbox), LiveError> {
+        let orders = self.changer.orders()?;
+        let inbox = self.changer.workers().last().expect("it was just added").clone();
+        Ok((orders, inbox))
     }
 
     /// Returns what the changes so far have done.
@@ -119,6 +143,28 @@ impl Orders {
 }
 
 impl Changer {
+    /// Adds a forwarding thread, and returns its end.
+    fn orders(&self) -> Result<Orders, LiveError> {
+        let wanted = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
+            .map_err(LiveError::system("preparing the event loop"))?;
+        let wanted = Arc::new(wanted);
+        let (tasks, received) = mpsc::channel();
+        self.workers().push(Inbox {
+            tasks,
+            wanted: Arc::clone(&wanted),
+        });
+        Ok(Orders {
+            received: Some(received),
+            wanted,
+            mtu: Arc::clone(&self.0.mtu),
+            changer: self.clone(),
+        })
+    }
+
+    fn workers(&self) -> MutexGuard<'_, Vec<Inbox>> {
+        self.0.workers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Returns the configuration that is running.
     pub fn plan(&self) -> Arc<Plan> {
         Arc::clone(&self.0.plan.lock().unwrap_or_else(PoisonError::into_inner))
@@ -169,29 +215,55 @@ impl Changer {
     }
 
     /// Checks and plans the change, and waits until it is applied.
-    fn apply(&self, running: &Plan, plan: &Arc<Plan>) -> Result<Changed, ReloadError> {
+    fn apply(&self, running: &Arc<Plan>, plan: &Arc<Plan>) -> Result<Changed, ReloadError> {
         if let Some(key) = running.fixed_difference(plan) {
             return Err(ReloadError::Fixed { key });
         }
+        plan.check_workers()?;
         fitness::check(&plan.queues, self.0.mtu.load(Ordering::Acquire))?;
-        let of_direction = |(from, source)| refused(plan, from, source);
+        let workers = self.workers().clone();
+        let planned = (0..workers.len()).map(|worker| self.order(worker, running, plan));
+        let planned = planned.collect::<Result<Vec<_>, ReloadError>>()?;
+        let results = carried_out(&workers, planned)?;
+        let refusal = results.iter().find_map(|result| result.as_ref().err().cloned());
+        if let Some((from, source)) = refusal {
+            // A discipline has refused what it accepted when it rehearsed.
+            let changed = workers.iter().zip(0..).zip(&results);
+            let changed =
+                changed.filter_map(|((inbox, worker), result)| result.as_ref().ok().map(|_| (inbox, worker)));
+            for (inbox, worker) in changed {
+                let back = self.order(worker, plan, running)?;
+                carried_out(std::slice::from_ref(inbox), vec![back])?;
+            }
+            return Err(refused(plan, from, source));
+        }
+        let done = results.into_iter().filter_map(Result::ok);
+        Ok(done.fold(Changed::default(), |all, one| Changed {
+            pause: all.pause.max(one.pause),
+            dropped: all.dropped + one.dropped,
+        }))
+    }
+
+    /// Plans the change of a worker's trees. Returns the order, and where its reply comes.
+    fn order(
+        &self,
+        worker: usize,
+        running: &Plan,
+        plan: &Arc<Plan>,
+    ) -> Result<(Order, Receiver<Reply>), ReloadError> {
         let change = |from: usize| {
-            let seed = self.0.seed.rotate_left(from as u32 + 1);
+            let seed = self.0.seed.rotate_left((2 * worker + from + 1) as u32 % 64);
             let change = running.queues[from].change_to(&plan.queues[from], seed);
-            change.map_err(|error| of_direction((from, error)))
+            change.map_err(|error| refused(plan, from, error))
         };
         let (reply, replies) = mpsc::channel();
         let order = Order {
             plan: Arc::clone(plan),
             changes: [change(0)?, change(1)?],
+            limits: [0, 1].map(|side| plan.limit(side)),
             reply,
         };
-        let orders = self.0.orders.lock().unwrap_or_else(PoisonError::into_inner);
-        orders.send(order).map_err(|_| ReloadError::Ended)?;
-        drop(orders);
-        self.0.wanted.write(1).map_err(|_| ReloadError::Ended)?;
-        let reply = replies.recv().map_err(|_| ReloadError::Ended)?;
-        reply.result.map_err(of_direction)
+        Ok((order, replies))
     }
 }
 
@@ -199,6 +271,28 @@ impl std::fmt::Debug for Changer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Changer").finish_non_exhaustive()
     }
+}
+
+/// What became of a worker's change: what it did, or the direction that refused it.
+type Outcome = Result<Changed, (usize, ChangeError)>;
+
+/// Has each worker carry out its order at the same time, and waits for all.
+fn carried_out(
+    workers: &[Inbox],
+    orders: Vec<(Order, Receiver<Reply>)>,
+) -> Result<Vec<Outcome>, ReloadError> {
+    let mut replies = Vec::with_capacity(orders.len());
+    for (inbox, (order, reply)) in workers.iter().zip(orders) {
+        if !inbox.leave(Task::Change(Box::new(order))) {
+            return Err(ReloadError::Ended);
+        }
+        replies.push(reply);
+    }
+    // What was replaced is dropped here, on a thread that forwards nothing.
+    let results = replies
+        .into_iter()
+        .map(|reply| Ok(reply.recv().map_err(|_| ReloadError::Ended)?.result));
+    results.collect()
 }
 
 fn refused(plan: &Plan, from: usize, source: ChangeError) -> ReloadError {
@@ -220,12 +314,15 @@ impl Bridge {
         self.orders.received = None;
     }
 
-    /// Applies the changes that were ordered.
+    /// Does what other threads have ordered.
     #[cold]
     pub(super) fn take_orders(&mut self) {
         let _ = self.orders.wanted.read();
-        while let Some(Ok(order)) = self.orders.received.as_ref().map(Receiver::try_recv) {
-            self.carry_out(order);
+        while let Some(Ok(task)) = self.orders.received.as_ref().map(Receiver::try_recv) {
+            match task {
+                Task::Change(order) => self.carry_out(*order),
+                Task::Read(to) => self.read_for(to),
+            }
         }
     }
 
@@ -252,6 +349,9 @@ impl Bridge {
         }
         let mut plan = order.plan;
         let result = result.map(|()| {
+            for (direction, limit) in self.directions.iter_mut().zip(order.limits) {
+                direction.set_limit(limit);
+            }
             std::mem::swap(&mut self.plan, &mut plan);
             Changed {
                 pause: Duration::from_nanos(clock::now().nanos_since(begin)),
@@ -259,7 +359,7 @@ impl Bridge {
             }
         });
         // What was read of the trees may not fit the changed ones.
-        self.reading = self.reading.take().map(|_| self.start_reading());
+        self.read_anew();
         // The changer may have gone: it does not care then.
         let _ = order.reply.send(Reply {
             result,

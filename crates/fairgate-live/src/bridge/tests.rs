@@ -1,13 +1,17 @@
-//! VLAN tags through a bridge, between hosts in network namespaces.
+//! A bridge between hosts in network namespaces: VLAN tags, and several workers.
 
 use crate::outgoing::Outgoing;
+use std::net::UdpSocket;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use fairgate_config::Document;
 
 use super::*;
 use crate::attach::{Hooks, Switch, mark_of};
 use crate::backend::BackendKind;
+use crate::error::ReloadError;
+use crate::status::Status;
 use crate::sys::interface::Interface;
 use crate::sys::layout::Layout;
 use crate::sys::socket::PacketSocket;
@@ -37,7 +41,12 @@ impl Drop for StopOnDrop {
 /// nothing was lost.
 fn with_bridges(work: impl Fn(&Network, PacketSocket, PacketSocket)) {
     for backend in BackendKind::ALL {
-        let lost = with_bridge(backend, &work).directions[0].lost;
+        let mut plan = plan_of("[run]\nleft = \"left\"\nright = \"right\"\n");
+        plan.backend = Some(backend);
+        let status = with_bridge(&plan, |network, _| {
+            work(network, open_host(&network.left), open_host(&network.right));
+        });
+        let lost = status.directions[0].lost;
         assert_eq!(
             lost.refused + lost.truncated + lost.too_long,
             0,
@@ -46,23 +55,27 @@ fn with_bridges(work: impl Fn(&Network, PacketSocket, PacketSocket)) {
     }
 }
 
-fn with_bridge(backend: BackendKind, work: impl FnOnce(&Network, PacketSocket, PacketSocket)) -> Status {
+fn plan_of(text: &str) -> Plan {
+    Plan::read(&Document::parse("test.toml", text).unwrap()).unwrap()
+}
+
+/// Runs `work` while a bridge forwards. Returns the final status.
+fn with_bridge(plan: &Plan, work: impl FnOnce(&Network, &Changer)) -> Status {
     let network = Network::build().unwrap();
-    let text = "[run]\nleft = \"left\"\nright = \"right\"\n";
-    let mut plan = Plan::read(&Document::parse("vlan.toml", text).unwrap()).unwrap();
-    plan.backend = Some(backend);
-    let open = || Bridge::open(&plan, Some(1));
+    let open = || Bridge::open(plan, Some(1));
     let mut bridge = network.router.enter(open).unwrap().unwrap();
     bridge.take_over().unwrap();
+    let changer = bridge.changer();
     let stop = StopOnDrop(bridge.stopper());
     thread::scope(|scope| {
         let running = scope.spawn(|| bridge.run());
         let stop = stop;
-        work(&network, open_host(&network.left), open_host(&network.right));
+        work(&network, &changer);
         drop(stop);
         until("the bridge stops", || running.is_finished());
         assert_eq!(running.join().unwrap().unwrap(), Wake::Stop);
     });
+    bridge.wind_up().unwrap();
     bridge.status()
 }
 
@@ -148,4 +161,145 @@ fn full_sized_frames_with_tags_are_forwarded() {
             expect(&mut sink, &frame);
         }
     });
+}
+
+/// The first port of the floods.
+const FIRST_PORT: u16 = 5000;
+
+/// Sends to `flows` ports of the right host for `time`, together `rate` bits per second. Returns the bytes of
+/// UDP payload that each port has received after the first quarter of the time, in bits per second.
+fn flood(network: &Network, flows: u16, rate: u64, time: Duration) -> Vec<f64> {
+    const PAYLOAD: usize = 1400;
+    let bind = |port: u16| {
+        let socket = UdpSocket::bind((Network::RIGHT, port)).unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        socket
+    };
+    let ports = FIRST_PORT..FIRST_PORT + flows;
+    let sinks: Vec<UdpSocket> = network.right.enter(|| ports.clone().map(bind).collect()).unwrap();
+    let begin = Instant::now();
+    let (from, end) = (begin + time / 4, begin + time);
+    thread::scope(|scope| {
+        let count = |sink: UdpSocket| {
+            let (mut bytes, mut buffer) = (0, [0; 2000]);
+            while Instant::now() < end {
+                if let Ok(length) = sink.recv(&mut buffer)
+                    && Instant::now() > from
+                {
+                    bytes += length;
+                }
+            }
+            bytes as f64 * 8.0 / (end - from).as_secs_f64()
+        };
+        let counts: Vec<_> = sinks
+            .into_iter()
+            .map(|sink| scope.spawn(move || count(sink)))
+            .collect();
+        let send = || {
+            let open = |port: u16| {
+                let socket = UdpSocket::bind((Network::LEFT, 0)).unwrap();
+                socket.connect((Network::RIGHT, port)).unwrap();
+                socket
+            };
+            let sockets: Vec<UdpSocket> = ports.map(open).collect();
+            let mut sent = 0u64;
+            while begin.elapsed() < time {
+                let due = begin.elapsed().as_secs_f64() * rate as f64 / 8.0;
+                while (sent as f64) < due {
+                    for socket in &sockets {
+                        // The host's own queue may be full for a moment.
+                        let _ = socket.send(&[7; PAYLOAD]);
+                        sent += PAYLOAD as u64 + 42;
+                    }
+                }
+                thread::sleep(Duration::from_millis(1));
+            }
+        };
+        network.left.enter(send).unwrap();
+        counts.into_iter().map(|count| count.join().unwrap()).collect()
+    })
+}
+
+const SHARDED: &str = "\
+[queue.line]
+discipline = \"tbf\"
+rate = \"100mbit\"
+burst = \"100kb\"
+inner = { discipline = \"fq_codel\" }
+[run]
+left = \"left\"
+right = \"right\"
+left_to_right = \"line\"
+workers = 2
+";
+
+/// Seven flows can't be spread equally over two workers. They have the line together, and equal shares of it.
+#[test]
+fn two_workers_share_a_line() {
+    let Some(_watched) = live("two_workers_share_a_line") else {
+        return;
+    };
+    let one = SHARDED.replace("workers = 2\n", "");
+    for text in [one.as_str(), SHARDED] {
+        let mut rates = Vec::new();
+        let status = with_bridge(&plan_of(text), |network, _| {
+            rates = flood(network, 7, 150_000_000, Duration::from_secs(8));
+        });
+        let total: f64 = rates.iter().sum::<f64>() * 1442.0 / 1400.0;
+        let mean = rates.iter().sum::<f64>() / 7.0;
+        let off: Vec<f64> = rates.iter().map(|rate| (rate / mean - 1.0) * 100.0).collect();
+        println!("{:.3} Mbit/s in all; shares off by {off:.2?} %", total / 1e6);
+        status.check().unwrap();
+        let tree = &status.directions[0].tree;
+        let sent: Vec<u64> = tree.classes.iter().map(|class| class.dequeued.packets).collect();
+        println!("{}: {sent:?}", tree.discipline);
+        if tree.discipline == "sharded" {
+            assert!(sent.len() == 2 && sent.iter().all(|sent| *sent > 0), "{sent:?}");
+        }
+        assert!((total / 100e6 - 1.0).abs() < 0.05, "{total}");
+        assert!(off.iter().all(|off| off.abs() < 3.0), "{off:?}");
+    }
+}
+
+/// A change reaches both workers, and a change that one worker can't run is refused as a whole.
+#[test]
+fn a_change_reaches_all_workers() {
+    let Some(_watched) = live("a_change_reaches_all_workers") else {
+        return;
+    };
+    let status = with_bridge(&plan_of(SHARDED), |network, changer| {
+        let slow = SHARDED.replace("100mbit", "50mbit").replace("fq_codel", "drr");
+        changer.reload(plan_of(&slow)).unwrap();
+        let rates = flood(network, 4, 80_000_000, Duration::from_secs(4));
+        let total = rates.iter().sum::<f64>() * 1442.0 / 1400.0;
+        assert!((total / 50e6 - 1.0).abs() < 0.05, "{total}");
+        let mut fewer = plan_of(SHARDED);
+        fewer.workers = 3;
+        assert!(matches!(
+            changer.reload(fewer),
+            Err(ReloadError::Fixed { key: "workers" })
+        ));
+    });
+    let shards = &status.directions[0].tree.classes;
+    assert!(
+        shards.iter().all(|shard| shard.classes[0].discipline == "drr"),
+        "{shards:?}"
+    );
+}
+
+/// One flow has one worker, and still the whole line.
+#[test]
+fn one_flow_takes_the_line_of_two_workers() {
+    let Some(_watched) = live("one_flow_takes_the_line_of_two_workers") else {
+        return;
+    };
+    let status = with_bridge(&plan_of(SHARDED), |network, _| {
+        let rates = flood(network, 1, 150_000_000, Duration::from_secs(4));
+        let total = rates[0] * 1442.0 / 1400.0;
+        println!("{:.3} Mbit/s", total / 1e6);
+        assert!((total / 100e6 - 1.0).abs() < 0.05, "{total}");
+    });
+    let shards = &status.directions[0].tree.classes;
+    let busy = shards.iter().filter(|shard| shard.dequeued.packets > 1000);
+    assert_eq!(busy.count(), 1, "{shards:?}");
 }

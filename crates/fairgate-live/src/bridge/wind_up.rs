@@ -9,7 +9,7 @@ use crate::direction::Turn;
 use crate::error::LiveError;
 
 /// The longest time that the end may take, ns. An interface that takes nothing must not stop it.
-const LONGEST: u64 = 100_000_000;
+pub(super) const LONGEST: u64 = 100_000_000;
 
 impl Bridge {
     /// Ends forwarding: sends what is queued, at once and unshaped, and then gives the kernel its frames
@@ -20,13 +20,14 @@ impl Bridge {
     /// Fails if the kernel refuses. It has its frames back then, too.
     pub fn wind_up(&mut self) -> Result<(), LiveError> {
         let end = clock::now() + LONGEST;
-        let result = self.empty(end);
+        let result = self.empty_all(end);
+        self.halt_others();
         self.switch = None;
-        result
+        result.and(self.end_others())
     }
 
     /// Sends everything until nothing arrives and nothing is left, but not past `end`.
-    fn empty(&mut self, end: fairgate::Time) -> Result<(), LiveError> {
+    pub(super) fn empty(&mut self, end: fairgate::Time) -> Result<(), LiveError> {
         loop {
             let now = clock::now();
             let mut is_empty = true;

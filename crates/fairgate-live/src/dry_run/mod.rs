@@ -80,6 +80,16 @@ pub enum DryRunError {
         /// The link type of the packet.
         link: String,
     },
+    /// Several workers.
+    #[error(
+        "a dry run has one worker, but `workers` in [run] is {workers}: several are threads, which have no \
+         common time but the clock's"
+    )]
+    #[diagnostic(help("remove `workers` and `shard_by` from [run], or simulate: links have `workers`, too"))]
+    Workers {
+        /// The number of workers.
+        workers: u16,
+    },
     /// A capture has nothing to forward.
     #[error("{path} contains no packets")]
     #[diagnostic(help("capture some seconds of traffic: tcpdump -i IFACE -Q in -w received.pcap"))]
@@ -133,12 +143,18 @@ impl DryRun {
     /// [`Bridge::open`]: crate::Bridge::open
     ///
     /// # Errors
-    /// Fails if a capture can't be read or has no packets, or if a tree can't be built or drops every
-    /// full-sized frame of an MTU of 1500 bytes.
+    /// Fails if the plan has several workers, if a capture can't be read or has no packets, or if a tree
+    /// can't be built or drops every full-sized frame of an MTU of 1500 bytes.
     pub fn open(plan: &Plan, captures: Captures, seed: Option<u64>) -> Result<DryRun, DryRunError> {
+        if plan.workers > 1 {
+            return Err(DryRunError::Workers {
+                workers: plan.workers,
+            });
+        }
         fitness::check(&plan.queues, MTU).map_err(LiveError::from)?;
         let mut randomness = Randomness::new(seed);
-        let mut direction = |side| Direction::of_plan(plan, side, longest_frame(MTU), 0, &mut randomness);
+        let mut direction =
+            |side| Direction::of_plan(plan, side, longest_frame(MTU), 0, &mut randomness, None);
         let directions = [direction(0)?, direction(1)?];
         let [left, right] = captures.received;
         let source = |path: Option<PathBuf>| path.map(|path| Source::open(path, MTU)).transpose();
@@ -225,7 +241,7 @@ impl DryRun {
             processor: ProcessorStatus::default(),
             started: self.started,
             at: self.now,
-            delay_buffers: 0,
+            delay_buffers: Vec::new(),
             directions,
         };
         Status::of_reading(reading, false)

@@ -22,16 +22,21 @@ const BUFFERS: usize = 32;
 #[derive(Debug)]
 pub(crate) struct DelayTap {
     recordings: Arc<AtomicUsize>,
+    /// The worker whose forwarding thread has this end.
+    worker: usize,
     empty: Receiver<Vec<Delay>>,
     full: SyncSender<Filled>,
     /// The number of buffers that were sent.
     sent: u64,
 }
 
+/// A direction of a worker.
+type Source = (usize, usize);
+
 /// A buffer of a direction.
 #[derive(Debug)]
 struct Filled {
-    from: usize,
+    source: Source,
     taken: TakenDelays,
 }
 
@@ -39,7 +44,8 @@ struct Filled {
 #[derive(Debug)]
 pub(super) struct DelayDesk {
     recordings: Arc<AtomicUsize>,
-    returned: SyncSender<Vec<Delay>>,
+    /// Buffers go back to the worker that sent them.
+    returned: Vec<SyncSender<Vec<Delay>>>,
     counted: Mutex<Counted>,
     progress: Condvar,
 }
@@ -47,8 +53,8 @@ pub(super) struct DelayDesk {
 #[derive(Debug, Default)]
 struct Counted {
     has_buffers: bool,
-    /// The number of buffers that were counted.
-    buffers: u64,
+    /// The number of buffers of each worker that were counted.
+    buffers: Vec<u64>,
     next_key: u64,
     /// What each recording has not taken yet.
     recordings: Vec<(u64, Delays)>,
@@ -57,8 +63,8 @@ struct Counted {
 /// The sojourn times of an interval.
 #[derive(Debug, Default)]
 pub(super) struct Delays {
-    /// By node, for each direction. Only nodes that packets have left are here.
-    nodes: [HashMap<NodeNumber, Histogram<u32>>; 2],
+    /// By direction and node. Only nodes that packets have left are here.
+    nodes: HashMap<(Source, NodeNumber), Histogram<u32>>,
     /// Sojourn times that no buffer had room for.
     pub(super) missed: u64,
 }
@@ -70,26 +76,35 @@ pub(super) struct Subscription<'d> {
     key: u64,
 }
 
-/// Returns both ends, and a function that counts until the forwarding thread's end is dropped. Call it on a
-/// thread of its own.
-pub(super) fn ends() -> (DelayTap, Arc<DelayDesk>, impl FnOnce() + Send + 'static) {
+/// Returns an end for each worker, the other end, and a function that counts until all workers' ends are
+/// dropped. Call it on a thread of its own.
+pub(super) fn ends(workers: usize) -> (Vec<DelayTap>, Arc<DelayDesk>, impl FnOnce() + Send + 'static) {
     let recordings = Arc::new(AtomicUsize::new(0));
-    let (returned, empty) = sync_channel(BUFFERS);
-    let (full, filled) = sync_channel(BUFFERS);
-    let tap = DelayTap {
-        recordings: Arc::clone(&recordings),
-        empty,
-        full,
-        sent: 0,
+    let (full, filled) = sync_channel(BUFFERS * workers);
+    let mut returned = Vec::with_capacity(workers);
+    let tap = |worker| {
+        let (to_worker, empty) = sync_channel(BUFFERS);
+        returned.push(to_worker);
+        DelayTap {
+            recordings: Arc::clone(&recordings),
+            worker,
+            empty,
+            full: full.clone(),
+            sent: 0,
+        }
     };
+    let taps = (0..workers).map(tap).collect();
     let desk = Arc::new(DelayDesk {
         recordings,
         returned,
-        counted: Mutex::default(),
+        counted: Mutex::new(Counted {
+            buffers: vec![0; workers],
+            ..Counted::default()
+        }),
         progress: Condvar::new(),
     });
     let counting = Arc::clone(&desk);
-    (tap, desk, move || {
+    (taps, desk, move || {
         filled.iter().for_each(|buffer| counting.count(buffer))
     })
 }
@@ -124,7 +139,15 @@ impl DelayTap {
         };
         let taken = link.keep_delays(empty);
         // There is room for all buffers. An error means that the run ends.
-        if taken.delays.capacity() > 0 && self.full.try_send(Filled { from, taken }).is_ok() {
+        if taken.delays.capacity() > 0
+            && self
+                .full
+                .try_send(Filled {
+                    source: (self.worker, from),
+                    taken,
+                })
+                .is_ok()
+        {
             self.sent += 1;
         }
     }
@@ -135,8 +158,10 @@ impl DelayDesk {
     pub(super) fn subscribe(&self) -> Subscription<'_> {
         let mut counted = self.lock();
         if !std::mem::replace(&mut counted.has_buffers, true) {
-            for _ in 0..BUFFERS {
-                let _ = self.returned.try_send(Vec::with_capacity(ROOM));
+            for returned in &self.returned {
+                for _ in 0..BUFFERS {
+                    let _ = returned.try_send(Vec::with_capacity(ROOM));
+                }
             }
         }
         counted.next_key += 1;
@@ -150,28 +175,30 @@ impl DelayDesk {
         self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn count(&self, Filled { from, mut taken }: Filled) {
+    fn count(&self, Filled { source, mut taken }: Filled) {
         let mut counted = self.lock();
         for (_, recording) in &mut counted.recordings {
             recording.missed += taken.missed;
-            recording.add(from, &taken.delays);
+            recording.add(source, &taken.delays);
         }
-        counted.buffers += 1;
+        counted.buffers[source.0] += 1;
         drop(counted);
         self.progress.notify_all();
         taken.delays.clear();
-        let _ = self.returned.try_send(taken.delays);
+        let _ = self.returned[source.0].try_send(taken.delays);
     }
 }
 
 impl Subscription<'_> {
-    /// Returns the sojourn times since the last call. Waits until the first `buffers` buffers are counted.
-    pub(super) fn take(&self, buffers: u64) -> Delays {
+    /// Returns the sojourn times since the last call. Waits until that many buffers of each worker are
+    /// counted.
+    pub(super) fn take(&self, buffers: &[u64]) -> Delays {
         let counted = self.desk.lock();
-        let waited = self
-            .desk
-            .progress
-            .wait_while(counted, |counted| counted.buffers < buffers);
+        let is_behind = |counted: &mut Counted| {
+            let mut both = counted.buffers.iter().zip(buffers);
+            both.any(|(counted, sent)| counted < sent)
+        };
+        let waited = self.desk.progress.wait_while(counted, is_behind);
         let mut counted = waited.unwrap_or_else(PoisonError::into_inner);
         let mut recordings = counted.recordings.iter_mut();
         let own = recordings.find(|(key, _)| *key == self.key);
@@ -187,19 +214,19 @@ impl Drop for Subscription<'_> {
 }
 
 impl Delays {
-    fn add(&mut self, from: usize, delays: &[Delay]) {
+    fn add(&mut self, source: Source, delays: &[Delay]) {
         let new = || Histogram::new(1).expect("one digit is valid");
         for delay in delays {
-            let histogram = self.nodes[from].entry(delay.node).or_insert_with(new);
+            let histogram = self.nodes.entry((source, delay.node)).or_insert_with(new);
             // It gets longer with the values: one that is saturated would stay short.
             let counted = histogram.record(delay.units.into());
             counted.expect("it resizes itself");
         }
     }
 
-    /// Returns the sojourn times at a node of the direction `from`, if packets have left it.
-    pub(super) fn of(&self, from: usize, node: NodeNumber) -> Option<&Histogram<u32>> {
-        self.nodes[from].get(&node)
+    /// Returns the sojourn times at a node of a worker's direction `from`, if packets have left it.
+    pub(super) fn of(&self, worker: usize, from: usize, node: NodeNumber) -> Option<&Histogram<u32>> {
+        self.nodes.get(&((worker, from), node))
     }
 }
 
@@ -229,7 +256,8 @@ mod tests {
 
     #[test]
     fn each_recording_gets_what_was_sent_since_it_asked() {
-        let (mut tap, desk, count) = ends();
+        let (mut taps, desk, count) = ends(1);
+        let mut tap = taps.remove(0);
         let counting = thread::spawn(count);
         let tree = Spec::inline("fifo").unwrap().build(1).unwrap();
         let mut link = Link::new(tree, 4);
@@ -239,10 +267,10 @@ mod tests {
         // The first look begins the log.
         pass(&mut link, &mut tap, [9; 1]);
         pass(&mut link, &mut tap, (0..40_000).map(|_| 2_048));
-        let taken = first.take(tap.flush(1, &mut link));
+        let taken = first.take(&[tap.flush(1, &mut link)]);
         let number = link.root().number();
-        assert_eq!((taken.of(0, number), taken.missed), (None, 0));
-        let histogram = taken.of(1, number).unwrap();
+        assert_eq!((taken.of(0, 0, number), taken.missed), (None, 0));
+        let histogram = taken.of(0, 1, number).unwrap();
         assert_eq!(histogram.len(), 40_000);
         let half = micros(histogram.value_at_quantile(0.5));
         assert!((half / 2_048.0 - 1.0).abs() < 0.065, "{half}");
@@ -251,8 +279,8 @@ mod tests {
         pass(&mut link, &mut tap, [5_000; 10]);
         let sent = tap.flush(1, &mut link);
         for recording in [first, second] {
-            let taken = recording.take(sent);
-            assert_eq!(taken.of(1, number).map(Histogram::len), Some(10));
+            let taken = recording.take(&[sent]);
+            assert_eq!(taken.of(0, 1, number).map(Histogram::len), Some(10));
         }
         pass(&mut link, &mut tap, [1]);
         assert!(!link.keeps_delays(), "no recording is left");
@@ -263,14 +291,15 @@ mod tests {
     /// Nobody counts: the buffers are used up, and then sojourn times are missed and counted as missed.
     #[test]
     fn what_finds_no_buffer_is_missed_and_not_forgotten() {
-        let (mut tap, desk, count) = ends();
+        let (mut taps, desk, count) = ends(1);
+        let mut tap = taps.remove(0);
         let recording = desk.subscribe();
         let tree = Spec::inline("fifo").unwrap().build(1).unwrap();
         let mut link = Link::new(tree, 4);
         let packets = (ROOM * (BUFFERS + 2)) as u64;
         pass(&mut link, &mut tap, 0..packets);
         let counting = thread::spawn(count);
-        while recording.desk.lock().buffers < BUFFERS as u64 - 1 {
+        while recording.desk.lock().buffers[0] < BUFFERS as u64 - 1 {
             thread::yield_now();
         }
         // A buffer is empty by now or soon.
@@ -278,8 +307,8 @@ mod tests {
         while tap.flush(1, &mut link) == sent {
             thread::yield_now();
         }
-        let taken = recording.take(tap.sent);
-        let counted = taken.of(1, link.root().number()).unwrap().len();
+        let taken = recording.take(&[tap.sent]);
+        let counted = taken.of(0, 1, link.root().number()).unwrap().len();
         assert!(taken.missed > 0);
         // The first packet left before the log began.
         assert_eq!(counted + taken.missed, packets - 1);

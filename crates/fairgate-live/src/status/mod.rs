@@ -8,8 +8,10 @@ mod reading;
 mod recording;
 mod reservations;
 mod server;
+mod workers;
 
 pub(crate) use control::Control;
+pub(crate) use delays::DelayTap;
 pub use document::{
     ChangesStatus, CountStatus, DirectionStatus, Losses, NodeStatus, ProcessorStatus, QUEUE, Sojourn, Status,
     ValueStatus,
@@ -19,3 +21,4 @@ pub(crate) use server::Server;
 pub use server::{
     FetchError, Recordings, ask_change, ask_reserve, default_socket, fetch, fetch_used, record, running,
 };
+pub(crate) use workers::{WorkerReading, WorkersReading};

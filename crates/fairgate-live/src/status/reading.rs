@@ -33,12 +33,13 @@ pub(crate) struct RunReading {
     pub(crate) processor: ProcessorStatus,
     pub(crate) started: Time,
     pub(crate) at: Time,
-    /// The number of buffers of sojourn times that precede this reading.
-    pub(crate) delay_buffers: u64,
+    /// The number of buffers of sojourn times of each worker that precede this reading.
+    pub(crate) delay_buffers: Vec<u64>,
     pub(crate) directions: [DirectionReading; 2],
 }
 
 /// What is read of a direction.
+#[derive(Clone)]
 pub(crate) struct DirectionReading {
     pub(crate) from: String,
     pub(crate) to: String,
@@ -61,7 +62,10 @@ pub(crate) struct TreeReading {
 }
 
 /// What is read of a discipline.
+#[derive(Clone)]
 pub(crate) struct NodeReading {
+    /// The worker that has it.
+    pub(crate) worker: usize,
     /// The number of disciplines above it.
     pub(crate) depth: usize,
     pub(crate) name: &'static str,
@@ -75,6 +79,7 @@ pub(crate) struct NodeReading {
 }
 
 /// What is read of a class.
+#[derive(Clone)]
 pub(crate) struct ClassReadingOf {
     pub(crate) minor: u16,
     pub(crate) at: Time,
@@ -109,6 +114,13 @@ impl DirectionReading {
     }
 }
 
+/// A copy of what was read. It is not read on.
+impl Clone for TreeReading {
+    fn clone(&self) -> TreeReading {
+        TreeReading::of_nodes(self.nodes.clone())
+    }
+}
+
 impl TreeReading {
     /// Forgets disciplines that no packet has come to, and classes that have sent none. A discipline that
     /// stays has all above it, because they count its packets too.
@@ -117,6 +129,14 @@ impl TreeReading {
             .retain(|node| node.depth == 0 || node.statistics != Statistics::default());
         for node in &mut self.nodes {
             node.class_states.retain(|class| class.sent.packets > 0);
+        }
+    }
+
+    /// Returns what was read elsewhere: disciplines, each before the disciplines in its classes.
+    pub(super) fn of_nodes(nodes: Vec<NodeReading>) -> TreeReading {
+        TreeReading {
+            nodes,
+            open: Vec::new(),
         }
     }
 
@@ -220,6 +240,7 @@ impl TreeReading {
             next: 0,
         });
         self.nodes.push(NodeReading {
+            worker: 0,
             depth: self.open.len() - 1,
             name: discipline.name(),
             class,

@@ -7,7 +7,8 @@ use hdrhistogram::Histogram;
 
 use super::delays::{Delays, micros};
 use super::protocol::{ClassInterval, Interval, Percentiles};
-use super::reading::{NodeReading, RunReading};
+use super::reading::{NodeReading, RunReading, TreeReading};
+use super::workers::MERGED;
 
 /// A recording. It keeps the counters of the last reading.
 #[derive(Default)]
@@ -35,6 +36,7 @@ impl Recording {
         let mut rows = Vec::new();
         for (from, direction) in reading.directions.into_iter().enumerate() {
             let mut path = Path::default();
+            let delay_of_all = direction.tree.delay_of_workers(from, delays);
             for node in direction.tree.nodes {
                 let place = (from, path.enter(&node).to_owned());
                 let now = Before {
@@ -48,7 +50,10 @@ impl Recording {
                         class: &place.1,
                         started: reading.started,
                         before: before.remove(&place).filter(|before| before.goes_on(&node)),
-                        delays: delays.of(from, node.number),
+                        delay: match (&delay_of_all, node.depth) {
+                            (Some(all), 0) => Some(percentiles(all)),
+                            _ => delays.of(node.worker, from, node.number).map(percentiles),
+                        },
                     };
                     rows.extend(row.of(node));
                 }
@@ -85,7 +90,7 @@ struct Row<'r> {
     class: &'r str,
     started: Time,
     before: Option<Before>,
-    delays: Option<&'r Histogram<u32>>,
+    delay: Option<Percentiles>,
 }
 
 impl Row<'_> {
@@ -109,7 +114,7 @@ impl Row<'_> {
             seconds: node.at.nanos_since(begin) as f64 * 1e-9,
             sent: since.dequeued.into(),
             mean_delay_us: since.mean_sojourn().map(|nanos| nanos / 1e3),
-            delay: self.delays.map(percentiles),
+            delay: self.delay,
             drops: since
                 .dropped_by_reason
                 .iter()
@@ -117,6 +122,22 @@ impl Row<'_> {
                 .collect(),
             marked: since.marked,
             backlog: backlog.into(),
+        })
+    }
+}
+
+impl TreeReading {
+    /// Returns the sojourn times in the trees of all workers, if there are several.
+    fn delay_of_workers(&self, from: usize, delays: &Delays) -> Option<Histogram<u32>> {
+        if self.nodes.first()?.name != MERGED {
+            return None;
+        }
+        let roots = self.nodes.iter().filter(|node| node.depth == 1);
+        let of_workers = roots.filter_map(|root| delays.of(root.worker, from, root.number));
+        of_workers.cloned().reduce(|mut all, one| {
+            // It gets longer with the values of the other one.
+            all.add(&one).expect("it resizes itself");
+            all
         })
     }
 }

@@ -301,15 +301,18 @@ pub(crate) struct Server {
     /// Readable when a client wants a reading.
     wanted: Arc<EventFd>,
     readings: Sender<RunReading>,
-    /// The log of sojourn times for recordings.
-    pub(crate) delays: DelayTap,
     /// Ended on drop.
     reserver: Option<Reserver>,
 }
 
 impl Server {
-    /// Listens at `path`. Replaces a socket that a killed process left behind.
-    pub(crate) fn bind(path: &Path, control: Option<Control>) -> Result<Server, LiveError> {
+    /// Listens at `path`. Replaces a socket that a killed process left behind. Returns the log of sojourn
+    /// times of each worker, too.
+    pub(crate) fn bind(
+        path: &Path,
+        control: Option<Control>,
+        workers: usize,
+    ) -> Result<(Server, Vec<DelayTap>), LiveError> {
         let system = || LiveError::io(format!("listening at {}", path.display()));
         let length = path.as_os_str().len();
         if length > LONGEST_PATH {
@@ -337,7 +340,7 @@ impl Server {
                 .spawn(move || reserver.watch())
                 .map_err(system())?;
         }
-        let (delays, desk, count) = delays::ends();
+        let (delays, desk, count) = delays::ends(workers);
         thread::Builder::new()
             .name("delays".to_owned())
             .spawn(count)
@@ -351,14 +354,14 @@ impl Server {
                 )
             })
             .map_err(system())?;
-        Ok(Server {
+        let server = Server {
             listener,
             path: path.to_path_buf(),
             wanted,
             readings,
-            delays,
             reserver,
-        })
+        };
+        Ok((server, delays))
     }
 
     /// Returns the descriptor that is readable when a reading is wanted.
@@ -468,7 +471,7 @@ impl Desk {
         let mut recording = Recording::default();
         let mut next = Instant::now();
         while let Some(reading) = self.reading() {
-            let delays = delays.take(reading.delay_buffers);
+            let delays = delays.take(&reading.delay_buffers);
             let line = Recorded::Interval(recording.interval(reading, &delays));
             send(client, &line)?;
             // If a reading takes longer than an interval, the next one begins at once.
@@ -554,24 +557,24 @@ mod tests {
         let file = folder.path().join("precious.txt");
         fs::write(&file, "precious").unwrap();
         assert!(matches!(
-            Server::bind(&file, None),
+            Server::bind(&file, None, 1),
             Err(LiveError::NoSocket { .. })
         ));
         assert_eq!(fs::read(&file).unwrap(), b"precious");
 
         let dead = folder.path().join("dead.sock");
         drop(UnixListener::bind(&dead).unwrap());
-        let server = Server::bind(&dead, None).unwrap();
+        let server = Server::bind(&dead, None, 1).unwrap();
         assert_eq!(fs::metadata(&dead).unwrap().mode() & 0o777, 0o600);
         assert!(matches!(
-            Server::bind(&dead, None),
+            Server::bind(&dead, None, 1),
             Err(LiveError::SocketInUse { .. })
         ));
         // A symbolic link to a dead socket is not a socket.
         let link = folder.path().join("link.sock");
         std::os::unix::fs::symlink(&dead, &link).unwrap();
         assert!(matches!(
-            Server::bind(&link, None),
+            Server::bind(&link, None, 1),
             Err(LiveError::NoSocket { .. })
         ));
         drop(server);
@@ -594,7 +597,7 @@ mod tests {
     fn a_path_that_is_too_long_is_reported() {
         let path = PathBuf::from(format!("/tmp/{}", "x".repeat(120)));
         assert!(matches!(fetch(&path), Err(FetchError::LongPath(125))));
-        let error = Server::bind(&path, None).unwrap_err();
+        let error = Server::bind(&path, None, 1).unwrap_err();
         assert!(error.to_string().contains("at most 107 bytes"), "{error}");
     }
 }

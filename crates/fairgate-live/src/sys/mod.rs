@@ -5,6 +5,7 @@
 //!   layout      where a slot is in a ring: arithmetic
 //!   ring        reads slots of mapped memory         unsafe: pointers into the mapping
 //!   socket      AF_PACKET sockets, receive and send  unsafe: setsockopt
+//!   fanout      divides frames among sockets
 //!   batch       sends many frames at once            unsafe: sendmmsg
 //!   xdp_ring    the rings of an AF_XDP socket        unsafe: pointers into the mapping
 //!   xdp_socket  AF_XDP sockets, receive and send     unsafe: bind, sendto, frames in mapped memory
@@ -22,6 +23,7 @@
 
 pub(crate) mod batch;
 pub(crate) mod bpf;
+pub(crate) mod fanout;
 pub(crate) mod guardian;
 pub(crate) mod interface;
 pub(crate) mod layout;

@@ -57,6 +57,8 @@ pub(crate) struct PacketSocket {
     receiver: OwnedFd,
     interface: Interface,
     receive: Receive,
+    /// Whether it is bound and closed: it receives nothing until it is opened.
+    is_closed: bool,
     sender: OwnedFd,
     batch: Batch,
     /// The buffer for a frame that is longer than its slot.
@@ -79,8 +81,20 @@ impl PacketSocket {
     pub(crate) fn start(&self) -> Result<(), Errno> {
         match self.receive {
             Receive::Nothing => Ok(()),
+            Receive::Unmarked(mark) if self.is_closed => skip_marked(&self.receiver, mark),
+            Receive::All if self.is_closed => open(&self.receiver),
             _ => bind(&self.receiver, &self.interface, libc::ETH_P_ALL as u16),
         }
+    }
+
+    /// Binds the receiving socket, which skips all frames until [`PacketSocket::start`]. Only a bound socket
+    /// can become a member of a group (`sys/fanout.rs`), and until then it would receive what belongs to
+    /// others.
+    pub(crate) fn bind_closed(&mut self) -> Result<&OwnedFd, Errno> {
+        set_filter(&self.receiver, &mut [instruction(RETURN, 0, 0, 0)])?;
+        bind(&self.receiver, &self.interface, libc::ETH_P_ALL as u16)?;
+        self.is_closed = true;
+        Ok(&self.receiver)
     }
 
     /// Opens the sockets. Nothing is received before [`PacketSocket::start`].
@@ -129,6 +143,7 @@ impl PacketSocket {
             receiver,
             interface: interface.clone(),
             receive,
+            is_closed: false,
             sender,
             batch: Batch::new(),
             scratch: vec![0; LONGEST_SUPER_PACKET],
@@ -305,13 +320,6 @@ fn make_promiscuous(socket: &OwnedFd, interface: &Interface) -> Result<(), Errno
 fn skip_marked(socket: &OwnedFd, mark: u32) -> Result<(), Errno> {
     const LOAD_WORD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
     const JUMP_IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
-    const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
-    let instruction = |code: u32, jt, jf, k: u32| libc::sock_filter {
-        code: code as u16,
-        jt,
-        jf,
-        k,
-    };
     let mut program = [
         instruction(LOAD_WORD, 0, 0, (libc::SKF_AD_OFF + libc::SKF_AD_MARK) as u32),
         instruction(JUMP_IF_EQUAL, 0, 1, mark),
@@ -319,12 +327,40 @@ fn skip_marked(socket: &OwnedFd, mark: u32) -> Result<(), Errno> {
         instruction(RETURN, 0, 0, 0),
         instruction(RETURN, 0, 0, u32::MAX),
     ];
-    let filter = libc::sock_fprog {
-        len: program.len() as u16,
-        filter: program.as_mut_ptr(),
-    };
+    set_filter(socket, &mut program)
+}
+
+/// Ends a program; its constant is the number of bytes to keep of the frame.
+const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
+
+/// An instruction of classic BPF.
+pub(super) fn instruction(code: u32, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
+    libc::sock_filter {
+        code: code as u16,
+        jt,
+        jf,
+        k,
+    }
+}
+
+/// A program of classic BPF, as the kernel takes it.
+pub(super) fn program_of(instructions: &mut [libc::sock_filter]) -> libc::sock_fprog {
+    libc::sock_fprog {
+        len: instructions.len() as u16,
+        filter: instructions.as_mut_ptr(),
+    }
+}
+
+/// Sets the socket's filter, in place of another one.
+fn set_filter(socket: &OwnedFd, instructions: &mut [libc::sock_filter]) -> Result<(), Errno> {
+    let program = program_of(instructions);
     // The kernel copies the program during the call.
-    set_level_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &filter)
+    set_level_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+}
+
+/// Removes the socket's filter.
+fn open(socket: &OwnedFd) -> Result<(), Errno> {
+    set_level_option(socket, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, &0)
 }
 
 fn receive(socket: &OwnedFd, into: &mut [u8]) -> Result<usize, Errno> {
@@ -341,7 +377,7 @@ fn receive(socket: &OwnedFd, into: &mut [u8]) -> Result<usize, Errno> {
     Errno::result(result).map(|length| length as usize)
 }
 
-fn set_option<T: Copy>(socket: &OwnedFd, name: libc::c_int, value: &T) -> Result<(), Errno> {
+pub(super) fn set_option<T: Copy>(socket: &OwnedFd, name: libc::c_int, value: &T) -> Result<(), Errno> {
     set_level_option(socket, libc::SOL_PACKET, name, value)
 }
 

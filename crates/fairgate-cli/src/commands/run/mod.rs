@@ -55,6 +55,10 @@ The file's [run] section:
   realtime = false                   # do not ask for real-time scheduling [default: true]
   backend = \"xdp\"                    # how frames get to this process: packet, or xdp for many small packets
                                      # on hardware that supports AF_XDP [default: packet]
+  workers = 4                        # threads that share the work and the rate, 1 to 64; the trees must be a
+                                     # shaper over a fair queue, and the back end packet [default: 1]
+  shard_by = \"left\"                  # what workers divide: flow, or the hosts on the left or the right side
+                                     # [default: \"flow\"]
 
 Instead of left, right and their trees, for an interface that this machine itself uses (Linux 6.6):
   device = \"eth0\"
@@ -162,7 +166,8 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
 
 /// Refuses trees that this machine has no memory for.
 fn refuse_too_large(plan: &Plan) -> Result<(), FileError> {
-    let available = input::available_memory();
+    // Each worker has trees of its own.
+    let available = input::available_memory() / u64::from(plan.workers);
     let queues = plan.queues.iter();
     let too_large = queues.filter_map(|queue| queue.too_large_for(available));
     FileError::unless_empty(too_large.collect())

@@ -1,0 +1,366 @@
+//! The further workers of a run: bridges of their own, each on its own thread.
+//!
+//! Worker 0 owns the interfaces, the status socket and the signals. It starts the others when it takes the
+//! frames from the kernel, and stops them at the end. If one of them fails, all stop.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::{self, JoinHandle};
+
+use caps::CapsHashSet;
+use fairgate::Time;
+use nix::sys::eventfd::{EfdFlags, EventFd};
+
+use super::changes::{Inbox, Task};
+use super::{Bridge, Stopper, Wake};
+use crate::clock;
+use crate::direction::Direction;
+use crate::end::Found;
+use crate::error::LiveError;
+use crate::ethernet::longest_frame;
+use crate::links::LinkChanges;
+use crate::port::Port;
+use crate::privileges;
+use crate::randomness::Randomness;
+use crate::status::{DelayTap, WorkerReading};
+use crate::sys::priority::set_realtime;
+use crate::workers::Seat;
+
+/// The further workers.
+pub(super) struct Crew {
+    helpers: Vec<Helper>,
+    /// Readable when a helper has read its state for worker 0.
+    news: Arc<EventFd>,
+}
+
+struct Helper {
+    inbox: Inbox,
+    stopper: Stopper,
+    ending: Arc<Ending>,
+    /// Its thread, if that was started before it has work.
+    waiting: Option<Waiting>,
+    state: State,
+}
+
+/// A thread that waits for its work.
+struct Waiting {
+    work: Sender<Work>,
+    thread: Thread,
+}
+
+/// The thread of a helper. It returns nothing if there was no work for it.
+type Thread = JoinHandle<Result<Option<WorkerReading>, LiveError>>;
+
+/// What a helper's thread does.
+struct Work {
+    bridge: Box<Bridge>,
+    stops: StopsLead,
+    ending: Arc<Ending>,
+    /// The capabilities that worker 0 has kept.
+    kept: CapsHashSet,
+}
+
+/// How a helper and worker 0 end together. A helper's sockets can't leave their groups but by closing, which
+/// takes milliseconds. So all workers forward until the kernel gets its frames back. They stop just before:
+/// what arrives afterwards is the kernel's, and would be forwarded twice.
+#[derive(Default)]
+struct Ending {
+    /// The helper has sent what was queued when it was stopped.
+    is_empty: AtomicBool,
+    /// The kernel is about to get its frames back.
+    is_over: AtomicBool,
+    /// The helper takes no more frames.
+    has_halted: AtomicBool,
+}
+
+enum State {
+    /// It has sockets, but no thread.
+    Ready(Box<Bridge>),
+    Working(Thread),
+    /// It has ended, with these figures.
+    Ended(Box<WorkerReading>),
+    /// It has failed, or is between two states.
+    Gone,
+}
+
+impl Crew {
+    /// Prepares the further workers of a run. `lead` is worker 0, at `seat`.
+    pub(super) fn prepare(
+        lead: &Bridge,
+        seat: &Seat,
+        randomness: &mut Randomness,
+    ) -> Result<Crew, LiveError> {
+        let news = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
+            .map_err(LiveError::system("preparing the event loop"))?;
+        let news = Arc::new(news);
+        let helper = |worker| Helper::prepare(lead, &seat.of(worker), randomness, &news);
+        let helpers = (1..usize::from(lead.plan.workers)).map(helper);
+        Ok(Crew {
+            helpers: helpers.collect::<Result<_, _>>()?,
+            news,
+        })
+    }
+
+    /// Returns the descriptor that is readable when a helper has read its state.
+    pub(super) fn news(&self) -> BorrowedFd<'_> {
+        self.news.as_fd()
+    }
+
+    /// Takes note of the news.
+    pub(super) fn hear(&self) {
+        let _ = self.news.read();
+    }
+
+    /// Gives each helper its log of sojourn times. Call it before the helpers work.
+    pub(super) fn give(&mut self, taps: Vec<DelayTap>) {
+        for (helper, tap) in self.helpers.iter_mut().zip(taps) {
+            if let State::Ready(bridge) = &mut helper.state {
+                bridge.delays = Some(tap);
+            }
+        }
+    }
+
+    /// Starts the threads of all helpers as real-time threads, which wait for their work. Later this process
+    /// may not have the privilege any more.
+    pub(super) fn prioritise(&mut self) -> Result<(), LiveError> {
+        for (helper, number) in self.helpers.iter_mut().zip(1..) {
+            helper.waiting = Some(Waiting::start(number, true)?);
+        }
+        Ok(())
+    }
+
+    /// Lets all helpers receive, and starts their work. `lead` stops when one of them ends.
+    pub(super) fn start(&mut self, lead: &Stopper) -> Result<(), LiveError> {
+        let kept = privileges::held()?;
+        for helper in &mut self.helpers {
+            if let State::Ready(bridge) = &mut helper.state {
+                bridge.take_over()?;
+            }
+        }
+        for (helper, number) in self.helpers.iter_mut().zip(1..) {
+            let State::Ready(bridge) = std::mem::replace(&mut helper.state, State::Gone) else {
+                continue;
+            };
+            let Waiting { work, thread } = match helper.waiting.take() {
+                Some(waiting) => waiting,
+                None => Waiting::start(number, false)?,
+            };
+            // An error means that the thread has panicked. Joining it tells.
+            let _ = work.send(Work {
+                bridge,
+                stops: StopsLead(lead.clone()),
+                ending: Arc::clone(&helper.ending),
+                kept: kept.clone(),
+            });
+            helper.state = State::Working(thread);
+        }
+        Ok(())
+    }
+
+    /// Asks all helpers for their state. Returns where it comes, and how many answer.
+    pub(super) fn ask(&self) -> (Receiver<WorkerReading>, usize) {
+        let (to, readings) = mpsc::channel();
+        let asked = self.helpers.iter().filter(|helper| {
+            matches!(helper.state, State::Working(_)) && helper.inbox.leave(Task::Read(to.clone()))
+        });
+        (readings, asked.count())
+    }
+
+    /// Returns the state of all helpers: those that work are asked, and waited for.
+    pub(super) fn readings(&mut self) -> Vec<WorkerReading> {
+        let (readings, _) = self.ask();
+        let mut all: Vec<WorkerReading> = readings.into_iter().collect();
+        for helper in &mut self.helpers {
+            match &mut helper.state {
+                State::Ready(bridge) => all.push(bridge.whole_reading()),
+                State::Ended(reading) => all.push(reading.as_ref().clone()),
+                State::Working(_) | State::Gone => {}
+            }
+        }
+        all
+    }
+
+    /// Tells the helpers to send what is queued. They forward what still arrives, unshaped, until
+    /// [`Crew::halt`].
+    pub(super) fn stop(&self) {
+        self.helpers.iter().for_each(|helper| helper.stopper.stop());
+    }
+
+    /// Returns whether each helper has sent what was queued when it was stopped, or has ended.
+    pub(super) fn is_empty(&self) -> bool {
+        self.helpers.iter().all(|helper| match &helper.state {
+            State::Working(thread) => helper.ending.is_empty.load(Ordering::Acquire) || thread.is_finished(),
+            _ => true,
+        })
+    }
+
+    /// Has the helpers, which were stopped, take no more frames, and waits until they do so.
+    pub(super) fn halt(&self) {
+        for helper in &self.helpers {
+            helper.ending.is_over.store(true, Ordering::Release);
+        }
+        for helper in &self.helpers {
+            while let State::Working(thread) = &helper.state
+                && !helper.ending.has_halted.load(Ordering::Acquire)
+                && !thread.is_finished()
+            {
+                thread::yield_now();
+            }
+        }
+    }
+
+    /// Waits until the helpers, which were halted, have ended. Returns the first error of one.
+    pub(super) fn join(&mut self) -> Result<(), LiveError> {
+        let mut result = Ok(());
+        for helper in &mut self.helpers {
+            helper.state = match std::mem::replace(&mut helper.state, State::Gone) {
+                State::Working(thread) => match thread.join() {
+                    Ok(Ok(reading)) => reading.map_or(State::Gone, |reading| State::Ended(Box::new(reading))),
+                    Ok(Err(error)) => {
+                        result = result.and(Err(error));
+                        State::Gone
+                    }
+                    Err(panic) => std::panic::resume_unwind(panic),
+                },
+                state => state,
+            };
+        }
+        result
+    }
+}
+
+/// Ends the threads that still work, without waiting for anything to be sent.
+impl Drop for Crew {
+    fn drop(&mut self) {
+        self.stop();
+        for helper in &mut self.helpers {
+            helper.ending.is_over.store(true, Ordering::Release);
+            if let Some(Waiting { work, thread }) = helper.waiting.take() {
+                drop(work);
+                let _ = thread.join();
+            }
+            if let State::Working(thread) = std::mem::replace(&mut helper.state, State::Gone) {
+                // Its error or panic was reported, or the run ends by another one.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+impl Helper {
+    fn prepare(
+        lead: &Bridge,
+        seat: &Seat,
+        randomness: &mut Randomness,
+        news: &Arc<EventFd>,
+    ) -> Result<Helper, LiveError> {
+        let plan = &lead.plan;
+        let links = LinkChanges::subscribe().map_err(LiveError::io("watching the interfaces"))?;
+        let port = |side: usize| {
+            let end = &plan.ends[side];
+            let found = Found::find(end, lead.ports[side].interface.mtu, None)?;
+            let membership = seat.membership(side, lead.ports[side].pushes_tags());
+            let prepared = found.prepare(plan, None, Some(membership.member()))?;
+            Port::new(end, prepared, Some(membership))
+        };
+        let ports = [port(0)?, port(1)?];
+        let longest = longest_frame(lead.mtu());
+        let mut direction =
+            |side| Direction::of_plan(plan, side, longest, super::ahead(plan), randomness, Some(seat));
+        let directions = [direction(0)?, direction(1)?];
+        let (orders, inbox) = lead.orders.of_another()?;
+        let mut bridge = Bridge::assemble(Arc::clone(plan), links, ports, directions, orders)?;
+        bridge.worker = seat.worker;
+        bridge.lead_news = Some(Arc::clone(news));
+        Ok(Helper {
+            inbox,
+            stopper: bridge.stopper(),
+            ending: Arc::default(),
+            waiting: None,
+            state: State::Ready(Box::new(bridge)),
+        })
+    }
+}
+
+/// Stops worker 0 when another worker's thread ends, for whatever reason.
+struct StopsLead(Stopper);
+
+impl Drop for StopsLead {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+impl Waiting {
+    /// Starts the thread of worker `number`.
+    fn start(number: usize, realtime: bool) -> Result<Waiting, LiveError> {
+        let (work, received) = mpsc::channel::<Work>();
+        let thread = thread::Builder::new()
+            .name(format!("worker {number}"))
+            .spawn(move || {
+                // Without the priority, it forwards less punctually. The status says so.
+                let realtime = realtime && set_realtime().is_ok();
+                received.recv().ok().map(|work| work.run(realtime)).transpose()
+            })
+            .map_err(LiveError::io("starting a worker"))?;
+        Ok(Waiting { work, thread })
+    }
+}
+
+impl Work {
+    /// Forwards until the helper is stopped, sends what is queued, and goes on until the kernel has its
+    /// frames back. Returns what the helper has done.
+    fn run(self, realtime: bool) -> Result<WorkerReading, LiveError> {
+        let Work {
+            mut bridge,
+            stops: _stops,
+            ending,
+            kept,
+        } = self;
+        privileges::keep_only(&kept)?;
+        bridge.realtime = realtime;
+        while bridge.run()? != Wake::Stop {}
+        bridge.end_changes();
+        let end = clock::now() + super::wind_up::LONGEST;
+        bridge.empty(end)?;
+        ending.is_empty.store(true, Ordering::Release);
+        while !ending.is_over.load(Ordering::Acquire) {
+            bridge.empty(end)?;
+            // Worker 0 may have to share this processor. A real-time thread gives way to its equals only so.
+            thread::yield_now();
+        }
+        ending.has_halted.store(true, Ordering::Release);
+        Ok(bridge.whole_reading())
+    }
+}
+
+impl Bridge {
+    /// Sends everything until no worker has anything left, but not past `end`.
+    pub(super) fn empty_all(&mut self, end: Time) -> Result<(), LiveError> {
+        if let Some(crew) = &self.crew {
+            crew.stop();
+        }
+        loop {
+            let is_last = self.crew.as_ref().is_none_or(Crew::is_empty) || clock::now() >= end;
+            self.empty(end)?;
+            if is_last {
+                return Ok(());
+            }
+            thread::yield_now();
+        }
+    }
+
+    /// Has the further workers take no more frames: the kernel gets them back now.
+    pub(super) fn halt_others(&self) {
+        if let Some(crew) = &self.crew {
+            crew.halt();
+        }
+    }
+
+    /// Ends the further workers, which were halted.
+    pub(super) fn end_others(&mut self) -> Result<(), LiveError> {
+        self.crew.as_mut().map_or(Ok(()), Crew::join)
+    }
+}

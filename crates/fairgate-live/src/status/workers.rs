@@ -1,0 +1,130 @@
+//! What is read of several workers, as one run.
+//!
+//! The counters of the directions add up. The trees of the workers become the classes of one node, numbered
+//! from 1, whose statistics are the sum of theirs.
+
+use std::iter;
+
+use fairgate::{NodeNumber, Statistics, Variable};
+
+use super::document::ProcessorStatus;
+use super::reading::{DirectionReading, NodeReading, TreeReading};
+
+/// The name of the node above the trees of several workers.
+pub(super) const MERGED: &str = "sharded";
+
+/// What is read of a worker.
+#[derive(Clone)]
+pub(crate) struct WorkerReading {
+    /// Its number.
+    pub(crate) worker: usize,
+    pub(crate) processor: ProcessorStatus,
+    pub(crate) directions: [DirectionReading; 2],
+    /// The number of buffers of sojourn times that precede this reading.
+    pub(crate) delay_buffers: u64,
+}
+
+/// What all workers of a run did.
+pub(crate) struct WorkersReading {
+    pub(crate) processor: ProcessorStatus,
+    pub(crate) directions: [DirectionReading; 2],
+    /// The number of buffers of each worker.
+    pub(crate) delay_buffers: Vec<u64>,
+}
+
+impl WorkerReading {
+    /// Returns what this worker and the others of its run did together.
+    pub(crate) fn with(self, mut others: Vec<WorkerReading>) -> WorkersReading {
+        if others.is_empty() {
+            return WorkersReading {
+                processor: self.processor,
+                directions: self.directions,
+                delay_buffers: vec![self.delay_buffers],
+            };
+        }
+        others.push(self);
+        // They answer at their own times, but each keeps its place.
+        others.sort_by_key(|reading| reading.worker);
+        let mut delay_buffers = vec![0; others.last().map_or(0, |last| last.worker + 1)];
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        let mut processor = None;
+        for one in others {
+            delay_buffers[one.worker] = one.delay_buffers;
+            processor = Some(match processor {
+                None => one.processor,
+                Some(all) => together(all, one.processor),
+            });
+            let [from_left, from_right] = one.directions;
+            left.push((one.worker, from_left));
+            right.push((one.worker, from_right));
+        }
+        WorkersReading {
+            processor: processor.expect("there is a worker"),
+            directions: [DirectionReading::sum(left), DirectionReading::sum(right)],
+            delay_buffers,
+        }
+    }
+}
+
+fn together(one: ProcessorStatus, other: ProcessorStatus) -> ProcessorStatus {
+    ProcessorStatus {
+        realtime: one.realtime && other.realtime,
+        wake_ups: one.wake_ups + other.wake_ups,
+        late_wake_ups: one.late_wake_ups + other.late_wake_ups,
+        latest_us: one.latest_us.max(other.latest_us),
+        stalls: one.stalls + other.stalls,
+        longest_stall_us: one.longest_stall_us.max(other.longest_stall_us),
+        waited_s: one.waited_s.zip(other.waited_s).map(|(one, other)| one + other),
+    }
+}
+
+impl DirectionReading {
+    /// Adds up what workers did in a direction.
+    fn sum(workers: Vec<(usize, DirectionReading)>) -> DirectionReading {
+        let count = workers.len();
+        let mut statistics = Statistics::default();
+        let mut trees = Vec::new();
+        let mut all: Option<DirectionReading> = None;
+        for (number, mut worker) in workers {
+            let mut nodes = std::mem::take(&mut worker.tree).nodes;
+            for node in &mut nodes {
+                node.depth += 1;
+                node.worker = number;
+            }
+            if let Some(root) = nodes.first_mut() {
+                root.class = Some(number as u16 + 1);
+                statistics += &root.statistics;
+            }
+            trees.extend(nodes);
+            match &mut all {
+                None => all = Some(worker),
+                Some(all) => all.add(&worker),
+            }
+        }
+        let mut all = all.expect("there is a worker");
+        let root = NodeReading {
+            worker: 0,
+            depth: 0,
+            name: MERGED,
+            class: None,
+            host: None,
+            at: trees.first().expect("each worker has a tree").at,
+            number: NodeNumber::NONE,
+            statistics,
+            variables: vec![("shards", Variable::Integer(count as i64))],
+            class_states: Vec::new(),
+        };
+        all.tree = TreeReading::of_nodes(iter::once(root).chain(trees).collect());
+        all
+    }
+
+    fn add(&mut self, other: &DirectionReading) {
+        self.counters += other.counters;
+        self.rate_bps += other.rate_bps;
+        self.in_line += other.in_line;
+        self.missed += other.missed;
+        self.sojourn
+            .add(&other.sojourn)
+            .expect("both have the same bounds");
+    }
+}
