@@ -57,7 +57,7 @@ fn runs_that_workers_cannot_share_are_refused() {
         &[],
         &[
             "share by their settings, which workers can't divide",
-            "or one worker",
+            "use a shaper over a fair queue",
         ],
     );
     refused(
