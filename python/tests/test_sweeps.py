@@ -84,11 +84,14 @@ def test_processes_by_default_and_a_killed_one(short: fg.Scenario, tmp_path: Pat
 
 def test_ctrl_c_does_not_wait_for_the_runs_under_way(short: fg.Scenario, tmp_path: Path) -> None:
     """Only this process gets the signal. The runs alone would take many minutes."""
+    # A process that was started in the background ignores it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         fg.sweep(short.replace(duration="100000s"), {}, 2, out=tmp_path)
     timer.join()
+    signal.signal(signal.SIGINT, before)
     assert not multiprocessing.active_children()
 
 
