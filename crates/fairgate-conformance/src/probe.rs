@@ -447,12 +447,14 @@ impl Discipline for Probe {
                 );
                 let reasons = returned.iter().map(|(_, reason)| *reason);
                 // The packets of a removed class are enqueued again, and may be dropped there. The discipline
-                // of a class whose parent peeks at it, as in hfsc, may drop by its control law.
+                // of a class whose parent peeks at it, as in hfsc, may drop by its control law, or at a limit
+                // if it hands packets on inside, as netem does.
                 let has_classes = !classes.is_empty();
                 assert!(
                     self.classes() != classes
                         || reasons.into_iter().all(|reason| {
-                            reason == DropReason::Reconfigured || (has_classes && reason == DropReason::Aqm)
+                            reason == DropReason::Reconfigured
+                                || (has_classes && reason != DropReason::Flushed)
                         }),
                     "reconfigure: {} gave back {returned:?}",
                     self.name()

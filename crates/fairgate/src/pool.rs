@@ -387,6 +387,22 @@ impl Pool {
         }
     }
 
+    /// Runs `enqueue`, which enqueues a packet that has already waited, and lets its sojourn time continue.
+    ///
+    /// `enqueue` may hand it on inside, where it arrives a second time: a discipline may look at the first
+    /// packet of a class at once. Then the first arrival is the one to continue from.
+    #[inline]
+    pub(crate) fn keep_arrival(&mut self, id: PacketId, enqueue: impl FnOnce(&mut Pool)) {
+        let arrival = self[id].enqueued_at;
+        let was_delayed = self[id].flags.has(Flags::DELAYED);
+        enqueue(self);
+        if self[id].flags.has(Flags::DELAYED) && !was_delayed {
+            self.arrivals[id.index()] = arrival;
+        } else {
+            self[id].enqueued_at = arrival;
+        }
+    }
+
     /// Changes a packet's DSCP, 0 to 63. The driver writes it into the packet's bytes.
     #[inline]
     pub fn remark(&mut self, id: PacketId, dscp: u8) {

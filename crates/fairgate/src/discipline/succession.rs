@@ -33,9 +33,9 @@ pub(super) fn move_packets<D: Discipline + ?Sized>(
     let mut moving = PacketQueue::new();
     old.drain(pool, &mut moving);
     while let Some(id) = moving.pop_front(pool) {
-        let enqueued_at = pool[id].enqueued_at;
-        new.enqueue(id, now, pool);
-        pool[id].enqueued_at = enqueued_at;
+        pool.keep_arrival(id, |pool| {
+            new.enqueue(id, now, pool);
+        });
     }
 }
 
@@ -86,12 +86,12 @@ impl<A: Algorithm> Node<A> {
         let mut moving = PacketQueue::new();
         old.drain(pool, &mut moving);
         while let Some(id) = moving.pop_front(pool) {
-            let enqueued_at = pool[id].enqueued_at;
-            pool[id].enqueued_at = now;
-            let before = pool.changes();
-            self.algorithm.enqueue(id, now, pool);
-            self.settle(before, pool);
-            pool[id].enqueued_at = enqueued_at;
+            pool.keep_arrival(id, |pool| {
+                pool[id].enqueued_at = now;
+                let before = pool.changes();
+                self.algorithm.enqueue(id, now, pool);
+                self.settle(before, pool);
+            });
         }
     }
 
