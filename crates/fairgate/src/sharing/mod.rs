@@ -28,9 +28,9 @@ fn enqueue_again<A: Algorithm>(
     pool: &mut Pool,
 ) {
     while let Some(id) = unclassified.pop_front(pool) {
-        let enqueued_at = pool[id].enqueued_at;
-        discipline.enqueue(id, now, pool);
-        pool[id].enqueued_at = enqueued_at;
+        pool.keep_arrival(id, |pool| {
+            discipline.enqueue(id, now, pool);
+        });
     }
 }
 
