@@ -116,7 +116,8 @@ def follow(program: Program, *at: str) -> Any:
     if following.stdout is None:
         raise RuntimeError("its output is not read")
     lines = [following.stdout.readline() for _ in range(2)]
-    following.send_signal(signal.SIGINT)
+    # It would ignore SIGINT if this was started in the background.
+    following.terminate()
     following.communicate()
     return json.loads(lines[1])
 
