@@ -387,10 +387,11 @@ impl Pool {
         }
     }
 
-    /// Runs `enqueue`, which enqueues a packet that has already waited, and lets its sojourn time continue.
+    /// Calls `enqueue` for a packet that already waited elsewhere. The packet keeps its arrival time, and its
+    /// sojourn time continues.
     ///
-    /// `enqueue` may hand it on inside, where it arrives a second time: a discipline may look at the first
-    /// packet of a class at once. Then the first arrival is the one to continue from.
+    /// A discipline may look at the first packet of a class during this call. If `netem` is below, it hands
+    /// the packet on and remembers the time of this call as the arrival. That time is replaced.
     #[inline]
     pub(crate) fn keep_arrival(&mut self, id: PacketId, enqueue: impl FnOnce(&mut Pool)) {
         let arrival = self[id].enqueued_at;
