@@ -391,16 +391,17 @@ impl Pool {
     /// sojourn time continues.
     ///
     /// A discipline may look at the first packet of a class during this call. If `netem` is below, it hands
-    /// the packet on and remembers the time of this call as the arrival. That time is replaced.
+    /// the packet on and remembers the time of this call as the arrival. That time is replaced. If the packet
+    /// was remembered before and leaves `netem` in this call, it has the time of its first arrival.
     #[inline]
     pub(crate) fn keep_arrival(&mut self, id: PacketId, enqueue: impl FnOnce(&mut Pool)) {
         let arrival = self[id].enqueued_at;
         let was_delayed = self[id].flags.has(Flags::DELAYED);
         enqueue(self);
-        if self[id].flags.has(Flags::DELAYED) && !was_delayed {
-            self.arrivals[id.index()] = arrival;
-        } else {
-            self[id].enqueued_at = arrival;
+        match (was_delayed, self[id].flags.has(Flags::DELAYED)) {
+            (false, true) => self.arrivals[id.index()] = arrival,
+            (true, false) => {}
+            (false, false) | (true, true) => self[id].enqueued_at = arrival,
         }
     }
 

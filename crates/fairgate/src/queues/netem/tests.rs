@@ -2,10 +2,16 @@ use core::time::Duration;
 
 use super::*;
 use crate::aqm::codel::{self, Codel};
+use crate::classify::Classifier;
+use crate::discipline::Algorithm;
 use crate::packet::{Ecn, Packet};
 use crate::probability::Probability;
+use crate::queues::tbf::{self, Tbf};
 use crate::rate::Rate;
+use crate::scheduler::classes::{self, Classes};
 use crate::testing::{Driver, fifo};
+use crate::timestamps::Weight;
+use crate::timestamps::wf2q_plus::Wf2qPlus;
 use proptest::prelude::*;
 
 const MILLI: u64 = 1_000_000;
@@ -388,4 +394,71 @@ proptest! {
         order.sort_unstable();
         prop_assert_eq!(order, expected);
     }
+}
+
+/// Returns the scheduler, over one class. It looks at the class's first packet when the class becomes
+/// active.
+fn looking_at(class: Box<dyn Discipline>) -> Box<dyn Discipline> {
+    let config = classes::Config {
+        classifier: Classifier {
+            handle: 1,
+            default: Some(1),
+            ..Classifier::default()
+        },
+        classes: vec![classes::ClassConfig {
+            minor: 1,
+            share: Weight(1),
+        }],
+        templates: Default::default(),
+        settings: (),
+    };
+    Box::new(Classes::<Wf2qPlus>::node(config, vec![class]).unwrap())
+}
+
+fn over(config: Config, inner: Box<dyn Discipline>) -> Box<dyn Discipline> {
+    Box::new(Netem::node(config, 1, Some(inner)).unwrap())
+}
+
+/// The time of a packet's first arrival, when it is dequeued at `now`.
+fn arrival_of_next<A: Algorithm>(driver: &mut Driver<A>, now: Time) -> Time {
+    let id = driver.root.dequeue(now, &mut driver.pool).expect("it is due");
+    driver.pool.release(id).enqueued_at
+}
+
+#[test]
+fn a_packet_that_moves_into_an_emulator_and_is_looked_at_keeps_its_arrival() {
+    let config = tbf::Config {
+        limit: None,
+        ..tbf::Config::of_rate(Rate::mbit(1))
+    };
+    let mut driver = Driver::new(Tbf::node(config, Some(fifo(10))).unwrap());
+    driver.offer(Packet::of_length(100), Time::from_millis(1));
+    let within = looking_at(over(
+        delayed(0),
+        Box::new(Netem::node(delayed(10), 1, None).unwrap()),
+    ));
+    driver.replace_class(1, within, Time::from_millis(5));
+    assert_eq!(
+        arrival_of_next(&mut driver, Time::from_millis(15)),
+        Time::from_millis(1)
+    );
+}
+
+/// The packet is in a class of an emulator, which remembers its arrival, and moves into another emulator,
+/// from which it is taken at once.
+#[test]
+fn a_packet_that_moves_between_emulators_keeps_its_first_arrival() {
+    let inner = Box::new(Netem::node(delayed(50), 1, None).unwrap());
+    let mut driver = Driver::new(Netem::node(delayed(2), 1, Some(inner)).unwrap());
+    driver.offer(Packet::of_length(100), Time::from_millis(1));
+    assert_eq!(
+        driver.next(Time::from_millis(3)),
+        None,
+        "it is handed to the class"
+    );
+    driver.replace_class(1, looking_at(over(delayed(0), fifo(10))), Time::from_millis(5));
+    assert_eq!(
+        arrival_of_next(&mut driver, Time::from_millis(5)),
+        Time::from_millis(1)
+    );
 }
