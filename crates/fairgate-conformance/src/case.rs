@@ -35,6 +35,15 @@ impl Case {
         }
         reorders
     }
+
+    /// How many watchdogs may pass before a node sends a packet, beyond the usual number.
+    pub(crate) fn watchdogs(&self) -> usize {
+        let mut most = 0;
+        for tree in std::iter::once(&self.tree).chain(&self.replacements) {
+            tree.visit(&mut |tree| most = most.max(tree.subject.watchdogs()));
+        }
+        most
+    }
 }
 
 /// One operation. An [`Index`] chooses among the nodes, classes or configurations that exist at that time.

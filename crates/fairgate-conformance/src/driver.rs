@@ -249,7 +249,7 @@ impl<'a> Driver<'a> {
         // In a discipline that delays packets, each goes on at a time of its own, to the next one on its
         // path.
         let delayed = if self.case.reorders() { queued as usize } else { 0 };
-        let patience = (8 + delayed) * nodes + 8;
+        let patience = (8 + delayed + self.case.watchdogs()) * nodes + 8;
         for _ in 0..patience {
             if self.dequeue() {
                 return;

@@ -49,6 +49,8 @@ pub(crate) struct Allowed {
     pub(crate) shaping: bool,
     /// Packets of a flow may leave in another order.
     pub(crate) reordering: bool,
+    /// How many of its watchdogs may pass before it sends a packet, beyond the usual number.
+    pub(crate) watchdogs: usize,
 }
 
 /// Packets with the same key must keep their order: classifiers and hashes can't distinguish them.

@@ -128,10 +128,17 @@ impl Recipe {
         self.allowing(|allowed| allowed.reordering = true)
     }
 
-    fn allowing(self, allow: fn(&mut Allowed)) -> Recipe {
+    /// Returns the recipe of a discipline that asks to be called more often than it sends: up to `watchdogs`
+    /// of them may pass between two packets.
+    pub fn polling(self, watchdogs: usize) -> Recipe {
+        self.allowing(move |allowed| allowed.watchdogs = watchdogs)
+    }
+
+    fn allowing(self, allow: impl Fn(&mut Allowed) + Clone + 'static) -> Recipe {
         let subjects = self.subjects;
         Recipe {
             subjects: Rc::new(move |count| {
+                let allow = allow.clone();
                 let allowing = move |mut subject: Subject| {
                     allow(&mut subject.allowed);
                     subject
@@ -193,6 +200,11 @@ pub fn random_trees(recipes: &[Recipe]) -> BoxedStrategy<Tree> {
 impl Subject {
     pub(crate) fn reorders(&self) -> bool {
         self.allowed.reordering
+    }
+
+    /// How many watchdogs may pass before it sends a packet, beyond the usual number.
+    pub(crate) fn watchdogs(&self) -> usize {
+        self.allowed.watchdogs
     }
 
     /// Returns all configurations, including the first one.
