@@ -310,8 +310,8 @@ fn facts(rate: Rate) -> Vec<Fact> {
 
 fn remarks() -> Vec<String> {
     vec![
-        "Only the voice call marks its packets. So pfifo_fast, which classifies by marks, can help only the \
-         call. The other disciplines either distinguish flows without marks, or do not distinguish them."
+        "Only the voice call marks its packets. So a discipline that classifies by marks alone, like \
+         pfifo_fast, can help only the call."
             .into(),
     ]
 }
