@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _arguments
 from ._answers import answer, option
+from ._optional import optional
 from .errors import InputError
 from .scenario import Scenario
 from .trees import Tree
@@ -73,7 +74,8 @@ class Comparison:
 
     def to_pandas(self, group: str | None = None) -> Any:
         """Return `rows` as a ``pandas.DataFrame``."""
-        import pandas
+        with optional("a data frame of pandas"):
+            import pandas
 
         return pandas.DataFrame(self.rows(group))
 

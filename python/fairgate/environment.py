@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import gymnasium
-import numpy as np
-from gymnasium import spaces
-
 from . import _arguments, _native
+from ._optional import optional
 from .errors import InputError
 from .scenario import Scenario, _set_at
 from .trees import Tree
+
+with optional("FairgateEnv"):
+    import gymnasium
+    import numpy as np
+    from gymnasium import spaces
 
 __all__ = ["FairgateEnv"]
 

@@ -14,6 +14,7 @@ __all__ = [
     "DisciplineError",
     "FairgateError",
     "InputError",
+    "MissingPackageError",
     "Problem",
     "SimulationError",
     "SweepError",
@@ -93,6 +94,27 @@ class DisciplineError(FairgateError, RuntimeError):
 
 class SweepError(FairgateError, RuntimeError):
     """A sweep that is not complete. What was finished is kept; the same call continues."""
+
+
+class MissingPackageError(FairgateError, ImportError):
+    """A package is not installed that fairgate needs only for some tasks.
+
+    Attributes
+    ----------
+    name : str
+        The name of the package, as for every ImportError.
+    """
+
+    def __init__(self, package: str, purpose: str) -> None:
+        super().__init__(package, purpose, name=package)
+        self.purpose = purpose
+
+    def __str__(self) -> str:
+        return (
+            f"{self.purpose} needs the package `{self.name}`, which is not installed\n"
+            f"  help: pip install {self.name}, or all that fairgate can use: pip install '.[all]' in its "
+            "repository"
+        )
 
 
 class BugError(FairgateError, RuntimeError):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ._html import quantity as in_units
+from ._optional import optional
 from .errors import InputError
 
 if TYPE_CHECKING:
@@ -152,7 +153,8 @@ class Figures:
 def _axes(ax: Axes | None) -> Axes:
     if ax is not None:
         return ax
-    from matplotlib import pyplot
+    with optional("a figure"):
+        from matplotlib import pyplot
 
     return pyplot.subplots(layout="constrained")[1]
 

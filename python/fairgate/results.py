@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from . import _arguments, _native
+from ._optional import optional
 
 if TYPE_CHECKING:
     from .figures import Figures
@@ -55,17 +56,20 @@ class Table:
 
     def to_arrow(self) -> Any:
         """Return a ``pyarrow.Table``, without a copy."""
-        import pyarrow
+        with optional("a table of Arrow"):
+            import pyarrow
 
         return pyarrow.table(self)
 
     def to_pandas(self) -> Any:
         """Return a ``pandas.DataFrame``."""
-        return self.to_arrow().to_pandas()
+        with optional("a data frame of pandas"):
+            return self.to_arrow().to_pandas()
 
     def to_polars(self) -> Any:
         """Return a ``polars.DataFrame``, without a copy."""
-        import polars
+        with optional("a data frame of polars"):
+            import polars
 
         return polars.DataFrame(self)
 

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from . import _arguments, _native
+from ._optional import optional
 from ._progress import Progress, shown
 from ._toml import Table, clean
 from .discipline import Discipline
@@ -90,8 +91,9 @@ class Sweep:
         SweepError
             If there are no rows, or a part is broken.
         """
-        import pyarrow
-        import pyarrow.parquet
+        with optional("the rows of a sweep"):
+            import pyarrow
+            import pyarrow.parquet
 
         tables = []
         for part in _parts(self.path):
@@ -107,11 +109,13 @@ class Sweep:
 
     def to_pandas(self) -> Any:
         """Return all rows as a ``pandas.DataFrame``."""
-        return self.to_arrow().to_pandas()
+        with optional("a data frame of pandas"):
+            return self.to_arrow().to_pandas()
 
     def to_polars(self) -> Any:
         """Return all rows as a ``polars.DataFrame``."""
-        import polars
+        with optional("a data frame of polars"):
+            import polars
 
         return polars.DataFrame(self.to_arrow())
 
@@ -332,8 +336,9 @@ def _parts(folder: Path) -> list[str]:
 
 def _finished(folder: Path) -> set[str]:
     """Return the runs that the data set has."""
-    import pyarrow
-    import pyarrow.parquet
+    with optional("a sweep"):
+        import pyarrow
+        import pyarrow.parquet
 
     finished: set[str] = set()
     for part in _parts(folder):
