@@ -51,7 +51,7 @@ use crate::pace::{AHEAD, Next, Pace};
 use crate::port::{Membership, Port};
 use crate::randomness::Randomness;
 use crate::reserve::Reserver;
-use crate::status::{Control, DelayTap, Server};
+use crate::status::{Audit, Control, DelayTap, Inside, Server};
 use crate::sys::priority::{realtime_share, set_realtime};
 use crate::workers::Seat;
 
@@ -289,14 +289,16 @@ impl Bridge {
     /// removed with the bridge.
     ///
     /// The trees may hold reservations from now on. So change them with the returned [`Reserver`] only.
+    /// `audit` is told of each change that a client asks for, there or by [`Bridge::inside`].
     ///
     /// # Errors
     /// Fails if another process listens there, or if the socket can't be created.
-    pub fn serve(&mut self, path: &Path, registry: &Registry) -> Result<Reserver, LiveError> {
+    pub fn serve(&mut self, path: &Path, registry: &Registry, audit: Audit) -> Result<Reserver, LiveError> {
         let longest = u32::try_from(longest_frame(self.mtu())).unwrap_or(u32::MAX);
         let reserver = Reserver::new(self.changer(), registry.clone(), longest);
         let control = Control {
             reserver: reserver.clone(),
+            audit,
         };
         let (server, mut taps) = Server::bind(path, Some(control), self.plan.workers.into())?;
         self.watch(server.wanted(), EpollFlags::EPOLLIN, Token::Status)?;
@@ -306,6 +308,12 @@ impl Bridge {
             crew.give(taps);
         }
         Ok(reserver)
+    }
+
+    /// Returns a handle by which other threads of this process ask what clients ask at the socket. There is
+    /// none before [`Bridge::serve`].
+    pub fn inside(&self) -> Option<Inside> {
+        self.server.as_ref().map(Server::inside)
     }
 
     /// Gives the calling thread, which then has to call [`Bridge::run`], a higher priority than all ordinary

@@ -20,10 +20,14 @@
 //! backend = "xdp"           # how frames get to this process: packet or xdp; default: packet
 //! workers = 4               # threads that share the work, each with trees of its own
 //! shard_by = "left"         # what they divide: flows ("flow"), or the hosts on the left or right side
+//! api = "unix:/run/fairgate/api.sock"  # where the run is controlled over HTTP ([`endpoints`])
+//! metrics = "127.0.0.1:9095"           # where Prometheus reads its counters
 //! ```
 
+mod endpoints;
+
 use std::ops::RangeInclusive;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fairgate::sharding::Limit;
@@ -34,6 +38,8 @@ use toml::Spanned;
 
 use crate::backend::BackendKind;
 use crate::sys::interface::Interface;
+
+pub use endpoints::{Address, Endpoint, EndpointError, Endpoints, Offer};
 
 /// One end of the bridge, as named in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,6 +127,10 @@ pub struct Plan {
     pub workers: u16,
     /// What the workers divide among them.
     pub shard_by: Divide,
+    /// Where the run can be controlled and observed by network protocols.
+    pub endpoints: Endpoints,
+    /// How many changes have led to these trees.
+    pub(crate) revision: u64,
 }
 
 /// What several workers divide among them.
@@ -158,6 +168,15 @@ struct Section {
     backend: Option<BackendKind>,
     workers: Option<Spanned<u16>>,
     shard_by: Option<Spanned<Divide>>,
+    api: Option<Spanned<String>>,
+    api_group: Option<Spanned<String>>,
+    api_token: Option<Spanned<PathBuf>>,
+    api_certificate: Option<Spanned<PathBuf>>,
+    api_key: Option<Spanned<PathBuf>>,
+    metrics: Option<Spanned<String>>,
+    metrics_token: Option<Spanned<PathBuf>>,
+    metrics_certificate: Option<Spanned<PathBuf>>,
+    metrics_key: Option<Spanned<PathBuf>>,
 }
 
 /// More than the default limit of fq_codel (10 240 packets). Full-sized frames of this number take 32 MiB.
@@ -191,6 +210,7 @@ impl Plan {
             None => Spec::inline("fifo"),
         };
         let workers = read_workers(document, &section)?;
+        let endpoints = section.endpoints(document)?;
         let shard_by = section.shard_by.as_ref().map_or(Divide::Flow, |by| *by.get_ref());
         let plan = Plan {
             name: match &section.name {
@@ -218,6 +238,8 @@ impl Plan {
             backend: section.backend,
             workers,
             shard_by,
+            endpoints,
+            revision: 0,
         };
         plan.check_workers()?;
         Ok(plan)
@@ -407,6 +429,8 @@ impl Plan {
             ("backend", self.backend != other.backend),
             ("workers", self.workers != other.workers),
             ("shard_by", self.shard_by != other.shard_by),
+            ("api", self.endpoints.api != other.endpoints.api),
+            ("metrics", self.endpoints.metrics != other.endpoints.metrics),
         ];
         differences
             .iter()

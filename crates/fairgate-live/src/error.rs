@@ -195,11 +195,13 @@ pub enum LiveError {
     KeptPrivileges(String),
     /// The status socket can't be created.
     #[error("{0}")]
-    #[diagnostic(help("give another path with --socket"))]
+    #[diagnostic(help("give another path: --socket is that of the status, --api that of the API"))]
     Socket(String),
     /// The path of the status socket exists, but is not a socket.
     #[error("{path} exists already and is not a socket", path = .path.display())]
-    #[diagnostic(help("nothing was removed; give another path with --socket"))]
+    #[diagnostic(help(
+        "nothing was removed; give another path: --socket is that of the status, --api that of the API"
+    ))]
     NoSocket {
         /// The path.
         path: PathBuf,
@@ -287,6 +289,13 @@ pub enum ReloadError {
         from: String,
         /// What can't be applied.
         source: Box<ChangeError>,
+    },
+    /// The trees have changed since somebody looked at them.
+    #[error("the trees have revision {revision} by now")]
+    #[diagnostic(help("nothing was changed; read the trees again"))]
+    Stale {
+        /// Their revision.
+        revision: u64,
     },
     /// The bridge forwards nothing any more.
     #[error("the run has ended")]

@@ -62,7 +62,7 @@ mod workers;
 
 pub use backend::{BackendKind, Choice, UnknownBackend};
 pub use bridge::{Bridge, Changed, Changer, Stopper, Wake};
-pub use config::{End, Isolate, Offloads, Plan};
+pub use config::{Address, End, Endpoint, EndpointError, Endpoints, Isolate, Offer, Offloads, Plan};
 pub use dry_run::{Adapted, Captures, DryRun, DryRunError};
 pub use error::{LiveError, ReloadError};
 pub use notice::Notice;

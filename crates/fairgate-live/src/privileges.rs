@@ -31,6 +31,8 @@ pub struct LaterFiles<'a> {
     pub read: &'a [PathBuf],
     /// The status socket, which it creates and removes.
     pub socket: &'a Path,
+    /// The unix socket of the API, which it removes.
+    pub api: Option<&'a Path>,
 }
 
 /// The privileges that a run has kept.
@@ -149,21 +151,20 @@ impl LaterFiles<'_> {
     /// Returns the first file or folder that this thread can't use as the run will have to.
     fn inaccessible(&self) -> Option<PathBuf> {
         let unread = self.read.iter().find(|file| !may(file, AccessFlags::R_OK));
-        unread.cloned().or_else(|| {
-            // The folder of the socket may not exist yet.
-            let folder = self
-                .socket
-                .ancestors()
-                .skip(1)
-                .map(|folder| match folder.as_os_str() {
-                    name if name.is_empty() => Path::new("."),
-                    _ => folder,
-                });
-            let folder = folder.into_iter().find(|folder| folder.exists())?;
-            let writes = AccessFlags::W_OK | AccessFlags::X_OK;
-            (!may(folder, writes)).then(|| folder.to_path_buf())
-        })
+        let mut sockets = [Some(self.socket), self.api].into_iter().flatten();
+        unread.cloned().or_else(|| sockets.find_map(unwritable_folder))
     }
+}
+
+/// Returns the folder of a socket if this thread can't create and remove files there. It may not exist yet.
+fn unwritable_folder(socket: &Path) -> Option<PathBuf> {
+    let mut folders = socket.ancestors().skip(1).map(|folder| match folder.as_os_str() {
+        name if name.is_empty() => Path::new("."),
+        _ => folder,
+    });
+    let folder = folders.find(|folder| folder.exists())?;
+    let writes = AccessFlags::W_OK | AccessFlags::X_OK;
+    (!may(folder, writes)).then(|| folder.to_path_buf())
 }
 
 /// Returns whether the effective user and capabilities of this thread allow access.

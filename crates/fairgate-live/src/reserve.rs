@@ -121,25 +121,30 @@ impl Reserver {
         &self,
         new: impl FnOnce(&Plan) -> Result<Plan, E>,
     ) -> Result<Changed, E> {
-        self.update(new, |table, _, tree| table.moved(tree, self.registry()))
+        self.update(None, new, |table, _, tree| table.moved(tree, self.registry()))
     }
 
-    /// Does the same for a change that must leave the classes and filters of reservations as they are.
+    /// Does the same for a change that must leave the classes and filters of reservations as they are. If the
+    /// trees have another revision than the expected one, nothing is changed.
     pub(crate) fn edit<E: From<ReloadError> + From<Refusal>>(
         &self,
+        expected: Option<u64>,
         new: impl FnOnce(&Plan) -> Result<Plan, E>,
     ) -> Result<Changed, E> {
-        self.update(new, |table, old, tree| table.after(old, tree, self.registry()))
+        let keep = |table: &Reservations, old: &Spec, tree: &Spec| table.after(old, tree, self.registry());
+        self.update(expected, new, keep)
     }
 
     fn update<E: From<ReloadError> + From<Refusal>>(
         &self,
+        expected: Option<u64>,
         new: impl FnOnce(&Plan) -> Result<Plan, E>,
         keep: impl Fn(&Reservations, &Spec, &Spec) -> Result<(Reservations, Spec), Refusal>,
     ) -> Result<Changed, E> {
         let mut tables = self.lock();
         let mut directions = tables.clone();
         let changed = self.0.changer.update(|running| {
+            check_revision(running, expected)?;
             let mut plan = new(running)?;
             for (from, table) in directions.iter_mut().enumerate() {
                 let (old, tree) = (&running.queues[from], &plan.queues[from]);
@@ -153,21 +158,25 @@ impl Reserver {
     }
 
     /// Carries out an order about the reservation `name` of the direction `from`. Returns the reservations
-    /// afterwards.
+    /// and the revision of the trees afterwards. If the trees have another revision than the expected one,
+    /// nothing is done.
     pub(crate) fn carry_out(
         &self,
         from: usize,
         name: &str,
         order: Order,
-    ) -> Result<Reservations, ReserveError> {
+        expected: Option<u64>,
+    ) -> Result<(Reservations, u64), ReserveError> {
         let mut tables = self.lock();
         let now = clock::now();
         let table = &mut tables[from];
         if let Order::Refresh = order {
+            // All changes of the trees lock the tables.
+            check_revision(&self.0.changer.plan(), expected)?;
             table.refresh(name, now)?;
         } else {
             let registry = self.registry();
-            *table = self.replace(from, |tree| match order {
+            *table = self.replace(from, expected, |tree| match order {
                 Order::Add(terms) => table.add(tree, registry, name, terms, now),
                 Order::Change(terms) => table.change(tree, registry, name, terms, now),
                 Order::Withdraw => table.withdraw(tree, registry, name),
@@ -175,19 +184,22 @@ impl Reserver {
             })?;
         }
         let table = table.clone();
+        let revision = self.0.changer.plan().revision;
         drop(tables);
         self.ring(|bell| bell.orders += 1);
-        Ok(table)
+        Ok((table, revision))
     }
 
     /// Changes the tree of a direction. Returns its new reservations when the tree is running.
     fn replace(
         &self,
         from: usize,
+        expected: Option<u64>,
         new: impl FnOnce(&Spec) -> Result<(Reservations, Spec), Refusal>,
     ) -> Result<Reservations, ReserveError> {
         let mut kept = None;
         self.0.changer.update(|running| {
+            check_revision(running, expected)?;
             let (table, tree) = new(&running.queues[from])?;
             kept = Some(table);
             let mut plan = running.clone();
@@ -235,7 +247,7 @@ impl Reserver {
         if table.next_expiry().is_none_or(|next| next > now) {
             return;
         }
-        let left = self.replace(from, |tree| {
+        let left = self.replace(from, None, |tree| {
             let expired = table.expired(tree, self.registry(), now);
             expired.unwrap_or_else(|| Ok((table.clone(), tree.clone())))
         });
@@ -249,6 +261,15 @@ impl Reserver {
     /// Ends [`watch`](Reserver::watch).
     pub(crate) fn end(&self) {
         self.ring(|bell| bell.has_ended = true);
+    }
+}
+
+/// Refuses to change a plan that has another revision than the expected one.
+fn check_revision(running: &Plan, expected: Option<u64>) -> Result<(), ReloadError> {
+    let revision = running.revision;
+    match expected.is_none_or(|expected| expected == revision) {
+        true => Ok(()),
+        false => Err(ReloadError::Stale { revision }),
     }
 }
 

@@ -207,7 +207,9 @@ fn ask(
         })
     })?;
     match answer {
-        Answer::Changed { pause_us, dropped } => {
+        Answer::Changed {
+            pause_us, dropped, ..
+        } => {
             match format {
                 Format::Json => output::json("change", &Changed { pause_us, dropped })?,
                 Format::Text => output::text(&format!(
@@ -218,6 +220,16 @@ fn ask(
             Ok(Outcome::Yes)
         }
         Answer::Refused { errors } => Err(refusal(&errors).into()),
+        // Only a client that names a revision gets this answer.
+        Answer::Stale { revision } => Err(stale(revision).into()),
+    }
+}
+
+/// Returns the error of a change of another revision.
+pub(crate) fn stale(revision: u64) -> Refused {
+    Refused {
+        message: format!("the trees have revision {revision} by now"),
+        help: "look at them again, and repeat the change if it still makes sense".to_owned(),
     }
 }
 

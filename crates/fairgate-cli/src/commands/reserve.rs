@@ -9,7 +9,7 @@ use fairgate_live::status::ask_reserve;
 use fairgate_live::status::protocol::{ReservationStatus, ReserveOrder, Reserved, TermsStatus};
 use serde::Serialize;
 
-use crate::commands::change::refusal;
+use crate::commands::change::{refusal, stale};
 use crate::commands::status::{StatusError, the_socket};
 use crate::failure::{Failure, Outcome};
 use crate::input::positive_duration;
@@ -145,8 +145,9 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Outcome, Failure> {
         Failure::environment(StatusError::NoAnswer { socket, source })
     })?;
     let reservations = match answer {
-        Reserved::Reservations { reservations } => reservations,
+        Reserved::Reservations { reservations, .. } => reservations,
         Reserved::Refused { errors } => return Err(refusal(&errors).into()),
+        Reserved::Stale { revision } => return Err(stale(revision).into()),
     };
     match format {
         Format::Json => output::json("reservations", &Document { reservations })?,

@@ -137,6 +137,7 @@ pub(crate) fn run(
             let later = LaterFiles {
                 read: &files,
                 socket: &socket,
+                api: None,
             };
             run::run_document(&read, "the script", &later, None, &Registry::builtin(), format)
         }

@@ -34,8 +34,10 @@ const TREES: [&str; 8] = [
 /// dropped.
 pub(crate) fn change(run: &Run, line: &str) -> (f64, u64) {
     match ask_change(&run.socket, None, &[line.to_owned()]).unwrap() {
-        Answer::Changed { pause_us, dropped } => (pause_us, dropped),
-        Answer::Refused { errors } => panic!("{line}: {errors:?}"),
+        Answer::Changed {
+            pause_us, dropped, ..
+        } => (pause_us, dropped),
+        other => panic!("{line}: {other:?}"),
     }
 }
 
@@ -59,6 +61,8 @@ fn a_thousand_changes_lose_and_reorder_nothing() {
         .set_read_timeout(Some(Duration::from_millis(100)))
         .unwrap();
     let (is_over, sent, received) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+    // Only then it is known how many were sent.
+    let has_sent_all = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
             while !is_over.load(Ordering::Acquire) {
@@ -69,11 +73,12 @@ fn a_thousand_changes_lose_and_reorder_nothing() {
                 }
                 thread::sleep(Duration::from_millis(1));
             }
+            has_sent_all.store(true, Ordering::Release);
         });
         let counting = scope.spawn(|| {
             let mut bytes = [0; 2000];
             let mut next = 0;
-            while !is_over.load(Ordering::Acquire) || next < sent.load(Ordering::Acquire) {
+            while !has_sent_all.load(Ordering::Acquire) || next < sent.load(Ordering::Acquire) {
                 let Ok(_) = receiver.recv(&mut bytes) else {
                     continue;
                 };
@@ -174,11 +179,14 @@ fn a_tree_of_four_thousand_classes_changes() {
     ];
     for (what, lines) in steps {
         match ask_change(&run.socket, None, &lines).unwrap() {
-            Answer::Changed { pause_us, dropped } => {
+            Answer::Changed {
+                pause_us, dropped, ..
+            } => {
                 assert_eq!(dropped, 0);
                 println!("4,000 classes in both directions, {what}: forwarding paused for {pause_us:.0} us");
             }
             Answer::Refused { errors } => panic!("{what}: {:?}", &errors[0]),
+            Answer::Stale { .. } => panic!("{what}: no revision was named"),
         }
     }
     run.stop();

@@ -1,5 +1,6 @@
 //! `fairgate run` on real interfaces, in network namespaces.
 
+mod api;
 mod changes;
 #[path = "../common/mod.rs"]
 mod common;
@@ -7,6 +8,8 @@ mod device;
 mod fail_open;
 mod forwarding;
 mod harness;
+#[path = "../../../fairgate-control/tests/control/http.rs"]
+mod http;
 mod links;
 mod output;
 mod privileges;

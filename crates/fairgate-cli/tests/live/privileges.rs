@@ -12,10 +12,10 @@ use crate::run::{BACKENDS, PLAIN, Run, plain};
 /// The numbers of capabilities in linux/capability.h.
 const DAC_OVERRIDE: u64 = 1 << 1;
 const IPC_LOCK: u64 = 1 << 14;
-const NEEDED: u64 = 1 << 12 | 1 << 13 | 1 << 39;
+pub(crate) const NEEDED: u64 = 1 << 12 | 1 << 13 | 1 << 39;
 
 /// Checks the privileges of all threads of a run.
-fn holds(run: &Run, expected: u64) {
+pub(crate) fn holds(run: &Run, expected: u64) {
     let process = run.program.as_ref().expect("the run has not ended").id();
     let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
     let mut checked = 0;

@@ -7,6 +7,7 @@ mod check;
 mod compare;
 mod dry_run;
 mod dummynet;
+mod endpoints;
 mod files;
 mod import;
 mod pages;

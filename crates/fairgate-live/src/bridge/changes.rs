@@ -55,6 +55,8 @@ pub struct Changed {
     pub pause: Duration,
     /// Packets for which a new limit had no room, or that no class takes any more.
     pub dropped: u64,
+    /// The revision of the trees from now on.
+    pub revision: u64,
 }
 
 /// A planned change, for a forwarding thread.
@@ -191,8 +193,11 @@ impl Changer {
     ) -> Result<Changed, E> {
         let mut running = self.0.plan.lock().unwrap_or_else(PoisonError::into_inner);
         let tally = &self.0.tally;
-        let changed = new(&running).map(Arc::new).and_then(|plan| {
-            let changed = self.apply(&running, &plan)?;
+        let changed = new(&running).and_then(|mut plan| {
+            plan.revision = running.revision + 1;
+            let plan = Arc::new(plan);
+            let mut changed = self.apply(&running, &plan)?;
+            changed.revision = plan.revision;
             *running = plan;
             Ok(changed)
         });
@@ -241,6 +246,7 @@ impl Changer {
         Ok(done.fold(Changed::default(), |all, one| Changed {
             pause: all.pause.max(one.pause),
             dropped: all.dropped + one.dropped,
+            ..all
         }))
     }
 
@@ -356,6 +362,7 @@ impl Bridge {
             Changed {
                 pause: Duration::from_nanos(clock::now().nanos_since(begin)),
                 dropped: self.dropped() - dropped,
+                ..Changed::default()
             }
         });
         // What was read of the trees may not fit the changed ones.

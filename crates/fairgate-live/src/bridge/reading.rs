@@ -7,7 +7,7 @@ use super::Bridge;
 use crate::clock;
 use crate::port::Port;
 use crate::status::{
-    DirectionReading, ProcessorStatus, RunReading, STEP, Status, WorkerReading, WorkersReading,
+    Detail, DirectionReading, ProcessorStatus, RunReading, STEP, Status, WorkerReading, WorkersReading,
 };
 
 /// A reading that is being made.
@@ -171,6 +171,6 @@ impl Bridge {
     pub fn status(&mut self) -> Status {
         let own = self.whole_reading();
         let others = self.crew.as_mut().map_or_else(Vec::new, |crew| crew.readings());
-        Status::of_reading(self.whole(own.with(others)), false)
+        Status::of_reading(self.whole(own.with(others)), Detail::All)
     }
 }

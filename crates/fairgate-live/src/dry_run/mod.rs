@@ -29,7 +29,9 @@ use crate::error::LiveError;
 use crate::ethernet::longest_frame;
 use crate::fitness;
 use crate::randomness::Randomness;
-use crate::status::{ChangesStatus, DirectionReading, ProcessorStatus, RunReading, Status, TreeReading};
+use crate::status::{
+    ChangesStatus, Detail, DirectionReading, ProcessorStatus, RunReading, Status, TreeReading,
+};
 use sink::Sink;
 use source::Source;
 
@@ -244,7 +246,7 @@ impl DryRun {
             delay_buffers: Vec::new(),
             directions,
         };
-        Status::of_reading(reading, false)
+        Status::of_reading(reading, Detail::All)
     }
 
     /// Returns what was done to frames of the captures before they were forwarded.

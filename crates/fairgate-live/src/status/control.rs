@@ -4,7 +4,9 @@ use fairgate_config::{FileError, Problem};
 use fairgate_reserve::Refusal as NotKept;
 use miette::Diagnostic;
 
-use super::protocol::{Answer, Mistake, Request};
+use super::QUEUE;
+use super::audit::{self, Audit};
+use super::protocol::{Answer, Mistake, Request, TreeStatus, TreesStatus};
 use crate::config::Plan;
 use crate::error::ReloadError;
 use crate::reserve::Reserver;
@@ -16,6 +18,7 @@ pub(super) const LONGEST_REQUEST: u64 = 16 << 20;
 #[derive(Clone, Debug)]
 pub(crate) struct Control {
     pub(crate) reserver: Reserver,
+    pub(crate) audit: Audit,
 }
 
 /// Reads a request. No bytes at all are a request for the status.
@@ -26,7 +29,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Request, Answer> {
     serde_json::from_slice(bytes).map_err(|error| {
         refused(
             format!("the request is not understood: {error}"),
-            "send {\"request\": \"status\"}, {\"request\": \"change\", \"lines\": [...]}, \
+            "send {\"request\": \"status\"}, {\"request\": \"trees\"}, \
+             {\"request\": \"change\", \"lines\": [...]}, \
              {\"request\": \"record\", \"interval_us\": 400000} or \
              {\"request\": \"reserve\", \"order\": \"list\"}",
         )
@@ -34,22 +38,47 @@ pub(super) fn read(bytes: &[u8]) -> Result<Request, Answer> {
 }
 
 impl Control {
-    /// Makes the changes in these lines, in the direction from this interface.
-    pub(super) fn change(&self, from: Option<&str>, lines: &[String]) -> Answer {
+    /// Returns the trees.
+    pub(super) fn trees(&self) -> TreesStatus {
+        let plan = self.reserver.changer().plan();
+        let tree = |side: usize| TreeStatus {
+            from: plan.ends[side].title().to_owned(),
+            to: plan.ends[1 - side].title().to_owned(),
+            queue: plan.queues[side].to_toml(QUEUE),
+        };
+        TreesStatus {
+            revision: plan.revision,
+            directions: vec![tree(0), tree(1)],
+        }
+    }
+
+    /// Makes the changes in these lines, in the direction from this interface, for `who`. If the trees have
+    /// another revision than the expected one, nothing is changed.
+    pub(super) fn change(
+        &self,
+        who: &str,
+        from: Option<&str>,
+        lines: &[String],
+        expected: Option<u64>,
+    ) -> Answer {
         let edited = |plan: &Plan| self.edited(plan, from, &lines.join("\n"));
-        let changed = self.reserver.edit(edited);
-        match changed {
+        let changed = self.reserver.edit(expected, edited);
+        let answer = match changed {
             Ok(changed) => Answer::Changed {
                 pause_us: changed.pause.as_nanos() as f64 / 1e3,
                 dropped: changed.dropped,
+                revision: changed.revision,
             },
             Err(Refusal(answer)) => answer,
-        }
+        };
+        self.audit
+            .note(who, &audit::change(from, lines), answer.outcome());
+        answer
     }
 
     /// Returns the plan with the changes.
     fn edited(&self, plan: &Plan, from: Option<&str>, lines: &str) -> Result<Plan, Refusal> {
-        let names = [plan.ends[0].name(), plan.ends[1].name()];
+        let names = [plan.ends[0].title(), plan.ends[1].title()];
         let mut new = plan.clone();
         let sides = match from {
             None if plan.queues[0] == plan.queues[1] => 0..2,
@@ -78,7 +107,7 @@ impl Control {
 }
 
 /// Why a change is not made.
-pub(super) struct Refusal(Answer);
+pub(super) struct Refusal(pub(super) Answer);
 
 impl From<FileError> for Refusal {
     fn from(error: FileError) -> Refusal {
@@ -105,12 +134,20 @@ impl From<NotKept> for Refusal {
     }
 }
 
+impl From<Mistake> for Refusal {
+    fn from(mistake: Mistake) -> Refusal {
+        Refusal(Answer::Refused {
+            errors: vec![mistake],
+        })
+    }
+}
+
 impl Refusal {
     /// Returns the mistakes.
     pub(super) fn mistakes(self) -> Vec<Mistake> {
         match self.0 {
             Answer::Refused { errors } => errors,
-            Answer::Changed { .. } => Vec::new(),
+            Answer::Changed { .. } | Answer::Stale { .. } => Vec::new(),
         }
     }
 }
@@ -119,6 +156,7 @@ impl From<ReloadError> for Refusal {
     fn from(error: ReloadError) -> Refusal {
         match error {
             ReloadError::Unfit(error) => error.into(),
+            ReloadError::Stale { revision } => Refusal(Answer::Stale { revision }),
             error => {
                 let help = error.help().map(|help| help.to_string()).unwrap_or_default();
                 Refusal(refused(error.to_string(), &help))

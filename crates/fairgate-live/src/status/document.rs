@@ -17,6 +17,7 @@ use crate::sys::priority::waited_for_processor;
 
 /// The status of a running bridge.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Status {
     /// The run's name.
     pub name: String,
@@ -31,12 +32,28 @@ pub struct Status {
     /// What has changed during the run.
     #[serde(default)]
     pub changes: ChangesStatus,
+    /// The revision of the trees. It grows by 1 with each change, and is 0 at the start.
+    #[serde(default)]
+    pub revision: u64,
     /// The directions from left to right and from right to left.
     pub directions: Vec<DirectionStatus>,
 }
 
+/// How much a status says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// Everything.
+    All,
+    /// No disciplines that no packet has come to, no classes that have sent none, and no description of the
+    /// trees.
+    Used,
+    /// The counters of all disciplines, and no description of the trees.
+    Counters,
+}
+
 /// Changes of the trees during the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ChangesStatus {
     /// Changes that were applied.
     pub applied: u64,
@@ -50,6 +67,7 @@ pub struct ChangesStatus {
 
 /// How punctual the forwarding thread is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ProcessorStatus {
     /// Whether it has real-time priority.
     pub realtime: bool,
@@ -86,6 +104,7 @@ impl ProcessorStatus {
 
 /// The status of one direction of the bridge.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct DirectionStatus {
     /// The interface that frames are received from.
     pub from: String,
@@ -113,6 +132,7 @@ pub struct DirectionStatus {
 
 /// A number of packets and their bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct CountStatus {
     /// The number of packets.
     pub packets: u64,
@@ -122,6 +142,7 @@ pub struct CountStatus {
 
 /// Frames lost outside of the tree, by reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Losses {
     /// The receive ring was full: this process was too slow.
     pub ring_full: u64,
@@ -139,6 +160,7 @@ pub struct Losses {
 
 /// The sojourn times of packets in the tree, in microseconds. Percentiles are accurate to 1 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Sojourn {
     /// The number of packets measured.
     pub packets: u64,
@@ -156,6 +178,7 @@ pub struct Sojourn {
 
 /// The status of a discipline and its classes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct NodeStatus {
     /// The discipline's name.
     pub discipline: String,
@@ -192,6 +215,7 @@ pub struct NodeStatus {
     #[serde(default)]
     pub at_s: f64,
     /// The disciplines of its classes. Classes that are reserved for hosts but not assigned are left out.
+    #[cfg_attr(feature = "schema", schema(no_recursion))]
     pub classes: Vec<NodeStatus>,
     /// The state of classes that have more than a discipline, including inner nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -200,6 +224,7 @@ pub struct NodeStatus {
 
 /// The state that a discipline keeps for one of its classes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ClassStatus {
     /// The number of the class.
     pub class: u16,
@@ -216,6 +241,7 @@ pub struct ClassStatus {
 
 /// The value of a state variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ValueStatus {
     /// A count, a length or a state.
@@ -232,9 +258,8 @@ pub enum ValueStatus {
 pub const QUEUE: &str = "tree";
 
 impl Status {
-    /// Makes the document of what was read: all of it, or without what no packet has come to and without the
-    /// description of the trees. This is done on a thread that forwards nothing.
-    pub(crate) fn of_reading(reading: RunReading, only_used: bool) -> Status {
+    /// Makes the document of what was read. This is done on a thread that forwards nothing.
+    pub(crate) fn of_reading(reading: RunReading, detail: Detail) -> Status {
         let RunReading {
             plan,
             changes,
@@ -246,10 +271,10 @@ impl Status {
             directions,
         } = reading;
         let direction = |(mut direction, queue): (DirectionReading, &Spec)| {
-            if only_used {
+            if detail == Detail::Used {
                 direction.tree.keep_used();
             }
-            DirectionStatus::of_reading(direction, started, Some(queue).filter(|_| !only_used))
+            DirectionStatus::of_reading(direction, started, Some(queue).filter(|_| detail == Detail::All))
         };
         let directions = directions.into_iter().zip(&plan.queues);
         Status {
@@ -259,6 +284,7 @@ impl Status {
             isolated,
             processor,
             changes,
+            revision: plan.revision,
             directions: directions.map(direction).collect(),
         }
     }
@@ -526,6 +552,7 @@ mod tests {
             isolated: true,
             processor: ProcessorStatus::default(),
             changes: ChangesStatus::default(),
+            revision: 0,
             directions: vec![DirectionStatus::of_reading(reading, Time::ZERO, Some(&queue))],
         }
     }

@@ -1,5 +1,6 @@
 //! The status of a running bridge: what is read, the document made of it, the server and the client.
 
+mod audit;
 mod control;
 mod delays;
 mod document;
@@ -10,15 +11,17 @@ mod reservations;
 mod server;
 mod workers;
 
+pub use audit::{Audit, AuditEntry};
 pub(crate) use control::Control;
 pub(crate) use delays::DelayTap;
 pub use document::{
-    ChangesStatus, CountStatus, DirectionStatus, Losses, NodeStatus, ProcessorStatus, QUEUE, Sojourn, Status,
-    ValueStatus,
+    ChangesStatus, ClassStatus, CountStatus, Detail, DirectionStatus, Losses, NodeStatus, ProcessorStatus,
+    QUEUE, Sojourn, Status, ValueStatus,
 };
 pub(crate) use reading::{DirectionReading, RunReading, STEP, TreeReading};
 pub(crate) use server::Server;
 pub use server::{
-    FetchError, Recordings, ask_change, ask_reserve, default_socket, fetch, fetch_used, record, running,
+    FetchError, Inside, Listening, Recordings, ask_change, ask_reserve, default_socket, fetch, fetch_used,
+    record, running, who_is,
 };
 pub(crate) use workers::{WorkerReading, WorkersReading};

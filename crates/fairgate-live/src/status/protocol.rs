@@ -6,6 +6,10 @@
 //! `{"request": "record", "interval_us": 400000}` is answered by many documents, one in each line:
 //! [`Recorded`]. They end with the run, or when the client closes the connection.
 //! `{"request": "reserve", "order": {"refresh": {"name": "call"}}}` is answered by [`Reserved`].
+//! `{"request": "trees"}` is answered by [`TreesStatus`].
+//!
+//! The trees have a revision. A client that has read them can ask for a change of this revision only: if
+//! somebody else has changed them since, nothing is changed.
 
 use std::collections::BTreeMap;
 
@@ -15,6 +19,7 @@ use super::document::CountStatus;
 
 /// What a client wants.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
     /// The status.
@@ -23,6 +28,8 @@ pub enum Request {
         #[serde(default)]
         only_used: bool,
     },
+    /// The trees as configuration, and their revision. Counters are not read.
+    Trees,
     /// To change the trees.
     Change {
         /// The interface from which the changed direction receives. It may be left out if both directions
@@ -32,6 +39,9 @@ pub enum Request {
         /// The changes in words, as of [`Spec::edited`](fairgate_config::Spec::edited). They are made
         /// together or not at all.
         lines: Vec<String>,
+        /// The revision that is changed. If the trees have another one, nothing is changed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        if_revision: Option<u64>,
     },
     /// To be told at each interval what each class did.
     Record {
@@ -46,11 +56,15 @@ pub enum Request {
         from: Option<String>,
         /// What is done.
         order: ReserveOrder,
+        /// The revision of the trees that the client has seen. If they have another one, nothing is done.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        if_revision: Option<u64>,
     },
 }
 
 /// What is done with a reservation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ReserveOrder {
     /// A reservation is added.
@@ -73,6 +87,7 @@ pub enum ReserveOrder {
 
 /// The terms of a reservation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TermsStatus {
     /// Its name.
     pub name: String,
@@ -94,12 +109,21 @@ pub struct TermsStatus {
 
 /// The answer to [`Request::Reserve`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Reserved {
     /// It was done.
     Reservations {
         /// The reservation that was added, changed or refreshed; or all of them.
         reservations: Vec<ReservationStatus>,
+        /// The revision of the trees. A reservation that is added, changed or withdrawn changes them.
+        #[serde(default)]
+        revision: u64,
+    },
+    /// Nothing was done: the trees have another revision.
+    Stale {
+        /// Their revision.
+        revision: u64,
     },
     /// Nothing was changed.
     Refused {
@@ -110,6 +134,7 @@ pub enum Reserved {
 
 /// A reservation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ReservationStatus {
     /// The interface that its direction receives from.
     pub from: String,
@@ -128,8 +153,31 @@ pub struct ReservationStatus {
 /// The shortest interval of a recording, microseconds.
 pub const SHORTEST_INTERVAL_US: u64 = 1_000;
 
+/// The trees of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct TreesStatus {
+    /// It grows by 1 with each change of the trees, whoever makes it. A run starts with 0.
+    pub revision: u64,
+    /// From left to right, and from right to left.
+    pub directions: Vec<TreeStatus>,
+}
+
+/// The tree of a direction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct TreeStatus {
+    /// The interface that frames are received from.
+    pub from: String,
+    /// The interface that frames are sent to.
+    pub to: String,
+    /// Its description: `[queue.tree]` of a configuration file.
+    pub queue: String,
+}
+
 /// The answer to a change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Answer {
     /// It was made.
@@ -138,6 +186,14 @@ pub enum Answer {
         pause_us: f64,
         /// Packets for which a new limit had no room, or whose class was removed.
         dropped: u64,
+        /// The revision of the trees from now on.
+        #[serde(default)]
+        revision: u64,
+    },
+    /// Nothing was changed: the trees have another revision.
+    Stale {
+        /// Their revision.
+        revision: u64,
     },
     /// Nothing was changed.
     Refused {
@@ -148,6 +204,7 @@ pub enum Answer {
 
 /// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Mistake {
     /// Where: `the change:LINE:COLUMN`, or a place in the tree that would result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -160,6 +217,7 @@ pub struct Mistake {
 
 /// A line of the answer to [`Request::Record`]. The first one has no rows: it says that the run records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Recorded {
     /// An interval has ended.
@@ -173,6 +231,7 @@ pub enum Recorded {
 
 /// What the disciplines of a run did in an interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Interval {
     /// When it ended, in seconds since the start of the run.
     pub at_s: f64,
@@ -184,6 +243,7 @@ pub struct Interval {
 
 /// What a discipline did in an interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ClassInterval {
     /// The interface that the direction receives from.
     pub from: String,
@@ -217,6 +277,7 @@ pub struct ClassInterval {
 
 /// Sojourn times, in microseconds. Percentiles are accurate to 7 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Percentiles {
     /// The number of packets that were measured.
     pub packets: u64,

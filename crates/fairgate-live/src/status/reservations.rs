@@ -6,27 +6,47 @@ use fairgate::{Rate, Time};
 use fairgate_reserve::{Refusal as NotKept, Reservation, Reservations, Terms, check_place};
 
 use super::control::{Control, Refusal, mistake};
-use super::protocol::{Mistake, ReservationStatus, ReserveOrder, Reserved, TermsStatus};
+use super::protocol::{Answer, Mistake, ReservationStatus, ReserveOrder, Reserved, TermsStatus};
 use crate::clock;
 use crate::reserve::{LIFETIMES, Order, ReserveError};
 
 impl Control {
-    /// Carries out an order, in the direction from this interface.
-    pub(super) fn reserve(&self, from: Option<&str>, order: ReserveOrder) -> Reserved {
+    /// Carries out an order, in the direction from this interface, for `who`. If the trees have another
+    /// revision than the expected one, nothing is done.
+    pub(super) fn reserve(
+        &self,
+        who: &str,
+        from: Option<&str>,
+        order: ReserveOrder,
+        expected: Option<u64>,
+    ) -> Reserved {
+        let what = serde_json::to_string(&order).unwrap_or_default();
+        let is_read_only = matches!(order, ReserveOrder::List);
+        let asked = Asked { from, expected };
         let done = match order {
             ReserveOrder::List => self.list(from),
-            ReserveOrder::Add(terms) => self.with_terms(from, terms, Order::Add),
-            ReserveOrder::Change(terms) => self.with_terms(from, terms, Order::Change),
-            ReserveOrder::Withdraw { name } => self.order(from, &name, Order::Withdraw),
-            ReserveOrder::Refresh { name } => self.order(from, &name, Order::Refresh),
+            ReserveOrder::Add(terms) => self.with_terms(asked, terms, Order::Add),
+            ReserveOrder::Change(terms) => self.with_terms(asked, terms, Order::Change),
+            ReserveOrder::Withdraw { name } => self.order(asked, &name, Order::Withdraw),
+            ReserveOrder::Refresh { name } => self.order(asked, &name, Order::Refresh),
         };
-        match done {
-            Ok(reservations) => Reserved::Reservations { reservations },
-            Err(errors) => Reserved::Refused { errors },
+        let answer = match done {
+            Ok((reservations, revision)) => Reserved::Reservations {
+                reservations,
+                revision,
+            },
+            Err(Refusal(Answer::Stale { revision })) => Reserved::Stale { revision },
+            Err(refusal) => Reserved::Refused {
+                errors: refusal.mistakes(),
+            },
+        };
+        if !is_read_only {
+            self.audit.note(who, &format!("reserve {what}"), answer.outcome());
         }
+        answer
     }
 
-    fn list(&self, from: Option<&str>) -> Result<Vec<ReservationStatus>, Vec<Mistake>> {
+    fn list(&self, from: Option<&str>) -> Result<Done, Refusal> {
         let sides = match from {
             None => 0..2,
             Some(_) => self.side(from).map(|side| side..side + 1)?,
@@ -40,36 +60,30 @@ impl Control {
                 .map(|(own, found)| shown(own, found, &name, now));
             shown.collect::<Vec<_>>()
         };
-        Ok(sides.flat_map(of_side).collect())
+        let revision = self.reserver.changer().plan().revision;
+        Ok((sides.flat_map(of_side).collect(), revision))
     }
 
     fn with_terms(
         &self,
-        from: Option<&str>,
+        asked: Asked<'_>,
         terms: TermsStatus,
         order: impl FnOnce(Terms) -> Order,
-    ) -> Result<Vec<ReservationStatus>, Vec<Mistake>> {
+    ) -> Result<Done, Refusal> {
         let name = terms.name.clone();
         let longest = self.reserver.longest();
-        let terms = read(terms, longest).map_err(|mistake| vec![mistake])?;
-        self.order(from, &name, order(terms))
+        let terms = read(terms, longest)?;
+        self.order(asked, &name, order(terms))
     }
 
-    fn order(
-        &self,
-        from: Option<&str>,
-        name: &str,
-        order: Order,
-    ) -> Result<Vec<ReservationStatus>, Vec<Mistake>> {
-        let side = self.side(from)?;
-        let kept = self.reserver.carry_out(side, name, order).map_err(|error| {
-            let refusal = match error {
-                ReserveError::Refused(refusal) => Refusal::from(refusal),
-                ReserveError::Reload(error) => Refusal::from(error),
-            };
-            refusal.mistakes()
+    fn order(&self, asked: Asked<'_>, name: &str, order: Order) -> Result<Done, Refusal> {
+        let side = self.side(asked.from)?;
+        let done = self.reserver.carry_out(side, name, order, asked.expected);
+        let (kept, revision) = done.map_err(|error| match error {
+            ReserveError::Refused(refusal) => Refusal::from(refusal),
+            ReserveError::Reload(error) => Refusal::from(error),
         })?;
-        Ok(self.one(&kept, name, side))
+        Ok((self.one(&kept, name, side), revision))
     }
 
     fn one(&self, kept: &Reservations, name: &str, side: usize) -> Vec<ReservationStatus> {
@@ -80,36 +94,44 @@ impl Control {
     }
 
     fn name(&self, side: usize) -> String {
-        self.reserver.changer().plan().ends[side].name().to_owned()
+        self.reserver.changer().plan().ends[side].title().to_owned()
     }
 
     /// Returns the direction from this interface. Without one, it is the only direction whose tree can hold
     /// reservations.
-    fn side(&self, from: Option<&str>) -> Result<usize, Vec<Mistake>> {
+    fn side(&self, from: Option<&str>) -> Result<usize, Refusal> {
         let plan = self.reserver.changer().plan();
-        let names = [plan.ends[0].name(), plan.ends[1].name()];
+        let names = [plan.ends[0].title(), plan.ends[1].title()];
         let of_both = format!("say which one: --from {} or --from {}", names[0], names[1]);
         let Some(from) = from else {
             let possible: Vec<Result<(), NotKept>> = plan.queues.iter().map(check_place).collect();
             let mut fit = (0..2).filter(|&side| possible[side].is_ok());
             return match (fit.next(), fit.next()) {
                 (Some(only), None) => Ok(only),
-                (Some(_), Some(_)) => Err(vec![mistake(
-                    "reservations are possible in both directions".to_owned(),
-                    &of_both,
-                )]),
-                _ => Err(possible
-                    .into_iter()
-                    .filter_map(Result::err)
-                    .take(1)
-                    .flat_map(|refusal| Refusal::from(refusal).mistakes())
-                    .collect()),
+                (Some(_), Some(_)) => {
+                    let message = "reservations are possible in both directions".to_owned();
+                    Err(mistake(message, &of_both).into())
+                }
+                _ => {
+                    let why = possible.into_iter().find_map(Result::err);
+                    Err(why.expect("neither is possible").into())
+                }
             };
         };
         let known = names.iter().position(|name| *name == from);
-        known.ok_or_else(|| vec![mistake(format!("no direction is from `{from}`"), &of_both)])
+        known.ok_or_else(|| mistake(format!("no direction is from `{from}`"), &of_both).into())
     }
 }
+
+/// Which direction is asked for, and of which revision of the trees.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    from: Option<&'a str>,
+    expected: Option<u64>,
+}
+
+/// The reservations that an answer has, and the revision of the trees.
+type Done = (Vec<ReservationStatus>, u64);
 
 /// Reads terms as a client sent them.
 fn read(terms: TermsStatus, longest: u32) -> Result<Terms, Mistake> {

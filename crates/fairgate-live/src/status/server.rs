@@ -30,8 +30,10 @@ use crate::error::LiveError;
 use crate::reserve::Reserver;
 use crate::status::control::{self, Control, LONGEST_REQUEST, refused};
 use crate::status::delays::{self, DelayDesk, DelayTap};
-use crate::status::document::Status;
-use crate::status::protocol::{Answer, Recorded, Request, ReserveOrder, Reserved, SHORTEST_INTERVAL_US};
+use crate::status::document::{Detail, Status};
+use crate::status::protocol::{
+    Answer, Recorded, Request, ReserveOrder, Reserved, SHORTEST_INTERVAL_US, TreesStatus,
+};
 use crate::status::reading::RunReading;
 use crate::status::recording::Recording;
 
@@ -163,6 +165,7 @@ pub fn ask_change(socket: &Path, from: Option<&str>, lines: &[String]) -> Result
     let request = Request::Change {
         from: from.map(str::to_owned),
         lines: lines.to_vec(),
+        if_revision: None,
     };
     // To plan a change of many thousand classes takes seconds.
     ask(socket, &request, None)
@@ -173,8 +176,12 @@ pub fn ask_change(socket: &Path, from: Option<&str>, lines: &[String]) -> Result
 /// # Errors
 /// Fails as [`ask_change`] does. An order that is refused is an answer.
 pub fn ask_reserve(socket: &Path, from: Option<&str>, order: ReserveOrder) -> Result<Reserved, FetchError> {
-    let from = from.map(str::to_owned);
-    ask(socket, &Request::Reserve { from, order }, None)
+    let request = Request::Reserve {
+        from: from.map(str::to_owned),
+        order,
+        if_revision: None,
+    };
+    ask(socket, &request, None)
 }
 
 /// Sends a request and returns the answer. `patience` is how long it may take.
@@ -293,26 +300,19 @@ fn is_stopped(process: i32) -> bool {
     state.starts_with(['T', 't'])
 }
 
-/// Serves the status at a socket, and removes the socket on drop.
+/// A unix socket that is listened at. Its file is removed on drop.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub struct Listening {
     listener: Arc<UnixListener>,
     path: PathBuf,
-    /// Readable when a client wants a reading.
-    wanted: Arc<EventFd>,
-    readings: Sender<RunReading>,
-    /// Ended on drop.
-    reserver: Option<Reserver>,
 }
 
-impl Server {
-    /// Listens at `path`. Replaces a socket that a killed process left behind. Returns the log of sojourn
-    /// times of each worker, too.
-    pub(crate) fn bind(
-        path: &Path,
-        control: Option<Control>,
-        workers: usize,
-    ) -> Result<(Server, Vec<DelayTap>), LiveError> {
+impl Listening {
+    /// Listens at `path`. Only this user may connect. Replaces a socket that a killed process left behind.
+    ///
+    /// # Errors
+    /// Fails if another process listens there, or if the socket can't be created.
+    pub fn at(path: &Path) -> Result<Listening, LiveError> {
         let system = || LiveError::io(format!("listening at {}", path.display()));
         let length = path.as_os_str().len();
         if length > LONGEST_PATH {
@@ -326,13 +326,61 @@ impl Server {
         }
         remove_dead(path)?;
         let listener = UnixListener::bind(path).map_err(system())?;
+        let listening = Listening {
+            listener: Arc::new(listener),
+            path: path.to_path_buf(),
+        };
         // Whoever may write to a socket may connect to it. Only this user may.
         fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(system())?;
+        Ok(listening)
+    }
+
+    /// Returns the socket.
+    pub fn listener(&self) -> &UnixListener {
+        &self.listener
+    }
+
+    /// Returns where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        // A thread that accepts gets EINVAL from now on (unix(7), `unix_accept` in Linux).
+        let _ = shutdown(self.listener.as_raw_fd(), Shutdown::Both);
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Serves the status at a socket, which is removed on drop.
+#[derive(Debug)]
+pub(crate) struct Server {
+    /// Dropped when the reserver is told to end.
+    _listening: Listening,
+    /// Readable when a client wants a reading.
+    wanted: Arc<EventFd>,
+    readings: Sender<RunReading>,
+    inside: Inside,
+    /// Ended on drop.
+    reserver: Option<Reserver>,
+}
+
+impl Server {
+    /// Listens at `path`, as of [`Listening::at`]. Returns the log of sojourn times of each worker, too.
+    pub(crate) fn bind(
+        path: &Path,
+        control: Option<Control>,
+        workers: usize,
+    ) -> Result<(Server, Vec<DelayTap>), LiveError> {
+        let system = || LiveError::io(format!("listening at {}", path.display()));
+        let listening = Listening::at(path)?;
         let wanted = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
             .map_err(LiveError::system("preparing the status socket"))?;
         let (readings, made) = mpsc::channel();
-        let (listener, wanted) = (Arc::new(listener), Arc::new(wanted));
-        let (for_clients, for_requests) = (Arc::clone(&listener), Arc::clone(&wanted));
+        let wanted = Arc::new(wanted);
+        let for_clients = Arc::clone(&listening.listener);
         let reserver = control.as_ref().map(|control| control.reserver.clone());
         if let Some(reserver) = reserver.clone() {
             thread::Builder::new()
@@ -345,23 +393,25 @@ impl Server {
             .name("delays".to_owned())
             .spawn(count)
             .map_err(system())?;
+        let desk = Arc::new(Desk::new(Arc::clone(&wanted), made, control, desk));
+        let inside = Inside(Arc::clone(&desk));
         thread::Builder::new()
             .name("status".to_owned())
-            .spawn(move || {
-                serve(
-                    &for_clients,
-                    &Arc::new(Desk::new(for_requests, made, control, desk)),
-                )
-            })
+            .spawn(move || serve(&for_clients, &desk))
             .map_err(system())?;
         let server = Server {
-            listener,
-            path: path.to_path_buf(),
+            _listening: listening,
             wanted,
             readings,
+            inside,
             reserver,
         };
         Ok((server, delays))
+    }
+
+    /// Returns the handle for other threads of this process.
+    pub(crate) fn inside(&self) -> Inside {
+        self.inside.clone()
     }
 
     /// Returns the descriptor that is readable when a reading is wanted.
@@ -378,6 +428,55 @@ impl Server {
     pub(crate) fn hand_over(&self, reading: RunReading) {
         // The other end exists as long as this one.
         let _ = self.readings.send(reading);
+    }
+}
+
+/// Asks a run from within its process what clients ask at its socket. Calls wait for the forwarding thread.
+#[derive(Clone)]
+pub struct Inside(Arc<Desk>);
+
+impl Inside {
+    /// Returns the status, or nothing if the run has ended.
+    pub fn status(&self, detail: Detail) -> Option<Status> {
+        Some(Status::of_reading(self.0.reading()?, detail))
+    }
+
+    /// Returns the trees.
+    pub fn trees(&self) -> TreesStatus {
+        self.control().trees()
+    }
+
+    /// Changes the trees for `who`, as [`Request::Change`] says.
+    pub fn change(
+        &self,
+        who: &str,
+        from: Option<&str>,
+        lines: &[String],
+        if_revision: Option<u64>,
+    ) -> Answer {
+        self.control().change(who, from, lines, if_revision)
+    }
+
+    /// Carries out an order about reservations for `who`, as [`Request::Reserve`] says.
+    pub fn reserve(
+        &self,
+        who: &str,
+        from: Option<&str>,
+        order: ReserveOrder,
+        if_revision: Option<u64>,
+    ) -> Reserved {
+        self.control().reserve(who, from, order, if_revision)
+    }
+
+    fn control(&self) -> &Control {
+        self.0.control.as_ref().expect("only a test serves without it")
+    }
+}
+
+/// Prints the name of the type only.
+impl std::fmt::Debug for Inside {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inside").finish_non_exhaustive()
     }
 }
 
@@ -441,12 +540,29 @@ impl Desk {
         let request = control::read(&heard(&client)?);
         client.set_write_timeout(Some(PATIENCE))?;
         match (request, &self.control) {
-            (Ok(Request::Change { from, lines }), Some(control)) => {
-                send(&mut client, &control.change(from.as_deref(), &lines))
+            (
+                Ok(Request::Change {
+                    from,
+                    lines,
+                    if_revision,
+                }),
+                Some(control),
+            ) => {
+                let answer = control.change(&who(&client), from.as_deref(), &lines, if_revision);
+                send(&mut client, &answer)
             }
-            (Ok(Request::Reserve { from, order }), Some(control)) => {
-                send(&mut client, &control.reserve(from.as_deref(), order))
+            (
+                Ok(Request::Reserve {
+                    from,
+                    order,
+                    if_revision,
+                }),
+                Some(control),
+            ) => {
+                let answer = control.reserve(&who(&client), from.as_deref(), order, if_revision);
+                send(&mut client, &answer)
             }
+            (Ok(Request::Trees), Some(control)) => send(&mut client, &control.trees()),
             (Ok(Request::Record { interval_us }), _) if interval_us < SHORTEST_INTERVAL_US => {
                 let message = format!("an interval of {interval_us} us is too short");
                 let help = format!("record intervals of at least {SHORTEST_INTERVAL_US} us");
@@ -456,12 +572,15 @@ impl Desk {
                 self.record(&mut client, Duration::from_micros(interval_us))
             }
             (Err(refused), _) => send(&mut client, &refused),
-            (Ok(Request::Status { only_used }), _) => match self.reading() {
-                Some(reading) => send(&mut client, &Status::of_reading(reading, only_used)),
-                None => Ok(()),
-            },
+            (Ok(Request::Status { only_used }), _) => {
+                let detail = if only_used { Detail::Used } else { Detail::All };
+                match self.reading() {
+                    Some(reading) => send(&mut client, &Status::of_reading(reading, detail)),
+                    None => Ok(()),
+                }
+            }
             // Only a test serves without it.
-            (Ok(Request::Change { .. } | Request::Reserve { .. }), None) => Ok(()),
+            (Ok(Request::Change { .. } | Request::Reserve { .. } | Request::Trees), None) => Ok(()),
         }
     }
 
@@ -507,6 +626,19 @@ fn heard(mut client: &UnixStream) -> io::Result<Vec<u8>> {
     Ok(request)
 }
 
+/// Returns who the client is, for the audit.
+fn who(client: &UnixStream) -> String {
+    match getsockopt(client, sockopt::PeerCredentials) {
+        Ok(peer) => who_is(peer.uid(), peer.pid()),
+        Err(_) => "a client that has gone".to_owned(),
+    }
+}
+
+/// Names a client by its user and process.
+pub fn who_is(user: u32, process: i32) -> String {
+    format!("uid {user}, pid {process}")
+}
+
 /// Sends a document as one line.
 fn send(client: &mut UnixStream, document: &impl Serialize) -> io::Result<()> {
     let mut bytes = serde_json::to_vec(document).map_err(io::Error::from)?;
@@ -541,9 +673,6 @@ impl Drop for Server {
         if let Some(reserver) = &self.reserver {
             reserver.end();
         }
-        // The listener's thread gets EINVAL from now on (unix(7), `unix_accept` in Linux).
-        let _ = shutdown(self.listener.as_raw_fd(), Shutdown::Both);
-        let _ = fs::remove_file(&self.path);
     }
 }
 

@@ -1,15 +1,18 @@
 //! `fairgate run`: the live data plane, between two interfaces or on one; or a dry run (`dry`).
 
 mod dry;
+mod endpoints;
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
 
 use fairgate_config::{Document, FileError, Registry};
-use fairgate_live::status::default_socket;
+use fairgate_control::{ControlError, Doors};
+use fairgate_live::status::{Audit, default_socket};
 use fairgate_live::{
-    BackendKind, Bridge, Changer, LaterFiles, LiveError, Plan, ReloadError, Reserver, Wake, drop_privileges,
+    Address, BackendKind, Bridge, Changer, LaterFiles, LiveError, Plan, ReloadError, Reserver, Wake,
+    drop_privileges,
 };
 use fairgate_reserve::Refusal as NotKept;
 use miette::Diagnostic;
@@ -59,6 +62,11 @@ The file's [run] section:
                                      # shaper over a fair queue, and the back end packet [default: 1]
   shard_by = \"left\"                  # what workers divide: flow, or the hosts on the left or the right side
                                      # [default: \"flow\"]
+  api = \"unix:/run/fairgate/api.sock\"   # control over HTTP, for root and this user [default: none]
+  api_group = \"netops\"               # and for the members of a group; or at an address of TCP:
+  api = \"192.0.2.1:8443\"             # with api_token, api_certificate and api_key, all three files
+  metrics = \"127.0.0.1:9095\"         # /metrics for Prometheus [default: none]; other addresses than the
+                                     # loopback's need metrics_token, metrics_certificate and metrics_key
 
 Instead of left, right and their trees, for an interface that this machine itself uses (Linux 6.6):
   device = \"eth0\"
@@ -93,6 +101,9 @@ pub(crate) struct Args {
     backend: Option<BackendKind>,
 
     #[command(flatten)]
+    endpoints: endpoints::EndpointArgs,
+
+    #[command(flatten)]
     dry: dry::DryArgs,
 }
 
@@ -100,6 +111,19 @@ pub(crate) struct Args {
 #[error("`{0}` is for a dry run, but no capture is given")]
 #[diagnostic(help("name the frames that arrive with --from-left, --from-right, or both"))]
 struct NoCapture(&'static str);
+
+#[derive(Debug, Error, Diagnostic)]
+#[error("a dry run has neither API nor metrics")]
+#[diagnostic(help("leave out --api and --metrics: it ends by itself, and prints its status"))]
+struct NothingToControl;
+
+/// Sorts errors of the API into invalid files and refusals of the machine.
+fn control_failure(error: ControlError) -> Failure {
+    match error.is_bad_input() {
+        true => Failure::Input(error.into()),
+        false => Failure::environment(error),
+    }
+}
 
 /// Sorts errors into invalid configurations and refusals of the machine.
 pub(crate) fn failure(error: LiveError) -> Failure {
@@ -136,9 +160,13 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
             }
         };
         plan.backend = args.backend.or(plan.backend);
+        args.endpoints.apply(&mut plan.endpoints)?;
         Ok((document, plan))
     };
     if args.dry.is_wanted() {
+        if args.endpoints.is_given() {
+            return Err(NothingToControl.into());
+        }
         let (document, plan) = read()?;
         refuse_too_large(&plan)?;
         return dry::run(&args.dry, &document, &plan, args.seed, format);
@@ -146,9 +174,14 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
     if let Some(option) = args.dry.lonely() {
         return Err(NoCapture(option).into());
     }
+    let (_, plan) = read()?;
     let socket = match &args.socket {
         Some(socket) => socket.clone(),
-        None => default_socket(&read()?.1.name),
+        None => default_socket(&plan.name),
+    };
+    let api = match plan.endpoints.api.map(|api| api.address) {
+        Some(Address::Unix(path)) => Some(path),
+        _ => None,
     };
     let (name, files) = match args.device.device() {
         Some(_) => ("the command line".to_owned(), Vec::new()),
@@ -160,6 +193,7 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
     let later = LaterFiles {
         read: &files,
         socket: &socket,
+        api: api.as_deref(),
     };
     run_document(&read, &name, &later, args.seed, registry, format)
 }
@@ -188,10 +222,17 @@ pub(crate) fn run_document(
     let mut bridge = Bridge::open(&plan, seed).map_err(failure)?;
     bridge.watch_signals().map_err(failure)?;
     let priority = bridge.prioritise();
+    // Ports, and files that only root may read, are opened before privileges are given up.
+    let doors = Doors::open(&plan.endpoints).map_err(control_failure)?;
     let privileges = drop_privileges(&plan, later).map_err(failure)?;
-    let reserver = bridge.serve(later.socket, registry).map_err(failure)?;
     // The log is started after signals are handled, because its thread must not receive them.
     let (log, writer) = log::start();
+    let audits = log.clone();
+    let audit = Audit::new(move |entry| audits.say(entry));
+    let reserver = bridge.serve(later.socket, registry, audit).map_err(failure)?;
+    let offered: Vec<String> = doors.offered().collect();
+    let inside = bridge.inside().expect("it is served");
+    let control = doors.serve(inside).map_err(control_failure)?;
     let notices = log.clone();
     bridge.on_notice(move |notice| notices.say(notice));
     let changer = bridge.changer();
@@ -223,6 +264,9 @@ pub(crate) fn run_document(
         log.say(format_args!(
             "{what}; `fairgate status --socket {socket}` shows its state, Ctrl-C ends it."
         ));
+        for place in &offered {
+            log.say(place);
+        }
     }
     let ended = thread::scope(|scope| {
         // A thread of its own reads the file and plans the change, while this one forwards.
@@ -245,8 +289,10 @@ pub(crate) fn run_document(
         ended.and_then(|()| bridge.wind_up().map_err(failure))
     });
     let last = bridge.status();
-    // The interfaces are released before anything is printed, because standard output may block.
-    drop((bridge, log));
+    // The interfaces are released before anything is printed, because standard output may block. Then nobody
+    // answers who waits at the API.
+    drop(bridge);
+    drop((control, log));
     writer.finish();
     ended?;
     match format {

@@ -47,6 +47,7 @@ fn status(spec: &Spec, device: &str, hosts: &[u8]) -> Status {
         isolated: true,
         changes: ChangesStatus::default(),
         processor: ProcessorStatus::default(),
+        revision: 0,
         directions: vec![DirectionStatus {
             from: "eth0".to_owned(),
             to: device.to_owned(),

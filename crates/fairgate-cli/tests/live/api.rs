@@ -1,0 +1,316 @@
+//! The API and the metrics of a run, beside its packets.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use fairgate_live::testbed::Network;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::Signal;
+use serde_json::json;
+
+use crate::changes::change;
+use crate::common::{live, output, until};
+use crate::http::{Answer, answer, ask};
+use crate::run::{Run, call};
+
+/// The port of the metrics is one that only root may open.
+const CONFIGURATION: &str = "[queue.line]\ndiscipline = \"fifo\"\n\n[run]\nleft = \"left\"\n\
+    right = \"right\"\nleft_to_right = \"line\"\nright_to_left = \"line\"\napi = \"unix:api.sock\"\n\
+    metrics = \"127.0.0.1:95\"\n";
+
+fn start(network: &Network, configuration: &str) -> Run {
+    call(&network.router, "ip", &["link", "set", "lo", "up"]);
+    Run::start(&network.router, configuration)
+}
+
+fn socket(run: &Run) -> PathBuf {
+    run.folder.path().join("api.sock")
+}
+
+fn connect(run: &Run) -> UnixStream {
+    UnixStream::connect(socket(run)).unwrap()
+}
+
+fn get(run: &Run, target: &str) -> Answer {
+    ask(connect(run), "GET", target, &[], "")
+}
+
+fn post(run: &Run, tag: Option<&str>, line: &str) -> Answer {
+    let body = json!({ "lines": [line] }).to_string();
+    let tag: Vec<(&str, &str)> = tag.map(|tag| ("If-Match", tag)).into_iter().collect();
+    ask(connect(run), "POST", "/v1/changes", &tag, &body)
+}
+
+fn metrics(network: &Network) -> Answer {
+    let connect = || TcpStream::connect("127.0.0.1:95");
+    let stream = network.router.enter(connect).unwrap().unwrap();
+    ask(stream, "GET", "/metrics", &[], "")
+}
+
+/// Sends a request to the status socket.
+fn ask_socket(run: &Run, request: &serde_json::Value) -> serde_json::Value {
+    let mut stream = UnixStream::connect(&run.socket).unwrap();
+    stream.write_all(format!("{request}\n").as_bytes()).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// Changes through the API, through the status socket and by SIGHUP: each has a revision, and the first two
+/// are in the log with who made them.
+#[test]
+fn changes_have_a_revision_and_an_audit() {
+    let Some(_watched) = live("changes_have_a_revision_and_an_audit") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let run = start(&network, CONFIGURATION);
+    let first = get(&run, "/v1/trees").header("etag").unwrap().to_owned();
+    let made = post(&run, Some(&first), "queue change root fq_codel flows=64");
+    assert_eq!(
+        (made.status, &made.json()["revision"]),
+        (200, &1.into()),
+        "{made:?}"
+    );
+    let status = run.status();
+    assert_eq!((status.revision, status.changes.applied), (1, 1));
+    assert_eq!(status.directions[1].tree.discipline, "fq_codel");
+    let stale = post(&run, Some(&first), "queue change root flows=32");
+    assert_eq!((stale.status, stale.problem()), (412, "stale".to_owned()));
+    let refused = post(&run, None, "class delete 7");
+    assert_eq!(refused.problem(), "refused");
+
+    change(&run, "queue change root codel");
+    let second = made.header("etag").unwrap().to_owned();
+    assert_eq!(post(&run, Some(&second), "queue change root pie").status, 412);
+    let trees = ask_socket(&run, &json!({ "request": "trees" }));
+    assert_eq!(
+        (&trees["revision"], &trees["directions"][1]["from"]),
+        (&2.into(), &"right".into())
+    );
+    let old = json!({ "request": "change", "lines": ["queue change root pie"], "if_revision": 1 });
+    assert_eq!(
+        ask_socket(&run, &old),
+        json!({ "answer": "stale", "revision": 2 })
+    );
+    run.signal(Signal::SIGHUP);
+    until("the file is read again", || run.status().revision == 3);
+    let last = get(&run, "/v1/trees");
+    assert_eq!(last.json()["revision"], 3);
+    assert_eq!(
+        last.json()["directions"][0]["queue"],
+        run.status().directions[0].queue
+    );
+    assert_eq!(run.status().directions[0].tree.discipline, "fifo");
+
+    let own = format!("audit: uid 0, pid {}: change: ", std::process::id());
+    let entries = [
+        "queue change root fq_codel flows=64: made, revision 1; forwarding paused for",
+        "queue change root flows=32: refused: the trees have revision 1",
+        "class delete 7: refused: `fq_codel` has no class",
+        "queue change root codel: made, revision 2;",
+    ];
+    for entry in entries {
+        until(entry, || run.said().contains(&format!("{own}{entry}")));
+    }
+    assert_eq!(metrics(&network).status, 200);
+    run.stop();
+}
+
+/// Root gives up the right to open ports below 1024 after it has opened one, and the socket is removed.
+#[test]
+fn endpoints_are_opened_before_privileges_are_given_up() {
+    let Some(_watched) = live("endpoints_are_opened_before_privileges_are_given_up") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let run = start(&network, CONFIGURATION);
+    crate::privileges::holds(&run, crate::privileges::NEEDED);
+    let metrics = metrics(&network);
+    assert!(
+        metrics
+            .body
+            .contains("fairgate_sent_packets_total{from=\"left\",to=\"right\"} "),
+        "{metrics:?}"
+    );
+    let socket = socket(&run);
+    assert!(socket.exists());
+    let program = run.program.as_ref().unwrap().id();
+    let names = fs::read_dir(format!("/proc/{program}/task")).unwrap();
+    let is_api = |thread: &fs::DirEntry| {
+        let name = fs::read_to_string(thread.path().join("comm")).unwrap_or_default();
+        name.trim() == "api"
+    };
+    let threads: Vec<fs::DirEntry> = names.map(Result::unwrap).filter(is_api).collect();
+    assert!(!threads.is_empty());
+    for thread in threads {
+        let text = fs::read_to_string(thread.path().join("sched")).unwrap_or_default();
+        let policy = text.lines().find(|line| line.starts_with("policy"));
+        // SCHED_OTHER: it never has the processor before a forwarding thread.
+        assert!(policy.is_none_or(|line| line.ends_with(" 0")), "{policy:?}");
+    }
+    run.signal(Signal::SIGINT);
+    let mut run = run;
+    run.output();
+    assert!(!socket.exists(), "the socket of the API is left behind");
+}
+
+/// Connects as user 65534, with this group, and sends a request. Returns what it reads.
+fn as_stranger(run: &Run, group: u32) -> String {
+    // SO_PEERCRED are the credentials of the process that connects.
+    let script = "use Socket; socket(my $s, PF_UNIX, SOCK_STREAM, 0); \
+                  connect($s, sockaddr_un($ARGV[0])) or exit 3; \
+                  syswrite($s, \"GET /v1/health HTTP/1.1\\r\\nHost: a\\r\\nConnection: close\\r\\n\\r\\n\"); \
+                  print $b while sysread($s, $b, 4096);";
+    let mut perl = Command::new("perl");
+    std::os::unix::process::CommandExt::uid(&mut perl, 65534);
+    std::os::unix::process::CommandExt::gid(&mut perl, group);
+    let done = output(perl.current_dir("/").args(["-e", script]).arg(socket(run)));
+    String::from_utf8_lossy(&done.stdout).into_owned()
+}
+
+#[test]
+fn only_root_and_the_group_may_use_the_socket() {
+    let Some(_watched) = live("only_root_and_the_group_may_use_the_socket") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let open_folder = |run: &Run| {
+        fs::set_permissions(run.folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let alone = start(&network, CONFIGURATION);
+    open_folder(&alone);
+    assert_eq!(as_stranger(&alone, 65534), "", "the kernel lets it connect");
+    // Even if somebody opens the socket to everyone.
+    fs::set_permissions(socket(&alone), fs::Permissions::from_mode(0o666)).unwrap();
+    let said = as_stranger(&alone, 65534);
+    assert!(
+        said.starts_with("HTTP/1.1 403") && said.contains("urn:fairgate:problem:forbidden"),
+        "{said}"
+    );
+    alone.stop();
+
+    let shared = format!("{CONFIGURATION}api_group = \"daemon\"\n");
+    let shared = start(&network, &shared);
+    open_folder(&shared);
+    let daemon = nix::unistd::Group::from_name("daemon")
+        .unwrap()
+        .expect("every system has it");
+    assert!(as_stranger(&shared, daemon.gid.as_raw()).starts_with("HTTP/1.1 200"));
+    assert_eq!(as_stranger(&shared, 65534), "");
+    shared.stop();
+}
+
+/// 1,000 connections, slow clients, rubbish, changes, statuses and scrapes, while a host sends a packet each
+/// millisecond: all of them arrive, in their order.
+#[test]
+fn clients_disturb_no_packet() {
+    let Some(_watched) = live("clients_disturb_no_packet") else {
+        return;
+    };
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+    setrlimit(Resource::RLIMIT_NOFILE, most.min(8192), most).unwrap();
+    let network = Network::build().unwrap();
+    let run = start(&network, CONFIGURATION);
+    let to = format!("{}:5000", Network::RIGHT);
+    let receiver = network.right.enter(|| UdpSocket::bind(&to)).unwrap().unwrap();
+    let bind = || UdpSocket::bind("0.0.0.0:0");
+    let sender = network.left.enter(bind).unwrap().unwrap();
+    sender.connect(&to).unwrap();
+    receiver
+        .set_read_timeout(Some(Duration::from_millis(100)))
+        .unwrap();
+    let (is_over, sent) = (AtomicBool::new(false), AtomicU64::new(0));
+    // Only then it is known how many were sent.
+    let has_sent_all = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Acquire) {
+                let number = sent.fetch_add(1, Ordering::AcqRel);
+                sender.send(&[number.to_be_bytes(); 16].concat()).unwrap();
+                thread::sleep(Duration::from_millis(1));
+            }
+            has_sent_all.store(true, Ordering::Release);
+        });
+        let counting = scope.spawn(|| {
+            let mut bytes = [0; 2000];
+            let mut next = 0;
+            while !has_sent_all.load(Ordering::Acquire) || next < sent.load(Ordering::Acquire) {
+                if receiver.recv(&mut bytes).is_ok() {
+                    let number = u64::from_be_bytes(bytes[..8].try_into().unwrap());
+                    assert_eq!(number, next, "it is lost or overtaken");
+                    next += 1;
+                }
+            }
+        });
+        let begin = sent.load(Ordering::Acquire);
+        // Twice at least, and beside a thousand packets at least.
+        for round in 0.. {
+            if round >= 2 && sent.load(Ordering::Acquire) >= begin + 1000 {
+                break;
+            }
+            disturb(&network, &run);
+        }
+        is_over.store(true, Ordering::Release);
+        assert!(counting.join().is_ok(), "packets were lost or overtaken");
+    });
+    run.status().check().unwrap();
+    run.stop();
+}
+
+fn disturb(network: &Network, run: &Run) {
+    let mut clients: Vec<UnixStream> = Vec::new();
+    for number in 0..1000 {
+        let Ok(mut client) = UnixStream::connect(socket(run)) else {
+            continue;
+        };
+        // Those that find no place are disconnected, so that they may fail to write.
+        let _ = match number % 4 {
+            0 => Ok(()),
+            1 => client.write_all(b"GET /v1/status HTTP/1.1\r\nX: "),
+            2 => client.write_all(b"\x16\x03\x01\x00rubbish\r\n\r\n"),
+            // An answer that nobody reads.
+            _ => client.write_all(b"GET /v1/status HTTP/1.1\r\nHost: a\r\n\r\n"),
+        };
+        clients.push(client);
+    }
+    assert!(clients.len() > 900, "{}", clients.len());
+    // The metrics have a door of their own, and the status socket, too.
+    for _ in 0..20 {
+        assert_eq!(metrics(network).status, 200);
+        assert_eq!(run.status().changes.refused, 0);
+    }
+    for mut client in clients {
+        let _ = client.shutdown(std::net::Shutdown::Write);
+        let mut answer = Vec::new();
+        let _ = client.read_to_end(&mut answer);
+    }
+    until("the API has places again", || {
+        let mut client = connect(run);
+        let _ = client.write_all(b"GET /v1/health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        answer(client).is_some_and(|answer| answer.status == 200)
+    });
+    for round in 1..=50 {
+        let tree = if round % 2 == 0 {
+            "fifo"
+        } else {
+            "fq_codel target=100ms"
+        };
+        let made = post(run, None, &format!("queue change root {tree}"));
+        assert_eq!(
+            (made.status, &made.json()["dropped"]),
+            (200, &0.into()),
+            "{made:?}"
+        );
+        assert_eq!(get(run, "/v1/status?used=true").status, 200);
+        assert_eq!(metrics(network).status, 200);
+    }
+}

@@ -1,0 +1,125 @@
+//! Changes of the trees.
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use fairgate_live::status::protocol::Answer;
+use fairgate_live::status::{ChangesStatus, Detail};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::answer::json;
+use crate::api::status::ask_status;
+use crate::body::Document;
+use crate::guard::Who;
+use crate::precondition::{Expected, tag};
+use crate::problem::Problem;
+use crate::shared::Shared;
+
+/// Changes that are made together or not at all.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ChangeOrder {
+    /// The interface that the changed direction receives from. It may be left out if both directions have the
+    /// same tree: then both are changed.
+    from: Option<String>,
+    /// The changes in words, as of `fairgate class`, `filter` and `queue`: `class change 30 rate=7mbit`.
+    lines: Vec<String>,
+}
+
+/// A change that was made.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ChangeMade {
+    /// The revision of the trees from now on.
+    revision: u64,
+    /// For how long nothing was forwarded, microseconds.
+    pause_us: f64,
+    /// Packets for which a new limit had no room, or whose class was removed.
+    dropped: u64,
+}
+
+/// The changes so far.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Changes {
+    /// The revision of the trees: it grows by 1 with each change, whoever makes it.
+    revision: u64,
+    /// What they have done.
+    changes: ChangesStatus,
+}
+
+/// What the changes so far have done
+#[utoipa::path(
+    get,
+    path = "/v1/changes",
+    operation_id = "changes",
+    tag = "trees",
+    responses(
+        (status = 200, description = "The changes so far", body = Changes,
+            headers(("ETag" = String, description = "Of the trees"))),
+        (status = "default", description = "Refused", body = Problem,
+            content_type = "application/problem+json")
+    )
+)]
+pub(super) async fn changes(State(shared): State<Shared>) -> Result<Response, Problem> {
+    let _turn = shared.turn_to_answer().await?;
+    let made = ask_status(&shared, Detail::Used, |status| Changes {
+        revision: status.revision,
+        changes: status.changes,
+    });
+    let changes = made.await?;
+    json(StatusCode::OK, Some(&tag(&shared, changes.revision)), &changes)
+}
+
+/// Change the trees: all lines or none
+///
+/// The lines are those of `fairgate class`, `filter` and `queue` with add, change, move and delete. They are
+/// checked, and then applied while packets are forwarded. With `If-Match`, nothing is changed if anyone has
+/// changed the trees since the client has read them.
+#[utoipa::path(
+    post,
+    path = "/v1/changes",
+    operation_id = "change",
+    tag = "trees",
+    params(("If-Match" = Option<String>, Header, description = "The entity tag of the trees that are \
+                                                                changed")),
+    request_body = ChangeOrder,
+    responses(
+        (status = 200, description = "The change was made", body = ChangeMade,
+            headers(("ETag" = String, description = "Of the trees from now on"))),
+        (status = 412, description = "The trees have changed since", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 422, description = "The run refuses the change", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Refused", body = Problem,
+            content_type = "application/problem+json")
+    )
+)]
+pub(super) async fn change(
+    State(shared): State<Shared>,
+    Extension(Who(who)): Extension<Who>,
+    headers: HeaderMap,
+    Document(order): Document<ChangeOrder>,
+) -> Result<Response, Problem> {
+    let expected = Expected::read(&headers)?;
+    let asked = shared.ask(move |shared, run| {
+        let expected = expected.revision(shared, || run.trees().revision);
+        run.change(&who, order.from.as_deref(), &order.lines, expected)
+    });
+    match asked.await? {
+        Answer::Changed {
+            pause_us,
+            dropped,
+            revision,
+        } => {
+            let made = ChangeMade {
+                revision,
+                pause_us,
+                dropped,
+            };
+            json(StatusCode::OK, Some(&tag(&shared, revision)), &made)
+        }
+        Answer::Refused { errors } => Err(Problem::refused(errors)),
+        Answer::Stale { revision } => Err(Problem::stale(revision, tag(&shared, revision))),
+    }
+}

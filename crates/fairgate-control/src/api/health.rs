@@ -1,0 +1,55 @@
+//! Whether the run answers.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::answer::json;
+use crate::api::status::ask_status;
+use crate::problem::Problem;
+use crate::shared::Shared;
+use fairgate_live::status::Detail;
+
+/// That the run answers.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Health {
+    /// The run's name.
+    name: String,
+    /// Its process id.
+    pid: u32,
+    /// The version of Fairgate.
+    version: &'static str,
+    /// Seconds since its start.
+    uptime_s: f64,
+    /// The revision of the trees.
+    revision: u64,
+}
+
+/// Whether the forwarding threads answer
+#[utoipa::path(
+    get,
+    path = "/v1/health",
+    operation_id = "health",
+    tag = "service",
+    responses(
+        (status = 200, description = "They do", body = Health),
+        (status = 503, description = "They do not answer within 5 s, or the run ends", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Refused", body = Problem,
+            content_type = "application/problem+json")
+    )
+)]
+pub(super) async fn health(State(shared): State<Shared>) -> Result<Response, Problem> {
+    let _turn = shared.turn_to_answer().await?;
+    let status = ask_status(&shared, Detail::Used, |status| status).await?;
+    let health = Health {
+        name: status.name,
+        pid: status.pid,
+        version: env!("CARGO_PKG_VERSION"),
+        uptime_s: status.uptime_s,
+        revision: status.revision,
+    };
+    json(StatusCode::OK, None, &health)
+}

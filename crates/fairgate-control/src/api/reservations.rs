@@ -1,0 +1,241 @@
+//! Reservations.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use fairgate_live::status::protocol::{ReservationStatus, ReserveOrder, Reserved, TermsStatus};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::answer::json;
+use crate::body::Document;
+use crate::guard::Who;
+use crate::precondition::{Expected, tag};
+use crate::problem::{Kind, Problem};
+use crate::query::{Named, Parameters};
+use crate::shared::Shared;
+
+/// Which direction is meant.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Direction {
+    /// The interface that it receives from. It may be left out if reservations are possible in one direction
+    /// only.
+    from: Option<String>,
+}
+
+/// The terms of a reservation, and its direction.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReservationOrder {
+    /// The interface that the direction receives from. It may be left out if reservations are possible in one
+    /// direction only.
+    from: Option<String>,
+    /// What is asked for.
+    terms: TermsStatus,
+}
+
+/// Reservations: the one that was added, changed or refreshed, none after it was withdrawn, or all.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Reservations {
+    /// The revision of the trees.
+    revision: u64,
+    /// The reservations.
+    reservations: Vec<ReservationStatus>,
+}
+
+/// Who orders something, and what is demanded before.
+struct Ordered {
+    who: Arc<str>,
+    from: Option<String>,
+    expected: Expected,
+    success: StatusCode,
+}
+
+impl Ordered {
+    fn new(who: Arc<str>, from: Option<String>, headers: &HeaderMap) -> Result<Ordered, Problem> {
+        Ok(Ordered {
+            who,
+            from,
+            expected: Expected::read(headers)?,
+            success: StatusCode::OK,
+        })
+    }
+
+    async fn carry_out(self, shared: &Shared, order: ReserveOrder) -> Result<Response, Problem> {
+        let success = self.success;
+        let asked = shared.ask(move |shared, run| {
+            let expected = self.expected.revision(shared, || run.trees().revision);
+            run.reserve(&self.who, self.from.as_deref(), order, expected)
+        });
+        match asked.await? {
+            Reserved::Reservations {
+                reservations,
+                revision,
+            } => {
+                let document = Reservations {
+                    revision,
+                    reservations,
+                };
+                json(success, Some(&tag(shared, revision)), &document)
+            }
+            Reserved::Refused { errors } => Err(Problem::refused(errors)),
+            Reserved::Stale { revision } => Err(Problem::stale(revision, tag(shared, revision))),
+        }
+    }
+}
+
+/// All reservations
+#[utoipa::path(
+    get,
+    path = "/v1/reservations",
+    operation_id = "reservations",
+    tag = "reservations",
+    params(("from" = Option<String>, Query, description = "Only those of the direction from this interface")),
+    responses(
+        (status = 200, description = "The reservations", body = Reservations,
+            headers(("ETag" = String, description = "Of the trees"))),
+        (status = "default", description = "Refused", body = Problem,
+            content_type = "application/problem+json")
+    )
+)]
+pub(super) async fn list(
+    State(shared): State<Shared>,
+    Extension(Who(who)): Extension<Who>,
+    Parameters(direction): Parameters<Direction>,
+) -> Result<Response, Problem> {
+    let ordered = Ordered::new(who, direction.from, &HeaderMap::new())?;
+    ordered.carry_out(&shared, ReserveOrder::List).await
+}
+
+/// Add a reservation
+#[utoipa::path(
+    post,
+    path = "/v1/reservations",
+    operation_id = "reserve",
+    tag = "reservations",
+    params(("If-Match" = Option<String>, Header, description = "The entity tag of the trees")),
+    request_body = ReservationOrder,
+    responses(
+        (status = 201, description = "It was added", body = Reservations),
+        (status = 412, description = "The trees have changed since", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 422, description = "It can't be promised", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Refused", body = Problem,
+            content_type = "application/problem+json")
+    )
+)]
+pub(super) async fn add(
+    State(shared): State<Shared>,
+    Extension(Who(who)): Extension<Who>,
+    headers: HeaderMap,
+    Document(order): Document<ReservationOrder>,
+) -> Result<Response, Problem> {
+    let mut ordered = Ordered::new(who, order.from, &headers)?;
+    ordered.success = StatusCode::CREATED;
+    ordered.carry_out(&shared, ReserveOrder::Add(order.terms)).await
+}
+
+/// Give a reservation other terms; if they are refused, the old ones hold
+#[utoipa::path(
+    put,
+    path = "/v1/reservations/{name}",
+    operation_id = "changeReservation",
+    tag = "reservations",
+    params(
+        ("name" = String, Path, description = "The name of the reservation"),
+        ("If-Match" = Option<String>, Header, description = "The entity tag of the trees")
+    ),
+    request_body = ReservationOrder,
+    responses(
+        (status = 200, description = "It was changed", body = Reservations),
+        (status = 412, description = "The trees have changed since", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 422, description = "The terms can't be promised", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Refused", body = Problem,
+            content_type = "application/problem+json")
+    )
+)]
+pub(super) async fn replace(
+    State(shared): State<Shared>,
+    Extension(Who(who)): Extension<Who>,
+    Named(name): Named,
+    headers: HeaderMap,
+    Document(order): Document<ReservationOrder>,
+) -> Result<Response, Problem> {
+    if order.terms.name != name {
+        let detail = format!(
+            "the path names `{name}`, and the terms name `{}`",
+            order.terms.name
+        );
+        return Err(Problem::new(Kind::Malformed, detail));
+    }
+    let ordered = Ordered::new(who, order.from, &headers)?;
+    ordered
+        .carry_out(&shared, ReserveOrder::Change(order.terms))
+        .await
+}
+
+/// End a reservation
+#[utoipa::path(
+    delete,
+    path = "/v1/reservations/{name}",
+    operation_id = "withdraw",
+    tag = "reservations",
+    params(
+        ("name" = String, Path, description = "The name of the reservation"),
+        ("from" = Option<String>, Query, description = "The interface that the direction receives from"),
+        ("If-Match" = Option<String>, Header, description = "The entity tag of the trees")
+    ),
+    responses(
+        (status = 200, description = "It has ended", body = Reservations),
+        (status = 412, description = "The trees have changed since", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 422, description = "There is no such reservation", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Refused", body = Problem,
+            content_type = "application/problem+json")
+    )
+)]
+pub(super) async fn withdraw(
+    State(shared): State<Shared>,
+    Extension(Who(who)): Extension<Who>,
+    Named(name): Named,
+    Parameters(direction): Parameters<Direction>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let ordered = Ordered::new(who, direction.from, &headers)?;
+    ordered.carry_out(&shared, ReserveOrder::Withdraw { name }).await
+}
+
+/// Let a reservation live for another lifetime from now on
+#[utoipa::path(
+    post,
+    path = "/v1/reservations/{name}/refresh",
+    operation_id = "refresh",
+    tag = "reservations",
+    params(("name" = String, Path, description = "The name of the reservation")),
+    request_body = Direction,
+    responses(
+        (status = 200, description = "It lives on", body = Reservations),
+        (status = 422, description = "There is no such reservation", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Refused", body = Problem,
+            content_type = "application/problem+json")
+    )
+)]
+pub(super) async fn refresh(
+    State(shared): State<Shared>,
+    Extension(Who(who)): Extension<Who>,
+    Named(name): Named,
+    headers: HeaderMap,
+    Document(direction): Document<Direction>,
+) -> Result<Response, Problem> {
+    let ordered = Ordered::new(who, direction.from, &headers)?;
+    ordered.carry_out(&shared, ReserveOrder::Refresh { name }).await
+}

@@ -1,0 +1,45 @@
+//! The trees as configuration.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::{ETAG, HeaderMap, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use fairgate_live::status::protocol::TreesStatus;
+
+use crate::answer::{held, json_bytes};
+use crate::precondition::{is_known, tag};
+use crate::problem::Problem;
+use crate::shared::Shared;
+
+/// The trees, as a configuration file has them
+#[utoipa::path(
+    get,
+    path = "/v1/trees",
+    operation_id = "trees",
+    tag = "trees",
+    params(("If-None-Match" = Option<String>, Header, description = "The entity tag of trees that the client \
+                                                                     has already")),
+    responses(
+        (status = 200, description = "The trees and their revision", body = TreesStatus,
+            headers(("ETag" = String, description = "Of this revision of this run"))),
+        (status = 304, description = "The client has them"),
+        (status = "default", description = "Refused", body = Problem,
+            content_type = "application/problem+json")
+    )
+)]
+pub(super) async fn trees(State(shared): State<Shared>, headers: HeaderMap) -> Result<Response, Problem> {
+    let turn = shared.turn_to_answer().await?;
+    let made = shared.ask(|_, run| {
+        let trees = run.trees();
+        json_bytes(&trees).map(|bytes| (trees.revision, bytes))
+    });
+    let (revision, bytes) = made.await??;
+    let mut response = match is_known(&headers, &shared, revision)? {
+        true => StatusCode::NOT_MODIFIED.into_response(),
+        false => held("application/json", bytes, turn),
+    };
+    if let Ok(tag) = HeaderValue::from_str(&tag(&shared, revision)) {
+        response.headers_mut().insert(ETAG, tag);
+    }
+    Ok(response)
+}

@@ -1,0 +1,41 @@
+//! Controls and observes a running Fairgate over HTTP: an API with JSON documents, and metrics for
+//! Prometheus.
+//!
+//! ```text
+//!   client -> [ door ] -> connection -> guard -> route -> Run -> the run's threads
+//!             unix or     timeouts      who is    one      what clients of the
+//!             TCP + TLS   bounds        it?       module   status socket see
+//! ```
+//!
+//! * [`Doors`] are the sockets that are listened at. They are opened before privileges are given up.
+//! * [`Run`] is what is controlled. The forwarding threads know nothing of HTTP.
+//! * [`Control`] is the thread that answers. It ends on drop.
+//!
+//! Everything that a client can make this thread hold is bounded: connections, the time that each may take,
+//! headers, bodies, and the documents that are made at the same time.
+
+#![forbid(unsafe_code)]
+
+mod answer;
+mod api;
+mod body;
+mod door;
+mod error;
+mod guard;
+mod metrics;
+mod precondition;
+mod problem;
+mod query;
+pub mod rehearsal;
+mod run;
+mod server;
+mod shared;
+mod tls;
+mod tokens;
+
+pub use api::openapi;
+pub use door::Doors;
+pub use error::ControlError;
+pub use metrics::MOST_CLASSES;
+pub use run::Run;
+pub use server::Control;

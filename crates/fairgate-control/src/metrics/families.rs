@@ -1,0 +1,288 @@
+//! The metrics by name. `docs/metrics.md` lists them.
+
+use std::fmt;
+
+use fairgate_live::status::{DirectionStatus, Status};
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeGaugeValue, EncodeLabelSet, MetricEncoder, NoLabelSet,
+};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Unit;
+
+use super::classes::{Figures, Row, Rows};
+
+/// Encodes the metrics of the whole run.
+pub(super) fn of_run(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+    let version = [
+        ("name", status.name.as_str()),
+        ("version", env!("CARGO_PKG_VERSION")),
+    ];
+    encoder
+        .encode_descriptor("run", "The run", None, MetricType::Info)?
+        .encode_info(&version)?;
+    let mut run = Run(encoder);
+    let (processor, changes) = (&status.processor, &status.changes);
+    run.gauge(
+        "uptime",
+        "Time since the start of the run",
+        Some(Unit::Seconds),
+        status.uptime_s,
+    )?;
+    let isolated = i64::from(status.isolated);
+    run.gauge(
+        "isolated",
+        "1 if this machine's own stack is kept away",
+        None,
+        isolated,
+    )?;
+    run.gauge("revision", "Revision of the trees", None, status.revision as i64)?;
+    run.counter(
+        "changes_applied",
+        "Changes of the trees that were made",
+        changes.applied,
+    )?;
+    run.counter(
+        "changes_refused",
+        "Changes of the trees that were refused",
+        changes.refused,
+    )?;
+    run.counter(
+        "changes_dropped_packets",
+        "Packets that changes have dropped",
+        changes.dropped,
+    )?;
+    let longest = changes.longest_pause_us * 1e-6;
+    let help = "Longest time for which a change stopped forwarding";
+    run.gauge("changes_longest_pause", help, Some(Unit::Seconds), longest)?;
+    let realtime = i64::from(processor.realtime);
+    run.gauge(
+        "processor_realtime",
+        "1 if forwarding has real-time priority",
+        None,
+        realtime,
+    )?;
+    run.counter(
+        "processor_wake_ups",
+        "Wake-ups of the forwarding threads",
+        processor.wake_ups,
+    )?;
+    let late = processor.late_wake_ups;
+    run.counter(
+        "processor_late_wake_ups",
+        "Wake-ups that were more than 1 ms late",
+        late,
+    )?;
+    let latest = processor.latest_us * 1e-6;
+    run.gauge(
+        "processor_latest_wake_up",
+        "Latest wake-up",
+        Some(Unit::Seconds),
+        latest,
+    )?;
+    let help = "Times without progress for more than 5 ms although there was work";
+    run.counter("processor_stalls", help, processor.stalls)?;
+    let longest = processor.longest_stall_us * 1e-6;
+    run.gauge(
+        "processor_longest_stall",
+        "Longest stall",
+        Some(Unit::Seconds),
+        longest,
+    )
+}
+
+/// Encodes metrics without labels.
+struct Run<'e, 'w>(&'e mut DescriptorEncoder<'w>);
+
+impl Run<'_, '_> {
+    fn counter(&mut self, name: &str, help: &str, value: u64) -> Result<(), fmt::Error> {
+        let mut encoder = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
+        encoder.encode_counter::<NoLabelSet, u64, u64>(&value, None)
+    }
+
+    fn gauge(
+        &mut self,
+        name: &str,
+        help: &str,
+        unit: Option<Unit>,
+        value: impl EncodeGaugeValue,
+    ) -> Result<(), fmt::Error> {
+        let mut encoder = self
+            .0
+            .encode_descriptor(name, help, unit.as_ref(), MetricType::Gauge)?;
+        encoder.encode_gauge(&value)
+    }
+}
+
+/// Encodes what is counted outside of the trees, by direction.
+pub(super) fn of_directions(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+    type Value = fn(&DirectionStatus) -> u64;
+    let counters: [(&str, &str, Value); 3] = [
+        (
+            "sent_bytes",
+            "Bytes handed to the kernel, with Ethernet headers",
+            |it| it.sent.bytes,
+        ),
+        ("sent_packets", "Frames handed to the kernel", |it| {
+            it.sent.packets
+        }),
+        (
+            "socket_full",
+            "Times that a socket had no room; nothing is lost by this",
+            |it| it.socket_full,
+        ),
+    ];
+    for (name, help, value) in counters {
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for direction in &status.directions {
+            counter(&mut family, &labels(direction), value(direction))?;
+        }
+    }
+    let help = "Frames lost outside of the trees";
+    let mut family = encoder.encode_descriptor("lost_packets", help, None, MetricType::Counter)?;
+    for direction in &status.directions {
+        let lost = &direction.lost;
+        let reasons = [
+            ("ring_full", lost.ring_full),
+            ("no_frame", lost.no_frame),
+            ("truncated", lost.truncated),
+            ("too_long", lost.too_long),
+            ("unsupported_offload", lost.unsupported_offload),
+            ("refused", lost.refused),
+        ];
+        for (reason, packets) in reasons {
+            let [from, to] = labels(direction);
+            counter(&mut family, &[from, to, ("reason", reason)], packets)?;
+        }
+    }
+    let help = "Frames between tree and socket";
+    let mut family = encoder.encode_descriptor("in_line_packets", help, None, MetricType::Gauge)?;
+    for direction in &status.directions {
+        gauge(&mut family, &labels(direction), direction.in_line as i64)?;
+    }
+    let help = "Time in the tree since the start of the run";
+    let seconds = Some(&Unit::Seconds);
+    let mut family = encoder.encode_descriptor("delay_quantile", help, seconds, MetricType::Gauge)?;
+    for direction in &status.directions {
+        let delay = &direction.sojourn;
+        let quantiles = [
+            ("0.5", delay.p50_us),
+            ("0.95", delay.p95_us),
+            ("0.99", delay.p99_us),
+            ("1", delay.max_us),
+        ];
+        for (quantile, micros) in quantiles {
+            let [from, to] = labels(direction);
+            gauge(&mut family, &[from, to, ("quantile", quantile)], micros * 1e-6)?;
+        }
+    }
+    Ok(())
+}
+
+fn labels(direction: &DirectionStatus) -> [(&str, &str); 2] {
+    [("from", &direction.from), ("to", &direction.to)]
+}
+
+/// Encodes what the disciplines have counted, by class.
+pub(super) fn of_classes(rows: &Rows, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+    type Value = fn(&Figures) -> u64;
+    let counters: [(&str, &str, Value); 5] = [
+        ("class_sent_bytes", "Bytes that have left the class", |it| {
+            it.sent.bytes
+        }),
+        ("class_sent_packets", "Packets that have left the class", |it| {
+            it.sent.packets
+        }),
+        (
+            "class_dropped_bytes",
+            "Bytes that were dropped in the class",
+            |it| it.dropped.bytes,
+        ),
+        (
+            "class_marked_packets",
+            "Packets marked with Congestion Experienced",
+            |it| it.marked,
+        ),
+        (
+            "class_overlimits",
+            "Times that nothing could be sent although packets waited",
+            |it| it.overlimits,
+        ),
+    ];
+    for (name, help, value) in counters {
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for row in &rows.rows {
+            counter(&mut family, &row.labels(), value(&row.figures))?;
+        }
+    }
+    let help = "Packets that were dropped in the class, by reason";
+    let mut family = encoder.encode_descriptor("class_dropped_packets", help, None, MetricType::Counter)?;
+    for row in &rows.rows {
+        for (reason, packets) in &row.figures.drops {
+            let [from, class, depth, discipline] = row.labels();
+            let labels = [from, class, depth, discipline, ("reason", reason.as_str())];
+            counter(&mut family, &labels, *packets)?;
+        }
+    }
+    let help = "Sum of the times that packets have spent in the class";
+    let seconds = Some(&Unit::Seconds);
+    let mut family = encoder.encode_descriptor("class_delay", help, seconds, MetricType::Counter)?;
+    for row in &rows.rows {
+        let labels = row.labels();
+        let mut one = family.encode_family(&labels)?;
+        one.encode_counter::<NoLabelSet, f64, u64>(&row.figures.delay_s, None)?;
+    }
+    let gauges: [(&str, &str, Value); 2] = [
+        ("class_backlog_bytes", "Bytes that wait in the class", |it| {
+            it.backlog.bytes
+        }),
+        ("class_backlog_packets", "Packets that wait in the class", |it| {
+            it.backlog.packets
+        }),
+    ];
+    for (name, help, value) in gauges {
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for row in &rows.rows {
+            gauge(&mut family, &row.labels(), value(&row.figures) as i64)?;
+        }
+    }
+    let help = "Classes that packets have come to and that have series of their own";
+    let mut family = encoder.encode_descriptor("classes", help, None, MetricType::Gauge)?;
+    for (from, named, _) in &rows.counts {
+        gauge(&mut family, &[("from", from.as_str())], *named as i64)?;
+    }
+    let help = "Classes that packets have come to and that are summed up in class=\"other\"";
+    let mut family = encoder.encode_descriptor("classes_summed", help, None, MetricType::Gauge)?;
+    for (from, _, summed) in &rows.counts {
+        gauge(&mut family, &[("from", from.as_str())], *summed as i64)?;
+    }
+    let help = "Classes of a direction that have series of their own at most";
+    Run(encoder).gauge("classes_limit", help, None, rows.most as i64)
+}
+
+impl Row {
+    fn labels(&self) -> [(&str, &str); 4] {
+        [
+            ("from", &self.from),
+            ("class", &self.class),
+            ("depth", &self.depth),
+            ("discipline", &self.discipline),
+        ]
+    }
+}
+
+fn counter(
+    family: &mut MetricEncoder<'_>,
+    labels: &impl EncodeLabelSet,
+    value: u64,
+) -> Result<(), fmt::Error> {
+    let mut one = family.encode_family(labels)?;
+    one.encode_counter::<NoLabelSet, u64, u64>(&value, None)
+}
+
+fn gauge(
+    family: &mut MetricEncoder<'_>,
+    labels: &impl EncodeLabelSet,
+    value: impl EncodeGaugeValue,
+) -> Result<(), fmt::Error> {
+    family.encode_family(labels)?.encode_gauge(&value)
+}

@@ -1,0 +1,201 @@
+//! Errors as documents: problem details, RFC 9457.
+
+use axum::http::StatusCode;
+use axum::http::header::{CONTENT_TYPE, ETAG, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::response::{IntoResponse, Response};
+use fairgate_live::status::protocol::Mistake;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// The media type of problems.
+pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
+
+/// What is wrong with a request: problem details of RFC 9457.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct Problem {
+    /// `urn:fairgate:problem:` and a name that does not change.
+    #[serde(rename = "type")]
+    kind: String,
+    /// What this type means.
+    title: &'static str,
+    /// The HTTP status code.
+    status: u16,
+    /// What is wrong with this request, and what to do.
+    detail: String,
+    /// The mistakes in a change that is refused.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<Mistake>,
+    /// The revision of the trees, if another one was expected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<u64>,
+    #[serde(skip)]
+    tag: Option<String>,
+}
+
+/// The types of problems.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The request breaks a rule of HTTP or JSON, or of the document that is expected.
+    Malformed,
+    /// A token is missing or wrong.
+    Unauthorized,
+    /// This user may not use the socket.
+    Forbidden,
+    /// A browser sends the request for another site.
+    CrossSite,
+    /// The request is for another host.
+    Misdirected,
+    /// There is nothing at this path.
+    NotFound,
+    /// This path has no such method.
+    Method,
+    /// The body did not arrive in time.
+    Slow,
+    /// The trees have changed since.
+    Stale,
+    /// The body is too long.
+    TooLarge,
+    /// The body is not JSON.
+    MediaType,
+    /// The run refuses the change.
+    Refused,
+    /// Too many requests are being answered.
+    Busy,
+    /// The run ends, or does not answer.
+    Silent,
+    /// A bug.
+    Internal,
+}
+
+impl Kind {
+    fn parts(self) -> (&'static str, StatusCode, &'static str) {
+        match self {
+            Kind::Malformed => (
+                "malformed",
+                StatusCode::BAD_REQUEST,
+                "The request is not understood",
+            ),
+            Kind::Unauthorized => (
+                "unauthorized",
+                StatusCode::UNAUTHORIZED,
+                "A token is missing or wrong",
+            ),
+            Kind::Forbidden => (
+                "forbidden",
+                StatusCode::FORBIDDEN,
+                "This user may not control the run",
+            ),
+            Kind::CrossSite => (
+                "cross-site",
+                StatusCode::FORBIDDEN,
+                "Requests of other sites are refused",
+            ),
+            Kind::Misdirected => (
+                "misdirected",
+                StatusCode::MISDIRECTED_REQUEST,
+                "The request is for another host",
+            ),
+            Kind::NotFound => ("not-found", StatusCode::NOT_FOUND, "There is nothing here"),
+            Kind::Method => (
+                "method",
+                StatusCode::METHOD_NOT_ALLOWED,
+                "This path has no such method",
+            ),
+            Kind::Slow => (
+                "slow",
+                StatusCode::REQUEST_TIMEOUT,
+                "The body did not arrive in time",
+            ),
+            Kind::Stale => (
+                "stale",
+                StatusCode::PRECONDITION_FAILED,
+                "The trees have changed since",
+            ),
+            Kind::TooLarge => ("too-large", StatusCode::PAYLOAD_TOO_LARGE, "The body is too long"),
+            Kind::MediaType => (
+                "media-type",
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "The body must be JSON",
+            ),
+            Kind::Refused => ("refused", StatusCode::UNPROCESSABLE_ENTITY, "Nothing was changed"),
+            Kind::Busy => (
+                "busy",
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Too many requests are being answered",
+            ),
+            Kind::Silent => (
+                "silent",
+                StatusCode::SERVICE_UNAVAILABLE,
+                "The run does not answer",
+            ),
+            Kind::Internal => ("internal", StatusCode::INTERNAL_SERVER_ERROR, "A bug in Fairgate"),
+        }
+    }
+}
+
+impl Problem {
+    pub(crate) fn new(kind: Kind, detail: impl Into<String>) -> Problem {
+        let (name, status, title) = kind.parts();
+        Problem {
+            kind: format!("urn:fairgate:problem:{name}"),
+            title,
+            status: status.as_u16(),
+            detail: detail.into(),
+            errors: Vec::new(),
+            revision: None,
+            tag: None,
+        }
+    }
+
+    /// Returns the problem of a change that the run refuses.
+    pub(crate) fn refused(errors: Vec<Mistake>) -> Problem {
+        let one = |mistake: &Mistake| match &mistake.place {
+            Some(place) => format!("{place}: {}", mistake.message),
+            None => mistake.message.clone(),
+        };
+        let detail: Vec<String> = errors.iter().map(one).collect();
+        Problem {
+            errors,
+            ..Problem::new(Kind::Refused, detail.join("; "))
+        }
+    }
+
+    /// Returns the problem of a change of another revision. `tag` is the entity tag of the current one.
+    pub(crate) fn stale(revision: u64, tag: String) -> Problem {
+        Problem {
+            revision: Some(revision),
+            tag: Some(tag),
+            ..Problem::new(
+                Kind::Stale,
+                format!(
+                    "nothing was changed: the trees have revision {revision} by now; read them again, and \
+                     repeat the request if it still makes sense"
+                ),
+            )
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let bytes = serde_json::to_vec(&self).unwrap_or_default();
+        let mut response = (status, bytes).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+        match status {
+            StatusCode::UNAUTHORIZED => {
+                let scheme = HeaderValue::from_static("Bearer realm=\"fairgate\"");
+                headers.insert(WWW_AUTHENTICATE, scheme);
+            }
+            StatusCode::SERVICE_UNAVAILABLE => {
+                headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            _ => {}
+        }
+        if let Some(tag) = self.tag.and_then(|tag| HeaderValue::from_str(&tag).ok()) {
+            headers.insert(ETAG, tag);
+        }
+        response
+    }
+}

@@ -1,0 +1,358 @@
+//! A run without interfaces: it has trees that change and reservations, and forwards nothing. Tests of
+//! clients can use it, and the tests and fuzz targets of this crate do.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use fairgate_config::{FileError, Registry, Spec};
+use fairgate_live::Offer;
+use fairgate_live::status::protocol::{
+    Answer, Mistake, ReservationStatus, ReserveOrder, Reserved, TermsStatus, TreeStatus, TreesStatus,
+};
+use fairgate_live::status::{
+    ChangesStatus, CountStatus, Detail, DirectionStatus, Losses, NodeStatus, ProcessorStatus, QUEUE, Sojourn,
+    Status,
+};
+use http_body_util::BodyExt;
+use tokio::runtime::{Builder, Runtime};
+use tower_service::Service;
+
+use crate::api::router;
+use crate::guard::{Client, Rules};
+use crate::run::Run;
+use crate::shared::Shared;
+
+/// The interfaces of a rehearsal.
+pub const INTERFACES: [&str; 2] = ["left", "right"];
+
+/// A run without interfaces. Copies are the same run.
+#[derive(Clone, Debug)]
+pub struct Rehearsal(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    trees: [Spec; 2],
+    revision: u64,
+    changes: ChangesStatus,
+    reservations: Vec<TermsStatus>,
+    has_ended: bool,
+    /// Who changed something, and what.
+    log: Vec<String>,
+}
+
+impl Rehearsal {
+    /// Returns a run with this tree in both directions, in words.
+    ///
+    /// # Errors
+    /// Fails if they are not a tree.
+    pub fn new(tree: &str) -> Result<Rehearsal, FileError> {
+        let tree = Spec::inline(tree)?;
+        Ok(Rehearsal(Arc::new(Mutex::new(State {
+            trees: [tree.clone(), tree],
+            revision: 0,
+            changes: ChangesStatus::default(),
+            reservations: Vec::new(),
+            has_ended: false,
+            log: Vec::new(),
+        }))))
+    }
+
+    /// Ends the run: it has no status any more.
+    pub fn end(&self) {
+        self.lock().has_ended = true;
+    }
+
+    /// Returns who asked for changes, and for which, in the order in which they asked.
+    pub fn log(&self) -> Vec<String> {
+        self.lock().log.clone()
+    }
+
+    /// Returns the revision of the trees.
+    pub fn revision(&self) -> u64 {
+        self.lock().revision
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn direction(&self, side: usize, detail: Detail) -> DirectionStatus {
+        let tree = &self.trees[side];
+        DirectionStatus {
+            from: INTERFACES[side].to_owned(),
+            to: INTERFACES[1 - side].to_owned(),
+            sent: CountStatus { packets: 0, bytes: 0 },
+            rate_bps: 0.0,
+            in_line: 0,
+            lost: Losses {
+                ring_full: 0,
+                no_frame: 0,
+                truncated: 0,
+                too_long: 0,
+                unsupported_offload: 0,
+                refused: 0,
+            },
+            socket_full: 0,
+            sojourn: Sojourn {
+                packets: 0,
+                mean_us: 0.0,
+                p50_us: 0.0,
+                p95_us: 0.0,
+                p99_us: 0.0,
+                max_us: 0.0,
+            },
+            tree: NodeStatus::of(&*tree.build(1).expect("the tree was checked")),
+            queue: match detail {
+                Detail::All => tree.to_toml(QUEUE),
+                Detail::Used | Detail::Counters => String::new(),
+            },
+        }
+    }
+
+    /// Returns the directions that are meant.
+    fn sides(&self, from: Option<&str>) -> Result<std::ops::Range<usize>, Vec<Mistake>> {
+        let help = "name left or right".to_owned();
+        let wrong = |message: String| {
+            vec![Mistake {
+                place: None,
+                message,
+                help: help.clone(),
+            }]
+        };
+        match from {
+            None if self.trees[0] == self.trees[1] => Ok(0..2),
+            None => Err(wrong("the two directions have different trees".to_owned())),
+            Some(from) => match INTERFACES.iter().position(|name| *name == from) {
+                Some(side) => Ok(side..side + 1),
+                None => Err(wrong(format!("no direction is from `{from}`"))),
+            },
+        }
+    }
+
+    fn change(&mut self, from: Option<&str>, lines: &[String]) -> Result<(), Vec<Mistake>> {
+        let mut trees = self.trees.clone();
+        for side in self.sides(from)? {
+            let edited = trees[side].edited(&lines.join("\n"), &Registry::builtin());
+            trees[side] = edited.map_err(|error| {
+                let mistake = |problem: &fairgate_config::Problem| Mistake {
+                    place: None,
+                    message: problem.message.clone(),
+                    help: problem.help.clone(),
+                };
+                error.problems().iter().map(mistake).collect::<Vec<_>>()
+            })?;
+        }
+        self.trees = trees;
+        Ok(())
+    }
+
+    fn reserve(&mut self, order: ReserveOrder) -> Result<Vec<ReservationStatus>, Vec<Mistake>> {
+        let place = |state: &State, name: &str| {
+            let place = state.reservations.iter().position(|terms| terms.name == name);
+            place.ok_or_else(|| {
+                vec![Mistake {
+                    place: None,
+                    message: format!("there is no reservation `{name}`"),
+                    help: "add it first".to_owned(),
+                }]
+            })
+        };
+        let shown = match order {
+            ReserveOrder::List => self.reservations.clone(),
+            ReserveOrder::Add(terms) => {
+                if let Ok(known) = place(self, &terms.name) {
+                    return Err(vec![Mistake {
+                        place: None,
+                        message: format!("`{}` exists", self.reservations[known].name),
+                        help: "change it".to_owned(),
+                    }]);
+                }
+                self.reservations.push(terms.clone());
+                vec![terms]
+            }
+            ReserveOrder::Change(terms) => {
+                let place = place(self, &terms.name)?;
+                self.reservations[place] = terms.clone();
+                vec![terms]
+            }
+            ReserveOrder::Withdraw { name } => {
+                let place = place(self, &name)?;
+                self.reservations.remove(place);
+                Vec::new()
+            }
+            ReserveOrder::Refresh { name } => vec![self.reservations[place(self, &name)?].clone()],
+        };
+        let status = |terms: TermsStatus| ReservationStatus {
+            from: INTERFACES[0].to_owned(),
+            class: "65535".to_owned(),
+            reserved_bps: terms.rate_bps,
+            promised_us: 0.0,
+            expires_s: terms.lifetime_ms as f64 / 1e3,
+            terms,
+        };
+        Ok(shown.into_iter().map(status).collect())
+    }
+}
+
+impl Run for Rehearsal {
+    fn status(&self, detail: Detail) -> Option<Status> {
+        let state = self.lock();
+        (!state.has_ended).then(|| Status {
+            name: "rehearsal".to_owned(),
+            pid: std::process::id(),
+            uptime_s: 1.0,
+            isolated: false,
+            processor: ProcessorStatus::default(),
+            changes: state.changes,
+            revision: state.revision,
+            directions: vec![state.direction(0, detail), state.direction(1, detail)],
+        })
+    }
+
+    fn trees(&self) -> TreesStatus {
+        let state = self.lock();
+        let tree = |side: usize| TreeStatus {
+            from: INTERFACES[side].to_owned(),
+            to: INTERFACES[1 - side].to_owned(),
+            queue: state.trees[side].to_toml(QUEUE),
+        };
+        TreesStatus {
+            revision: state.revision,
+            directions: vec![tree(0), tree(1)],
+        }
+    }
+
+    fn change(&self, who: &str, from: Option<&str>, lines: &[String], if_revision: Option<u64>) -> Answer {
+        let mut state = self.lock();
+        state.log.push(format!("{who}: {}", lines.join("; ")));
+        let revision = state.revision;
+        if if_revision.is_some_and(|expected| expected != revision) {
+            state.changes.refused += 1;
+            return Answer::Stale { revision };
+        }
+        match state.change(from, lines) {
+            Ok(()) => {
+                state.revision += 1;
+                state.changes.applied += 1;
+                Answer::Changed {
+                    pause_us: 0.0,
+                    dropped: 0,
+                    revision: state.revision,
+                }
+            }
+            Err(errors) => {
+                state.changes.refused += 1;
+                Answer::Refused { errors }
+            }
+        }
+    }
+
+    fn reserve(
+        &self,
+        who: &str,
+        _from: Option<&str>,
+        order: ReserveOrder,
+        if_revision: Option<u64>,
+    ) -> Reserved {
+        let mut state = self.lock();
+        let revision = state.revision;
+        if if_revision.is_some_and(|expected| expected != revision) {
+            return Reserved::Stale { revision };
+        }
+        let changes_trees = !matches!(order, ReserveOrder::List | ReserveOrder::Refresh { .. });
+        if !matches!(order, ReserveOrder::List) {
+            state.log.push(format!("{who}: {order:?}"));
+        }
+        match state.reserve(order) {
+            Ok(reservations) => {
+                state.revision += u64::from(changes_trees);
+                Reserved::Reservations {
+                    reservations,
+                    revision: state.revision,
+                }
+            }
+            Err(errors) => Reserved::Refused { errors },
+        }
+    }
+}
+
+/// The API of a run, asked without a network.
+#[derive(Debug)]
+pub struct Stage {
+    runtime: Runtime,
+    router: Router,
+    client: Client,
+}
+
+/// An answer to a request.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// The status code.
+    pub status: u16,
+    /// The header fields, with names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    /// Returns the value of a header field, or nothing.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut headers = self.headers.iter();
+        headers
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
+    }
+}
+
+impl Stage {
+    /// Returns the API of a run, for a process of user 0.
+    pub fn new(run: impl Run) -> Stage {
+        Stage::of(run, Offer::Api)
+    }
+
+    /// Returns what an endpoint of a run offers, for a process of user 0.
+    pub fn of(run: impl Run, offer: Offer) -> Stage {
+        let rules = Rules { tokens: None };
+        Stage {
+            runtime: Builder::new_current_thread()
+                .enable_time()
+                .build()
+                .expect("a runtime without sockets"),
+            router: router(Shared::new(Arc::new(run)), rules, offer),
+            client: Client::Process {
+                user: 0,
+                process: 1,
+                is_allowed: true,
+            },
+        }
+    }
+
+    /// Sends a request. Returns nothing if the words can't be a request: no connection would deliver it.
+    pub fn ask(&self, method: &str, target: &str, headers: &[(&str, &[u8])], body: &[u8]) -> Option<Reply> {
+        let mut request = Request::builder().method(method).uri(target);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let mut request = request.body(Body::from(body.to_vec())).ok()?;
+        request.extensions_mut().insert(self.client.clone());
+        let mut router = self.router.clone();
+        self.runtime.block_on(async {
+            let response = router.call(request).await.unwrap_or_else(|never| match never {});
+            let (parts, body) = response.into_parts();
+            let headers = parts.headers.iter();
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            Some(Reply {
+                status: parts.status.as_u16(),
+                headers: headers
+                    .map(|(name, value)| (name.to_string(), text(value.as_bytes())))
+                    .collect(),
+                body: body.collect().await.ok()?.to_bytes().to_vec(),
+            })
+        })
+    }
+}

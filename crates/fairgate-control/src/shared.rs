@@ -1,0 +1,93 @@
+//! What all requests share: the run, and bounds on what is held for clients at the same time.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use crate::metrics::Classes;
+use crate::problem::{Kind, Problem};
+use crate::run::Run;
+
+/// How many documents are made at the same time. Of a tree with 20,000 classes one has 20 MB.
+const ANSWERS: usize = 4;
+
+/// How many long bodies are received at the same time.
+const BODIES: usize = 4;
+
+/// How long a request waits for its turn.
+const TURN: Duration = Duration::from_secs(5);
+
+/// How long the run may take to answer a question that needs no planning.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(Clone)]
+pub(crate) struct Shared(Arc<Content>);
+
+struct Content {
+    run: Arc<dyn Run>,
+    /// Differs between runs, so that no entity tag of a run is valid in the next one.
+    instance: String,
+    answers: Arc<Semaphore>,
+    bodies: Arc<Semaphore>,
+    /// Which classes have names in the metrics.
+    classes: Mutex<Classes>,
+}
+
+impl Shared {
+    pub(crate) fn new(run: Arc<dyn Run>) -> Shared {
+        Shared(Arc::new(Content {
+            run,
+            // Its keys are random.
+            instance: format!("{:016x}", RandomState::new().build_hasher().finish()),
+            answers: Arc::new(Semaphore::new(ANSWERS)),
+            bodies: Arc::new(Semaphore::new(BODIES)),
+            classes: Mutex::default(),
+        }))
+    }
+
+    pub(crate) fn instance(&self) -> &str {
+        &self.0.instance
+    }
+
+    pub(crate) fn classes(&self) -> &Mutex<Classes> {
+        &self.0.classes
+    }
+
+    /// Asks the run on a thread that may wait.
+    pub(crate) async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&Shared, &dyn Run) -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        let shared = self.clone();
+        let asked = spawn_blocking(move || question(&shared, &*shared.0.run));
+        asked
+            .await
+            .map_err(|_| Problem::new(Kind::Internal, "the request made a thread of the API fail"))
+    }
+
+    /// Waits for the right to make a document.
+    pub(crate) async fn turn_to_answer(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        turn(&self.0.answers, "answers are being made or read").await
+    }
+
+    /// Waits for the right to receive a long body.
+    pub(crate) async fn turn_to_receive(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        turn(&self.0.bodies, "long bodies are being received").await
+    }
+}
+
+async fn turn(places: &Arc<Semaphore>, what: &str) -> Result<OwnedSemaphorePermit, Problem> {
+    match timeout(TURN, Arc::clone(places).acquire_owned()).await {
+        Ok(Ok(permit)) => Ok(permit),
+        // It is never closed.
+        Ok(Err(_)) | Err(_) => Err(Problem::new(
+            Kind::Busy,
+            format!("as many {what} as the API allows at the same time; try again"),
+        )),
+    }
+}

@@ -1,0 +1,357 @@
+//! Real sockets: who may come in, TLS, and clients that are slow, silent or too many.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fairgate_control::rehearsal::Rehearsal;
+use fairgate_control::{Control, ControlError, Doors};
+use fairgate_live::{Address, Endpoint, Endpoints};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use tempfile::TempDir;
+
+use crate::http::{Answer, answer, ask};
+
+const ALICE: &str = "0123456789abcdef0123456789abcdef";
+
+fn at(address: Address) -> Endpoint {
+    Endpoint {
+        address,
+        group: None,
+        token: None,
+        certificate: None,
+        key: None,
+    }
+}
+
+/// The API of a rehearsal at a unix socket.
+struct Socket {
+    run: Rehearsal,
+    path: PathBuf,
+    control: Option<Control>,
+    _folder: TempDir,
+}
+
+impl Socket {
+    fn open() -> Socket {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("api.sock");
+        let endpoints = Endpoints {
+            api: Some(at(Address::Unix(path.clone()))),
+            metrics: None,
+        };
+        let run = Rehearsal::new("fifo").unwrap();
+        let doors = Doors::open(&endpoints).unwrap();
+        assert_eq!(
+            doors.offered().next().unwrap(),
+            format!("The API is at unix:{}.", path.display())
+        );
+        Socket {
+            control: Some(doors.serve(run.clone()).unwrap()),
+            run,
+            path,
+            _folder: folder,
+        }
+    }
+
+    fn connect(&self) -> UnixStream {
+        UnixStream::connect(&self.path).unwrap()
+    }
+}
+
+#[test]
+fn at_a_unix_socket_the_kernel_says_who_asks() {
+    let mut socket = Socket::open();
+    assert_eq!(fs::metadata(&socket.path).unwrap().mode() & 0o777, 0o600);
+    let order = "{\"lines\": [\"queue change root fq_codel\"]}";
+    let made = ask(socket.connect(), "POST", "/v1/changes", &[], order);
+    assert_eq!((made.status, &made.json()["revision"]), (200, &1.into()));
+    let own = fs::metadata(&socket.path).unwrap().uid();
+    let entry = format!(
+        "uid {own}, pid {}: queue change root fq_codel",
+        std::process::id()
+    );
+    assert_eq!(socket.run.log(), [entry]);
+    socket.control = None;
+    assert!(!socket.path.exists(), "the socket is left behind");
+}
+
+/// Clients that hold all places lose them: a head that does not come, a body that does not come, and an
+/// answer that is not read. Then others are served again.
+#[test]
+fn slow_clients_lose_their_places() {
+    let socket = Socket::open();
+    let mut slow: Vec<UnixStream> = Vec::new();
+    for number in 0..80 {
+        let mut client = socket.connect();
+        // A client that finds no place is disconnected, so that it may fail to write.
+        let _ = match number % 3 {
+            0 => Ok(()),
+            1 => client.write_all(b"GET /v1/status HTTP/1.1\r\nHost: a\r\nX: "),
+            _ => client.write_all(
+                b"POST /v1/changes HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n\
+                  Content-Length: 9\r\n\r\n{",
+            ),
+        };
+        slow.push(client);
+    }
+    let (mut cut, mut told) = (0, 0);
+    for mut client in slow {
+        let mut said = Vec::new();
+        match client.read_to_end(&mut said) {
+            Ok(0) | Err(_) => cut += 1,
+            Ok(_) => {
+                told += 1;
+                assert!(
+                    said.starts_with(b"HTTP/1.1 408"),
+                    "{}",
+                    String::from_utf8_lossy(&said)
+                );
+            }
+        }
+    }
+    assert_eq!(cut + told, 80);
+    assert!(told > 0, "no body was waited for");
+    assert_eq!(ask(socket.connect(), "GET", "/v1/health", &[], "").status, 200);
+    assert_eq!(socket.run.log().len(), 0);
+}
+
+#[test]
+fn heads_that_are_too_long_are_refused() {
+    let socket = Socket::open();
+    let long = "x".repeat(40_000);
+    let refused = |mut client: UnixStream, text: String| {
+        // The server may close before it has read everything.
+        let _ = client.write_all(text.as_bytes());
+        answer(client)
+    };
+    let fields = (0..100).map(|number| format!("F{number}: 1\r\n"));
+    let many: String = fields.collect();
+    let heads = [
+        format!("GET /v1/status HTTP/1.1\r\nHost: a\r\nX: {long}\r\n\r\n"),
+        format!("GET /v1/status HTTP/1.1\r\nHost: a\r\n{many}\r\n"),
+        format!("GET /{long} HTTP/1.1\r\nHost: a\r\n\r\n"),
+        "rubbish\r\n\r\n".to_owned(),
+        "GET /v1/status HTTP/9.9\r\n\r\n".to_owned(),
+        "\0\0\0\0\0\0\0\0\r\n\r\n".to_owned(),
+    ];
+    for head in heads {
+        let answer = refused(socket.connect(), head.clone());
+        let status = answer.map_or(400, |answer| answer.status);
+        assert!((400..500).contains(&status), "{status} {head:.60}");
+    }
+    assert_eq!(ask(socket.connect(), "GET", "/v1/health", &[], "").status, 200);
+}
+
+/// The API of a rehearsal at an address, with TLS.
+struct Secure {
+    run: Rehearsal,
+    address: SocketAddr,
+    trusted: RootCertStore,
+    _control: Control,
+    _folder: TempDir,
+}
+
+/// Writes a certificate for localhost, its key, and tokens. Returns the certificate.
+fn write_secrets(folder: &Path) -> rustls::pki_types::CertificateDer<'static> {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let write = |name: &str, text: String| {
+        let path = folder.join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    };
+    write("certificate", made.cert.pem());
+    write("key", made.signing_key.serialize_pem());
+    write("token", format!("alice {ALICE}\n"));
+    made.cert.der().clone()
+}
+
+fn secure_endpoint(folder: &Path) -> Endpoint {
+    Endpoint {
+        token: Some(folder.join("token")),
+        certificate: Some(folder.join("certificate")),
+        key: Some(folder.join("key")),
+        ..at(Address::Tcp("127.0.0.1:0".parse().unwrap()))
+    }
+}
+
+/// Returns the address in a sentence of [`Doors::offered`].
+fn address_of(doors: &Doors) -> SocketAddr {
+    let sentence = doors.offered().next().unwrap();
+    let place = sentence.split("://").nth(1).unwrap();
+    let place = place.trim_end_matches("/metrics.").trim_end_matches('.');
+    place.parse().unwrap()
+}
+
+impl Secure {
+    fn open() -> Secure {
+        let folder = tempfile::tempdir().unwrap();
+        let mut trusted = RootCertStore::empty();
+        trusted.add(write_secrets(folder.path())).unwrap();
+        let endpoints = Endpoints {
+            api: Some(secure_endpoint(folder.path())),
+            metrics: None,
+        };
+        let doors = Doors::open(&endpoints).unwrap();
+        let address = address_of(&doors);
+        let run = Rehearsal::new("fifo").unwrap();
+        Secure {
+            _control: doors.serve(run.clone()).unwrap(),
+            run,
+            address,
+            trusted,
+            _folder: folder,
+        }
+    }
+
+    fn ask(&self, method: &str, target: &str, fields: &[(&str, &str)], body: &str) -> Answer {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(self.trusted.clone())
+            .with_no_client_auth();
+        let name = ServerName::try_from("localhost").unwrap();
+        let client = ClientConnection::new(Arc::new(config), name).unwrap();
+        let stream = TcpStream::connect(self.address).unwrap();
+        ask(StreamOwned::new(client, stream), method, target, fields, body)
+    }
+}
+
+#[test]
+fn over_tcp_a_token_is_needed() {
+    let secure = Secure::open();
+    let right = format!("Bearer {ALICE}");
+    let order = "{\"lines\": [\"queue change root fq_codel\"]}";
+    let made = secure.ask("POST", "/v1/changes", &[("Authorization", &right)], order);
+    assert_eq!(made.status, 200, "{made:?}");
+    assert_eq!(secure.run.log(), ["token alice: queue change root fq_codel"]);
+    let (almost, twice) = (
+        format!("Bearer {}0", &ALICE[..31]),
+        format!("Bearer {ALICE} {ALICE}"),
+    );
+    let basic = format!("Basic {ALICE}");
+    let wrong: [&[(&str, &str)]; 7] = [
+        &[],
+        &[("Authorization", "Bearer")],
+        &[("Authorization", "Bearer ")],
+        &[("Authorization", &almost)],
+        &[("Authorization", &twice)],
+        &[("Authorization", &basic)],
+        &[("Authorization", &right), ("Authorization", &right)],
+    ];
+    for fields in wrong {
+        for target in ["/v1/changes", "/v1/nothing", "/v1/openapi.json"] {
+            let answer = secure.ask("POST", target, fields, order);
+            assert_eq!(
+                (answer.status, answer.problem()),
+                (401, "unauthorized".to_owned()),
+                "{fields:?}"
+            );
+            assert!(answer.header("www-authenticate").unwrap().starts_with("Bearer"));
+        }
+    }
+    assert_eq!(secure.run.log().len(), 1);
+    let foreign = [
+        ("Authorization", right.as_str()),
+        ("Origin", "https://evil.example"),
+    ];
+    assert_eq!(
+        secure.ask("GET", "/v1/status", &foreign, "").problem(),
+        "cross-site"
+    );
+}
+
+#[test]
+fn without_tls_nothing_is_answered() {
+    let secure = Secure::open();
+    let mut plain = TcpStream::connect(secure.address).unwrap();
+    let request = format!("GET /v1/status HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {ALICE}\r\n\r\n");
+    plain.write_all(request.as_bytes()).unwrap();
+    let mut said = Vec::new();
+    let _ = plain.read_to_end(&mut said);
+    assert!(!said.starts_with(b"HTTP"), "{}", String::from_utf8_lossy(&said));
+}
+
+#[test]
+fn what_is_not_safe_is_not_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    write_secrets(folder.path());
+    let open = |endpoint: Endpoint| {
+        Doors::open(&Endpoints {
+            api: Some(endpoint),
+            metrics: None,
+        })
+        .map(|_| ())
+        .expect_err("it is refused")
+    };
+    let fine = secure_endpoint(folder.path());
+    let lacking = [
+        Endpoint {
+            token: None,
+            ..fine.clone()
+        },
+        Endpoint {
+            certificate: None,
+            ..fine.clone()
+        },
+        Endpoint {
+            key: None,
+            ..fine.clone()
+        },
+        at(Address::Tcp("127.0.0.1:0".parse().unwrap())),
+    ];
+    for endpoint in lacking {
+        let error = open(endpoint);
+        assert!(
+            matches!(error, ControlError::Endpoint(_)) && error.is_bad_input(),
+            "{error}"
+        );
+    }
+    for (file, mode) in [("token", 0o644), ("key", 0o604)] {
+        let path = folder.path().join(file);
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let error = open(fine.clone());
+        assert!(matches!(error, ControlError::Exposed { .. }), "{error}");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    let swapped = Endpoint {
+        certificate: fine.key.clone(),
+        ..fine.clone()
+    };
+    assert!(matches!(open(swapped), ControlError::Certificate { .. }));
+    let nobody = Endpoint {
+        group: Some("no such group".to_owned()),
+        ..at(Address::Unix(folder.path().join("sock")))
+    };
+    assert!(matches!(open(nobody), ControlError::NoGroup(_)));
+    assert!(!folder.path().join("sock").exists());
+}
+
+#[test]
+fn metrics_are_served_on_the_loopback_interface() {
+    let endpoints = Endpoints {
+        api: None,
+        metrics: Some(at(Address::Tcp("127.0.0.1:0".parse().unwrap()))),
+    };
+    let doors = Doors::open(&endpoints).unwrap();
+    let address = address_of(&doors);
+    let _control = doors.serve(Rehearsal::new("fifo").unwrap()).unwrap();
+    let get = |target: &str| {
+        let stream = TcpStream::connect(address).unwrap();
+        ask(stream, "GET", target, &[], "")
+    };
+    let metrics = get("/metrics");
+    assert!(metrics.body.ends_with("# EOF\n"), "{metrics:?}");
+    assert_eq!(get("/v1/status").problem(), "not-found");
+    // A name that resolves to this address could belong to another site.
+    let mut stream = TcpStream::connect(address).unwrap();
+    let request = b"GET /metrics HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n";
+    stream.write_all(request).unwrap();
+    assert_eq!(answer(stream).unwrap().problem(), "misdirected");
+}

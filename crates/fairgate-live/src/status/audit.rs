@@ -1,0 +1,146 @@
+//! Who changed a run, and what. An entry is one line, whatever a client has sent.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::protocol::{Answer, Mistake, Reserved};
+
+/// The longest description of a change in an entry, bytes. A change can have thousands of lines.
+const LONGEST: usize = 2_000;
+
+/// Where entries go. Copies are the same place.
+#[derive(Clone)]
+pub struct Audit(Arc<dyn Fn(&AuditEntry) + Send + Sync>);
+
+/// What a client asked for, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditEntry {
+    /// Who asked: a user and a process, or the name of a token.
+    pub who: String,
+    /// What was asked for.
+    pub what: String,
+    /// What became of it.
+    pub outcome: String,
+}
+
+impl Audit {
+    /// Returns a place that calls this function with each entry. It is called on threads that forward
+    /// nothing, before the client has its answer.
+    pub fn new(note: impl Fn(&AuditEntry) + Send + Sync + 'static) -> Audit {
+        Audit(Arc::new(note))
+    }
+
+    pub(super) fn note(&self, who: &str, what: &str, outcome: String) {
+        (self.0)(&AuditEntry {
+            who: one_line(who),
+            what: one_line(what),
+            outcome: one_line(&outcome),
+        });
+    }
+}
+
+/// Entries go nowhere.
+impl Default for Audit {
+    fn default() -> Audit {
+        Audit::new(|_| {})
+    }
+}
+
+impl fmt::Debug for Audit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Audit").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for AuditEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "audit: {}: {}: {}", self.who, self.what, self.outcome)
+    }
+}
+
+/// Escapes what would end the line or control a terminal, and cuts what is too long.
+fn one_line(text: &str) -> String {
+    let mut line = String::new();
+    for character in text.chars() {
+        if line.len() >= LONGEST {
+            line.push_str(&format!("... ({} bytes)", text.len()));
+            break;
+        }
+        match character.is_control() {
+            true => line.extend(character.escape_default()),
+            false => line.push(character),
+        }
+    }
+    line
+}
+
+/// Describes a change.
+pub(super) fn change(from: Option<&str>, lines: &[String]) -> String {
+    let direction = from.map_or(String::new(), |from| format!(" from {from}"));
+    format!("change{direction}: {}", lines.join("; "))
+}
+
+impl Answer {
+    pub(super) fn outcome(&self) -> String {
+        match self {
+            Answer::Changed {
+                pause_us,
+                dropped,
+                revision,
+            } => format!(
+                "made, revision {revision}; forwarding paused for {:.3} ms, {dropped} packets dropped",
+                pause_us / 1e3
+            ),
+            Answer::Refused { errors } => refused(errors),
+            Answer::Stale { revision } => stale(*revision),
+        }
+    }
+}
+
+impl Reserved {
+    pub(super) fn outcome(&self) -> String {
+        match self {
+            Reserved::Reservations { revision, .. } => format!("done, revision {revision}"),
+            Reserved::Refused { errors } => refused(errors),
+            Reserved::Stale { revision } => stale(*revision),
+        }
+    }
+}
+
+fn refused(errors: &[Mistake]) -> String {
+    let messages: Vec<&str> = errors.iter().map(|mistake| mistake.message.as_str()).collect();
+    format!("refused: {}", messages.join("; "))
+}
+
+fn stale(revision: u64) -> String {
+    format!("refused: the trees have revision {revision}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_a_line_of_bounded_length() {
+        let what = change(
+            Some("eth0"),
+            &[
+                "class add 1\n\x1b[2Jaudit: root: forged".to_owned(),
+                "\u{e4}".repeat(9000),
+            ],
+        );
+        let entry = AuditEntry {
+            who: one_line("me\r"),
+            what: one_line(&what),
+            outcome: one_line(&stale(7)),
+        };
+        let text = entry.to_string();
+        assert!(!text.contains(char::is_control), "{text}");
+        assert!(text.starts_with("audit: me\\r: change from eth0: class add 1\\n\\u{1b}[2J"));
+        assert!(
+            text.ends_with("... (18052 bytes): refused: the trees have revision 7"),
+            "{text}"
+        );
+        assert!(text.len() < LONGEST + 200);
+    }
+}
