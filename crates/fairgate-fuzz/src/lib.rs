@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+mod api;
 mod capture;
 mod configuration;
 mod dummynet;
@@ -21,6 +22,7 @@ mod listing;
 mod script;
 mod trace;
 
+pub use api::api;
 pub use capture::capture;
 pub use configuration::configuration;
 pub use dummynet::dummynet;

@@ -110,6 +110,16 @@ fn seeds_are_valid() {
         let trees = script.and_then(|script| script.trees());
         assert!(trees.is_ok(), "{trees:?}");
     }
+    for seed in seeds("api").into_iter().map(text) {
+        for request in seed.split("\n---\n") {
+            let (method, rest) = request.split_once(' ').expect("a method");
+            assert!(
+                ["GET", "HEAD", "POST", "PUT", "DELETE"].contains(&method),
+                "{method}"
+            );
+            assert!(rest.starts_with("/v1/") || rest.starts_with("/metrics"), "{rest}");
+        }
+    }
     for file in seeds("capture") {
         let source = std::io::Cursor::new(file);
         let mut capture = fairgate_capture::Capture::from_reader(Box::new(source)).expect("a capture");
@@ -132,6 +142,11 @@ fn seeds_are_valid() {
 }
 
 proptest! {
+    #[test]
+    fn api(bytes in inputs("api")) {
+        fairgate_fuzz::api(&bytes);
+    }
+
     #[test]
     fn headers(bytes in inputs("headers")) {
         fairgate_fuzz::headers(&bytes);
