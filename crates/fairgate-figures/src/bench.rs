@@ -30,15 +30,15 @@ const PROGRAMS: [(&str, &str); 3] = [
 /// What schedulers with a million flows need, bytes, and some room.
 const MEMORY: u64 = 6 << 30;
 
-/// The benchmarks that are run.
-const BENCHES: [&str; 7] = [
-    "pairs",
-    "instructions",
-    "overflow",
-    "classify",
-    "dissect",
-    "hops",
-    "forward",
+/// The benchmarks that are run, and their packages.
+const BENCHES: [(&str, &str); 7] = [
+    ("fairgate", "pairs"),
+    ("fairgate", "instructions"),
+    ("fairgate", "overflow"),
+    ("fairgate", "classify"),
+    ("fairgate", "dissect"),
+    ("fairgate-sim", "hops"),
+    ("fairgate-live", "forward"),
 ];
 
 impl Bench {
@@ -78,22 +78,15 @@ impl Bench {
         }
     }
 
-    /// Builds everything first, so that nothing is measured beside a compiler.
+    /// Builds everything first, so that nothing is measured beside a compiler. Cargo chooses the features of
+    /// dependencies by the packages that a command names, so each command is the one that runs later.
     pub(crate) fn build(&self) -> Result<()> {
-        let profile = ["--profile", self.profile()];
-        let packages = ["fairgate", "fairgate-sim", "fairgate-live"].map(|package| ["-p", package]);
-        let benches = BENCHES.map(|bench| ["--bench", bench]);
-        let all = [packages.as_flattened(), benches.as_flattened()].concat();
-        self.cargo(
-            &[&["bench", "--no-run"], &profile[..], &all].concat(),
-            "build",
-            &[],
-        )?;
-        self.cargo(
-            &[&["build", "-p", "fairgate-cli"], &profile[..]].concat(),
-            "build",
-            &[],
-        )?;
+        for (package, bench) in BENCHES {
+            let command = ["bench", "--no-run", "--profile", self.profile(), "-p", package];
+            self.cargo(&[&command[..], &["--bench", bench]].concat(), "build", &[])?;
+        }
+        let program = ["build", "--profile", self.profile(), "-p", "fairgate-cli"];
+        self.cargo(&program, "build", &[])?;
         Ok(())
     }
 
