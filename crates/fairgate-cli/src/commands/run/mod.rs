@@ -63,10 +63,14 @@ The file's [run] section:
   shard_by = \"left\"                  # what workers divide: flow, or the hosts on the left or the right side
                                      # [default: \"flow\"]
   api = \"unix:/run/fairgate/api.sock\"   # control over HTTP, for root and this user [default: none]
-  api_group = \"netops\"               # and for the members of a group; or at an address of TCP:
-  api = \"192.0.2.1:8443\"             # with api_token, api_certificate and api_key, all three files
-  metrics = \"127.0.0.1:9095\"         # /metrics for Prometheus [default: none]; other addresses than the
-                                     # loopback's need metrics_token, metrics_certificate and metrics_key
+  api_group = \"netops\"               # and for the members of this group [default: none]
+  api_token = \"tokens\"               # the files that api = \"192.0.2.1:8443\" needs: tokens of its clients,
+  api_certificate = \"cert.pem\"       # and certificate
+  api_key = \"key.pem\"                # and private key of TLS
+  metrics = \"127.0.0.1:9095\"         # /metrics for Prometheus [default: none]
+  metrics_token = \"tokens\"           # the same for metrics at another address than the loopback's
+  metrics_certificate = \"cert.pem\"
+  metrics_key = \"key.pem\"
 
 Instead of left, right and their trees, for an interface that this machine itself uses (Linux 6.6):
   device = \"eth0\"
