@@ -15,7 +15,7 @@ pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 pub(crate) struct Problem {
     /// `urn:fairgate:problem:` and a name that does not change.
     #[serde(rename = "type")]
-    kind: String,
+    kind: &'static str,
     /// What this type means.
     title: &'static str,
     /// The HTTP status code.
@@ -29,7 +29,7 @@ pub(crate) struct Problem {
     #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<u64>,
     #[serde(skip)]
-    tag: Option<String>,
+    tag: Option<Box<str>>,
 }
 
 /// The types of problems.
@@ -71,73 +71,89 @@ impl Kind {
     fn parts(self) -> (&'static str, StatusCode, &'static str) {
         match self {
             Kind::Malformed => (
-                "malformed",
+                "urn:fairgate:problem:malformed",
                 StatusCode::BAD_REQUEST,
                 "The request is not understood",
             ),
             Kind::Unauthorized => (
-                "unauthorized",
+                "urn:fairgate:problem:unauthorized",
                 StatusCode::UNAUTHORIZED,
                 "A token is missing or wrong",
             ),
             Kind::Forbidden => (
-                "forbidden",
+                "urn:fairgate:problem:forbidden",
                 StatusCode::FORBIDDEN,
                 "This user may not control the run",
             ),
             Kind::CrossSite => (
-                "cross-site",
+                "urn:fairgate:problem:cross-site",
                 StatusCode::FORBIDDEN,
                 "Requests of other sites are refused",
             ),
             Kind::Misdirected => (
-                "misdirected",
+                "urn:fairgate:problem:misdirected",
                 StatusCode::MISDIRECTED_REQUEST,
                 "The request is for another host",
             ),
-            Kind::NotFound => ("not-found", StatusCode::NOT_FOUND, "There is nothing here"),
+            Kind::NotFound => (
+                "urn:fairgate:problem:not-found",
+                StatusCode::NOT_FOUND,
+                "There is nothing here",
+            ),
             Kind::Method => (
-                "method",
+                "urn:fairgate:problem:method",
                 StatusCode::METHOD_NOT_ALLOWED,
                 "This path has no such method",
             ),
             Kind::Slow => (
-                "slow",
+                "urn:fairgate:problem:slow",
                 StatusCode::REQUEST_TIMEOUT,
                 "The body did not arrive in time",
             ),
             Kind::Stale => (
-                "stale",
+                "urn:fairgate:problem:stale",
                 StatusCode::PRECONDITION_FAILED,
                 "The trees have changed since",
             ),
-            Kind::TooLarge => ("too-large", StatusCode::PAYLOAD_TOO_LARGE, "The body is too long"),
+            Kind::TooLarge => (
+                "urn:fairgate:problem:too-large",
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "The body is too long",
+            ),
             Kind::MediaType => (
-                "media-type",
+                "urn:fairgate:problem:media-type",
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "The body must be JSON",
             ),
-            Kind::Refused => ("refused", StatusCode::UNPROCESSABLE_ENTITY, "Nothing was changed"),
+            Kind::Refused => (
+                "urn:fairgate:problem:refused",
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "Nothing was changed",
+            ),
             Kind::Busy => (
-                "busy",
+                "urn:fairgate:problem:busy",
                 StatusCode::SERVICE_UNAVAILABLE,
                 "Too many requests are being answered",
             ),
             Kind::Silent => (
-                "silent",
+                "urn:fairgate:problem:silent",
                 StatusCode::SERVICE_UNAVAILABLE,
                 "The run does not answer",
             ),
-            Kind::Internal => ("internal", StatusCode::INTERNAL_SERVER_ERROR, "A bug in Fairgate"),
+            Kind::Internal => (
+                "urn:fairgate:problem:internal",
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "A bug in Fairgate",
+            ),
         }
     }
 }
 
 impl Problem {
     pub(crate) fn new(kind: Kind, detail: impl Into<String>) -> Problem {
-        let (name, status, title) = kind.parts();
+        let (kind, status, title) = kind.parts();
         Problem {
-            kind: format!("urn:fairgate:problem:{name}"),
+            kind,
             title,
             status: status.as_u16(),
             detail: detail.into(),
@@ -164,7 +180,7 @@ impl Problem {
     pub(crate) fn stale(revision: u64, tag: String) -> Problem {
         Problem {
             revision: Some(revision),
-            tag: Some(tag),
+            tag: Some(tag.into()),
             ..Problem::new(
                 Kind::Stale,
                 format!(
