@@ -1,5 +1,5 @@
-//! The names of metrics: those that are sent are those that are documented, and dashboard and alerts use no
-//! others.
+//! The names of metrics. The documentation lists exactly the names that are sent. The dashboard and the
+//! alerts use only these names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
