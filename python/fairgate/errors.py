@@ -112,8 +112,7 @@ class MissingPackageError(FairgateError, ImportError):
     def __str__(self) -> str:
         return (
             f"{self.purpose} needs the package `{self.name}`, which is not installed\n"
-            f"  help: pip install {self.name}, or all that fairgate can use: pip install '.[all]' in its "
-            "repository"
+            f"  help: pip install {self.name}"
         )
 
 

@@ -128,8 +128,8 @@ impl Recipe {
         self.allowing(|allowed| allowed.reordering = true)
     }
 
-    /// Returns the recipe of a discipline that asks to be called more often than it sends: up to `watchdogs`
-    /// of them may pass between two packets.
+    /// Returns the recipe of a discipline that asks to be called more often than it sends. It may be asked at
+    /// up to `watchdogs` watchdogs in a row before it sends a packet.
     pub fn polling(self, watchdogs: usize) -> Recipe {
         self.allowing(move |allowed| allowed.watchdogs = watchdogs)
     }

@@ -1,7 +1,7 @@
 //! The tokens of clients over TCP. A file has a name and a token in each line. The audit shows the names.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -126,9 +126,13 @@ pub(crate) fn secret(path: &Path, mask: u32) -> Result<Vec<u8>, ControlError> {
         return exposed("it belongs to another user");
     }
     let mut bytes = Vec::new();
-    file.take(LONGEST_FILE)
+    file.take(LONGEST_FILE + 1)
         .read_to_end(&mut bytes)
         .map_err(unreadable)?;
+    if bytes.len() as u64 > LONGEST_FILE {
+        let message = format!("it has more than {LONGEST_FILE} bytes");
+        return Err(unreadable(io::Error::new(io::ErrorKind::FileTooLarge, message)));
+    }
     Ok(bytes)
 }
 
@@ -195,5 +199,18 @@ mod tests {
         }
         let error = Tokens::read(&folder.path().join("none")).unwrap_err();
         assert!(matches!(error, ControlError::Unreadable { .. }));
+    }
+
+    /// The token at the end would be cut off.
+    #[test]
+    fn a_file_that_is_too_long_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tokens");
+        for (longer, is_fine) in [(0, true), (1, false)] {
+            let comment = LONGEST_FILE as usize + longer - format!("#\nalice {ALICE}\n").len();
+            fs::write(&path, format!("#{}\nalice {ALICE}\n", "x".repeat(comment))).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+            assert_eq!(Tokens::read(&path).is_ok(), is_fine, "{longer}");
+        }
     }
 }

@@ -82,8 +82,8 @@ impl Bench {
     /// dependencies by the packages that a command names, so each command is the one that runs later.
     pub(crate) fn build(&self) -> Result<()> {
         for (package, bench) in BENCHES {
-            let command = ["bench", "--no-run", "--profile", self.profile(), "-p", package];
-            self.cargo(&[&command[..], &["--bench", bench]].concat(), "build", &[])?;
+            let command = [&self.bench_command(package, bench)[..], &["--no-run"]];
+            self.cargo(&command.concat(), "build", &[])?;
         }
         let program = ["build", "--profile", self.profile(), "-p", "fairgate-cli"];
         self.cargo(&program, "build", &[])?;
@@ -92,16 +92,17 @@ impl Bench {
 
     /// Runs a benchmark of a crate. Returns what it prints.
     pub(crate) fn bench(&self, package: &str, name: &str, arguments: &[&str]) -> Result<String> {
-        self.cargo(&self.bench_command(package, name, arguments), name, &[])
+        let command = [&self.bench_command(package, name)[..], &["--"], arguments];
+        self.cargo(&command.concat(), name, &[])
     }
 
     /// Runs a benchmark that criterion measures.
     pub(crate) fn criterion(&self, package: &str, name: &str) -> Result<Vec<Measured>> {
         // A folder of its own, so that nothing of another run is read.
         let home = tempfile::tempdir().map_err(|error| format!("a temporary folder: {error}"))?;
-        let quick: &[&str] = if self.is_quick { &["--quick"] } else { &[] };
-        let command = self.bench_command(package, name, quick);
-        self.cargo(&command, name, &[("CRITERION_HOME", home.path())])?;
+        let quick: &[&str] = if self.is_quick { &["--", "--quick"] } else { &[] };
+        let command = [&self.bench_command(package, name)[..], quick];
+        self.cargo(&command.concat(), name, &[("CRITERION_HOME", home.path())])?;
         criterion::measured(home.path())
     }
 
@@ -130,18 +131,9 @@ impl Bench {
         if self.is_quick { "dev" } else { "release" }
     }
 
-    fn bench_command<'a>(&self, package: &'a str, name: &'a str, arguments: &[&'a str]) -> Vec<&'a str> {
-        let command = [
-            "bench",
-            "--profile",
-            self.profile(),
-            "-p",
-            package,
-            "--bench",
-            name,
-            "--",
-        ];
-        [&command, arguments].concat()
+    fn bench_command<'a>(&self, package: &'a str, name: &'a str) -> [&'a str; 7] {
+        let profile = self.profile();
+        ["bench", "--profile", profile, "-p", package, "--bench", name]
     }
 
     fn cargo(&self, arguments: &[&str], log: &str, environment: &[(&str, &Path)]) -> Result<String> {

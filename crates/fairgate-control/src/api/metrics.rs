@@ -30,7 +30,7 @@ pub(super) async fn metrics(State(shared): State<Shared>) -> Result<Response, Pr
     let names = shared.clone();
     let made = ask_status(&shared, Detail::Used, move |status| {
         let mut classes = names.classes().lock().unwrap_or_else(PoisonError::into_inner);
-        text(&status, &mut classes)
+        text(status, &mut classes)
     });
     let text = made
         .await?

@@ -23,14 +23,10 @@ use classes::Rows;
 pub(crate) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Returns the metrics of a status. `classes` has names for the classes of earlier ones.
-pub(crate) fn text(status: &Status, classes: &mut Classes) -> Result<String, fmt::Error> {
-    let rows = classes.rows(status);
+pub(crate) fn text(status: Status, classes: &mut Classes) -> Result<String, fmt::Error> {
+    let rows = classes.rows(&status);
     let mut registry = Registry::with_prefix("fairgate");
-    let reading = Reading {
-        status: status.clone(),
-        rows,
-    };
-    registry.register_collector(Box::new(reading));
+    registry.register_collector(Box::new(Reading { status, rows }));
     let mut text = String::new();
     encode(&mut text, &registry)?;
     Ok(text)
