@@ -387,21 +387,26 @@ impl Pool {
         }
     }
 
-    /// Calls `enqueue` for a packet that already waited elsewhere. The packet keeps its arrival time, and its
-    /// sojourn time continues.
+    /// Calls `enqueue` for each of these packets, in their order. They already waited elsewhere. A packet
+    /// keeps its arrival time, and its sojourn time continues.
     ///
-    /// A discipline may look at the first packet of a class during this call. If `netem` is below, it hands
-    /// the packet on and remembers the time of this call as the arrival. That time is replaced. If the packet
-    /// was remembered before and leaves `netem` in this call, it has the time of its first arrival.
-    #[inline]
-    pub(crate) fn keep_arrival(&mut self, id: PacketId, enqueue: impl FnOnce(&mut Pool)) {
-        let arrival = self[id].enqueued_at;
-        let was_delayed = self[id].flags.has(Flags::DELAYED);
-        enqueue(self);
-        match (was_delayed, self[id].flags.has(Flags::DELAYED)) {
-            (false, true) => self.arrivals[id.index()] = arrival,
-            (true, false) => {}
-            (false, false) | (true, true) => self[id].enqueued_at = arrival,
+    /// A discipline may look at the first packet of a class during a call. If `netem` is below, it hands the
+    /// packet on and remembers the time of the call as the arrival. That time is replaced. If the packet was
+    /// remembered before and leaves `netem` in the call, it has the time of its first arrival.
+    pub(crate) fn enqueue_moved(
+        &mut self,
+        mut moved: PacketQueue,
+        mut enqueue: impl FnMut(PacketId, &mut Pool),
+    ) {
+        while let Some(id) = moved.pop_front(self) {
+            let arrival = self[id].enqueued_at;
+            let was_delayed = self[id].flags.has(Flags::DELAYED);
+            enqueue(id, self);
+            match (was_delayed, self[id].flags.has(Flags::DELAYED)) {
+                (false, true) => self.arrivals[id.index()] = arrival,
+                (true, false) => {}
+                (false, false) | (true, true) => self[id].enqueued_at = arrival,
+            }
         }
     }
 

@@ -32,11 +32,9 @@ pub(super) fn move_packets<D: Discipline + ?Sized>(
 ) {
     let mut moving = PacketQueue::new();
     old.drain(pool, &mut moving);
-    while let Some(id) = moving.pop_front(pool) {
-        pool.keep_arrival(id, |pool| {
-            new.enqueue(id, now, pool);
-        });
-    }
+    pool.enqueue_moved(moving, |id, pool| {
+        new.enqueue(id, now, pool);
+    });
 }
 
 /// Returns the error for a class that a discipline does not have.
@@ -85,14 +83,12 @@ impl<A: Algorithm> Node<A> {
         }
         let mut moving = PacketQueue::new();
         old.drain(pool, &mut moving);
-        while let Some(id) = moving.pop_front(pool) {
-            pool.keep_arrival(id, |pool| {
-                pool[id].enqueued_at = now;
-                let before = pool.changes();
-                self.algorithm.enqueue(id, now, pool);
-                self.settle(before, pool);
-            });
-        }
+        pool.enqueue_moved(moving, |id, pool| {
+            pool[id].enqueued_at = now;
+            let before = pool.changes();
+            self.algorithm.enqueue(id, now, pool);
+            self.settle(before, pool);
+        });
     }
 
     pub(super) fn exchange(

@@ -15,24 +15,7 @@ mod round_robins;
 mod statistics;
 mod tree;
 
-use crate::discipline::Algorithm;
-use crate::pool::{PacketQueue, Pool};
 use crate::registry::{Lens, PARENT, Parameter, Unit};
-use crate::time::Time;
-
-/// Enqueues the packets of removed classes again. Their sojourn time continues from the first enqueue.
-fn enqueue_again<A: Algorithm>(
-    discipline: &mut A,
-    unclassified: &mut PacketQueue,
-    now: Time,
-    pool: &mut Pool,
-) {
-    while let Some(id) = unclassified.pop_front(pool) {
-        pool.keep_arrival(id, |pool| {
-            discipline.enqueue(id, now, pool);
-        });
-    }
-}
 
 /// The parameter of a class that names the class above it.
 const fn parent<S>(field: Lens<S>) -> Parameter<S> {

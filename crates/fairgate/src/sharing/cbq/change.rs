@@ -1,7 +1,7 @@
 //! A change of parameters and classes while packets are queued.
 
+use crate::discipline::Algorithm;
 use crate::pool::{PacketQueue, Pool};
-use crate::sharing::enqueue_again;
 use crate::sharing::tree::ClassTree;
 use crate::time::Time;
 
@@ -25,6 +25,8 @@ impl Cbq {
                     (estimator.next, estimator.last) = (before.next, before.last);
                 }
             });
-        enqueue_again(self, &mut unclassified, now, pool);
+        pool.enqueue_moved(unclassified, |id, pool| {
+            self.enqueue(id, now, pool);
+        });
     }
 }

@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
+use crate::discipline::Algorithm;
 use crate::pool::{PacketQueue, Pool};
-use crate::sharing::enqueue_again;
 use crate::sharing::index::{ClassIndex, LeafIndex};
 use crate::sharing::tree::ClassTree;
 use crate::time::Time;
@@ -46,7 +46,9 @@ impl Hfsc {
                 self.activate(leaf, now, pool);
             }
         }
-        enqueue_again(self, &mut unclassified, now, pool);
+        pool.enqueue_moved(unclassified, |id, pool| {
+            self.enqueue(id, now, pool);
+        });
     }
 
     /// Takes over the state of a class. Returns whether it was active below the same parent.

@@ -1,9 +1,9 @@
 //! A change of parameters and classes while packets are queued.
 
+use crate::discipline::Algorithm;
 use crate::packet::DropReason;
 use crate::pool::{PacketQueue, Pool};
 use crate::rate::Rate;
-use crate::sharing::enqueue_again;
 use crate::sharing::tree::ClassTree;
 use crate::time::Time;
 
@@ -33,7 +33,9 @@ impl Htb {
                 false => pool.give_back(id, DropReason::Reconfigured),
             }
         }
-        enqueue_again(self, &mut unclassified, now, pool);
+        pool.enqueue_moved(unclassified, |id, pool| {
+            self.enqueue(id, now, pool);
+        });
     }
 }
 
