@@ -1,10 +1,11 @@
 //! Scripts of tc that shape both directions.
 
-use fairgate_live::status::NodeStatus;
+use fairgate_live::status::protocol::Answer;
+use fairgate_live::status::{NodeStatus, ask_change};
 use fairgate_live::testbed::Network;
 
 use crate::common::live;
-use crate::run::{Run, transfer, transfer_between, transfer_of};
+use crate::run::{Run, call, transfer, transfer_between, transfer_of};
 
 /// Shapes what leaves by `left` and, with an ifb, what arrives there, as wondershaper and sqm-scripts do.
 const BOTH_WAYS: &str = "\
@@ -110,7 +111,7 @@ fn libreqos() -> String {
 }
 
 /// The packets of a subscriber get their class from LibreQoS' program in the kernel, and not from these
-/// lines. Here all of them take the default class.
+/// lines. By these alone, all of them take the default class.
 fn two_hundred_subscribers(network: &Network) {
     let run = Run::of_script(&network.router, "tc", &libreqos(), ["right", "left"]);
     let [to_right, to_left] = [Network::RIGHT, Network::LEFT].map(|address| format!("{address}:4001"));
@@ -139,7 +140,116 @@ fn two_hundred_subscribers(network: &Network) {
             direction.to
         );
     }
+    subscribers_by_address(network, &run);
     run.stop();
+}
+
+/// The queue, counted from 1, and the class of a subscriber.
+fn place_of(subscriber: u16) -> (u16, u16) {
+    let (queue, of_queue) = (subscriber / SUBSCRIBERS, subscriber % SUBSCRIBERS);
+    let (access_point, number) = (of_queue / OF_ACCESS_POINT, of_queue % OF_ACCESS_POINT);
+    (queue + 1, 4 + access_point * (1 + OF_ACCESS_POINT) + 1 + number)
+}
+
+fn address_of(subscriber: u16) -> String {
+    format!("10.77.1.{}", subscriber + 1)
+}
+
+/// The ceil of a subscriber's class, bit/s.
+const CEIL: f64 = 55e6;
+
+/// More than a class may have saved, and the frames under way when the clock was read.
+const SAVED: f64 = 40_000.0;
+
+/// Filters in place of LibreQoS' program: by the address of a subscriber to the queue, and in the queue to
+/// the class. All are added to the running trees. Two subscribers, one on each queue, send and receive.
+fn subscribers_by_address(network: &Network, run: &Run) {
+    for (from, address_is) in [("left", "destination"), ("right", "source")] {
+        let mut lines = Vec::new();
+        for subscriber in 0..2 * SUBSCRIBERS {
+            let ((queue, class), address) = (place_of(subscriber), address_of(subscriber));
+            lines.push(format!("filter add class={queue} {address_is}={address}"));
+            lines.push(format!(
+                "filter add in={queue} class={class} {address_is}={address}"
+            ));
+        }
+        let answer = ask_change(&run.socket, Some(from), &lines).unwrap();
+        assert!(matches!(answer, Answer::Changed { .. }), "{answer:?}");
+    }
+    call(
+        &network.left,
+        "ip",
+        &["route", "add", "10.77.1.0/24", "dev", "eth0"],
+    );
+    for subscriber in [7, SUBSCRIBERS + 60] {
+        let address = address_of(subscriber);
+        let own = format!("{address}/32");
+        call(&network.right, "ip", &["address", "add", &own, "dev", "eth0"]);
+        // What it sends to the left host has this address.
+        let route = ["route", "replace", Network::LEFT, "dev", "eth0", "src", &address];
+        call(&network.right, "ip", &route);
+        let to_left = format!("{}:{}", Network::LEFT, 4100 + subscriber);
+        for to in ["right", "left"] {
+            let before = traffic_of(run, subscriber, to);
+            match to {
+                "right" => transfer(network, &format!("{address}:4100"), "to a subscriber"),
+                _ => transfer_between(&network.right, &network.left, &to_left, "from a subscriber"),
+            }
+            let after = traffic_of(run, subscriber, to);
+            let sent = after.bytes - before.bytes;
+            assert!(sent > 4e6, "{subscriber}: {before:?}, {after:?}");
+            let most = CEIL / 8.0 * (after.at - before.at) + SAVED;
+            assert!(
+                sent < most,
+                "{subscriber}: more than {most}: {before:?}, {after:?}"
+            );
+            assert!(after.overlimits > before.overlimits, "{before:?}, {after:?}");
+        }
+    }
+    call(
+        &network.right,
+        "ip",
+        &["route", "del", Network::LEFT, "dev", "eth0"],
+    );
+    // Nobody else has sent or received anything.
+    let status = run.status();
+    for direction in &status.directions {
+        let queues = direction.tree.classes.iter();
+        let used = queues
+            .flat_map(|queue| &queue.classes)
+            .filter(|class| class.dequeued.packets > 0);
+        let used: Vec<_> = used
+            .filter_map(|class| class.class)
+            .filter(|class| *class > 2)
+            .collect();
+        let two = [7, SUBSCRIBERS + 60].map(|subscriber| place_of(subscriber).1);
+        assert_eq!(used, two, "to {}", direction.to);
+    }
+}
+
+/// What left a subscriber's class.
+#[derive(Debug)]
+struct Traffic {
+    bytes: f64,
+    overlimits: u64,
+    /// When the class was read, seconds.
+    at: f64,
+}
+
+/// Returns what left a subscriber's class in the direction to an interface.
+fn traffic_of(run: &Run, subscriber: u16, to: &str) -> Traffic {
+    let (queue, class) = place_of(subscriber);
+    let status = run.status();
+    let direction = status.directions.iter().find(|direction| direction.to == to);
+    let tree = &direction.expect("both directions").tree;
+    let states = &tree.classes[usize::from(queue) - 1].class_states;
+    let state = states.iter().find(|state| state.class == class);
+    let state = state.expect("the tree has the class");
+    Traffic {
+        bytes: state.sent.bytes as f64,
+        overlimits: state.overlimits,
+        at: state.at_s,
+    }
 }
 
 /// The policer of "Linux Advanced Routing & Traffic Control": what arrives faster is dropped. TCP gets
