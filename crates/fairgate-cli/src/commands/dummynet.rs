@@ -51,6 +51,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
             },
             spec: tree.spec,
             warnings: tree.warnings.iter().map(ToString::to_string).collect(),
+            files: tree.files,
         };
         Ok(trees.into_iter().map(tree).collect())
     };

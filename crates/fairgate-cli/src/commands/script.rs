@@ -132,7 +132,9 @@ pub(crate) fn run(
                 Ok((document, plan))
             };
             let files: Vec<PathBuf> = args.commands.iter().map(PathBuf::from).collect();
-            let files: Vec<PathBuf> = files.into_iter().filter(|file| file.is_file()).collect();
+            let scripts = files.into_iter().filter(|file| file.is_file());
+            let named = found.iter().flat_map(|tree| tree.files.clone());
+            let files: Vec<PathBuf> = scripts.chain(named).collect();
             let socket = default_socket(&device);
             let later = LaterFiles {
                 read: &files,

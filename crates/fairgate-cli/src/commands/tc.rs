@@ -117,6 +117,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
             way: translated.way,
             spec: translated.spec,
             warnings: translated.warnings.into_iter().map(warning).collect(),
+            files: translated.files,
         };
         let translated = Script::translate_all(&text.name, &text.text, device)
             .map_err(|error| error.located(|line| text.origin(line)))?;

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::path::PathBuf;
 
 use fairgate_config::Spec;
 use fairgate_scripts::tc::Way;
@@ -22,6 +23,8 @@ pub(crate) struct Tree {
     pub(crate) spec: Spec,
     /// What the script's own language changes silently.
     pub(crate) warnings: Vec<String>,
+    /// The files that the script names.
+    pub(crate) files: Vec<PathBuf>,
 }
 
 /// The interfaces of a run, and the names of the trees of its directions.
@@ -181,6 +184,7 @@ mod tests {
             way: *way,
             spec: Spec::inline("fifo").expect("a discipline"),
             warnings: Vec::new(),
+            files: Vec::new(),
         };
         of.iter().map(tree).collect()
     }

@@ -14,11 +14,17 @@ use crate::run::{Run, call, succeeds};
 impl Run {
     /// Starts `fairgate LANGUAGE` with a script for `device`, between `other` and it, and waits until it
     /// forwards. The status socket has the device's name, so that no two tests have the same one.
-    pub(crate) fn of_script(
+    pub(crate) fn of_script(router: &Namespace, language: &str, script: &str, devices: [&str; 2]) -> Run {
+        Run::of_script_with(router, language, script, devices, |_| {})
+    }
+
+    /// Does the same with a command that `prepare` has changed.
+    pub(crate) fn of_script_with(
         router: &Namespace,
         language: &str,
         script: &str,
         [other, device]: [&str; 2],
+        prepare: impl FnOnce(&mut Command),
     ) -> Run {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("script");
@@ -28,6 +34,7 @@ impl Run {
             .args(["--json", language])
             .arg(file)
             .args(["--run", other]);
+        prepare(&mut command);
         Run {
             program: Some(Program::start(&mut command)),
             folder,

@@ -7,7 +7,7 @@ use fairgate_live::testbed::Network;
 use nix::sys::signal::Signal;
 
 use crate::common::{live, until};
-use crate::run::{BACKENDS, PLAIN, Run, plain};
+use crate::run::{BACKENDS, PLAIN, Run, call, plain};
 
 /// The numbers of capabilities in linux/capability.h.
 const DAC_OVERRIDE: u64 = 1 << 1;
@@ -77,4 +77,57 @@ fn a_file_of_another_user_can_be_read_again() {
         run.said().contains("its queues are active")
     });
     run.stop();
+}
+
+/// The files that a script names belong to it.
+#[test]
+fn a_file_that_a_script_names_can_be_read_again() {
+    let Some(_watched) = live("a_file_that_a_script_names_can_be_read_again") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    // The status socket of a script has the name of its device, and another test has that of `left`.
+    for words in ["left down", "left name lte0", "lte0 up"] {
+        let words: Vec<&str> = words.split(' ').collect();
+        call(&network.router, "ip", &[&["link", "set"], &words[..]].concat());
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let private = |name: &str, text: &str| {
+        let file = folder.path().join(name);
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        chown(&file, Some(65534), Some(65534)).unwrap();
+        file
+    };
+    let numbers: Vec<String> = (0..100).map(|number| (number * 100).to_string()).collect();
+    let table = private("lte.dist", &numbers.join(" "));
+    let profile = private("radio.profile", "samples 10\nprob delay\n0 0\n1 5\n");
+    let cases = [
+        (
+            "tc",
+            "tc qdisc add dev lte0 root netem delay 5ms 1ms distribution lte\n".to_owned(),
+            table,
+        ),
+        (
+            "dummynet",
+            format!(
+                "pipe 1 config bw 50Mbit/s profile {}\nadd 100 pipe 1 ip from any to any out via lte0\n",
+                profile.display()
+            ),
+            profile,
+        ),
+    ];
+    for (language, script, named) in cases {
+        let run = Run::of_script_with(&network.router, language, &script, ["right", "lte0"], |command| {
+            command.env("TC_LIB_DIR", folder.path());
+        });
+        holds(&run, NEEDED | DAC_OVERRIDE);
+        let note = format!("(cap_dac_override) is kept, because {}", named.display());
+        until("the note is written", || run.said().contains(&note));
+        run.signal(Signal::SIGHUP);
+        until("the script and its file are read again", || {
+            run.said().contains("its queues are active")
+        });
+        run.stop();
+    }
 }

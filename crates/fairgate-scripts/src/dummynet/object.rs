@@ -302,6 +302,7 @@ impl Reader<'_> {
                 return Some(());
             }
         };
+        self.notes.add_file(&path);
         // A mistake in the file says nothing about the words after its name.
         if let Some(profile) = profile::read(&path, text, self.problems) {
             if let Some(bandwidth) = profile.bandwidth {

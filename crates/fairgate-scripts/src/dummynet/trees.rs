@@ -1,5 +1,6 @@
 //! The trees of a script: one for each direction and interface.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use fairgate_config::language::{Problems, check};
@@ -21,6 +22,8 @@ pub struct Tree {
     pub spec: Spec,
     /// What lines do not mean here: those about the tree, and in the first tree all others.
     pub warnings: Vec<Note>,
+    /// The files that the script names: the profiles of its pipes.
+    pub files: Vec<PathBuf>,
 }
 
 impl Tree {
@@ -62,6 +65,7 @@ impl Script {
                     direction: part.direction,
                     spec,
                     warnings: std::mem::take(&mut notes).in_order(self.source.inner()),
+                    files: self.notes.files(),
                 });
             }
         }

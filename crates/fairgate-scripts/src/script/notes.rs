@@ -2,10 +2,14 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 /// The notes on a script.
 #[derive(Clone, Default)]
-pub(crate) struct Notes(Vec<(Range<usize>, String)>);
+pub(crate) struct Notes {
+    sentences: Vec<(Range<usize>, String)>,
+    files: Vec<PathBuf>,
+}
 
 /// A sentence about a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,22 +32,33 @@ impl fmt::Display for Note {
 impl Notes {
     /// Adds a sentence about what is written at `location`.
     pub(crate) fn add(&mut self, location: Range<usize>, text: String) {
-        self.0.push((location, text));
+        self.sentences.push((location, text));
+    }
+
+    /// Notes that the script names a file, whose text belongs to it.
+    pub(crate) fn add_file(&mut self, path: impl AsRef<Path>) {
+        self.files.push(path.as_ref().to_owned());
+    }
+
+    /// Returns the files that the script names.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        self.files.clone()
     }
 
     /// Adds the notes of another device of the same script.
     pub(crate) fn add_all(&mut self, other: &Notes) {
-        self.0.extend(other.0.iter().cloned());
+        self.sentences.extend(other.sentences.iter().cloned());
+        self.files.extend(other.files.iter().cloned());
     }
 
     /// Returns the sentences in the order of the script.
     pub(crate) fn in_order(mut self, script: &str) -> Vec<Note> {
-        self.0.sort_by_key(|(location, _)| location.start);
+        self.sentences.sort_by_key(|(location, _)| location.start);
         let line = |at: usize| script[..at].matches('\n').count() + 1;
         let note = |(location, text): (Range<usize>, String)| Note {
             line: Some(line(location.start)),
             text,
         };
-        self.0.into_iter().map(note).collect()
+        self.sentences.into_iter().map(note).collect()
     }
 }

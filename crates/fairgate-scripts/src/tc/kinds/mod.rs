@@ -278,6 +278,14 @@ pub(super) fn remarks(spec: &Spec) -> Vec<(ClassId, String)> {
         .collect()
 }
 
+/// Returns the files that the options of a qdisc name.
+pub(super) fn files(kind: &str, options: &[Vec<Word>]) -> Vec<String> {
+    match kind {
+        "netem" => options.iter().flat_map(|words| netem::files(words)).collect(),
+        _ => Vec::new(),
+    }
+}
+
 pub(super) use absent::reason;
 pub(super) use aqm::parts_of_256;
 

@@ -208,11 +208,14 @@ fn slot(_: &Word, words: &mut Words<'_>) -> Settings {
     Ok(read)
 }
 
+/// The distributions that need no file.
+const BUILT_IN: [&str; 4] = ["uniform", "normal", "pareto", "paretonormal"];
+
 /// Reads the name of a distribution: one that is built in, or a table in tc's folder.
 fn shape(name: &Word, parameter: &'static str, table: &'static str) -> Settings {
     let given = |value| Spanned::new(name.span(), value);
     let text = name.get_ref();
-    if ["uniform", "normal", "pareto", "paretonormal"].contains(&text.as_str()) {
+    if BUILT_IN.contains(&text.as_str()) {
         return Ok(vec![(parameter, given(Given::Meant(text.clone())))]);
     }
     let numbers = numbers_of(text).map_err(|message| Unreadable::Wrong {
@@ -230,6 +233,21 @@ fn shape(name: &Word, parameter: &'static str, table: &'static str) -> Settings 
     ])
 }
 
+/// Returns the file of a table.
+fn path_of(name: &str) -> String {
+    let folder = std::env::var("TC_LIB_DIR").unwrap_or_else(|_| "/usr/lib/tc".to_owned());
+    format!("{folder}/{name}.dist")
+}
+
+/// Returns the files of the tables that these words name.
+pub(super) fn files(words: &[Word]) -> impl Iterator<Item = String> {
+    let named = words
+        .windows(2)
+        .filter(|pair| pair[0].get_ref() == "distribution");
+    let names = named.map(|pair| pair[1].get_ref().as_str());
+    names.filter(|name| !BUILT_IN.contains(name)).map(path_of)
+}
+
 /// The most numbers that tc reads.
 const MOST_NUMBERS: usize = 16_384;
 
@@ -238,8 +256,7 @@ fn numbers_of(name: &str) -> Result<Vec<i16>, String> {
     if name.contains(['/', '\0']) || name.starts_with('.') {
         return Err(format!("`{name}` is not the name of a distribution"));
     }
-    let folder = std::env::var("TC_LIB_DIR").unwrap_or_else(|_| "/usr/lib/tc".to_owned());
-    let path = format!("{folder}/{name}.dist");
+    let path = path_of(name);
     let text = std::fs::read_to_string(&path)
         .map_err(|error| format!("there is no distribution `{name}`: {path}: {error}"))?;
     numbers_in(&text).map_err(|message| format!("{path}: {message}"))

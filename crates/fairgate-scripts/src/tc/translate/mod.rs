@@ -9,6 +9,7 @@ mod stab;
 mod virtual_queues;
 
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use fairgate_config::language::{Draft, Given, Problems, check};
@@ -41,6 +42,8 @@ pub struct Translated {
     /// What the kernel changes silently, and the tree too.
     pub warnings: Vec<Note>,
 }
+    /// The files that the script names: netem's distributions.
+    pub files: Vec<PathBuf>,
 
 impl Script {
     /// Returns the description of the tree.
@@ -90,6 +93,7 @@ impl Script {
             way: Way::Out,
             spec: spec?,
             warnings: notes.in_order(self.source.inner()),
+            files: notes.files(),
         })
     }
 
@@ -113,6 +117,7 @@ impl Script {
             spec: spec?,
             warnings: Vec::new(),
         })
+            files: notes.files(),
     }
 }
 
@@ -310,6 +315,9 @@ impl<'a> Translation<'a> {
         }
         let are_whole = self.problems.count() == before;
         draft.is_incomplete = !are_whole;
+        for file in kinds::files(name, &qdisc.options) {
+            self.notes.add_file(file);
+        }
         if let Err(wrong) = round_trips::settle(&mut settings) {
             let help = "give max_rtt and perhaps typical_rtt, or target, tupdate, alpha and beta";
             self.problems
