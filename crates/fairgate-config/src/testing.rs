@@ -4,7 +4,7 @@ use toml::Spanned;
 
 use crate::registry::{Children, ClassSettings, Entry, ParameterInfo, Settings};
 use crate::registry::{Unit, Value};
-use crate::spec::{Given, Origin, Spec, read_value};
+use crate::spec::{Estimators, Given, Origin, Spec, read_value};
 
 /// Returns the smallest valid description of a discipline: three classes if it holds classes, and a value for
 /// each required parameter that all disciplines accept.
@@ -26,6 +26,7 @@ pub(crate) fn smallest(entry: &'static dyn Entry) -> Spec {
             ..Settings::default()
         },
         children: Vec::new(),
+        estimators: Estimators::default(),
         origin: Origin::nowhere(),
     };
     let fifo = || Spec::inline("fifo").expect("fifo needs nothing");

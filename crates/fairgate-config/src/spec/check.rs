@@ -12,9 +12,9 @@ use fairgate::{ConfigError, Discipline, ParameterPath, Refusal};
 use toml::Spanned;
 
 use super::draft::{Draft, SEE_LIST, Written};
-use super::filters;
 use super::given::{self, Given, Mistake};
-use super::{Origin, Spec, inner_classes, parent_of, templates};
+use super::{Estimator, Estimators, Origin, Spec, inner_classes, parent_of};
+use super::{estimator, filters, templates};
 use crate::error::Problems;
 use crate::registry::{
     Children, ClassSettings, Entry, PARENT, ParameterInfo, Parts, Registry, Setting, Settings,
@@ -22,7 +22,7 @@ use crate::registry::{
 use crate::suggest;
 
 /// Keys in a discipline's table that are not allowed as names of parameters.
-pub(crate) const RESERVED_KEYS: [&str; 12] = [
+pub(crate) const RESERVED_KEYS: [&str; 13] = [
     "discipline",
     "inner",
     "class",
@@ -30,6 +30,7 @@ pub(crate) const RESERVED_KEYS: [&str; 12] = [
     "handle",
     "default",
     "id",
+    estimator::KEY,
     templates::KEYS[0],
     templates::KEYS[1],
     templates::KEYS[2],
@@ -71,7 +72,11 @@ fn node(draft: &Draft, keys: &[&Written], registry: &Registry, problems: &mut Pr
         own: reader.settings(keys),
         ..Settings::default()
     };
-    let (children, held) = reader.children(&mut settings);
+    let mut estimators = Estimators {
+        own: reader.estimator(keys),
+        ..Estimators::default()
+    };
+    let (children, held) = reader.children(&mut settings, &mut estimators);
     reader.classifier(&mut settings, keys);
     if draft.is_broken || problems.count() > before {
         return None;
@@ -87,6 +92,7 @@ fn node(draft: &Draft, keys: &[&Written], registry: &Registry, problems: &mut Pr
             entry,
             settings,
             children,
+            estimators,
             origin: Origin::of(problems.source(), entry, draft, keys),
         }),
         Err(error) => {
@@ -133,6 +139,7 @@ struct ReadClass<'a> {
     /// The template, if the class is given to hosts.
     template: Option<Template>,
     own: Vec<Setting>,
+    estimator: Option<Estimator>,
     draft: &'a Draft,
     /// The settings of the discipline in the class.
     of_child: Vec<&'a Written>,
@@ -163,7 +170,7 @@ impl<'a> Reader<'a> {
         let mut settings = Vec::new();
         for &(key, given) in keys {
             let name = key.get_ref().as_str();
-            if matches!(name, "handle" | "default") {
+            if matches!(name, "handle" | "default" | estimator::KEY) {
                 continue;
             }
             match parameters.iter().position(|info| info.name == name) {
@@ -205,9 +212,7 @@ impl<'a> Reader<'a> {
         settings: &mut Vec<Setting>,
     ) {
         if settings.iter().any(|(other, _)| *other == index) {
-            let message = format!("`{}` is given twice", key.get_ref());
-            self.problems
-                .add(key.span(), message, "given before", "remove one of the two");
+            self.twice(key);
             return;
         }
         match given::read(info, given) {
@@ -224,7 +229,7 @@ impl<'a> Reader<'a> {
             children if children.are_classes() => Some("class"),
             _ => Some("inner"),
         });
-        known.push("handle");
+        known.extend(["handle", estimator::KEY]);
         if self.entry.takes_filters() {
             known.extend(["filter", "default"]);
         }
@@ -241,9 +246,27 @@ impl<'a> Reader<'a> {
         );
     }
 
+    /// Reads the estimator of a discipline or a class.
+    fn estimator(&mut self, keys: &[&Written]) -> Option<Estimator> {
+        let mut given = keys.iter().filter(|(key, _)| key.get_ref() == estimator::KEY);
+        let (_, first) = given.next()?;
+        if let Some((key, _)) = given.next() {
+            self.twice(key);
+        }
+        estimator::read(first)
+            .map_err(|mistake| mistake.report(self.problems))
+            .ok()
+    }
+
+    fn twice(&mut self, key: &Spanned<String>) {
+        let message = format!("`{}` is given twice", key.get_ref());
+        self.problems
+            .add(key.span(), message, "given before", "remove one of the two");
+    }
+
     /// Returns the children and their number. Each class of a template counts. Adds the settings of the
-    /// classes to `settings`.
-    fn children(&mut self, settings: &mut Settings) -> (Vec<Spec>, usize) {
+    /// classes to `settings`, and their estimators to `estimators`.
+    fn children(&mut self, settings: &mut Settings, estimators: &mut Estimators) -> (Vec<Spec>, usize) {
         let kind = self.entry.about().children;
         let (mut specs, mut held) = (Vec::new(), 0);
         match (&self.draft.inner, kind) {
@@ -263,7 +286,7 @@ impl<'a> Reader<'a> {
             }
         }
         match (self.draft.classes.first(), kind.are_classes()) {
-            (Some(_), true) => (specs, held) = self.classes(settings),
+            (Some(_), true) => (specs, held) = self.classes(settings, estimators),
             (Some(class), false) => {
                 let message = format!("`{}` holds no classes", self.name());
                 let help =
@@ -285,7 +308,7 @@ impl<'a> Reader<'a> {
 
     /// Reads the classes, sorted by number. Returns the trees in them, and the number of classes that hold
     /// one.
-    fn classes(&mut self, settings: &mut Settings) -> (Vec<Spec>, usize) {
+    fn classes(&mut self, settings: &mut Settings, estimators: &mut Estimators) -> (Vec<Spec>, usize) {
         let mut found = self.read_classes();
         found.sort_by_key(|class| class.minor);
         if self.entry.about().children == Children::Bands {
@@ -294,6 +317,8 @@ impl<'a> Reader<'a> {
         self.numbers_are_apart(&found);
         self.parents_are_no_templates(&found);
         for class in &mut found {
+            let estimator = class.estimator.map(|estimator| (class.minor, estimator));
+            estimators.classes.extend(estimator);
             settings.classes.push(ClassSettings {
                 minor: class.minor,
                 template: class.template.clone(),
@@ -372,7 +397,8 @@ impl<'a> Reader<'a> {
             let is_of_template = |written: &&Written| templates::KEYS.contains(&written.0.get_ref().as_str());
             let is_of_class = |written: &&Written| {
                 let name = written.0.get_ref();
-                name == "id" || parameters.iter().any(|info| info.name == name)
+                matches!(name.as_str(), "id" | estimator::KEY)
+                    || parameters.iter().any(|info| info.name == name)
             };
             let (of_template, settings): (Vec<_>, Vec<_>) = draft.settings.iter().partition(is_of_template);
             let (of_class, of_child): (Vec<_>, Vec<_>) = settings.into_iter().partition(is_of_class);
@@ -383,6 +409,7 @@ impl<'a> Reader<'a> {
                 }
             }
             own.sort_by_key(|(index, _)| *index);
+            let estimator = self.estimator(&of_class);
             let numbered = self.class_number(draft);
             let location = numbered
                 .as_ref()
@@ -411,6 +438,7 @@ impl<'a> Reader<'a> {
                 location,
                 template,
                 own,
+                estimator,
                 draft,
                 of_child,
             });
@@ -448,7 +476,10 @@ impl<'a> Reader<'a> {
         }
         for (key, _) in &class.of_child {
             let parameters = self.entry.class_parameters();
-            let known = parameters.iter().map(|info| info.name).chain(["id"]);
+            let known = parameters
+                .iter()
+                .map(|info| info.name)
+                .chain(["id", estimator::KEY]);
             let message = format!(
                 "a class of `{}` has no parameter `{}`",
                 self.name(),

@@ -6,6 +6,7 @@ mod computed;
 mod draft;
 mod dscp;
 mod edit;
+mod estimator;
 mod fields;
 mod filters;
 mod given;
@@ -22,7 +23,7 @@ mod templates;
 mod warnings;
 
 use std::any::Any;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -39,6 +40,7 @@ pub(crate) use check::check_with;
 pub use draft::{Draft, FilterDraft, Written};
 pub use dscp::WrittenDscp;
 pub(crate) use dscp::dscp;
+pub use estimator::{Estimator, EstimatorError};
 pub use given::Given;
 pub(crate) use given::in_order;
 #[cfg(test)]
@@ -62,8 +64,18 @@ pub struct Spec {
     /// One child for each class that holds a discipline, in the order of the classes; or the inner
     /// discipline.
     pub(crate) children: Vec<Spec>,
+    /// How a run estimates the rates of this discipline and of its classes.
+    pub(crate) estimators: Estimators,
     /// Where the tree was written. It does not take part in comparisons.
     pub(crate) origin: Origin,
+}
+
+/// The estimators of a discipline and of its classes. Drivers use them. The discipline does not know them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Estimators {
+    pub(crate) own: Option<Estimator>,
+    /// Those of the classes, by the number of the class. All classes of a template have the same.
+    pub(crate) classes: BTreeMap<u16, Estimator>,
 }
 
 /// A class within a [`Spec`].
@@ -75,6 +87,8 @@ pub struct ClassSpec<'a> {
     pub template: Option<&'a Template>,
     /// The class's parameters and their values.
     pub parameters: Vec<(ParameterInfo, Value)>,
+    /// How a run estimates the rate of the class.
+    pub estimator: Option<Estimator>,
     /// The tree in the class. `None` for a class that has classes below it.
     pub tree: Option<&'a Spec>,
 }
@@ -178,6 +192,7 @@ impl Spec {
                 minor: INNER,
                 template: None,
                 parameters: Vec::new(),
+                estimator: None,
                 tree: Some(tree),
             };
             return self.children.iter().map(inner).collect();
@@ -187,6 +202,7 @@ impl Spec {
                 minor: class.minor,
                 template: class.template.as_ref(),
                 parameters: values(self.entry.class_parameters(), &class.settings),
+                estimator: self.estimators.classes.get(&class.minor).copied(),
                 tree,
             })
             .collect()
@@ -203,6 +219,16 @@ impl Spec {
             };
             (class, tree)
         })
+    }
+
+    /// Returns how a run estimates the rate of the root.
+    pub fn estimator(&self) -> Option<Estimator> {
+        self.estimators.own
+    }
+
+    /// Returns whether a discipline or a class of the tree has an estimator.
+    pub fn has_estimators(&self) -> bool {
+        self.estimators != Estimators::default() || self.children.iter().any(Spec::has_estimators)
     }
 
     /// Returns the root's handle, filters and default class.
@@ -263,6 +289,7 @@ impl PartialEq for Spec {
     fn eq(&self, other: &Spec) -> bool {
         self.discipline() == other.discipline()
             && self.settings == other.settings
+            && self.estimators == other.estimators
             && self.children == other.children
     }
 }
@@ -271,6 +298,7 @@ impl fmt::Debug for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct(self.discipline())
             .field("settings", &self.settings)
+            .field("estimators", &self.estimators)
             .field("children", &self.children)
             .finish()
     }

@@ -3,8 +3,8 @@
 use std::fmt::{self, Write};
 
 use super::check::RESERVED_KEYS;
-use super::{Spec, parent_of};
-use super::{filters, templates};
+use super::{Estimator, Estimators, Spec, parent_of};
+use super::{estimator, filters, templates};
 use crate::registry::{ClassSettings, PARENT, ParameterInfo, Setting};
 use crate::registry::{Unit, Value};
 
@@ -37,6 +37,7 @@ impl Spec {
         if let Some(class) = classifier.default {
             let _ = writeln!(text, "default = {class}");
         }
+        print_estimator(self.estimators.own, text);
         print_settings(&self.entry.parameters(), &self.settings.own, text);
         for filter in classifier.filters.iter() {
             let _ = writeln!(text, "\n[[{path}.filter]]");
@@ -56,6 +57,7 @@ impl Spec {
             for line in class.template.iter().flat_map(templates::lines) {
                 let _ = writeln!(text, "{line}");
             }
+            print_estimator(self.estimators.classes.get(&class.minor).copied(), text);
             print_settings(&class_parameters, &class.settings, text);
             let Some(child) = child else { continue };
             let path = format!("{path}.class");
@@ -73,13 +75,19 @@ impl Spec {
         self.print(&path, text, is_separate);
     }
 
-    /// Whether a setting of this discipline has the same name as a parameter of the class that holds it.
+    /// Whether a setting of this discipline has the same name as a parameter of the class that holds it. Each
+    /// class may have an estimator.
     fn collides_with(&self, class_parameters: &[ParameterInfo]) -> bool {
         let own = self.entry.parameters();
-        self.settings
-            .own
-            .iter()
-            .any(|(index, _)| class_parameters.iter().any(|info| info.name == own[*index].name))
+        let is_of_class =
+            |(index, _): &Setting| class_parameters.iter().any(|info| info.name == own[*index].name);
+        self.estimators.own.is_some() || self.settings.own.iter().any(is_of_class)
+    }
+}
+
+fn print_estimator(estimator: Option<Estimator>, text: &mut String) {
+    if let Some(estimator) = estimator {
+        let _ = writeln!(text, "{} = \"{estimator}\"", estimator::KEY);
     }
 }
 
@@ -120,6 +128,7 @@ impl Spec {
         if let Some(class) = classifier.default {
             write!(f, " default={class}")?;
         }
+        show_estimator(f, self.estimators.own)?;
         show_settings(f, &self.entry.parameters(), &self.settings.own)
     }
 
@@ -140,6 +149,7 @@ impl Spec {
             .classes_and_trees()
             .map(|(class, tree)| ShownClass {
                 settings: class,
+                estimators: &self.estimators,
                 parent: parent_of(parent, &class.settings),
                 tree,
             })
@@ -151,6 +161,8 @@ impl Spec {
 /// A class, its parent and the tree in it.
 struct ShownClass<'a> {
     settings: &'a ClassSettings,
+    /// Those of all classes.
+    estimators: &'a Estimators,
     parent: Option<u16>,
     tree: Option<&'a Spec>,
 }
@@ -179,6 +191,8 @@ fn show_classes(
                 line.replace(" = ", "=").replace(['"', ' ', '[', ']'], "")
             )?;
         }
+        let estimators = &class.estimators.classes;
+        show_estimator(f, estimators.get(&class.settings.minor).copied())?;
         // The picture shows the parent.
         let is_shown = |(index, _): &&Setting| parameters[*index].name != PARENT;
         let shown: Vec<Setting> = class.settings.settings.iter().filter(is_shown).cloned().collect();
@@ -194,6 +208,13 @@ fn show_classes(
         }
     }
     Ok(())
+}
+
+fn show_estimator(f: &mut fmt::Formatter<'_>, estimator: Option<Estimator>) -> fmt::Result {
+    match estimator {
+        Some(estimator) => write!(f, " {}={}", estimator::KEY, estimator.word()),
+        None => Ok(()),
+    }
 }
 
 fn show_settings(

@@ -2,6 +2,8 @@
 
 mod filters;
 
+use std::time::Duration;
+
 use fairgate::classify::{Classifier, Filter, Holder, Match, Outcome};
 use fairgate::{Discipline, FlowKey, Packet, Pool, Time};
 use proptest::prelude::*;
@@ -10,7 +12,7 @@ use proptest::strategy::ValueTree;
 
 use filters::{condition, deed};
 
-use super::{Origin, Spec};
+use super::{Estimator, Estimators, Origin, Spec};
 use crate::Document;
 use crate::registry::{Children, ClassSettings, Entry, ParameterInfo, Registry, Setting, Settings};
 use crate::registry::{Unit, Value};
@@ -105,7 +107,12 @@ fn leaf() -> impl Strategy<Value = Spec> {
         .filter(|entry| entry.about().children == Children::None)
         .collect();
     select(leaves).prop_flat_map(|entry| {
-        (settings(entry.parameters()), classifier(entry, vec![1])).prop_map(move |(own, classifier)| {
+        let parts = (
+            settings(entry.parameters()),
+            classifier(entry, vec![1]),
+            estimator(),
+        );
+        parts.prop_map(move |(own, classifier, estimator)| {
             let mut settings = Settings {
                 own,
                 classes: Vec::new(),
@@ -116,10 +123,20 @@ fn leaf() -> impl Strategy<Value = Spec> {
                 entry,
                 settings,
                 children: Vec::new(),
+                estimators: Estimators {
+                    own: estimator,
+                    ..Estimators::default()
+                },
                 origin: Origin::nowhere(),
             }
         })
     })
+}
+
+fn estimator() -> impl Strategy<Value = Option<Estimator>> {
+    let estimator = (1..=8_000u64, 1..=30u8)
+        .prop_map(|(sample, log)| Estimator::with_log(Duration::from_millis(sample), log));
+    prop_oneof![3 => Just(None), 1 => estimator]
 }
 
 fn tree() -> impl Strategy<Value = Spec> {
@@ -150,13 +167,26 @@ fn tree() -> impl Strategy<Value = Spec> {
                         })
                     })
                     .collect();
+                let of_class = minors.clone();
+                let estimators = (estimator(), prop::collection::vec(estimator(), minors.len())).prop_map(
+                    move |(own, classes)| {
+                        let classes = of_class.iter().zip(classes);
+                        Estimators {
+                            own,
+                            classes: classes
+                                .filter_map(|(minor, estimator)| Some((*minor, estimator?)))
+                                .collect(),
+                        }
+                    },
+                );
                 (
                     settings(entry.parameters()),
                     classifier(entry, minors),
                     classes,
                     Just(children),
+                    estimators,
                 )
-                    .prop_map(move |(own, classifier, classes, children)| {
+                    .prop_map(move |(own, classifier, classes, children, estimators)| {
                         let mut settings = Settings {
                             own,
                             classes,
@@ -167,6 +197,7 @@ fn tree() -> impl Strategy<Value = Spec> {
                             entry,
                             settings,
                             children,
+                            estimators,
                             origin: Origin::nowhere(),
                         }
                     })
@@ -256,8 +287,9 @@ fn a_tree_is_shown_with_its_filters_and_classes() {
         handle = '1f'
         default = 2
         filter = [{ class = 1, dscp = 'EF', protocol = 'udp' }]
+        estimator = '1s 8s'
         class = [
-            { id = 1, quantum = 3000, discipline = 'fifo', limit = 10 },
+            { id = 1, estimator = '250ms 8s', quantum = 3000, discipline = 'fifo', limit = 10 },
             { id = 2, inner = { discipline = 'fq_codel', quantum = 300 } },
         ]",
     );
@@ -265,9 +297,9 @@ fn a_tree_is_shown_with_its_filters_and_classes() {
         spec.to_string(),
         "\
 tbf rate=20mbit burst=5000b
-└─ drr handle=1f: default=2
+└─ drr handle=1f: default=2 estimator=1s,8s
    │  protocol=udp, dscp=EF goes to 1
-   ├─ 1 quantum=3000b: fifo limit=10
+   ├─ 1 estimator=250ms,8s quantum=3000b: fifo limit=10
    └─ 2: fq_codel quantum=300b"
     );
 }

@@ -37,6 +37,13 @@ fn classes_are_added_changed_moved_and_deleted() {
         &TREE.replace("rate=6mbit ceil=10mbit", "rate=5mbit"),
     );
     becomes(
+        "class change 10 estimator=1s,8s\nqueue change 10 estimator=250ms,8s\n\
+         class change 16 estimator=1s,8s\nclass change 16 estimator=",
+        &TREE
+            .replace("ceil=10mbit /", "ceil=10mbit estimator=1s,8s /")
+            .replace("burst=5kb", "burst=5kb estimator=250ms,8s"),
+    );
+    becomes(
         "class change 16 prio= / codel",
         &TREE.replace("prio=3 / fifo", "/ codel"),
     );

@@ -886,3 +886,49 @@ fn a_location_in_a_long_line_is_drawn() {
     let underlined = at(lines[shown + 1], "──").expect("it is underlined");
     assert_eq!(at(lines[shown], "'fifi'"), Some(underlined), "{drawn}");
 }
+
+#[test]
+fn estimators() {
+    let of_fifo = |times: &str| format!("discipline = \"fifo\"\nestimator = {times}");
+    in_queue(
+        &of_fifo("\"300ms 8s\""),
+        "\"300ms 8s\"",
+        "`estimator`: the time of a sample is 300ms, but must be 250ms, 500ms, 1s, 2s, 4s or 8s",
+        "like \"250ms 8s\"",
+    );
+    in_queue(
+        &of_fifo("\"1s 1s\""),
+        "\"1s 1s\"",
+        "`estimator`: the time constant is 1s, but must be 1443ms to 1073741823500ms for samples of 1s",
+        "several samples",
+    );
+    in_queue(
+        &of_fifo("8"),
+        "8",
+        "`estimator` is a number, but must be two times",
+        "like \"250ms 8s\"",
+    );
+    in_queue(
+        "discipline = \"drr\"\nclass = [{ id = 1, estimator = \"8s\", discipline = \"fifo\" }]",
+        "\"8s\"",
+        "`estimator`: `8s` is not the time of a sample and a time constant",
+        "like \"250ms 8s\"",
+    );
+}
+
+/// In the table of a class it is the class's. The discipline's is in `inner`.
+#[test]
+fn an_estimator_beside_a_class_is_that_of_the_class() {
+    let text = "[queue.wan]\ndiscipline = \"drr\"\n[[queue.wan.class]]\nid = 1\nestimator = \"1s 8s\"\n\
+                inner = { discipline = \"fifo\", estimator = \"250ms 8s\" }";
+    let document = Document::parse("test.toml", text).expect("it is valid");
+    let spec = document.queue("wan").expect("it is described");
+    assert_eq!(
+        spec.to_string(),
+        "drr\n└─ 1 estimator=1s,8s: fifo estimator=250ms,8s"
+    );
+    let line = "drr { 1 estimator=1s,8s / fifo estimator=250ms,8s }";
+    assert_eq!(&Spec::inline(line).expect("it is valid"), spec);
+    let twice = Spec::inline("fifo estimator=1s,8s estimator=1s,8s").expect_err("it is given twice");
+    assert_eq!(twice.problems()[0].message, "`estimator` is given twice");
+}
