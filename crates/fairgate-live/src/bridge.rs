@@ -13,6 +13,7 @@
 
 mod changes;
 mod crew;
+mod estimators;
 mod wind_up;
 
 pub use changes::{Changed, Changer};
@@ -51,7 +52,7 @@ use crate::pace::{AHEAD, Next, Pace};
 use crate::port::{Membership, Port};
 use crate::randomness::Randomness;
 use crate::reserve::Reserver;
-use crate::status::{Audit, Control, DelayTap, Inside, Server};
+use crate::status::{Audit, Control, DelayTap, Estimators, Inside, Server};
 use crate::sys::priority::{realtime_share, set_realtime};
 use crate::workers::Seat;
 
@@ -111,6 +112,8 @@ pub struct Bridge {
     ports: [Port; 2],
     /// The directions from left to right and from right to left.
     directions: [Direction; 2],
+    /// The rates of disciplines and classes in both trees.
+    estimators: [Estimators; 2],
     epoll: Epoll,
     timer: TimerFd,
     /// The time that the timer is set to.
@@ -234,6 +237,7 @@ impl Bridge {
             worker: 0,
             ports,
             directions,
+            estimators: [0, 1].map(|side: usize| Estimators::of(&plan.queues[side])),
             epoll,
             timer,
             armed: None,
@@ -384,6 +388,7 @@ impl Bridge {
         loop {
             let arrived = clock::now();
             self.attempt(arrived)?;
+            self.look_at_estimators(arrived);
             for direction in &mut self.directions {
                 direction.exchange(arrived);
             }
@@ -391,7 +396,7 @@ impl Bridge {
             busy |= self.receive(1, arrived)?;
 
             let now = clock::now();
-            let mut wake = self.next_attempt;
+            let mut wake = self.next_attempt.into_iter().chain(self.next_sample()).min();
             for from in 0..2 {
                 let next = match self.send(from, now)? {
                     Turn::Done => self.directions[from].next_departure(),

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use fairgate::Variable;
 use fairgate_config::{Document, Registry};
-use fairgate_live::status::{DirectionStatus, NodeStatus, QUEUE, Status, ValueStatus};
-use fairgate_scripts::tc::{ClassState, Line, Listing, State, TreeState, View};
+use fairgate_live::status::{DirectionStatus, NodeStatus, QUEUE, RateStatus, SHARDED, Status, ValueStatus};
+use fairgate_scripts::tc::{ClassState, EstimatedRate, Line, Listing, State, TreeState, View};
 use miette::Diagnostic;
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -130,10 +130,72 @@ fn listing(status: &Status, registry: &Registry, args: &Args) -> Result<Listing,
     for direction in directions {
         let document = Document::parse_with("status", &direction.queue, registry)?;
         if let Some(spec) = document.queue(QUEUE) {
-            listing.add(spec, &tree_state(&direction.tree), &direction.to, view);
+            let state = match direction.tree.discipline.as_str() {
+                SHARDED => together(&direction.tree.classes),
+                _ => tree_state(&direction.tree),
+            };
+            listing.add(spec, &state, &direction.to, view);
         }
     }
     Ok(listing)
+}
+
+/// Returns the state of a tree of which each worker has one: what all of them did.
+fn together(workers: &[NodeStatus]) -> TreeState {
+    let mut states = workers.iter().map(tree_state);
+    let mut all = states.next().unwrap_or_default();
+    states.for_each(|one| include(&mut all, one));
+    all
+}
+
+fn include(all: &mut TreeState, one: TreeState) {
+    all.state.statistics += &one.state.statistics;
+    include_variables(&mut all.state.variables, &one.state.variables);
+    for (all, one) in all.state.parts.iter_mut().zip(&one.state.parts) {
+        include_variables(all, one);
+    }
+    for (minor, child) in one.children {
+        match all.children.get_mut(&minor) {
+            Some(all) => include(all, child),
+            None => drop(all.children.insert(minor, child)),
+        }
+    }
+    for (minor, class) in one.classes {
+        match all.classes.get_mut(&minor) {
+            Some(all) => {
+                all.sent += class.sent;
+                all.overlimits += class.overlimits;
+                include_variables(&mut all.variables, &class.variables);
+            }
+            None => drop(all.classes.insert(minor, class)),
+        }
+    }
+    let sum = |all: &mut EstimatedRate, one: EstimatedRate| {
+        all.bytes += one.bytes;
+        all.packets += one.packets;
+    };
+    if let (Some(all), Some(one)) = (&mut all.rate, one.rate) {
+        sum(all, one);
+    }
+    for (minor, one) in one.class_rates {
+        sum(all.class_rates.entry(minor).or_default(), one);
+    }
+}
+
+/// Counts add up. Of times, and of the longest packet, there is the largest.
+fn include_variables(all: &mut [(String, Variable)], one: &[(String, Variable)]) {
+    for ((name, all), (_, one)) in all.iter_mut().zip(one) {
+        *all = match (*all, *one) {
+            (Variable::Integer(all), Variable::Integer(one)) if name == "maxpacket" => {
+                Variable::Integer(all.max(one))
+            }
+            (Variable::Integer(all), Variable::Integer(one)) => Variable::Integer(all + one),
+            (Variable::Nanos(all), Variable::Nanos(one)) => Variable::Nanos(all.max(one)),
+            (Variable::Flag(all), Variable::Flag(one)) => Variable::Flag(all || one),
+            (Variable::Unset, one) => one,
+            (all, _) => all,
+        };
+    }
 }
 
 /// Returns the state of a tree that runs elsewhere.
@@ -157,6 +219,19 @@ fn tree_state(node: &NodeStatus) -> TreeState {
             .map(|(minor, class)| (minor, tree_state(class)))
             .collect(),
         classes: known.collect(),
+        rate: node.estimated.map(rate),
+        class_rates: node
+            .estimated_classes
+            .iter()
+            .map(|estimated| (estimated.class, rate(estimated.rate)))
+            .collect(),
+    }
+}
+
+fn rate(estimated: RateStatus) -> EstimatedRate {
+    EstimatedRate {
+        bytes: estimated.rate_bps / 8,
+        packets: estimated.rate_pps,
     }
 }
 

@@ -5,6 +5,7 @@ mod changes;
 #[path = "../common/mod.rs"]
 mod common;
 mod device;
+mod estimators;
 mod fail_open;
 mod forwarding;
 mod harness;

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use fairgate_live::status::{ClassStatus, Detail, DirectionStatus, NodeStatus, Status};
+use fairgate_live::status::{ClassStatus, Detail, DirectionStatus, NodeStatus, RateStatus, Status};
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use utoipa::ToSchema;
@@ -64,6 +64,9 @@ pub(super) struct ClassDocument {
     /// What the discipline above it keeps for it: only of htb, hfsc and cbq.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<ClassStatus>,
+    /// Its rate, if it has an estimator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimated: Option<RateStatus>,
     /// The discipline in it. An inner class of a tree of classes has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     discipline: Option<NodeStatus>,
@@ -187,10 +190,14 @@ fn find_class(direction: DirectionStatus, path: String) -> Result<ClassDocument,
             if state.is_none() && below.is_none() {
                 return Err(missing());
             }
+            let mut rates = holder.estimated_classes.iter();
             return Ok(ClassDocument {
                 from: direction.from,
                 path,
                 state,
+                estimated: rates
+                    .find(|estimated| estimated.class == *number)
+                    .map(|found| found.rate),
                 discipline: below,
             });
         }

@@ -22,7 +22,7 @@ use crate::clock;
 use crate::config::Plan;
 use crate::error::{LiveError, ReloadError};
 use crate::fitness;
-use crate::status::{ChangesStatus, WorkerReading};
+use crate::status::{ChangesStatus, Estimators, WorkerReading};
 
 /// Changes a running bridge from other threads. Copies change the same bridge, one after the other.
 #[derive(Clone)]
@@ -66,6 +66,8 @@ pub(super) struct Order {
     changes: [Change; 2],
     /// What several workers share in each direction.
     limits: [Option<Limit>; 2],
+    /// The estimators of the changed trees.
+    estimators: [Estimators; 2],
     reply: Sender<Reply>,
 }
 
@@ -95,6 +97,7 @@ pub(super) struct Reply {
     result: Result<Changed, (usize, ChangeError)>,
     /// Dropped by the receiver.
     _replaced: Vec<Replaced>,
+    _estimators: [Estimators; 2],
     _plan: Arc<Plan>,
 }
 
@@ -267,6 +270,7 @@ impl Changer {
             plan: Arc::clone(plan),
             changes: [change(0)?, change(1)?],
             limits: [0, 1].map(|side| plan.limit(side)),
+            estimators: [0, 1].map(|side: usize| Estimators::of(&plan.queues[side])),
             reply,
         };
         Ok((order, replies))
@@ -335,6 +339,7 @@ impl Bridge {
     fn carry_out(&mut self, order: Order) {
         let begin = clock::now();
         let dropped = self.dropped();
+        self.hold_estimators();
         let mut replaced = Vec::with_capacity(4);
         let mut result = Ok(());
         for (from, change) in order.changes.into_iter().enumerate() {
@@ -353,6 +358,8 @@ impl Bridge {
             let old = self.change(0, back, begin).expect("the tree ran before");
             replaced.push(old);
         }
+        let mut estimators = order.estimators;
+        self.resume_estimators(result.is_ok().then_some(&mut estimators), begin);
         let mut plan = order.plan;
         let result = result.map(|()| {
             for (direction, limit) in self.directions.iter_mut().zip(order.limits) {
@@ -371,6 +378,7 @@ impl Bridge {
         let _ = order.reply.send(Reply {
             result,
             _replaced: replaced,
+            _estimators: estimators,
             _plan: plan,
         });
     }

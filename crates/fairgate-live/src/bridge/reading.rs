@@ -129,7 +129,11 @@ impl Bridge {
         let directions = [0, 1].map(|from: usize| {
             let missed = self.ports[from].missed();
             let direction = &mut self.directions[from];
-            DirectionReading::new(direction, now, &names[from], &names[1 - from], missed)
+            let reading = DirectionReading::new(direction, now, &names[from], &names[1 - from], missed);
+            DirectionReading {
+                rates: self.estimators[from].rates(),
+                ..reading
+            }
         });
         WorkerReading {
             worker: self.worker,

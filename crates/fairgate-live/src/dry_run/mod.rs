@@ -30,7 +30,7 @@ use crate::ethernet::longest_frame;
 use crate::fitness;
 use crate::randomness::Randomness;
 use crate::status::{
-    ChangesStatus, Detail, DirectionReading, ProcessorStatus, RunReading, Status, TreeReading,
+    ChangesStatus, Detail, DirectionReading, Estimators, ProcessorStatus, RunReading, Status, TreeReading,
 };
 use sink::Sink;
 use source::Source;
@@ -124,6 +124,7 @@ pub struct Adapted {
 pub struct DryRun {
     plan: Arc<Plan>,
     directions: [Direction; 2],
+    estimators: [Estimators; 2],
     sources: [Option<Source>; 2],
     sinks: [Sink; 2],
     now: Time,
@@ -175,6 +176,7 @@ impl DryRun {
         Ok(DryRun {
             plan: Arc::new(plan.clone()),
             directions,
+            estimators: [0, 1].map(|side: usize| Estimators::of(&plan.queues[side])),
             sources,
             sinks,
             now: started,
@@ -204,6 +206,7 @@ impl DryRun {
                 return Ok(false);
             };
             self.now = self.now.max(next);
+            self.look_at_estimators();
             for side in 0..2 {
                 self.receive(side)?;
             }
@@ -234,6 +237,7 @@ impl DryRun {
             let direction = &mut self.directions[from];
             let mut reading = DirectionReading::new(direction, self.now, names[from], names[1 - from], 0);
             reading.tree = TreeReading::at(self.now, direction.link.root());
+            reading.rates = self.estimators[from].rates();
             reading
         });
         let reading = RunReading {
@@ -272,6 +276,15 @@ impl DryRun {
     /// Returns how often the captures will be read from their beginning again.
     pub fn passes_left(&self) -> u64 {
         self.passes_left
+    }
+
+    /// Takes the samples that are due.
+    fn look_at_estimators(&mut self) {
+        for (estimators, direction) in self.estimators.iter_mut().zip(&self.directions) {
+            while estimators.due().is_some_and(|due| due <= self.now) {
+                estimators.look_at(direction.link.root(), self.now);
+            }
+        }
     }
 
     fn next_arrival(&self) -> Option<Time> {

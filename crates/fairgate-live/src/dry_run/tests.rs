@@ -238,3 +238,25 @@ fn trees_count_the_overhead_of_the_plan() {
         "{error:?}"
     );
 }
+
+/// A steady stream of 8000 bytes per second: 8 packets of 1000 bytes, for 20 time constants.
+#[test]
+fn an_estimator_shows_the_rate_of_a_steady_stream() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("in.pcap");
+    let frames: Vec<_> = (0..320)
+        .map(|number| (number * 125_000_000, udp(1, 958)))
+        .collect();
+    write(&path, LinkType::ETHERNET, u32::MAX, &frames);
+    let queue = "discipline = \"drr\"\nestimator = \"250ms 2s\"\ndefault = 1\n\
+                 class = [{ id = 1, estimator = \"1s 3s\", discipline = \"fifo\" }]";
+    let (status, _) = forward(queue, 1, &path).unwrap();
+    let tree = &status.directions[0].tree;
+    let class = tree.estimated_classes[0];
+    assert_eq!((tree.estimated_classes.len(), class.class), (1, 1));
+    assert_eq!(tree.classes[0].estimated, None, "its fifo has no estimator");
+    for rate in [tree.estimated.expect("it has an estimator"), class.rate] {
+        assert!(rate.rate_bps.abs_diff(64_000) < 2_000, "{rate:?}");
+        assert!((7..=8).contains(&rate.rate_pps), "{rate:?}");
+    }
+}

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock;
 use crate::pace::Punctuality;
+use crate::status::estimators::Rates;
 use crate::status::reading::{ClassReadingOf, DirectionReading, NodeReading, RunReading, TreeReading};
 use crate::sys::priority::waited_for_processor;
 
@@ -220,6 +221,33 @@ pub struct NodeStatus {
     /// The state of classes that have more than a discipline, including inner nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub class_states: Vec<ClassStatus>,
+    /// The rate, if the discipline has an estimator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated: Option<RateStatus>,
+    /// The rates of classes that have an estimator, in the order of their numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub estimated_classes: Vec<ClassRateStatus>,
+}
+
+/// What an estimator says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct RateStatus {
+    /// Bits per second.
+    pub rate_bps: u64,
+    /// Packets per second.
+    pub rate_pps: u64,
+}
+
+/// What the estimator of a class says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ClassRateStatus {
+    /// The number of the class.
+    pub class: u16,
+    /// Its rate.
+    #[serde(flatten)]
+    pub rate: RateStatus,
 }
 
 /// The state that a discipline keeps for one of its classes.
@@ -347,7 +375,7 @@ impl DirectionStatus {
                 p99_us: micros(sojourn.value_at_quantile(0.99)),
                 max_us: micros(sojourn.max()),
             },
-            tree: NodeStatus::of_reading(reading.tree, started),
+            tree: NodeStatus::of_reading(reading.tree, started).with_rates(&reading.rates),
             queue: queue.map_or_else(String::new, |queue| queue.to_toml(QUEUE)),
         }
     }
@@ -429,7 +457,43 @@ impl NodeStatus {
                 .into_iter()
                 .map(|class| ClassStatus::of_reading(class, started))
                 .collect(),
+            estimated: None,
+            estimated_classes: Vec::new(),
         }
+    }
+
+    /// Adds the rates of the disciplines and classes that are in the document.
+    fn with_rates(mut self, rates: &Rates) -> NodeStatus {
+        rates.visit(|path, is_class, rate| {
+            let rate = RateStatus {
+                rate_bps: rate.bytes.saturating_mul(8),
+                rate_pps: rate.packets,
+            };
+            match path.split_last() {
+                Some((minor, above)) if is_class => {
+                    if let Some(node) = self.at(above) {
+                        node.estimated_classes
+                            .push(ClassRateStatus { class: *minor, rate });
+                    }
+                }
+                _ => {
+                    if let Some(node) = self.at(path) {
+                        node.estimated = Some(rate);
+                    }
+                }
+            }
+        });
+        self
+    }
+
+    /// Returns the discipline at the end of a path of classes. They are in the order of their numbers.
+    fn at(&mut self, path: &[u16]) -> Option<&mut NodeStatus> {
+        path.iter().try_fold(self, |node, minor| {
+            let place = node
+                .classes
+                .binary_search_by_key(&Some(*minor), |class| class.class);
+            place.ok().map(|place| &mut node.classes[place])
+        })
     }
 
     /// Sets all times to 0, to compare figures that were read at different times.

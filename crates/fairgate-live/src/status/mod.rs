@@ -4,6 +4,7 @@ mod audit;
 mod control;
 mod delays;
 mod document;
+mod estimators;
 pub mod protocol;
 mod reading;
 mod recording;
@@ -15,13 +16,15 @@ pub use audit::{Audit, AuditEntry};
 pub(crate) use control::Control;
 pub(crate) use delays::DelayTap;
 pub use document::{
-    ChangesStatus, ClassStatus, CountStatus, Detail, DirectionStatus, Losses, NodeStatus, ProcessorStatus,
-    QUEUE, Sojourn, Status, ValueStatus,
+    ChangesStatus, ClassRateStatus, ClassStatus, CountStatus, Detail, DirectionStatus, Losses, NodeStatus,
+    ProcessorStatus, QUEUE, RateStatus, Sojourn, Status, ValueStatus,
 };
+pub(crate) use estimators::Estimators;
 pub(crate) use reading::{DirectionReading, RunReading, STEP, TreeReading};
 pub(crate) use server::Server;
 pub use server::{
     FetchError, Inside, Listening, Recordings, ask_change, ask_reserve, default_socket, fetch, fetch_used,
     record, running, who_is,
 };
+pub use workers::SHARDED;
 pub(crate) use workers::{WorkerReading, WorkersReading};

@@ -18,6 +18,7 @@ use crate::clock;
 use crate::config::Plan;
 use crate::direction::{Counters, Direction};
 use crate::status::document::{ChangesStatus, ProcessorStatus};
+use crate::status::estimators::Rates;
 
 /// The longest time for which a step goes on to another discipline.
 pub(crate) const STEP: Duration = Duration::from_micros(100);
@@ -50,6 +51,8 @@ pub(crate) struct DirectionReading {
     pub(crate) missed: u64,
     pub(crate) sojourn: Histogram<u64>,
     pub(crate) tree: TreeReading,
+    /// The rates of disciplines and classes with estimators.
+    pub(crate) rates: Rates,
 }
 
 /// What is read of a tree.
@@ -110,6 +113,7 @@ impl DirectionReading {
             missed,
             sojourn: direction.sojourn.clone(),
             tree: TreeReading::default(),
+            rates: Rates::default(),
         }
     }
 }

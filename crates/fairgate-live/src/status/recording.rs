@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 use super::delays::{Delays, micros};
 use super::protocol::{ClassInterval, Interval, Percentiles};
 use super::reading::{NodeReading, RunReading, TreeReading};
-use super::workers::MERGED;
+use super::workers::SHARDED;
 
 /// A recording. It keeps the counters of the last reading.
 #[derive(Default)]
@@ -129,7 +129,7 @@ impl Row<'_> {
 impl TreeReading {
     /// Returns the sojourn times in the trees of all workers, if there are several.
     fn delay_of_workers(&self, from: usize, delays: &Delays) -> Option<Histogram<u32>> {
-        if self.nodes.first()?.name != MERGED {
+        if self.nodes.first()?.name != SHARDED {
             return None;
         }
         let roots = self.nodes.iter().filter(|node| node.depth == 1);

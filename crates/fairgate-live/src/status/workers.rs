@@ -11,7 +11,7 @@ use super::document::ProcessorStatus;
 use super::reading::{DirectionReading, NodeReading, TreeReading};
 
 /// The name of the node above the trees of several workers.
-pub(super) const MERGED: &str = "sharded";
+pub const SHARDED: &str = "sharded";
 
 /// What is read of a worker.
 #[derive(Clone)]
@@ -86,6 +86,7 @@ impl DirectionReading {
         let mut trees = Vec::new();
         let mut all: Option<DirectionReading> = None;
         for (number, mut worker) in workers {
+            worker.rates = worker.rates.of_worker(number as u16 + 1);
             let mut nodes = std::mem::take(&mut worker.tree).nodes;
             for node in &mut nodes {
                 node.depth += 1;
@@ -98,14 +99,14 @@ impl DirectionReading {
             trees.extend(nodes);
             match &mut all {
                 None => all = Some(worker),
-                Some(all) => all.add(&worker),
+                Some(all) => all.add(worker),
             }
         }
         let mut all = all.expect("there is a worker");
         let root = NodeReading {
             worker: 0,
             depth: 0,
-            name: MERGED,
+            name: SHARDED,
             class: None,
             host: None,
             at: trees.first().expect("each worker has a tree").at,
@@ -118,11 +119,12 @@ impl DirectionReading {
         all
     }
 
-    fn add(&mut self, other: &DirectionReading) {
+    fn add(&mut self, other: DirectionReading) {
         self.counters += other.counters;
         self.rate_bps += other.rate_bps;
         self.in_line += other.in_line;
         self.missed += other.missed;
+        self.rates.include(other.rates);
         self.sojourn
             .add(&other.sojourn)
             .expect("both have the same bounds");

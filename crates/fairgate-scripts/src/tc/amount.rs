@@ -132,7 +132,7 @@ fn time(nanos: u64) -> String {
 
 /// Formats a rate: `20Mbit`, `2500Kbit`. The unit is the largest one in which the number is whole or has more
 /// than three digits.
-fn rate(bits: u64) -> String {
+pub(super) fn rate(bits: u64) -> String {
     let mut number = bits;
     let mut units = ["", "K", "M", "G"].into_iter();
     for unit in units.by_ref() {

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use fairgate::ClassId;
 use fairgate_config::language::Problems;
-use fairgate_config::units::parse_duration;
 use toml::Spanned;
 
+use super::estimator::{self, Estimated};
 use super::hook;
 use crate::script::{Line, Word, number, unexpected};
 
@@ -18,8 +18,8 @@ pub(super) struct Command {
     /// The kind. It may be missing only if something is deleted.
     pub(super) kind: Option<Word>,
     pub(super) options: Vec<Word>,
-    /// The word `estimator`, whose two times follow it.
-    pub(super) estimator: Option<Word>,
+    /// How the rate of a qdisc or a class is estimated.
+    pub(super) estimator: Option<Estimated>,
 }
 
 /// The operation.
@@ -150,8 +150,8 @@ impl Known {
 /// A line that is being parsed.
 struct Words {
     line: Line,
-    /// The word `estimator`, if it was there.
-    estimator: Option<Word>,
+    /// How the rate is estimated, if the line says it.
+    estimator: Option<Estimated>,
 }
 
 const FORM: &str = "write tc qdisc add dev DEVICE root|parent CLASS [handle MAJOR:] KIND [options], tc class \
@@ -321,7 +321,7 @@ impl Words {
             },
             kind: Some(kind),
             options: Vec::new(),
-            estimator: None,
+            estimator: self.estimator,
         })
     }
 
@@ -451,19 +451,22 @@ impl Words {
         }
     }
 
-    /// Takes the two times after `estimator`: of a sample, and of the average.
+    /// Takes the two times after `estimator`.
     fn estimator(&mut self, word: Word, problems: &mut Problems) -> Option<()> {
-        for what in ["the time of a sample", "the time of the average"] {
-            let time = self.next(what, problems)?;
-            let text = time.get_ref();
-            // A plain number is in microseconds.
-            let micros = text.parse::<f64>().ok().map(|_| format!("{text}us"));
-            if parse_duration(micros.as_deref().unwrap_or(text)).is_err() {
-                return self.line.unexpected(&time, what, problems);
-            }
-        }
-        self.estimator = Some(word);
+        let sample = self.time("the time of a sample, like 250ms", problems)?;
+        let constant = self.time("the time constant of the average, like 8s", problems)?;
+        let times = [&sample, &constant].map(|(word, micros)| (word, *micros));
+        self.estimator = Some(Estimated::read(word, times, problems)?);
         Some(())
+    }
+
+    /// Takes a time, in microseconds.
+    fn time(&mut self, what: &str, problems: &mut Problems) -> Option<(Word, u32)> {
+        let word = self.next(what, problems)?;
+        match estimator::micros(&word) {
+            Some(micros) => Some((word, micros)),
+            None => self.line.unexpected(&word, what, problems),
+        }
     }
 
     /// Takes `root`, which tc reads in the place of a parent too.

@@ -7,6 +7,7 @@
 //!   translate   each qdisc's options -> the parameters of Fairgate's discipline, by the table in `kinds`
 //!   values      the value of an option: quantities, times, curves, lists
 //!   import      the commands that make what tc shows of a machine, as text or as JSON
+//!   estimator   how rates are estimated, by the times that tc takes
 //!   hook        the qdiscs `ingress` and `clsact`, whose filters redirect or police arriving packets
 //!   filters     u32, fw, flow, flower, basic and matchall -> the conditions of a configuration file
 //!   show        the reverse: a description and the statistics of a running tree, shown as `tc qdisc show`
@@ -27,6 +28,7 @@
 mod amount;
 mod command;
 mod display;
+mod estimator;
 mod filters;
 mod hook;
 mod import;
@@ -42,7 +44,7 @@ mod transmit_queues;
 mod values;
 
 pub use crate::script::notes::Note;
-pub use display::{Amount, ClassState, Detail, Hosts, Row, Shown, State, TreeState, When};
+pub use display::{Amount, ClassState, Detail, EstimatedRate, Hosts, Row, Shown, State, TreeState, When};
 pub use import::{ImportError, Imported, Printed, import};
 pub use listing::{Line, Listing, View};
 pub use script::{Device, Script};

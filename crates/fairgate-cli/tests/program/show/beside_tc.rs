@@ -1,4 +1,4 @@
-//! Compares `show` with the output of tc of iproute2 6.1 on Linux 6.1 (the last two cases: 6.18), for the
+//! Compares `show` with the output of tc of iproute2 6.1 on Linux 6.1 (the last three cases: 6.18), for the
 //! same commands. `beside_tc.txt` has the commands, each after `#` or on its own line, and then the output of
 //! several tc commands.
 

@@ -10,7 +10,8 @@ use std::thread;
 use fairgate::{FlowKey, Packet, Pool, Time};
 use fairgate_config::Spec;
 use fairgate_live::status::{
-    ChangesStatus, CountStatus, DirectionStatus, Losses, NodeStatus, ProcessorStatus, QUEUE, Sojourn, Status,
+    ChangesStatus, CountStatus, DirectionStatus, Losses, NodeStatus, ProcessorStatus, QUEUE, RateStatus,
+    SHARDED, Sojourn, Status,
 };
 use fairgate_scripts::tc::{Device, Script};
 
@@ -188,4 +189,44 @@ fn assigned_classes_are_shown_with_their_hosts() {
     assert_eq!(document["classes"][2]["host"], "192.0.2.2");
     assert_eq!(document["classes"][2]["qlen"], 2);
     server.join().expect("all requests were answered");
+}
+
+/// Each worker has a whole tree. What is shown is what they did together.
+#[test]
+fn workers_are_shown_as_one_tree() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("sock");
+    let socket = path.to_str().expect("an ordinary path");
+    let line = "tbf rate=1gbit burst=10kb estimator=1s,8s / fq_codel estimator=1s,8s";
+    let spec = Spec::inline(line).expect("the tree is valid");
+    let mut shown = status(&spec, "eth1", &[1, 1, 1]);
+    let other = status(&spec, "eth1", &[1, 1]).directions.remove(0).tree;
+    let direction = &mut shown.directions[0];
+    let mut workers = [direction.tree.clone(), other];
+    for (worker, rate_bps) in workers.iter_mut().zip([8_000_000, 4_000_000]) {
+        let rate_pps = rate_bps / 8000;
+        worker.estimated = Some(RateStatus { rate_bps, rate_pps });
+        worker.classes[0].estimated = worker.estimated;
+    }
+    // The sums of the root itself are the status's.
+    direction.tree.discipline = SHARDED.to_owned();
+    direction.tree.classes = workers.to_vec();
+    let server = serve(&path, &shown, 1);
+    let (text, _) = ends(&["show", "--socket", socket, "qdisc"], 0);
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    for (number, head) in [
+        (0, "qdisc tbf 8001: dev eth1 root"),
+        (3, "qdisc fq_codel 8002: dev eth1"),
+    ] {
+        assert!(lines[number].starts_with(head), "{text}");
+        assert_eq!(
+            lines[number + 1..number + 3],
+            [
+                " Sent 2000 bytes 2 pkt (dropped 0, overlimits 0 requeues 0)",
+                " rate 12Mbit 1500pps backlog 3000b 3p requeues 0",
+            ],
+        );
+    }
+    assert!(text.contains("maxpacket 1000 "), "{text}");
+    server.join().expect("the request was answered");
 }

@@ -15,4 +15,4 @@ pub(super) use seen::{Seen, value};
 pub use shown::{Hosts, Shown};
 pub use state::{Row, State};
 pub(super) use state::{Running, aligned, row};
-pub use tree::{ClassState, TreeState};
+pub use tree::{ClassState, EstimatedRate, TreeState};

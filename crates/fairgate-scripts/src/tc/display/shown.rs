@@ -21,6 +21,8 @@ pub struct Shown {
     pub leaf: Option<u16>,
     /// Options in tc's order, including those for `-d`.
     pub options: Vec<Detail>,
+    /// Whether its rate is estimated.
+    pub has_estimator: bool,
     /// The class numbers on the path from the root.
     pub path: Vec<u16>,
     /// Set if the path leads through a class for hosts, or ends there.

@@ -17,6 +17,19 @@ pub struct TreeState {
     pub children: BTreeMap<u16, TreeState>,
     /// What the discipline itself knows about its classes, by class number.
     pub classes: BTreeMap<u16, ClassState>,
+    /// The rate of the discipline, if it has an estimator.
+    pub rate: Option<EstimatedRate>,
+    /// The rates of the classes that have estimators, by class number.
+    pub class_rates: BTreeMap<u16, EstimatedRate>,
+}
+
+/// What an estimator says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EstimatedRate {
+    /// Bytes per second.
+    pub bytes: u64,
+    /// Packets per second.
+    pub packets: u64,
 }
 
 /// What a discipline knows about one of its classes.
@@ -56,6 +69,17 @@ impl TreeState {
             host: None,
             children,
             classes,
+            rate: None,
+            class_rates: BTreeMap::new(),
+        }
+    }
+
+    /// Returns the rate of the discipline at the end of a path of classes, or of the class there.
+    pub(in crate::tc) fn rate(&self, path: &[u16], is_class: bool) -> Option<EstimatedRate> {
+        match (is_class, path.split_last()) {
+            (true, Some((minor, above))) => self.at(above)?.class_rates.get(minor).copied(),
+            (true, None) => None,
+            (false, _) => self.at(path)?.rate,
         }
     }
 

@@ -7,7 +7,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::json::as_map;
-use crate::tc::display::{Amount, Detail, Shown, State, TreeState};
+use crate::tc::amount::rate as rate_text;
+use crate::tc::display::{Amount, Detail, EstimatedRate, Shown, State, TreeState};
 
 /// A qdisc or a class. Its JSON form has tc's keys for a qdisc, in tc's order.
 #[derive(Clone, Debug, Serialize)]
@@ -48,6 +49,12 @@ struct Counters {
     drops: u64,
     overlimits: u64,
     requeues: u64,
+    /// Of an estimator, bytes per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate: Option<u64>,
+    /// Of an estimator, packets per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pps: Option<u64>,
     backlog: u64,
     qlen: u64,
 }
@@ -70,13 +77,14 @@ impl Line {
         device: Option<&str>,
         in_detail: bool,
     ) -> Vec<Line> {
-        let line = |state: &State| Line::of(shown, device, state, in_detail);
+        let line = |state: &State, rate| Line::of(shown, device, state, rate, in_detail);
         let Some(hosts) = &shown.hosts else {
             let state = match shown.is_class {
                 true => tree.class(&shown.path),
                 false => tree.at(&shown.path).map(|node| node.state.clone()),
             };
-            return vec![line(&state.unwrap_or_default())];
+            let rate = tree.rate(&shown.path, shown.is_class);
+            return vec![line(&state.unwrap_or_default(), rate)];
         };
         let (above, below) = shown.path.split_at(hosts.depth);
         let Some(holder) = above.split_last().and_then(|(_, path)| tree.at(path)) else {
@@ -84,7 +92,11 @@ impl Line {
         };
         let of_host = |(minor, class): (&u16, &TreeState)| {
             let found = class.at(below).map(|node| node.state.clone());
-            let mut line = line(&found.unwrap_or_default());
+            let rate = match (shown.is_class, below.is_empty()) {
+                (true, true) => holder.class_rates.get(minor).copied(),
+                (is_class, _) => class.rate(below, is_class),
+            };
+            let mut line = line(&found.unwrap_or_default(), rate);
             line.leaf = None;
             line.host.clone_from(&class.host);
             let own = |id: ClassId| ClassId::new(id.major(), *minor).to_string();
@@ -105,7 +117,13 @@ impl Line {
             .collect()
     }
 
-    fn of(shown: &Shown, device: Option<&str>, state: &State, in_detail: bool) -> Line {
+    fn of(
+        shown: &Shown,
+        device: Option<&str>,
+        state: &State,
+        rate: Option<EstimatedRate>,
+        in_detail: bool,
+    ) -> Line {
         let handle = |major: u16| format!("{major:x}:");
         // tc does not print a minor number of 0.
         let id = |id: ClassId| match id.minor() {
@@ -114,6 +132,8 @@ impl Line {
         };
         let options = shown.options(state, in_detail);
         let rows = shown.statistics(state);
+        // Until the first sample it is 0.
+        let rate = shown.has_estimator.then(|| rate.unwrap_or_default());
         let is_root = shown.parent.is_none();
         let statistics = &state.statistics;
         Line {
@@ -133,6 +153,8 @@ impl Line {
                 // A qdisc of htb counts how often its classes were stopped (`htb_dump` in sch_htb.c).
                 overlimits: state.number("class_overlimits").unwrap_or(statistics.overlimits),
                 requeues: 0,
+                rate: rate.map(|rate| rate.bytes),
+                pps: rate.map(|rate| rate.packets),
                 backlog: statistics.backlog().bytes,
                 qlen: statistics.backlog().packets,
             },
@@ -190,6 +212,8 @@ impl Line {
             drops,
             overlimits,
             requeues,
+            rate,
+            pps,
             backlog,
             qlen,
         } = self.counters;
@@ -199,6 +223,9 @@ impl Line {
             " Sent {bytes} bytes {packets} pkt (dropped {drops}, overlimits {overlimits} \
              requeues {requeues}) "
         );
+        if let Some((rate, pps)) = rate.zip(pps) {
+            let _ = write!(text, " rate {} {pps}pps", rate_text(rate.saturating_mul(8)));
+        }
         let _ = writeln!(text, " backlog {backlog} {qlen}p requeues {requeues}");
         for line in &self.text.statistics {
             let _ = writeln!(text, "{line}");

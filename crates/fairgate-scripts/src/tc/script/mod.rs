@@ -16,6 +16,7 @@ use miette::NamedSource;
 use toml::Spanned;
 
 use super::command::{Command, FilterHead, Read, read_class_id};
+use super::estimator::Estimated;
 use super::kinds;
 use super::percent;
 use crate::script::notes::Notes;
@@ -107,6 +108,7 @@ pub(super) struct Qdisc {
     pub(super) options: Vec<Vec<Word>>,
     /// What `stab` says about the link layer, as options of a rate.
     pub(super) stab: Vec<Word>,
+    pub(super) estimator: Option<Estimated>,
 }
 
 /// A class.
@@ -116,6 +118,7 @@ pub(super) struct Class {
     pub(super) id: Spanned<ClassId>,
     pub(super) kind: Word,
     pub(super) options: Vec<Vec<Word>>,
+    pub(super) estimator: Option<Estimated>,
     /// Whether its line has a mistake, so that the rest of the line is unknown.
     pub(super) is_broken: bool,
 }

@@ -7,6 +7,7 @@ use toml::Spanned;
 use super::{Class, Filter, Qdisc, Script};
 use crate::script::{Word, number};
 use crate::tc::command::{Command, FilterHead, Known, Object, Verb};
+use crate::tc::estimator::Estimated;
 use crate::tc::hook;
 use crate::tc::kinds::{self, Children, Kind};
 
@@ -21,15 +22,18 @@ impl Script {
             estimator,
             ..
         } = command;
-        if let Some(word) = estimator {
-            let text = "`estimator` has no effect: `fairgate record` measures the rate of every class";
-            self.notes.add(word.span(), text.to_owned());
+        if let Some(estimator) = &estimator
+            && let Some(note) = estimator.note()
+        {
+            self.notes.add(estimator.word.span(), note);
         }
         let done = match object {
             Object::Qdisc { parent, handle, stab } => {
-                self.run_qdisc(&verb, parent, handle, kind, (options, stab))
+                self.run_qdisc(&verb, parent, handle, kind, (options, stab, estimator))
             }
-            Object::Class { parent, class } => self.run_class(&verb, parent, class, kind, options),
+            Object::Class { parent, class } => {
+                self.run_class(&verb, parent, class, kind, (options, estimator))
+            }
             Object::Filter(head) => self.run_filter(&verb, head, kind, options),
             // Filters make their chain.
             Object::Chain(head) if *verb.get_ref() == Verb::Delete => {
@@ -62,6 +66,7 @@ impl Script {
                 id: class,
                 kind,
                 options: Vec::new(),
+                estimator: None,
                 is_broken: true,
             });
         }
@@ -89,7 +94,7 @@ impl Script {
         parent: Option<Spanned<ClassId>>,
         handle: Option<u16>,
         kind: Option<Word>,
-        (options, stab): (Vec<Word>, Vec<Word>),
+        (options, stab, estimator): (Vec<Word>, Vec<Word>, Option<Estimated>),
     ) -> Result<(), Obstacle> {
         // As in the kernel (`tc_get_qdisc`), the hook is deleted by any class that has its major number.
         let of_hook = |id: ClassId| match (verb.get_ref(), id.major()) {
@@ -130,6 +135,9 @@ impl Script {
                 if !stab.is_empty() {
                     self.qdiscs[present].stab = stab;
                 }
+                if estimator.is_some() {
+                    self.qdiscs[present].estimator = estimator;
+                }
                 return Ok(());
             }
             (Verb::Change, _) if self.has_gaps() => return Err(Obstacle::Reported),
@@ -147,7 +155,17 @@ impl Script {
             kind,
             options: vec![options],
             stab,
+            estimator,
         };
+        if qdisc.is_hook()
+            && let Some(Estimated { word, .. }) = &qdisc.estimator
+        {
+            let text = format!(
+                "`estimator` has no effect: `{}` holds no packets here",
+                qdisc.kind.get_ref()
+            );
+            self.notes.add(word.span(), text);
+        }
         if let Some(obstacle) = misplaced {
             self.lost
                 .extend(handle.filter(|&handle| self.with_handle(handle).is_none()));
@@ -168,7 +186,7 @@ impl Script {
         parent: Option<Spanned<ClassId>>,
         class: Spanned<ClassId>,
         kind: Option<Word>,
-        options: Vec<Word>,
+        (options, estimator): (Vec<Word>, Option<Estimated>),
     ) -> Result<(), Obstacle> {
         let (parent, class) = self.of_one_qdisc(parent, class);
         let id = *class.get_ref();
@@ -193,14 +211,22 @@ impl Script {
         match (verb.get_ref(), present) {
             (Verb::Change | Verb::Replace, Some(present)) => {
                 self.classes[present].options.push(options);
+                if estimator.is_some() {
+                    self.classes[present].estimator = estimator;
+                }
                 return Ok(());
             }
             (Verb::Change | Verb::Replace, None) if self.has_bands(id.major()) => {
+                if let Some(Estimated { word, .. }) = &estimator {
+                    let text = "`estimator` has no effect: as in Linux, a band of `ets` has none";
+                    self.notes.add(word.span(), text.to_owned());
+                }
                 self.bands.push(Class {
                     parent: ClassId::new(id.major(), 0),
                     kind: kind.unwrap_or_else(|| Spanned::new(class.span(), String::new())),
                     id: class,
                     options: vec![options],
+                    estimator: None,
                     is_broken: false,
                 });
                 return Ok(());
@@ -219,6 +245,7 @@ impl Script {
                 id: class,
                 kind,
                 options: vec![options],
+                estimator,
                 is_broken: false,
             });
             return Err(obstacle);
@@ -245,6 +272,7 @@ impl Script {
             id: class,
             kind,
             options: vec![options],
+            estimator,
             is_broken: false,
         });
         Ok(())

@@ -785,28 +785,3 @@ fn lines_that_only_print_change_nothing() {
         format!("{line}tc -s qdisc show dev e\ntc class ls dev e\ntc filter get dev e prio 1 handle 1 u32\n");
     assert_eq!(spec(&with).expect("it is read"), spec(line).expect("it is read"));
 }
-
-/// tc reads it before the kind. The kernel measures the rate of the queue; no packet is treated differently.
-#[test]
-fn an_estimator_changes_nothing_and_says_so() {
-    let with = |estimator: &str| {
-        format!(
-            "qdisc add dev e root handle 1:{estimator} htb default 10\n\
-             class add dev e parent 1: classid 1:10{estimator} htb rate 1mbit"
-        )
-    };
-    let translate = |text: &str| Script::translate_all("test.tc", text, Device::default());
-    let [plain, measured] = ["", " estimator 250ms 8sec"].map(|words| translate(&with(words)).expect(words));
-    assert_eq!(measured[0].spec, plain[0].spec);
-    assert!(
-        measured[0].warnings[0].text.contains("fairgate record"),
-        "{:?}",
-        measured[0].warnings
-    );
-    let error = translate(&with(" estimator 250ms htb")).expect_err("a time is missing");
-    assert!(
-        error.problems()[0].message.contains("the time of the average"),
-        "{:?}",
-        error.problems()
-    );
-}

@@ -145,6 +145,7 @@ impl Showing {
             parent,
             leaf: None,
             options: seen.options(kind),
+            has_estimator: spec.estimator().is_some(),
             path: path.clone(),
             hosts: hosts.cloned(),
         });
@@ -157,6 +158,7 @@ impl Showing {
                 parent: None,
                 leaf: None,
                 options: Vec::new(),
+                has_estimator: false,
                 path: path.clone(),
                 hosts: hosts.cloned(),
             });
@@ -188,6 +190,7 @@ impl Showing {
                 parent: above,
                 leaf,
                 options: seen.class_options(kind, &class),
+                has_estimator: class.estimator.is_some(),
                 path: path.clone(),
                 hosts: hosts.cloned(),
             };
@@ -204,6 +207,7 @@ impl Showing {
                 parent: Some(own),
                 leaf: None,
                 options: Vec::new(),
+                has_estimator: false,
                 path: [path.as_slice(), &[INNER]].concat(),
                 hosts: hosts.cloned(),
             });

@@ -8,6 +8,7 @@ use toml::Spanned;
 
 use super::{Translation, named};
 use crate::script::setting;
+use crate::tc::estimator::Estimated;
 use crate::tc::kinds::{self, BAND_OPTIONS, Defaults, Kind, Opt};
 use crate::tc::script::{Class, Qdisc};
 use crate::tc::sharing::Sharing;
@@ -223,6 +224,9 @@ impl<'a> Translation<'a> {
             }
             draft.settings.extend(settings);
         }
+        draft
+            .settings
+            .extend(class.estimator.as_ref().map(Estimated::setting));
         draft.is_incomplete = class.is_broken || !is_of_kind || self.problems.count() > before;
         draft.is_broken |= draft.is_incomplete;
     }

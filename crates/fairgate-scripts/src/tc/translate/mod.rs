@@ -19,6 +19,7 @@ use self::arriving::Arriving;
 use self::devices::Redirected;
 pub use self::devices::Way;
 use self::options::Named;
+use super::estimator;
 use super::filters;
 use super::kinds::{self, Children, Kind, OfClass};
 use super::round_trips;
@@ -41,9 +42,9 @@ pub struct Translated {
     pub spec: Spec,
     /// What the kernel changes silently, and the tree too.
     pub warnings: Vec<Note>,
-}
     /// The files that the script names: netem's distributions.
     pub files: Vec<PathBuf>,
+}
 
 impl Script {
     /// Returns the description of the tree.
@@ -92,8 +93,8 @@ impl Script {
             device: self.device_name().to_owned(),
             way: Way::Out,
             spec: spec?,
-            warnings: notes.in_order(self.source.inner()),
             files: notes.files(),
+            warnings: notes.in_order(self.source.inner()),
         })
     }
 
@@ -116,8 +117,8 @@ impl Script {
             way: Way::In,
             spec: spec?,
             warnings: Vec::new(),
-        })
             files: notes.files(),
+        })
     }
 }
 
@@ -306,6 +307,7 @@ impl<'a> Translation<'a> {
                 .push(setting(&location, "handle", Given::Word(format!("{handle:x}"))));
         }
         let before = self.problems.count();
+        draft.settings.extend(estimator::of_qdisc(qdisc, self.problems));
         let mut settings = match kind.discipline {
             "gred" => self.virtual_queues(qdisc),
             _ => self.settings(&qdisc.options, kind.options, kind.defaults, &location),
@@ -313,11 +315,11 @@ impl<'a> Translation<'a> {
         if kind.discipline == "tbf" {
             self.add_stab(&mut settings);
         }
-        let are_whole = self.problems.count() == before;
-        draft.is_incomplete = !are_whole;
         for file in kinds::files(name, &qdisc.options) {
             self.notes.add_file(file);
         }
+        let are_whole = self.problems.count() == before;
+        draft.is_incomplete = !are_whole;
         if let Err(wrong) = round_trips::settle(&mut settings) {
             let help = "give max_rtt and perhaps typical_rtt, or target, tupdate, alpha and beta";
             self.problems
