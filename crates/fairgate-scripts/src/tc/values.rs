@@ -25,10 +25,7 @@ impl Opt {
 impl Reads {
     /// Reads the value after `option`. Returns `None` if words are missing.
     pub(super) fn value(&self, words: &mut slice::Iter<'_, Word>, option: &Word) -> Option<Spanned<Given>> {
-        let word = |word: &Word| {
-            let written = without_exponent(word.get_ref()).unwrap_or_else(|| word.get_ref().clone());
-            Spanned::new(word.span(), Given::Word(written))
-        };
+        let word = |word: &Word| Spanned::new(word.span(), Given::Word(without_exponent(word.get_ref())));
         match self {
             Reads::Same
             | Reads::Common(_)
@@ -109,34 +106,48 @@ impl Reads {
     }
 }
 
-/// Writes a quantity with an exponent, as tc reads it with `strtod`, without one: `1.5e6bit` is `1500000bit`.
-/// Returns `None` for other texts.
-fn without_exponent(text: &str) -> Option<String> {
+/// Writes a quantity with an exponent, as tc reads it with `strtod`, without one: `1.5e6bit` is `1500000bit`,
+/// `5e-3s` is `0.005s`. Returns other texts as they are.
+pub(super) fn without_exponent(text: &str) -> String {
+    shifted(text).unwrap_or_else(|| text.to_owned())
+}
+
+/// Moves the decimal point of a number by its exponent. Returns `None` if the text has none.
+fn shifted(text: &str) -> Option<String> {
     let (mantissa, rest) = text.split_once(['e', 'E'])?;
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let is_number = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_digit());
     if whole.is_empty() || !is_number(whole) || !is_number(fraction) {
         return None;
     }
+    let sign = rest.strip_prefix('-').map_or("", |_| "-");
+    let rest = rest.strip_prefix(['-', '+']).unwrap_or(rest);
     let end = rest
         .find(|digit: char| !digit.is_ascii_digit())
         .unwrap_or(rest.len());
     let (exponent, unit) = rest.split_at(end);
-    // Larger ones exceed every quantity.
-    let exponent: usize = exponent.parse().ok().filter(|exponent| *exponent <= 20)?;
-    let zeros = "0".repeat(exponent.saturating_sub(fraction.len()));
-    let (shifted, left) = fraction.split_at(exponent.min(fraction.len()));
-    let point = if left.is_empty() { "" } else { "." };
-    Some(format!("{whole}{shifted}{zeros}{point}{left}{unit}"))
+    let exponent: i32 = format!("{sign}{exponent}").parse().ok()?;
+    // Beyond these every quantity is too large, or 0.
+    if !(-20..=20).contains(&exponent) {
+        return None;
+    }
+    let digits = format!("{whole}{fraction}");
+    let point = whole.len() as i32 + exponent;
+    let before = "0".repeat(usize::try_from(1 - point).unwrap_or(0));
+    let after = "0".repeat(usize::try_from(point - digits.len() as i32).unwrap_or(0));
+    let number = format!("{before}{digits}{after}");
+    let (whole, fraction) = number.split_at(point.max(1) as usize);
+    let dot = if fraction.is_empty() { "" } else { "." };
+    Some(format!("{whole}{dot}{fraction}{unit}"))
 }
 
 /// Reads a time. A plain number is in this unit.
 pub(super) fn time(word: &Word, unit: &str) -> Spanned<Given> {
-    let text = word.get_ref();
+    let text = without_exponent(word.get_ref());
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let value = match is_plain {
         true => Given::Meant(format!("{text}{unit}")),
-        false => Given::Word(text.clone()),
+        false => Given::Word(text),
     };
     Spanned::new(word.span(), value)
 }
@@ -168,17 +179,21 @@ fn curve(words: &mut slice::Iter<'_, Word>) -> Option<Spanned<Given>> {
     }
     let [first, time, last] = parts;
     let last = last?;
-    let with_unit = |word: &Word, unit: &str| match word.get_ref().bytes().all(|byte| byte.is_ascii_digit()) {
-        true => format!("{}{unit}", word.get_ref()),
-        false => word.get_ref().clone(),
+    let with_unit = |word: &Word, unit: &str| {
+        let text = without_exponent(word.get_ref());
+        match text.bytes().all(|byte| byte.is_ascii_digit()) {
+            true => text + unit,
+            false => text,
+        }
     };
+    let rate = without_exponent(last.get_ref());
     let written = match (first, time) {
-        (None, None) => last.get_ref().clone(),
+        (None, None) => rate,
         _ => {
             let none = if is_of_packet { "0b" } else { "0bit" };
             let first = first.map_or(none.to_owned(), |first| with_unit(first, &none[1..]));
             let time = time.map_or("0us".to_owned(), |time| with_unit(time, "us"));
-            format!("{first}:{time}:{}", last.get_ref())
+            format!("{first}:{time}:{rate}")
         }
     };
     Some(Spanned::new(last.span(), Given::Meant(written)))

@@ -24,8 +24,8 @@ fn plain(version: Version, seed: u16, ip_options: bool) -> Stack {
     }
 }
 
-/// Returns a super-packet and its virtio header. A TCP header has no CWR. A UDP header has no such flag, and a
-/// short datagram ends before that byte.
+/// Returns a super-packet and its virtio header. A TCP header has no CWR. A UDP header has no such flag, and
+/// a short datagram ends before that byte.
 fn without_cwr(stack: &Stack, payload: &[u8], size: u16) -> (Vec<u8>, VnetHeader) {
     let (mut frame, offload) = super_packet(stack, payload, size, 0);
     if stack.transport == Transport::Tcp {

@@ -12,6 +12,7 @@ use toml::Spanned;
 
 use super::Reader;
 use crate::script::{Word, number, setting};
+use crate::tc::values::without_exponent;
 
 /// What an action says about the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -337,7 +338,7 @@ impl<'f> Reader<'f, '_> {
             };
             self.words.next();
             let Some(value) = self.value(word) else { return };
-            let text = value.get_ref();
+            let text = without_exponent(value.get_ref());
             let given = match key {
                 "index" => continue,
                 "mtu" => {
@@ -346,17 +347,17 @@ impl<'f> Reader<'f, '_> {
                 }
                 "peakrate" => {
                     has_peak = Some(word);
-                    Given::Word(text.clone())
+                    Given::Word(text)
                 }
-                "burst" => Given::Word(text.split('/').next().unwrap_or(text).to_owned()),
+                "burst" => Given::Word(text.split('/').next().unwrap_or_default().to_owned()),
                 "cells" => match text.as_str() {
                     "ethernet" => continue,
                     "atm" | "adsl" => Given::Meant("atm".to_owned()),
-                    _ => Given::Word(text.clone()),
+                    _ => Given::Word(text),
                 },
-                _ => match number(text) {
+                _ => match number(&text) {
                     Some(number) => Given::Integer(number.into()),
-                    None => Given::Word(text.clone()),
+                    None => Given::Word(text),
                 },
             };
             is_known = true;

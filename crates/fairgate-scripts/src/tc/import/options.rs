@@ -230,12 +230,8 @@ fn weight(text: &str) -> String {
     found.map_or(text.to_owned(), |parts| (parts as f64 / 256.0).to_string())
 }
 
-/// Returns a number without the unit that tc shows and does not read: `77p` is 77 packets, `10sec` 10 s. A
-/// small number with an exponent is written without one.
+/// Returns a number without the unit that tc shows and does not read: `77p` is 77 packets, `10sec` 10 s.
 pub(super) fn unit(word: &str) -> String {
-    if let (true, Ok(small)) = (word.contains("e-"), word.parse::<f64>()) {
-        return format!("{small:.12}");
-    }
     let number = ["pps", "p", "sec"]
         .iter()
         .find_map(|unit| word.strip_suffix(unit));

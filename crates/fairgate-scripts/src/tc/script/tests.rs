@@ -270,6 +270,26 @@ fn numbers_are_read_as_tc_reads_them() {
         ))
     };
     assert_eq!(tbf("lat"), tbf("latency"));
+    let netem = |delay: &str| spec(&format!("qdisc add dev e root netem delay {delay}"));
+    assert_eq!(netem("5e-2s"), netem("50ms"));
+    assert_eq!(netem("5E+7"), netem("50ms"));
+    let hfsc = |fast: &str, time: &str, slow: &str| {
+        spec(&format!(
+            "qdisc add dev e root handle 1: hfsc default 1
+             class add dev e parent 1: classid 1:1 hfsc sc m1 {fast} d {time} m2 {slow} ul m2 {fast}"
+        ))
+    };
+    assert_eq!(
+        hfsc("1.25e7bit", "1e1ms", "50e-1mbit"),
+        hfsc("12500kbit", "10ms", "5mbit")
+    );
+    let policed = |rate: &str| {
+        spec(&format!(
+            "qdisc add dev e root handle 1: prio
+             filter add dev e parent 1: handle 6 fw police rate {rate} burst 2e4 drop flowid 1:1"
+        ))
+    };
+    assert_eq!(policed("2e6bit"), policed("2mbit"));
     let prio = |class: &str| {
         spec(&format!(
             "qdisc add dev e root handle 1: prio\nfilter add dev e parent 1: handle 6 fw flowid {class}"
