@@ -96,8 +96,17 @@ struct Sent {
 /// What the estimators of a direction say.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rates {
-    /// Those of each worker, with its number from 1 if there are several.
-    workers: Vec<(Option<u16>, Arc<[Place]>, Vec<EstimatedRate>)>,
+    workers: Vec<WorkerRates>,
+}
+
+/// What the estimators of a worker say.
+#[derive(Clone, Debug)]
+struct WorkerRates {
+    /// The number of the worker, from 1, if there are several.
+    worker: Option<u16>,
+    places: Arc<[Place]>,
+    /// The rate of each place.
+    rates: Vec<EstimatedRate>,
 }
 
 impl Average {
@@ -297,7 +306,11 @@ impl Estimators {
         }
         let rates = self.meters.iter().map(|meter| meter.average.rate());
         Rates {
-            workers: vec![(None, Arc::clone(&self.places), rates.collect())],
+            workers: vec![WorkerRates {
+                worker: None,
+                places: Arc::clone(&self.places),
+                rates: rates.collect(),
+            }],
         }
     }
 }
@@ -465,8 +478,8 @@ impl Rates {
 
     /// Makes these the rates of one of several workers. The number is from 1.
     pub(crate) fn of_worker(mut self, number: u16) -> Rates {
-        for (worker, ..) in &mut self.workers {
-            *worker = Some(number);
+        for rates in &mut self.workers {
+            rates.worker = Some(number);
         }
         self
     }
@@ -475,7 +488,12 @@ impl Rates {
     /// number of a path is the worker's, and the root of all has the sum of their roots.
     pub(crate) fn visit(&self, mut visit: impl FnMut(&[u16], bool, EstimatedRate)) {
         let mut sum: Option<EstimatedRate> = None;
-        for (worker, places, rates) in &self.workers {
+        for WorkerRates {
+            worker,
+            places,
+            rates,
+        } in &self.workers
+        {
             for (place, rate) in places.iter().zip(rates) {
                 let Some(worker) = worker else {
                     visit(&place.path, place.is_class, *rate);

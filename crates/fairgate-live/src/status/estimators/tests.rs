@@ -158,7 +158,7 @@ proptest! {
                 now = Time::from_millis(250 * sample);
                 tree.look(&mut punctual, now);
             }
-            now = now + offset * 1_000_000;
+            now += offset * 1_000_000;
             tree.look(&mut late, now);
             prop_assert_eq!(said(&late), said(&punctual));
         }
