@@ -14,9 +14,11 @@
 mod changes;
 mod crew;
 mod estimators;
+mod pulse;
 mod wind_up;
 
 pub use changes::{Changed, Changer};
+pub use pulse::{Beat, Pulse};
 
 use std::os::fd::AsFd;
 use std::path::Path;

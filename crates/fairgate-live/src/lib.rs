@@ -61,7 +61,7 @@ mod vlan;
 mod workers;
 
 pub use backend::{BackendKind, Choice, UnknownBackend};
-pub use bridge::{Bridge, Changed, Changer, Stopper, Wake};
+pub use bridge::{Beat, Bridge, Changed, Changer, Pulse, Stopper, Wake};
 pub use config::{Address, End, Endpoint, EndpointError, Endpoints, Isolate, Offer, Offloads, Plan};
 pub use dry_run::{Adapted, Captures, DryRun, DryRunError};
 pub use error::{LiveError, ReloadError};

@@ -76,6 +76,8 @@ pub(super) enum Task {
     Change(Box<Order>),
     /// Reads its state for worker 0.
     Read(Sender<WorkerReading>),
+    /// Answers that it is there.
+    Beat(Sender<()>),
 }
 
 /// Where other threads leave tasks for a forwarding thread.
@@ -125,7 +127,12 @@ impl Orders {
     /// Returns the orders of another worker of the same run, and where tasks are left for it.
     pub(super) fn of_another(&self) -> Result<(Orders, Inbox), LiveError> {
         let orders = self.changer.orders()?;
-        let inbox = self.changer.workers().last().expect("it was just added").clone();
+        let inbox = self
+            .changer
+            .lock_workers()
+            .last()
+            .expect("it was just added")
+            .clone();
         Ok((orders, inbox))
     }
 
@@ -154,7 +161,7 @@ impl Changer {
             .map_err(LiveError::system("preparing the event loop"))?;
         let wanted = Arc::new(wanted);
         let (tasks, received) = mpsc::channel();
-        self.workers().push(Inbox {
+        self.lock_workers().push(Inbox {
             tasks,
             wanted: Arc::clone(&wanted),
         });
@@ -166,8 +173,13 @@ impl Changer {
         })
     }
 
-    fn workers(&self) -> MutexGuard<'_, Vec<Inbox>> {
+    fn lock_workers(&self) -> MutexGuard<'_, Vec<Inbox>> {
         self.0.workers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns where tasks are left for the forwarding threads, in the order of the workers.
+    pub(super) fn workers(&self) -> Vec<Inbox> {
+        self.lock_workers().clone()
     }
 
     /// Returns the configuration that is running.
@@ -229,7 +241,7 @@ impl Changer {
         }
         plan.check_workers()?;
         fitness::check(&plan.queues, self.0.mtu.load(Ordering::Acquire))?;
-        let workers = self.workers().clone();
+        let workers = self.workers();
         let planned = (0..workers.len()).map(|worker| self.order(worker, running, plan));
         let planned = planned.collect::<Result<Vec<_>, ReloadError>>()?;
         let results = carried_out(&workers, planned)?;
@@ -332,6 +344,8 @@ impl Bridge {
             match task {
                 Task::Change(order) => self.carry_out(*order),
                 Task::Read(to) => self.read_for(to),
+                // Who asked may have stopped waiting.
+                Task::Beat(to) => drop(to.send(())),
             }
         }
     }

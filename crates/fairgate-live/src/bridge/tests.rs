@@ -303,3 +303,44 @@ fn one_flow_takes_the_line_of_two_workers() {
     let busy = shards.iter().filter(|shard| shard.dequeued.packets > 1000);
     assert_eq!(busy.count(), 1, "{shards:?}");
 }
+
+/// A forwarding thread that is stuck does not beat, and neither does one that has not begun.
+#[test]
+fn a_run_beats_as_long_as_it_forwards() {
+    let Some(_watched) = live("a_run_beats_as_long_as_it_forwards") else {
+        return;
+    };
+    const SOON: Option<Duration> = Some(Duration::from_millis(200));
+    for workers in [1, 2] {
+        let network = Network::build().unwrap();
+        let mut plan = plan_of("[run]\nleft = \"left\"\nright = \"right\"\n");
+        plan.workers = workers;
+        let open = || Bridge::open(&plan, Some(1));
+        let mut bridge = network.router.enter(open).unwrap().unwrap();
+        // The thread is stuck from the first notice on, until `release` is dropped.
+        let (said, notices) = std::sync::mpsc::channel();
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        bridge.on_notice(move |notice| {
+            said.send(notice).unwrap();
+            let _ = held.recv();
+        });
+        let pulse = bridge.pulse();
+        assert_eq!(pulse.beat(SOON), Beat::Late);
+        let stop = StopOnDrop(bridge.stopper());
+        thread::scope(|scope| {
+            let running = scope.spawn(|| bridge.run());
+            let (stop, release) = (stop, release);
+            assert_eq!(pulse.beat(None), Beat::Alive);
+            network.router.ip(&["link", "set", "right", "down"]).unwrap();
+            notices.recv().unwrap();
+            assert_eq!(pulse.beat(SOON), Beat::Late);
+            drop(release);
+            assert_eq!(pulse.beat(None), Beat::Alive);
+            drop(stop);
+            assert_eq!(running.join().unwrap().unwrap(), Wake::Stop);
+        });
+        bridge.end_changes();
+        assert_eq!(pulse.beat(None), Beat::Ended);
+        bridge.wind_up().unwrap();
+    }
+}

@@ -1,0 +1,63 @@
+//! Asks the forwarding threads for a sign of life.
+//!
+//! A thread gives it between two turns. So it has received and sent frames before, and a thread that is stuck
+//! anywhere, in a discipline, in the kernel or for want of a processor, gives none. A thread that sleeps
+//! because nothing is due is woken.
+
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use super::Bridge;
+use super::changes::{Changer, Task};
+
+/// Asks all forwarding threads of a run for a sign of life, from other threads.
+#[derive(Clone, Debug)]
+pub struct Pulse(Changer);
+
+/// What the forwarding threads answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beat {
+    /// Each of them has made a turn since it was asked.
+    Alive,
+    /// At least one has not answered in time.
+    Late,
+    /// The run has ended.
+    Ended,
+}
+
+impl Pulse {
+    /// Asks all threads, and waits until each has answered. Without `patience` it waits until the run ends.
+    /// Before the run has taken its frames from the kernel, no thread answers.
+    pub fn beat(&self, patience: Option<Duration>) -> Beat {
+        let begin = Instant::now();
+        let mut asked = Vec::new();
+        for inbox in self.0.workers() {
+            let (to, answer) = mpsc::channel();
+            if !inbox.leave(Task::Beat(to)) {
+                return Beat::Ended;
+            }
+            asked.push(answer);
+        }
+        // Worker 0 first: only if it forwards, the others have threads that answer or end.
+        for answer in asked {
+            let answer = match patience {
+                Some(patience) => answer.recv_timeout(patience.saturating_sub(begin.elapsed())),
+                None => answer.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            match answer {
+                Ok(()) => {}
+                Err(RecvTimeoutError::Timeout) => return Beat::Late,
+                // The thread takes no more, and has thrown the question away.
+                Err(RecvTimeoutError::Disconnected) => return Beat::Ended,
+            }
+        }
+        Beat::Alive
+    }
+}
+
+impl Bridge {
+    /// Returns a handle by which other threads ask whether this run forwards.
+    pub fn pulse(&self) -> Pulse {
+        Pulse(self.changer())
+    }
+}
