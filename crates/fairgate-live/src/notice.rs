@@ -26,7 +26,7 @@ pub enum Notice {
         mtu: usize,
     },
     /// Frames of the new length don't fit a tree, so that it drops all of them.
-    #[error("warning: {0}; {help}", help = .0.help)]
+    #[error("{0}; {help}", help = .0.help)]
     TooSmall(Problem),
     /// The interface can't send at the moment.
     #[error("`{interface}` {what}: packets to it wait in their queue until it is back")]
@@ -58,4 +58,19 @@ pub enum Notice {
         /// Why not. It is tried again each second.
         reason: LiveError,
     },
+}
+
+impl Notice {
+    /// Returns the interface that the notice is about, if it is about one.
+    pub fn interface(&self) -> Option<&str> {
+        match self {
+            Notice::MtuRaised { interface, .. }
+            | Notice::MtuLowered { interface, .. }
+            | Notice::Lost { interface, .. }
+            | Notice::Back { interface }
+            | Notice::Renamed { to: interface, .. }
+            | Notice::NotTaken { interface, .. } => Some(interface),
+            Notice::TooSmall(_) => None,
+        }
+    }
 }

@@ -52,10 +52,17 @@ const SILENCE: Duration = Duration::from_secs(1);
 /// The maximum number of clients that are served at the same time. Further ones are disconnected.
 const MOST_CLIENTS: usize = 16;
 
+/// The folder of root's sockets.
+const ROOTS: &str = "/run/fairgate";
+
+/// The folder of the sockets of services, which have a user of their own (`packaging/systemd`). Only root can
+/// create it. So root trusts its owner.
+const SERVICES: &str = "/run/fairgate/service";
+
 /// Returns the folder of the sockets: /run/fairgate for root, otherwise a folder of the user's own.
 fn folder() -> PathBuf {
     if geteuid().is_root() {
-        return PathBuf::from("/run/fairgate");
+        return PathBuf::from(ROOTS);
     }
     match env::var_os("XDG_RUNTIME_DIR") {
         Some(folder) => PathBuf::from(folder).join("fairgate"),
@@ -100,42 +107,79 @@ pub enum FetchError {
     Io(#[from] io::Error),
 }
 
-/// Returns the sockets of this user's runs, sorted by name.
+/// Returns the sockets of this user's runs, sorted by name. For root, these include the runs of services.
 ///
 /// # Errors
 /// Fails if other users could have created sockets in the folder.
 pub fn running() -> Result<Vec<PathBuf>, FetchError> {
     let folder = folder();
-    let Ok(entries) = fs::read_dir(&folder) else {
-        return Ok(Vec::new());
+    let mut sockets = match fs::read_dir(&folder) {
+        Ok(entries) => {
+            check_folder(&folder)?;
+            sockets_in(entries)
+        }
+        Err(_) => Vec::new(),
     };
-    check_folder(&folder)?;
-    let mut sockets: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|ending| ending == ENDING))
-        .collect();
+    if geteuid().is_root()
+        && let Ok(entries) = fs::read_dir(SERVICES)
+    {
+        owner_chosen_by_root(Path::new(SERVICES))?;
+        sockets.extend(sockets_in(entries));
+    }
     sockets.sort();
     Ok(sockets)
 }
 
+fn sockets_in(entries: fs::ReadDir) -> Vec<PathBuf> {
+    entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|ending| ending == ENDING))
+        .collect()
+}
+
 /// Checks that a folder belongs to this user and that no one else may write to it.
 fn check_folder(folder: &Path) -> Result<(), FetchError> {
-    let refused = |why| {
-        Err(FetchError::Folder {
-            folder: folder.to_path_buf(),
-            why,
-        })
-    };
+    match sole_owner(folder)? {
+        owner if owner == geteuid() => Ok(()),
+        _ => Err(untrusted(folder, "it belongs to another user")),
+    }
+}
+
+/// Returns the only user who may write to a folder.
+fn sole_owner(folder: &Path) -> Result<Uid, FetchError> {
     let found = fs::symlink_metadata(folder)?;
     if !found.is_dir() {
-        refused("it is not a folder")
-    } else if Uid::from_raw(found.uid()) != geteuid() {
-        refused("it belongs to another user")
+        Err(untrusted(folder, "it is not a folder"))
     } else if found.mode() & 0o022 != 0 {
-        refused("other users may write to it")
+        Err(untrusted(folder, "other users may write to it"))
     } else {
-        Ok(())
+        Ok(Uid::from_raw(found.uid()))
     }
+}
+
+/// Returns the owner of a folder whose place only root could give to somebody.
+fn owner_chosen_by_root(folder: &Path) -> Result<Uid, FetchError> {
+    let above = folder.parent().unwrap_or(folder);
+    match sole_owner(above)? {
+        owner if owner.is_root() => sole_owner(folder),
+        _ => Err(untrusted(above, "it belongs to another user")),
+    }
+}
+
+fn untrusted(folder: &Path, why: &'static str) -> FetchError {
+    FetchError::Folder {
+        folder: folder.to_path_buf(),
+        why,
+    }
+}
+
+/// Returns whether this user trusts what a process of `user` answers at `socket`.
+fn is_trusted(user: Uid, socket: &Path) -> bool {
+    let is_of_a_service = || {
+        let chosen = socket.parent().filter(|folder| *folder == Path::new(SERVICES));
+        chosen.is_some_and(|folder| owner_chosen_by_root(folder).is_ok_and(|owner| owner == user))
+    };
+    user == geteuid() || user.is_root() || is_of_a_service()
 }
 
 /// Fetches the status of the run that listens at `socket`.
@@ -206,8 +250,7 @@ fn connect(
     }
     let mut stream = UnixStream::connect(socket)?;
     let peer = getsockopt(&stream, sockopt::PeerCredentials).map_err(io::Error::from)?;
-    let user = Uid::from_raw(peer.uid());
-    if user != geteuid() && !user.is_root() {
+    if !is_trusted(Uid::from_raw(peer.uid()), socket) {
         return Err(FetchError::Stranger(peer.uid()));
     }
     stream.set_read_timeout(patience)?;
@@ -679,6 +722,7 @@ impl Drop for Server {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::live;
 
     #[test]
     fn only_a_dead_socket_is_removed() {
@@ -720,6 +764,31 @@ mod tests {
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(folder.path(), &link).unwrap();
         assert!(check_folder(&link).is_err());
+    }
+
+    /// What root has given to a service is trusted, and nothing in a folder that another user could have
+    /// placed there.
+    #[test]
+    fn the_owner_of_a_folder_is_trusted_if_root_has_chosen_it() {
+        let Some(_watched) = live("the_owner_of_a_folder_is_trusted_if_root_has_chosen_it") else {
+            return;
+        };
+        let other = Uid::from_raw(65534);
+        let above = tempfile::tempdir().unwrap();
+        let folder = above.path().join("service");
+        fs::create_dir(&folder).unwrap();
+        std::os::unix::fs::chown(&folder, Some(other.as_raw()), None).unwrap();
+        assert_eq!(owner_chosen_by_root(&folder).unwrap(), other);
+        // Such a folder is trusted only where services have their sockets.
+        assert!(!is_trusted(other, &folder.join("home.sock")));
+        fs::set_permissions(&folder, Permissions::from_mode(0o775)).unwrap();
+        assert!(owner_chosen_by_root(&folder).is_err());
+        fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(above.path(), Permissions::from_mode(0o777)).unwrap();
+        assert!(owner_chosen_by_root(&folder).is_err());
+        fs::set_permissions(above.path(), Permissions::from_mode(0o755)).unwrap();
+        std::os::unix::fs::chown(above.path(), Some(other.as_raw()), None).unwrap();
+        assert!(owner_chosen_by_root(&folder).is_err());
     }
 
     #[test]

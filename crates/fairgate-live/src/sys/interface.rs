@@ -256,10 +256,11 @@ fn condition_by(control: &OwnedFd, name: &str) -> Result<Condition, Errno> {
     })
 }
 
-/// Returns a socket for queries about interfaces. Any socket works.
+/// Returns a socket for queries about interfaces. Any socket works (netdevice(7)). One of this family needs
+/// no protocol stack, and a service may be kept from the others.
 pub(crate) fn control_socket() -> Result<OwnedFd, Errno> {
     socket(
-        AddressFamily::Inet,
+        AddressFamily::Unix,
         SockType::Datagram,
         SockFlag::SOCK_CLOEXEC,
         None,
