@@ -193,6 +193,10 @@ pub enum LiveError {
          `setcap cap_net_raw,cap_net_admin,cap_bpf+ep PATH-OF-FAIRGATE`"
     ))]
     KeptPrivileges(String),
+    /// A further worker is less confined than the first one.
+    #[error("the kernel does not confine all threads of this run alike")]
+    #[diagnostic(help("look for a lack of memory or descriptors; --no-sandbox runs without confinement"))]
+    Unconfined,
     /// The status socket can't be created.
     #[error("{0}")]
     #[diagnostic(help("give another path: --socket is that of the status, --api that of the API"))]

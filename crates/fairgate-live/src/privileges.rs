@@ -27,7 +27,7 @@ const NEEDED_BY_XDP: Capability = Capability::CAP_IPC_LOCK;
 /// The files that a run uses after its start.
 #[derive(Clone, Copy, Debug)]
 pub struct LaterFiles<'a> {
-    /// Files that it reads again on a reload.
+    /// Files, and folders of files, that it reads again on a reload.
     pub read: &'a [PathBuf],
     /// The status socket, which it creates and removes.
     pub socket: &'a Path,
@@ -156,15 +156,20 @@ impl LaterFiles<'_> {
     }
 }
 
-/// Returns the folder of a socket if this thread can't create and remove files there. It may not exist yet.
-fn unwritable_folder(socket: &Path) -> Option<PathBuf> {
+/// Returns the folder of a socket, or the last folder above it that exists.
+pub(crate) fn existing_folder(socket: &Path) -> Option<PathBuf> {
     let mut folders = socket.ancestors().skip(1).map(|folder| match folder.as_os_str() {
         name if name.is_empty() => Path::new("."),
         _ => folder,
     });
-    let folder = folders.find(|folder| folder.exists())?;
+    folders.find(|folder| folder.exists()).map(Path::to_path_buf)
+}
+
+/// Returns the folder of a socket if this thread can't create and remove files there. It may not exist yet.
+fn unwritable_folder(socket: &Path) -> Option<PathBuf> {
+    let folder = existing_folder(socket)?;
     let writes = AccessFlags::W_OK | AccessFlags::X_OK;
-    (!may(folder, writes)).then(|| folder.to_path_buf())
+    (!may(&folder, writes)).then_some(folder)
 }
 
 /// Returns whether the effective user and capabilities of this thread allow access.

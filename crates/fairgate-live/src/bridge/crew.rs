@@ -24,6 +24,7 @@ use crate::links::LinkChanges;
 use crate::port::Port;
 use crate::privileges;
 use crate::randomness::Randomness;
+use crate::sandbox::{Confined, Sandbox};
 use crate::status::{DelayTap, WorkerReading};
 use crate::sys::priority::set_realtime;
 use crate::workers::Seat;
@@ -33,6 +34,14 @@ pub(super) struct Crew {
     helpers: Vec<Helper>,
     /// Readable when a helper has read its state for worker 0.
     news: Arc<EventFd>,
+    confinement: Option<Confinement>,
+}
+
+/// What worker 0 is confined to, for threads that were started before.
+#[derive(Clone)]
+struct Confinement {
+    sandbox: Arc<Sandbox>,
+    confined: Confined,
 }
 
 struct Helper {
@@ -60,6 +69,7 @@ struct Work {
     ending: Arc<Ending>,
     /// The capabilities that worker 0 has kept.
     kept: CapsHashSet,
+    confinement: Option<Confinement>,
 }
 
 /// How a helper and worker 0 end together. A helper's sockets can't leave their groups but by closing, which
@@ -100,6 +110,7 @@ impl Crew {
         Ok(Crew {
             helpers: helpers.collect::<Result<_, _>>()?,
             news,
+            confinement: None,
         })
     }
 
@@ -143,9 +154,10 @@ impl Crew {
             let State::Ready(bridge) = std::mem::replace(&mut helper.state, State::Gone) else {
                 continue;
             };
-            let Waiting { work, thread } = match helper.waiting.take() {
-                Some(waiting) => waiting,
-                None => Waiting::start(number, false)?,
+            // A thread that starts now is confined like this one.
+            let (Waiting { work, thread }, confinement) = match helper.waiting.take() {
+                Some(waiting) => (waiting, self.confinement.clone()),
+                None => (Waiting::start(number, false)?, None),
             };
             // An error means that the thread has panicked. Joining it tells.
             let _ = work.send(Work {
@@ -153,6 +165,7 @@ impl Crew {
                 stops: StopsLead(lead.clone()),
                 ending: Arc::clone(&helper.ending),
                 kept: kept.clone(),
+                confinement,
             });
             helper.state = State::Working(thread);
         }
@@ -318,8 +331,14 @@ impl Work {
             stops: _stops,
             ending,
             kept,
+            confinement,
         } = self;
         privileges::keep_only(&kept)?;
+        if let Some(Confinement { sandbox, confined }) = confinement
+            && sandbox.enter() != confined
+        {
+            return Err(LiveError::Unconfined);
+        }
         bridge.realtime = realtime;
         while bridge.run()? != Wake::Stop {}
         bridge.end_changes();
@@ -337,6 +356,16 @@ impl Work {
 }
 
 impl Bridge {
+    /// Has the further workers enter the sandbox before they forward. `confined` is what this thread got.
+    pub(crate) fn confine_others(&mut self, sandbox: Sandbox, confined: &Confined) {
+        if let Some(crew) = &mut self.crew {
+            crew.confinement = Some(Confinement {
+                sandbox: Arc::new(sandbox),
+                confined: confined.clone(),
+            });
+        }
+    }
+
     /// Sends everything until no worker has anything left, but not past `end`.
     pub(super) fn empty_all(&mut self, end: Time) -> Result<(), LiveError> {
         if let Some(crew) = &self.crew {

@@ -3,4 +3,4 @@
 mod deadline;
 mod tests;
 
-pub(crate) use deadline::{live, until};
+pub(crate) use deadline::{live, say, until};

@@ -1,0 +1,149 @@
+//! What a confined thread may still do. Each test confines a thread of its own, and nothing else of the test.
+
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+
+use fairgate_config::Document;
+
+use super::*;
+use crate::testing::say;
+
+const PLAN: &str = "[run]\nleft = \"a\"\nright = \"b\"\n";
+
+fn plan(text: &str) -> Plan {
+    Plan::read(&Document::parse("run.toml", text).unwrap()).unwrap()
+}
+
+/// Runs `work` on a confined thread.
+fn confined<T: Send>(plan: &Plan, later: &LaterFiles<'_>, work: impl FnOnce(&Confined) -> T + Send) -> T {
+    let sandbox = Sandbox::new(plan, later);
+    thread::scope(|scope| {
+        let thread = scope.spawn(|| work(&sandbox.enter()));
+        thread
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn is_refused<T>(result: std::io::Result<T>) -> bool {
+    result.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
+}
+
+/// A file that is replaced, as an editor does it, is read again, and so is one behind a symbolic link. Files
+/// elsewhere are not, and nothing is written.
+#[test]
+fn only_the_files_of_the_run_can_be_used() {
+    let (folder, elsewhere, sockets) = (
+        tempfile::tempdir().unwrap(),
+        tempfile::tempdir().unwrap(),
+        tempfile::tempdir().unwrap(),
+    );
+    let [file, target, other] = [
+        folder.path().join("run.toml"),
+        elsewhere.path().join("target"),
+        sockets.path().join("other"),
+    ];
+    for file in [&file, &target, &other] {
+        fs::write(file, "old").unwrap();
+    }
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    let socket = sockets.path().join("new/folder/run.sock");
+    let files = [file.clone(), link.clone()];
+    let later = LaterFiles {
+        read: &files,
+        socket: &socket,
+        api: None,
+    };
+    confined(&plan(PLAN), &later, |confined| {
+        let Ok(version) = confined.files else {
+            say(&format!(
+                "SKIPPED: only_the_files_of_the_run_can_be_used: {confined}"
+            ));
+            return;
+        };
+        assert!(version >= 1);
+        for file in [&file, &link] {
+            assert_eq!(fs::read_to_string(file).unwrap(), "old");
+        }
+        // Another thread is not confined.
+        let new = folder.path().join("new");
+        assert!(is_refused(fs::write(&new, "new")));
+        assert!(is_refused(File::options().append(true).open(&file)));
+        for file in [
+            Path::new("/etc/passwd"),
+            &other,
+            &std::env::current_exe().unwrap(),
+        ] {
+            assert!(is_refused(File::open(file)), "{}", file.display());
+        }
+        assert!(is_refused(fs::read_dir("/")));
+
+        fs::create_dir_all(socket.parent().unwrap()).unwrap();
+        let listener = UnixListener::bind(&socket).unwrap();
+        UnixStream::connect(&socket).unwrap();
+        drop(listener);
+        fs::remove_file(&socket).unwrap();
+        // Files of the kernel about this thread.
+        fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    });
+    let new = folder.path().join("new");
+    fs::write(&new, "new").unwrap();
+    confined(&plan(PLAN), &later, |confined| {
+        let whole = confined.files.is_ok();
+        thread::scope(|scope| {
+            // A thread that a confined one starts is confined, too.
+            let inner = scope.spawn(|| is_refused(File::open("/etc/passwd")));
+            assert_eq!(inner.join().unwrap(), whole);
+        });
+    });
+    let (replaced, replace) = std::sync::mpsc::channel::<()>();
+    let (ready, is_ready) = std::sync::mpsc::channel();
+    let sandbox = Sandbox::new(&plan(PLAN), &later);
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            sandbox.enter();
+            ready.send(()).unwrap();
+            let replace = replace;
+            replace.recv().unwrap();
+            fs::read_to_string(&file).unwrap()
+        });
+        is_ready.recv().unwrap();
+        fs::rename(&new, &file).unwrap();
+        replaced.send(()).unwrap();
+        assert_eq!(reader.join().unwrap(), "new");
+    });
+}
+
+/// Programs are not executed, and sockets of the Internet are not opened, with what an API with a group needs
+/// and without.
+#[test]
+fn calls_that_a_run_does_not_need_are_refused() {
+    let socket = Path::new("/tmp/run.sock");
+    let later = LaterFiles {
+        read: &[],
+        socket,
+        api: None,
+    };
+    let with_group = format!("{PLAN}api = \"unix:/tmp/api.sock\"\napi_group = \"root\"\n");
+    for text in [PLAN, &with_group] {
+        confined(&plan(text), &later, |confined| {
+            let Ok(count) = confined.calls else {
+                say(&format!(
+                    "SKIPPED: calls_that_a_run_does_not_need_are_refused: {confined}"
+                ));
+                return;
+            };
+            assert!((80..160).contains(&count), "{count}");
+            assert!(is_refused(Command::new("true").status()));
+            assert!(is_refused(TcpListener::bind("127.0.0.1:0")));
+            // Threads start, though the filter can't look at the arguments of `clone3`.
+            assert_eq!(thread::scope(|scope| scope.spawn(|| 5).join().unwrap()), 5);
+        });
+    }
+}
