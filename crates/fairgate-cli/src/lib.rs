@@ -14,6 +14,7 @@ mod input;
 mod log;
 mod output;
 mod progress;
+mod service;
 mod shell;
 
 use std::process::ExitCode;

@@ -141,7 +141,15 @@ pub(crate) fn run(
                 socket: &socket,
                 api: None,
             };
-            run::run_document(&read, "the script", &later, None, &Registry::builtin(), format)
+            let manner = run::Manner::default();
+            run::run_document(
+                &read,
+                "the script",
+                &later,
+                manner,
+                &Registry::builtin(),
+                format,
+            )
         }
         (None, Format::Json, _) => {
             let queues = named().map(|(name, spec)| (name.to_owned(), check::tree(spec)));

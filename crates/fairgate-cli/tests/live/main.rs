@@ -11,6 +11,7 @@ mod forwarding;
 mod harness;
 #[path = "../../../fairgate-control/tests/control/http.rs"]
 mod http;
+mod journal;
 mod links;
 mod output;
 mod privileges;
@@ -20,6 +21,7 @@ mod reservations;
 #[path = "../common/run.rs"]
 mod run;
 mod scripts;
+mod service;
 mod takeover;
 mod workers;
 mod xdp;

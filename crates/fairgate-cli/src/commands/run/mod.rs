@@ -23,8 +23,9 @@ use crate::commands::status;
 use crate::exit;
 use crate::failure::{Failure, Outcome};
 use crate::input;
-use crate::log::{self, Log};
+use crate::log::{self, Destination, Entry, Level, Log, LogFormat};
 use crate::output::{self, Format};
+use crate::service::{Manager, Service};
 
 /// Schedule the live traffic between two interfaces, or of one
 #[derive(clap::Args)]
@@ -104,11 +105,23 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     backend: Option<BackendKind>,
 
+    /// How messages are written: text on standard error, or fields in systemd's journal [default: journald
+    /// if standard error leads there, otherwise text]
+    #[arg(long, value_name = "FORMAT", hide_possible_values = true)]
+    log_format: Option<LogFormat>,
+
     #[command(flatten)]
     endpoints: endpoints::EndpointArgs,
 
     #[command(flatten)]
     dry: dry::DryArgs,
+}
+
+/// How a run is run, apart from its configuration.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Manner {
+    pub(crate) seed: Option<u64>,
+    pub(crate) log_format: Option<LogFormat>,
 }
 
 #[derive(Debug, Error, Diagnostic)]
@@ -199,7 +212,11 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
         socket: &socket,
         api: api.as_deref(),
     };
-    run_document(&read, &name, &later, args.seed, registry, format)
+    let manner = Manner {
+        seed: args.seed,
+        log_format: args.log_format,
+    };
+    run_document(&read, &name, &later, manner, registry, format)
 }
 
 /// Refuses trees that this machine has no memory for.
@@ -217,68 +234,77 @@ pub(crate) fn run_document(
     read: &(dyn Fn() -> Result<(Document, Plan), Failure> + Sync),
     name: &str,
     later: &LaterFiles<'_>,
-    seed: Option<u64>,
+    manner: Manner,
     registry: &Registry,
     format: Format,
 ) -> Result<Outcome, Failure> {
     let (document, plan) = read()?;
     refuse_too_large(&plan)?;
-    let mut bridge = Bridge::open(&plan, seed).map_err(failure)?;
+    // Who is told of the run is found before privileges are given up.
+    let (manager, untold) = Manager::of_environment();
+    let destination = Destination::open(manner.log_format, &plan.name).map_err(Failure::environment)?;
+    let mut bridge = Bridge::open(&plan, manner.seed).map_err(failure)?;
     bridge.watch_signals().map_err(failure)?;
     let priority = bridge.prioritise();
     // Ports, and files that only root may read, are opened before privileges are given up.
     let doors = Doors::open(&plan.endpoints).map_err(control_failure)?;
     let privileges = drop_privileges(&plan, later).map_err(failure)?;
     // The log is started after signals are handled, because its thread must not receive them.
-    let (log, writer) = log::start();
+    let (log, writer) = log::start(destination);
     let audits = log.clone();
-    let audit = Audit::new(move |entry| audits.say(entry));
+    let audit = Audit::new(move |entry| audits.write(entry));
     let reserver = bridge.serve(later.socket, registry, audit).map_err(failure)?;
     let offered: Vec<String> = doors.offered().collect();
     let inside = bridge.inside().expect("it is served");
     let control = doors.serve(inside).map_err(control_failure)?;
     let notices = log.clone();
-    bridge.on_notice(move |notice| notices.say(notice));
+    bridge.on_notice(move |notice| notices.write(notice));
     let changer = bridge.changer();
     warn(&changer, &document, &log, format);
     if let Err(error) = priority {
-        log.say(format_args!(
-            "warning: {error}; on a busy machine packets will be delayed"
-        ));
+        log.write(Entry::warning(format_args!(
+            "{error}; on a busy machine packets will be delayed"
+        )));
+    }
+    if let Some(untold) = untold {
+        log.write(Entry::warning(untold));
     }
     if let Some(path) = privileges.exception() {
-        log.say(format_args!(
+        let message = format!(
             "note: the right to use files of all users (cap_dac_override) is kept, because {} belongs to \
              another user",
             path.display()
-        ));
+        );
+        log.write(Entry::new(Level::Notice, "privileges", message));
     }
+    let what = doing(&plan);
     if format == Format::Text {
         for choice in bridge.backends() {
-            log.say(choice);
+            log.write(Entry::info(&choice).with("interface", &choice.interface));
         }
-        let [left, right] = [0, 1].map(|side: usize| plan.ends[side].name());
-        let what = match (plan.is_on_one_interface(), plan.taken) {
-            (false, _) => format!("Forwarding between {left} and {right}"),
-            (true, [true, true]) => format!("Scheduling what {left} receives and sends"),
-            (true, [true, false]) => format!("Scheduling what {left} receives"),
-            (true, _) => format!("Scheduling what {left} sends"),
-        };
         let socket = later.socket.display();
-        log.say(format_args!(
+        log.write(Entry::info(format_args!(
             "{what}; `fairgate status --socket {socket}` shows its state, Ctrl-C ends it."
-        ));
+        )));
         for place in &offered {
-            log.say(place);
+            log.write(Entry::info(place));
         }
     }
+    let (service, attendant) = Service::of(manager);
+    let pulse = bridge.pulse();
     let ended = thread::scope(|scope| {
+        if let Some(attendant) = attendant {
+            let status = format!("{what}.");
+            scope.spawn(move || attendant.attend(&pulse, &status));
+        }
         // A thread of its own reads the file and plans the change, while this one forwards.
         let (reloads, wanted) = mpsc::channel();
-        let log = log.clone();
+        let (log, told) = (log.clone(), service.clone());
         scope.spawn(move || {
             for () in wanted {
-                reload(&reserver, &changer, read, name, &log, format);
+                told.reloading();
+                let became = reload(&reserver, &changer, read, name, &log, format);
+                told.reloaded(became);
             }
         });
         let ended = loop {
@@ -289,6 +315,9 @@ pub(crate) fn run_document(
                 Err(error) => break Err(failure(error)),
             }
         };
+        service.stopping();
+        // Its thread ends with this and with the thread that reads the file.
+        drop((service, reloads));
         bridge.end_changes();
         ended.and_then(|()| bridge.wind_up().map_err(failure))
     });
@@ -306,8 +335,19 @@ pub(crate) fn run_document(
     Ok(Outcome::Yes)
 }
 
+/// Says between what a run forwards.
+fn doing(plan: &Plan) -> String {
+    let [left, right] = [0, 1].map(|side: usize| plan.ends[side].name());
+    match (plan.is_on_one_interface(), plan.taken) {
+        (false, _) => format!("Forwarding between {left} and {right}"),
+        (true, [true, true]) => format!("Scheduling what {left} receives and sends"),
+        (true, [true, false]) => format!("Scheduling what {left} receives"),
+        (true, _) => format!("Scheduling what {left} sends"),
+    }
+}
+
 /// Reads the file again. An error in it, or a change that is not possible during a run, is reported and
-/// changes nothing.
+/// changes nothing. Returns what became of it, in a sentence.
 fn reload(
     reserver: &Reserver,
     changer: &Changer,
@@ -315,7 +355,7 @@ fn reload(
     name: &str,
     log: &Log,
     format: Format,
-) {
+) -> String {
     let mut document = None;
     let changed = reserver.reload(|_| {
         let (read, plan) = read().map_err(Refusal)?;
@@ -327,18 +367,29 @@ fn reload(
             if let Some(document) = &document {
                 warn(changer, document, log, format);
             }
-            log.say(format_args!(
-                "Read {name} again: its queues are active. Forwarding paused for {:.3} ms.",
-                changed.pause.as_secs_f64() * 1e3
-            ));
+            let became = format!("Read {name} again: its queues are active.");
+            let pause = changed.pause.as_secs_f64() * 1e3;
+            let message = format!("{became} Forwarding paused for {pause:.3} ms.");
+            let entry = Entry::new(Level::Notice, "reload", message).with("outcome", "applied");
+            log.write(
+                entry
+                    .with("pause_us", changed.pause.as_micros())
+                    .with("revision", changed.revision),
+            );
+            became
         }
-        Err(Refusal(Failure::Input(report) | Failure::Environment(report))) => {
-            log.say(format_args!(
-                "{}\n{name} was not applied; the run continues unchanged.",
-                exit::shown(&report)
-            ));
+        Err(Refusal(failure)) => {
+            let became = format!("{name} was not applied; the run continues unchanged.");
+            match failure {
+                Failure::Input(report) | Failure::Environment(report) => {
+                    let message = format!("{}\n{became}", exit::shown(&report));
+                    log.write(Entry::new(Level::Error, "reload", message).with("outcome", "refused"));
+                }
+                // Reading a file prints nothing.
+                Failure::ReaderGone => {}
+            }
+            became
         }
-        Err(Refusal(Failure::ReaderGone)) => {}
     }
 }
 
@@ -383,7 +434,7 @@ fn warn(changer: &Changer, document: &Document, log: &Log, format: Format) {
         let warnings = changer.warnings();
         let warnings = warnings.iter().map(input::at_location);
         for warning in input::warnings(document.queues()).into_iter().chain(warnings) {
-            log.say(format_args!("warning: {warning}"));
+            log.write(Entry::warning(warning));
         }
     }
 }

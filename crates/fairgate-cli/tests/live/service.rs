@@ -1,0 +1,373 @@
+//! What a service manager is told. Each test has a socket in the role of systemd's.
+
+use std::collections::BTreeMap;
+use std::fs::{self, Permissions};
+use std::io::ErrorKind;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use fairgate_live::status::running;
+use fairgate_live::testbed::Network;
+use nix::sys::ptrace;
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::unistd::Pid;
+
+use crate::common::program::Program;
+use crate::common::{live, until};
+use crate::privileges::{NEEDED, holds};
+use crate::run::{PLAIN, Run, TWO_WORKERS, plain, succeeds, transfer};
+
+/// A socket in the role of the service manager's.
+struct Listener(UnixDatagram);
+
+/// The assignments of a message.
+type Message = BTreeMap<String, String>;
+
+impl Listener {
+    fn at(path: &Path) -> Listener {
+        Listener(UnixDatagram::bind(path).unwrap())
+    }
+
+    /// Returns the next message, if one comes in this time.
+    fn within(&self, time: Duration) -> Option<Message> {
+        self.0.set_read_timeout(Some(time)).unwrap();
+        let mut bytes = [0; 4096];
+        let length = match self.0.recv(&mut bytes) {
+            Ok(length) => length,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => return None,
+            Err(error) => panic!("{error}"),
+        };
+        let text = std::str::from_utf8(&bytes[..length]).unwrap();
+        let assignment = |line: &str| {
+            let (name, value) = line.split_once('=').expect("sd_notify(3): assignments");
+            (name.to_owned(), value.to_owned())
+        };
+        Some(text.lines().map(assignment).collect())
+    }
+
+    /// Waits for the next message that is not a sign of life.
+    fn next(&self) -> Message {
+        let mut message = None;
+        until("the manager is told something", || {
+            message = self
+                .within(Duration::from_millis(100))
+                .filter(|message| !message.contains_key("WATCHDOG"));
+            message.is_some()
+        });
+        message.unwrap()
+    }
+
+    /// Waits for a sign of life.
+    fn sign_of_life(&self) {
+        until("the manager is told that the run works", || {
+            self.within(Duration::from_millis(100))
+                .is_some_and(|message| message["WATCHDOG"] == "1")
+        });
+    }
+}
+
+/// Starts a run whose manager listens at `address`.
+fn start(network: &Network, configuration: &str, address: &str, prepare: impl FnOnce(&mut Command)) -> Run {
+    Run::spawn(&network.router, configuration, &["run", "--json"], |command| {
+        command.env("NOTIFY_SOCKET", address);
+        prepare(command);
+    })
+}
+
+/// Returns whether the right host answers one packet within these seconds.
+fn answers_once(network: &Network, seconds: u32) -> bool {
+    let seconds = seconds.to_string();
+    succeeds(
+        &network.left,
+        "ping",
+        &["-n", "-c", "1", "-W", &seconds, Network::RIGHT],
+    )
+}
+
+fn microseconds_since_boot() -> u64 {
+    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).unwrap();
+    now.tv_sec() as u64 * 1_000_000 + now.tv_nsec() as u64 / 1000
+}
+
+/// When the manager is told that the run is ready, packets pass at once in both directions: the first `ping`
+/// is answered. With an abstract address and with a path, and with one worker and two.
+#[test]
+fn the_manager_is_told_when_packets_pass_what_is_reloaded_and_the_end() {
+    let Some(_watched) = live("the_manager_is_told_when_packets_pass_what_is_reloaded_and_the_end") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notify");
+    for (is_abstract, configuration) in [(false, PLAIN.to_owned()), (true, plain(TWO_WORKERS))] {
+        let network = Network::build().unwrap();
+        // An abstract name belongs to the network namespace of the process.
+        let (listener, address) = if is_abstract {
+            let name = b"fairgate-test/notify";
+            let bind = || UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name).unwrap()).unwrap();
+            let listener = Listener(network.router.enter(bind).unwrap());
+            (listener, "@fairgate-test/notify".to_owned())
+        } else {
+            (Listener::at(&path), path.display().to_string())
+        };
+        assert!(!answers_once(&network, 1), "nothing forwards yet");
+        let run = start(&network, &configuration, &address, |_| {});
+        let ready = listener.next();
+        assert_eq!(ready["READY"], "1", "{ready:?}");
+        assert_eq!(ready["STATUS"], "Forwarding between left and right.");
+        assert!(answers_once(&network, 10), "the first packet passes");
+        transfer(&network, &format!("{}:5001", Network::RIGHT), "a ready run");
+
+        // A reload that is made, and one that is refused.
+        let file = run.folder.path().join("run.toml");
+        let queue = "left_to_right = \"q\"\n[queue.q]\ndiscipline = \"fifo\"\n";
+        for (text, became) in [
+            (format!("{configuration}{queue}"), "its queues are active."),
+            (
+                "[run]\nleft = 5\n".to_owned(),
+                "was not applied; the run continues unchanged.",
+            ),
+        ] {
+            fs::write(&file, text).unwrap();
+            let before = microseconds_since_boot();
+            run.signal(Signal::SIGHUP);
+            let reloading = listener.next();
+            assert_eq!(reloading["RELOADING"], "1", "{reloading:?}");
+            let at: u64 = reloading["MONOTONIC_USEC"].parse().unwrap();
+            assert!(
+                (before..=microseconds_since_boot()).contains(&at),
+                "{before} {at}"
+            );
+            let ready = listener.next();
+            assert_eq!(ready["READY"], "1", "{ready:?}");
+            assert!(ready["STATUS"].ends_with(became), "{ready:?}");
+        }
+
+        run.signal(Signal::SIGTERM);
+        let stopping = listener.next();
+        assert_eq!(stopping["STOPPING"], "1", "{stopping:?}");
+        let mut run = run;
+        assert_eq!(run.output().status.code(), Some(0));
+        assert_eq!(
+            listener.within(Duration::from_millis(200)),
+            None,
+            "nothing follows the end"
+        );
+    }
+}
+
+/// A run that can't begin is never ready.
+#[test]
+fn the_manager_of_a_run_that_can_not_begin_hears_nothing() {
+    let Some(_watched) = live("the_manager_of_a_run_that_can_not_begin_hears_nothing") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notify");
+    let listener = Listener::at(&path);
+    let configuration = PLAIN.replace("\"right\"", "\"nowhere\"");
+    let mut run = start(&network, &configuration, &path.display().to_string(), |_| {});
+    assert_eq!(run.output().status.code(), Some(3));
+    assert_eq!(listener.within(Duration::from_millis(200)), None);
+}
+
+/// Stops one thread of another process, as nothing but a debugger can, until this is dropped.
+struct Frozen(Pid);
+
+impl Frozen {
+    fn new(thread: i32) -> Frozen {
+        let thread = Pid::from_raw(thread);
+        ptrace::seize(thread, ptrace::Options::empty()).unwrap();
+        ptrace::interrupt(thread).unwrap();
+        waitpid(thread, Some(WaitPidFlag::__WALL)).unwrap();
+        Frozen(thread)
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        // It fails only if the process has ended.
+        let _ = ptrace::detach(self.0, None);
+    }
+}
+
+/// Returns the threads of a run that forward: the first one, and those of further workers.
+fn forwarding_threads(run: &Run) -> Vec<i32> {
+    let process = run.program.as_ref().expect("the run has not ended").id() as i32;
+    let mut threads = vec![process];
+    for thread in fs::read_dir(format!("/proc/{process}/task")).unwrap() {
+        let thread = thread.unwrap();
+        let name = fs::read_to_string(thread.path().join("comm")).unwrap_or_default();
+        if name.starts_with("worker ") {
+            threads.push(thread.file_name().into_string().unwrap().parse().unwrap());
+        }
+    }
+    threads
+}
+
+/// An idle run gives signs of life. If one forwarding thread hangs, whichever it is, they end, though all
+/// other threads go on; when it goes on, they come again.
+#[test]
+fn signs_of_life_end_when_a_forwarding_thread_hangs() {
+    let Some(_watched) = live("signs_of_life_end_when_a_forwarding_thread_hangs") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notify");
+    let listener = Listener::at(&path);
+    let watchdog = Duration::from_millis(800);
+    let run = start(
+        &network,
+        &plain(TWO_WORKERS),
+        &path.display().to_string(),
+        |command| {
+            command.env("WATCHDOG_USEC", watchdog.as_micros().to_string());
+        },
+    );
+    assert_eq!(listener.next()["READY"], "1");
+    listener.sign_of_life();
+    listener.sign_of_life();
+    let threads = forwarding_threads(&run);
+    assert_eq!(threads.len(), 2);
+    for thread in threads {
+        let frozen = Frozen::new(thread);
+        // One may have been given just before.
+        let mut last = Vec::new();
+        while let Some(message) = listener.within(Duration::from_millis(50)) {
+            last.push(message);
+        }
+        assert!(last.len() <= 1, "{last:?}");
+        assert_eq!(listener.within(2 * watchdog), None, "thread {thread} hangs");
+        drop(frozen);
+        listener.sign_of_life();
+    }
+    run.stop();
+}
+
+/// The watchdog of another process, and one that is off, are none. A manager that can't be reached is named,
+/// and the run goes on without it.
+#[test]
+fn managers_that_want_nothing_or_can_not_be_reached() {
+    let Some(_watched) = live("managers_that_want_nothing_or_can_not_be_reached") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notify");
+    let listener = Listener::at(&path);
+    let address = path.display().to_string();
+    for (micros, process) in [("20000", Some("1")), ("0", None), ("", None)] {
+        let run = start(&network, PLAIN, &address, |command| {
+            command.env("WATCHDOG_USEC", micros);
+            if let Some(process) = process {
+                command.env("WATCHDOG_PID", process);
+            }
+        });
+        assert_eq!(listener.next()["READY"], "1");
+        assert_eq!(listener.within(Duration::from_millis(200)), None, "{micros}");
+        let says = "WATCHDOG_USEC=\"\" is not a number of microseconds";
+        assert_eq!(run.said().contains(says), micros.is_empty(), "{}", run.said());
+        run.stop();
+        assert_eq!(listener.next()["STOPPING"], "1");
+    }
+    for (address, why) in [
+        ("vsock:2:1", "neither a path nor an abstract name"),
+        ("/nowhere/at/all", "No such file"),
+    ] {
+        let run = start(&network, PLAIN, address, |_| {}).wait();
+        until("the run says why", || {
+            run.said()
+                .contains(&format!("NOTIFY_SOCKET={address:?} can't be used: "))
+                && run.said().contains(why)
+        });
+        run.stop();
+    }
+}
+
+/// The folder of services' sockets, and its owner. It is removed if it was made for this test.
+struct Services {
+    user: u32,
+    is_ours: bool,
+}
+
+const SERVICES: &str = "/run/fairgate/service";
+
+impl Services {
+    fn find() -> Services {
+        if let Ok(found) = fs::metadata(SERVICES) {
+            let user = found.uid();
+            return Services { user, is_ours: false };
+        }
+        let user = 65534;
+        fs::create_dir_all(SERVICES).unwrap();
+        fs::set_permissions("/run/fairgate", Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(SERVICES, Permissions::from_mode(0o755)).unwrap();
+        chown(SERVICES, Some(user), Some(user)).unwrap();
+        Services { user, is_ours: true }
+    }
+}
+
+impl Drop for Services {
+    fn drop(&mut self) {
+        if self.is_ours {
+            let _ = fs::remove_dir(SERVICES);
+        }
+    }
+}
+
+/// As the unit of systemd starts it: by a user of its own, who has three capabilities. The run keeps them and
+/// gains none, forwards, and root can ask for its state. Not every machine lets a test give a user the limit
+/// for real-time scheduling that the unit has.
+#[test]
+fn a_user_who_has_three_capabilities_can_run_it() {
+    let Some(_watched) = live("a_user_who_has_three_capabilities_can_run_it") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let services = Services::find();
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+    // The user may not enter the folder where it was built.
+    let program = folder.path().join("fairgate");
+    fs::copy(env!("CARGO_BIN_EXE_fairgate"), &program).unwrap();
+    let file = folder.path().join("run.toml");
+    let plain = format!("{PLAIN}realtime = false\n");
+    fs::write(&file, &plain).unwrap();
+    let socket = Path::new(SERVICES).join(format!("live-test-{}.sock", std::process::id()));
+    let user = services.user.to_string();
+    let mut command = network.router.command("setpriv");
+    command
+        .args(["--reuid", &user, "--regid", &user, "--clear-groups"])
+        .args([
+            "--inh-caps=-all,+net_raw,+net_admin,+bpf",
+            "--ambient-caps=-all,+net_raw,+net_admin,+bpf",
+            "--bounding-set=-all,+net_raw,+net_admin,+bpf",
+        ])
+        .arg(&program)
+        .args(["run", "--json", "--socket"])
+        .arg(&socket)
+        .arg(&file);
+    let run = Run {
+        program: Some(Program::start(&mut command)),
+        folder,
+        socket: socket.clone(),
+    }
+    .wait();
+    holds(&run, NEEDED);
+    assert_eq!(run.said(), "", "no warning");
+    assert!(running().unwrap().contains(&socket));
+    transfer(&network, &format!("{}:5004", Network::RIGHT), "a service");
+    let queue = "left_to_right = \"q\"\n[queue.q]\ndiscipline = \"fifo\"\n";
+    fs::write(&file, format!("{plain}{queue}")).unwrap();
+    run.signal(Signal::SIGHUP);
+    until("the file is read again", || {
+        run.said().contains("its queues are active")
+    });
+    run.stop();
+}
