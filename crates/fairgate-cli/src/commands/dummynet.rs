@@ -3,7 +3,7 @@
 use fairgate_scripts::dummynet::{self, Direction, Script};
 use fairgate_scripts::tc::{Device, Way};
 
-use crate::commands::script::{self, Language, ScriptArgs, Text};
+use crate::commands::script::{self, Language, ScriptArgs, Source, Text};
 use crate::commands::ways::Tree;
 use crate::failure::{Failure, Outcome};
 use crate::output::Format;
@@ -56,5 +56,5 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
         Ok(trees.into_iter().map(tree).collect())
     };
     let source = || script::given(&args.script, &LANGUAGE);
-    script::run(&args.script, &LANGUAGE, source, read, format)
+    script::run(&args.script, &LANGUAGE, &Source::default(), source, read, format)
 }

@@ -104,10 +104,20 @@ struct Trees {
     warnings: Vec<String>,
 }
 
+/// How a script is found.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Source {
+    /// It is what other programs print. They are executed again when it is read again.
+    pub(crate) is_of_programs: bool,
+    /// A folder from which it is made.
+    pub(crate) folder: Option<PathBuf>,
+}
+
 /// Prints the trees of a script, or runs them. `source` returns the script, and `read` parses it.
 pub(crate) fn run(
     args: &ScriptArgs,
     language: &Language,
+    place: &Source,
     source: impl Fn() -> Result<Text, Failure> + Sync,
     read: impl Fn(&Text) -> Result<Vec<Tree>, Failure> + Sync,
     format: Format,
@@ -134,22 +144,20 @@ pub(crate) fn run(
             let files: Vec<PathBuf> = args.commands.iter().map(PathBuf::from).collect();
             let scripts = files.into_iter().filter(|file| file.is_file());
             let named = found.iter().flat_map(|tree| tree.files.clone());
-            let files: Vec<PathBuf> = scripts.chain(named).collect();
+            let files: Vec<PathBuf> = scripts.chain(named).chain(place.folder.clone()).collect();
             let socket = default_socket(&device);
             let later = LaterFiles {
                 read: &files,
                 socket: &socket,
                 api: None,
             };
-            let manner = run::Manner::default();
-            run::run_document(
-                &read,
-                "the script",
-                &later,
-                manner,
-                &Registry::builtin(),
-                format,
-            )
+            let manner = run::Manner {
+                unconfined: place
+                    .is_of_programs
+                    .then_some("a reload executes the programs that print the script"),
+                ..run::Manner::default()
+            };
+            run::run_document(&read, "the script", &later, manner, &Registry::builtin(), format)
         }
         (None, Format::Json, _) => {
             let queues = named().map(|(name, spec)| (name.to_owned(), check::tree(spec)));

@@ -11,7 +11,7 @@ use fairgate_record::{RecordError, Recorded, Request};
 use fairgate_scripts::tc::{Device, Note, Script, Translated};
 
 use crate::commands::import;
-use crate::commands::script::{self, Language, ScriptArgs, Text};
+use crate::commands::script::{self, Language, ScriptArgs, Source, Text};
 use crate::commands::ways::Tree;
 use crate::failure::{Failure, Outcome};
 use crate::input;
@@ -123,7 +123,11 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
             .map_err(|error| error.located(|line| text.origin(line)))?;
         Ok(translated.into_iter().map(tree).collect())
     };
-    script::run(&args.script, &LANGUAGE, source, read, format)
+    let place = Source {
+        is_of_programs: !args.record.is_empty() || args.import.is_some(),
+        folder: args.import_from.clone(),
+    };
+    script::run(&args.script, &LANGUAGE, &place, source, read, format)
 }
 
 /// Runs a shell script, and returns the commands of tc that it gave.

@@ -46,6 +46,10 @@ impl Entry {
         Entry::new(Level::Warning, "warning", message)
     }
 
+    pub(crate) fn level(&self) -> Level {
+        self.level
+    }
+
     /// Adds a field.
     pub(crate) fn with(mut self, name: &str, value: impl Display) -> Entry {
         self.fields.push((name.to_ascii_uppercase(), value.to_string()));

@@ -20,6 +20,7 @@ mod reproduced;
 mod reservations;
 #[path = "../common/run.rs"]
 mod run;
+mod sandbox;
 mod scripts;
 mod service;
 mod takeover;

@@ -3,6 +3,7 @@
 mod dry;
 mod endpoints;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
@@ -11,7 +12,7 @@ use fairgate_config::{Document, FileError, Registry};
 use fairgate_control::{ControlError, Doors};
 use fairgate_live::status::{Audit, default_socket};
 use fairgate_live::{
-    Address, BackendKind, Bridge, Changer, LaterFiles, LiveError, Plan, ReloadError, Reserver, Wake,
+    Address, BackendKind, Bridge, Changer, LaterFiles, LiveError, Plan, ReloadError, Reserver, Sandbox, Wake,
     drop_privileges,
 };
 use fairgate_reserve::Refusal as NotKept;
@@ -82,7 +83,9 @@ A dry run forwards the frames of captures in the captures' time, by the same cod
 of what the interfaces receive: tcpdump -Q in. With `device`, left is the network and right is this machine.
 
 A live run needs the capabilities cap_net_raw and cap_net_admin, cap_bpf to isolate, and cap_ipc_lock for xdp.
-If root starts it, it gives up all others before it forwards. Between two interfaces, this machine's own
+If root starts it, it gives up all others before it forwards. It confines itself to the system calls and the
+files that it still needs (seccomp, Landlock): it can read again only files in the folders of those that it
+has read. Between two interfaces, this machine's own
 network stack neither sees frames on the two interfaces nor sends through them. Interfaces with an address, in
 a bridge, or with VLANs on top are rejected, unless `isolate = true` accepts that this use is suspended.")]
 pub(crate) struct Args {
@@ -110,6 +113,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FORMAT", hide_possible_values = true)]
     log_format: Option<LogFormat>,
 
+    /// Do not limit the run's system calls and files. Then whoever takes over this process, by a bug in it or
+    /// in a library, may run programs and read all files of its user. For kernels on which the sandbox
+    /// refuses too much
+    #[arg(long)]
+    no_sandbox: bool,
+
     #[command(flatten)]
     endpoints: endpoints::EndpointArgs,
 
@@ -122,6 +131,8 @@ pub(crate) struct Args {
 pub(crate) struct Manner {
     pub(crate) seed: Option<u64>,
     pub(crate) log_format: Option<LogFormat>,
+    /// Why the run is not confined, if it is not.
+    pub(crate) unconfined: Option<&'static str>,
 }
 
 #[derive(Debug, Error, Diagnostic)]
@@ -215,6 +226,7 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
     let manner = Manner {
         seed: args.seed,
         log_format: args.log_format,
+        unconfined: args.no_sandbox.then_some("--no-sandbox was given"),
     };
     run_document(&read, &name, &later, manner, registry, format)
 }
@@ -249,6 +261,10 @@ pub(crate) fn run_document(
     // Ports, and files that only root may read, are opened before privileges are given up.
     let doors = Doors::open(&plan.endpoints).map_err(control_failure)?;
     let privileges = drop_privileges(&plan, later).map_err(failure)?;
+    let confined = match manner.unconfined {
+        None => Ok(bridge.confine(Sandbox::new(&plan, later))),
+        Some(why) => Err(why),
+    };
     // The log is started after signals are handled, because its thread must not receive them.
     let (log, writer) = log::start(destination);
     let audits = log.clone();
@@ -276,6 +292,16 @@ pub(crate) fn run_document(
             path.display()
         );
         log.write(Entry::new(Level::Notice, "privileges", message));
+    }
+    let sandbox = match confined {
+        Ok(confined) if confined.is_whole() => {
+            Entry::new(Level::Info, "sandbox", format!("Sandbox: {confined}."))
+        }
+        Ok(confined) => Entry::warning(format_args!("sandbox: {confined}")),
+        Err(why) => Entry::warning(format_args!("no sandbox: {why}")),
+    };
+    if format == Format::Text || sandbox.level() == Level::Warning {
+        log.write(sandbox);
     }
     let what = doing(&plan);
     if format == Format::Text {
@@ -382,7 +408,8 @@ fn reload(
             let became = format!("{name} was not applied; the run continues unchanged.");
             match failure {
                 Failure::Input(report) | Failure::Environment(report) => {
-                    let message = format!("{}\n{became}", exit::shown(&report));
+                    let remedy = if is_refused(&report) { ELSEWHERE } else { "" };
+                    let message = format!("{}\n{remedy}{became}", exit::shown(&report));
                     log.write(Entry::new(Level::Error, "reload", message).with("outcome", "refused"));
                 }
                 // Reading a file prints nothing.
@@ -391,6 +418,18 @@ fn reload(
             became
         }
     }
+}
+
+/// Why a file that is there can't be read, as it seems.
+const ELSEWHERE: &str = "While it forwards, a run reads only files in the folders of those that it has begun \
+    with, and with fewer privileges: start it anew, or with --no-sandbox.\n";
+
+/// Returns whether the system has refused access to a file.
+fn is_refused(report: &miette::Report) -> bool {
+    report.chain().any(|cause| {
+        let cause = cause.downcast_ref::<io::Error>();
+        cause.is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+    })
 }
 
 /// Why a change was refused.
