@@ -16,6 +16,7 @@ ENVIRONMENT = $(TARGET)/python
 RUST_VERSION = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help demo test own-discipline bench figures verdicts lint no-std package deny advisories semver msrv
+.PHONY: packages try-packages static unit
 .PHONY: verdicts-live tools install integrations header tc-testing miri
 .PHONY: docs docs-environment
 .PHONY: python python-build python-environment python-lint python-disciplines tutorials wheel
@@ -33,6 +34,10 @@ help:
 	@echo 'make verdicts        run all experiments, write their verdicts into docs/reproduce.md'
 	@echo 'make verdicts-live   the same with real traffic, as root: an hour, in which nothing else should run'
 	@echo 'make install         the program, its manual pages, the C library; DESTDIR=, PREFIX=, LIBDIR='
+	@echo 'make packages        a .deb and an .rpm, in target/debian and target/generate-rpm'
+	@echo 'make try-packages    the same of the debug build, installed, run, and as a service under systemd'
+	@echo 'make static          the program as one file without libraries, below 15 MB; needs musl-tools'
+	@echo 'make unit            check the unit of systemd and how much it leaves exposed; part of make lint'
 	@echo 'make docs            the documentation site, in target/site; search works without a server'
 	@echo 'make integrations    build and run Fairgate inside ns-3, DPDK and a UDP sender; 235 Debian packages'
 	@echo 'make header          write the header of the C library anew from its source'
@@ -56,6 +61,7 @@ demo: tools
 
 test: tools
 	cargo test --workspace
+	scripts/try-openwrt-init $(TARGET)/debug/fairgate
 	$(MAKE) python
 
 # The same selection as in `cargo test --workspace`, so that nothing is compiled twice: the dependencies of
@@ -127,6 +133,23 @@ install:
 	DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" \
 		scripts/install-library $${CARGO_TARGET_DIR:-target}/release
 
+# The program, its manual pages, completions, the unit of systemd, examples and licences: docs/service.md.
+packages:
+	cargo build --release -p fairgate-cli
+	scripts/make-packages $(TARGET)
+
+# The same selection as in `cargo test --workspace`, so that nothing is compiled twice. Not part of
+# `make test`: building the two tools takes minutes.
+try-packages:
+	cargo build --workspace --bin fairgate
+	scripts/try-packages $(TARGET)/debug/fairgate
+
+static:
+	scripts/build-static
+
+unit:
+	@scripts/check-unit
+
 # Not part of `make test`: the packages of ns-3 and DPDK are more than everything else together.
 integrations: tools
 	cargo build --release -p fairgate-ffi
@@ -140,7 +163,7 @@ tc-testing:
 	@test -n '$(KERNEL)' || { echo 'give a kernel source tree: make tc-testing KERNEL=DIR' >&2; exit 2; }
 	cargo run --quiet -p fairgate-tc-testing -- '$(KERNEL)' $(CASES)
 
-lint: no-std python-lint
+lint: no-std python-lint unit
 	cargo fmt --all --check
 	scripts/line-length
 	cargo clippy --workspace --all-targets -- -D warnings
