@@ -34,7 +34,7 @@ help:
 	@echo 'make verdicts        run all experiments, write their verdicts into docs/reproduce.md'
 	@echo 'make verdicts-live   the same with real traffic, as root: an hour, in which nothing else should run'
 	@echo 'make install         the program, its manual pages, the C library; DESTDIR=, PREFIX=, LIBDIR='
-	@echo 'make packages        a .deb and an .rpm, in target/debian and target/generate-rpm'
+	@echo 'make packages        a .deb and an .rpm, in target/packages'
 	@echo 'make try-packages    the same of the debug build, installed, run, and as a service under systemd'
 	@echo 'make static          the program as one file without libraries, below 15 MB; needs musl-tools'
 	@echo 'make unit            check the unit of systemd and how much it leaves exposed; part of make lint'
@@ -136,7 +136,7 @@ install:
 # The program, its manual pages, completions, the unit of systemd, examples and licences: docs/service.md.
 packages:
 	cargo build --release -p fairgate-cli
-	scripts/make-packages $(TARGET)
+	scripts/make-packages $(TARGET)/release/fairgate $(TARGET)/packages
 
 # The same selection as in `cargo test --workspace`, so that nothing is compiled twice. Not part of
 # `make test`: building the two tools takes minutes.
