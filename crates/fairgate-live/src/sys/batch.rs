@@ -130,7 +130,8 @@ impl Batch {
             }
             let header = &mut self.messages[messages].msg_hdr;
             header.msg_iov = &raw mut self.vectors[begin];
-            header.msg_iovlen = vectors - begin;
+            // The types of C libraries differ.
+            header.msg_iovlen = (vectors - begin) as _;
             self.counts[messages] = run.len();
             messages += 1;
         }
@@ -149,7 +150,7 @@ impl Batch {
                     socket.as_raw_fd(),
                     self.messages[done..].as_mut_ptr(),
                     (messages - done) as u32,
-                    libc::MSG_DONTWAIT,
+                    libc::MSG_DONTWAIT as _,
                 )
             };
             match Errno::result(result) {

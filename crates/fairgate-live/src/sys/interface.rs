@@ -56,10 +56,10 @@ impl Interface {
             Errno::ENODEV => Unusable::Missing,
             errno => Unusable::System(errno),
         };
-        ioctl(control, libc::SIOCGIFINDEX, &mut request).map_err(system)?;
+        ioctl(control, libc::SIOCGIFINDEX as libc::Ioctl, &mut request).map_err(system)?;
         // SAFETY: SIOCGIFINDEX has filled `ifru_ifindex`.
         let index = unsafe { request.ifr_ifru.ifru_ifindex } as u32;
-        ioctl(control, libc::SIOCGIFHWADDR, &mut request).map_err(system)?;
+        ioctl(control, libc::SIOCGIFHWADDR as libc::Ioctl, &mut request).map_err(system)?;
         // SAFETY: SIOCGIFHWADDR has filled `ifru_hwaddr`.
         if unsafe { request.ifr_ifru.ifru_hwaddr.sa_family } != kind {
             return Err(Unusable::NotEthernet);
@@ -67,7 +67,7 @@ impl Interface {
         if flags(control, &mut request).map_err(system)? & libc::IFF_UP as i16 == 0 {
             return Err(Unusable::Down);
         }
-        ioctl(control, libc::SIOCGIFMTU, &mut request).map_err(system)?;
+        ioctl(control, libc::SIOCGIFMTU as libc::Ioctl, &mut request).map_err(system)?;
         // SAFETY: SIOCGIFMTU has filled `ifru_mtu`.
         let mtu = unsafe { request.ifr_ifru.ifru_mtu } as usize;
         Ok(Interface {
@@ -102,7 +102,7 @@ impl Interface {
         let mut request = request(name).ok_or(Errno::ENODEV)?;
         let flags = flags(&control, &mut request)?;
         request.ifr_ifru.ifru_flags = flags | libc::IFF_UP as i16;
-        ioctl(&control, libc::SIOCSIFFLAGS, &mut request)
+        ioctl(&control, libc::SIOCSIFFLAGS as libc::Ioctl, &mut request)
     }
 }
 
@@ -200,7 +200,7 @@ fn ethtool_by(control: &OwnedFd, interface: &str, command: u32, data: u32) -> Re
     let mut request = request(interface).ok_or(Errno::ENODEV)?;
     let mut value = EthtoolValue { command, data };
     request.ifr_ifru.ifru_data = (&raw mut value).cast();
-    ioctl(control, libc::SIOCETHTOOL, &mut request).map(|()| value.data)
+    ioctl(control, libc::SIOCETHTOOL as libc::Ioctl, &mut request).map(|()| value.data)
 }
 
 /// Returns the name of the interface with this index, or `None` if there is none.
@@ -208,7 +208,7 @@ fn name_of(control: &OwnedFd, index: u32) -> Result<Option<String>, Errno> {
     // SAFETY: `ifreq` consists of integers and a pointer, for which all-zero is a valid value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     request.ifr_ifru.ifru_ifindex = index as libc::c_int;
-    match ioctl(control, libc::SIOCGIFNAME, &mut request) {
+    match ioctl(control, libc::SIOCGIFNAME as libc::Ioctl, &mut request) {
         Ok(()) => Ok(Some(name_in(&request))),
         Err(Errno::ENODEV) => Ok(None),
         Err(errno) => Err(errno),
@@ -239,7 +239,7 @@ pub(crate) fn set_offloads(device: &impl AsRawFd, offloads: libc::c_uint) -> Res
 fn condition_by(control: &OwnedFd, name: &str) -> Result<Condition, Errno> {
     let mut request = request(name).ok_or(Errno::ENODEV)?;
     let is_up = flags(control, &mut request)? & libc::IFF_UP as i16 != 0;
-    ioctl(control, libc::SIOCGIFMTU, &mut request)?;
+    ioctl(control, libc::SIOCGIFMTU as libc::Ioctl, &mut request)?;
     // SAFETY: SIOCGIFMTU has filled `ifru_mtu`.
     let mtu = unsafe { request.ifr_ifru.ifru_mtu } as usize;
     let has_carrier = match ethtool_by(control, name, ETHTOOL_GLINK, 0) {
@@ -281,7 +281,7 @@ pub(crate) fn request(name: &str) -> Option<libc::ifreq> {
 }
 
 fn flags(control: &OwnedFd, request: &mut libc::ifreq) -> Result<i16, Errno> {
-    ioctl(control, libc::SIOCGIFFLAGS, request)?;
+    ioctl(control, libc::SIOCGIFFLAGS as libc::Ioctl, request)?;
     Ok(flags_in(request))
 }
 

@@ -8,7 +8,9 @@ use nix::errno::Errno;
 /// Gives this thread a higher priority than all ordinary ones (SCHED_FIFO, lowest priority). The thread still
 /// sleeps when it has no work, and often enough that the kernel never throttles it (see `pace.rs`).
 pub(crate) fn set_realtime() -> Result<(), Errno> {
-    let parameters = libc::sched_param { sched_priority: 1 };
+    // SAFETY: it consists of integers, for which zero is a valid value. Some C libraries have more of them.
+    let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    parameters.sched_priority = 1;
     // SAFETY: the kernel reads a live `sched_param`; 0 means this thread.
     let result = unsafe {
         libc::sched_setscheduler(

@@ -91,9 +91,9 @@ impl TunTap {
         let control = control_socket()?;
         let mut request = request(&name).ok_or(Errno::EINVAL)?;
         request.ifr_ifru.ifru_mtu = mtu as libc::c_int;
-        ioctl(&control, libc::SIOCSIFMTU, &mut request)?;
+        ioctl(&control, libc::SIOCSIFMTU as libc::Ioctl, &mut request)?;
         request.ifr_ifru.ifru_metric = QUEUE;
-        ioctl(&control, libc::SIOCSIFTXQLEN, &mut request)?;
+        ioctl(&control, libc::SIOCSIFTXQLEN as libc::Ioctl, &mut request)?;
         Ok((device, name))
     }
 
