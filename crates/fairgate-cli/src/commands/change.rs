@@ -1,9 +1,10 @@
 //! `fairgate class`, `filter`, `queue` and `change`: change a run while it forwards.
 
+use std::fmt;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use fairgate_live::status::ask_change;
+use fairgate_live::status::ask_change_of;
 use fairgate_live::status::protocol::{Answer, Mistake};
 use miette::Diagnostic;
 use serde::Serialize;
@@ -118,7 +119,7 @@ pub(crate) struct Refused {
 
 /// The result of a change, as JSON.
 #[derive(Serialize)]
-struct Changed {
+pub(crate) struct Changed {
     pause_us: f64,
     dropped: u64,
 }
@@ -200,7 +201,22 @@ fn ask(
     format: Format,
 ) -> Result<Outcome, Failure> {
     let socket = status::the_socket(socket.as_deref())?;
-    let answer = ask_change(&socket, from, lines).map_err(|source| {
+    let changed = make(&socket, from, lines, None)?;
+    match format {
+        Format::Json => output::json("change", &changed)?,
+        Format::Text => output::text(&format!("{changed}\n"))?,
+    }
+    Ok(Outcome::Yes)
+}
+
+/// Has a run make changes, if its trees have this revision or none is named.
+pub(crate) fn make(
+    socket: &Path,
+    from: Option<&str>,
+    lines: &[String],
+    if_revision: Option<u64>,
+) -> Result<Changed, Failure> {
+    let answer = ask_change_of(socket, from, lines, if_revision).map_err(|source| {
         Failure::environment(StatusError::NoAnswer {
             socket: socket.display().to_string(),
             source,
@@ -209,19 +225,21 @@ fn ask(
     match answer {
         Answer::Changed {
             pause_us, dropped, ..
-        } => {
-            match format {
-                Format::Json => output::json("change", &Changed { pause_us, dropped })?,
-                Format::Text => output::text(&format!(
-                    "Changed. Forwarding paused for {:.3} ms; the change dropped {dropped} packets.\n",
-                    pause_us / 1e3
-                ))?,
-            }
-            Ok(Outcome::Yes)
-        }
+        } => Ok(Changed { pause_us, dropped }),
         Answer::Refused { errors } => Err(refusal(&errors).into()),
         // Only a client that names a revision gets this answer.
         Answer::Stale { revision } => Err(stale(revision).into()),
+    }
+}
+
+impl fmt::Display for Changed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Changed { pause_us, dropped } = self;
+        write!(
+            f,
+            "Changed. Forwarding paused for {:.3} ms; the change dropped {dropped} packets.",
+            pause_us / 1e3
+        )
     }
 }
 

@@ -23,8 +23,8 @@ pub(crate) use estimators::Estimators;
 pub(crate) use reading::{DirectionReading, RunReading, STEP, TreeReading};
 pub(crate) use server::Server;
 pub use server::{
-    FetchError, Inside, Listening, Recordings, ask_change, ask_reserve, default_socket, fetch, fetch_used,
-    record, running, who_is,
+    FetchError, Inside, Listening, Recordings, ask_change, ask_change_of, ask_reserve, default_socket, fetch,
+    fetch_trees, fetch_used, record, running, who_is,
 };
 pub use workers::SHARDED;
 pub(crate) use workers::{WorkerReading, WorkersReading};

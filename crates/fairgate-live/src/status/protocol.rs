@@ -275,6 +275,13 @@ pub struct ClassInterval {
     pub backlog: CountStatus,
 }
 
+impl ClassInterval {
+    /// Returns what left it, in bits per second.
+    pub fn rate_bps(&self) -> f64 {
+        self.sent.bytes as f64 * 8.0 / self.seconds.max(1e-9)
+    }
+}
+
 /// Sojourn times, in microseconds. Percentiles are accurate to 7 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

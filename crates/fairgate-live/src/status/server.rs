@@ -200,16 +200,38 @@ pub fn fetch_used(socket: &Path) -> Result<Status, FetchError> {
     ask(socket, &Request::Status { only_used: true }, Some(PATIENCE))
 }
 
+/// Fetches the descriptions of the trees, and their revision. No counters are read.
+///
+/// # Errors
+/// Fails as [`fetch`] does.
+pub fn fetch_trees(socket: &Path) -> Result<TreesStatus, FetchError> {
+    // Those of many thousand classes take a while.
+    ask(socket, &Request::Trees, None)
+}
+
 /// Has the run that listens at `socket` change its trees, and waits until it has: see [`Request::Change`].
 ///
 /// # Errors
 /// Fails if no process answers, if the answer is not one, or if the process belongs to neither this user nor
 /// root. A change that is refused is an answer.
 pub fn ask_change(socket: &Path, from: Option<&str>, lines: &[String]) -> Result<Answer, FetchError> {
+    ask_change_of(socket, from, lines, None)
+}
+
+/// Does the same if the trees have this revision.
+///
+/// # Errors
+/// Fails as [`ask_change`] does. A change of another revision is refused, which is an answer.
+pub fn ask_change_of(
+    socket: &Path,
+    from: Option<&str>,
+    lines: &[String],
+    if_revision: Option<u64>,
+) -> Result<Answer, FetchError> {
     let request = Request::Change {
         from: from.map(str::to_owned),
         lines: lines.to_vec(),
-        if_revision: None,
+        if_revision,
     };
     // To plan a change of many thousand classes takes seconds.
     ask(socket, &request, None)

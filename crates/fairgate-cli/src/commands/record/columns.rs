@@ -21,7 +21,7 @@ pub(super) fn table(rows: &[ClassInterval]) -> Table {
         ("discipline", text(|row| &row.discipline)),
         ("host", text(|row| row.host.as_deref().unwrap_or_default())),
         ("seconds", real(&|row| Some(row.seconds))),
-        ("rate_bps", count(&rate_bps)),
+        ("rate_bps", count(&|row| row.rate_bps().round() as u64)),
         ("packets", count(&|row| row.sent.packets)),
         ("bytes", count(&|row| row.sent.bytes)),
         ("delay_ms", real(&|row| Some(row.mean_delay_us? / 1e3))),
@@ -43,10 +43,6 @@ pub(super) fn table(rows: &[ClassInterval]) -> Table {
     });
     let columns = columns.map(|(name, column)| (name.to_owned(), column));
     Table::of(columns.into_iter().chain(dropped).collect())
-}
-
-fn rate_bps(row: &ClassInterval) -> u64 {
-    (row.sent.bytes as f64 * 8.0 / row.seconds.max(1e-9)).round() as u64
 }
 
 /// Six decimals of seconds and milliseconds are more than clocks and percentiles have.
