@@ -26,7 +26,7 @@ use fairgate_config::Registry;
 use crate::commands::sweep;
 use crate::commands::{
     bench, bounds, change, check, compare, completions, dummynet, list, man, plot, record, replay, reproduce,
-    reserve, run, show, simulate, status, tc, testbed, theory, validate,
+    reserve, run, show, simulate, status, tc, testbed, theory, top, validate,
 };
 pub use crate::embedded::{Answer, answer_with};
 use crate::failure::{Failure, Outcome};
@@ -58,6 +58,7 @@ enum Command {
     Plot(plot::Args),
     Run(run::Args),
     Status(status::Args),
+    Top(top::Args),
     Record(record::Args),
     Class(change::ClassArgs),
     Filter(change::FilterArgs),
@@ -91,6 +92,7 @@ impl Command {
             Command::Run(args) => run::run(args, registry, format),
             Command::Show(args) => show::run(args, registry, format),
             Command::Status(args) => status::run(args, format),
+            Command::Top(args) => top::run(args, registry, format),
             Command::Record(args) => record::run(&args, format),
             Command::Class(args) => change::class(&args.words, format),
             Command::Filter(args) => change::filter(&args.words, format),

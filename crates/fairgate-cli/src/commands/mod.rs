@@ -26,6 +26,7 @@ pub(crate) mod sweep;
 pub(crate) mod tc;
 pub(crate) mod testbed;
 pub(crate) mod theory;
+pub(crate) mod top;
 pub(crate) mod validate;
 pub(crate) mod ways;
 
@@ -48,6 +49,7 @@ Examples:
   fairgate plot results.json        draw a simulation's results: throughput, delays, queues
   fairgate run home.toml            run live between the two interfaces in this file
   fairgate status                   the state of a run
+  fairgate top                      a screen of it: classes, rates, delays, drops
   fairgate class add 30 rate=5mbit  change the run while it forwards; also filter, queue, change
   fairgate reserve list             rates and delays promised to flows; also add, refresh, withdraw
   fairgate record -o evening.csv    rates, delays, backlogs and drops of a run, every 400 ms

@@ -98,7 +98,7 @@ pub(crate) fn ask(socket: Option<&Path>) -> Result<Status, Failure> {
 }
 
 /// Does the same, perhaps without what no packet has come to.
-fn ask_for(socket: Option<&Path>, only_used: bool) -> Result<Status, Failure> {
+pub(crate) fn ask_for(socket: Option<&Path>, only_used: bool) -> Result<Status, Failure> {
     let socket = the_socket(socket)?;
     let fetched = match only_used {
         true => fetch_used(&socket),

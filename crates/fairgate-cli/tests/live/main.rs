@@ -24,5 +24,7 @@ mod sandbox;
 mod scripts;
 mod service;
 mod takeover;
+mod terminal;
+mod top;
 mod workers;
 mod xdp;

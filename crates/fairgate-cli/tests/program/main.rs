@@ -17,9 +17,12 @@ mod replay;
 mod reproduce;
 mod show;
 mod simulate;
+#[path = "../../../fairgate-top/tests/top/snapshot.rs"]
+mod snapshot;
 mod streams;
 mod sweep;
 mod tc;
+mod top;
 mod validate;
 mod values;
 mod workers;

@@ -6,6 +6,8 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
+use crate::snapshot::assert_snapshot;
+
 const PROGRAM: &str = env!("CARGO_BIN_EXE_fairgate");
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/dumbbell.toml");
 
@@ -35,15 +37,7 @@ fn stdout(output: &Output) -> String {
 #[test]
 fn the_table_is_equal_to_the_snapshot() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots/dumbbell.txt");
-    let table = stdout(&simulate(&[]));
-    if std::env::var_os("FAIRGATE_BLESS").is_some() {
-        std::fs::write(&path, &table).expect("the snapshot can be written");
-    }
-    let expected = std::fs::read_to_string(&path).expect("the snapshot is there");
-    assert_eq!(
-        table, expected,
-        "if the change is intended, run the test with FAIRGATE_BLESS=1 and check the difference"
-    );
+    assert_snapshot(&path, &stdout(&simulate(&[])));
 }
 
 #[test]

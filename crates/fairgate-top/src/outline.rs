@@ -1,0 +1,357 @@
+//! What the trees of a run are made of: their disciplines and classes, with what was set, from their
+//! description.
+
+use std::ops::RangeInclusive;
+
+use fairgate_config::registry::PARENT;
+use fairgate_config::{ClassSpec, Document, Registry, Spec, Unit};
+use fairgate_live::status::QUEUE;
+use fairgate_live::status::protocol::TreesStatus;
+
+/// The trees of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Trees {
+    /// Their revision.
+    pub revision: u64,
+    /// The outline of each direction. It is `None` if this program does not know a discipline of it.
+    pub directions: Vec<Option<Outline>>,
+}
+
+/// The tree of a direction.
+#[derive(Clone, Debug, Default)]
+pub struct Outline {
+    /// The root is the first.
+    pub(crate) places: Vec<Place>,
+}
+
+/// A discipline, a class or both.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// The path of classes, as in recordings: `1/30`. Classes for hosts have the range of their numbers
+    /// instead: `1/100-199`.
+    pub(crate) key: String,
+    /// The place above.
+    pub(crate) parent: Option<usize>,
+    /// The number by which it is sorted: that of its class.
+    pub(crate) number: u16,
+    pub(crate) kind: Kind,
+    /// The discipline, if there is one.
+    pub(crate) discipline: Option<&'static str>,
+    /// What was set, as users write it: `rate 5mbit`.
+    pub(crate) settings: Vec<String>,
+    /// The rates that can be changed. Those that were set come first.
+    pub(crate) rates: Vec<RateSetting>,
+}
+
+/// What a place is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It has a discipline.
+    Discipline,
+    /// A class above other classes. It has no discipline, and no figures of its own.
+    Inner,
+    /// Classes that are given to hosts: their numbers.
+    Hosts(RangeInclusive<u16>),
+}
+
+/// A rate that can be changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RateSetting {
+    /// Whose it is: `class 30`, `tbf`.
+    pub(crate) owner: String,
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// Its value, as users write it.
+    pub(crate) value: String,
+    /// The words of the change, up to the name: `class change 1/30`.
+    pub(crate) words: String,
+    /// Whether it was set. If not, it has its default.
+    pub(crate) is_given: bool,
+}
+
+impl Trees {
+    /// Reads the descriptions of the trees.
+    pub fn read(trees: &TreesStatus, registry: &Registry) -> Trees {
+        let outline = |toml: &str| {
+            let document = Document::parse_with("trees", toml, registry).ok()?;
+            document.queue(QUEUE).map(Outline::of)
+        };
+        Trees {
+            revision: trees.revision,
+            directions: trees.directions.iter().map(|tree| outline(&tree.queue)).collect(),
+        }
+    }
+}
+
+impl Outline {
+    /// Whether the place with this index is one of it.
+    pub(crate) fn has(&self, index: usize) -> bool {
+        index < self.places.len()
+    }
+
+    /// Returns the outline of a tree.
+    pub fn of(spec: &Spec) -> Outline {
+        let mut outline = Outline::default();
+        outline.add_discipline(spec, None, 0, String::new(), "");
+        outline
+    }
+
+    /// Adds a discipline and what is below it. `words` is the path in words of changes: it has the first
+    /// number of classes for hosts.
+    fn add_discipline(
+        &mut self,
+        spec: &Spec,
+        parent: Option<usize>,
+        number: u16,
+        key: String,
+        words: &str,
+    ) -> usize {
+        let index = self.places.len();
+        self.places.push(Place {
+            key,
+            parent,
+            number,
+            kind: Kind::Discipline,
+            discipline: Some(spec.discipline()),
+            settings: settings_of(spec),
+            rates: rates_of(spec, words),
+        });
+        self.add_classes(spec, index, words);
+        index
+    }
+
+    fn add_classes(&mut self, spec: &Spec, above: usize, words: &str) {
+        let has_classes = spec.entry().about().children.are_classes();
+        let first = self.places.len();
+        let mut parents = Vec::new();
+        for class in spec.classes() {
+            let above_key = self.places[above].key.clone();
+            let key = match class.template {
+                Some(template) => {
+                    let numbers = template.classes();
+                    joined(&above_key, &format!("{}-{}", numbers.start(), numbers.end()))
+                }
+                None => joined(&above_key, &class.minor.to_string()),
+            };
+            let path = joined(words, &class.minor.to_string());
+            let index = match (class.tree, class.template) {
+                (Some(tree), None) => self.add_discipline(tree, Some(above), class.minor, key, &path),
+                (tree, template) => {
+                    let kind = template.map_or(Kind::Inner, |template| Kind::Hosts(template.classes()));
+                    self.places.push(Place {
+                        key,
+                        parent: Some(above),
+                        number: class.minor,
+                        kind,
+                        discipline: tree.map(Spec::discipline),
+                        settings: tree.map(settings_of).unwrap_or_default(),
+                        rates: tree.map(|tree| rates_of(tree, &path)).unwrap_or_default(),
+                    });
+                    self.places.len() - 1
+                }
+            };
+            if has_classes {
+                self.places[index].add_class(&class, &path);
+                parents.push((index, class.minor, parent_of(&class)));
+            }
+        }
+        self.link(first, &parents);
+    }
+
+    /// Puts classes below their parents.
+    fn link(&mut self, first: usize, classes: &[(usize, u16, Option<u16>)]) {
+        // They are in the order of their numbers.
+        for &(index, _, parent) in classes {
+            let Some(parent) = parent else { continue };
+            if let Ok(at) = classes.binary_search_by_key(&parent, |(_, minor, _)| *minor) {
+                debug_assert!(classes[at].0 >= first);
+                self.places[index].parent = Some(classes[at].0);
+            }
+        }
+    }
+
+    /// Returns this tree as each of so many workers has it, below one place. Changes are those of the one
+    /// tree.
+    pub(crate) fn of_workers(&self, workers: usize, discipline: &'static str) -> Outline {
+        let mut places = vec![Place {
+            key: String::new(),
+            parent: None,
+            number: 0,
+            kind: Kind::Discipline,
+            discipline: Some(discipline),
+            settings: Vec::new(),
+            rates: self
+                .places
+                .first()
+                .map(|root| root.rates.clone())
+                .unwrap_or_default(),
+        }];
+        for worker in 1..=workers {
+            let first = places.len();
+            places.extend(self.places.iter().map(|place| Place {
+                key: match place.key.is_empty() {
+                    true => worker.to_string(),
+                    false => format!("{worker}/{}", place.key),
+                },
+                parent: Some(place.parent.map_or(0, |parent| first + parent)),
+                number: match place.parent {
+                    None => worker as u16,
+                    Some(_) => place.number,
+                },
+                ..place.clone()
+            }));
+        }
+        Outline { places }
+    }
+}
+
+impl Place {
+    /// Adds what was set of the class itself.
+    fn add_class(&mut self, class: &ClassSpec<'_>, path: &str) {
+        let of_class = class.parameters.iter().filter(|(info, _)| info.name != PARENT);
+        let given = |(info, value): &&(fairgate_config::ParameterInfo, fairgate_config::Value)| {
+            info.default.as_ref() != Some(value)
+        };
+        let shown = of_class
+            .clone()
+            .filter(given)
+            .map(|(info, value)| format!("{} {}", info.name, info.unit.show(value)));
+        self.settings = shown.chain(std::mem::take(&mut self.settings)).collect();
+        let owner = match &class.template {
+            None => format!("class {}", class.minor),
+            Some(template) => format!("each of {} classes for hosts", template.count),
+        };
+        let rates = of_class
+            .filter(|(info, _)| is_rate(info.unit))
+            .map(|(info, value)| RateSetting {
+                owner: owner.clone(),
+                name: info.name,
+                value: info.unit.show(value),
+                words: format!("class change {path}"),
+                is_given: info.default.as_ref() != Some(value),
+            });
+        self.rates = rates.chain(std::mem::take(&mut self.rates)).collect();
+        self.rates.sort_by_key(|rate| !rate.is_given);
+    }
+}
+
+impl RateSetting {
+    /// Returns the line that changes it. Without a value it gets its default.
+    pub(crate) fn line(&self, value: &str) -> String {
+        format!("{} {}={value}", self.words, self.name)
+    }
+}
+
+fn joined(path: &str, class: &str) -> String {
+    match path.is_empty() {
+        true => class.to_owned(),
+        false => format!("{path}/{class}"),
+    }
+}
+
+fn is_rate(unit: Unit) -> bool {
+    matches!(unit, Unit::Rate | Unit::Curve)
+}
+
+/// Returns the number of the class that a class names as its parent.
+fn parent_of(class: &ClassSpec<'_>) -> Option<u16> {
+    let (_, value) = class.parameters.iter().find(|(info, _)| info.name == PARENT)?;
+    match value {
+        fairgate_config::Value::Number(minor) => u16::try_from(*minor).ok(),
+        _ => None,
+    }
+}
+
+fn settings_of(spec: &Spec) -> Vec<String> {
+    let parameters = spec.parameters().into_iter();
+    parameters
+        .filter(|(info, _)| spec.is_given(info.name))
+        .map(|(info, value)| format!("{} {}", info.name, info.unit.show(&value)))
+        .collect()
+}
+
+fn rates_of(spec: &Spec, words: &str) -> Vec<RateSetting> {
+    let path = if words.is_empty() { "root" } else { words };
+    let rates = spec
+        .parameters()
+        .into_iter()
+        .filter(|(info, _)| is_rate(info.unit));
+    let mut rates: Vec<RateSetting> = rates
+        .map(|(info, value)| RateSetting {
+            owner: spec.discipline().to_owned(),
+            name: info.name,
+            value: info.unit.show(&value),
+            words: format!("queue change {path}"),
+            is_given: spec.is_given(info.name),
+        })
+        .collect();
+    rates.sort_by_key(|rate| !rate.is_given);
+    rates
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(outline: &Outline) -> Vec<(&str, Option<&str>)> {
+        let above = |place: &Place| place.parent.map(|parent| &*outline.places[parent].key);
+        let all = outline.places.iter();
+        all.map(|place| (&*place.key, above(place))).collect()
+    }
+
+    const TREE: &str = "htb default=9 { 1 rate=1gbit { 9 rate=10mbit ceil=1gbit / drr { 1 / fifo }; \
+        100 each=destination count=20 overflow=9 rate=2mbit / fq_codel flows=64 } }";
+
+    #[test]
+    fn classes_are_below_their_parents_and_hosts_together() {
+        let outline = Outline::of(&Spec::inline(TREE).unwrap());
+        assert_eq!(
+            keys(&outline),
+            [
+                ("", None),
+                ("1", Some("")),
+                ("9", Some("1")),
+                ("9/1", Some("9")),
+                ("100-119", Some("1")),
+            ]
+        );
+        let hosts = &outline.places[4];
+        assert_eq!(hosts.kind, Kind::Hosts(100..=119));
+        assert_eq!(hosts.settings, ["rate 2mbit", "flows 64"]);
+        assert_eq!(hosts.rates[0].line("3mbit"), "class change 100 rate=3mbit");
+        assert_eq!(outline.places[1].kind, Kind::Inner);
+        let names: Vec<&str> = outline.places[2].rates.iter().map(|rate| rate.name).collect();
+        assert_eq!(names, ["rate", "ceil"]);
+    }
+
+    /// The lines that the screen sends are those of `fairgate class` and `fairgate queue`.
+    #[test]
+    fn every_rate_can_be_changed_by_its_line() {
+        let text = "tbf rate=20mbit burst=5kb / htb default=2 { 1 rate=5mbit / cake bandwidth=4mbit; \
+                    2 rate=6mbit / tbf rate=3mbit burst=4kb / fq_codel }";
+        let spec = Spec::inline(text).unwrap();
+        let outline = Outline::of(&spec);
+        let mut changed = 0;
+        for place in &outline.places {
+            for rate in place.rates.iter().filter(|rate| rate.is_given) {
+                let edited = spec.edited(&rate.line("2500kbit"), &Registry::builtin());
+                let text = edited.unwrap().to_toml("tree");
+                assert!(text.contains("2500kbit"), "{rate:?}: {text}");
+                changed += 1;
+            }
+        }
+        assert_eq!(changed, 5);
+    }
+
+    #[test]
+    fn each_worker_has_the_tree() {
+        let spec = Spec::inline("drr { 1 / fifo; 2 / codel }").unwrap();
+        let outline = Outline::of(&spec).of_workers(2, "sharded");
+        let all = keys(&outline);
+        assert_eq!(all.len(), 7);
+        assert_eq!(
+            all[4..],
+            [("2", Some("")), ("2/1", Some("2")), ("2/2", Some("2"))]
+        );
+    }
+}

@@ -1,0 +1,142 @@
+//! Asks the run, on threads of their own.
+//!
+//! Two threads: one is told at each interval what the classes did. The other one asks for the status, for a
+//! tenth of its time at most, and for the descriptions of the trees if they have changed. Both go on trying
+//! if the run ends.
+
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fairgate_config::Registry;
+use fairgate_live::status::protocol::{Interval, Recorded};
+use fairgate_live::status::{FetchError, fetch_trees, fetch_used, record};
+
+use crate::Settings;
+use crate::error::TopError;
+use crate::model::{Event, Model};
+use crate::outline::Trees;
+
+/// The time between two attempts to find a run again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The status is asked for at most one part in so many of the time.
+const PART: u32 = 10;
+
+/// What a thread has to say.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// Something for the model.
+    Event(Box<Event>),
+    /// Figures do not add up.
+    Failed(TopError),
+}
+
+impl From<Event> for News {
+    fn from(event: Event) -> News {
+        News::Event(Box::new(event))
+    }
+}
+
+/// Returns the screen after one interval.
+pub(crate) fn once(settings: &Settings) -> Result<Model, TopError> {
+    let mut model = Model::new(settings.start.clone());
+    let status = fetch_used(&settings.socket)?;
+    status.check()?;
+    model.update(Event::Status(Box::new(status)));
+    let trees = Trees::read(&fetch_trees(&settings.socket)?, &settings.registry);
+    model.update(Event::Trees(trees));
+    let mut intervals = record(&settings.socket, settings.interval)?;
+    // The first answer has no rows: the run begins to record.
+    for _ in 0..2 {
+        let ended = || FetchError::Io(std::io::ErrorKind::UnexpectedEof.into());
+        let interval = interval_of(intervals.next().unwrap_or_else(|| Err(ended()))?)?;
+        model.update(Event::Interval(interval));
+    }
+    Ok(model)
+}
+
+fn interval_of(recorded: Recorded) -> Result<Interval, TopError> {
+    match recorded {
+        Recorded::Interval(interval) => Ok(interval),
+        Recorded::Refused { errors } => {
+            let messages: Vec<String> = errors.into_iter().map(|mistake| mistake.message).collect();
+            Err(TopError::Refused(messages.join("; ")))
+        }
+    }
+}
+
+/// Tells what the classes did at each interval. Returns when nobody listens.
+pub(crate) fn follow(socket: &Path, interval: Duration, news: &Sender<News>) {
+    loop {
+        let why = match follow_run(socket, interval, news) {
+            Ok(()) => "the run has ended".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        if news.send(Event::Lost(why).into()).is_err() {
+            return;
+        }
+        thread::sleep(RETRY);
+    }
+}
+
+fn follow_run(socket: &Path, interval: Duration, news: &Sender<News>) -> Result<(), TopError> {
+    for recorded in record(socket, interval)? {
+        let interval = interval_of(recorded?)?;
+        if news.send(Event::Interval(interval).into()).is_err() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Tells the status again and again, and the trees when they have changed: at once if `wake` says so. Returns
+/// when nobody listens.
+pub(crate) fn inquire(
+    socket: &Path,
+    interval: Duration,
+    registry: &Registry,
+    news: &Sender<News>,
+    wake: &Receiver<()>,
+) {
+    let mut known = None;
+    loop {
+        let begin = Instant::now();
+        let told = tell(socket, registry, &mut known, news);
+        if told.is_err() {
+            return;
+        }
+        let pause = (begin.elapsed() * (PART - 1)).max(interval);
+        match wake.recv_timeout(pause) {
+            Ok(()) | Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+/// Tells it once. `known` is the process and the revision whose trees were told. An error means that nobody
+/// listens.
+fn tell(
+    socket: &Path,
+    registry: &Registry,
+    known: &mut Option<(u32, u64)>,
+    news: &Sender<News>,
+) -> Result<(), std::sync::mpsc::SendError<News>> {
+    // The other thread tells that a run does not answer.
+    let Ok(status) = fetch_used(socket) else {
+        return Ok(());
+    };
+    if let Err(imbalance) = status.check() {
+        return news.send(News::Failed(imbalance.into()));
+    }
+    let now = (status.pid, status.revision);
+    news.send(Event::Status(Box::new(status)).into())?;
+    if *known != Some(now)
+        && let Ok(trees) = fetch_trees(socket)
+    {
+        *known = Some((now.0, trees.revision));
+        news.send(Event::Trees(Trees::read(&trees, registry)).into())?;
+    }
+    Ok(())
+}
