@@ -223,19 +223,12 @@ fn direction_text(direction: &DirectionStatus, before: Option<&DirectionStatus>,
         millis(sojourn.p99_us),
         millis(sojourn.max_us)
     );
-    let lost = &direction.lost;
-    let causes = [
-        ("ring full", lost.ring_full),
-        ("no free frame", lost.no_frame),
-        ("truncated", lost.truncated),
-        ("too long", lost.too_long),
-        ("unsupported offload", lost.unsupported_offload),
-        ("refused by the interface", lost.refused),
-    ];
-    let lost: Vec<String> = causes
+    let lost: Vec<String> = direction
+        .lost
+        .by_reason()
         .into_iter()
         .filter(|(_, count)| *count > 0)
-        .map(|(cause, count)| format!("{count} {cause}"))
+        .map(|(reason, count)| format!("{count} {reason}"))
         .collect();
     if !lost.is_empty() {
         let _ = writeln!(text, "lost outside of the queues: {}", lost.join(", "));

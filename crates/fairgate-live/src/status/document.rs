@@ -142,7 +142,7 @@ pub struct CountStatus {
 }
 
 /// Frames lost outside of the tree, by reason.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Losses {
     /// The receive ring was full: this process was too slow.
@@ -159,8 +159,22 @@ pub struct Losses {
     pub refused: u64,
 }
 
+impl Losses {
+    /// Returns each reason in words, and how many frames were lost for it.
+    pub fn by_reason(&self) -> [(&'static str, u64); 6] {
+        [
+            ("ring full", self.ring_full),
+            ("no free frame", self.no_frame),
+            ("truncated", self.truncated),
+            ("too long", self.too_long),
+            ("unsupported offload", self.unsupported_offload),
+            ("refused by the interface", self.refused),
+        ]
+    }
+}
+
 /// The sojourn times of packets in the tree, in microseconds. Percentiles are accurate to 1 %.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Sojourn {
     /// The number of packets measured.

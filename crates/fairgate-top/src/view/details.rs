@@ -9,7 +9,6 @@ use ratatui::style::Style;
 use ratatui::widgets::{RenderDirection, Sparkline, Widget};
 
 use super::WIDE;
-use super::head::causes;
 use super::paint::{bold, curve, dim, lines, warning, write};
 use super::words::{bytes, megabits, millis, per_second, wrapped};
 use crate::listing;
@@ -228,9 +227,9 @@ fn of_direction(data: &Data, side: usize) -> Vec<(String, bool)> {
     let mut facts = Vec::new();
     let Some(status) = &data.status else { return facts };
     if let Some(direction) = status.directions.get(side) {
-        for (cause, count) in causes(&direction.lost) {
+        for (reason, count) in direction.lost.by_reason() {
             if count > 0 {
-                facts.push((format!("lost outside of the queues: {count} {cause}"), true));
+                facts.push((format!("lost outside of the queues: {count} {reason}"), true));
             }
         }
     }

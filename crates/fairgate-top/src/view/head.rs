@@ -1,6 +1,6 @@
 //! The first lines, about the run and its directions, and the last line, about keys.
 
-use fairgate_live::status::{DirectionStatus, Losses};
+use fairgate_live::status::DirectionStatus;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -114,19 +114,7 @@ fn delay_and_queue(figures: &Figures, width: u16) -> String {
 
 /// Returns how many frames were lost outside of the tree since the start.
 fn lost(direction: &DirectionStatus) -> u64 {
-    causes(&direction.lost).iter().map(|(_, count)| count).sum()
-}
-
-/// The causes of losses outside of the tree.
-pub(super) fn causes(lost: &Losses) -> [(&'static str, u64); 6] {
-    [
-        ("ring full", lost.ring_full),
-        ("no free frame", lost.no_frame),
-        ("truncated", lost.truncated),
-        ("too long", lost.too_long),
-        ("unsupported offload", lost.unsupported_offload),
-        ("refused by the interface", lost.refused),
-    ]
+    direction.lost.by_reason().iter().map(|(_, count)| count).sum()
 }
 
 /// Draws the line about keys, or the filter that is being written.

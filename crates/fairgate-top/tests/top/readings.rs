@@ -173,21 +173,10 @@ pub(crate) fn status(pid: u32, uptime_s: f64) -> Event {
         in_line: 0,
         lost: Losses {
             ring_full,
-            no_frame: 0,
-            truncated: 0,
-            too_long: 0,
-            unsupported_offload: 0,
-            refused: 0,
+            ..Losses::default()
         },
         socket_full: 0,
-        sojourn: Sojourn {
-            packets: 0,
-            mean_us: 0.0,
-            p50_us: 0.0,
-            p95_us: 0.0,
-            p99_us: 0.0,
-            max_us: 0.0,
-        },
+        sojourn: Sojourn::default(),
         tree,
         queue: String::new(),
     };
