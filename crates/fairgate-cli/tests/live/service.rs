@@ -237,12 +237,8 @@ fn signs_of_life_end_when_a_forwarding_thread_hangs() {
     assert_eq!(threads.len(), 2);
     for thread in threads {
         let frozen = Frozen::new(thread);
-        // One may have been given just before.
-        let mut last = Vec::new();
-        while let Some(message) = listener.within(Duration::from_millis(50)) {
-            last.push(message);
-        }
-        assert!(last.len() <= 1, "{last:?}");
+        // Signs that were given just before. The next one is due much later than the time waited here.
+        while listener.within(Duration::from_millis(50)).is_some() {}
         assert_eq!(listener.within(2 * watchdog), None, "thread {thread} hangs");
         drop(frozen);
         listener.sign_of_life();
