@@ -1,7 +1,6 @@
 //! The state of the screen, and what keys and readings do to it. No clock, no socket, no terminal.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use fairgate_live::status::protocol::Interval;
@@ -25,8 +24,6 @@ pub struct Start {
     pub filter: String,
     /// Whether colours are used.
     pub colour: bool,
-    /// The socket, if the user named it. It is part of the commands that the screen shows.
-    pub socket: Option<PathBuf>,
 }
 
 /// What happens to the screen.
@@ -70,7 +67,6 @@ const NOTICED: u64 = 5;
 #[derive(Clone, Debug)]
 pub struct Model {
     pub(crate) colour: bool,
-    pub(crate) socket: Option<PathBuf>,
     pub(crate) size: (u16, u16),
     live: Data,
     /// What was shown when the screen was paused.
@@ -138,7 +134,6 @@ impl Model {
     pub fn new(start: Start) -> Model {
         let mut model = Model {
             colour: start.colour,
-            socket: start.socket,
             size: (80, 24),
             live: Data::default(),
             frozen: None,
