@@ -187,7 +187,7 @@ fn flat_lines(tree: &Tree, rules: &Rules<'_>) -> Vec<Line> {
     all.into_iter().map(|index| Line { index, depth: 0 }).collect()
 }
 
-/// Returns which places are in a tree: those that match, and those above them.
+/// Returns for each place whether the tree shows it. It shows a place that matches, and all places above it.
 fn kept(tree: &Tree, rules: &Rules<'_>) -> Vec<bool> {
     let mut kept = vec![false; tree.nodes().len()];
     for index in 0..kept.len() {

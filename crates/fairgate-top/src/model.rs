@@ -1,6 +1,7 @@
 //! The state of the screen, and what keys and readings do to it. No clock, no socket, no terminal.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use fairgate_live::status::protocol::Interval;
@@ -24,6 +25,8 @@ pub struct Start {
     pub filter: String,
     /// Whether colours are used.
     pub colour: bool,
+    /// The socket, if the user named it. It is part of the commands that the screen shows.
+    pub socket: Option<PathBuf>,
 }
 
 /// What happens to the screen.
@@ -67,6 +70,7 @@ const NOTICED: u64 = 5;
 #[derive(Clone, Debug)]
 pub struct Model {
     pub(crate) colour: bool,
+    pub(crate) socket: Option<PathBuf>,
     pub(crate) size: (u16, u16),
     live: Data,
     /// What was shown when the screen was paused.
@@ -134,6 +138,7 @@ impl Model {
     pub fn new(start: Start) -> Model {
         let mut model = Model {
             colour: start.colour,
+            socket: start.socket,
             size: (80, 24),
             live: Data::default(),
             frozen: None,
@@ -371,19 +376,8 @@ impl Model {
     fn list(&mut self) {
         let data = self.frozen.as_deref().unwrap_or(&self.live);
         let tree = &data.trees[self.side];
-        let filter = self.filter.to_lowercase();
-        let only_used = self.only_used();
+        let lines = self.lines_of(self.side);
         let side = &mut self.sides[self.side];
-        let lines = listing::lines(
-            tree,
-            &Rules {
-                shape: self.shape,
-                sort: self.sort,
-                filter: &filter,
-                only_used,
-                collapsed: &side.collapsed,
-            },
-        );
         let line_of = |key: &str| {
             let index = tree.find(key)?;
             lines.iter().position(|line| line.index == index)
@@ -440,7 +434,11 @@ impl Model {
     }
 
     pub(crate) fn only_used(&self) -> bool {
-        let size = self.data().trees[self.side].nodes().len();
+        self.leaves_out_unused(self.side)
+    }
+
+    fn leaves_out_unused(&self, side: usize) -> bool {
+        let size = self.data().trees[side].nodes().len();
         self.only_used.unwrap_or(size > WHOLE)
     }
 
@@ -478,7 +476,7 @@ impl Model {
         Arc::clone(&self.sides[self.side].key)
     }
 
-    /// Returns the lines of the other direction, or of this one, as they would be if it were shown.
+    /// Returns the lines of a direction, whether it is shown or not.
     pub(crate) fn lines_of(&self, side: usize) -> Vec<Line> {
         let filter = self.filter.to_lowercase();
         let tree = &self.data().trees[side];
@@ -488,7 +486,7 @@ impl Model {
                 shape: self.shape,
                 sort: self.sort,
                 filter: &filter,
-                only_used: self.only_used.unwrap_or(tree.nodes().len() > WHOLE),
+                only_used: self.leaves_out_unused(side),
                 collapsed: &self.sides[side].collapsed,
             },
         )

@@ -286,18 +286,10 @@ impl Tree {
 impl Node {
     fn of(place: &Place) -> Node {
         Node {
-            key: place.key.as_str().into(),
-            parent: place.parent,
-            children: Vec::new(),
-            groups: Vec::new(),
             number: place.number,
             kind: place.kind.clone(),
             discipline: place.discipline.unwrap_or_default().to_owned(),
-            host: None,
-            figures: Figures::default(),
-            tick: 0,
-            history: History::default(),
-            status: 0,
+            ..Node::read(&place.key, place.parent)
         }
     }
 

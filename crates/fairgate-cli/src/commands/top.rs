@@ -107,6 +107,7 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
             sort: args.sort,
             filter: args.filter,
             colour: output::colour::for_stdout(),
+            socket: args.socket,
         },
     };
     if args.once {

@@ -51,10 +51,10 @@ fn draw_dialog(model: &Model, dialog: &Dialog, area: Rect, cells: &mut Buffer) {
     let (title, lines) = match dialog {
         Dialog::Nothing(why) => ("change a rate", vec![plain(*why), plain(""), any_key()]),
         Dialog::Edit(edit) => ("change a rate", edit_lines(edit, area)),
-        Dialog::Confirm(edit) => ("make this change?", confirm_lines(edit)),
+        Dialog::Confirm(edit) => ("make this change?", confirm_lines(model, edit)),
         Dialog::Sent(order) => {
             let lines = vec![
-                order_line(order),
+                order_line(model, order),
                 plain(""),
                 plain("The run makes it ...   esc: do not wait"),
             ];
@@ -84,7 +84,7 @@ fn edit_lines(edit: &Edit, area: Rect) -> Vec<Line> {
     lines
 }
 
-fn confirm_lines(edit: &Edit) -> Vec<Line> {
+fn confirm_lines(model: &Model, edit: &Edit) -> Vec<Line> {
     let rate = edit.rate();
     let new = match edit.text() {
         "" => "its default",
@@ -95,14 +95,14 @@ fn confirm_lines(edit: &Edit) -> Vec<Line> {
             "{} of {}: {} becomes {new}",
             rate.name, rate.owner, rate.value
         )),
-        order_line(&edit.order()),
+        order_line(model, &edit.order()),
         plain(""),
         ("y: make it   n: back".to_owned(), bold()),
     ]
 }
 
 fn answer_lines(model: &Model, order: &Order, answered: &Answered) -> (&'static str, Vec<Line>) {
-    let mut lines = vec![order_line(order), plain("")];
+    let mut lines = vec![order_line(model, order), plain("")];
     let title = match answered {
         Answered::Made(text) => {
             lines.extend(text.lines().map(plain));
@@ -119,9 +119,13 @@ fn answer_lines(model: &Model, order: &Order, answered: &Answered) -> (&'static 
 }
 
 /// The command that would do the same.
-fn order_line(order: &Order) -> Line {
+fn order_line(model: &Model, order: &Order) -> Line {
+    let socket = model
+        .socket
+        .as_ref()
+        .map_or(String::new(), |path| format!(" --socket {}", path.display()));
     let text = match order.line.split_once(' ') {
-        Some((what, rest)) => format!("fairgate {what} --from {} {rest}", order.from),
+        Some((what, rest)) => format!("fairgate {what} --from {} {rest}{socket}", order.from),
         None => order.line.clone(),
     };
     (text, dim())

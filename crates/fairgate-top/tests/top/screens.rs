@@ -12,7 +12,11 @@ use crate::snapshot::assert_snapshot;
 
 /// A screen of this size after so many seconds of the run.
 fn model(width: u16, height: u16, seconds: u64) -> Model {
-    let mut model = Model::new(Start::default());
+    started(Start::default(), width, height, seconds)
+}
+
+fn started(start: Start, width: u16, height: u16, seconds: u64) -> Model {
+    let mut model = Model::new(start);
     model.update(Event::Size(width, height));
     model.update(status(4711, 3_690.0));
     model.update(trees(3));
@@ -164,6 +168,24 @@ fn a_rate_is_changed() {
     assert_screen("rate-refused", &text(&model, 80, 24));
     press(&mut model, &[Key::Enter]);
     assert!(!text(&model, 80, 24).contains("nothing was changed"));
+}
+
+/// A run that was named by its socket needs the name in each command.
+#[test]
+fn the_command_of_a_change_names_the_socket() {
+    let start = Start {
+        socket: Some("/tmp/home.sock".into()),
+        ..Start::default()
+    };
+    let mut model = started(start, 80, 24, 2);
+    press(&mut model, &[Key::Down; 6]);
+    press(&mut model, &typed("r"));
+    press(&mut model, &[Key::Enter]);
+    let text = text(&model, 80, 24);
+    assert!(
+        text.contains("fairgate class --from eth0 change 100 rate=2mbit --socket"),
+        "{text}"
+    );
 }
 
 #[test]
