@@ -152,7 +152,7 @@ impl Outline {
             };
             if has_classes {
                 self.places[index].add_class(&class, &path);
-                parents.push((index, class.minor, parent_of(&class)));
+                parents.push((index, class.minor, class.parent()));
             }
         }
         self.link(first, &parents);
@@ -251,15 +251,6 @@ fn joined(path: &str, class: &str) -> String {
 
 fn is_rate(unit: Unit) -> bool {
     matches!(unit, Unit::Rate | Unit::Curve)
-}
-
-/// Returns the number of the class that a class names as its parent.
-fn parent_of(class: &ClassSpec<'_>) -> Option<u16> {
-    let (_, value) = class.parameters.iter().find(|(info, _)| info.name == PARENT)?;
-    match value {
-        fairgate_config::Value::Number(minor) => u16::try_from(*minor).ok(),
-        _ => None,
-    }
 }
 
 fn settings_of(spec: &Spec) -> Vec<String> {

@@ -98,6 +98,12 @@ impl ClassSpec<'_> {
     pub fn count(&self) -> u16 {
         self.template.map_or(1, |template| template.count)
     }
+
+    /// Returns the number of the class that this class names as its parent.
+    pub fn parent(&self) -> Option<u16> {
+        let (_, value) = self.parameters.iter().find(|(info, _)| info.name == PARENT)?;
+        number_of(value)
+    }
 }
 
 /// An error from building a checked description.
@@ -260,6 +266,11 @@ fn inner_classes(entry: &dyn Entry, classes: &[ClassSettings]) -> BTreeSet<u16> 
 /// Returns the parent that a class names. `index` is the index of the parameter `parent`.
 fn parent_of(index: Option<usize>, settings: &[Setting]) -> Option<u16> {
     let (_, value) = settings.iter().find(|(other, _)| Some(*other) == index)?;
+    number_of(value)
+}
+
+/// Returns the class number that a value is.
+fn number_of(value: &Value) -> Option<u16> {
     match value {
         Value::Number(minor) => u16::try_from(*minor).ok(),
         _ => None,

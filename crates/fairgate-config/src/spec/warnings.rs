@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use fairgate::Rate;
 
-use crate::registry::PARENT;
 use crate::registry::Value;
 use crate::spec::{ClassSpec, Spec};
 
@@ -26,8 +25,8 @@ impl Spec {
         let classes = self.classes();
         let mut below: BTreeMap<u16, u64> = BTreeMap::new();
         for class in classes.iter().filter(|class| class.template.is_none()) {
-            if let (Some(parent), Some(rate)) = (number(class, PARENT), number(class, "rate")) {
-                let sum = below.entry(parent as u16).or_default();
+            if let (Some(parent), Some(rate)) = (class.parent(), number(class, "rate")) {
+                let sum = below.entry(parent).or_default();
                 *sum = sum.saturating_add(rate);
             }
         }

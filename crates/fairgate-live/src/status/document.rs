@@ -500,13 +500,23 @@ impl NodeStatus {
         self
     }
 
-    /// Returns the discipline at the end of a path of classes. They are in the order of their numbers.
+    /// Returns the discipline in a class.
+    pub fn in_class(&self, minor: u16) -> Option<&NodeStatus> {
+        Some(&self.classes[self.place_of(minor)?])
+    }
+
+    /// Returns the place of a class in `classes`. They are in the order of their numbers.
+    fn place_of(&self, minor: u16) -> Option<usize> {
+        self.classes
+            .binary_search_by_key(&Some(minor), |class| class.class)
+            .ok()
+    }
+
+    /// Returns the discipline at the end of a path of classes.
     fn at(&mut self, path: &[u16]) -> Option<&mut NodeStatus> {
         path.iter().try_fold(self, |node, minor| {
-            let place = node
-                .classes
-                .binary_search_by_key(&Some(*minor), |class| class.class);
-            place.ok().map(|place| &mut node.classes[place])
+            let place = node.place_of(*minor)?;
+            Some(&mut node.classes[place])
         })
     }
 

@@ -14,8 +14,7 @@ use std::sync::Arc;
 
 use fairgate::classify::{Holder, Host};
 use fairgate::{Count, Discipline, Time};
-use fairgate_config::registry::PARENT;
-use fairgate_config::{Estimator, Spec, Value};
+use fairgate_config::{Estimator, Spec};
 
 /// About how many disciplines are read between two looks at packets. It takes some microseconds.
 const STEP: usize = 64;
@@ -429,9 +428,8 @@ fn add_places(spec: &Spec, path: &mut Vec<u16>, route: &mut Vec<usize>, places: 
     }
     let mut children: BTreeMap<u16, Vec<u16>> = BTreeMap::new();
     for class in &classes {
-        let parent = class.parameters.iter().find(|(info, _)| info.name == PARENT);
-        if let Some((_, Value::Number(parent))) = parent {
-            children.entry(*parent as u16).or_default().push(class.minor);
+        if let Some(parent) = class.parent() {
+            children.entry(parent).or_default().push(class.minor);
         }
     }
     for (minor, estimator) in estimated {

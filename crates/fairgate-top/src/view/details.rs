@@ -213,11 +213,7 @@ fn found<'s>(root: &'s NodeStatus, key: &str) -> Found<'s> {
             .iter()
             .find(|rate| rate.class == minor)
             .map(|of_class| of_class.rate);
-        // They are in the order of their numbers.
-        let place = above
-            .classes
-            .binary_search_by_key(&Some(minor), |below| below.class);
-        node = place.ok().map(|place| &above.classes[place]);
+        node = above.in_class(minor);
     }
     (node, class, rate)
 }

@@ -179,10 +179,7 @@ impl Showing {
             let is_automatic = spec.discipline() == "mq" && tree.map(Spec::discipline) == default;
             let leaf = tree.map(|tree| self.qdisc(tree, Some(id), path, hosts, is_automatic));
             let leaf = leaf.filter(|handle| *handle != 0);
-            let above = match value(&class.parameters, PARENT) {
-                Some(Value::Number(minor)) => Some(ClassId::new(handle, *minor as u16)),
-                _ => top,
-            };
+            let above = class.parent().map(|minor| ClassId::new(handle, minor)).or(top);
             let shown = Shown {
                 kind: name,
                 is_class: true,
