@@ -139,6 +139,15 @@ pub trait Algorithm: Send + 'static {
     /// [`DropReason::Reconfigured`].
     fn reconfigure(&mut self, config: Self::Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError>;
 
+    /// Takes the place of `old` with its state and its packets. The classes that `kept` names, ascending,
+    /// exist in both and keep their disciplines. `old` is left empty. A tree of classes implements it: it
+    /// keeps state for each class besides the class's discipline.
+    ///
+    /// Returns false, and changes nothing, if there is no such way. Then the classes and the packets move.
+    fn succeed(&mut self, _old: &mut Self, _kept: &[u16], _now: Time, _pool: &mut Pool) -> bool {
+        false
+    }
+
     /// Calls `visit` for each class, in the order of their numbers.
     fn visit_classes(&self, _visit: &mut dyn FnMut(Class<'_>)) {}
 
@@ -343,6 +352,12 @@ pub trait Discipline: Send {
 
     /// Returns the current parameters: the discipline's own `Config`.
     fn config(&self) -> Box<dyn Any>;
+
+    /// Returns this discipline as the value that it is, for a successor of the same type, which may take over
+    /// its state. `None` if no successor can.
+    fn as_any_mut(&mut self) -> Option<&mut dyn Any> {
+        None
+    }
 }
 
 /// Returns a visitor of all classes that passes on the classes at these places.
@@ -665,6 +680,10 @@ impl<A: Algorithm> Discipline for Node<A> {
         let mut reads = self.algorithm.reads_acknowledgements();
         self.visit_classes(&mut |class| reads |= class.discipline.reads_acknowledgements());
         reads
+    }
+
+    fn as_any_mut(&mut self) -> Option<&mut dyn Any> {
+        Some(self)
     }
 
     fn number(&self) -> NodeNumber {

@@ -1,7 +1,8 @@
 //! Helpers for the disciplines' own tests: a pool and a root, packets that are identified by their cookies,
 //! and a check of conservation after every call.
 
-use crate::discipline::{Algorithm, Discipline, Node, Verdict};
+use crate::count::Count;
+use crate::discipline::{Algorithm, Discipline, Heritage, Node, Verdict};
 use crate::packet::{ClassId, DropReason, Packet};
 use crate::pool::Pool;
 use crate::queues::fifo::{self, Fifo};
@@ -62,6 +63,18 @@ impl<A: Algorithm> Driver<A> {
         self.root
             .reconfigure(&config, now, &mut self.pool)
             .expect("these parameters are allowed");
+        self.settle();
+    }
+
+    /// Puts `new` in the place of the root, which keeps its statistics and these classes.
+    pub(crate) fn succeed(&mut self, mut new: Node<A>, kept: Vec<u16>, now: Time) {
+        let heritage = Heritage {
+            statistics: true,
+            classes: kept,
+        };
+        new.take_over(&mut self.root, &heritage, now, &mut self.pool);
+        assert_eq!(self.root.backlog(), Count::default(), "all packets have moved");
+        self.root = new;
         self.settle();
     }
 

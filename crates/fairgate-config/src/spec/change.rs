@@ -6,7 +6,8 @@
 //! packets.
 //!
 //! * The same discipline changes in place, if it can.
-//! * If it cannot, or has other classes, a new one takes over the packets, and the classes that both have.
+//! * If it cannot, or has other classes, a new one takes over the packets, and the classes that both have. So
+//!   does a tree of classes, with the state of each class: thousands of classes take milliseconds to build.
 //! * Another discipline takes over the packets, flow by flow.
 //!
 //! The statistics of the root go on, whatever discipline it is, and so do the statistics of a class that
@@ -36,11 +37,8 @@ pub struct ChangeError {
 pub struct Change {
     /// Whether filters of the new tree look at header bytes.
     reads_bytes: bool,
-    /// The parameters of disciplines that keep their classes.
+    /// The parameters of disciplines that change in place.
     parameters: Vec<Step>,
-    /// The parameters of disciplines that hold a tree of classes. They are set after the others, because
-    /// packets of a removed class cannot be brought back.
-    trees: Vec<Step>,
     /// The disciplines that are replaced. Each is preceded by the ones below it.
     replacements: Vec<Replacement>,
 }
@@ -85,7 +83,7 @@ impl fmt::Debug for Replaced {
 impl fmt::Debug for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Change")
-            .field("in_place", &(self.parameters.len() + self.trees.len()))
+            .field("in_place", &self.parameters.len())
             .field("replaced", &self.replacements.len())
             .finish_non_exhaustive()
     }
@@ -182,7 +180,6 @@ impl Change {
         Change {
             reads_bytes: wanted.reads_bytes(),
             parameters: Vec::new(),
-            trees: Vec::new(),
             replacements: Vec::new(),
         }
     }
@@ -198,11 +195,7 @@ impl Change {
 
     /// Returns the same change for a tree that is class `minor` of another discipline.
     pub(super) fn below(mut self, minor: u16) -> Change {
-        let steps = self
-            .parameters
-            .iter_mut()
-            .chain(&mut self.trees)
-            .map(|step| &mut step.0);
+        let steps = self.parameters.iter_mut().map(|step| &mut step.0);
         let replacements = self
             .replacements
             .iter_mut()
@@ -215,13 +208,12 @@ impl Change {
     pub(super) fn include(&mut self, other: Change) {
         self.reads_bytes |= other.reads_bytes;
         self.parameters.extend(other.parameters);
-        self.trees.extend(other.trees);
         self.replacements.extend(other.replacements);
     }
 
     /// Returns whether nothing changes.
     pub fn is_empty(&self) -> bool {
-        self.parameters.is_empty() && self.trees.is_empty() && self.replacements.is_empty()
+        self.parameters.is_empty() && self.replacements.is_empty()
     }
 
     /// Plans the change of a node and the nodes below it.
@@ -242,52 +234,37 @@ impl Change {
             let node_path = path_in_words(path);
             move |source| ChangeError { node_path, source }
         };
-        let children = wanted.entry.about().children;
+        let is_a_tree = wanted.entry.about().children.are_a_tree();
         let has_changed = running.settings != wanted.settings;
         let before: BTreeMap<u16, &Spec> = running.trees().collect();
         let after: BTreeMap<u16, &Spec> = wanted.trees().collect();
         let has_same_classes = before.keys().eq(after.keys());
-        let in_place = match has_same_classes || children.are_a_tree() {
-            true if has_changed => running.can_become(wanted).map_err(refused(path))?,
-            holds => holds,
+        let in_place = match has_changed {
+            false => has_same_classes,
+            true => has_same_classes && !is_a_tree && running.can_become(wanted).map_err(refused(path))?,
         };
+        if in_place && has_changed {
+            let config = wanted.entry.config(&wanted.settings).map_err(refused(path))?;
+            self.parameters.push((path.clone(), config));
+        }
+        // A tree keeps the classes that it assigns to hosts, and so does a discipline that stays.
+        let (before, after) = match in_place || is_a_tree {
+            true => (before, after),
+            false => (running.own_classes(), wanted.own_classes()),
+        };
+        let mut kept = Vec::new();
+        for (&minor, tree) in &after {
+            let Some(running) = before.get(&minor) else {
+                continue;
+            };
+            path.push(minor);
+            self.add(running, tree, path, derive(seed, minor))?;
+            path.pop();
+            kept.push(minor);
+        }
         if in_place {
-            if has_changed {
-                let config = wanted.entry.config(&wanted.settings).map_err(refused(path))?;
-                match children.are_a_tree() {
-                    true => self.trees.push((path.clone(), config)),
-                    false => self.parameters.push((path.clone(), config)),
-                }
-            }
-            for (minor, tree) in after {
-                path.push(minor);
-                let seed = derive(seed, minor);
-                match before.get(&minor) {
-                    Some(running) => self.add(running, tree, path, seed)?,
-                    None => self.replace(tree, path, Heritage::default(), seed)?,
-                }
-                path.pop();
-            }
             return Ok(());
         }
-        // A tree of classes keeps state for each class besides its discipline. It is built anew as a whole.
-        let kept: Vec<u16> = match children.are_a_tree() {
-            true => Vec::new(),
-            false => {
-                let (before, after) = (running.own_classes(), wanted.own_classes());
-                let mut kept = Vec::new();
-                for (&minor, tree) in &after {
-                    let Some(running) = before.get(&minor) else {
-                        continue;
-                    };
-                    path.push(minor);
-                    self.add(running, tree, path, derive(seed, minor))?;
-                    path.pop();
-                    kept.push(minor);
-                }
-                kept
-            }
-        };
         self.replace(wanted, path, goes_on(kept), seed)
     }
 
@@ -334,10 +311,8 @@ impl Change {
         if self.reads_bytes {
             pool.keep_bytes();
         }
-        let mut parameters = self.parameters;
-        parameters.extend(self.trees);
+        let parameters = self.parameters;
         // The parameters before. Those of the last step are not needed: if it fails, nothing of it was done.
-        // A tree of classes has large ones.
         let mut undo = Vec::with_capacity(parameters.len());
         for (number, (path, config)) in parameters.iter().enumerate() {
             let is_last = number + 1 == parameters.len();

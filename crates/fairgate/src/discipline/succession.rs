@@ -3,6 +3,9 @@
 //! The new discipline is built before, on any thread. Then only packets move, and classes that are inherited.
 //! A class that is inherited keeps its discipline with all that is in it: queues, statistics, state. The
 //! other packets leave the old discipline flow by flow, and are enqueued in that order.
+//!
+//! A tree of classes that succeeds another one of the same kind also keeps the state of each class
+//! ([`Algorithm::succeed`]).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -53,6 +56,12 @@ impl<A: Algorithm> Node<A> {
         now: Time,
         pool: &mut Pool,
     ) {
+        if heritage.statistics
+            && let Some(old) = old.as_any_mut().and_then(|old| old.downcast_mut())
+            && self.succeed(old, &heritage.classes, now, pool)
+        {
+            return;
+        }
         if heritage.statistics {
             self.counters.continue_from(&old.statistics());
         }
@@ -89,6 +98,19 @@ impl<A: Algorithm> Node<A> {
             self.algorithm.enqueue(id, now, pool);
             self.settle(before, pool);
         });
+    }
+
+    /// Takes over all of `old`, if the algorithm knows how. Returns whether it does.
+    fn succeed(&mut self, old: &mut Node<A>, kept: &[u16], now: Time, pool: &mut Pool) -> bool {
+        let before = pool.changes();
+        if !self.algorithm.succeed(&mut old.algorithm, kept, now, pool) {
+            return false;
+        }
+        core::mem::swap(&mut self.counters, &mut old.counters);
+        self.peeked = core::mem::take(&mut old.peeked);
+        self.number = old.number;
+        self.settle(before, pool);
+        true
     }
 
     pub(super) fn exchange(

@@ -68,6 +68,30 @@ impl Leaves {
         Leaves::with_hosts(inner.into_iter().map(or_fifo).collect(), hosts)
     }
 
+    /// Takes over from the leaves of a tree that `tree` replaces. The leaves in `kept`, ascending, keep their
+    /// disciplines. The packets of the others are moved to `unclassified`.
+    pub(super) fn inherit(
+        &mut self,
+        old: (&mut Leaves, &ClassTree),
+        tree: &ClassTree,
+        templates: &Templates,
+        kept: &[u16],
+        unclassified: &mut PacketQueue,
+        pool: &mut Pool,
+    ) {
+        let (old, old_tree) = old;
+        let mut kept = kept.iter().copied().peekable();
+        for (discipline, &class) in old.inner.iter_mut().zip(old_tree.leaves()) {
+            match kept.next_if_eq(&old_tree.minor(class)) {
+                Some(minor) => core::mem::swap(discipline, self.get_mut(tree.checked_leaf(minor))),
+                None => discipline.drain(pool, unclassified),
+            }
+        }
+        self.hosts = old
+            .hosts
+            .changed(templates, |minor| tree.checked_leaf(minor).index());
+    }
+
     /// Returns the leaf for a packet that was classified to `leaf`. If that leaf was made from a template,
     /// returns the leaf of the packet's host.
     #[inline]

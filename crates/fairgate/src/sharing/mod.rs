@@ -15,6 +15,11 @@ mod round_robins;
 mod statistics;
 mod tree;
 
+#[cfg(test)]
+mod shapes;
+#[cfg(test)]
+mod succession_tests;
+
 use crate::registry::{Lens, PARENT, Parameter, Unit};
 
 /// The parameter of a class that names the class above it.

@@ -22,6 +22,20 @@ impl<M: Meter> Borrowing<M> {
         self.inner.moved(&self.tree, tree, templates, unclassified, pool)
     }
 
+    /// Takes over the leaves of `old`, as of [`Leaves::inherit`].
+    pub(in crate::sharing) fn inherit_leaves(
+        &mut self,
+        old: &mut Borrowing<M>,
+        templates: &Templates,
+        kept: &[u16],
+        unclassified: &mut PacketQueue,
+        pool: &mut Pool,
+    ) {
+        let Borrowing { inner, tree, .. } = old;
+        self.inner
+            .inherit((inner, tree), &self.tree, templates, kept, unclassified, pool);
+    }
+
     /// Takes over the state of another tree, by the numbers of the classes: meters, deficits, turns and
     /// statistics. `carry` adapts a meter. It gets the new meter and its class, the old ones if the class
     /// existed, and the time.

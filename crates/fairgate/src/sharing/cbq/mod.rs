@@ -316,6 +316,11 @@ impl Algorithm for Cbq {
         Ok(())
     }
 
+    fn succeed(&mut self, old: &mut Cbq, kept: &[u16], now: Time, pool: &mut Pool) -> bool {
+        self.take_over(old, kept, now, pool);
+        true
+    }
+
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
         self.classes.visit_classes(visit);
     }

@@ -12,22 +12,42 @@ use super::curve::Course;
 use super::{Config, Hfsc, TICK};
 
 impl Hfsc {
-    /// Creates the new tree and takes over the state of the old one: the bytes and the virtual time of each
-    /// class, the courses of curves that did not change, and packets. A curve that changed starts at the
-    /// present state of the class.
+    /// Creates the new tree and takes over the state of the old one.
     pub(super) fn change(&mut self, config: Config, tree: ClassTree, now: Time, pool: &mut Pool) {
         let mut unclassified = PacketQueue::new();
         let inner = self
             .inner
             .moved(&self.tree, &tree, &config.templates, &mut unclassified, pool);
-        let new = Hfsc::new(config, tree, inner);
-        let old = core::mem::replace(self, new);
+        let old = core::mem::replace(self, Hfsc::new(config, tree, inner));
+        self.carry_over(&old, unclassified, now, pool);
+    }
+
+    /// Takes over the state of `old`, and its leaves that are in `kept`.
+    pub(super) fn take_over(&mut self, old: &mut Hfsc, kept: &[u16], now: Time, pool: &mut Pool) {
+        let mut unclassified = PacketQueue::new();
+        let Hfsc { inner, tree, .. } = old;
+        self.inner.inherit(
+            (inner, tree),
+            &self.tree,
+            &self.config.templates,
+            kept,
+            &mut unclassified,
+            pool,
+        );
+        self.config.classifier.take_over(&old.config.classifier);
+        self.carry_over(old, unclassified, now, pool);
+    }
+
+    /// Takes over the bytes and the virtual time of each class, and the courses of curves that did not
+    /// change. A curve that changed starts at the present state of the class. Classifies `unclassified`
+    /// packets.
+    fn carry_over(&mut self, old: &Hfsc, unclassified: PacketQueue, now: Time, pool: &mut Pool) {
         self.now = old.now.max(now.nanos() >> TICK);
         (self.turns, self.by_deadline, self.by_sharing) = (old.turns, old.by_deadline, old.by_sharing);
         let goes_on: Vec<bool> = self
             .tree
             .classes()
-            .map(|class| self.carry_over(class, &old))
+            .map(|class| self.carry_over_class(class, old))
             .collect();
         self.statistics.take_over(
             &self.tree,
@@ -40,7 +60,7 @@ impl Hfsc {
         self.siblings[root].least = old.siblings[old_root].least;
         self.siblings[root].offset = old.siblings[old_root].offset;
         for leaf in self.leaf_indices() {
-            if self.carry_over_real_time(leaf, &old) {
+            if self.carry_over_real_time(leaf, old) {
                 self.resume(leaf, &goes_on, now, pool);
             } else {
                 self.activate(leaf, now, pool);
@@ -52,7 +72,7 @@ impl Hfsc {
     }
 
     /// Takes over the state of a class. Returns whether it was active below the same parent.
-    fn carry_over(&mut self, index: ClassIndex, old: &Hfsc) -> bool {
+    fn carry_over_class(&mut self, index: ClassIndex, old: &Hfsc) -> bool {
         let Some(before) = old.tree.index(self.tree.minor(index)) else {
             return false;
         };

@@ -505,6 +505,11 @@ impl Algorithm for Hfsc {
         Ok(())
     }
 
+    fn succeed(&mut self, old: &mut Hfsc, kept: &[u16], now: Time, pool: &mut Pool) -> bool {
+        self.take_over(old, kept, now, pool);
+        true
+    }
+
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
         self.inner.visit(0..usize::MAX, &self.tree, visit);
     }

@@ -10,14 +10,28 @@ use crate::time::Time;
 use super::{Buckets, ClassConfig, Config, Htb, LONGEST, TICK, tokens};
 
 impl Htb {
-    /// Creates the new tree and takes over the state of the old one: buckets, deficits, turns, packets.
+    /// Creates the new tree and takes over the state of the old one.
     pub(super) fn change(&mut self, config: Config, tree: ClassTree, now: Time, pool: &mut Pool) {
         let mut unclassified = PacketQueue::new();
         let inner = self
             .classes
             .move_leaves(&tree, &config.templates, &mut unclassified, pool);
-        let new = Htb::new(config, tree, inner);
-        let mut old = core::mem::replace(self, new);
+        let mut old = core::mem::replace(self, Htb::new(config, tree, inner));
+        self.carry_over(&mut old, unclassified, now, pool);
+    }
+
+    /// Takes over the state of `old`, and its leaves that are in `kept`.
+    pub(super) fn take_over(&mut self, old: &mut Htb, kept: &[u16], now: Time, pool: &mut Pool) {
+        let mut unclassified = PacketQueue::new();
+        let templates = &self.config.templates;
+        self.classes
+            .inherit_leaves(&mut old.classes, templates, kept, &mut unclassified, pool);
+        self.config.classifier.take_over(&old.config.classifier);
+        self.carry_over(old, unclassified, now, pool);
+    }
+
+    /// Takes over buckets, deficits, turns and unclassified packets, and classifies `unclassified` packets.
+    fn carry_over(&mut self, old: &mut Htb, unclassified: PacketQueue, now: Time, pool: &mut Pool) {
         self.direct_packets = old.direct_packets;
         let (was, is) = (&old.config.classes, &self.config.classes);
         self.classes
@@ -59,6 +73,9 @@ impl Buckets {
 
 /// Returns the tokens in ns at the rate `new` that are as many bytes as `tokens` ns at the rate `old`.
 fn in_bytes(tokens: i64, old: Rate, new: Rate) -> i64 {
+    if old == new {
+        return tokens;
+    }
     let bytes = i128::from(tokens) * i128::from(old.bits_per_second());
     let nanos = bytes / i128::from(new.bits_per_second());
     nanos.clamp((1 - LONGEST).into(), (i64::from(u32::MAX) << TICK).into()) as i64

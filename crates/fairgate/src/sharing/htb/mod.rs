@@ -278,6 +278,11 @@ impl Algorithm for Htb {
         Ok(())
     }
 
+    fn succeed(&mut self, old: &mut Htb, kept: &[u16], now: Time, pool: &mut Pool) -> bool {
+        self.take_over(old, kept, now, pool);
+        true
+    }
+
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
         self.classes.visit_classes(visit);
     }
