@@ -17,7 +17,7 @@ use crate::spec::{self, Draft, Spec, WrittenDscp, check_with, in_order};
 use crate::suggest;
 
 /// The sections besides `queue`. Other crates read them.
-const SECTIONS: [&str; 4] = ["run", "simulate", "sweep", "experiment"];
+const SECTIONS: [&str; 6] = ["run", "simulate", "sweep", "experiment", "subscribers", "plans"];
 
 /// The longest name of a queue, in characters.
 const LONGEST_NAME: usize = 200;

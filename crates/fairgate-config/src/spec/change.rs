@@ -170,7 +170,7 @@ fn goes_on(classes: Vec<u16>) -> Heritage {
 }
 
 /// Returns a discipline for a class whose own one is elsewhere.
-fn placeholder() -> Box<dyn Discipline> {
+pub(super) fn placeholder() -> Box<dyn Discipline> {
     let config = fairgate::fifo::Config::default();
     Box::new(fairgate::Fifo::node(config).expect("the defaults are valid"))
 }

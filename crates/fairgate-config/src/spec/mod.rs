@@ -1,5 +1,6 @@
 //! The checked description of a tree of disciplines.
 
+mod assemble;
 mod change;
 mod check;
 mod computed;
@@ -32,6 +33,7 @@ use fairgate::{ConfigError, Discipline};
 use miette::NamedSource;
 use thiserror::Error;
 
+pub use assemble::{Assembly, Branch};
 pub use change::{Change, ChangeError, Replaced};
 #[cfg(test)]
 pub(crate) use check::RESERVED_KEYS;

@@ -79,8 +79,13 @@ impl Origin {
     /// Returns the origin of a tree that was not read from a text.
     #[cfg(test)]
     pub(crate) fn nowhere() -> Origin {
+        Origin::whole(Arc::new(NamedSource::new("nowhere", String::new())))
+    }
+
+    /// Returns the origin of a tree that a program has made of this text: errors point at its beginning.
+    pub(crate) fn whole(source: Arc<NamedSource<String>>) -> Origin {
         Origin {
-            source: Arc::new(NamedSource::new("nowhere", String::new())),
+            source,
             discipline: 0..0,
             settings: Vec::new(),
             filters: Vec::new(),
