@@ -1,0 +1,203 @@
+//! Reads CSV (RFC 4180): fields between commas, quoted ones with doubled quotation marks inside. Lines that
+//! begin with `#`, and empty ones, are comments.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::texts::Mistake;
+
+/// A field, without quotation marks and without white space around it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Field<'t> {
+    pub(crate) value: Cow<'t, str>,
+    /// Where it is in the text, without the quotation marks.
+    pub(crate) span: Range<usize>,
+}
+
+/// A line of the table, or several if a quoted field has line breaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Record<'t> {
+    pub(crate) fields: Vec<Field<'t>>,
+    pub(crate) span: Range<usize>,
+}
+
+/// Returns the records of a text, or the first mistake.
+pub(crate) fn records(text: &str) -> Result<Vec<Record<'_>>, Mistake> {
+    // Spreadsheets begin a file in UTF-8 with this mark.
+    let start = text.len() - text.trim_start_matches('\u{feff}').len();
+    let mut reader = Reader { text, at: start };
+    let mut records = Vec::new();
+    while reader.at < text.len() {
+        let line = reader.line();
+        if line.trim().is_empty() || line.starts_with('#') {
+            reader.at += line.len() + 1;
+            continue;
+        }
+        records.push(reader.record()?);
+    }
+    Ok(records)
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl<'t> Reader<'t> {
+    /// Returns the rest of the line.
+    fn line(&self) -> &'t str {
+        let rest = &self.text[self.at..];
+        &rest[..rest.find('\n').unwrap_or(rest.len())]
+    }
+
+    fn record(&mut self) -> Result<Record<'t>, Mistake> {
+        let start = self.at;
+        let mut fields = Vec::new();
+        loop {
+            fields.push(match self.text[self.at..].starts_with('"') {
+                true => self.quoted()?,
+                false => self.plain(),
+            });
+            match self.text.as_bytes().get(self.at) {
+                Some(b',') => self.at += 1,
+                other => {
+                    let end = self.at;
+                    self.at += usize::from(other.is_some());
+                    let text = self.text[start..end].trim_end();
+                    return Ok(Record {
+                        fields,
+                        span: start..start + text.len(),
+                    });
+                }
+            }
+        }
+    }
+
+    fn plain(&mut self) -> Field<'t> {
+        let line = self.line();
+        let whole = &line[..line.find(',').unwrap_or(line.len())];
+        let value = whole.trim();
+        let start = self.at + (whole.len() - whole.trim_start().len());
+        self.at += whole.len();
+        Field {
+            value: Cow::Borrowed(value),
+            span: start..start + value.len(),
+        }
+    }
+
+    fn quoted(&mut self) -> Result<Field<'t>, Mistake> {
+        let opening = self.at;
+        let start = opening + 1;
+        let mut end = start;
+        let mut has_doubled = false;
+        loop {
+            let Some(mark) = self.text[end..].find('"') else {
+                return Err(Mistake::new(
+                    opening..opening + 1,
+                    "a quotation mark is not closed",
+                    "opened here",
+                    "close the field with a quotation mark, and double those inside it",
+                ));
+            };
+            end += mark;
+            match self.text[end + 1..].starts_with('"') {
+                true => {
+                    has_doubled = true;
+                    end += 2;
+                }
+                false => break,
+            }
+        }
+        self.at = end + 1;
+        let rest = self.line();
+        let after = &rest[..rest.find(',').unwrap_or(rest.len())];
+        if !after.trim().is_empty() {
+            return Err(Mistake::new(
+                self.at..self.at + after.trim_end().len(),
+                "there is text after a quoted field",
+                "expected a comma",
+                "put the whole field into quotation marks, and double those inside it",
+            ));
+        }
+        self.at += after.len();
+        let inside = &self.text[start..end];
+        let value = inside.trim();
+        let start = start + (inside.len() - inside.trim_start().len());
+        Ok(Field {
+            value: match has_doubled {
+                true => Cow::Owned(value.replace("\"\"", "\"")),
+                false => Cow::Borrowed(value),
+            },
+            span: start..start + value.len(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn values(text: &str) -> Vec<Vec<String>> {
+        let mut values = Vec::new();
+        for record in records(text).unwrap() {
+            values.push(
+                record
+                    .fields
+                    .into_iter()
+                    .map(|field| field.value.into_owned())
+                    .collect(),
+            );
+        }
+        values
+    }
+
+    #[test]
+    fn fields_are_between_commas() {
+        let text = "\u{feff}# a comment\nid,name\r\n\n1, Ann \n2,\"Bob, \"\"the\n builder\"\"\"\n3,";
+        let expected = [
+            vec!["id", "name"],
+            vec!["1", "Ann"],
+            vec!["2", "Bob, \"the\n builder\""],
+            vec!["3", ""],
+        ];
+        assert_eq!(values(text), expected);
+    }
+
+    #[test]
+    fn a_span_is_where_the_field_is() {
+        let text = "a, bc ,\"d e\"\n";
+        let record = &records(text).unwrap()[0];
+        let spans: Vec<&str> = record
+            .fields
+            .iter()
+            .map(|field| &text[field.span.clone()])
+            .collect();
+        assert_eq!(spans, ["a", "bc", "d e"]);
+        assert_eq!(&text[record.span.clone()], "a, bc ,\"d e\"");
+    }
+
+    #[test]
+    fn mistakes_have_a_place() {
+        assert_eq!(records("1,\"open\n2,3\n").unwrap_err().span, 2..3);
+        assert_eq!(records("1,\"a\" b,3\n").unwrap_err().span, 5..7);
+    }
+
+    proptest! {
+        /// What is written by the rules is read as it was; and no text makes the reader fail.
+        #[test]
+        fn quoted_fields_are_read_back(fields in proptest::collection::vec("[ -~\n\u{e9}]{0,12}", 1..6)) {
+            let quoted: Vec<String> = fields.iter().map(|field| format!("\"{}\"", field.replace('"', "\"\""))).collect();
+            let trimmed: Vec<String> = fields.iter().map(|field| field.trim().to_owned()).collect();
+            prop_assert_eq!(values(&format!("{}\n", quoted.join(","))), [trimmed]);
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(text in "[a\",\n\r #\u{e9}\u{feff}]{0,40}") {
+            if let Err(mistake) = records(&text) {
+                prop_assert!(text.get(mistake.span).is_some());
+            }
+        }
+    }
+}

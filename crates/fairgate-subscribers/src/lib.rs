@@ -1,0 +1,52 @@
+//! Lists of subscribers, read from our own CSV or JSON or from LibreQoS' files, and made into the trees of both
+//! directions.
+//!
+//! ```text
+//!   [subscribers], [plans.NAME] --> Settings --+
+//!   texts: CSV, JSON, LibreQoS' files ---------+--> Subscribers: list, class numbers, trees
+//!   the subscribers before -------------------+        |
+//!                                                       +--> the program changes a run to the trees
+//! ```
+//!
+//! The crate does no input and output: the texts are arguments. All mistakes in the texts are reported at
+//! once, each with file, line, rule and remedy. A list with a mistake is refused as a whole.
+//!
+//! ```
+//! use fairgate_config::{Document, Registry};
+//! use fairgate_subscribers::{DOWN, Settings, Subscribers, Text};
+//!
+//! let file = "[subscribers]\nfile = \"list.csv\"\ndown = \"1gbit\"\nup = \"1gbit\"\n\
+//!     [plans.home]\ndown = \"100mbit\"\nup = \"20mbit\"\n";
+//! let document = Document::parse("isp.toml", file)?;
+//! let settings = Settings::read(&document, &Registry::builtin())?.expect("the section is there");
+//! let list = Text {
+//!     name: "list.csv".to_owned(),
+//!     content: "id,prefixes,plan\n17,192.0.2.17 2001:db8:0:1100::/56,home\n".to_owned(),
+//! };
+//! let subscribers = Subscribers::read(settings, &[list], None, &Registry::builtin())?;
+//! assert_eq!(subscribers.trees()[DOWN].classifier().filters.len(), 2);
+//! # Ok::<(), fairgate_config::FileError>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod check;
+mod csv;
+mod entry;
+mod fields;
+mod file;
+mod json;
+mod libreqos;
+mod list;
+mod numbers;
+mod section;
+mod subscribers;
+mod texts;
+mod trees;
+
+pub use entry::Entry;
+pub use list::{DOWN, List, Node, Rates, Subscriber, UP};
+pub use numbers::{MOST, Numbers};
+pub use section::{Settings, Shaper, Source};
+pub use subscribers::Subscribers;
+pub use texts::Text;

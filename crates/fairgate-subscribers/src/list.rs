@@ -1,0 +1,77 @@
+//! A list of subscribers, and the nodes of the network between them and the line.
+
+use fairgate::classify::Prefix;
+use fairgate_config::Spec;
+
+/// The direction to the subscribers, as an index.
+pub const DOWN: usize = 0;
+/// The direction from the subscribers.
+pub const UP: usize = 1;
+
+/// A checked list: identifiers are unique, no two prefixes overlap, and every node that is named exists.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct List {
+    /// The subscribers, in the order of the files.
+    pub subscribers: Vec<Subscriber>,
+    /// The nodes. Each comes after the node above it.
+    pub nodes: Vec<Node>,
+}
+
+/// A subscriber.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Subscriber {
+    /// Identifies it. Its class stays the same as long as this does.
+    pub id: String,
+    /// For people; may be empty.
+    pub name: String,
+    /// Its addresses.
+    pub prefixes: Vec<Prefix>,
+    /// What it gets down and up.
+    pub rates: [Rates; 2],
+    /// The plan that it has, if it has one.
+    pub plan: Option<String>,
+    /// The rates that it has itself, and not from its plan: down and up.
+    pub own: [Rates; 2],
+    /// The node that it is connected to. `None`: the line itself.
+    pub node: Option<String>,
+    /// What is in its class, down and up, if it differs from that of the others.
+    pub leaves: [Option<Spec>; 2],
+}
+
+/// The rates of one direction, bit/s. `None`: not given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rates {
+    /// What is guaranteed.
+    pub least: Option<u64>,
+    /// What is never exceeded. A checked subscriber has it.
+    pub most: Option<u64>,
+}
+
+impl Rates {
+    /// Returns these rates, or those of a plan where there are none.
+    #[must_use]
+    pub fn or(self, plan: Rates) -> Rates {
+        Rates {
+            least: self.least.or(plan.least),
+            most: self.most.or(plan.most),
+        }
+    }
+}
+
+/// A part of the network that several subscribers share: a site, an access point.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its name, which no other node has.
+    pub name: String,
+    /// The node above it. `None`: the line itself.
+    pub above: Option<String>,
+    /// Its rate down and up, bit/s.
+    pub rates: [u64; 2],
+}
+
+impl List {
+    /// Returns the subscriber of this identifier.
+    pub fn find(&self, id: &str) -> Option<&Subscriber> {
+        self.subscribers.iter().find(|subscriber| subscriber.id == id)
+    }
+}

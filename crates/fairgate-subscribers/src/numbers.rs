@@ -1,0 +1,83 @@
+//! Which class a subscriber or a node has. It keeps its number as long as it is in the list, so that a change
+//! of one leaves the classes of all others as they are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::list::List;
+
+/// The class of the whole line.
+pub(crate) const LINE: u16 = 1;
+
+/// The class of packets of no subscriber.
+pub(crate) const OTHERS: u16 = 2;
+
+/// The first number of a node or a subscriber. Those before are for classes of this module.
+const FIRST: u16 = 16;
+
+/// The most nodes and subscribers together.
+pub const MOST: usize = (u16::MAX - FIRST) as usize + 1;
+
+/// The numbers of the classes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Numbers {
+    nodes: BTreeMap<String, u16>,
+    subscribers: BTreeMap<String, u16>,
+}
+
+/// More nodes and subscribers than there are numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TooMany(pub(crate) usize);
+
+impl Numbers {
+    /// Numbers the classes of a list. Who had a number keeps it. The others get the lowest free ones, in the
+    /// order of the list. The numbers of those that have left are given away last, so that what they have
+    /// queued does not come into another class.
+    pub(crate) fn of(list: &List, before: &Numbers) -> Result<Numbers, TooMany> {
+        let count = list.nodes.len() + list.subscribers.len();
+        if count > MOST {
+            return Err(TooMany(count));
+        }
+        let nodes = list.nodes.iter().map(|node| node.name.as_str());
+        let subscribers = list.subscribers.iter().map(|subscriber| subscriber.id.as_str());
+        let mut numbers = Numbers {
+            nodes: kept(nodes.clone(), &before.nodes),
+            subscribers: kept(subscribers.clone(), &before.subscribers),
+        };
+        let taken: BTreeSet<u16> = numbers.all().collect();
+        let left: BTreeSet<u16> = before.all().filter(|number| !taken.contains(number)).collect();
+        let unused = (FIRST..=u16::MAX).filter(|number| !taken.contains(number) && !left.contains(number));
+        let mut free = unused.chain(left.iter().copied());
+        for (names, map) in [
+            (nodes.collect::<Vec<_>>(), &mut numbers.nodes),
+            (subscribers.collect(), &mut numbers.subscribers),
+        ] {
+            for name in names {
+                if !map.contains_key(name) {
+                    let number = free.next().ok_or(TooMany(count))?;
+                    map.insert(name.to_owned(), number);
+                }
+            }
+        }
+        Ok(numbers)
+    }
+
+    /// Returns the class of a subscriber.
+    pub fn of_subscriber(&self, id: &str) -> Option<u16> {
+        self.subscribers.get(id).copied()
+    }
+
+    /// Returns the class of a node.
+    pub fn of_node(&self, name: &str) -> Option<u16> {
+        self.nodes.get(name).copied()
+    }
+
+    fn all(&self) -> impl Iterator<Item = u16> {
+        self.nodes.values().chain(self.subscribers.values()).copied()
+    }
+}
+
+/// Returns the numbers of those that had one before.
+fn kept<'n>(names: impl Iterator<Item = &'n str>, before: &BTreeMap<String, u16>) -> BTreeMap<String, u16> {
+    let known = names.filter_map(|name| Some((name.to_owned(), *before.get(name)?)));
+    known.collect()
+}

@@ -1,0 +1,240 @@
+//! From a list of subscribers to the trees of both directions.
+//!
+//! ```text
+//!   1        the line
+//!   ├─ 2     packets of no subscriber
+//!   ├─ 16    a node
+//!   │  └─ 17 a subscriber: its rate, and the discipline in it
+//!   └─ 18    another one
+//! ```
+//!
+//! A filter for each prefix leads to the class: by destination down, by source up. The same list gives the same
+//! trees, and the class of a subscriber depends on nothing but its own line and its plan.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use fairgate::ConfigError;
+use fairgate::classify::{Filter, Match, Prefix};
+use fairgate::hfsc::ServiceCurve;
+use fairgate::registry::Field;
+use fairgate_config::{Assembly, Branch, FileError, Registry, Spec, Value};
+use miette::NamedSource;
+
+use crate::fields::LEAST;
+use crate::list::{DOWN, List, Subscriber};
+use crate::numbers::{LINE, Numbers, OTHERS};
+use crate::section::{Settings, Shaper};
+
+/// The bytes that a class of htb may send in its turn: a full frame with a VLAN tag.
+const TURN: u64 = 1518;
+
+/// The share of packets of no subscriber in hfsc, bit/s. Subscribers have that of their rate.
+const OTHERS_SHARE: u64 = 1_000_000;
+
+/// Why trees can't be made.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// The discipline refuses them.
+    Tree(ConfigError),
+    /// The discipline in a class refuses the rate of a subscriber.
+    Leaf(FileError),
+}
+
+impl From<ConfigError> for Refused {
+    fn from(error: ConfigError) -> Refused {
+        Refused::Tree(error)
+    }
+}
+
+/// Makes the trees, down and up.
+pub(crate) fn trees(
+    settings: &Settings,
+    list: &List,
+    numbers: &Numbers,
+    source: &Arc<NamedSource<String>>,
+    registry: &Registry,
+) -> Result<[Spec; 2], Refused> {
+    let direction = |side| {
+        let maker = Maker {
+            settings,
+            list,
+            numbers,
+            side,
+            cakes: Cakes {
+                registry,
+                known: Vec::new(),
+            },
+        };
+        maker.tree(source, registry)
+    };
+    Ok([direction(0)?, direction(1)?])
+}
+
+struct Maker<'a> {
+    settings: &'a Settings,
+    list: &'a List,
+    numbers: &'a Numbers,
+    side: usize,
+    cakes: Cakes<'a>,
+}
+
+impl Maker<'_> {
+    fn tree(mut self, source: &Arc<NamedSource<String>>, registry: &Registry) -> Result<Spec, Refused> {
+        let Settings { line, others, .. } = self.settings;
+        let (line, others) = (line[self.side], others[self.side]);
+        let mut classes = vec![
+            Branch {
+                minor: LINE,
+                parent: None,
+                settings: self.shared(line, line),
+                tree: None,
+            },
+            Branch {
+                minor: OTHERS,
+                parent: Some(LINE),
+                settings: self.shaped(LEAST, others, OTHERS_SHARE),
+                tree: Some(self.settings.leaves.fq_codel.clone()),
+            },
+        ];
+        let above = |node: Option<&str>| {
+            let known = node.map(|name| self.numbers.of_node(name));
+            known.map_or(LINE, |number| number.expect("the nodes of a list are numbered"))
+        };
+        let nodes = self.list.nodes.iter().filter_map(|node| node.above.as_deref());
+        let subscribers = self.list.subscribers.iter();
+        let parents: BTreeSet<&str> = nodes
+            .chain(subscribers.filter_map(|subscriber| subscriber.node.as_deref()))
+            .collect();
+        for node in &self.list.nodes {
+            let rate = node.rates[self.side];
+            classes.push(Branch {
+                minor: above(Some(&node.name)),
+                parent: Some(above(node.above.as_deref())),
+                settings: self.shared(LEAST.min(rate), rate),
+                // A node without subscribers holds no packets, but each leaf has a discipline.
+                tree: (!parents.contains(node.name.as_str())).then(|| self.settings.leaves.fifo.clone()),
+            });
+        }
+        let mut filters = Vec::new();
+        for subscriber in &self.list.subscribers {
+            let minor = self.numbers.of_subscriber(&subscriber.id);
+            let minor = minor.expect("the subscribers of a list are numbered");
+            let node = subscriber.node.as_deref().map(|name| self.numbers.of_node(name));
+            let parent = node.map_or(LINE, |number| number.expect("the nodes of a list are numbered"));
+            let (settings, tree) = self.subscriber(subscriber)?;
+            classes.push(Branch {
+                minor,
+                parent: Some(parent),
+                settings,
+                tree: Some(tree),
+            });
+            let filter = |prefix: &Prefix| (minor, self.filter(*prefix, minor));
+            filters.extend(subscriber.prefixes.iter().map(filter));
+        }
+        // Prefixes do not overlap, so any order is right. This one does not depend on that of the list.
+        filters.sort_by_key(|(minor, _)| *minor);
+        let assembly = Assembly {
+            discipline: match self.settings.shaper {
+                Shaper::Hfsc => "hfsc",
+                Shaper::Htb | Shaper::Cake => "htb",
+            },
+            classes,
+            filters: filters.into_iter().map(|(_, filter)| filter).collect(),
+            default: Some(OTHERS),
+            source: Arc::clone(source),
+        };
+        Ok(assembly.build(registry)?)
+    }
+
+    /// Returns the settings and the discipline of a subscriber's class.
+    fn subscriber(&mut self, subscriber: &Subscriber) -> Result<(Settled, Spec), Refused> {
+        let rates = subscriber.rates[self.side];
+        let most = rates.most.expect("a checked subscriber has a rate");
+        let least = rates.least.unwrap_or(LEAST.min(most));
+        let leaf = subscriber.leaves[self.side]
+            .as_ref()
+            .unwrap_or(&self.settings.leaf);
+        if self.settings.shaper == Shaper::Cake && leaf.discipline() == "cake" {
+            // The cake itself keeps the rate.
+            let most = self.settings.line[self.side].max(most);
+            let rate = rates.most.expect("a checked subscriber has a rate");
+            return Ok((self.shaped(least, most, most), self.cakes.of(leaf, rate)?));
+        }
+        let mut settled = self.shaped(least, most, most);
+        if let (Shaper::Hfsc, Some(least)) = (self.settings.shaper, rates.least) {
+            settled.push(("rt", curve(least)));
+        }
+        Ok((settled, leaf.clone()))
+    }
+
+    /// Returns the settings of a class that others are below.
+    fn shared(&self, least: u64, most: u64) -> Settled {
+        match self.settings.shaper {
+            Shaper::Hfsc => vec![("ls", curve(most)), ("ul", curve(most))],
+            Shaper::Htb | Shaper::Cake => vec![("rate", Value::Number(least)), ("ceil", Value::Number(most))],
+        }
+    }
+
+    /// Returns the settings of a leaf.
+    fn shaped(&self, least: u64, most: u64, share: u64) -> Settled {
+        match self.settings.shaper {
+            Shaper::Hfsc => vec![("ls", curve(share)), ("ul", curve(most))],
+            Shaper::Htb | Shaper::Cake => vec![
+                ("rate", Value::Number(least)),
+                ("ceil", Value::Number(most)),
+                ("quantum", Value::Number(TURN)),
+            ],
+        }
+    }
+
+    fn filter(&self, prefix: Prefix, class: u16) -> Filter {
+        let (source, destination) = match self.side {
+            DOWN => (None, Some(prefix)),
+            _ => (Some(prefix), None),
+        };
+        Filter {
+            condition: Match {
+                source,
+                destination,
+                ..Match::default()
+            },
+            outcome: class.into(),
+            ..Filter::default()
+        }
+    }
+}
+
+/// Parameters of a class by their names.
+type Settled = Vec<(&'static str, Value)>;
+
+fn curve(bits: u64) -> Value {
+    ServiceCurve::linear(bits).read()
+}
+
+/// The cakes of all rates that occur. Equal ones are checked once.
+struct Cakes<'a> {
+    registry: &'a Registry,
+    known: Vec<(Spec, BTreeMap<u64, Spec>)>,
+}
+
+impl Cakes<'_> {
+    /// Returns a cake with this bandwidth.
+    fn of(&mut self, base: &Spec, rate: u64) -> Result<Spec, Refused> {
+        let place = match self.known.iter().position(|(known, _)| known == base) {
+            Some(place) => place,
+            None => {
+                self.known.push((base.clone(), BTreeMap::new()));
+                self.known.len() - 1
+            }
+        };
+        let (base, by_rate) = &mut self.known[place];
+        if let Some(cake) = by_rate.get(&rate) {
+            return Ok(cake.clone());
+        }
+        let line = format!("queue change root bandwidth={rate}bit");
+        let cake = base.edited(&line, self.registry).map_err(Refused::Leaf)?;
+        by_rate.insert(rate, cake.clone());
+        Ok(cake)
+    }
+}

@@ -1,0 +1,284 @@
+//! Our own format.
+
+use fairgate_config::{Document, Registry};
+use fairgate_subscribers::{DOWN, Entry, Settings, UP};
+
+use super::{mistakes, read, read_with, settings, text};
+
+const LIST: &str = "\
+# Our subscribers
+id,name,prefixes,down,up,plan
+17,Ann,192.0.2.17 2001:db8:0:1100::/56,,,home
+18,\"Bob, the builder\",\"192.0.2.18, 192.0.2.19\",300mbit,,business
+19,,198.51.100.0/24,30mbit,10mbit,
+";
+
+#[test]
+fn a_list_has_rates_of_its_own_or_of_a_plan() {
+    let read = read("list.csv", LIST, None).unwrap();
+    let list = &read.list().subscribers;
+    let rates = |place: usize| list[place].rates.map(|rates| (rates.least, rates.most));
+    assert_eq!(rates(0), [(None, Some(100_000_000)), (None, Some(20_000_000))]);
+    assert_eq!(
+        rates(1),
+        [
+            (Some(50_000_000), Some(300_000_000)),
+            (Some(50_000_000), Some(200_000_000))
+        ]
+    );
+    assert_eq!(rates(2), [(None, Some(30_000_000)), (None, Some(10_000_000))]);
+    assert_eq!(list[1].name, "Bob, the builder");
+    assert_eq!(list[0].prefixes.len(), 2);
+}
+
+#[test]
+fn json_says_the_same_as_csv() {
+    let json = r#"{"revision": 3, "subscribers": [
+        {"id": "17", "name": "Ann", "prefixes": ["192.0.2.17", "2001:db8:0:1100::/56"], "plan": "home"},
+        {"id": 18, "name": "Bob, the builder", "prefixes": ["192.0.2.18", "192.0.2.19"],
+         "down": "300mbit", "plan": "business", "up": null},
+        {"id": "19", "prefixes": "198.51.100.0/24", "down": "30mbit", "up": 10000000}
+    ]}"#;
+    let (json, csv) = (
+        read("list.json", json, None).unwrap(),
+        read("list.csv", LIST, None).unwrap(),
+    );
+    assert_eq!(json.list(), csv.list());
+    assert_eq!(json.trees(), csv.trees());
+}
+
+/// What the API answers is read as the same list.
+#[test]
+fn documents_are_read_back() {
+    let csv = read("list.csv", LIST, None).unwrap();
+    let documents: Vec<String> = csv
+        .entries()
+        .iter()
+        .map(|entry| {
+            let field = |key: &str, value: &Option<String>| {
+                let value = value.as_ref()?;
+                Some(format!("\"{key}\": \"{value}\""))
+            };
+            let prefixes: Vec<String> = entry
+                .prefixes
+                .iter()
+                .map(|prefix| format!("\"{prefix}\""))
+                .collect();
+            let prefixes = format!("\"prefixes\": [{}]", prefixes.join(", "));
+            let fields = [
+                field("id", &Some(entry.id.clone())),
+                field("name", &entry.name),
+                field("down", &entry.down),
+                field("up", &entry.up),
+                field("down_min", &entry.down_min),
+                field("up_min", &entry.up_min),
+                field("plan", &entry.plan),
+                Some(prefixes),
+            ];
+            format!(
+                "{{{}}}",
+                fields.into_iter().flatten().collect::<Vec<_>>().join(", ")
+            )
+        })
+        .collect();
+    let json = read("list.json", &format!("[{}]", documents.join(",\n")), None).unwrap();
+    assert_eq!(json.list(), csv.list());
+}
+
+#[test]
+fn all_mistakes_of_a_list_are_reported_with_their_places() {
+    let list = "\
+id,name,prefixes,down,up,plan
+17,Ann,192.0.2.17,,,hom
+17,Ann,192.0.2.0/24,10mbit,10mbit,
+18,Bob,192.0.2.18,fast,10mbit,
+,Nobody,192.0.3.1,1mbit,1mbit,
+19,Carl,,10mbit,10mbit,
+20,Dora,192.0.2.300,10mbit,10mbit,
+21,Ed,10.0.0.1/8,10mbit,10mbit,
+22,Eve,10.1.0.1,10mbit,,
+23,Finn,10.2.0.1,1kbit,10mbit,
+24,Gus,10.3.0.1,10mbit
+";
+    let expected = [
+        "list.csv:2:21: there is no plan `hom`",
+        "list.csv:4:19: `down`: `fast` is not a rate",
+        "list.csv:5:1: the subscriber has no `id`",
+        "list.csv:6:1: the subscriber has no `prefixes`",
+        "list.csv:7:9: `192.0.2.300` is not an address",
+        "list.csv:8:7: `10.0.0.1/8` has bits set after the first 8",
+        "list.csv:9:1: the subscriber has no rate `up`",
+        "list.csv:10:18: `down` is 1000 bit/s, but must be at least 10000",
+        "list.csv:11:1: this line has 4 fields, but the line of names has 6",
+    ];
+    let found = mistakes(read("list.csv", list, None));
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    for (found, expected) in found.iter().zip(expected) {
+        // The rest of a message about a rate is that of the units.
+        assert!(
+            found.starts_with(&expected[..expected.len().min(45)]),
+            "{found}\n{expected}"
+        );
+    }
+}
+
+#[test]
+fn identifiers_and_addresses_belong_to_one_subscriber() {
+    let settings = settings("file = \"folder\"");
+    let texts = [
+        text(
+            "a.csv",
+            "id,prefixes,plan\n1,10.0.0.0/24,home\n2,10.0.1.1 10.0.1.1,home\n",
+        ),
+        text(
+            "b.json",
+            "[{\"id\": \"1\", \"prefixes\": [\"10.0.2.1\"], \"plan\": \"home\"},\n {\"id\": \"3\", \
+            \"prefixes\": [\"10.0.0.7\"], \"plan\": \"home\"}]",
+        ),
+    ];
+    let found = mistakes(read_with(settings, &texts, None));
+    assert_eq!(
+        found,
+        [
+            "a.csv:3:12: 10.0.1.1/32 overlaps with 10.0.1.1/32 of subscriber `2`",
+            "b.json:1:2: subscriber `1` is given twice",
+            "b.json:2:27: 10.0.0.7/32 overlaps with 10.0.0.0/24 of subscriber `1`",
+        ]
+    );
+}
+
+#[test]
+fn files_that_are_no_lists_are_refused() {
+    let cases = [
+        ("a.csv", "", "a.csv:1:1: the list is empty"),
+        ("a.csv", "id,name\n", "a.csv:1:1: there is no column `prefixes`"),
+        (
+            "a.csv",
+            "id,prefixes,colour\n",
+            "a.csv:1:13: a subscriber has no column `colour`",
+        ),
+        (
+            "a.csv",
+            "id,prefixes,id\n",
+            "a.csv:1:13: there are two columns `id`",
+        ),
+        (
+            "a.csv",
+            "id,prefixes\n1,\"10.0.0.1\n",
+            "a.csv:2:3: a quotation mark is not closed",
+        ),
+        ("a.json", "", "a.json:1:1: a value is missing"),
+        ("a.json", "17", "a.json:1:1: the list of subscribers is a number"),
+        ("a.json", "{}", "a.json:1:1: the object has no list `subscribers`"),
+        ("a.json", "[17]", "a.json:1:2: a subscriber is a number"),
+        (
+            "a.json",
+            "[{\"id\": true, \"prefixes\": [1]}]",
+            "a.json:1:9: `id` is true or false, but must be text",
+        ),
+        (
+            "a.json",
+            "[{\"ip\": 1}]",
+            "a.json:1:3: a subscriber has no member `ip`",
+        ),
+    ];
+    for (name, content, expected) in cases {
+        let found = mistakes(read(name, content, None));
+        assert!(
+            found.iter().any(|found| found == expected),
+            "{content}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn sections_with_mistakes_are_refused() {
+    let cases = [
+        (
+            "[plans.home]\ndown = \"1mbit\"",
+            "there are plans, but no subscribers",
+        ),
+        ("[subscribers]\nup = \"1gbit\"", "`down` is missing"),
+        (
+            "[subscribers]\ndown = \"1gbit\"\nup = \"9\"",
+            "9 bit/s are less than 10000",
+        ),
+        (
+            "[subscribers]\ndown = \"1gbit\"\nup = \"1gbit\"\nshaper = \"tbf\"",
+            "unknown variant `tbf`, expected one of `htb`, `hfsc`, `cake`",
+        ),
+        (
+            "[subscribers]\ndown = \"1gbit\"\nup = \"1gbit\"\nshaper = \"cake\"\nleaf = \"fifo\"",
+            "with shaper = \"cake\" each subscriber has a cake, not `fifo`",
+        ),
+        (
+            "[subscribers]\ndown = \"1gbit\"\nup = \"1gbit\"\nleaf = \"cake bandwidth=3mbit\"",
+            "`bandwidth` of cake is each subscriber's own rate",
+        ),
+        (
+            "[subscribers]\ndown = \"1gbit\"\nup = \"1gbit\"\nwatch = true",
+            "`watch` is for files, but the list has none",
+        ),
+        (
+            "[subscribers]\ndown = \"1gbit\"\nup = \"1gbit\"\nfile = \"a\"\n\
+             libreqos = { devices = \"b\", network = \"c\" }",
+            "both `file` and `libreqos` say where the list is",
+        ),
+        (
+            "[subscribers]\ndown = \"1gbit\"\nup = \"1gbit\"\n[queue.down]\ndiscipline = \"fifo\"",
+            "`down` is the tree of the subscribers, but there is a [queue.down]",
+        ),
+        (
+            "[subscribers]\ndown = \"1gbit\"\nup = \"1gbit\"\n[plans.a]\ndown = \"1mbit\"\ndown_min = \"2mbit\"",
+            "2000000 bit/s are guaranteed, but the plan allows 1000000",
+        ),
+    ];
+    for (content, expected) in cases {
+        let document = Document::parse("isp.toml", content).unwrap();
+        let error = Settings::read(&document, &Registry::builtin()).unwrap_err();
+        assert_eq!(error.problems()[0].message, expected, "{content}");
+    }
+    let unused = Document::parse("isp.toml", "[run]\nleft = \"a\"\n").unwrap();
+    assert!(Settings::read(&unused, &Registry::builtin()).unwrap().is_none());
+}
+
+/// One subscriber is changed, added, removed; the others stay as they are.
+#[test]
+fn one_subscriber_changes_by_its_document() {
+    let registry = Registry::builtin();
+    let before = read("list.csv", LIST, None).unwrap();
+    let mut entry = before.entries()[0].clone();
+    entry.down = Some("150mbit".to_owned());
+    let changed = before.with(entry.clone(), &registry).unwrap();
+    assert_eq!(
+        changed.list().find("17").unwrap().rates[DOWN].most,
+        Some(150_000_000)
+    );
+    assert_eq!(changed.trees()[UP], before.trees()[UP]);
+    assert_eq!(changed.numbers(), before.numbers());
+    let new = Entry {
+        id: "20".to_owned(),
+        prefixes: vec!["203.0.113.0/24".to_owned()],
+        plan: Some("home".to_owned()),
+        ..Entry::default()
+    };
+    let added = changed.with(new, &registry).unwrap();
+    assert_eq!(added.list().subscribers.len(), 4);
+    assert_eq!(
+        added.numbers().of_subscriber("17"),
+        before.numbers().of_subscriber("17")
+    );
+    let removed = added.without("20", &registry).unwrap().unwrap();
+    assert_eq!(removed.trees(), changed.trees());
+    assert!(added.without("99", &registry).unwrap().is_none());
+    entry.prefixes.push("198.51.100.7".to_owned());
+    let found = mistakes(before.with(entry.clone(), &registry));
+    assert_eq!(
+        found,
+        ["the list:3:36: 198.51.100.0/24 overlaps with 198.51.100.7/32 of subscriber `17`"]
+    );
+    entry.prefixes = vec!["fast".to_owned()];
+    entry.plan = Some("none".to_owned());
+    let found = mistakes(before.with(entry, &registry));
+    assert_eq!(found.len(), 2, "{found:?}");
+}

@@ -1,0 +1,208 @@
+//! The trees of a list.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use fairgate::flow::FlowKey;
+use fairgate::{Packet, Pool};
+use fairgate_config::Spec;
+use fairgate_subscribers::{DOWN, Settings, Subscribers, UP};
+use proptest::prelude::*;
+
+use super::{read_with, settings, text};
+
+/// A subscriber of a random list: its number, its first prefix, whether it has one of IPv6, and its plan.
+type Random = (u8, u8, bool, usize);
+
+const PLANS: [&str; 3] = ["home", "business", ""];
+
+/// Returns a list. Each subscriber has prefixes by its number, of which `size` makes one longer or shorter.
+fn list_of(subscribers: &BTreeMap<u8, Random>) -> String {
+    let mut list = "id,prefixes,down,up,plan\n".to_owned();
+    for (number, size, has_six, plan) in subscribers.values() {
+        let four = match size % 3 {
+            0 => format!("10.0.{number}.0/24"),
+            1 => format!("10.0.{number}.128/25"),
+            _ => format!("10.0.{number}.7"),
+        };
+        let six = match has_six {
+            true => format!(" 2001:db8:0:{number:x}00::/56"),
+            false => String::new(),
+        };
+        let own = match PLANS[plan % 3] {
+            "" => format!("{}mbit,{}mbit", 1 + u32::from(*size), 1 + u32::from(*number)),
+            _ => ",".to_owned(),
+        };
+        list += &format!("{number},{four}{six},{own},{}\n", PLANS[plan % 3]);
+    }
+    list
+}
+
+fn random() -> impl Strategy<Value = BTreeMap<u8, Random>> {
+    let subscriber = (any::<u8>(), any::<u8>(), any::<bool>(), 0..3usize);
+    proptest::collection::vec(subscriber, 0..40)
+        .prop_map(|all| all.into_iter().map(|one| (one.0, one)).collect())
+}
+
+fn with_shaper(shaper: usize) -> Settings {
+    let shaper = ["htb", "hfsc", "cake"][shaper];
+    settings(&format!("file = \"list.csv\"\nshaper = \"{shaper}\""))
+}
+
+fn read(shaper: usize, list: &str, before: Option<&Subscribers>) -> Subscribers {
+    read_with(with_shaper(shaper), &[text("list.csv", list)], before).unwrap()
+}
+
+/// Returns the class that the filters of a tree choose for a packet.
+fn class_of(tree: &Spec, source: IpAddr, destination: IpAddr) -> Option<u16> {
+    let bits = |address: IpAddr| match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+        IpAddr::V6(address) => address.octets(),
+    };
+    let key = FlowKey {
+        source: bits(source),
+        destination: bits(destination),
+        ethertype: if source.is_ipv4() { 0x0800 } else { 0x86dd },
+        ..FlowKey::default()
+    };
+    let mut pool = Pool::with_capacity(1);
+    let id = pool.insert_with_headers(Packet::of_length(100), key).unwrap();
+    tree.classifier().filters.find(&pool[id], Some(&key), None)
+}
+
+/// Returns the settings and the trees of all classes by their numbers.
+fn classes(tree: &Spec) -> BTreeMap<u16, String> {
+    let shown = |class: fairgate_config::ClassSpec<'_>| {
+        let held = class.tree.map(ToString::to_string);
+        (class.minor, format!("{:?} {held:?}", class.parameters))
+    };
+    tree.classes().into_iter().map(shown).collect()
+}
+
+fn last(address: IpAddr, length: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => {
+            IpAddr::V4((address.to_bits() | u32::MAX.checked_shr(length.into()).unwrap_or(0)).into())
+        }
+        IpAddr::V6(address) => {
+            IpAddr::V6((address.to_bits() | u128::MAX.checked_shr(length.into()).unwrap_or(0)).into())
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// The first and the last address of every prefix go to the class of its subscriber in both directions, and
+    /// nothing else does. The class has the rate of the subscriber.
+    #[test]
+    fn every_prefix_leads_to_its_subscriber(all in random(), shaper in 0..3usize) {
+        let subscribers = read(shaper, &list_of(&all), None);
+        let elsewhere: IpAddr = "203.0.113.1".parse().unwrap();
+        let elsewhere_six: IpAddr = "2001:db8:ffff::1".parse().unwrap();
+        let [down, up] = subscribers.trees();
+        for subscriber in &subscribers.list().subscribers {
+            let number = subscribers.numbers().of_subscriber(&subscriber.id);
+            prop_assert!(number.is_some());
+            for prefix in &subscriber.prefixes {
+                for address in [prefix.address(), last(prefix.address(), prefix.length())] {
+                    let other = if address.is_ipv4() { elsewhere } else { elsewhere_six };
+                    prop_assert_eq!(class_of(down, other, address), number);
+                    prop_assert_eq!(class_of(up, address, other), number);
+                    prop_assert_eq!(class_of(down, address, other), None);
+                    prop_assert_eq!(class_of(up, other, address), None);
+                }
+            }
+            for (tree, side) in [(down, DOWN), (up, UP)] {
+                let class = tree.classes().into_iter().find(|class| Some(class.minor) == number).unwrap();
+                let rate = subscriber.rates[side].most.unwrap();
+                let value = |name: &str, parameters: &[(fairgate_config::ParameterInfo, fairgate_config::Value)]| {
+                    let found = parameters.iter().find(|(info, _)| info.name == name);
+                    found.map(|(info, value)| info.unit.show(value))
+                };
+                let shown = fairgate_config::units::format_rate(
+                    fairgate::Rate::from_bits_per_second(rate).unwrap(),
+                );
+                let kept = match shaper {
+                    0 => value("ceil", &class.parameters),
+                    1 => value("ul", &class.parameters),
+                    _ => value("bandwidth", &class.tree.unwrap().parameters()),
+                };
+                prop_assert_eq!(kept, Some(shown));
+            }
+        }
+        for tree in subscribers.trees() {
+            prop_assert!(tree.build(1).is_ok());
+        }
+    }
+
+    /// The same list gives the same trees, in whatever order its lines are, as soon as it is numbered.
+    #[test]
+    fn equal_lists_give_equal_trees(all in random(), shaper in 0..3usize) {
+        let list = list_of(&all);
+        let first = read(shaper, &list, None);
+        let again = read(shaper, &list, None);
+        prop_assert_eq!(first.trees(), again.trees());
+        let mut lines: Vec<&str> = list.lines().collect();
+        lines[1..].reverse();
+        let reversed = read(shaper, &lines.join("\n"), Some(&first));
+        prop_assert_eq!(first.trees(), reversed.trees());
+    }
+
+    /// Another rate, a subscriber more or less: no other class changes, and none gets another number.
+    #[test]
+    fn a_change_leaves_the_classes_of_the_others(
+        all in random(),
+        changed in random(),
+        shaper in 0..3usize,
+    ) {
+        let first = read(shaper, &list_of(&all), None);
+        let after = read(shaper, &list_of(&changed), Some(&first));
+        for side in [DOWN, UP] {
+            let (before, now) = (classes(&first.trees()[side]), classes(&after.trees()[side]));
+            for subscriber in &first.list().subscribers {
+                let Some(same) = after.list().find(&subscriber.id) else {
+                    continue;
+                };
+                let number = first.numbers().of_subscriber(&subscriber.id).unwrap();
+                prop_assert_eq!(after.numbers().of_subscriber(&subscriber.id), Some(number));
+                if same.rates == subscriber.rates {
+                    prop_assert_eq!(&before[&number], &now[&number]);
+                }
+            }
+            // The line, and the packets of nobody.
+            prop_assert_eq!(&before[&2], &now[&2]);
+        }
+    }
+}
+
+/// A table of flows for each of many subscribers is small, unless it is asked for.
+#[test]
+fn idle_subscribers_cost_kilobytes() {
+    let list = "id,prefixes,plan\n1,10.0.0.1,home\n";
+    let few = read(0, list, None);
+    let flows = |tree: &Spec| {
+        let leaf = tree.classes().pop().unwrap().tree.unwrap().parameters();
+        let flows = leaf.iter().find(|(info, _)| info.name == "flows").unwrap();
+        flows.0.unit.show(&flows.1)
+    };
+    assert_eq!(flows(&few.trees()[DOWN]), "64");
+    let many = settings("file = \"list.csv\"\nleaf = \"fq_codel flows=1024\"");
+    let many = read_with(many, &[text("list.csv", list)], None).unwrap();
+    assert_eq!(flows(&many.trees()[DOWN]), "1024");
+}
+
+/// More than there are numbers for is refused, not cut.
+#[test]
+fn more_subscribers_than_classes_are_refused() {
+    let mut list = "id,prefixes,plan\n".to_owned();
+    for number in 0..=fairgate_subscribers::MOST {
+        let [a, b, c, d] = (0x0a00_0000 + number as u32).to_be_bytes();
+        list += &format!("{number},{a}.{b}.{c}.{d},home\n");
+    }
+    let found = super::mistakes(super::read("list.csv", &list, None));
+    assert_eq!(
+        found,
+        ["list.csv:1:1: there are 65521 subscribers and nodes, but 65520 classes"]
+    );
+}
