@@ -265,7 +265,7 @@ impl Reserver {
 }
 
 /// Refuses to change a plan that has another revision than the expected one.
-fn check_revision(running: &Plan, expected: Option<u64>) -> Result<(), ReloadError> {
+pub(crate) fn check_revision(running: &Plan, expected: Option<u64>) -> Result<(), ReloadError> {
     let revision = running.revision;
     match expected.is_none_or(|expected| expected == revision) {
         true => Ok(()),

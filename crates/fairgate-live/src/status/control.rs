@@ -7,9 +7,10 @@ use miette::Diagnostic;
 use super::QUEUE;
 use super::audit::{self, Audit};
 use super::protocol::{Answer, Mistake, Request, TreeStatus, TreesStatus};
+use crate::bridge::Changed;
 use crate::config::Plan;
 use crate::error::ReloadError;
-use crate::reserve::Reserver;
+use crate::reserve::{Reserver, check_revision};
 
 /// The longest request, bytes. A change of all classes of a large tree has less.
 pub(super) const LONGEST_REQUEST: u64 = 16 << 20;
@@ -62,17 +63,26 @@ impl Control {
         expected: Option<u64>,
     ) -> Answer {
         let edited = |plan: &Plan| self.edited(plan, from, &lines.join("\n"));
-        let changed = self.reserver.edit(expected, edited);
-        let answer = match changed {
-            Ok(changed) => Answer::Changed {
-                pause_us: changed.pause.as_nanos() as f64 / 1e3,
-                dropped: changed.dropped,
-                revision: changed.revision,
-            },
-            Err(Refusal(answer)) => answer,
-        };
+        let answer = answer(self.reserver.edit(expected, edited));
         self.audit
             .note(who, &audit::change(from, lines), answer.outcome());
+        answer
+    }
+
+    /// Changes to the trees of the plan that `new` makes, for `who`. `what` says what was asked for.
+    pub(super) fn replace(
+        &self,
+        who: &str,
+        what: &str,
+        expected: Option<u64>,
+        new: impl FnOnce(&Plan) -> Result<Plan, FileError>,
+    ) -> Answer {
+        let changed = self.reserver.reload(|plan| {
+            check_revision(plan, expected)?;
+            new(plan).map_err(Refusal::from)
+        });
+        let answer = answer(changed);
+        self.audit.note(who, what, answer.outcome());
         answer
     }
 
@@ -103,6 +113,17 @@ impl Control {
             new.queues[side] = plan.queues[side].edited(lines, self.reserver.registry())?;
         }
         Ok(new)
+    }
+}
+
+fn answer(changed: Result<Changed, Refusal>) -> Answer {
+    match changed {
+        Ok(changed) => Answer::Changed {
+            pause_us: changed.pause.as_nanos() as f64 / 1e3,
+            dropped: changed.dropped,
+            revision: changed.revision,
+        },
+        Err(Refusal(answer)) => answer,
     }
 }
 

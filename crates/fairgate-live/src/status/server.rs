@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use fairgate_config::FileError;
 use nix::errno::Errno;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::socket::{Shutdown, getsockopt, shutdown, sockopt};
@@ -26,6 +27,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
+use crate::config::Plan;
 use crate::error::LiveError;
 use crate::reserve::Reserver;
 use crate::status::control::{self, Control, LONGEST_REQUEST, refused};
@@ -520,6 +522,23 @@ impl Inside {
         if_revision: Option<u64>,
     ) -> Answer {
         self.control().change(who, from, lines, if_revision)
+    }
+
+    /// Changes to the trees of the plan that `new` makes from the running one, for `who`. `what` says in the
+    /// audit what was asked for. If the trees have another revision than the expected one, nothing changes.
+    pub fn replace(
+        &self,
+        who: &str,
+        what: &str,
+        if_revision: Option<u64>,
+        new: impl FnOnce(&Plan) -> Result<Plan, FileError>,
+    ) -> Answer {
+        self.control().replace(who, what, if_revision, new)
+    }
+
+    /// Returns the revision of the trees.
+    pub fn revision(&self) -> u64 {
+        self.control().reserver.changer().plan().revision
     }
 
     /// Carries out an order about reservations for `who`, as [`Request::Reserve`] says.
