@@ -37,5 +37,5 @@ pub use api::openapi;
 pub use door::Doors;
 pub use error::ControlError;
 pub use metrics::MOST_CLASSES;
-pub use run::Run;
+pub use run::{Run, SubscriberChange, SubscriberChanged, SubscriberList, Subscribers};
 pub use server::Control;

@@ -113,7 +113,7 @@ impl Kind {
             Kind::Stale => (
                 "urn:fairgate:problem:stale",
                 StatusCode::PRECONDITION_FAILED,
-                "The trees have changed since",
+                "The trees or the subscriber have changed since",
             ),
             Kind::TooLarge => (
                 "urn:fairgate:problem:too-large",
@@ -188,6 +188,20 @@ impl Problem {
                      repeat the request if it still makes sense"
                 ),
             )
+        }
+    }
+}
+
+impl Problem {
+    /// Returns the problem of a change of a subscriber that has another entity tag by now, or none.
+    pub(crate) fn outdated(current: Option<String>) -> Problem {
+        let now = match current {
+            Some(_) => "the subscriber has changed since; read it again",
+            None => "there is no such subscriber any more; leave out If-Match to add it",
+        };
+        Problem {
+            tag: current.map(Into::into),
+            ..Problem::new(Kind::Stale, format!("nothing was changed: {now}"))
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
-use fairgate_config::{FileError, Registry, Spec};
+use fairgate_config::{Document, FileError, Registry, Spec};
 use fairgate_live::Offer;
 use fairgate_live::status::protocol::{
     Answer, Mistake, ReservationStatus, ReserveOrder, Reserved, TermsStatus, TreeStatus, TreesStatus,
@@ -15,13 +15,14 @@ use fairgate_live::status::{
     ChangesStatus, CountStatus, Detail, DirectionStatus, Losses, NodeStatus, ProcessorStatus, QUEUE, Sojourn,
     Status,
 };
+use fairgate_subscribers::{Entry, Settings, Subscribers as List};
 use http_body_util::BodyExt;
 use tokio::runtime::{Builder, Runtime};
 use tower_service::Service;
 
 use crate::api::router;
 use crate::guard::{Client, Rules};
-use crate::run::Run;
+use crate::run::{Run, SubscriberChange, SubscriberChanged, SubscriberList, Subscribers};
 use crate::shared::Shared;
 
 /// The interfaces of a rehearsal.
@@ -37,6 +38,7 @@ struct State {
     revision: u64,
     changes: ChangesStatus,
     reservations: Vec<TermsStatus>,
+    subscribers: List,
     has_ended: bool,
     /// Who changed something, and what.
     log: Vec<String>,
@@ -54,6 +56,7 @@ impl Rehearsal {
             revision: 0,
             changes: ChangesStatus::default(),
             reservations: Vec::new(),
+            subscribers: no_subscribers()?,
             has_ended: false,
             log: Vec::new(),
         }))))
@@ -123,14 +126,7 @@ impl State {
         let mut trees = self.trees.clone();
         for side in self.sides(from)? {
             let edited = trees[side].edited(&lines.join("\n"), &Registry::builtin());
-            trees[side] = edited.map_err(|error| {
-                let mistake = |problem: &fairgate_config::Problem| Mistake {
-                    place: None,
-                    message: problem.message.clone(),
-                    help: problem.help.clone(),
-                };
-                error.problems().iter().map(mistake).collect::<Vec<_>>()
-            })?;
+            trees[side] = edited.map_err(|error| mistakes(&error))?;
         }
         self.trees = trees;
         Ok(())
@@ -263,6 +259,111 @@ impl Run for Rehearsal {
             }
             Err(errors) => Reserved::Refused { errors },
         }
+    }
+
+    fn subscribers(&self) -> Option<&dyn Subscribers> {
+        Some(self)
+    }
+}
+
+/// Returns an empty list of a line of 1 Gbit/s, with a plan `home`.
+fn no_subscribers() -> Result<List, FileError> {
+    let file = "[subscribers]\ndown = \"1gbit\"\nup = \"1gbit\"\n\
+        [plans.home]\ndown = \"100mbit\"\nup = \"20mbit\"\n";
+    let document = Document::parse("rehearsal", file)?;
+    let settings = Settings::read(&document, &Registry::builtin())?;
+    List::read(
+        settings.expect("the section is there"),
+        &[],
+        None,
+        &Registry::builtin(),
+    )
+}
+
+impl State {
+    /// Takes another list, or notes its mistakes.
+    fn take(&mut self, list: Result<List, FileError>) -> Answer {
+        match list {
+            Ok(list) => {
+                self.subscribers = list;
+                self.revision += 1;
+                self.changes.applied += 1;
+                Answer::Changed {
+                    pause_us: 0.0,
+                    dropped: 0,
+                    revision: self.revision,
+                }
+            }
+            Err(error) => {
+                self.changes.refused += 1;
+                Answer::Refused {
+                    errors: mistakes(&error),
+                }
+            }
+        }
+    }
+}
+
+fn mistakes(error: &FileError) -> Vec<Mistake> {
+    let mistake = |problem: &fairgate_config::Problem| Mistake {
+        place: None,
+        message: problem.message.clone(),
+        help: problem.help.clone(),
+    };
+    error.problems().iter().map(mistake).collect()
+}
+
+impl Subscribers for Rehearsal {
+    fn all(&self) -> SubscriberList {
+        let state = self.lock();
+        let list = &state.subscribers;
+        let ids = list.list().subscribers.iter().map(|one| one.id.as_str());
+        SubscriberList {
+            revision: state.revision,
+            entries: list.entries(),
+            classes: ids.filter_map(|id| list.numbers().of_subscriber(id)).collect(),
+        }
+    }
+
+    fn one(&self, id: &str) -> Option<(Entry, u16)> {
+        let list = &self.lock().subscribers;
+        let class = list.numbers().of_subscriber(id)?;
+        Some((Entry::of(list.list().find(id)?), class))
+    }
+
+    fn change(&self, who: &str, id: &str, change: &mut SubscriberChange<'_>) -> SubscriberChanged {
+        let mut state = self.lock();
+        let known = state.subscribers.list().find(id).map(Entry::of);
+        let Some(made) = change(known.as_ref()) else {
+            return SubscriberChanged::Stopped;
+        };
+        state.log.push(format!("{who}: subscriber {id}"));
+        let registry = Registry::builtin();
+        let list = match made {
+            Some(entry) => state.subscribers.with(entry, &registry),
+            None => match state.subscribers.without(id, &registry) {
+                Ok(Some(list)) => Ok(list),
+                Ok(None) => Ok(state.subscribers.clone()),
+                Err(error) => Err(error),
+            },
+        };
+        SubscriberChanged::Asked(state.take(list))
+    }
+
+    fn replace(&self, who: &str, entries: Vec<Entry>, if_revision: Option<u64>) -> SubscriberChanged {
+        let mut state = self.lock();
+        state.log.push(format!("{who}: subscribers {}", entries.len()));
+        let revision = state.revision;
+        if if_revision.is_some_and(|expected| expected != revision) {
+            state.changes.refused += 1;
+            return SubscriberChanged::Asked(Answer::Stale { revision });
+        }
+        let list = state.subscribers.with_all(entries, &Registry::builtin());
+        SubscriberChanged::Asked(state.take(list))
+    }
+
+    fn revision(&self) -> u64 {
+        self.lock().revision
     }
 }
 

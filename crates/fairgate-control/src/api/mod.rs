@@ -6,6 +6,7 @@ mod metrics;
 mod openapi;
 mod reservations;
 mod status;
+mod subscribers;
 mod trees;
 
 use axum::Router;
@@ -46,6 +47,13 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(reservations::list, reservations::add))
         .routes(routes!(reservations::replace, reservations::withdraw))
         .routes(routes!(reservations::refresh))
+        .routes(routes!(subscribers::list, subscribers::replace_all))
+        .routes(routes!(
+            subscribers::one,
+            subscribers::put,
+            subscribers::patch,
+            subscribers::remove
+        ))
         .routes(routes!(openapi::document))
         .routes(routes!(metrics::metrics))
 }

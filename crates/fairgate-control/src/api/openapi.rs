@@ -25,6 +25,7 @@ use crate::shared::Shared;
         (name = "status", description = "What the run does"),
         (name = "trees", description = "What it is configured to do"),
         (name = "reservations", description = "Promises of a rate and a delay"),
+        (name = "subscribers", description = "Who has which rates"),
         (name = "service", description = "The API itself")
     )
 )]

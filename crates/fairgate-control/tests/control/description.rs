@@ -58,7 +58,11 @@ fn it_is_an_openapi_document() {
         let responses = operation.responses.as_ref().unwrap();
         assert!(responses.keys().any(|code| code.starts_with('2')), "{id}");
         let has_body = operation.request_body.is_some();
-        assert_eq!(has_body, ["POST", "PUT"].contains(&method.as_str()), "{id}");
+        assert_eq!(
+            has_body,
+            ["PATCH", "POST", "PUT"].contains(&method.as_str()),
+            "{id}"
+        );
     }
     assert!(ids.len() >= 13, "{ids:?}");
     let text = openapi();
@@ -76,7 +80,10 @@ fn it_has_exactly_the_routes() {
     assert!(!source.contains(".route(") && source.contains(".routes(routes!("));
     let stage = Stage::new(Rehearsal::new("fifo").unwrap());
     for (path, methods) in operations() {
-        let target = path.replace("{from}", "left").replace("{name}", "call");
+        let target = path
+            .replace("{from}", "left")
+            .replace("{name}", "call")
+            .replace("{id}", "17");
         let reply = stage.ask("BREW", &target, &[], b"").unwrap();
         assert_eq!(reply.status, 405, "{path}");
         let allowed = reply.header("allow").unwrap().split(',').map(str::to_owned);
@@ -185,7 +192,11 @@ fn answers_are_as_described() {
     let change = "{\"lines\": [\"class change 10 rate=4mbit\"]}";
     let wrong = "{\"lines\": [\"class delete 99\"]}";
     type Case<'c> = (&'c str, &'c str, &'c str, &'c [(&'c str, &'c [u8])], &'c str, u16);
-    let cases: [Case<'_>; 20] = [
+    let subscriber = "{\"prefixes\": [\"192.0.2.17\"], \"plan\": \"home\"}";
+    let list = "{\"subscribers\": [{\"id\": \"18\", \"prefixes\": [\"192.0.2.18\"], \"down\": \"3mbit\", \
+                \"up\": \"2mbit\"}]}";
+    let (all, one, of_17) = ("/v1/subscribers", "/v1/subscribers/{id}", "/v1/subscribers/17");
+    let cases: [Case<'_>; 36] = [
         ("GET", "/v1/health", "/v1/health", &[], "", 200),
         ("GET", "/v1/status", "/v1/status", &[], "", 200),
         ("GET", "/v1/status", "/v1/status?used=true", &[], "", 200),
@@ -240,6 +251,29 @@ fn answers_are_as_described() {
             "",
             200,
         ),
+        ("PUT", one, of_17, json, subscriber, 201),
+        ("PUT", one, of_17, json, subscriber, 200),
+        ("PUT", one, of_17, stale, subscriber, 412),
+        ("PUT", one, of_17, json, "{\"id\": \"7\"}", 400),
+        ("PUT", one, of_17, json, "{}", 422),
+        ("GET", one, of_17, &[], "", 200),
+        (
+            "PATCH",
+            one,
+            of_17,
+            json,
+            "{\"down\": \"7mbit\", \"name\": null}",
+            200,
+        ),
+        ("PATCH", one, of_17, json, "{\"colour\": 7}", 400),
+        ("PATCH", one, "/v1/subscribers/99", json, "{}", 404),
+        ("GET", all, all, &[], "", 200),
+        ("DELETE", one, of_17, &[], "", 200),
+        ("DELETE", one, of_17, &[], "", 404),
+        ("GET", one, of_17, &[], "", 404),
+        ("PUT", all, all, json, list, 200),
+        ("PUT", all, all, stale, list, 412),
+        ("PUT", all, all, json, "{\"subscribers\": [{}]}", 422),
         ("GET", "/v1/openapi.json", "/v1/openapi.json", &[], "", 200),
     ];
     let mut seen = BTreeSet::new();

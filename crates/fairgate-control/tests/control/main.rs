@@ -5,3 +5,4 @@ mod http;
 mod names;
 mod requests;
 mod served;
+mod subscribers;
