@@ -16,6 +16,7 @@ mod output;
 mod progress;
 mod service;
 mod shell;
+mod subscribers;
 
 use std::process::ExitCode;
 

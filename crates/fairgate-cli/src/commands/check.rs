@@ -7,6 +7,7 @@ use fairgate_config::{ClassSpec, Document, FileError, ParameterInfo, Registry, S
 use fairgate_live::Plan;
 use fairgate_sim::Scenario;
 use fairgate_sim::sweep::Sweep;
+use fairgate_subscribers::Subscribers;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 use toml::Spanned;
@@ -14,6 +15,7 @@ use toml::Spanned;
 use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::output::{self, Format};
+use crate::subscribers;
 
 /// Check a configuration file and show the trees in it
 #[derive(clap::Args)]
@@ -33,12 +35,14 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Outcome, Failure> {
     let document = input::document(&args.file, registry)?;
+    let (document, list) = subscribers::added_to(document, None, registry)?;
     let plan = check_sections(&document, registry)?;
-    let warnings = warnings(&document, plan.as_ref());
+    let mut warnings = warnings(&document, plan.as_ref());
+    warnings.extend(list.as_ref().map(Subscribers::warnings).unwrap_or_default());
     input::warn(&warnings, format);
     match format {
-        Format::Json => output::json("check", &Checked::of(&document, warnings))?,
-        Format::Text => output::text(&tree_text(&document))?,
+        Format::Json => output::json("check", &Checked::of(&document, list.as_ref(), warnings))?,
+        Format::Text => output::text(&tree_text(&document, list.as_ref()))?,
     }
     Ok(Outcome::Yes)
 }
@@ -108,8 +112,22 @@ fn warnings(document: &Document, plan: Option<&Plan>) -> Vec<String> {
     warnings
 }
 
-fn tree_text(document: &Document) -> String {
-    let mut text = queues_text(document.queues());
+/// Returns the trees that the file itself has. Those of thousands of subscribers are nothing to read.
+fn own_queues<'d>(
+    document: &'d Document,
+    list: Option<&Subscribers>,
+) -> impl Iterator<Item = (&'d str, &'d Spec)> {
+    let has_list = list.is_some();
+    let is_own = move |name: &str| !(has_list && subscribers::QUEUES.contains(&name));
+    document.queues().filter(move |(name, _)| is_own(name))
+}
+
+fn tree_text(document: &Document, subscribers: Option<&Subscribers>) -> String {
+    let mut text = queues_text(own_queues(document, subscribers));
+    if let Some(list) = subscribers.map(Subscribers::list) {
+        let (count, nodes) = (list.subscribers.len(), list.nodes.len());
+        text.push_str(&format!("subscribers {count}, nodes {nodes}\n"));
+    }
     for section in document.sections() {
         text.push_str(&format!("section {section}\n"));
     }
@@ -133,15 +151,31 @@ struct Checked<'a> {
     file: &'a str,
     queues: Map<String, Json>,
     sections: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subscribers: Option<Listed>,
     warnings: Vec<String>,
 }
 
+/// What a list has.
+#[derive(Serialize)]
+struct Listed {
+    subscribers: usize,
+    nodes: usize,
+}
+
 impl Checked<'_> {
-    fn of(document: &Document, warnings: Vec<String>) -> Checked<'_> {
+    fn of<'d>(
+        document: &'d Document,
+        subscribers: Option<&Subscribers>,
+        warnings: Vec<String>,
+    ) -> Checked<'d> {
         Checked {
             file: document.name(),
-            queues: document
-                .queues()
+            subscribers: subscribers.map(Subscribers::list).map(|list| Listed {
+                subscribers: list.subscribers.len(),
+                nodes: list.nodes.len(),
+            }),
+            queues: own_queues(document, subscribers)
                 .map(|(name, spec)| (name.to_owned(), tree(spec)))
                 .collect(),
             sections: document.sections().collect(),

@@ -17,6 +17,7 @@ use crate::commands::{check, run};
 use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::output::{self, Format};
+use crate::subscribers::Book;
 
 /// The arguments that all these commands share.
 #[derive(clap::Args)]
@@ -157,7 +158,8 @@ pub(crate) fn run(
                     .then_some("a reload executes the programs that print the script"),
                 ..run::Manner::default()
             };
-            run::run_document(&read, "the script", &later, manner, &Registry::builtin(), format)
+            let (book, registry) = (Book::default(), Registry::builtin());
+            run::run_document(&read, "the script", &book, &later, manner, &registry, format)
         }
         (None, Format::Json, _) => {
             let queues = named().map(|(name, spec)| (name.to_owned(), check::tree(spec)));

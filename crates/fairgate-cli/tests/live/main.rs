@@ -23,6 +23,7 @@ mod run;
 mod sandbox;
 mod scripts;
 mod service;
+mod subscribers;
 mod takeover;
 mod terminal;
 mod top;

@@ -27,6 +27,7 @@ use crate::input;
 use crate::log::{self, Destination, Entry, Level, Log, LogFormat};
 use crate::output::{self, Format};
 use crate::service::{Manager, Service};
+use crate::subscribers::{Book, Desk, Watch};
 
 /// Schedule the live traffic between two interfaces, or of one
 #[derive(clap::Args)]
@@ -140,6 +141,16 @@ pub(crate) struct Manner {
 #[diagnostic(help("name the frames that arrive with --from-left, --from-right, or both"))]
 struct NoCapture(&'static str);
 
+/// The files of the subscribers can't be watched.
+#[derive(Debug, Error, Diagnostic)]
+#[error("the files of the subscribers can't be watched for changes")]
+#[diagnostic(help(
+    "raise fs.inotify.max_user_instances or max_user_watches, or write watch = false in [subscribers]"
+))]
+struct Unwatched {
+    source: io::Error,
+}
+
 #[derive(Debug, Error, Diagnostic)]
 #[error("a dry run has neither API nor metrics")]
 #[diagnostic(help("leave out --api and --metrics: it ends by itself, and prints its status"))]
@@ -178,11 +189,13 @@ fn file(words: &[String]) -> Result<&str, Failure> {
 }
 
 pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Outcome, Failure> {
+    let book = Book::default();
     let read = || {
         let (document, mut plan) = match args.device.device() {
             Some(device) => args.device.read(device, &args.words)?,
             None => {
                 let document = input::document(Path::new(file(&args.words)?), registry)?;
+                let document = book.add_to(document, registry)?;
                 let plan = Plan::read(&document)?;
                 (document, plan)
             }
@@ -215,7 +228,9 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
         Some(_) => ("the command line".to_owned(), Vec::new()),
         None => {
             let file = file(&args.words)?;
-            (file.to_owned(), vec![PathBuf::from(file)])
+            let mut files = vec![PathBuf::from(file)];
+            files.extend(book.paths());
+            (file.to_owned(), files)
         }
     };
     let later = LaterFiles {
@@ -228,7 +243,7 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
         log_format: args.log_format,
         unconfined: args.no_sandbox.then_some("--no-sandbox was given"),
     };
-    run_document(&read, &name, &later, manner, registry, format)
+    run_document(&read, &name, &book, &later, manner, registry, format)
 }
 
 /// Refuses trees that this machine has no memory for.
@@ -241,10 +256,11 @@ fn refuse_too_large(plan: &Plan) -> Result<(), FileError> {
 }
 
 /// Runs the plan that `read` returns with its document, and reads it again on a reload. `later` are the files
-/// that this needs, `name` is for messages.
+/// that this needs, `name` is for messages. `read` notes the subscribers in `book`, if there are some.
 pub(crate) fn run_document(
     read: &(dyn Fn() -> Result<(Document, Plan), Failure> + Sync),
     name: &str,
+    book: &Book,
     later: &LaterFiles<'_>,
     manner: Manner,
     registry: &Registry,
@@ -252,6 +268,8 @@ pub(crate) fn run_document(
 ) -> Result<Outcome, Failure> {
     let (document, plan) = read()?;
     refuse_too_large(&plan)?;
+    let watch = Watch::start(book).map_err(|source| Failure::environment(Unwatched { source }))?;
+    let (watch, watched) = watch.unzip();
     // Who is told of the run is found before privileges are given up.
     let (manager, untold) = Manager::of_environment();
     let destination = Destination::open(manner.log_format, &plan.name).map_err(Failure::environment)?;
@@ -271,12 +289,17 @@ pub(crate) fn run_document(
     let audit = Audit::new(move |entry| audits.write(entry));
     let reserver = bridge.serve(later.socket, registry, audit).map_err(failure)?;
     let offered: Vec<String> = doors.offered().collect();
-    let inside = bridge.inside().expect("it is served");
-    let control = doors.serve(inside).map_err(control_failure)?;
+    let desk = Desk {
+        inside: bridge.inside().expect("it is served"),
+        book: book.clone(),
+        registry: registry.clone(),
+    };
+    let control = doors.serve(desk).map_err(control_failure)?;
     let notices = log.clone();
     bridge.on_notice(move |notice| notices.write(notice));
     let changer = bridge.changer();
-    warn(&changer, &document, &log, format);
+    book.keep();
+    warn(&changer, &document, book, &log, format);
     if let Err(error) = priority {
         log.write(Entry::warning(format_args!(
             "{error}; on a busy machine packets will be delayed"
@@ -329,10 +352,19 @@ pub(crate) fn run_document(
         scope.spawn(move || {
             for () in wanted {
                 told.reloading();
-                let became = reload(&reserver, &changer, read, name, &log, format);
+                let became = reload(&reserver, &changer, read, name, book, &log, format);
                 told.reloaded(became);
             }
         });
+        if let Some(watch) = watch {
+            let reloads = reloads.clone();
+            // The thread that reads lives as long as this end.
+            scope.spawn(move || {
+                watch.attend(book, || {
+                    let _ = reloads.send(());
+                });
+            });
+        }
         let ended = loop {
             match bridge.run() {
                 Ok(Wake::Stop) => break Ok(()),
@@ -343,7 +375,7 @@ pub(crate) fn run_document(
         };
         service.stopping();
         // Its thread ends with this and with the thread that reads the file.
-        drop((service, reloads));
+        drop((service, reloads, watched));
         bridge.end_changes();
         ended.and_then(|()| bridge.wind_up().map_err(failure))
     });
@@ -379,10 +411,12 @@ fn reload(
     changer: &Changer,
     read: &dyn Fn() -> Result<(Document, Plan), Failure>,
     name: &str,
+    book: &Book,
     log: &Log,
     format: Format,
 ) -> String {
     let mut document = None;
+    let _turn = book.turn();
     let changed = reserver.reload(|_| {
         let (read, plan) = read().map_err(Refusal)?;
         document = Some(read);
@@ -390,8 +424,9 @@ fn reload(
     });
     match changed {
         Ok(changed) => {
+            book.keep();
             if let Some(document) = &document {
-                warn(changer, document, log, format);
+                warn(changer, document, book, log, format);
             }
             let became = format!("Read {name} again: its queues are active.");
             let pause = changed.pause.as_secs_f64() * 1e3;
@@ -468,11 +503,12 @@ struct Reserved {
 
 /// Prints warnings for settings of the queues that are valid but probably not intended. A JSON document has
 /// no place for them.
-fn warn(changer: &Changer, document: &Document, log: &Log, format: Format) {
+fn warn(changer: &Changer, document: &Document, book: &Book, log: &Log, format: Format) {
     if format == Format::Text {
         let warnings = changer.warnings();
         let warnings = warnings.iter().map(input::at_location);
-        for warning in input::warnings(document.queues()).into_iter().chain(warnings) {
+        let of_trees = input::warnings(document.queues()).into_iter();
+        for warning in of_trees.chain(warnings).chain(book.warnings()) {
             log.write(Entry::warning(warning));
         }
     }

@@ -1,0 +1,369 @@
+//! Lists of subscribers that change while packets are forwarded.
+
+use std::fs;
+use std::net::UdpSocket;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fairgate_live::testbed::Network;
+use nix::sys::signal::Signal;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::common::{live, until};
+use crate::http::{Answer, ask};
+use crate::run::{Run, transfer_of};
+
+/// How many subscribers there are, if the variable SUBSCRIBERS does not say it: `SUBSCRIBERS=20000` measures the
+/// figures of docs/subscribers.md.
+const SUBSCRIBERS: usize = 2_000;
+
+/// The plans have different rates, and each has room for the stream of the test.
+const CONFIGURATION: &str = "[subscribers]\ndown = \"1gbit\"\nup = \"1gbit\"\nSOURCE\n\
+    [plans.home]\ndown = \"12mbit\"\nup = \"12mbit\"\n[plans.fast]\ndown = \"20mbit\"\nup = \"15mbit\"\n\
+    [run]\nleft = \"left\"\nright = \"right\"\nleft_to_right = \"down\"\nright_to_left = \"up\"\n\
+    api = \"unix:api.sock\"\n";
+
+fn count() -> usize {
+    let given = std::env::var("SUBSCRIBERS").ok();
+    given.map_or(SUBSCRIBERS, |count| count.parse().expect("a number"))
+}
+
+/// Returns a list of so many subscribers of a plan. The first one is the right host.
+fn list(count: usize, plan: &str) -> String {
+    let mut text = format!("id,prefixes,plan\nhost,{},{plan}\n", Network::RIGHT);
+    for number in 1..count {
+        let (high, low) = (number >> 8, number & 255);
+        text += &format!(
+            "{number},100.{}.{}.{low} 2001:db8:{high:x}:{low:x}00::/56,{plan}\n",
+            64 + (high >> 8),
+            high & 255
+        );
+    }
+    text
+}
+
+/// A configuration and a list in a folder.
+struct Place {
+    folder: TempDir,
+    list: PathBuf,
+}
+
+impl Place {
+    /// `source` is a key of `[subscribers]`, and `list` the name of the file with the list.
+    fn new(source: &str, list: &str, content: &str) -> Place {
+        let folder = tempfile::tempdir().unwrap();
+        let list = folder.path().join(list);
+        fs::create_dir_all(list.parent().unwrap()).unwrap();
+        fs::write(&list, content).unwrap();
+        let configuration = CONFIGURATION.replace("SOURCE", source);
+        fs::write(folder.path().join("isp.toml"), configuration).unwrap();
+        Place { folder, list }
+    }
+
+    fn start(&self, network: &Network) -> Run {
+        Run::of_file(&network.router, &self.folder.path().join("isp.toml")).wait()
+    }
+
+    /// Replaces the list as programs should: by another file.
+    fn replace(&self, content: &str) {
+        let next = self.folder.path().join(".next");
+        fs::write(&next, content).unwrap();
+        fs::rename(&next, &self.list).unwrap();
+    }
+
+    fn ask(&self, method: &str, target: &str, body: &str) -> Answer {
+        let socket = UnixStream::connect(self.folder.path().join("api.sock")).unwrap();
+        let headers: &[(&str, &str)] = match body {
+            "" => &[],
+            _ => &[("Content-Type", "application/json")],
+        };
+        ask(socket, method, target, headers, body)
+    }
+}
+
+fn taken_over(run: &Run) -> usize {
+    run.said().matches("its queues are active").count()
+}
+
+/// Waits until a list was taken over once more. Returns how long that took.
+fn takes_over(run: &Run, what: &str, change: impl FnOnce()) -> Duration {
+    let before = taken_over(run);
+    let begin = Instant::now();
+    change();
+    until(what, || taken_over(run) > before);
+    begin.elapsed()
+}
+
+/// A numbered stream of packets from the left host to the right one. All must arrive, in their order.
+fn with_stream(network: &Network, during: impl FnOnce()) {
+    let to = format!("{}:5000", Network::RIGHT);
+    let receiver = network.right.enter(|| UdpSocket::bind(&to)).unwrap().unwrap();
+    let sender = network
+        .left
+        .enter(|| UdpSocket::bind("0.0.0.0:0"))
+        .unwrap()
+        .unwrap();
+    sender.connect(&to).unwrap();
+    receiver
+        .set_read_timeout(Some(Duration::from_millis(100)))
+        .unwrap();
+    let (is_over, has_sent_all) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (sent, received) = (AtomicU64::new(0), AtomicU64::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Acquire) {
+                // A burst at 11 Mbit/s, so that packets of the subscriber are queued while the trees change.
+                for _ in 0..8 {
+                    let number = sent.fetch_add(1, Ordering::AcqRel);
+                    sender.send(&[number.to_be_bytes(); 16].concat()).unwrap();
+                }
+                thread::sleep(Duration::from_millis(1));
+            }
+            has_sent_all.store(true, Ordering::Release);
+        });
+        let counting = scope.spawn(|| {
+            let mut bytes = [0; 2000];
+            let mut next = 0;
+            while !has_sent_all.load(Ordering::Acquire) || next < sent.load(Ordering::Acquire) {
+                let Ok(_) = receiver.recv(&mut bytes) else {
+                    continue;
+                };
+                let number = u64::from_be_bytes(bytes[..8].try_into().unwrap());
+                assert_eq!(number, next, "it is lost or overtaken");
+                next += 1;
+                received.store(next, Ordering::Release);
+            }
+        });
+        during();
+        assert!(!counting.is_finished(), "packets were lost or overtaken");
+        is_over.store(true, Ordering::Release);
+        assert!(counting.join().is_ok(), "packets were lost or overtaken");
+    });
+    assert_eq!(received.into_inner(), sent.into_inner());
+}
+
+/// Returns the resident memory of a run, kilobytes.
+fn resident(run: &Run) -> u64 {
+    let process = run.program.as_ref().expect("it runs").id();
+    let text = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// The list is replaced again and again: all plans, half of the subscribers, a list with mistakes. A stream to
+/// one of the subscribers loses nothing, and is not reordered.
+#[test]
+fn a_list_changes_while_its_subscribers_are_served() {
+    let Some(_watched) = live("a_list_changes_while_its_subscribers_are_served") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let count = count();
+    let place = Place::new("file = \"list.csv\"", "list.csv", &list(count, "home"));
+    let run = place.start(&network);
+    let signal = || run.signal(Signal::SIGHUP);
+    with_stream(&network, || {
+        let by_signal = takes_over(&run, "the list is read again", signal);
+        let steps = [
+            ("all rates", list(count, "fast")),
+            ("all rates back", list(count, "home")),
+            ("half of them", list(count / 2, "home")),
+            ("all of them", list(count, "fast")),
+        ];
+        println!("{count} subscribers, {} kB", resident(&run));
+        println!("nothing has changed: {by_signal:?}");
+        for (what, content) in steps {
+            let took = takes_over(&run, what, || place.replace(&content));
+            println!("{what}: {took:?}");
+        }
+        // The last line is too short, and a prefix is within another one.
+        let broken = format!(
+            "{}x,{}/24,home,1\ny,100.64.0.0/16,home\n",
+            list(count, "home"),
+            "10.0.0.0"
+        );
+        let lines = count + 3;
+        place.replace(&broken);
+        until("the list is refused", || {
+            run.said().contains("the run continues unchanged")
+        });
+        let said = run.said();
+        assert!(said.contains(&format!("list.csv:{}:", lines - 1)), "{said}");
+        assert!(said.contains("this line has 4 fields"), "{said}");
+        takes_over(&run, "a valid list again", || place.replace(&list(count, "home")));
+    });
+    let status = run.status();
+    assert_eq!(status.changes.dropped, 0, "{:?}", status.changes);
+    assert_eq!((status.changes.applied, status.changes.refused), (6, 1));
+    println!(
+        "longest pause of forwarding: {} us",
+        status.changes.longest_pause_us
+    );
+    // Packets to the host are in its class, and so are those from it.
+    for (from, number) in [("left", 16), ("right", 16)] {
+        let direction = status.directions.iter().find(|direction| direction.from == from);
+        let tree = &direction.expect("both directions").tree;
+        let class = tree.class_states.iter().find(|state| state.class == number);
+        let sent = class.expect("the subscriber has a class").sent.packets;
+        match from {
+            "left" => assert!(sent > 1000, "{sent}"),
+            // Only answers to ARP, which have no address, go this way.
+            _ => assert_eq!(sent, 0),
+        }
+    }
+    assert!(status.check().is_ok());
+    // TCP in both directions is in the class, too.
+    let to_left = format!("{}:5100", Network::LEFT);
+    transfer_of(
+        500_000,
+        &network.right,
+        &network.left,
+        &to_left,
+        "from a subscriber",
+    );
+    let status = run.status();
+    let up = status
+        .directions
+        .iter()
+        .find(|direction| direction.from == "right");
+    let up = up.expect("both directions").tree.class_states.iter();
+    let sent: Vec<u64> = up
+        .filter(|state| state.class == 16)
+        .map(|state| state.sent.bytes)
+        .collect();
+    assert!(sent[0] > 500_000, "{sent:?}");
+    run.stop();
+}
+
+/// In a folder each file has a part of the list. Files come, go, and are changed.
+#[test]
+fn a_folder_is_watched() {
+    let Some(_watched) = live("a_folder_is_watched") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let place = Place::new("file = \"lists\"", "lists/a.csv", &list(3, "home"));
+    let run = place.start(&network);
+    let lists = place.folder.path().join("lists");
+    let ids = || {
+        let answer = place.ask("GET", "/v1/subscribers", "");
+        let document = answer.json();
+        let all = document["subscribers"].as_array().unwrap().clone();
+        let ids: Vec<String> = all
+            .iter()
+            .map(|one| one["id"].as_str().unwrap().to_owned())
+            .collect();
+        ids
+    };
+    assert_eq!(ids(), ["host", "1", "2"]);
+    let json = "[{\"id\": \"9\", \"prefixes\": [\"192.0.2.9\"], \"plan\": \"home\"}]";
+    takes_over(&run, "a file is added", || {
+        fs::write(lists.join("b.json"), json).unwrap()
+    });
+    assert_eq!(ids(), ["host", "1", "2", "9"]);
+    // What is no list has no effect; the next change is the next one that is taken over.
+    fs::write(lists.join(".b.json.swp"), "nothing").unwrap();
+    fs::write(lists.join("notes.txt"), "nothing").unwrap();
+    takes_over(&run, "a file is removed", || {
+        fs::remove_file(lists.join("a.csv")).unwrap()
+    });
+    assert_eq!(ids(), ["9"]);
+    assert_eq!(taken_over(&run), 2);
+    run.stop();
+}
+
+/// One subscriber is added, changed and removed through the API while the stream of another one goes on.
+#[test]
+fn the_api_changes_one_subscriber() {
+    let Some(_watched) = live("the_api_changes_one_subscriber") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let place = Place::new("file = \"list.csv\"", "list.csv", &list(20, "home"));
+    let run = place.start(&network);
+    with_stream(&network, || {
+        let entry = json!({"prefixes": ["192.0.2.7"], "plan": "home"}).to_string();
+        for round in 0..20 {
+            let put = place.ask("PUT", "/v1/subscribers/new", &entry);
+            assert_eq!(put.status, 201, "{round}: {put:?}");
+            let own = json!({"down": format!("{}mbit", 13 + round)}).to_string();
+            let patched = place.ask("PATCH", "/v1/subscribers/host", &own);
+            assert_eq!(patched.status, 200, "{round}: {patched:?}");
+            let removed = place.ask("DELETE", "/v1/subscribers/new", "");
+            assert_eq!(removed.status, 200, "{round}: {removed:?}");
+        }
+        let wrong = json!({"prefixes": ["100.64.0.0/24"], "plan": "home"}).to_string();
+        let refused = place.ask("PUT", "/v1/subscribers/new", &wrong);
+        assert_eq!(refused.problem(), "refused");
+    });
+    let host = place.ask("GET", "/v1/subscribers/host", "").json();
+    assert_eq!(
+        (&host["subscriber"]["down"], &host["class"]),
+        (&"32mbit".into(), &16.into())
+    );
+    let status = run.status();
+    assert_eq!((status.changes.applied, status.changes.refused), (60, 1));
+    assert_eq!(status.changes.dropped, 0);
+    assert!(
+        run.said().contains("subscriber new: put: made, revision"),
+        "{}",
+        run.said()
+    );
+    // The files have the last word.
+    takes_over(&run, "the file is read again", || run.signal(Signal::SIGHUP));
+    let host = place.ask("GET", "/v1/subscribers/host", "").json();
+    assert_eq!(host["subscriber"].get("down"), None);
+    run.stop();
+}
+
+/// LibreQoS' files shape in both directions.
+#[test]
+fn files_of_libreqos_run() {
+    let Some(_watched) = live("files_of_libreqos_run") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let devices = format!(
+        "Circuit ID,Circuit Name,Device ID,Device Name,Parent Node,MAC,IPv4,IPv6,Download Min Mbps,Upload Min \
+         Mbps,Download Max Mbps,Upload Max Mbps,Comment,sqm\n1,Host,1,Host,AP,,{},,1,1,30,20,,cake/fq_codel\n",
+        Network::RIGHT
+    );
+    let source = "libreqos = { devices = \"ShapedDevices.csv\", network = \"network.json\" }";
+    let place = Place::new(source, "ShapedDevices.csv", &devices);
+    let network_json = "{\"Site\": {\"downloadBandwidthMbps\": 100, \"uploadBandwidthMbps\": 100, \"children\": \
+        {\"AP\": {\"downloadBandwidthMbps\": 50.5, \"uploadBandwidthMbps\": 50}}}}";
+    fs::write(Path::new(&place.folder.path()).join("network.json"), network_json).unwrap();
+    let run = place.start(&network);
+    let to_right = format!("{}:5200", Network::RIGHT);
+    transfer_of(
+        2_000_000,
+        &network.left,
+        &network.right,
+        &to_right,
+        "to a subscriber",
+    );
+    let to_left = format!("{}:5201", Network::LEFT);
+    transfer_of(
+        2_000_000,
+        &network.right,
+        &network.left,
+        &to_left,
+        "from a subscriber",
+    );
+    let status = run.status();
+    for direction in &status.directions {
+        let states = &direction.tree.class_states;
+        // The nodes are 16 and 17.
+        let state = states
+            .iter()
+            .find(|state| state.class == 18)
+            .expect("the subscriber's class");
+        assert!(state.sent.bytes > 2_000_000, "{state:?}");
+        assert!(state.overlimits > 0, "{state:?}");
+    }
+    run.stop();
+}
