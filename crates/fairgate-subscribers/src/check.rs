@@ -171,8 +171,8 @@ fn bounds(prefix: &Prefix) -> (bool, u128, u128) {
     (is_six, first, first | span)
 }
 
-/// Returns pairs of prefixes of which one is within the other, by their indices. Two prefixes are either apart
-/// or within one another, so for each prefix the one before it in the order of addresses is enough.
+/// Returns pairs of prefixes of which one is within the other, by their indices. Two prefixes are either
+/// apart or within one another, so for each prefix the one before it in the order of addresses is enough.
 pub(crate) fn overlaps<'p>(prefixes: impl IntoIterator<Item = &'p Prefix>) -> Vec<(usize, usize)> {
     let mut sorted: Vec<_> = prefixes.into_iter().map(bounds).enumerate().collect();
     // Of those that begin together, the longest range comes first.
@@ -265,7 +265,9 @@ mod tests {
                 .any(|first| (0..first).any(|second| within(&prefixes[first], &prefixes[second])));
             let found = overlaps(&prefixes);
             prop_assert_eq!(!found.is_empty(), any);
-            prop_assert!(found.iter().all(|(one, other)| one < other && within(&prefixes[*one], &prefixes[*other])));
+            for (one, other) in found {
+                prop_assert!(one < other && within(&prefixes[one], &prefixes[other]));
+            }
         }
     }
 }

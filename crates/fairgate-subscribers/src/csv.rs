@@ -188,7 +188,8 @@ mod tests {
         /// What is written by the rules is read as it was; and no text makes the reader fail.
         #[test]
         fn quoted_fields_are_read_back(fields in proptest::collection::vec("[ -~\n\u{e9}]{0,12}", 1..6)) {
-            let quoted: Vec<String> = fields.iter().map(|field| format!("\"{}\"", field.replace('"', "\"\""))).collect();
+            let quote = |field: &String| format!("\"{}\"", field.replace('"', "\"\""));
+            let quoted: Vec<String> = fields.iter().map(quote).collect();
             let trimmed: Vec<String> = fields.iter().map(|field| field.trim().to_owned()).collect();
             prop_assert_eq!(values(&format!("{}\n", quoted.join(","))), [trimmed]);
         }

@@ -8,8 +8,8 @@ use fairgate_config::units::parse_rate;
 
 use crate::texts::Mistake;
 
-/// The least rate that a subscriber or a node may have, bit/s: a full frame takes 1.2 s, and cake takes no less than 8192. It is also what is
-/// guaranteed to a class if nothing else is: all the rest is shared.
+/// The least rate that a subscriber or a node may have, bit/s: a full frame takes 1.2 s, and cake takes no
+/// less than 8192. It is also what is guaranteed to a class if nothing else is: all the rest is shared.
 pub(crate) const LEAST: u64 = 10_000;
 
 /// The longest identifier and the longest name, in characters.

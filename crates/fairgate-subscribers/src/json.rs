@@ -1,5 +1,5 @@
-//! Reads JSON (RFC 8259) with the place of each value, so that a mistake in a list of thousands of subscribers
-//! is found.
+//! Reads JSON (RFC 8259) with the place of each value, so that a mistake in a list of thousands of
+//! subscribers is found.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -1,5 +1,5 @@
-//! Lists of subscribers, read from our own CSV or JSON or from LibreQoS' files, and made into the trees of both
-//! directions.
+//! Lists of subscribers, read from our own CSV or JSON or from LibreQoS' files, and made into the trees of
+//! both directions.
 //!
 //! ```text
 //!   [subscribers], [plans.NAME] --> Settings --+

@@ -220,8 +220,8 @@ impl Subscribers {
         &self.settings
     }
 
-    /// Returns warnings for settings that are valid but probably not intended: guarantees that together exceed
-    /// the line or a node, so that they can't be kept.
+    /// Returns warnings for settings that are valid but probably not intended: guarantees that together
+    /// exceed the line or a node, so that they can't be kept.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         for (side, direction) in ["down", "up"].into_iter().enumerate() {

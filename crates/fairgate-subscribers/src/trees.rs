@@ -8,8 +8,8 @@
 //!   └─ 18    another one
 //! ```
 //!
-//! A filter for each prefix leads to the class: by destination down, by source up. The same list gives the same
-//! trees, and the class of a subscriber depends on nothing but its own line and its plan.
+//! A filter for each prefix leads to the class: by destination down, by source up. The same list gives the
+//! same trees, and the class of a subscriber depends on nothing but its own line and its plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

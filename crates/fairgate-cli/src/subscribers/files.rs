@@ -63,8 +63,8 @@ fn in_folder(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// What tells one state of the files from another one: for each its inode, its length, and the time of its last
-/// change.
+/// What tells one state of the files from another one: for each its inode, its length, and the time of its
+/// last change.
 pub(super) type State = Vec<(PathBuf, u64, u64, (i64, i64))>;
 
 /// Returns the state of the files of a list. Those that can't be looked at are left out.

@@ -17,8 +17,8 @@ use crate::common::{live, until};
 use crate::http::{Answer, ask};
 use crate::run::{Run, transfer_of};
 
-/// How many subscribers there are, if the variable SUBSCRIBERS does not say it: `SUBSCRIBERS=20000` measures the
-/// figures of docs/subscribers.md.
+/// How many subscribers there are, if the variable SUBSCRIBERS does not say it: `SUBSCRIBERS=20000` measures
+/// the figures of docs/subscribers.md.
 const SUBSCRIBERS: usize = 2_000;
 
 /// The plans have different rates, and each has room for the stream of the test.
@@ -154,8 +154,8 @@ fn resident(run: &Run) -> u64 {
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// The list is replaced again and again: all plans, half of the subscribers, a list with mistakes. A stream to
-/// one of the subscribers loses nothing, and is not reordered.
+/// The list is replaced again and again: all plans, half of the subscribers, a list with mistakes. A stream
+/// to one of the subscribers loses nothing, and is not reordered.
 #[test]
 fn a_list_changes_while_its_subscribers_are_served() {
     let Some(_watched) = live("a_list_changes_while_its_subscribers_are_served") else {
@@ -328,14 +328,15 @@ fn files_of_libreqos_run() {
     };
     let network = Network::build().unwrap();
     let devices = format!(
-        "Circuit ID,Circuit Name,Device ID,Device Name,Parent Node,MAC,IPv4,IPv6,Download Min Mbps,Upload Min \
-         Mbps,Download Max Mbps,Upload Max Mbps,Comment,sqm\n1,Host,1,Host,AP,,{},,1,1,30,20,,cake/fq_codel\n",
+        "Circuit ID,Circuit Name,Device ID,Device Name,Parent Node,MAC,IPv4,IPv6,Download Min Mbps,\
+         Upload Min Mbps,Download Max Mbps,Upload Max Mbps,Comment,sqm\n\
+         1,Host,1,Host,AP,,{},,1,1,30,20,,cake/fq_codel\n",
         Network::RIGHT
     );
     let source = "libreqos = { devices = \"ShapedDevices.csv\", network = \"network.json\" }";
     let place = Place::new(source, "ShapedDevices.csv", &devices);
-    let network_json = "{\"Site\": {\"downloadBandwidthMbps\": 100, \"uploadBandwidthMbps\": 100, \"children\": \
-        {\"AP\": {\"downloadBandwidthMbps\": 50.5, \"uploadBandwidthMbps\": 50}}}}";
+    let network_json = "{\"Site\": {\"downloadBandwidthMbps\": 100, \"uploadBandwidthMbps\": 100, \
+        \"children\": {\"AP\": {\"downloadBandwidthMbps\": 50.5, \"uploadBandwidthMbps\": 50}}}}";
     fs::write(Path::new(&place.folder.path()).join("network.json"), network_json).unwrap();
     let run = place.start(&network);
     let to_right = format!("{}:5200", Network::RIGHT);

@@ -198,7 +198,7 @@ impl Reader<'_> {
             if known.rates != rates || known.node != node || known.leaves != leaves {
                 let message = format!("the devices of circuit `{id}` differ in their rates, node or sqm");
                 let help = format!(
-                    "the first one is at {}; write the same in both, or give this one a Circuit ID of its own",
+                    "the first one is at {}; write the same in both, or another Circuit ID",
                     self.texts.line_of(&circuit.place)
                 );
                 let at = Mistake::new(record.span.clone(), message, "another circuit?", help);
@@ -270,5 +270,5 @@ impl Reader<'_> {
     }
 }
 
-const NAMES: &str = "begin with LibreQoS' line of names: Circuit ID,Circuit Name,Device ID,Device Name,Parent \
-    Node,MAC,IPv4,IPv6,Download Min Mbps,Upload Min Mbps,Download Max Mbps,Upload Max Mbps,Comment";
+const NAMES: &str = "begin with LibreQoS' line of names: Circuit ID,Circuit Name,Device ID,Device Name,\
+    Parent Node,MAC,IPv4,IPv6,Download Min Mbps,Upload Min Mbps,Download Max Mbps,Upload Max Mbps,Comment";

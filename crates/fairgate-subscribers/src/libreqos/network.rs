@@ -1,8 +1,8 @@
 //! `network.json`: the sites and access points of a network, nested, with their rates.
 //!
-//! A node is an object with `downloadBandwidthMbps`, `uploadBandwidthMbps` and perhaps `children`. A node that
-//! is `virtual` is shown by LibreQoS and shapes nothing: what is below it is connected to the node above it.
-//! The other members of a node (`type`, `id`, coordinates) are for LibreQoS' displays.
+//! A node is an object with `downloadBandwidthMbps`, `uploadBandwidthMbps` and perhaps `children`. A node
+//! that is `virtual` is shown by LibreQoS and shapes nothing: what is below it is connected to the node above
+//! it. The other members of a node (`type`, `id`, coordinates) are for LibreQoS' displays.
 
 use std::collections::BTreeMap;
 

@@ -5,8 +5,8 @@ use fairgate_subscribers::{DOWN, Subscribers, UP};
 
 use super::{mistakes, read_with, settings, text};
 
-/// With comments before the line of names, several devices in a circuit, decimals, lists of addresses, a comment
-/// with commas, and disciplines for single circuits.
+/// With comments before the line of names, several devices in a circuit, decimals, lists of addresses, a
+/// comment with commas, and disciplines for single circuits.
 const DEVICES: &str = include_str!("ShapedDevices.csv");
 const NETWORK: &str = include_str!("network.json");
 

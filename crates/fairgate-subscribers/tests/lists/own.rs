@@ -229,7 +229,8 @@ fn sections_with_mistakes_are_refused() {
             "`down` is the tree of the subscribers, but there is a [queue.down]",
         ),
         (
-            "[subscribers]\ndown = \"1gbit\"\nup = \"1gbit\"\n[plans.a]\ndown = \"1mbit\"\ndown_min = \"2mbit\"",
+            "[subscribers]\ndown = \"1gbit\"\nup = \"1gbit\"\n[plans.a]\ndown = \"1mbit\"\n\
+             down_min = \"2mbit\"",
             "2000000 bit/s are guaranteed, but the plan allows 1000000",
         ),
     ];

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use fairgate::flow::FlowKey;
 use fairgate::{Packet, Pool};
-use fairgate_config::Spec;
+use fairgate_config::{ParameterInfo, Spec, Value};
 use fairgate_subscribers::{DOWN, Settings, Subscribers, UP};
 use proptest::prelude::*;
 
@@ -93,8 +93,8 @@ fn last(address: IpAddr, length: u8) -> IpAddr {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// The first and the last address of every prefix go to the class of its subscriber in both directions, and
-    /// nothing else does. The class has the rate of the subscriber.
+    /// The first and the last address of every prefix go to the class of its subscriber in both directions,
+    /// and nothing else does. The class has the rate of the subscriber.
     #[test]
     fn every_prefix_leads_to_its_subscriber(all in random(), shaper in 0..3usize) {
         let subscribers = read(shaper, &list_of(&all), None);
@@ -116,7 +116,7 @@ proptest! {
             for (tree, side) in [(down, DOWN), (up, UP)] {
                 let class = tree.classes().into_iter().find(|class| Some(class.minor) == number).unwrap();
                 let rate = subscriber.rates[side].most.unwrap();
-                let value = |name: &str, parameters: &[(fairgate_config::ParameterInfo, fairgate_config::Value)]| {
+                let value = |name: &str, parameters: &[(ParameterInfo, Value)]| {
                     let found = parameters.iter().find(|(info, _)| info.name == name);
                     found.map(|(info, value)| info.unit.show(value))
                 };
