@@ -85,13 +85,14 @@ impl Census {
         }
     }
 
-    fn bucket(&mut self, flow: FlowHash) -> &mut Bucket {
-        &mut self.buckets[flow.bucket(SALT, BUCKETS) as usize]
+    /// Returns the index of a flow's bucket.
+    pub(super) fn place(flow: FlowHash) -> usize {
+        flow.bucket(SALT, BUCKETS) as usize
     }
 
     #[inline]
     pub(super) fn arrived(&mut self, flow: FlowHash) {
-        let bucket = self.bucket(flow);
+        let bucket = &mut self.buckets[Census::place(flow)];
         bucket.packets += 1;
         let is_first = bucket.packets == 1 && !bucket.is_light;
         self.heavy += u32::from(is_first);
@@ -102,7 +103,7 @@ impl Census {
     #[inline]
     fn left(&mut self, flow: FlowHash) -> &mut Bucket {
         self.packets = self.packets.saturating_sub(1);
-        let bucket = &mut self.buckets[flow.bucket(SALT, BUCKETS) as usize];
+        let bucket = &mut self.buckets[Census::place(flow)];
         if bucket.packets == 1 && !bucket.is_light {
             self.heavy -= 1;
         }

@@ -1,11 +1,14 @@
 //! Shares of flows in shards, beside the shares that one tree gives.
 
+use alloc::collections::BTreeSet;
+
 use super::*;
 use crate::packet::Packet;
 use crate::queues::tbf::{self, Tbf};
 use crate::queues::token_bucket::Profile;
 use crate::rounds::cake::{self, Cake, Isolation, Tins};
 use crate::rounds::fq_codel::{self, FqCodel};
+use crate::sharding::census::Census;
 use crate::testing::Driver;
 use proptest::prelude::*;
 
@@ -22,10 +25,13 @@ fn limit(rate: Rate) -> Limit {
     }
 }
 
+/// The queues of a tree: so many that few flows share one.
+const QUEUES: u32 = 65_536;
+
+/// Returns a fair tree. Its seed, the number of its shard, is the salt by which flows get their queues.
 fn fair_tree(rate: Rate, seed: u64) -> Box<dyn Discipline> {
-    // So many queues that no two flows share one.
     let config = fq_codel::Config {
-        flows: 65_536,
+        flows: QUEUES,
         ..fq_codel::Config::default()
     };
     let inner = FqCodel::node(config, seed).unwrap();
@@ -70,15 +76,21 @@ fn always(shard: u32) -> Flow {
     }
 }
 
-/// Returns the `number`th hash that belongs to a shard.
-fn hash_in(shard: u32, shards: u32, number: usize) -> FlowHash {
-    let mut random = crate::structures::Random::new(number as u64);
-    loop {
+/// Returns a hash for each flow, which belongs to the flow's shard. No two flows of a shard share a bucket of
+/// the census, which would count them once, or a queue of `fair_tree`, which would send them as one.
+fn hashes(flows: &[Flow], shards: u32) -> Vec<FlowHash> {
+    let mut random = crate::structures::Random::new(1);
+    let (mut counted, mut queued) = (BTreeSet::new(), BTreeSet::new());
+    let mut hash_in = |shard: u32| loop {
         let hash = FlowHash::from_raw(random.bits());
-        if hash.bucket(SALT, shards) == shard {
+        if hash.bucket(SALT, shards) == shard
+            && counted.insert((shard, Census::place(hash)))
+            && queued.insert((shard, hash.bucket(shard.into(), QUEUES)))
+        {
             return hash;
         }
-    }
+    };
+    flows.iter().map(|flow| hash_in(flow.shard)).collect()
 }
 
 /// The bytes that each flow sends from `from` until `until`, ns, over a line that is much faster than the
@@ -86,10 +98,7 @@ fn hash_in(shard: u32, shards: u32, number: usize) -> FlowHash {
 fn sent(root: Node<Sharded>, flows: &[Flow], from: u64, until: u64) -> Vec<u64> {
     let shards = root.algorithm().shards.len() as u32;
     let mut driver = Driver::new(root);
-    let hashes: Vec<FlowHash> = (0..)
-        .zip(flows)
-        .map(|(number, flow)| hash_in(flow.shard, shards, number))
-        .collect();
+    let hashes = hashes(flows, shards);
     let mut owners: Vec<usize> = Vec::new();
     let mut bytes = vec![0; flows.len()];
     let mut queued = vec![0u32; flows.len()];
