@@ -1,0 +1,429 @@
+//! The settings of the algorithm, each with name, unit, range and meaning.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use fairgate::registry::{Field, Unit, Value};
+use fairgate::{ConfigError, Probability, Rate};
+
+/// How the rate follows the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// How often the rate is reviewed.
+    pub interval: Duration,
+    /// The time between two probes, whatever the number of reflectors.
+    pub probe_interval: Duration,
+    /// A sample is late if its delay exceeds the baseline by more than this.
+    pub threshold: Duration,
+    /// Up to this mean excess the rate rises at full speed. Towards the threshold it rises slower and slower.
+    pub calm: Duration,
+    /// From this mean excess on the rate falls at full speed.
+    pub severe: Duration,
+    /// How many of the newest samples are looked at.
+    pub window: u32,
+    /// How many of them must be late until the line counts as congested.
+    pub late: u32,
+    /// How long after a decrease the rate neither falls again nor rises.
+    pub refractory: Duration,
+    /// The time constant with which the baseline rises.
+    pub baseline_rise: Duration,
+    /// The part of the difference by which the baseline falls with each sample.
+    pub baseline_fall: Probability,
+    /// From this share of the rate on, the load is high.
+    pub high_load: Probability,
+    /// Below this share of the rate the load is idle: a decrease would be no remedy.
+    pub idle_load: Probability,
+    /// The part by which the rate rises in an interval.
+    pub rise: Probability,
+    /// The part by which the rate falls if the mean excess is at the threshold.
+    pub least_cut: Probability,
+    /// The part by which the rate falls if the mean excess is severe.
+    pub most_cut: Probability,
+    /// The share of the achieved rate that is left if less comes through than the rate allows.
+    pub keep: Probability,
+    /// The time constant with which the rate returns to the base under low load.
+    pub decay: Duration,
+    /// After this time without an answer nothing is known of the line, and the rate is the base.
+    pub silence: Duration,
+}
+
+/// The values of cake-autorate (defaults.sh), except where a field says otherwise.
+impl Default for Settings {
+    fn default() -> Settings {
+        let percent = |percent| Probability::ratio(percent, 100);
+        let millis = Duration::from_millis;
+        Settings {
+            interval: millis(100),
+            probe_interval: millis(50),
+            threshold: millis(30),
+            calm: millis(10),
+            severe: millis(60),
+            window: 6,
+            late: 3,
+            refractory: millis(300),
+            // There, 0.001 of the difference with each sample, of which 20 come in a second.
+            baseline_rise: millis(50_000),
+            baseline_fall: percent(90),
+            high_load: percent(75),
+            // There is no such threshold there. Acknowledgements of a download must not be slowed down.
+            idle_load: percent(10),
+            // There, 4 % with each sample, twice in this interval.
+            rise: percent(8),
+            least_cut: percent(1),
+            most_cut: percent(25),
+            keep: percent(90),
+            // There, 1 % in each second.
+            decay: millis(100_000),
+            silence: millis(10_000),
+        }
+    }
+}
+
+/// A setting: name, unit, range, meaning, and the field that holds it.
+pub struct Knob {
+    /// The name by which users set it.
+    pub name: &'static str,
+    /// Its unit.
+    pub unit: Unit,
+    /// The allowed numbers, in the base unit.
+    pub range: RangeInclusive<u64>,
+    /// What it does, in one sentence.
+    pub doc: &'static str,
+    pub(crate) field: fn(&mut Settings) -> &mut dyn Field,
+}
+
+const MILLISECOND: u64 = 1_000_000;
+const SECOND: u64 = 1_000 * MILLISECOND;
+const ONE: u64 = Probability::ONE.parts();
+
+/// All settings, in the order in which they are documented.
+pub const KNOBS: [Knob; 18] = [
+    Knob {
+        name: "interval",
+        unit: Unit::Time,
+        range: 20 * MILLISECOND..=10 * SECOND,
+        doc: "how often the rate is reviewed",
+        field: |settings| &mut settings.interval,
+    },
+    Knob {
+        name: "probe_interval",
+        unit: Unit::Time,
+        range: 5 * MILLISECOND..=5 * SECOND,
+        doc: "the time between two probes; several reflectors take turns",
+        field: |settings| &mut settings.probe_interval,
+    },
+    Knob {
+        name: "threshold",
+        unit: Unit::Time,
+        range: MILLISECOND..=5 * SECOND,
+        doc: "a sample is late if its delay exceeds the baseline by more than this",
+        field: |settings| &mut settings.threshold,
+    },
+    Knob {
+        name: "calm",
+        unit: Unit::Time,
+        range: 0..=5 * SECOND,
+        doc: "up to this mean excess the rate rises at full speed; above it slower, at the threshold no more",
+        field: |settings| &mut settings.calm,
+    },
+    Knob {
+        name: "severe",
+        unit: Unit::Time,
+        range: MILLISECOND..=30 * SECOND,
+        doc: "from this mean excess on the rate falls by `most_cut`; below it by less",
+        field: |settings| &mut settings.severe,
+    },
+    Knob {
+        name: "window",
+        unit: Unit::Count("samples"),
+        range: 1..=100,
+        doc: "how many of the newest samples are looked at",
+        field: |settings| &mut settings.window,
+    },
+    Knob {
+        name: "late",
+        unit: Unit::Count("samples"),
+        range: 1..=100,
+        doc: "how many of them must be late until the line counts as congested",
+        field: |settings| &mut settings.late,
+    },
+    Knob {
+        name: "refractory",
+        unit: Unit::Time,
+        range: 0..=30 * SECOND,
+        doc: "how long after a decrease the rate neither falls again nor rises",
+        field: |settings| &mut settings.refractory,
+    },
+    Knob {
+        name: "baseline_rise",
+        unit: Unit::Time,
+        range: SECOND..=3600 * SECOND,
+        doc: "the time constant with which the baseline rises",
+        field: |settings| &mut settings.baseline_rise,
+    },
+    Knob {
+        name: "baseline_fall",
+        unit: Unit::Probability,
+        range: ONE / 100..=ONE,
+        doc: "the part of the difference by which the baseline falls with each sample",
+        field: |settings| &mut settings.baseline_fall,
+    },
+    Knob {
+        name: "high_load",
+        unit: Unit::Probability,
+        range: ONE / 100..=ONE,
+        doc: "from this share of the rate on, the load is high, and the rate may rise",
+        field: |settings| &mut settings.high_load,
+    },
+    Knob {
+        name: "idle_load",
+        unit: Unit::Probability,
+        range: 0..=ONE,
+        doc: "below this share of the rate this direction is not to blame for a delay, and its rate stays",
+        field: |settings| &mut settings.idle_load,
+    },
+    Knob {
+        name: "rise",
+        unit: Unit::Probability,
+        range: ONE / 1000..=ONE,
+        doc: "the part by which the rate rises in an interval",
+        field: |settings| &mut settings.rise,
+    },
+    Knob {
+        name: "least_cut",
+        unit: Unit::Probability,
+        range: 0..=ONE * 9 / 10,
+        doc: "the part by which the rate falls if the mean excess is at the threshold",
+        field: |settings| &mut settings.least_cut,
+    },
+    Knob {
+        name: "most_cut",
+        unit: Unit::Probability,
+        range: ONE / 100..=ONE * 9 / 10,
+        doc: "the part by which it falls if the mean excess is severe",
+        field: |settings| &mut settings.most_cut,
+    },
+    Knob {
+        name: "keep",
+        unit: Unit::Probability,
+        range: ONE / 10..=ONE,
+        doc: "the share of the achieved rate that is left if less comes through than the rate allows",
+        field: |settings| &mut settings.keep,
+    },
+    Knob {
+        name: "decay",
+        unit: Unit::Time,
+        range: SECOND..=3600 * SECOND,
+        doc: "the time constant with which the rate returns to the base under low load",
+        field: |settings| &mut settings.decay,
+    },
+    Knob {
+        name: "silence",
+        unit: Unit::Time,
+        range: SECOND..=600 * SECOND,
+        doc: "after this time without an answer nothing is known of the line, and the rate is the base",
+        field: |settings| &mut settings.silence,
+    },
+];
+
+/// Prints the name only.
+impl fmt::Debug for Knob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Knob").field(&self.name).finish()
+    }
+}
+
+impl Knob {
+    /// Returns the value in `settings`, as users write it.
+    pub fn shown(&self, settings: &Settings) -> String {
+        let mut copy = *settings;
+        self.unit.show(&(self.field)(&mut copy).read())
+    }
+
+    /// Checks the value in `settings`.
+    fn check(&self, settings: &Settings) -> Result<(), ConfigError> {
+        let mut copy = *settings;
+        let value = (self.field)(&mut copy).read();
+        match value {
+            Value::Number(number) if self.range.contains(&number) => Ok(()),
+            value => Err(ConfigError::out_of_range(
+                self.name,
+                self.unit.show(&value),
+                self.unit.show_range(&self.range),
+                "choose a value in this range, or leave it out for the default",
+            )),
+        }
+    }
+}
+
+impl Settings {
+    /// Checks all settings, and the rules between them.
+    ///
+    /// # Errors
+    /// Names the first setting that is out of range or breaks a rule, the rule and a remedy.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        KNOBS.iter().try_for_each(|knob| knob.check(self))?;
+        let duration = |duration: Duration| {
+            let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+            Unit::Time.show(&Value::Number(nanos))
+        };
+        if self.late > self.window {
+            return Err(ConfigError::conflict(
+                "late",
+                self.late,
+                format!("at most `window`, {}", self.window),
+                "lower it, or look at more samples",
+            ));
+        }
+        if self.calm >= self.threshold {
+            return Err(ConfigError::conflict(
+                "calm",
+                duration(self.calm),
+                format!("below `threshold`, {}", duration(self.threshold)),
+                "lower it, or raise the threshold",
+            ));
+        }
+        if self.severe <= self.threshold {
+            return Err(ConfigError::conflict(
+                "severe",
+                duration(self.severe),
+                format!("above `threshold`, {}", duration(self.threshold)),
+                "raise it, or lower the threshold",
+            ));
+        }
+        if self.least_cut > self.most_cut {
+            return Err(ConfigError::conflict(
+                "least_cut",
+                self.least_cut,
+                format!("at most `most_cut`, {}", self.most_cut),
+                "lower it, or raise `most_cut`",
+            ));
+        }
+        if self.idle_load >= self.high_load {
+            return Err(ConfigError::conflict(
+                "idle_load",
+                self.idle_load,
+                format!("below `high_load`, {}", self.high_load),
+                "lower it, or raise `high_load`",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The rates between which a direction follows its line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// The rate never falls below this.
+    pub min: Rate,
+    /// The rate at the start, and the one to which it returns under low load.
+    pub base: Rate,
+    /// The rate never rises above this.
+    pub max: Rate,
+}
+
+impl Bounds {
+    /// Checks the order of the rates.
+    ///
+    /// # Errors
+    /// Names the rate that is out of order, the rule and a remedy.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let shown = |rate: Rate| Unit::Rate.show(&Value::Number(rate.bits_per_second()));
+        if self.base < self.min {
+            return Err(ConfigError::conflict(
+                "base",
+                shown(self.base),
+                format!("at least `min`, {}", shown(self.min)),
+                "raise it, or lower `min`",
+            ));
+        }
+        if self.base > self.max {
+            return Err(ConfigError::conflict(
+                "base",
+                shown(self.base),
+                format!("at most `max`, {}", shown(self.max)),
+                "lower it, or raise `max`",
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_valid() {
+        Settings::default().check().unwrap();
+    }
+
+    #[test]
+    fn each_setting_has_a_field_and_a_name_of_its_own() {
+        for (number, knob) in KNOBS.iter().enumerate() {
+            assert!(KNOBS[..number].iter().all(|other| other.name != knob.name));
+            // A value that no other setting has reaches this one, and only this one.
+            let mut changed = Settings::default();
+            (knob.field)(&mut changed).write(&Value::Number(*knob.range.end()));
+            let different = KNOBS
+                .iter()
+                .filter(|other| other.shown(&changed) != other.shown(&Settings::default()));
+            let names: Vec<&str> = different.map(|other| other.name).collect();
+            assert!(names.is_empty() || names == [knob.name], "{names:?}");
+        }
+    }
+
+    #[test]
+    fn values_out_of_range_name_rule_and_remedy() {
+        for knob in &KNOBS {
+            let beyond = match knob.unit {
+                // No value is above 1.
+                Unit::Probability if *knob.range.end() == ONE => match *knob.range.start() {
+                    0 => continue,
+                    start => start - 1,
+                },
+                _ => knob.range.end() + 1,
+            };
+            let mut wrong = Settings::default();
+            (knob.field)(&mut wrong).write(&Value::Number(beyond));
+            let error = wrong.check().unwrap_err();
+            let refusal = error.refusal().unwrap();
+            assert_eq!(refusal.path.parameter, knob.name);
+            assert!(!refusal.rule.is_empty() && !refusal.remedy.is_empty());
+        }
+    }
+
+    #[test]
+    fn rules_between_settings_are_checked() {
+        let broken = |change: fn(&mut Settings)| {
+            let mut settings = Settings::default();
+            change(&mut settings);
+            settings.check().unwrap_err().parameter().unwrap()
+        };
+        assert_eq!(broken(|settings| settings.late = 7), "late");
+        assert_eq!(broken(|settings| settings.calm = settings.threshold), "calm");
+        assert_eq!(broken(|settings| settings.severe = settings.threshold), "severe");
+        assert_eq!(
+            broken(|settings| settings.least_cut = Probability::ratio(1, 2)),
+            "least_cut"
+        );
+        assert_eq!(
+            broken(|settings| settings.idle_load = settings.high_load),
+            "idle_load"
+        );
+    }
+
+    #[test]
+    fn the_base_is_within_the_bounds() {
+        let bounds = |min, base, max| Bounds {
+            min: Rate::mbit(min),
+            base: Rate::mbit(base),
+            max: Rate::mbit(max),
+        };
+        bounds(2, 2, 2).check().unwrap();
+        for wrong in [bounds(3, 2, 9), bounds(1, 10, 9)] {
+            assert_eq!(wrong.check().unwrap_err().parameter(), Some("base"));
+        }
+    }
+}
