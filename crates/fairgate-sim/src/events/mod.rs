@@ -65,6 +65,8 @@ pub(crate) enum Event {
     Start(u32),
     /// A transmission on the medium of this cell begins or ends.
     Medium(u32),
+    /// The rate of this follower is due for a review.
+    Review(u32),
 }
 
 impl Event {
@@ -96,6 +98,7 @@ impl Event {
             Event::Closing => (10, 0),
             Event::End => (11, 0),
             Event::Start(index) => (12, index),
+            Event::Review(index) => (13, index),
         };
         debug_assert!(index < Event::INDICES);
         kind << INDEX_BITS | index
@@ -118,6 +121,7 @@ impl Event {
             10 => Event::Closing,
             11 => Event::End,
             12 => Event::Start(index),
+            13 => Event::Review(index),
             _ => unreachable!("every packed event has one of these kinds"),
         }
     }
@@ -331,6 +335,7 @@ mod tests {
             Event::End,
             Event::Start(last),
             Event::Medium(last),
+            Event::Review(last),
         ];
         for event in all {
             assert_eq!(Event::unpack(event.pack()), event);

@@ -30,6 +30,19 @@ impl Observer {
         }
     }
 
+    /// Creates an observer of a rate that is not in a tree: [`note`](Observer::note) has its values.
+    pub(crate) fn of_rate(interface: usize, intervals: usize) -> Observer {
+        Observer {
+            unit: "bit/s",
+            ..Observer::new(interface, Path::default(), String::new(), intervals)
+        }
+    }
+
+    /// Notes a value.
+    pub(crate) fn note(&mut self, value: f64) {
+        self.series.push(Some(value));
+    }
+
     /// Samples the variable in the interface's tree.
     pub(crate) fn interval_ends(&mut self, tree: &dyn Discipline) {
         let value = match classes::variable(tree, &self.path, &self.variable) {

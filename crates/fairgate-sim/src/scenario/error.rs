@@ -20,6 +20,8 @@ pub enum ScenarioPart {
     Observation(usize),
     /// The capture with this index.
     Capture(usize),
+    /// The autorate with this index.
+    Autorate(usize),
 }
 
 /// A scenario that can't be simulated.

@@ -82,7 +82,8 @@ impl Scenario {
             interval => u64::try_from(self.duration.as_nanos() / interval).unwrap_or(u64::MAX),
         };
         let of_links = LINK_POINT.saturating_mul(self.links.len() as u64);
-        let of_observations = OBSERVATION_POINT.saturating_mul(self.observations.len() as u64);
+        let of_observations =
+            OBSERVATION_POINT.saturating_mul((self.observations.len() + self.autorates.len()) as u64);
         let points = self
             .flows
             .iter()

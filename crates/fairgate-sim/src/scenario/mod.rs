@@ -2,6 +2,7 @@
 
 mod application;
 mod arrivals;
+mod autorate;
 mod capture;
 mod cell;
 mod error;
@@ -25,6 +26,8 @@ use crate::events::Event;
 use crate::random::Distribution;
 pub use application::{Adaptive, Application, Burst, Requests, Web};
 pub use arrivals::Arrivals;
+pub use autorate::Autorate;
+pub(crate) use autorate::Followed;
 pub use capture::Capture;
 pub use cell::{Access, Cell, Positions};
 pub(crate) use error::Mistake;
@@ -98,6 +101,8 @@ pub struct Scenario {
     pub observations: Vec<Observation>,
     /// The interfaces whose packets are written into files.
     pub captures: Vec<Capture>,
+    /// The shapers whose rates follow lines.
+    pub autorates: Vec<Autorate>,
     /// How long to simulate.
     pub duration: Duration,
     /// The measurement window: from the first time up to, but not including, the second.
@@ -122,6 +127,7 @@ impl Scenario {
             flows: Vec::new(),
             observations: Vec::new(),
             captures: Vec::new(),
+            autorates: Vec::new(),
             duration,
             measure: Duration::ZERO..duration,
             interval: Duration::from_millis(100),
@@ -183,6 +189,7 @@ impl Scenario {
         self.check_groups()?;
         self.observed_places()?;
         self.check_captures()?;
+        self.followed()?;
         Router::new(&self.for_routes()).routes().map(|_| ())
     }
 

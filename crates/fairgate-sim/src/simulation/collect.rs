@@ -248,6 +248,10 @@ impl Simulation {
                     let measured = self.window_ends().map(Time::nanos);
                     ObservationResults::of(observation, observer, self.schedule.interval, measured)
                 })
+                .chain(self.followers.iter().map(|follower| {
+                    let measured = self.window_ends().map(Time::nanos);
+                    follower.results(self.schedule.interval, measured)
+                }))
                 .collect(),
         }
     }

@@ -1,5 +1,6 @@
 //! Runs a scenario: builds the network, then handles one event after the other until the end.
 
+mod autorate;
 mod build;
 mod collect;
 mod emissions;
@@ -12,6 +13,7 @@ use std::io::{self, Write};
 
 use fairgate::balance::Imbalance;
 use fairgate::{Ecn, PacketId, Time};
+use fairgate_config::ChangeError;
 use thiserror::Error;
 
 use crate::events::{Event, Events, Ticket, time};
@@ -21,6 +23,7 @@ use crate::results::Results;
 use crate::scenario::{Scenario, ScenarioError, UDP_HEADERS};
 use crate::tcp::Segment;
 use crate::traffic::{End, Source};
+use autorate::Follower;
 use build::{Entry, FlowBuilder, Group};
 use collect::Row;
 pub use emissions::{Draws, Emissions};
@@ -40,6 +43,9 @@ pub enum Error {
     /// More flows arrive than end.
     #[error(transparent)]
     TooManyFlows(#[from] TooManyFlows),
+    /// A tree refuses the rate that follows a line.
+    #[error(transparent)]
+    Change(#[from] ChangeError),
     /// A capture cannot be written.
     #[error("the capture of {interface} can't be written: {what}")]
     Capture {
@@ -108,6 +114,8 @@ pub struct Simulation {
     interfaces: Vec<InterfaceWindow>,
     /// Variables of disciplines that are sampled at the end of each interval.
     observers: Vec<Observer>,
+    /// The interfaces whose rates follow lines.
+    followers: Vec<Follower>,
     /// The results of flows that are over.
     rows: Vec<Row>,
     /// The packets lost by flows that are over.
@@ -162,6 +170,7 @@ impl Simulation {
         for (index, entry) in (0..).zip(&entries) {
             entry.schedule_start(index, &mut events);
         }
+        let followers = autorate::followers(scenario, &mut events, intervals)?;
         Ok(Simulation {
             events,
             network,
@@ -178,6 +187,7 @@ impl Simulation {
             intervals: 0,
             interfaces: Vec::new(),
             observers: build::observers(scenario, intervals)?,
+            followers,
             rows: Vec::new(),
             lost_before: 0,
             scenario: scenario.clone(),
@@ -269,6 +279,7 @@ impl Simulation {
             }
             Event::Opening => self.window_opens(),
             Event::Closing => self.window_closes(),
+            Event::Review(follower) => self.review(follower)?,
             Event::End => return Ok(Handled::End),
         }
         if !self.network.rejected.is_empty() {
@@ -344,6 +355,9 @@ impl Simulation {
                         ..Segment::default()
                     };
                     self.network.attach(id, carried);
+                    for follower in &mut self.followers {
+                        follower.ping(flow.entry, number, now);
+                    }
                 }
                 flow.monitor.sent(length);
                 match next {
@@ -462,6 +476,11 @@ impl Simulation {
             }
             if datagrams.has_numbers() {
                 let carried = self.network.segment(id);
+                if journey.origin.back {
+                    for follower in &mut self.followers {
+                        follower.answered(flow.entry, carried.seq, now);
+                    }
+                }
                 if datagrams.arrived(journey.origin.back, carried.seq, delay, now) {
                     self.answer(place, length, carried)?;
                 }
@@ -529,6 +548,9 @@ impl Simulation {
         }
         for observer in &mut self.observers {
             observer.interval_ends(self.network.interfaces[observer.interface].egress.root());
+        }
+        for follower in &mut self.followers {
+            follower.interval_ends();
         }
         let next = self.events.now() + self.schedule.interval;
         self.events

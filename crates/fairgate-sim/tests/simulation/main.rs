@@ -3,6 +3,7 @@
 
 mod ack_filter;
 mod arrivals;
+mod autorate;
 mod captures;
 mod classes;
 mod common;

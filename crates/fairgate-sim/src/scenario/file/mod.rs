@@ -45,6 +45,11 @@
 //! interface = "router->home"
 //! variable = "active_flows"
 //!
+//! [[simulate.autorate]]             # a rate that follows the capacity of a line
+//! interface = "router->home"
+//! probe = "ping"
+//! rate = { min = "2mbit", base = "20mbit", max = "50mbit" }
+//!
 //! [[simulate.flow]]
 //! name = "pages"
 //! from = "router"
@@ -65,6 +70,7 @@ use fairgate_config::{Document, FileError, Spec, UnitError};
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::scenario::file::autorate::AutorateSection;
 use crate::scenario::file::capture::CaptureSection;
 use crate::scenario::file::cells::CellSection;
 use crate::scenario::file::flow_section::FlowSection;
@@ -74,6 +80,7 @@ use crate::scenario::file::observe::ObserveSection;
 use crate::scenario::file::pair::Pair;
 use crate::scenario::{NodeId, Queue, Scenario, ScenarioError, ScenarioPart};
 
+mod autorate;
 mod capture;
 mod cells;
 mod drawn;
@@ -119,6 +126,8 @@ struct Section {
     observations: Vec<ObserveSection>,
     #[serde(default, rename = "capture")]
     captures: Vec<CaptureSection>,
+    #[serde(default, rename = "autorate")]
+    autorates: Vec<AutorateSection>,
 }
 
 impl Scenario {
@@ -212,6 +221,9 @@ fn location(section: &Section, network: &Network, error: &ScenarioError) -> Rang
         ScenarioPart::Capture(index) => {
             section.captures[network.capture_section(index)].location(error.field)
         }
+        ScenarioPart::Autorate(index) => {
+            section.autorates[network.autorate_section(index)].location(error.field)
+        }
         ScenarioPart::Observation(index) => {
             section.observations[network.observe_section(index)].location(error.field)
         }
@@ -274,14 +286,17 @@ impl Reader<'_> {
             ));
         }
         self.add_flows(&mut network, &section.flows)?;
-        // Another discipline in the place of a queue has other variables, and several runs would write the
-        // same captures.
+        // Another discipline in the place of a queue has other variables and perhaps no rate, and several
+        // runs would write the same captures.
         if self.replace.is_none() {
             for (index, observe) in section.observations.iter().enumerate() {
                 self.add_observations(&mut network, index, observe)?;
             }
             for (index, capture) in section.captures.iter().enumerate() {
                 self.add_captures(&mut network, index, capture)?;
+            }
+            for (index, autorate) in section.autorates.iter().enumerate() {
+                self.add_autorates(&mut network, index, autorate)?;
             }
         }
         Ok(network)

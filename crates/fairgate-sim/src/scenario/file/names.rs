@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::scenario::{Capture, Cell, Flow, Link, NodeId, Observation, Scenario};
+use crate::scenario::{Autorate, Capture, Cell, Flow, Link, NodeId, Observation, Scenario};
 
 /// A scenario that is being read.
 pub(super) struct Network {
@@ -19,6 +19,8 @@ pub(super) struct Network {
     observe_sections: Vec<usize>,
     /// The section of each capture.
     capture_sections: Vec<usize>,
+    /// The section of each autorate.
+    autorate_sections: Vec<usize>,
 }
 
 impl Network {
@@ -31,6 +33,7 @@ impl Network {
             flow_sections: Vec::new(),
             observe_sections: Vec::new(),
             capture_sections: Vec::new(),
+            autorate_sections: Vec::new(),
         }
     }
 
@@ -103,6 +106,17 @@ impl Network {
     pub(super) fn add_capture(&mut self, capture: Capture, section: usize) {
         self.scenario.captures.push(capture);
         self.capture_sections.push(section);
+    }
+
+    /// Adds an autorate of the section with this index.
+    pub(super) fn add_autorate(&mut self, autorate: Autorate, section: usize) {
+        self.scenario.autorates.push(autorate);
+        self.autorate_sections.push(section);
+    }
+
+    /// Returns the index of the section of an autorate.
+    pub(super) fn autorate_section(&self, autorate: usize) -> usize {
+        self.autorate_sections[autorate]
     }
 
     /// Returns the index of the section of a capture.
