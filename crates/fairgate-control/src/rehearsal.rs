@@ -191,6 +191,7 @@ impl Run for Rehearsal {
             processor: ProcessorStatus::default(),
             changes: state.changes,
             revision: state.revision,
+            autorate: None,
             directions: vec![state.direction(0, detail), state.direction(1, detail)],
         })
     }

@@ -17,6 +17,7 @@ mod estimators;
 mod pulse;
 mod wind_up;
 
+pub(crate) use changes::Kind;
 pub use changes::{Changed, Changer};
 pub use pulse::{Beat, Pulse};
 

@@ -24,6 +24,7 @@
 //! metrics = "127.0.0.1:9095"           # where Prometheus reads its counters
 //! ```
 
+mod autorate;
 mod endpoints;
 
 use std::ops::RangeInclusive;
@@ -36,9 +37,12 @@ use fairgate_config::{Document, FileError, Problem, ShardBy, ShardedSpec, Spec, 
 use serde::Deserialize;
 use toml::Spanned;
 
+use self::autorate::AutorateSection;
 use crate::backend::BackendKind;
 use crate::sys::interface::Interface;
 
+pub(crate) use autorate::names as rate_names;
+pub use autorate::{Autorate, RateSource};
 pub use endpoints::{Address, Endpoint, EndpointError, Endpoints, Offer};
 
 /// One end of the bridge, as named in the configuration.
@@ -129,6 +133,8 @@ pub struct Plan {
     pub shard_by: Divide,
     /// Where the run can be controlled and observed by network protocols.
     pub endpoints: Endpoints,
+    /// How the rates of the trees follow the line. `None` if they are fixed.
+    pub autorate: Option<Autorate>,
     /// How many changes have led to these trees.
     pub(crate) revision: u64,
 }
@@ -177,6 +183,7 @@ struct Section {
     metrics_token: Option<Spanned<PathBuf>>,
     metrics_certificate: Option<Spanned<PathBuf>>,
     metrics_key: Option<Spanned<PathBuf>>,
+    autorate: Option<Spanned<AutorateSection>>,
 }
 
 /// More than the default limit of fq_codel (10 240 packets). Full-sized frames of this number take 32 MiB.
@@ -212,7 +219,7 @@ impl Plan {
         let workers = read_workers(document, &section)?;
         let endpoints = section.endpoints(document)?;
         let shard_by = section.shard_by.as_ref().map_or(Divide::Flow, |by| *by.get_ref());
-        let plan = Plan {
+        let mut plan = Plan {
             name: match &section.name {
                 Some(name) => read_name(document, name)?,
                 None => default_name(document.name()),
@@ -239,8 +246,19 @@ impl Plan {
             workers,
             shard_by,
             endpoints,
+            autorate: None,
             revision: 0,
         };
+        if let Some(autorate) = &section.autorate {
+            let is_on_one = plan.is_on_one_interface();
+            plan.autorate = Some(AutorateSection::read(
+                document,
+                autorate,
+                is_on_one,
+                plan.taken,
+                &plan.queues,
+            )?);
+        }
         plan.check_workers()?;
         Ok(plan)
     }
@@ -431,6 +449,7 @@ impl Plan {
             ("shard_by", self.shard_by != other.shard_by),
             ("api", self.endpoints.api != other.endpoints.api),
             ("metrics", self.endpoints.metrics != other.endpoints.metrics),
+            ("autorate", self.autorate != other.autorate),
         ];
         differences
             .iter()

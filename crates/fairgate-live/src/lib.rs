@@ -27,6 +27,7 @@
 #![deny(unsafe_code)]
 
 mod attach;
+mod autorate;
 mod backend;
 mod bridge;
 mod checksum;
@@ -61,9 +62,12 @@ mod testing;
 mod vlan;
 mod workers;
 
+pub use autorate::{AutorateStop, Follower};
 pub use backend::{BackendKind, Choice, UnknownBackend};
 pub use bridge::{Beat, Bridge, Changed, Changer, Pulse, Stopper, Wake};
-pub use config::{Address, End, Endpoint, EndpointError, Endpoints, Isolate, Offer, Offloads, Plan};
+pub use config::{
+    Address, Autorate, End, Endpoint, EndpointError, Endpoints, Isolate, Offer, Offloads, Plan, RateSource,
+};
 pub use dry_run::{Adapted, Captures, DryRun, DryRunError};
 pub use error::{LiveError, ReloadError};
 pub use notice::Notice;

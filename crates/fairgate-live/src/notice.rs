@@ -50,6 +50,35 @@ pub enum Notice {
         /// The new name.
         to: String,
     },
+    /// The probes of autorate are not answered.
+    #[error("no reflector answers: the rates are the base rates until one does")]
+    ProbesUnanswered,
+    /// They are answered again.
+    #[error("reflectors answer: the rates follow the line")]
+    ProbesAnswered,
+    /// The file that says the rates can't be read, or is wrong.
+    #[error("{what}; the rates stay")]
+    RateFileWrong {
+        /// What is wrong.
+        what: String,
+    },
+    /// The file is right again.
+    #[error("the rates are those of the file again")]
+    RateFileRight,
+    /// A tree can't have the rate that follows the line.
+    #[error("the rate of `{direction}` can't follow: {what}")]
+    RateRefused {
+        /// The direction, as [run] names it.
+        direction: &'static str,
+        /// Why not.
+        what: String,
+    },
+    /// It can have it again.
+    #[error("the rate of `{direction}` follows again")]
+    RateAccepted {
+        /// The direction, as [run] names it.
+        direction: &'static str,
+    },
     /// The interface is there again, but can't be used.
     #[error("`{interface}` is there again, but can't be used: {reason}")]
     NotTaken {
@@ -70,7 +99,13 @@ impl Notice {
             | Notice::Back { interface }
             | Notice::Renamed { to: interface, .. }
             | Notice::NotTaken { interface, .. } => Some(interface),
-            Notice::TooSmall(_) => None,
+            Notice::TooSmall(_)
+            | Notice::ProbesUnanswered
+            | Notice::ProbesAnswered
+            | Notice::RateFileWrong { .. }
+            | Notice::RateFileRight
+            | Notice::RateRefused { .. }
+            | Notice::RateAccepted { .. } => None,
         }
     }
 }

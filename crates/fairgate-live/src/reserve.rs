@@ -12,7 +12,7 @@ use fairgate::Time;
 use fairgate_config::{Registry, Spec};
 use fairgate_reserve::{Refusal, Reservations, Terms};
 
-use crate::bridge::{Changed, Changer};
+use crate::bridge::{Changed, Changer, Kind};
 use crate::clock;
 use crate::config::Plan;
 use crate::error::ReloadError;
@@ -121,7 +121,9 @@ impl Reserver {
         &self,
         new: impl FnOnce(&Plan) -> Result<Plan, E>,
     ) -> Result<Changed, E> {
-        self.update(None, new, |table, _, tree| table.moved(tree, self.registry()))
+        self.update(None, Kind::Trees, new, |table, _, tree| {
+            table.moved(tree, self.registry())
+        })
     }
 
     /// Does the same for a change that must leave the classes and filters of reservations as they are. If the
@@ -132,18 +134,28 @@ impl Reserver {
         new: impl FnOnce(&Plan) -> Result<Plan, E>,
     ) -> Result<Changed, E> {
         let keep = |table: &Reservations, old: &Spec, tree: &Spec| table.after(old, tree, self.registry());
-        self.update(expected, new, keep)
+        self.update(expected, Kind::Trees, new, keep)
+    }
+
+    /// Does the same for a rate that follows the line.
+    pub(crate) fn follow<E: From<ReloadError> + From<Refusal>>(
+        &self,
+        new: impl FnOnce(&Plan) -> Result<Plan, E>,
+    ) -> Result<Changed, E> {
+        let keep = |table: &Reservations, old: &Spec, tree: &Spec| table.after(old, tree, self.registry());
+        self.update(None, Kind::Rate, new, keep)
     }
 
     fn update<E: From<ReloadError> + From<Refusal>>(
         &self,
         expected: Option<u64>,
+        kind: Kind,
         new: impl FnOnce(&Plan) -> Result<Plan, E>,
         keep: impl Fn(&Reservations, &Spec, &Spec) -> Result<(Reservations, Spec), Refusal>,
     ) -> Result<Changed, E> {
         let mut tables = self.lock();
         let mut directions = tables.clone();
-        let changed = self.0.changer.update(|running| {
+        let changed = self.0.changer.change(kind, |running| {
             check_revision(running, expected)?;
             let mut plan = new(running)?;
             for (from, table) in directions.iter_mut().enumerate() {

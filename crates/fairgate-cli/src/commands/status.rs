@@ -7,7 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use fairgate_live::status::{
-    DirectionStatus, FetchError, NodeStatus, ProcessorStatus, Status, fetch, fetch_used, running,
+    AutorateStatus, DirectionStatus, FetchError, NodeStatus, ProcessorStatus, Status, fetch, fetch_used,
+    running,
 };
 use miette::Diagnostic;
 use thiserror::Error;
@@ -149,6 +150,9 @@ pub(crate) fn tables(status: &Status, before: Option<&Status>) -> String {
     if !status.isolated {
         text.push_str("this machine's own network stack is not kept away from these interfaces\n");
     }
+    if let Some(autorate) = &status.autorate {
+        text.push_str(&autorate_text(autorate));
+    }
     let _ = match before {
         Some(_) => writeln!(text, "rates and delays are for the last {seconds:.1} s"),
         None => writeln!(text, "rates and delays are since the start"),
@@ -172,6 +176,33 @@ fn directions_text(status: &Status, before: Option<&Status>, seconds: f64) -> St
         let before = before.and_then(|before| before.directions.get(index));
         text.push('\n');
         text.push_str(&direction_text(direction, before, seconds));
+    }
+    text
+}
+
+/// Returns what the rates that follow the line are.
+fn autorate_text(autorate: &AutorateStatus) -> String {
+    let mut text = String::new();
+    if let (Some(baseline), Some(excess)) = (autorate.baseline_us, autorate.excess_us) {
+        let _ = writeln!(
+            text,
+            "autorate: round trip of the line {}, at the moment {} more",
+            millis(baseline),
+            millis(excess)
+        );
+    }
+    for direction in &autorate.directions {
+        let mbit = |bits: u64| bits as f64 / 1e6;
+        let _ = writeln!(
+            text,
+            "autorate of {}: {:.3} Mbit/s ({:.3} to {:.3}), {}; {:.3} Mbit/s used",
+            direction.from,
+            mbit(direction.rate_bps),
+            mbit(direction.min_bps),
+            mbit(direction.max_bps),
+            direction.state,
+            mbit(direction.achieved_bps)
+        );
     }
     text
 }

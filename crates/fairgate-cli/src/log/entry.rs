@@ -79,10 +79,22 @@ impl From<&AuditEntry> for Entry {
 impl From<Notice> for Entry {
     fn from(notice: Notice) -> Entry {
         let level = match notice {
-            Notice::TooSmall(_) => Level::Warning,
+            Notice::TooSmall(_)
+            | Notice::ProbesUnanswered
+            | Notice::RateFileWrong { .. }
+            | Notice::RateRefused { .. } => Level::Warning,
             _ => Level::Notice,
         };
-        let entry = Entry::new(level, "interface", &notice);
+        let event = match notice {
+            Notice::ProbesUnanswered
+            | Notice::ProbesAnswered
+            | Notice::RateFileWrong { .. }
+            | Notice::RateFileRight
+            | Notice::RateRefused { .. }
+            | Notice::RateAccepted { .. } => "autorate",
+            _ => "interface",
+        };
+        let entry = Entry::new(level, event, &notice);
         match notice.interface() {
             Some(interface) => entry.with("interface", interface),
             None => entry,

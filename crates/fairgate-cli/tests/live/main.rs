@@ -1,6 +1,7 @@
 //! `fairgate run` on real interfaces, in network namespaces.
 
 mod api;
+mod autorate;
 mod changes;
 #[path = "../common/mod.rs"]
 mod common;

@@ -178,6 +178,68 @@ pub(super) fn of_directions(status: &Status, encoder: &mut DescriptorEncoder<'_>
     Ok(())
 }
 
+/// Encodes the rates that follow the line, if there are any.
+pub(super) fn of_autorate(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+    let autorate = status.autorate.as_ref();
+    let directions = || autorate.iter().flat_map(|autorate| &autorate.directions);
+    let help = "Rate that follows the line";
+    let mut family =
+        encoder.encode_descriptor("autorate_rate_bits_per_second", help, None, MetricType::Gauge)?;
+    for direction in directions() {
+        gauge(
+            &mut family,
+            &[("from", &direction.from)],
+            direction.rate_bps as i64,
+        )?;
+    }
+    let help = "1 for what is done with this rate";
+    let mut family = encoder.encode_descriptor("autorate_state", help, None, MetricType::Gauge)?;
+    for direction in directions() {
+        gauge(
+            &mut family,
+            &[("from", &direction.from), ("state", &direction.state)],
+            1,
+        )?;
+    }
+    let delays: [(&str, &str, Option<f64>); 2] = [
+        (
+            "autorate_baseline",
+            "Round trip of a line without load",
+            autorate.and_then(|autorate| autorate.baseline_us),
+        ),
+        (
+            "autorate_excess",
+            "How much longer the last round trips were",
+            autorate.and_then(|autorate| autorate.excess_us),
+        ),
+    ];
+    for (name, help, micros) in delays {
+        let mut family = encoder.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Gauge)?;
+        if let Some(micros) = micros {
+            family.encode_gauge(&(micros * 1e-6))?;
+        }
+    }
+    let counts: [(&str, &str, Option<u64>); 2] = [
+        (
+            "autorate_changes",
+            "Times that a tree has got another rate",
+            autorate.map(|autorate| autorate.changes),
+        ),
+        (
+            "autorate_refused",
+            "Times that a tree has refused a rate",
+            autorate.map(|autorate| autorate.refused),
+        ),
+    ];
+    for (name, help, count) in counts {
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        if let Some(count) = count {
+            family.encode_counter::<NoLabelSet, u64, u64>(&count, None)?;
+        }
+    }
+    Ok(())
+}
+
 fn labels(direction: &DirectionStatus) -> [(&str, &str); 2] {
     [("from", &direction.from), ("to", &direction.to)]
 }

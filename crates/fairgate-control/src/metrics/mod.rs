@@ -43,6 +43,7 @@ impl Collector for Reading {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         families::of_run(&self.status, &mut encoder)?;
         families::of_directions(&self.status, &mut encoder)?;
+        families::of_autorate(&self.status, &mut encoder)?;
         families::of_classes(&self.rows, &mut encoder)
     }
 }

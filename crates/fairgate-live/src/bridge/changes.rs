@@ -22,7 +22,7 @@ use crate::clock;
 use crate::config::Plan;
 use crate::error::{LiveError, ReloadError};
 use crate::fitness;
-use crate::status::{ChangesStatus, Estimators, WorkerReading};
+use crate::status::{Board, ChangesStatus, Estimators, WorkerReading};
 
 /// Changes a running bridge from other threads. Copies change the same bridge, one after the other.
 #[derive(Clone)]
@@ -36,6 +36,8 @@ struct Shared {
     mtu: Arc<AtomicUsize>,
     seed: u64,
     tally: Tally,
+    /// What the follower of the line says.
+    board: Board,
 }
 
 /// What the changes so far have done.
@@ -68,7 +70,18 @@ pub(super) struct Order {
     limits: [Option<Limit>; 2],
     /// The estimators of the changed trees.
     estimators: [Estimators; 2],
+    kind: Kind,
     reply: Sender<Reply>,
+}
+
+/// What is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Anything, for somebody who has asked for it.
+    Trees,
+    /// The rate at the root of a tree, because it follows the line. It is not counted as a change, and the
+    /// revision stays.
+    Rate,
 }
 
 /// What a forwarding thread does for others, between two turns.
@@ -78,6 +91,8 @@ pub(super) enum Task {
     Read(Sender<WorkerReading>),
     /// Answers that it is there.
     Beat(Sender<()>),
+    /// Tells how many bytes have left its trees.
+    Count(Sender<[u64; 2]>),
 }
 
 /// Where other threads leave tasks for a forwarding thread.
@@ -120,6 +135,7 @@ impl Orders {
             mtu: Arc::new(AtomicUsize::new(mtu)),
             seed,
             tally: Tally::default(),
+            board: Board::default(),
         }))
         .orders()
     }
@@ -146,6 +162,11 @@ impl Orders {
             dropped: count(&tally.dropped),
             longest_pause_us: count(&tally.longest_pause) as f64 / 1e3,
         }
+    }
+
+    /// Returns where the follower of the line says what it does.
+    pub(super) fn board(&self) -> Board {
+        self.changer.board().clone()
     }
 
     /// Notes that longer frames are forwarded from now on.
@@ -182,6 +203,11 @@ impl Changer {
         self.lock_workers().clone()
     }
 
+    /// Returns where the follower of the line says what it does.
+    pub(crate) fn board(&self) -> &Board {
+        &self.0.board
+    }
+
     /// Returns the configuration that is running.
     pub fn plan(&self) -> Arc<Plan> {
         Arc::clone(&self.0.plan.lock().unwrap_or_else(PoisonError::into_inner))
@@ -206,17 +232,27 @@ impl Changer {
         &self,
         new: impl FnOnce(&Plan) -> Result<Plan, E>,
     ) -> Result<Changed, E> {
+        self.change(Kind::Trees, new)
+    }
+
+    /// Does the same for a change of this kind.
+    pub(crate) fn change<E: From<ReloadError>>(
+        &self,
+        kind: Kind,
+        new: impl FnOnce(&Plan) -> Result<Plan, E>,
+    ) -> Result<Changed, E> {
         let mut running = self.0.plan.lock().unwrap_or_else(PoisonError::into_inner);
         let tally = &self.0.tally;
         let changed = new(&running).and_then(|mut plan| {
-            plan.revision = running.revision + 1;
+            plan.revision = running.revision + u64::from(kind == Kind::Trees);
             let plan = Arc::new(plan);
-            let mut changed = self.apply(&running, &plan)?;
+            let mut changed = self.apply(kind, &running, &plan)?;
             changed.revision = plan.revision;
             *running = plan;
             Ok(changed)
         });
         match &changed {
+            _ if kind == Kind::Rate => {}
             Ok(changed) => {
                 let pause = changed.pause.as_nanos() as u64;
                 tally.longest_pause.fetch_max(pause, Ordering::Relaxed);
@@ -235,14 +271,14 @@ impl Changer {
     }
 
     /// Checks and plans the change, and waits until it is applied.
-    fn apply(&self, running: &Arc<Plan>, plan: &Arc<Plan>) -> Result<Changed, ReloadError> {
+    fn apply(&self, kind: Kind, running: &Arc<Plan>, plan: &Arc<Plan>) -> Result<Changed, ReloadError> {
         if let Some(key) = running.fixed_difference(plan) {
             return Err(ReloadError::Fixed { key });
         }
         plan.check_workers()?;
         fitness::check(&plan.queues, self.0.mtu.load(Ordering::Acquire))?;
         let workers = self.workers();
-        let planned = (0..workers.len()).map(|worker| self.order(worker, running, plan));
+        let planned = (0..workers.len()).map(|worker| self.order(kind, worker, running, plan));
         let planned = planned.collect::<Result<Vec<_>, ReloadError>>()?;
         let results = carried_out(&workers, planned)?;
         let refusal = results.iter().find_map(|result| result.as_ref().err().cloned());
@@ -252,7 +288,7 @@ impl Changer {
             let changed =
                 changed.filter_map(|((inbox, worker), result)| result.as_ref().ok().map(|_| (inbox, worker)));
             for (inbox, worker) in changed {
-                let back = self.order(worker, plan, running)?;
+                let back = self.order(kind, worker, plan, running)?;
                 carried_out(std::slice::from_ref(inbox), vec![back])?;
             }
             return Err(refused(plan, from, source));
@@ -268,6 +304,7 @@ impl Changer {
     /// Plans the change of a worker's trees. Returns the order, and where its reply comes.
     fn order(
         &self,
+        kind: Kind,
         worker: usize,
         running: &Plan,
         plan: &Arc<Plan>,
@@ -283,6 +320,7 @@ impl Changer {
             changes: [change(0)?, change(1)?],
             limits: [0, 1].map(|side| plan.limit(side)),
             estimators: [0, 1].map(|side: usize| Estimators::of(&plan.queues[side])),
+            kind,
             reply,
         };
         Ok((order, replies))
@@ -346,6 +384,7 @@ impl Bridge {
                 Task::Read(to) => self.read_for(to),
                 // Who asked may have stopped waiting.
                 Task::Beat(to) => drop(to.send(())),
+                Task::Count(to) => drop(to.send(self.left_trees())),
             }
         }
     }
@@ -386,8 +425,11 @@ impl Bridge {
                 ..Changed::default()
             }
         });
-        // What was read of the trees may not fit the changed ones.
-        self.read_anew();
+        // What was read of the trees may not fit the changed ones. Rates change often, and
+        // what was read fits: the reading of a large tree would never end.
+        if order.kind == Kind::Trees {
+            self.read_anew();
+        }
         // The changer may have gone: it does not care then.
         let _ = order.reply.send(Reply {
             result,
@@ -406,6 +448,12 @@ impl Bridge {
             .change_root(|root, pool| change.apply(root, now, pool));
         direction.settle(now);
         result
+    }
+
+    /// Returns how many bytes have left each tree.
+    fn left_trees(&self) -> [u64; 2] {
+        let left = |from: usize| self.directions[from].link.root().statistics().dequeued.bytes;
+        [left(0), left(1)]
     }
 
     /// Returns the number of packets that both trees have dropped.

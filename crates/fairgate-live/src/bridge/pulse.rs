@@ -55,6 +55,27 @@ impl Pulse {
     }
 }
 
+impl Pulse {
+    /// Asks all threads how many bytes have left the trees of each direction since the start, and waits until
+    /// each has answered. `None` if the run has ended.
+    pub(crate) fn sent(&self) -> Option<[u64; 2]> {
+        let mut asked = Vec::new();
+        for inbox in self.0.workers() {
+            let (to, answer) = mpsc::channel();
+            if !inbox.leave(Task::Count(to)) {
+                return None;
+            }
+            asked.push(answer);
+        }
+        let mut sum = [0; 2];
+        for answer in asked {
+            let one = answer.recv().ok()?;
+            sum = [sum[0] + one[0], sum[1] + one[1]];
+        }
+        Some(sum)
+    }
+}
+
 impl Bridge {
     /// Returns a handle by which other threads ask whether this run forwards.
     pub fn pulse(&self) -> Pulse {

@@ -167,6 +167,7 @@ impl Bridge {
             started: self.started,
             at: clock::now(),
             delay_buffers: together.delay_buffers,
+            board: self.orders.board(),
             directions: together.directions,
         }
     }

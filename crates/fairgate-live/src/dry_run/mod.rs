@@ -30,7 +30,8 @@ use crate::ethernet::longest_frame;
 use crate::fitness;
 use crate::randomness::Randomness;
 use crate::status::{
-    ChangesStatus, Detail, DirectionReading, Estimators, ProcessorStatus, RunReading, Status, TreeReading,
+    Board, ChangesStatus, Detail, DirectionReading, Estimators, ProcessorStatus, RunReading, Status,
+    TreeReading,
 };
 use sink::Sink;
 use source::Source;
@@ -248,6 +249,7 @@ impl DryRun {
             started: self.started,
             at: self.now,
             delay_buffers: Vec::new(),
+            board: Board::default(),
             directions,
         };
         Status::of_reading(reading, Detail::All)

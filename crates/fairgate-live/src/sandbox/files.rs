@@ -11,7 +11,7 @@ use landlock::{
     Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
-use crate::config::{Address, End, Plan};
+use crate::config::{Address, End, Plan, RateSource};
 use crate::privileges::{LaterFiles, existing_folder};
 
 /// The newest version of Landlock's interface whose rights this module knows. Older kernels have fewer.
@@ -70,6 +70,9 @@ fn needed(plan: &Plan, later: &LaterFiles<'_>) -> Vec<Right> {
         for file in [Some(file), whole.as_ref()].into_iter().flatten() {
             rights.push((folder_of(file), read));
         }
+    }
+    if let Some(RateSource::File(file)) = plan.autorate.as_ref().map(|autorate| &autorate.source) {
+        rights.push((folder_of(file), read));
     }
     // The status socket is not there yet, and neither may be its folder.
     let sockets = [Some(later.socket), later.api];

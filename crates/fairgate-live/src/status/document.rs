@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock;
 use crate::pace::Punctuality;
+use crate::status::autorate::AutorateStatus;
 use crate::status::estimators::Rates;
 use crate::status::reading::{ClassReadingOf, DirectionReading, NodeReading, RunReading, TreeReading};
 use crate::sys::priority::waited_for_processor;
@@ -36,6 +37,9 @@ pub struct Status {
     /// The revision of the trees. It grows by 1 with each change, and is 0 at the start.
     #[serde(default)]
     pub revision: u64,
+    /// The rates that follow the line, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub autorate: Option<AutorateStatus>,
     /// The directions from left to right and from right to left.
     pub directions: Vec<DirectionStatus>,
 }
@@ -310,6 +314,7 @@ impl Status {
             started,
             at,
             delay_buffers: _,
+            board,
             directions,
         } = reading;
         let direction = |(mut direction, queue): (DirectionReading, &Spec)| {
@@ -327,6 +332,7 @@ impl Status {
             processor,
             changes,
             revision: plan.revision,
+            autorate: board.read(),
             directions: directions.map(direction).collect(),
         }
     }
@@ -641,6 +647,7 @@ mod tests {
             processor: ProcessorStatus::default(),
             changes: ChangesStatus::default(),
             revision: 0,
+            autorate: None,
             directions: vec![DirectionStatus::of_reading(reading, Time::ZERO, Some(&queue))],
         }
     }

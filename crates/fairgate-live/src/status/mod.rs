@@ -1,6 +1,7 @@
 //! The status of a running bridge: what is read, the document made of it, the server and the client.
 
 mod audit;
+mod autorate;
 mod control;
 mod delays;
 mod document;
@@ -13,6 +14,8 @@ mod server;
 mod workers;
 
 pub use audit::{Audit, AuditEntry};
+pub(crate) use autorate::Board;
+pub use autorate::{AutorateDirection, AutorateStatus};
 pub(crate) use control::Control;
 pub(crate) use delays::DelayTap;
 pub use document::{

@@ -17,6 +17,7 @@ use hdrhistogram::Histogram;
 use crate::clock;
 use crate::config::Plan;
 use crate::direction::{Counters, Direction};
+use crate::status::autorate::Board;
 use crate::status::document::{ChangesStatus, ProcessorStatus};
 use crate::status::estimators::Rates;
 
@@ -36,6 +37,8 @@ pub(crate) struct RunReading {
     pub(crate) at: Time,
     /// The number of buffers of sojourn times of each worker that precede this reading.
     pub(crate) delay_buffers: Vec<u64>,
+    /// What the follower of the line says. It is read when the document is made, on another thread.
+    pub(crate) board: Board,
     pub(crate) directions: [DirectionReading; 2],
 }
 

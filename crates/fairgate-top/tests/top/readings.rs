@@ -194,6 +194,7 @@ pub(crate) fn status(pid: u32, uptime_s: f64) -> Event {
         },
         changes: ChangesStatus::default(),
         revision: 3,
+        autorate: None,
         directions: vec![
             direction("eth0", "eth1", root, 17),
             direction("eth1", "eth0", home, 0),

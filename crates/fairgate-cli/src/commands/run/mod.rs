@@ -12,8 +12,8 @@ use fairgate_config::{Document, FileError, Registry};
 use fairgate_control::{ControlError, Doors};
 use fairgate_live::status::{Audit, default_socket};
 use fairgate_live::{
-    Address, BackendKind, Bridge, Changer, LaterFiles, LiveError, Plan, ReloadError, Reserver, Sandbox, Wake,
-    drop_privileges,
+    Address, BackendKind, Bridge, Changer, Follower, LaterFiles, LiveError, Plan, RateSource, ReloadError,
+    Reserver, Sandbox, Wake, drop_privileges,
 };
 use fairgate_reserve::Refusal as NotKept;
 use miette::Diagnostic;
@@ -74,6 +74,9 @@ The file's [run] section:
   metrics_token = \"tokens\"           # the same for metrics at another address than the loopback's
   metrics_certificate = \"cert.pem\"
   metrics_key = \"key.pem\"
+  autorate = { file = \"rates.txt\",     # the rates follow it, or pings: reflectors = [\"192.0.2.1\"]
+    left_to_right = { min = \"2mbit\", base = \"9mbit\", max = \"20mbit\" } }
+                                     # Best as a table, [run.autorate]: docs/autorate.md [default: none]
 
 Instead of left, right and their trees, for an interface that this machine itself uses (Linux 6.6):
   device = \"eth0\"
@@ -224,7 +227,13 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
         Some(Address::Unix(path)) => Some(path),
         _ => None,
     };
-    let (name, files) = match args.device.device() {
+    let rates = plan.autorate.and_then(|autorate| match autorate.source {
+        // It may be written later.
+        RateSource::File(path) if !path.exists() => path.parent().map(Path::to_path_buf),
+        RateSource::File(path) => Some(path),
+        RateSource::Reflectors(_) => None,
+    });
+    let (name, mut files) = match args.device.device() {
         Some(_) => ("the command line".to_owned(), Vec::new()),
         None => {
             let file = file(&args.words)?;
@@ -233,6 +242,7 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
             (file.to_owned(), files)
         }
     };
+    files.extend(rates);
     let later = LaterFiles {
         read: &files,
         socket: &socket,
@@ -278,6 +288,7 @@ pub(crate) fn run_document(
     let priority = bridge.prioritise();
     // Ports, and files that only root may read, are opened before privileges are given up.
     let doors = Doors::open(&plan.endpoints).map_err(control_failure)?;
+    let follower = Follower::open(&plan, registry).map_err(failure)?;
     let privileges = drop_privileges(&plan, later).map_err(failure)?;
     let confined = match manner.unconfined {
         None => Ok(bridge.confine(Sandbox::new(&plan, later))),
@@ -346,6 +357,11 @@ pub(crate) fn run_document(
             let status = format!("{what}.");
             scope.spawn(move || attendant.attend(&pulse, &status));
         }
+        let follower_stop = follower.as_ref().map(Follower::stopper);
+        if let Some(follower) = follower {
+            let (reserver, pulse, log) = (reserver.clone(), bridge.pulse(), log.clone());
+            scope.spawn(move || follower.run(&reserver, &pulse, &|notice| log.write(notice)));
+        }
         // A thread of its own reads the file and plans the change, while this one forwards.
         let (reloads, wanted) = mpsc::channel();
         let (log, told) = (log.clone(), service.clone());
@@ -377,6 +393,9 @@ pub(crate) fn run_document(
         // Its thread ends with this and with the thread that reads the file.
         drop((service, reloads, watched));
         bridge.end_changes();
+        if let Some(stop) = follower_stop {
+            stop.stop();
+        }
         ended.and_then(|()| bridge.wind_up().map_err(failure))
     });
     let last = bridge.status();
