@@ -21,8 +21,10 @@ use crate::run::{Run, transfer_of};
 /// the figures of docs/subscribers.md.
 const SUBSCRIBERS: usize = 2_000;
 
-/// The plans have different rates, and each has room for the stream of the test.
-const CONFIGURATION: &str = "[subscribers]\ndown = \"1gbit\"\nup = \"1gbit\"\nSOURCE\n\
+/// The plans have different rates, and each has room for the stream of the test. CoDel would drop packets if
+/// the machine is busy with other tests, so its target is far away.
+const CONFIGURATION: &str = "[subscribers]\ndown = \"1gbit\"\nup = \"1gbit\"\n\
+    leaf = \"fq_codel target=5s interval=10s\"\nSOURCE\n\
     [plans.home]\ndown = \"12mbit\"\nup = \"12mbit\"\n[plans.fast]\ndown = \"20mbit\"\nup = \"15mbit\"\n\
     [run]\nleft = \"left\"\nright = \"right\"\nleft_to_right = \"down\"\nright_to_left = \"up\"\n\
     api = \"unix:api.sock\"\n";
@@ -116,34 +118,47 @@ fn with_stream(network: &Network, during: impl FnOnce()) {
     thread::scope(|scope| {
         scope.spawn(|| {
             while !is_over.load(Ordering::Acquire) {
-                // A burst at 11 Mbit/s, so that packets of the subscriber are queued while the trees change.
+                // A burst at 5 Mbit/s, so that packets of the subscriber are queued while the trees change.
                 for _ in 0..8 {
                     let number = sent.fetch_add(1, Ordering::AcqRel);
                     sender.send(&[number.to_be_bytes(); 16].concat()).unwrap();
                 }
-                thread::sleep(Duration::from_millis(1));
+                thread::sleep(Duration::from_millis(2));
             }
             has_sent_all.store(true, Ordering::Release);
         });
         let counting = scope.spawn(|| {
             let mut bytes = [0; 2000];
-            let mut next = 0;
+            let (mut next, mut quiet) = (0, 0);
             while !has_sent_all.load(Ordering::Acquire) || next < sent.load(Ordering::Acquire) {
                 let Ok(_) = receiver.recv(&mut bytes) else {
+                    quiet += 1;
+                    assert!(quiet < 1200, "for two minutes packet {next} has not come");
                     continue;
                 };
+                quiet = 0;
                 let number = u64::from_be_bytes(bytes[..8].try_into().unwrap());
                 assert_eq!(number, next, "it is lost or overtaken");
                 next += 1;
                 received.store(next, Ordering::Release);
             }
         });
+        // Also if a check fails.
+        let end = End(&is_over);
         during();
-        assert!(!counting.is_finished(), "packets were lost or overtaken");
-        is_over.store(true, Ordering::Release);
+        drop(end);
         assert!(counting.join().is_ok(), "packets were lost or overtaken");
     });
     assert_eq!(received.into_inner(), sent.into_inner());
+}
+
+/// Ends the stream when it is dropped.
+struct End<'f>(&'f AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
 }
 
 /// Returns the resident memory of a run, kilobytes.
