@@ -316,7 +316,7 @@ mod tests {
                 self.queue = self.queue.clamp(0.0, capacity / 2.0);
                 let delay = 30.0 + 1e3 * self.queue / capacity;
                 self.longest = self.longest.max(delay);
-                if self.now % 50 == 0 {
+                if self.now.is_multiple_of(50) {
                     self.delays.sent(self.number, 0, Time::from_millis(self.now));
                     self.answers.push((self.now + delay as u64, self.number));
                     self.number += 1;
@@ -503,7 +503,7 @@ mod tests {
             let mut twin = controller.clone();
             let mut now = Time::ZERO;
             for (wait, bytes, excess, [is_congested, is_draining, is_silent]) in calls {
-                now = now + wait;
+                now += wait;
                 let seen = Seen { is_congested, excess, is_draining, is_silent };
                 let rate = controller.review(now, bytes, &seen);
                 prop_assert!(rate >= min && rate <= max);

@@ -68,7 +68,7 @@ pub enum Notice {
     /// A tree can't have the rate that follows the line.
     #[error("the rate of `{direction}` can't follow: {what}")]
     RateRefused {
-        /// The direction, as [run] names it.
+        /// The direction, as `[run]` names it.
         direction: &'static str,
         /// Why not.
         what: String,
@@ -76,7 +76,7 @@ pub enum Notice {
     /// It can have it again.
     #[error("the rate of `{direction}` follows again")]
     RateAccepted {
-        /// The direction, as [run] names it.
+        /// The direction, as `[run]` names it.
         direction: &'static str,
     },
     /// The interface is there again, but can't be used.

@@ -24,6 +24,7 @@ mod run;
 mod sandbox;
 mod scripts;
 mod service;
+mod stream;
 mod subscribers;
 mod takeover;
 mod terminal;

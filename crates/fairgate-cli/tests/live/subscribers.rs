@@ -1,11 +1,8 @@
 //! Lists of subscribers that change while packets are forwarded.
 
 use std::fs;
-use std::net::UdpSocket;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use fairgate_live::testbed::Network;
@@ -16,6 +13,7 @@ use tempfile::TempDir;
 use crate::common::{live, until};
 use crate::http::{Answer, ask};
 use crate::run::{Run, transfer_of};
+use crate::stream::with_stream;
 
 /// How many subscribers there are, if the variable SUBSCRIBERS does not say it: `SUBSCRIBERS=20000` measures
 /// the figures of docs/subscribers.md.
@@ -28,6 +26,9 @@ const CONFIGURATION: &str = "[subscribers]\ndown = \"1gbit\"\nup = \"1gbit\"\n\
     [plans.home]\ndown = \"12mbit\"\nup = \"12mbit\"\n[plans.fast]\ndown = \"20mbit\"\nup = \"15mbit\"\n\
     [run]\nleft = \"left\"\nright = \"right\"\nleft_to_right = \"down\"\nright_to_left = \"up\"\n\
     api = \"unix:api.sock\"\n";
+
+/// The pause between bursts of the stream: 5 Mbit/s, which each plan lets through.
+const EVERY: Duration = Duration::from_millis(2);
 
 fn count() -> usize {
     let given = std::env::var("SUBSCRIBERS").ok();
@@ -100,67 +101,6 @@ fn takes_over(run: &Run, what: &str, change: impl FnOnce()) -> Duration {
     begin.elapsed()
 }
 
-/// A numbered stream of packets from the left host to the right one. All must arrive, in their order.
-fn with_stream(network: &Network, during: impl FnOnce()) {
-    let to = format!("{}:5000", Network::RIGHT);
-    let receiver = network.right.enter(|| UdpSocket::bind(&to)).unwrap().unwrap();
-    let sender = network
-        .left
-        .enter(|| UdpSocket::bind("0.0.0.0:0"))
-        .unwrap()
-        .unwrap();
-    sender.connect(&to).unwrap();
-    receiver
-        .set_read_timeout(Some(Duration::from_millis(100)))
-        .unwrap();
-    let (is_over, has_sent_all) = (AtomicBool::new(false), AtomicBool::new(false));
-    let (sent, received) = (AtomicU64::new(0), AtomicU64::new(0));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            while !is_over.load(Ordering::Acquire) {
-                // A burst at 5 Mbit/s, so that packets of the subscriber are queued while the trees change.
-                for _ in 0..8 {
-                    let number = sent.fetch_add(1, Ordering::AcqRel);
-                    sender.send(&[number.to_be_bytes(); 16].concat()).unwrap();
-                }
-                thread::sleep(Duration::from_millis(2));
-            }
-            has_sent_all.store(true, Ordering::Release);
-        });
-        let counting = scope.spawn(|| {
-            let mut bytes = [0; 2000];
-            let (mut next, mut quiet) = (0, 0);
-            while !has_sent_all.load(Ordering::Acquire) || next < sent.load(Ordering::Acquire) {
-                let Ok(_) = receiver.recv(&mut bytes) else {
-                    quiet += 1;
-                    assert!(quiet < 1200, "for two minutes packet {next} has not come");
-                    continue;
-                };
-                quiet = 0;
-                let number = u64::from_be_bytes(bytes[..8].try_into().unwrap());
-                assert_eq!(number, next, "it is lost or overtaken");
-                next += 1;
-                received.store(next, Ordering::Release);
-            }
-        });
-        // Also if a check fails.
-        let end = End(&is_over);
-        during();
-        drop(end);
-        assert!(counting.join().is_ok(), "packets were lost or overtaken");
-    });
-    assert_eq!(received.into_inner(), sent.into_inner());
-}
-
-/// Ends the stream when it is dropped.
-struct End<'f>(&'f AtomicBool);
-
-impl Drop for End<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
-    }
-}
-
 /// Returns the resident memory of a run, kilobytes.
 fn resident(run: &Run) -> u64 {
     let process = run.program.as_ref().expect("it runs").id();
@@ -181,7 +121,7 @@ fn a_list_changes_while_its_subscribers_are_served() {
     let place = Place::new("file = \"list.csv\"", "list.csv", &list(count, "home"));
     let run = place.start(&network);
     let signal = || run.signal(Signal::SIGHUP);
-    with_stream(&network, || {
+    with_stream(&network, EVERY, || {
         let by_signal = takes_over(&run, "the list is read again", signal);
         let steps = [
             ("all rates", list(count, "fast")),
@@ -300,7 +240,7 @@ fn the_api_changes_one_subscriber() {
     let network = Network::build().unwrap();
     let place = Place::new("file = \"list.csv\"", "list.csv", &list(20, "home"));
     let run = place.start(&network);
-    with_stream(&network, || {
+    with_stream(&network, EVERY, || {
         let entry = json!({"prefixes": ["192.0.2.7"], "plan": "home"}).to_string();
         for round in 0..20 {
             let put = place.ask("PUT", "/v1/subscribers/new", &entry);

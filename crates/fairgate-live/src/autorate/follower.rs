@@ -241,9 +241,9 @@ impl<'f> Following<'f> {
         let now = clock::now();
         let seen = self.delays.seen(now);
         self.notice_changes_of_others();
-        for side in 0..2 {
+        for (side, sent) in sent.into_iter().enumerate() {
             let state = &mut self.sides[side];
-            let bytes = sent[side].saturating_sub(std::mem::replace(&mut state.sent, sent[side]));
+            let bytes = sent.saturating_sub(std::mem::replace(&mut state.sent, sent));
             let Some(controller) = &mut state.controller else {
                 continue;
             };

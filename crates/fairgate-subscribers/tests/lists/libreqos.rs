@@ -138,9 +138,7 @@ fn its_subscribers_are_changed_in_its_file() {
 /// Guarantees that exceed a node are read, as LibreQoS reads them, with a warning.
 #[test]
 fn guarantees_above_a_node_are_a_warning() {
-    let devices = DEVICES
-        .replace("AP_9,,100.64.0.2,", "AP_9,,100.64.0.2,")
-        .replace(",0.5,0.5,2.5,", ",130,0.5,250,");
+    let devices = DEVICES.replace(",0.5,0.5,2.5,", ",130,0.5,250,");
     let warnings = read(&devices, NETWORK).unwrap().warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].contains("`AP_9` has 120500000"), "{warnings:?}");
