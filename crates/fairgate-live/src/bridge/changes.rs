@@ -425,8 +425,8 @@ impl Bridge {
                 ..Changed::default()
             }
         });
-        // What was read of the trees may not fit the changed ones. Rates change often, and
-        // what was read fits: the reading of a large tree would never end.
+        // What was read of the trees may not fit the changed ones. Rates that follow a line change too often
+        // for this: the reading of a large tree would never end. They leave all classes where they are.
         if order.kind == Kind::Trees {
             self.read_anew();
         }

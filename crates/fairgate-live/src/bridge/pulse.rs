@@ -53,9 +53,7 @@ impl Pulse {
         }
         Beat::Alive
     }
-}
 
-impl Pulse {
     /// Asks all threads how many bytes have left the trees of each direction since the start, and waits until
     /// each has answered. `None` if the run has ended.
     pub(crate) fn sent(&self) -> Option<[u64; 2]> {
