@@ -19,7 +19,7 @@ RUST_VERSION = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 .PHONY: packages try-packages static unit
 .PHONY: verdicts-live tools install integrations header tc-testing miri
 .PHONY: docs docs-environment
-.PHONY: python python-build python-environment python-lint python-disciplines tutorials wheel
+.PHONY: python python-build python-environment python-lint python-disciplines python-client tutorials wheel
 
 help:
 	@echo 'make demo            compare disciplines on a simulated link and on recorded traffic'
@@ -27,6 +27,7 @@ help:
 	@echo 'make own-discipline  tests of a discipline outside of this repository: builds everything once more'
 	@echo 'make python          build the Python package in place, and run its tests; part of make test'
 	@echo 'make python-lint     ruff and mypy over the Python package; part of make lint'
+	@echo 'make python-client   write the client of the API again, from the routes of a run; needs root'
 	@echo 'make tutorials       run the tutorials, write them as notebooks with outputs'
 	@echo 'make wheel           the wheel of the Python package, in target/wheels'
 	@echo 'make bench           all benchmarks; see docs/performance.md'
@@ -85,6 +86,11 @@ python-lint: python-environment
 python-disciplines: python-build python-environment
 	PYTHONPATH=python $(ENVIRONMENT)/bin/python python/generate_disciplines.py python/fairgate/disciplines.py
 	$(ENVIRONMENT)/bin/ruff format python/fairgate/disciplines.py
+
+# Writes the client of the API from the OpenAPI document of a run. Needs root: it is in a network namespace.
+python-client: python-build python-environment
+	$(ENVIRONMENT)/bin/python python/tests/live_run.py $(TARGET)/debug/fairgate python/openapi.json
+	$(ENVIRONMENT)/bin/python python/generate_client.py python/fairgate/client python/openapi.json
 
 docs-environment:
 	@scripts/python-environment $(TARGET)/docs docs/site/requirements.txt

@@ -1,0 +1,649 @@
+"""A method for each route of the API.
+
+This file is written by python/generate_client.py from python/openapi.json. `make python-client` writes it
+again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, overload
+
+from .. import _arguments
+from ._transport import Transport, path_of
+from .models import (
+    ChangeMade,
+    Changes,
+    ClassDocument,
+    DirectionStatus,
+    Entry,
+    Health,
+    Reservations,
+    Status,
+    SubscriberDocument,
+    SubscriberMade,
+    SubscriberStatus,
+    TermsStatus,
+    TreesStatus,
+)
+
+__all__ = ["Operations"]
+
+
+def _given(name: str, value: Any) -> dict[str, Any]:
+    return {} if value is None else {name: value}
+
+
+class Operations:
+    """A method for each route of the API."""
+
+    _transport: Transport
+
+    def metrics(self) -> str:
+        """The counters, as OpenMetrics text.
+
+        Returns
+        -------
+        str
+            OpenMetrics 1.0.
+
+        Examples
+        --------
+        >>> run.metrics().splitlines()[-1]
+        '# EOF'
+        """
+        return self._transport.ask("GET", "/metrics", str)
+
+    def changes(self) -> Changes:
+        """What the changes so far have done.
+
+        Returns
+        -------
+        Changes
+            The changes so far.
+
+        Examples
+        --------
+        >>> run.changes().changes.dropped
+        0
+        """
+        return self._transport.ask("GET", "/v1/changes", Changes)
+
+    def change(
+        self, lines: Iterable[str], *, from_: str | None = None, if_match: str | None = None
+    ) -> ChangeMade:
+        """Change the trees: all lines or none.
+
+        The lines are those of `fairgate class`, `filter` and `queue` with add, change, move and delete.
+        They are checked, and then applied while packets are forwarded. With `if_match`, nothing is
+        changed if anyone has changed the trees since the client has read them.
+
+        Parameters
+        ----------
+        lines : iterable of str
+            The changes in words, as of `fairgate class`, `filter` and `queue`: `class change 30
+            rate=7mbit`.
+        from_ : str, optional
+            The interface that the changed direction receives from. It may be left out if both directions
+            have the same tree: then both are changed.
+        if_match : str, optional
+            The entity tag of the trees that are changed.
+
+        Returns
+        -------
+        ChangeMade
+            A change that was made.
+
+        Raises
+        ------
+        Stale
+            The trees have changed since.
+        Refused
+            The run refuses the change.
+
+        Examples
+        --------
+        >>> made = run.change(["class change 30 rate=7mbit"], from_="eth0", if_match=run.trees().etag)
+        >>> made.revision == run.health().revision
+        True
+        """
+        return self._transport.ask(
+            "POST",
+            "/v1/changes",
+            ChangeMade,
+            body={**_given("from", from_), "lines": _arguments.listed("lines", lines)},
+            headers={"If-Match": if_match},
+        )
+
+    def health(self) -> Health:
+        """Whether the forwarding threads answer.
+
+        Returns
+        -------
+        Health
+            That the run answers.
+
+        Raises
+        ------
+        Silent
+            They do not answer within 5 s, or the run ends.
+
+        Examples
+        --------
+        >>> run.health().version == fg.__version__
+        True
+        """
+        return self._transport.ask("GET", "/v1/health", Health)
+
+    def openapi(self) -> dict[str, Any]:
+        """The description of this API: OpenAPI 3.1.
+
+        Returns
+        -------
+        dict
+            This document.
+
+        Examples
+        --------
+        >>> run.openapi()["openapi"]
+        '3.1.0'
+        """
+        return self._transport.ask("GET", "/v1/openapi.json", dict)
+
+    def reservations(self, *, from_: str | None = None) -> Reservations:
+        """All reservations.
+
+        Parameters
+        ----------
+        from_ : str, optional
+            Only those of the direction from this interface.
+
+        Returns
+        -------
+        Reservations
+            Reservations: the one that was added, changed or refreshed, none after it was withdrawn, or
+            all.
+
+        Examples
+        --------
+        >>> [reservation.terms.name for reservation in run.reservations().reservations]
+        ['call']
+        """
+        return self._transport.ask("GET", "/v1/reservations", Reservations, query={"from": from_})
+
+    def reserve(
+        self, terms: TermsStatus, *, from_: str | None = None, if_match: str | None = None
+    ) -> Reservations:
+        """Add a reservation.
+
+        Parameters
+        ----------
+        terms : TermsStatus
+            What is asked for.
+        from_ : str, optional
+            The interface that the direction receives from. It may be left out if reservations are
+            possible in one direction only.
+        if_match : str, optional
+            The entity tag of the trees.
+
+        Returns
+        -------
+        Reservations
+            Reservations: the one that was added, changed or refreshed, none after it was withdrawn, or
+            all.
+
+        Raises
+        ------
+        Stale
+            The trees have changed since.
+        Refused
+            It can't be promised.
+
+        Examples
+        --------
+        >>> terms = TermsStatus(
+        ...     name="video",
+        ...     rate_bps=2_000_000,
+        ...     burst_bytes=3000,
+        ...     filter="destination_port=5005 protocol=udp",
+        ...     lifetime_ms=90_000,
+        ...     delay_us=20_000,
+        ... )
+        >>> run.reserve(terms).reservations[0].promised_us <= 20_000
+        True
+        """
+        return self._transport.ask(
+            "POST",
+            "/v1/reservations",
+            Reservations,
+            body={**_given("from", from_), "terms": terms},
+            headers={"If-Match": if_match},
+        )
+
+    def change_reservation(
+        self, name: str, terms: TermsStatus, *, from_: str | None = None, if_match: str | None = None
+    ) -> Reservations:
+        """Give a reservation other terms; if they are refused, the old ones hold.
+
+        Parameters
+        ----------
+        name : str
+            The name of the reservation.
+        terms : TermsStatus
+            What is asked for.
+        from_ : str, optional
+            The interface that the direction receives from. It may be left out if reservations are
+            possible in one direction only.
+        if_match : str, optional
+            The entity tag of the trees.
+
+        Returns
+        -------
+        Reservations
+            Reservations: the one that was added, changed or refreshed, none after it was withdrawn, or
+            all.
+
+        Raises
+        ------
+        Stale
+            The trees have changed since.
+        Refused
+            The terms can't be promised.
+
+        Examples
+        --------
+        >>> terms = run.reservations().reservations[0].terms
+        >>> terms.rate_bps = 200_000
+        >>> run.change_reservation("call", terms).reservations[0].terms.rate_bps
+        200000
+        """
+        return self._transport.ask(
+            "PUT",
+            path_of("/v1/reservations/{name}", name=name),
+            Reservations,
+            body={**_given("from", from_), "terms": terms},
+            headers={"If-Match": if_match},
+        )
+
+    def withdraw(self, name: str, *, from_: str | None = None, if_match: str | None = None) -> Reservations:
+        """End a reservation.
+
+        Parameters
+        ----------
+        name : str
+            The name of the reservation.
+        from_ : str, optional
+            The interface that the direction receives from.
+        if_match : str, optional
+            The entity tag of the trees.
+
+        Returns
+        -------
+        Reservations
+            Reservations: the one that was added, changed or refreshed, none after it was withdrawn, or
+            all.
+
+        Raises
+        ------
+        Stale
+            The trees have changed since.
+        Refused
+            There is no such reservation.
+
+        Examples
+        --------
+        >>> run.withdraw("call").reservations
+        []
+        """
+        return self._transport.ask(
+            "DELETE",
+            path_of("/v1/reservations/{name}", name=name),
+            Reservations,
+            query={"from": from_},
+            headers={"If-Match": if_match},
+        )
+
+    def refresh(self, name: str, *, from_: str | None = None) -> Reservations:
+        """Let a reservation live for another lifetime from now on.
+
+        Parameters
+        ----------
+        name : str
+            The name of the reservation.
+        from_ : str, optional
+            The interface that it receives from. It may be left out if reservations are possible in one
+            direction only.
+
+        Returns
+        -------
+        Reservations
+            Reservations: the one that was added, changed or refreshed, none after it was withdrawn, or
+            all.
+
+        Raises
+        ------
+        Refused
+            There is no such reservation.
+
+        Examples
+        --------
+        >>> run.refresh("call").reservations[0].expires_s > 80
+        True
+        """
+        return self._transport.ask(
+            "POST",
+            path_of("/v1/reservations/{name}/refresh", name=name),
+            Reservations,
+            body={**_given("from", from_)},
+        )
+
+    def status(self, *, used: bool = False) -> Status:
+        """The whole status.
+
+        Parameters
+        ----------
+        used : bool, optional
+            Leave out what no packet has come to, and the description of the trees: with thousands of
+            classes this is much faster.
+
+        Returns
+        -------
+        Status
+            The status of a running bridge.
+
+        Examples
+        --------
+        >>> run.status().revision == run.health().revision
+        True
+        """
+        return self._transport.ask("GET", "/v1/status", Status, query={"used": used or None})
+
+    def direction_status(self, from_: str, *, used: bool = False) -> DirectionStatus:
+        """The status of one direction.
+
+        Parameters
+        ----------
+        from_ : str
+            The interface that the direction receives from.
+        used : bool, optional
+            Leave out what no packet has come to.
+
+        Returns
+        -------
+        DirectionStatus
+            The status of one direction of the bridge.
+
+        Raises
+        ------
+        NotFound
+            No direction is from this interface.
+
+        Examples
+        --------
+        >>> run.direction_status("eth0").to
+        'eth1'
+        """
+        return self._transport.ask(
+            "GET", path_of("/v1/status/{from_}", from_=from_), DirectionStatus, query={"used": used or None}
+        )
+
+    def class_status(self, from_: str, path: str) -> ClassDocument:
+        """The status of one class, and of what is below it.
+
+        Parameters
+        ----------
+        from_ : str
+            The interface that the direction receives from.
+        path : str
+            The numbers of the classes from the root on, as `20/3`.
+
+        Returns
+        -------
+        ClassDocument
+            A class: the state that the discipline above it keeps for it, and the discipline in it.
+
+        Raises
+        ------
+        NotFound
+            There is no such class.
+
+        Examples
+        --------
+        >>> found = run.class_status("eth0", "30")
+        >>> found.discipline.discipline
+        'fq_codel'
+        >>> found.state.variables["lent_packets"]
+        0
+        """
+        return self._transport.ask(
+            "GET", path_of("/v1/status/{from_}/class", from_=from_), ClassDocument, query={"path": path}
+        )
+
+    def subscribers(self) -> SubscriberDocument:
+        """All subscribers.
+
+        Returns
+        -------
+        SubscriberDocument
+            The subscribers.
+
+        Examples
+        --------
+        >>> [subscriber.id for subscriber in run.subscribers().subscribers]
+        ['1001', '1002']
+        """
+        return self._transport.ask("GET", "/v1/subscribers", SubscriberDocument)
+
+    def replace_subscribers(
+        self, subscribers: Iterable[Entry], *, if_match: str | None = None
+    ) -> SubscriberMade:
+        """Put another list in the place of the whole one.
+
+        With `if_match`, nothing is changed if anyone has changed the trees since the client has read
+        them.
+
+        Parameters
+        ----------
+        subscribers : iterable of Entry
+            All subscribers.
+        if_match : str, optional
+            The entity tag of the trees.
+
+        Returns
+        -------
+        SubscriberMade
+            A change that was made.
+
+        Raises
+        ------
+        Stale
+            The trees have changed since.
+        Refused
+            The list has mistakes.
+
+        Examples
+        --------
+        >>> before = run.subscribers()
+        >>> made = run.replace_subscribers(before.subscribers[:1], if_match=before.etag)
+        >>> len(run.subscribers().subscribers)
+        1
+        """
+        return self._transport.ask(
+            "PUT",
+            "/v1/subscribers",
+            SubscriberMade,
+            body={"subscribers": _arguments.listed("subscribers", subscribers)},
+            headers={"If-Match": if_match},
+        )
+
+    def subscriber(self, id: str) -> SubscriberStatus:
+        """A subscriber.
+
+        Parameters
+        ----------
+        id : str
+            Its identifier.
+
+        Returns
+        -------
+        SubscriberStatus
+            A subscriber and its class.
+
+        Raises
+        ------
+        NotFound
+            There is no such subscriber.
+
+        Examples
+        --------
+        >>> run.subscriber("1001").subscriber.prefixes
+        ['100.64.0.1/32']
+        """
+        return self._transport.ask("GET", path_of("/v1/subscribers/{id}", id=id), SubscriberStatus)
+
+    def put_subscriber(self, id: str, document: Entry, *, if_match: str | None = None) -> SubscriberMade:
+        """Add a subscriber, or change it as a whole.
+
+        Parameters
+        ----------
+        id : str
+            Its identifier.
+        document : Entry
+            A subscriber. What is null or left out comes from the plan.
+        if_match : str, optional
+            The entity tag of the subscriber.
+
+        Returns
+        -------
+        SubscriberMade
+            A change that was made.
+
+        Raises
+        ------
+        Stale
+            The subscriber has changed since.
+        Refused
+            The document has mistakes.
+
+        Examples
+        --------
+        >>> made = run.put_subscriber("1003", Entry(prefixes=["100.64.0.3"], plan="home"))
+        >>> run.subscriber("1003").subscriber.plan
+        'home'
+        """
+        return self._transport.ask(
+            "PUT",
+            path_of("/v1/subscribers/{id}", id=id),
+            SubscriberMade,
+            body=document,
+            headers={"If-Match": if_match},
+        )
+
+    def remove_subscriber(self, id: str, *, if_match: str | None = None) -> SubscriberMade:
+        """Remove a subscriber.
+
+        Parameters
+        ----------
+        id : str
+            Its identifier.
+        if_match : str, optional
+            The entity tag of the subscriber.
+
+        Returns
+        -------
+        SubscriberMade
+            A change that was made.
+
+        Raises
+        ------
+        NotFound
+            There is no such subscriber.
+        Stale
+            The subscriber has changed since.
+        Refused
+            The run refuses it.
+
+        Examples
+        --------
+        >>> made = run.remove_subscriber("1002")
+        >>> run.subscriber("1002")
+        Traceback (most recent call last):
+        fairgate.client.errors.NotFound: There is nothing here: there is no subscriber `1002`
+        """
+        return self._transport.ask(
+            "DELETE", path_of("/v1/subscribers/{id}", id=id), SubscriberMade, headers={"If-Match": if_match}
+        )
+
+    def patch_subscriber(
+        self, id: str, document: Mapping[str, Any], *, if_match: str | None = None
+    ) -> SubscriberMade:
+        """Change members of a subscriber.
+
+        Parameters
+        ----------
+        id : str
+            Its identifier.
+        document : mapping
+            Members of a subscriber that change: those of the document; null leaves one to the plan.
+        if_match : str, optional
+            The entity tag of the subscriber.
+
+        Returns
+        -------
+        SubscriberMade
+            A change that was made.
+
+        Raises
+        ------
+        NotFound
+            There is no such subscriber.
+        Stale
+            The subscriber has changed since.
+        Refused
+            The changed document has mistakes.
+
+        Examples
+        --------
+        >>> before = run.subscriber("1002")
+        >>> made = run.patch_subscriber("1002", {"down": "50mbit", "name": None}, if_match=before.etag)
+        >>> run.subscriber("1002").subscriber.down
+        '50mbit'
+        """
+        return self._transport.ask(
+            "PATCH",
+            path_of("/v1/subscribers/{id}", id=id),
+            SubscriberMade,
+            body=dict(document),
+            headers={"If-Match": if_match},
+        )
+
+    @overload
+    def trees(self, *, if_none_match: None = None) -> TreesStatus: ...
+
+    @overload
+    def trees(self, *, if_none_match: str) -> TreesStatus | None: ...
+
+    def trees(self, *, if_none_match: str | None = None) -> TreesStatus | None:
+        """The trees, as a configuration file has them.
+
+        Parameters
+        ----------
+        if_none_match : str, optional
+            The entity tag of trees that the client has already.
+
+        Returns
+        -------
+        TreesStatus or None
+            The trees of a run. None: The client has them.
+
+        Examples
+        --------
+        >>> trees = run.trees()
+        >>> [direction.from_ for direction in trees.directions]
+        ['eth0', 'eth1']
+        >>> run.trees(if_none_match=trees.etag) is None
+        True
+        """
+        return self._transport.ask_unless_known(
+            "GET", "/v1/trees", TreesStatus, headers={"If-None-Match": if_none_match}
+        )

@@ -1,0 +1,467 @@
+"""The documents of the API.
+
+This file is written by python/generate_client.py from python/openapi.json. `make python-client` writes it
+again.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from fairgate.client._base import Input, Model, Tagged, Value
+
+
+class AutorateDirection(Model):
+    """The rate of a direction that follows the line."""
+
+    achieved_bps: int
+    """What has left the tree in the last two intervals, bit/s."""
+    base_bps: int
+    """The rate at the start and under low load."""
+    from_: Annotated[str, Field(alias="from")]
+    """The interface that frames are received from."""
+    max_bps: int
+    """It never rises above this."""
+    min_bps: int
+    """It never falls below this."""
+    rate_bps: int
+    """The rate of the tree, bit/s."""
+    state: str
+    """
+    What is done with the rate: `low` (it returns to the base), `high` (it rises), `congested` (it falls),
+    `draining` (it waits until the queue is gone), `silent` (no probe is answered), `file`, or `refused`
+    (the tree can't have it).
+    """
+
+
+class AutorateStatus(Model):
+    """The rates that follow the line."""
+
+    baseline_us: float | None = None
+    """The round trip of a line without load, microseconds. `None` before the first answer, and with a file."""
+    changes: int
+    """How often a tree has got another rate."""
+    directions: list[AutorateDirection]
+    """The directions that follow."""
+    excess_us: float | None = None
+    """How much longer the last round trips were on average, microseconds. `None` with a file."""
+    longest_pause_us: float
+    """The longest time for which a change of a rate stopped forwarding, microseconds."""
+    refused: int
+    """How often a tree has refused it."""
+    source: str
+    """Where the rates come from: `probes` or `file`."""
+
+
+class ChangeMade(Tagged):
+    """A change that was made."""
+
+    dropped: int
+    """Packets for which a new limit had no room, or whose class was removed."""
+    pause_us: float
+    """For how long nothing was forwarded, microseconds."""
+    revision: int
+    """The revision of the trees from now on."""
+
+
+class ChangesStatus(Model):
+    """Changes of the trees during the run."""
+
+    applied: int
+    """Changes that were applied."""
+    dropped: int
+    """Packets that were dropped because a new limit had no room, or because their class was removed."""
+    longest_pause_us: float
+    """The longest time for which a change stopped forwarding, microseconds."""
+    refused: int
+    """Changes that were refused: nothing was changed by them."""
+
+
+class CountStatus(Model):
+    """A number of packets and their bytes."""
+
+    bytes: int
+    """Their bytes, including the Ethernet header."""
+    packets: int
+    """The number of packets."""
+
+
+class Entry(Input):
+    """A subscriber. What is null or left out comes from the plan."""
+
+    down: str | None = None
+    """The most that it gets, like `100mbit`."""
+    down_min: str | None = None
+    """What it gets in any case."""
+    id: str | None = None
+    """Identifies it."""
+    name: str | None = None
+    """For people."""
+    plan: str | None = None
+    """The name of its plan."""
+    prefixes: list[str] = []
+    """Its addresses and prefixes."""
+    up: str | None = None
+    """The most that it sends."""
+    up_min: str | None = None
+    """What it may send in any case."""
+
+
+class Health(Model):
+    """That the run answers."""
+
+    name: str
+    """The run's name."""
+    pid: int
+    """Its process id."""
+    revision: int
+    """The revision of the trees."""
+    uptime_s: float
+    """Seconds since its start."""
+    version: str
+    """The version of Fairgate."""
+
+
+class Losses(Model):
+    """Frames lost outside of the tree, by reason."""
+
+    no_frame: int
+    """All frames of the store were in use. Increase `frames` in `[run]`, or lower the limits of queues."""
+    refused: int
+    """The interface did not accept the frame."""
+    ring_full: int
+    """The receive ring was full: this process was too slow."""
+    too_long: int
+    """The frame was longer than the MTU allows."""
+    truncated: int
+    """The kernel delivered only a part of the frame."""
+    unsupported_offload: int
+    """The frame needed an offload that can't be done in software."""
+
+
+class Mistake(Model):
+    """Why a request is refused."""
+
+    help: str
+    """What to do."""
+    message: str
+    """What is wrong."""
+    place: str | None = None
+    """Where: `the change:LINE:COLUMN`, or a place in the tree that would result."""
+
+
+class Problem(Model):
+    """What is wrong with a request: problem details of RFC 9457."""
+
+    detail: str
+    """What is wrong with this request, and what to do."""
+    errors: Annotated[list[Mistake], Field(validate_default=True)] = []
+    """The mistakes in a change that is refused."""
+    revision: int | None = None
+    """The revision of the trees, if another one was expected."""
+    status: int
+    """The HTTP status code."""
+    title: str
+    """What this type means."""
+    type: str
+    """`urn:fairgate:problem:` and a name that does not change."""
+
+
+class ProcessorStatus(Model):
+    """How punctual the forwarding thread is."""
+
+    late_wake_ups: int
+    """How often it woke up more than 1 ms after the time that was set."""
+    latest_us: float
+    """The largest delay of a timed wake-up, microseconds."""
+    longest_stall_us: float
+    """The longest stall, microseconds."""
+    realtime: bool
+    """Whether it has real-time priority."""
+    stalls: int
+    """
+    How often it made no progress for more than 5 ms while it had work: another thread had the processor,
+    or the kernel throttled it.
+    """
+    waited_s: float | None = None
+    """
+    Seconds for which it was ready to run but waited for the processor. `None` if the kernel does not
+    count them.
+    """
+    wake_ups: int
+    """How often it woke up."""
+
+
+class RateStatus(Model):
+    """What an estimator says."""
+
+    rate_bps: int
+    """Bits per second."""
+    rate_pps: int
+    """Packets per second."""
+
+
+class Sojourn(Model):
+    """The sojourn times of packets in the tree, in microseconds. Percentiles are accurate to 1 %."""
+
+    max_us: float
+    """The maximum."""
+    mean_us: float
+    """The mean."""
+    p50_us: float
+    """The median."""
+    p95_us: float
+    """The 95th percentile."""
+    p99_us: float
+    """The 99th percentile."""
+    packets: int
+    """The number of packets measured."""
+
+
+class SubscriberDocument(Tagged):
+    """The subscribers."""
+
+    classes: dict[str, int]
+    """The class of each one in both trees, by its identifier."""
+    revision: int
+    """The revision of the trees."""
+    subscribers: list[Entry]
+    """The subscribers, in the order of the list."""
+
+
+class SubscriberMade(Tagged):
+    """A change that was made."""
+
+    dropped: int
+    """Packets that had no room any more."""
+    pause_us: float
+    """For how long nothing was forwarded, microseconds."""
+    revision: int
+    """The revision of the trees from now on."""
+
+
+class SubscriberStatus(Tagged):
+    """A subscriber and its class."""
+
+    class_: Annotated[int, Field(alias="class")]
+    """The number of its class in both trees."""
+    subscriber: Entry
+    """The subscriber."""
+
+
+class TermsStatus(Input):
+    """The terms of a reservation."""
+
+    burst_bytes: int
+    """The size of the token bucket, bytes."""
+    delay_us: int | None = None
+    """The longest acceptable delay, microseconds."""
+    filter: str
+    """The conditions of the filter in words."""
+    lifetime_ms: int
+    """How long it exists unless it is refreshed, milliseconds."""
+    max_packet_bytes: int | None = None
+    """The longest packet, bytes. Without it, the longest one of the interfaces."""
+    name: str
+    """Its name."""
+    rate_bps: int
+    """The token rate, bit/s."""
+
+
+class TreeStatus(Model):
+    """The tree of a direction."""
+
+    from_: Annotated[str, Field(alias="from")]
+    """The interface that frames are received from."""
+    queue: str
+    """Its description: `[queue.tree]` of a configuration file."""
+    to: str
+    """The interface that frames are sent to."""
+
+
+class TreesStatus(Tagged):
+    """The trees of a run."""
+
+    directions: list[TreeStatus]
+    """From left to right, and from right to left."""
+    revision: int
+    """It grows by 1 with each change of the trees, whoever makes it. A run starts with 0."""
+
+
+class Changes(Tagged):
+    """The changes so far."""
+
+    changes: ChangesStatus
+    """What they have done."""
+    revision: int
+    """The revision of the trees: it grows by 1 with each change, whoever makes it."""
+
+
+class ClassRateStatus(RateStatus):
+    """What the estimator of a class says."""
+
+    class_: Annotated[int, Field(alias="class")]
+    """The number of the class."""
+
+
+class ClassStatus(Model):
+    """The state that a discipline keeps for one of its classes."""
+
+    at_s: float | None = None
+    """When these figures were read, in seconds since the start of the run."""
+    class_: Annotated[int, Field(alias="class")]
+    """The number of the class."""
+    overlimits: int
+    """How often the class was held back by its own limit."""
+    sent: CountStatus
+    """Packets sent from this class or a class below it."""
+    variables: dict[str, Value]
+    """Other state variables, under the field's usual names."""
+
+
+class NodeStatus(Model):
+    """The status of a discipline and its classes."""
+
+    at_s: float | None = None
+    """
+    When these figures were read, in seconds since the start of the run. A rate is the difference of two
+    counters divided by the difference of their times.
+    """
+    backlog: CountStatus
+    """Packets queued now."""
+    class_: Annotated[int | None, Field(alias="class")] = None
+    """The class of the parent that this discipline serves. `None` for the root."""
+    class_states: Annotated[list[ClassStatus], Field(validate_default=True)] = []
+    """The state of classes that have more than a discipline, including inner nodes."""
+    classes: list[NodeStatus]
+    """The disciplines of its classes. Classes that are reserved for hosts but not assigned are left out."""
+    dequeued: CountStatus
+    """Packets dequeued."""
+    discipline: str
+    """The discipline's name."""
+    dropped: CountStatus
+    """Packets dropped."""
+    drops: dict[str, int]
+    """Packets dropped, by reason. Reasons that did not occur are left out."""
+    enqueued: CountStatus
+    """Packets enqueued."""
+    estimated: RateStatus | None = None
+    """The rate, if the discipline has an estimator."""
+    estimated_classes: Annotated[list[ClassRateStatus], Field(validate_default=True)] = []
+    """The rates of classes that have an estimator, in the order of their numbers."""
+    flushed: CountStatus
+    """Packets flushed, or moved to a discipline that replaced this one."""
+    host: str | None = None
+    """
+    The host that has this class, if classes are assigned to hosts. The counters of this node are then
+    since the host got the class. Counters of disciplines below it are since the start.
+    """
+    marked: int
+    """Packets marked with congestion experienced."""
+    overlimits: int
+    """How often nothing could be sent although packets were queued."""
+    sojourn_s: float
+    """
+    The sum of the sojourn times of all dequeued packets, seconds. The sojourn time is measured from
+    arrival at to departure from this node. From two statuses, divide the difference of these sums by the
+    difference of `dequeued.packets`: the result is the mean delay between them.
+    """
+    variables: dict[str, Value]
+    """State variables, under the field's usual names."""
+
+
+class ReservationStatus(Model):
+    """A reservation."""
+
+    class_: Annotated[str, Field(alias="class")]
+    """The path of classes to its class."""
+    expires_s: float
+    """When it ends unless it is refreshed, in seconds from now."""
+    from_: Annotated[str, Field(alias="from")]
+    """The interface that its direction receives from."""
+    promised_us: float
+    """The delay that is promised, microseconds."""
+    reserved_bps: int
+    """The rate that is guaranteed, bit/s."""
+    terms: TermsStatus
+    """What was asked for."""
+
+
+class Reservations(Tagged):
+    """Reservations: the one that was added, changed or refreshed, none after it was withdrawn, or all."""
+
+    reservations: list[ReservationStatus]
+    """The reservations."""
+    revision: int
+    """The revision of the trees."""
+
+
+class ClassDocument(Model):
+    """A class: the state that the discipline above it keeps for it, and the discipline in it."""
+
+    discipline: NodeStatus | None = None
+    """The discipline in it. An inner class of a tree of classes has none."""
+    estimated: RateStatus | None = None
+    """Its rate, if it has an estimator."""
+    from_: Annotated[str, Field(alias="from")]
+    """The interface that its direction receives from."""
+    path: str
+    """The numbers of the classes from the root on, as `20/3`."""
+    state: ClassStatus | None = None
+    """What the discipline above it keeps for it: only of htb, hfsc and cbq."""
+
+
+class DirectionStatus(Model):
+    """The status of one direction of the bridge."""
+
+    from_: Annotated[str, Field(alias="from")]
+    """The interface that frames are received from."""
+    in_line: int
+    """Frames between the tree and the socket: in the delay line, or waiting for room in the socket."""
+    lost: Losses
+    """Frames lost outside of the tree, by reason."""
+    queue: str | None = None
+    """
+    The description of the tree: `[queue.tree]` of a configuration file. A status of what is used only
+    does not have it.
+    """
+    rate_bps: float
+    """Bits per second sent over the last second."""
+    sent: CountStatus
+    """Frames passed to the kernel, including the Ethernet header."""
+    socket_full: int
+    """How often the socket had no room. No frames are lost by this."""
+    sojourn: Sojourn
+    """The time from arrival to departure from the tree."""
+    to: str
+    """The interface that frames are sent to."""
+    tree: NodeStatus
+    """The tree of disciplines."""
+
+
+class Status(Model):
+    """The status of a running bridge."""
+
+    autorate: AutorateStatus | None = None
+    """The rates that follow the line, if there are any."""
+    changes: ChangesStatus | None = None
+    """What has changed during the run."""
+    directions: list[DirectionStatus]
+    """The directions from left to right and from right to left."""
+    isolated: bool
+    """Whether both interfaces are isolated from this machine's own stack."""
+    name: str
+    """The run's name."""
+    pid: int
+    """Its process id."""
+    processor: ProcessorStatus
+    """How punctual the forwarding thread is."""
+    revision: int | None = None
+    """The revision of the trees. It grows by 1 with each change, and is 0 at the start."""
+    uptime_s: float
+    """Seconds since its start."""
+
+
+NodeStatus.model_rebuild()

@@ -1,0 +1,332 @@
+"""The client of the API without a run: addresses, errors, and what is generated."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import json
+import pickle
+import re
+import socket
+import string
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from urllib.parse import unquote
+
+import httpx
+import pytest
+import trustme
+from conftest import ROOT
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fairgate as fg
+from fairgate import client
+from fairgate.client import Client, Entry, errors
+
+TOKEN = "0123456789abcdef0123456789abcdef"
+
+
+def answering(answer: httpx.Response | Exception, seen: list[httpx.Request] | None = None) -> Client:
+    """Return a client that gets this answer to everything."""
+
+    def answered(request: httpx.Request) -> httpx.Response:
+        if seen is not None:
+            seen.append(request)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return Client("http://127.0.0.1", _transport=httpx.MockTransport(answered))
+
+
+def problem(kind: str, **members: Any) -> dict[str, Any]:
+    return {"type": kind, "title": "A title", "status": 400, "detail": "A detail", **members}
+
+
+def generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generate_client", ROOT / "python" / "generate_client.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_generated_files_are_those_of_the_document(tmp_path: Path) -> None:
+    """If this fails, run make python-client."""
+    document = json.loads((ROOT / "python" / "openapi.json").read_text())
+    for name, text in generator().generated(document, tmp_path).items():
+        path = ROOT / "python" / "fairgate" / "client" / name
+        assert path.read_text() == text, f"{path} is another one; run make python-client"
+
+
+def test_each_route_has_an_example() -> None:
+    """An example is in python/client_examples.toml, or in a method that is written by hand."""
+    public = {name: member for name, member in inspect.getmembers(Client) if not name.startswith("_")}
+    without = [name for name, member in public.items() if ">>>" not in (inspect.getdoc(member) or "")]
+    assert without == [], "add them to python/client_examples.toml, and run make python-client"
+    operations = {name for path in document_paths().values() for name in operation_names(path)}
+    assert operations - public.keys() == set()
+    for documented in (client, Client, errors.ProblemError, errors.Stale, errors.Refused):
+        assert ">>>" in (inspect.getdoc(documented) or "")
+
+
+def document_paths() -> dict[str, Any]:
+    document = json.loads((ROOT / "python" / "openapi.json").read_text())
+    return dict(document["paths"])
+
+
+def operation_names(path: dict[str, Any]) -> list[str]:
+    return [re.sub(r"(?<!^)(?=[A-Z])", "_", each["operationId"]).lower() for each in path.values()]
+
+
+def test_each_type_of_problem_is_an_exception() -> None:
+    """Those of the documentation, which a test of the API compares with the code, are those of the client."""
+    table = (ROOT / "docs" / "api.md").read_text().partition("## Errors")[2].partition("## Bounds")[0]
+    documented = {
+        f"urn:fairgate:problem:{name}": int(status)
+        for name, status in re.findall(r"^\| `([a-z-]+)` \| (\d{3}) \|", table, re.M)
+    }
+    assert documented.keys() == errors.TYPES.keys()
+    source = (ROOT / "crates/fairgate-control/src/problem.rs").read_text()
+    assert set(re.findall(r'"(urn:fairgate:problem:[a-z-]+)"', source)) == errors.TYPES.keys()
+    assert len(set(errors.TYPES.values())) == len(errors.TYPES)
+    for kind, status in documented.items():
+        body = problem(kind, status=status)
+        answer = httpx.Response(status, json=body, headers={"Content-Type": "application/problem+json"})
+        with pytest.raises(errors.TYPES[kind], match="A title") as raised:
+            answering(answer).health()
+        assert isinstance(raised.value, fg.FairgateError)
+        assert raised.value.problem.status == status
+
+
+TEXTS = st.text(max_size=30)
+MISTAKES = st.fixed_dictionaries(
+    {"message": TEXTS, "help": TEXTS}, optional={"place": st.none() | TEXTS, "new": TEXTS}
+)
+PROBLEMS = st.fixed_dictionaries(
+    {
+        "type": st.sampled_from(sorted(errors.TYPES)) | TEXTS,
+        "title": TEXTS,
+        "status": st.integers(400, 599),
+        "detail": TEXTS,
+    },
+    optional={
+        "errors": st.lists(MISTAKES, max_size=3),
+        "revision": st.none() | st.integers(0, 2**64 - 1),
+        "instance": TEXTS,
+    },
+)
+TAGS = st.none() | st.text(string.ascii_letters + string.digits + '"-', min_size=1)
+
+
+@settings(deadline=None)
+@given(PROBLEMS, TAGS, st.none() | st.integers(0, 99))
+def test_a_problem_is_an_exception_with_its_members(
+    body: dict[str, Any], etag: str | None, retry: int | None
+) -> None:
+    fields = {"Content-Type": "application/problem+json; charset=utf-8", "ETag": etag}
+    if retry is not None:
+        fields["Retry-After"] = str(retry)
+    headers = {name: value for name, value in fields.items() if value is not None}
+    answer = httpx.Response(body["status"], content=json.dumps(body).encode(), headers=headers)
+    with pytest.raises(errors.ProblemError) as raised:
+        answering(answer).change(["class delete 7"])
+    error = raised.value
+    assert type(error) is errors.TYPES.get(body["type"], errors.ProblemError)
+    assert (error.problem.type, error.problem.detail) == (body["type"], body["detail"])
+    assert error.problem.revision == body.get("revision")
+    assert [mistake.message for mistake in error.problem.errors] == [
+        mistake["message"] for mistake in body.get("errors", [])
+    ]
+    assert (error.etag, error.retry_after) == (etag, retry)
+    assert body["title"] in str(error)
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.etag) == (type(error), str(error), etag)
+    if isinstance(error, errors.Refused):
+        assert all(mistake.help in str(error) for mistake in error.errors)
+
+
+@settings(deadline=None)
+@given(
+    st.integers(200, 599).filter(lambda status: status != 304),
+    st.sampled_from(["application/problem+json", "application/json", "text/html", ""]),
+    st.binary(max_size=60)
+    | st.recursive(st.none() | st.integers() | TEXTS, st.lists).map(lambda value: json.dumps(value).encode()),
+)
+def test_any_other_answer_is_unexpected(status: int, media_type: str, body: bytes) -> None:
+    answer = httpx.Response(status, content=body, headers={"Content-Type": media_type})
+    with pytest.raises(client.UnexpectedAnswer, match=str(status)) as raised:
+        answering(answer).trees()
+    assert raised.value.status == status
+    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
+
+
+def test_an_answer_without_its_tag_is_unexpected() -> None:
+    """Its empty tag would be no condition."""
+    answer = httpx.Response(200, json={"revision": 3, "directions": []})
+    with pytest.raises(client.UnexpectedAnswer, match="ETag"):
+        answering(answer).trees()
+    with pytest.raises(client.UnexpectedAnswer, match="304"):
+        answering(httpx.Response(304)).health()
+
+
+def test_a_newer_run_may_say_more() -> None:
+    body = {"name": "home", "pid": 7, "version": "9.0.0", "uptime_s": 1.5, "revision": 4, "weather": "fair"}
+    health = answering(httpx.Response(200, json=body)).health()
+    assert (health.name, health.revision) == ("home", 4)
+    entry = {"class": 16, "subscriber": {"id": "7", "prefixes": [], "colour": "blue"}}
+    answer = httpx.Response(200, json=entry, headers={"ETag": '"x"'})
+    assert answering(answer).subscriber("7").subscriber.id == "7"
+    with pytest.raises(ValueError, match="Entry has no `colour`; it has down, "):
+        Entry(colour="blue")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("failure", "exception"),
+    [
+        (httpx.ConnectError("no route"), client.Unreachable),
+        (httpx.RemoteProtocolError("gone"), client.Unreachable),
+        (httpx.ReadTimeout("late"), client.TimedOut),
+        (httpx.ConnectTimeout("late"), client.TimedOut),
+        (httpx.PoolTimeout("late"), client.TimedOut),
+    ],
+)
+def test_a_broken_connection_is_an_exception(failure: Exception, exception: type[Exception]) -> None:
+    with pytest.raises(exception, match="http://127") as raised:
+        answering(failure).health()
+    assert isinstance(raised.value, ConnectionError | TimeoutError)
+    assert isinstance(raised.value, client.ClientError)
+
+
+def test_what_only_reads_is_asked_again_if_the_connection_was_closed() -> None:
+    """A run closes each connection after a minute, perhaps while a request is on its way."""
+    body = {"name": "home", "pid": 7, "version": "0.1.0", "uptime_s": 1.5, "revision": 4}
+    seen: list[str] = []
+
+    def once(request: httpx.Request) -> httpx.Response:
+        seen.append(request.method)
+        if len(seen) == 1:
+            raise httpx.RemoteProtocolError("Server disconnected without sending a response.")
+        return httpx.Response(200, json=body)
+
+    run = Client("http://127.0.0.1", _transport=httpx.MockTransport(once))
+    assert run.health().revision == 4
+    assert seen == ["GET", "GET"]
+    seen.clear()
+    # Whether it was made is not known.
+    with pytest.raises(client.Unreachable):
+        run.change(["class delete 7"])
+    assert seen == ["POST"]
+
+
+# httpcore does not close the socket of a connection that fails; Python does.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_where_no_run_is_the_remedy_is_named(tmp_path: Path) -> None:
+    with pytest.raises(client.Unreachable, match="help: does a run offer its API there"):
+        Client(f"unix:{tmp_path}/none.sock").health()
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(f"{tmp_path}/bound.sock")
+    with pytest.raises(client.Unreachable, match="help: does a run offer its API there"):
+        Client(f"unix:{tmp_path}/bound.sock").health()
+    # It takes the connection, and says nothing.
+    listener.listen()
+    with pytest.raises(client.TimedOut, match=r"no answer to GET /v1/health within 0.05 s"):
+        Client(f"unix:{tmp_path}/bound.sock", timeout=0.05).health()
+    listener.close()
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["", "unix:", "/run/api.sock", "localhost:8443", "https://", "https://a/v1", "https://a?b", "ftp://a",
+     "https://name:secret@a", "https://a:b", "unix:a\0b", 7],
+)  # fmt: skip
+def test_a_wrong_address_is_refused(address: Any) -> None:
+    with pytest.raises(fg.InputError, match="address"):
+        Client(address)
+
+
+@pytest.mark.parametrize(
+    "token", ["", f"{TOKEN}\n", f"alice {TOKEN}", TOKEN + "ä", f"{TOKEN}\r\nX: y", TOKEN.encode()]
+)
+def test_a_wrong_token_is_refused_and_not_shown(token: Any) -> None:
+    with pytest.raises(fg.InputError, match="token") as raised:
+        Client("https://router:8443", token=token)
+    assert TOKEN not in str(raised.value)
+
+
+def test_what_would_not_be_safe_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(fg.InputError, match="anybody could read the token"):
+        Client("http://router:8443", token=TOKEN)
+    with pytest.raises(fg.InputError, match="the kernel says who asks"):
+        Client("unix:/run/fairgate/api.sock", token=TOKEN)
+    for wrong in (tmp_path / "none.pem", Path(__file__)):
+        with pytest.raises(fg.InputError, match="no file of certificates in PEM"):
+            Client("https://router:8443", token=TOKEN, ca=wrong)
+    authority = tmp_path / "ca.pem"
+    trustme.CA().cert_pem.write_to_path(str(authority))
+    for timeout in (0, -1, float("nan")):
+        with pytest.raises(fg.InputError, match="timeout"):
+            Client("https://router:8443", token=TOKEN, ca=authority, timeout=timeout)
+    run = Client("https://router:8443", token=TOKEN, ca=authority, timeout=None)
+    assert TOKEN not in repr(run)
+    run.close()
+    with pytest.raises(client.ClientError, match="is closed"):
+        run.health()
+
+
+@settings(deadline=None)
+@given(st.text(min_size=1))
+def test_any_name_is_one_part_of_the_path(name: str) -> None:
+    seen: list[httpx.Request] = []
+    run = answering(httpx.Response(200, json={}), seen)
+    try:
+        run.subscriber(name)
+    except fg.InputError:
+        assert name in (".", "..") or any("\ud800" <= character <= "\udfff" for character in name)
+        assert not seen
+    except client.UnexpectedAnswer:
+        prefix, _, last = seen[0].url.raw_path.decode().rpartition("/")
+        assert (prefix, unquote(last)) == ("/v1/subscribers", name)
+
+
+def test_arguments_become_members_of_the_body() -> None:
+    seen: list[httpx.Request] = []
+    made = {"revision": 8, "pause_us": 85.0, "dropped": 0}
+    run = answering(httpx.Response(200, json=made, headers={"ETag": '"a-8"'}), seen)
+    assert run.change(line for line in ["class delete 7"]).etag == '"a-8"'
+    run.change(["x"], from_="eth0", if_match='"a-7"')
+    run.patch_subscriber("7", {"down": None})
+    run.put_subscriber("7", Entry(prefixes=["192.0.2.7"], down="7mbit"))
+    assert [json.loads(request.content) for request in seen] == [
+        {"lines": ["class delete 7"]},
+        {"from": "eth0", "lines": ["x"]},
+        {"down": None},
+        {"prefixes": ["192.0.2.7"], "down": "7mbit"},
+    ]
+    assert [request.headers.get("If-Match") for request in seen] == [None, '"a-7"', None, None]
+    assert {request.headers["Content-Type"] for request in seen} == {"application/json"}
+    seen.clear()
+    for wrong in ("", "ä", "a\nb", 7):
+        with pytest.raises(fg.InputError, match="if_match"):
+            run.change(["x"], if_match=wrong)  # type: ignore[arg-type]
+    # Its letters would be the lines.
+    with pytest.raises(fg.InputError, match="lines"):
+        run.change("class delete 7")
+    with pytest.raises(fg.InputError, match="JSON"):
+        run.patch_subscriber("7", {"down": float("nan")})
+    with pytest.raises(fg.InputError, match="JSON"):
+        run.patch_subscriber("7", {"down": object()})
+    assert seen == []
+
+
+@pytest.mark.parametrize("package", ["httpx", "pydantic"])
+def test_a_missing_package_is_named(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [each for each in sys.modules if each.startswith("fairgate.client")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)  # type: ignore[arg-type]
+    with pytest.raises(fg.MissingPackageError, match=f"fairgate.client needs the package `{package}`"):
+        importlib.import_module("fairgate.client")
