@@ -161,18 +161,22 @@ pub(super) fn of_directions(status: &Status, encoder: &mut DescriptorEncoder<'_>
     }
     let help = "Time in the tree since the start of the run";
     let seconds = Some(&Unit::Seconds);
-    let mut family = encoder.encode_descriptor("delay_quantile", help, seconds, MetricType::Gauge)?;
+    let mut family = encoder.encode_descriptor("delay_percentile", help, seconds, MetricType::Gauge)?;
     for direction in &status.directions {
         let delay = &direction.sojourn;
-        let quantiles = [
-            ("0.5", delay.p50_us),
-            ("0.95", delay.p95_us),
-            ("0.99", delay.p99_us),
-            ("1", delay.max_us),
+        let percentiles = [
+            ("50", delay.p50_us),
+            ("95", delay.p95_us),
+            ("99", delay.p99_us),
+            ("100", delay.max_us),
         ];
-        for (quantile, micros) in quantiles {
+        for (percentile, micros) in percentiles {
             let [from, to] = labels(direction);
-            gauge(&mut family, &[from, to, ("quantile", quantile)], micros * 1e-6)?;
+            gauge(
+                &mut family,
+                &[from, to, ("percentile", percentile)],
+                micros * 1e-6,
+            )?;
         }
     }
     Ok(())

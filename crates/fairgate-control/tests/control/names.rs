@@ -63,6 +63,11 @@ fn it_is_openmetrics_text() {
             continue;
         }
         let (series, value) = line.rsplit_once(' ').unwrap();
+        // OpenMetrics keeps these labels for summaries and histograms: promtool complains of them elsewhere.
+        for reserved in ["quantile", "le"] {
+            let labels = [format!("{{{reserved}=\""), format!(",{reserved}=\"")];
+            assert!(!labels.iter().any(|label| series.contains(label)), "{line}");
+        }
         assert!(seen.insert(series), "{series} is there twice");
         assert!(value.parse::<f64>().unwrap() >= 0.0, "{line}");
         let name = series.split('{').next().unwrap();
