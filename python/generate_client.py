@@ -92,6 +92,7 @@ class Document:
         schemas = copy.deepcopy({name: self.schemas[name] for name in sorted(self.answered | self.sent)})
         for schema in schemas.values():
             adapt(schema)
+        schemas = self.without_words(schemas)
         # Nothing is made of what is replaced.
         schemas |= {name: {"type": "object"} for name in REPLACED if name in schemas}
         # A patch: any object.
@@ -100,6 +101,38 @@ class Document:
         }
         info = {"title": "Fairgate", "version": "1"}
         return {"openapi": "3.1.0", "info": info, "paths": {}, "components": {"schemas": schemas}}
+
+    def without_words(self, schemas: Json) -> Json:
+        """Return schemas in which text may have any words: a newer run may have more of them."""
+
+        def opened(part: Any) -> Any:
+            if isinstance(part, list):
+                return [opened(each) for each in part]
+            if not isinstance(part, dict):
+                return part
+            name = name_of(part)
+            if name is not None and self.words_of(part):
+                part = self.schemas[name] | {key: value for key, value in part.items() if key != "$ref"}
+            # One word alone tells kinds of objects apart.
+            is_open = len(self.words_of(part)) > 1
+            return {key: opened(value) for key, value in part.items() if not (is_open and key == "enum")}
+
+        named = {name: schema for name, schema in schemas.items() if not self.words_of(schema)}
+        return {name: opened(schema) for name, schema in named.items()}
+
+    def words_of(self, schema: Json) -> list[str]:
+        """Return the words that a text must be one of."""
+        name = name_of(schema)
+        schema = schema if name is None else self.schemas[name]
+        return list(schema["enum"]) if schema.get("type") == "string" and "enum" in schema else []
+
+    def type_of(self, schema: Json) -> str:
+        """Return the type of an argument."""
+        choices = [each for each in schema.get("oneOf", [schema]) if each.get("type") != "null"]
+        words = self.words_of(choices[0]) if len(choices) == 1 else []
+        # Null may be one of the words.
+        listed = ", ".join(f'"{word}"' for word in words if word is not None)
+        return f"Literal[{listed}]" if listed else type_of(schema)
 
     def bases(self) -> dict[str, str]:
         """Return the base classes of models that have others than `Model`."""
@@ -146,6 +179,8 @@ class Operation:
             if len(types) != 1:
                 raise SystemExit(f"{self.id} has answers of several types: {', '.join(sorted(types))}")
             return types.pop()
+        if not kinds:
+            return "None"
         is_text = all(kind.startswith("text/") or kind == "application/openmetrics-text" for kind in kinds)
         return "str" if is_text else "bytes"
 
@@ -167,7 +202,8 @@ class Operation:
             required.append((argument(each["name"]), "str", each["description"]))
         query = []
         for each in self.parameters("query"):
-            name, kind, text = argument(each["name"]), type_of(each["schema"]), each["description"]
+            name, text = argument(each["name"]), each.get("description", "")
+            kind = self.document.type_of(each["schema"])
             if each["required"]:
                 required.append((name, kind, text))
                 query.append(f'"{each["name"]}": {name}')
@@ -208,7 +244,8 @@ class Operation:
             return f"body={called}" if is_model else f"body=dict({called})"
         members = []
         for key, member in schema["properties"].items():
-            kind = type_of(member).replace("list[", "Iterable[", 1)
+            kind = self.document.type_of(member)
+            kind = "Iterable[" + kind.removeprefix("list[") if kind.startswith("list[") else kind
             value = argument(key)
             text = member.get("description", "")
             if key in schema.get("required", []):
@@ -248,13 +285,22 @@ class Operation:
             keys = ", ".join(f"{part}={part}" for part in parts)
             template = re.sub(r"{(.*?)}", lambda found: "{" + argument(found[1]) + "}", self.path)
             path = f'path_of("{template}", {keys})'
-        kind = answer if answer != "dict[str, Any]" else "dict"
+        kind = {"dict[str, Any]": "dict", "None": "bytes"}.get(answer, answer)
         asked = ", ".join([f'"{self.method}"', path, kind, *passed])
         function = "ask_unless_known" if may_be_known else "ask"
         return (
             f"{overloads}    def {self.name}({', '.join(arguments)}) -> {returned}:\n{document}\n"
-            f"        return self._transport.{function}({asked})\n"
+            f"        {'' if answer == 'None' else 'return '}self._transport.{function}({asked})\n"
         )
+
+    def about_answer(self) -> str:
+        """Return what the answer is."""
+        name = self.answer_name()
+        schema = self.document.schemas[name] if name is not None else {}
+        about: str = schema.get("description", self.successes()[0]["description"])
+        if "304" in self.operation["responses"]:
+            about = f"{sentence(about)} None: {self.operation['responses']['304']['description']}"
+        return about
 
     def docstring(
         self,
@@ -273,14 +319,11 @@ class Operation:
         if described:
             text += ["", f"{indent}Parameters", f"{indent}----------"]
             for name, kind, about in described:
-                text += [f"{indent}{name} : {in_words(kind)}", wrapped(about, indent + "    ")]
-        text += ["", f"{indent}Returns", f"{indent}-------", f"{indent}{in_words(returned)}"]
-        name = self.answer_name()
-        schema = self.document.schemas[name] if name is not None else {}
-        about = schema.get("description", self.successes()[0]["description"])
-        if "304" in self.operation["responses"]:
-            about = f"{sentence(about)} None: {self.operation['responses']['304']['description']}"
-        text.append(wrapped(about, indent + "    "))
+                text.append(f"{indent}{name} : {in_words(kind)}")
+                text += [wrapped(about, indent + "    ")] if about else []
+        if returned != "None":
+            text += ["", f"{indent}Returns", f"{indent}-------", f"{indent}{in_words(returned)}"]
+            text.append(wrapped(self.about_answer(), indent + "    "))
         codes = [code for code in self.operation["responses"] if code in EXCEPTIONS]
         if codes:
             text += ["", f"{indent}Raises", f"{indent}------"]
@@ -347,6 +390,7 @@ def in_words(kind: str) -> str:
     """Return a type as docstrings of this package say it."""
     kind = re.sub(r" \| None(?=, optional)", "", kind).replace(" | ", " or ")
     kind = re.sub(r"\b(Iterable|list)\[(\w+)\]", lambda found: f"{found[1].lower()} of {found[2]}", kind)
+    kind = re.sub(r"Literal\[(.*?)\]", lambda found: "{" + found[1].replace('"', "'") + "}", kind)
     return kind.replace("Mapping[str, Any]", "mapping").replace("dict[str, Any]", "dict")
 
 
@@ -375,7 +419,7 @@ def operations(document: Document, examples: dict[str, str]) -> str:
         + f"""from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 from .. import _arguments
 from ._transport import Transport, path_of
@@ -409,6 +453,7 @@ def models(document: Document, folder: Path) -> str:
     command += ["--base-class-map", json.dumps(document.bases()), "--type-overrides", json.dumps(REPLACED)]
     command += ["--use-schema-description", "--use-field-description", "--use-single-line-docstring"]
     command += ["--use-annotated", "--use-double-quotes", "--formatters", "builtin", "--disable-timestamp"]
+    command += ["--enum-field-as-literal", "all"]
     command += ["--strict-refs", "--strict-nullable", "--use-object-type", "--use-default-kwarg"]
     head = HEAD.format(title="The documents of the API.").strip()
     subprocess.run([*command, "--custom-file-header", head], check=True)

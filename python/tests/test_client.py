@@ -10,6 +10,7 @@ import re
 import socket
 import string
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -46,13 +47,20 @@ def problem(kind: str, **members: Any) -> dict[str, Any]:
     return {"type": kind, "title": "A title", "status": 400, "detail": "A detail", **members}
 
 
-def generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate_client", ROOT / "python" / "generate_client.py")
+def loaded(path: Path) -> ModuleType:
+    """Return the module of a file."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    # Pydantic looks there for the types of members.
+    sys.modules[path.stem] = module
     spec.loader.exec_module(module)
     return module
+
+
+def generator() -> ModuleType:
+    return loaded(ROOT / "python" / "generate_client.py")
 
 
 def test_the_generated_files_are_those_of_the_document(tmp_path: Path) -> None:
@@ -63,24 +71,125 @@ def test_the_generated_files_are_those_of_the_document(tmp_path: Path) -> None:
         assert path.read_text() == text, f"{path} is another one; run make python-client"
 
 
+def test_routes_of_all_kinds_can_be_described(tmp_path: Path) -> None:
+    """Kinds that no route has yet."""
+    words = {"type": "string", "enum": ["rate", "drops"]}
+    number, text = {"type": ["integer", "null"], "minimum": 0}, {"type": "string"}
+
+    def named(name: str) -> dict[str, Any]:
+        return {"$ref": f"#/components/schemas/{name}"}
+
+    def route(id: str, answer: dict[str, Any] | None, kind: str = "application/json", **more: Any) -> Any:
+        content = {} if answer is None else {"content": {kind: {"schema": answer}}}
+        return {
+            "operationId": id,
+            "summary": id,
+            "responses": {"200": {"description": id, **content}},
+            **more,
+        }
+
+    def asked(name: str, schema: dict[str, Any], *, required: bool = False) -> dict[str, Any]:
+        return {"name": name, "in": "query", "description": name, "required": required, "schema": schema}
+
+    sorts = {"oneOf": [{"type": "null"}, named("Sort")]}
+    order = {
+        "type": "object",
+        "required": ["lines"],
+        "properties": {"lines": {"type": "array", "items": text}},
+    }
+    order["properties"] |= {
+        "class": number,
+        "by": words,
+        "terms": {"oneOf": [{"type": "null"}, named("Terms")]},
+    }
+    flow = {
+        "type": "object",
+        "required": ["schema", "kind"],
+        "properties": {"schema": text, "kind": named("Sort")},
+    }
+    flow["properties"] |= {
+        "marks": {"type": "array", "items": text},
+        "at": {"type": "array", "items": number},
+    }
+    flow["required"] += ["at"]
+    document = {
+        "paths": {
+            "/a": {
+                "get": route(
+                    "flowsOf",
+                    {"type": "array", "items": named("Flow")},
+                    parameters=[
+                        asked("sort", sorts),
+                        asked("from", text, required=True),
+                        asked("class", number),
+                    ],
+                ),
+                "delete": route("stop", None),
+            },
+            "/b": {
+                "get": route("table", text, "text/csv"),
+                "put": route("capture", text, "application/x-pcap"),
+            },
+            "/c": {
+                "post": route(
+                    "whatIf",
+                    named("Flow"),
+                    requestBody={"content": {"application/json": {"schema": named("Order")}}},
+                )
+            },
+        },
+        "components": {
+            "schemas": {
+                "Flow": flow,
+                "Order": order,
+                "Problem": {"type": "object", "properties": {"title": text}},
+                "Sort": words,
+                "Terms": {"type": "object", "additionalProperties": False, "properties": {"name": text}},
+                "Unused": {"type": "object", "properties": {"name": text}},
+            }
+        },
+    }
+    files = generator().generated(document, tmp_path)
+    signatures = re.findall(
+        r"def (\w+)\(\s*self,?(?: \*,)?(.*?),?\s*\) -> (.*?):\n", files["_operations.py"], re.S
+    )
+    assert {name: (" ".join(given.split()), answer) for name, given, answer in signatures} == {
+        "flows_of": (
+            'from_: str, *, sort: Literal["rate", "drops"] | None = None, class_: int | None = None',
+            "list[Flow]",
+        ),
+        "stop": ("", "None"),
+        "table": ("", "str"),
+        "capture": ("", "bytes"),
+        "what_if": (
+            "lines: Iterable[str], *, class_: int | None = None, "
+            'by: Literal["rate", "drops"] | None = None, terms: Terms | None = None',
+            "Flow",
+        ),
+    }
+    (tmp_path / "made_up.py").write_text(files["models.py"])
+    models = loaded(tmp_path / "made_up.py")
+    made = {name for name, each in vars(models).items() if getattr(each, "__module__", "") == "made_up"}
+    assert made == {"Flow", "Problem", "Terms"}
+    # A newer run may have more words.
+    read = models.Flow.model_validate_json('{"schema": "x/1", "kind": "colour", "at": [1, null]}')
+    assert (read.schema_, read.kind, read.marks, read.at) == ("x/1", "colour", [], [1, None])
+    with pytest.raises(ValueError, match="Terms has no `rate`"):
+        models.Terms(rate=7)
+
+
 def test_each_route_has_an_example() -> None:
     """An example is in python/client_examples.toml, or in a method that is written by hand."""
     public = {name: member for name, member in inspect.getmembers(Client) if not name.startswith("_")}
     without = [name for name, member in public.items() if ">>>" not in (inspect.getdoc(member) or "")]
     assert without == [], "add them to python/client_examples.toml, and run make python-client"
-    operations = {name for path in document_paths().values() for name in operation_names(path)}
-    assert operations - public.keys() == set()
+    paths = json.loads((ROOT / "python" / "openapi.json").read_text())["paths"]
+    ids = {operation["operationId"] for path in paths.values() for operation in path.values()}
+    assert {re.sub(r"(?<!^)(?=[A-Z])", "_", id).lower() for id in ids} <= public.keys()
+    examples = tomllib.loads((ROOT / "python" / "client_examples.toml").read_text())
+    assert examples.keys() <= ids, "there are examples of routes that do not exist"
     for documented in (client, Client, errors.ProblemError, errors.Stale, errors.Refused):
         assert ">>>" in (inspect.getdoc(documented) or "")
-
-
-def document_paths() -> dict[str, Any]:
-    document = json.loads((ROOT / "python" / "openapi.json").read_text())
-    return dict(document["paths"])
-
-
-def operation_names(path: dict[str, Any]) -> list[str]:
-    return [re.sub(r"(?<!^)(?=[A-Z])", "_", each["operationId"]).lower() for each in path.values()]
 
 
 def test_each_type_of_problem_is_an_exception() -> None:
