@@ -3,8 +3,9 @@
 //! A web page can make a browser on this machine send requests to the loopback interface. It can't set
 //! `Authorization` or `Content-Type: application/json` without a preflight request, which nothing here
 //! answers. What browsers say about the page (`Origin`, `Sec-Fetch-Site`) is checked all the same. A page
-//! whose name resolves to the loopback address (DNS rebinding) is of the same origin, so that an endpoint
-//! without tokens accepts only requests that name an address or `localhost`.
+//! whose name resolves to the loopback address (DNS rebinding) is of the same origin, and a port of this
+//! machine may lead to a unix socket (`ssh -L`). So an endpoint without tokens accepts only requests that
+//! name an address or `localhost`. At a unix socket they may also name no host, as no browser does.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -77,7 +78,12 @@ impl Rules {
                 }),
                 _,
             ) => match is_allowed {
-                true => who_is(user, process),
+                true => {
+                    if headers.contains_key(HOST) || request.uri().authority().is_some() {
+                        check_host(headers, request.uri())?;
+                    }
+                    who_is(user, process)
+                }
                 false => {
                     let detail = format!("user {user} is neither root nor the run's user, nor in its group");
                     return Err(Problem::new(Kind::Forbidden, detail));
@@ -192,13 +198,13 @@ mod tests {
             is_allowed: true,
         };
         let who = Ok("uid 1000, pid 7".to_owned());
-        let host = ("host", "fairgate:8443");
+        let host = ("host", "localhost:8443");
         let fine: [&[(&str, &str)]; 5] = [
             &[],
             &[host],
             &[("sec-fetch-site", "none")],
             &[host, ("sec-fetch-site", "same-origin")],
-            &[host, ("origin", "https://fairgate:8443")],
+            &[host, ("origin", "https://localhost:8443")],
         ];
         for headers in fine {
             assert_eq!(admitted(&rules, process(), headers), who, "{headers:?}");
@@ -208,12 +214,12 @@ mod tests {
             &[("sec-fetch-site", "same-site")],
             &[("sec-fetch-site", "none"), ("sec-fetch-site", "cross-site")],
             &[host, ("origin", "https://evil.example")],
-            &[host, ("origin", "https://fairgate:8444")],
+            &[host, ("origin", "https://localhost:8444")],
             &[host, ("origin", "null")],
-            &[("origin", "https://fairgate:8443")],
+            &[("origin", "https://localhost:8443")],
             &[
                 host,
-                ("origin", "https://fairgate:8443"),
+                ("origin", "https://localhost:8443"),
                 ("origin", "https://evil.example"),
             ],
         ];
@@ -223,6 +229,23 @@ mod tests {
                 Err("cross-site".to_owned()),
                 "{headers:?}"
             );
+        }
+        // A page of this name, which resolves to the loopback address, and a port there that leads to the
+        // socket: nothing that its requests say is wrong, except for the name.
+        for name in ["evil.example", "evil.example:8443", "127.0.0.1.evil.example", ""] {
+            let origin = format!("http://{name}");
+            let headers = [
+                ("host", name),
+                ("origin", &*origin),
+                ("sec-fetch-site", "same-origin"),
+            ];
+            for headers in [&headers[..1], &headers[..2], &headers[..]] {
+                assert_eq!(
+                    admitted(&rules, process(), headers),
+                    Err("misdirected".to_owned()),
+                    "{headers:?}"
+                );
+            }
         }
     }
 

@@ -1,5 +1,5 @@
-//! Controls and observes a running Fairgate over HTTP: an API with JSON documents, and metrics for
-//! Prometheus.
+//! Controls and observes a running Fairgate over HTTP: an API with JSON documents, metrics for Prometheus,
+//! and a web page.
 //!
 //! ```text
 //!   client -> [ door ] -> connection -> guard -> route -> Run -> the run's threads
@@ -9,7 +9,7 @@
 //!
 //! * [`Doors`] are the sockets that are listened at. They are opened before privileges are given up.
 //! * [`Run`] is what is controlled. The forwarding threads know nothing of HTTP.
-//! * [`Control`] is the thread that answers. It ends on drop.
+//! * [`Control`] is the thread that answers, and the one that keeps the history. They end on drop.
 //!
 //! Everything that a client can make this thread hold is bounded: connections, the time that each may take,
 //! headers, bodies, and the documents that are made at the same time.
@@ -22,7 +22,10 @@ mod body;
 mod door;
 mod error;
 mod guard;
+mod history;
 mod metrics;
+mod outline;
+mod page;
 mod precondition;
 mod problem;
 mod query;

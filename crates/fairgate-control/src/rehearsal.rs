@@ -369,11 +369,19 @@ impl Subscribers for Rehearsal {
 }
 
 /// The API of a run, asked without a network.
-#[derive(Debug)]
 pub struct Stage {
     runtime: Runtime,
+    run: Arc<dyn Run>,
+    shared: Shared,
     router: Router,
     client: Client,
+}
+
+/// Prints the name of the type only.
+impl std::fmt::Debug for Stage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stage").finish_non_exhaustive()
+    }
 }
 
 /// An answer to a request.
@@ -406,17 +414,35 @@ impl Stage {
     /// Returns what an endpoint of a run offers, for a process of user 0.
     pub fn of(run: impl Run, offer: Offer) -> Stage {
         let rules = Rules { tokens: None };
-        Stage {
+        let run: Arc<dyn Run> = Arc::new(run);
+        let shared = Shared::new(Arc::clone(&run));
+        let stage = Stage {
             runtime: Builder::new_current_thread()
                 .enable_time()
                 .build()
                 .expect("a runtime without sockets"),
-            router: router(Shared::new(Arc::new(run)), rules, offer),
+            router: router(shared.clone(), rules, offer),
+            run,
+            shared,
             client: Client::Process {
                 user: 0,
                 process: 1,
                 is_allowed: true,
             },
+        };
+        stage.read();
+        stage
+    }
+
+    /// Reads the run's status for the history, as a thread of the API does each second.
+    pub fn read(&self) {
+        if let Some(status) = self.run.status(Detail::Used) {
+            let mut history = self
+                .shared
+                .history()
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            history.take(&status);
         }
     }
 

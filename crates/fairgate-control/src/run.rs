@@ -1,5 +1,6 @@
 //! What is controlled: a run, as the clients of its status socket see it.
 
+use fairgate_config::Registry;
 use fairgate_live::status::protocol::{Answer, ReserveOrder, Reserved, TreesStatus};
 use fairgate_live::status::{Detail, Inside, Status};
 use fairgate_subscribers::Entry;
@@ -24,6 +25,11 @@ pub trait Run: Send + Sync + 'static {
         order: ReserveOrder,
         if_revision: Option<u64>,
     ) -> Reserved;
+
+    /// Returns the disciplines that the trees are made of.
+    fn registry(&self) -> Registry {
+        Registry::builtin()
+    }
 
     /// Returns the list of subscribers, if the run has one.
     fn subscribers(&self) -> Option<&dyn Subscribers> {

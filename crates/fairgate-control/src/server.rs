@@ -1,4 +1,5 @@
 //! The thread that answers. A connection is a task of it; what waits for the run is done on further threads.
+//! If the API is offered, there is also the thread that keeps the history.
 //!
 //! All of them have ordinary priority, so that the forwarding threads go first. A client that is slow, silent
 //! or one of many costs a place among [`CONNECTIONS`] for a bounded time and nothing else.
@@ -12,6 +13,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use axum::Router;
+use fairgate_live::Offer;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -29,6 +31,7 @@ use tower_service::Service;
 use crate::api::router;
 use crate::door::{Door, Entry};
 use crate::guard::Client;
+use crate::history::{self, Sampler};
 use crate::run::Run;
 use crate::shared::Shared;
 
@@ -60,6 +63,8 @@ pub struct Control {
     /// The thread ends when this is dropped.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
+    /// The thread that keeps the history, if the API is offered.
+    _sampler: Option<Sampler>,
 }
 
 impl Drop for Control {
@@ -85,6 +90,7 @@ pub(crate) fn start(doors: Vec<Door>, run: Arc<dyn Run>) -> io::Result<Control> 
         return Ok(Control {
             stop: None,
             thread: None,
+            _sampler: None,
         });
     }
     let runtime = Builder::new_current_thread()
@@ -93,7 +99,11 @@ pub(crate) fn start(doors: Vec<Door>, run: Arc<dyn Run>) -> io::Result<Control> 
         .max_blocking_threads(ASKING)
         .thread_name("api")
         .build()?;
-    let shared = Shared::new(run);
+    let shared = Shared::new(Arc::clone(&run));
+    let sampler = match doors.iter().any(|door| door.offer == Offer::Api) {
+        true => Some(history::start(run, Arc::clone(shared.history()))?),
+        false => None,
+    };
     let mut sockets = Vec::new();
     let mut open = Vec::new();
     {
@@ -130,6 +140,7 @@ pub(crate) fn start(doors: Vec<Door>, run: Arc<dyn Run>) -> io::Result<Control> 
     Ok(Control {
         stop: Some(stop),
         thread: Some(thread),
+        _sampler: sampler,
     })
 }
 

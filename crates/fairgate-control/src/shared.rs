@@ -9,6 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use crate::history::History;
 use crate::metrics::Classes;
 use crate::problem::{Kind, Problem};
 use crate::run::Run;
@@ -36,6 +37,7 @@ struct Content {
     bodies: Arc<Semaphore>,
     /// Which classes have names in the metrics.
     classes: Mutex<Classes>,
+    history: Arc<Mutex<History>>,
 }
 
 impl Shared {
@@ -47,11 +49,17 @@ impl Shared {
             answers: Arc::new(Semaphore::new(ANSWERS)),
             bodies: Arc::new(Semaphore::new(BODIES)),
             classes: Mutex::default(),
+            history: Arc::default(),
         }))
     }
 
     pub(crate) fn instance(&self) -> &str {
         &self.0.instance
+    }
+
+    /// Returns what the classes did. It is locked for as long as it takes to copy what is wanted.
+    pub(crate) fn history(&self) -> &Arc<Mutex<History>> {
+        &self.0.history
     }
 
     pub(crate) fn classes(&self) -> &Mutex<Classes> {

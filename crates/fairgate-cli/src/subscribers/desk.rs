@@ -40,6 +40,10 @@ impl Run for Desk {
         self.inside.reserve(who, from, order, if_revision)
     }
 
+    fn registry(&self) -> Registry {
+        self.registry.clone()
+    }
+
     fn subscribers(&self) -> Option<&dyn Subscribers> {
         self.book.running().map(|_| self as &dyn Subscribers)
     }

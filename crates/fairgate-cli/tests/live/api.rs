@@ -168,7 +168,7 @@ fn as_stranger(run: &Run, group: u32) -> String {
     // SO_PEERCRED are the credentials of the process that connects.
     let script = "use Socket; socket(my $s, PF_UNIX, SOCK_STREAM, 0); \
                   connect($s, sockaddr_un($ARGV[0])) or exit 3; \
-                  syswrite($s, \"GET /v1/health HTTP/1.1\\r\\nHost: a\\r\\nConnection: close\\r\\n\\r\\n\"); \
+                  syswrite($s, \"GET /v1/health HTTP/1.0\\r\\n\\r\\n\"); \
                   print $b while sysread($s, $b, 4096);";
     let mut perl = Command::new("perl");
     std::os::unix::process::CommandExt::uid(&mut perl, 65534);
@@ -278,7 +278,7 @@ fn disturb(network: &Network, run: &Run) {
             1 => client.write_all(b"GET /v1/status HTTP/1.1\r\nX: "),
             2 => client.write_all(b"\x16\x03\x01\x00rubbish\r\n\r\n"),
             // An answer that nobody reads.
-            _ => client.write_all(b"GET /v1/status HTTP/1.1\r\nHost: a\r\n\r\n"),
+            _ => client.write_all(b"GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n"),
         };
         clients.push(client);
     }
@@ -295,7 +295,7 @@ fn disturb(network: &Network, run: &Run) {
     }
     until("the API has places again", || {
         let mut client = connect(run);
-        let _ = client.write_all(b"GET /v1/health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        let _ = client.write_all(b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         answer(client).is_some_and(|answer| answer.status == 200)
     });
     for round in 1..=50 {

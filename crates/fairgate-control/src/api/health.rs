@@ -25,6 +25,8 @@ pub(super) struct Health {
     uptime_s: f64,
     /// The revision of the trees.
     revision: u64,
+    /// Whether the run has a list of subscribers.
+    subscribers: bool,
 }
 
 /// Whether the forwarding threads answer
@@ -43,6 +45,7 @@ pub(super) struct Health {
 )]
 pub(super) async fn health(State(shared): State<Shared>) -> Result<Response, Problem> {
     let _turn = shared.turn_to_answer().await?;
+    let subscribers = shared.ask(|_, run| run.subscribers().is_some()).await?;
     let status = ask_status(&shared, Detail::Used, |status| status).await?;
     let health = Health {
         name: status.name,
@@ -50,6 +53,7 @@ pub(super) async fn health(State(shared): State<Shared>) -> Result<Response, Pro
         version: env!("CARGO_PKG_VERSION"),
         uptime_s: status.uptime_s,
         revision: status.revision,
+        subscribers,
     };
     json(StatusCode::OK, None, &health)
 }

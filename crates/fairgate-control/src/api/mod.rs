@@ -1,21 +1,25 @@
 //! The routes. Each handler has its description, of which the OpenAPI document is made.
 
 mod changes;
+mod classes;
 mod health;
+mod history;
 mod metrics;
 mod openapi;
+mod outline;
 mod reservations;
 mod status;
 mod subscribers;
 mod trees;
 
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use fairgate_live::Offer;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::guard::{Rules, guard};
+use crate::page::page;
 use crate::problem::{Kind, Problem};
 use crate::shared::Shared;
 
@@ -28,11 +32,16 @@ pub(crate) fn router(shared: Shared, rules: Rules, offer: Offer) -> Router {
         Offer::Metrics => OpenApiRouter::new().routes(routes!(metrics::metrics)),
     }
     .split_for_parts();
-    routes
+    let guarded = routes
         .fallback(nothing_here)
         .method_not_allowed_fallback(no_such_method)
         .with_state(shared)
-        .layer(from_fn_with_state(rules, guard))
+        .layer(from_fn_with_state(rules, guard));
+    match offer {
+        // The page needs no permission, and without the API it would have nothing to show.
+        Offer::Api => guarded.layer(from_fn(page)),
+        Offer::Metrics => guarded,
+    }
 }
 
 /// Returns the routes of the API, with their descriptions.
@@ -42,7 +51,11 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(status::status))
         .routes(routes!(status::direction))
         .routes(routes!(status::class))
+        .routes(routes!(classes::classes))
+        .routes(routes!(history::history))
         .routes(routes!(trees::trees))
+        .routes(routes!(outline::outline))
+        .routes(routes!(outline::place))
         .routes(routes!(changes::changes, changes::change))
         .routes(routes!(reservations::list, reservations::add))
         .routes(routes!(reservations::replace, reservations::withdraw))

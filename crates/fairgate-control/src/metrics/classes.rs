@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use fairgate_live::status::{CountStatus, NodeStatus, Status};
 
+use super::names::{Names, Node, nodes};
+
 /// How many classes of a direction have series of their own.
 pub const MOST_CLASSES: usize = 1_000;
 
@@ -33,7 +35,7 @@ impl Default for Classes {
 
 #[derive(Debug, Default)]
 struct Direction {
-    named: HashSet<String>,
+    named: Names,
     /// The last figures of each class without a series.
     others: HashMap<String, Other>,
     /// What classes without a series had counted when they were removed or began anew, by depth.
@@ -167,8 +169,7 @@ impl Classes {
         };
         for direction in &status.directions {
             let names = self.directions.entry(direction.from.clone()).or_default();
-            let mut nodes = Vec::new();
-            collect(&direction.tree, String::new(), 0, &mut nodes);
+            let nodes = nodes(&direction.tree);
             names.forget_removed(&nodes);
             let counts = names.add(nodes, &direction.from, self.most, &mut rows.rows);
             rows.counts.push((direction.from.clone(), counts.0, counts.1));
@@ -177,31 +178,11 @@ impl Classes {
     }
 }
 
-/// A discipline, and the path and number of classes to it.
-struct Node<'s> {
-    path: String,
-    depth: usize,
-    status: &'s NodeStatus,
-}
-
-/// Lists a discipline and those below it.
-fn collect<'s>(status: &'s NodeStatus, path: String, depth: usize, nodes: &mut Vec<Node<'s>>) {
-    for class in &status.classes {
-        let number = class.class.unwrap_or(0);
-        let below = match path.is_empty() {
-            true => number.to_string(),
-            false => format!("{path}/{number}"),
-        };
-        collect(class, below, depth + 1, nodes);
-    }
-    nodes.push(Node { path, depth, status });
-}
-
 impl Direction {
     /// Frees the names of classes that are gone. What the others had counted stays in their sum.
     fn forget_removed(&mut self, nodes: &[Node<'_>]) {
         let present: HashSet<&str> = nodes.iter().map(|node| node.path.as_str()).collect();
-        self.named.retain(|path| present.contains(path.as_str()));
+        self.named.forget_removed(&present);
         let gone = self.others.extract_if(|path, _| !present.contains(path.as_str()));
         for (_, other) in gone {
             let kept = self.gone.entry(other.depth).or_default();
@@ -213,11 +194,8 @@ impl Direction {
     fn add(&mut self, nodes: Vec<Node<'_>>, from: &str, most: usize, rows: &mut Vec<Row>) -> (u64, u64) {
         for Node { path, depth, status } in nodes {
             let figures = Figures::of(status);
-            let is_new = !self.named.contains(&path) && !self.others.contains_key(&path);
-            if depth > 0 && is_new && self.named.len() < most {
-                self.named.insert(path.clone());
-            }
-            if depth > 0 && !self.named.contains(&path) {
+            let is_summed = self.others.contains_key(&path);
+            if depth > 0 && (is_summed || !self.named.give(&path, most)) {
                 self.add_other(path, depth, figures);
                 continue;
             }

@@ -184,6 +184,8 @@ fn answers_are_as_described() {
     let tree = "htb default=20 { 1 rate=20mbit { 10 rate=5mbit ceil=20mbit / drr { 1 / fifo; 2 / fifo }; \
                 20 rate=15mbit ceil=20mbit / fq_codel } }";
     let stage = Stage::new(Rehearsal::new(tree).unwrap());
+    // The second reading: now there are points.
+    stage.read();
     let mut checker = Checker::new();
     let json: &[(&str, &[u8])] = &[("content-type", b"application/json")];
     let stale: &[(&str, &[u8])] = &[("content-type", b"application/json"), ("if-match", b"\"x\"")];
@@ -195,8 +197,9 @@ fn answers_are_as_described() {
     let subscriber = "{\"prefixes\": [\"192.0.2.17\"], \"plan\": \"home\"}";
     let list = "{\"subscribers\": [{\"id\": \"18\", \"prefixes\": [\"192.0.2.18\"], \"down\": \"3mbit\", \
                 \"up\": \"2mbit\"}]}";
+    let place = "/v1/outline/place";
     let (all, one, of_17) = ("/v1/subscribers", "/v1/subscribers/{id}", "/v1/subscribers/17");
-    let cases: [Case<'_>; 36] = [
+    let cases: [Case<'_>; 48] = [
         ("GET", "/v1/health", "/v1/health", &[], "", 200),
         ("GET", "/v1/status", "/v1/status", &[], "", 200),
         ("GET", "/v1/status", "/v1/status?used=true", &[], "", 200),
@@ -219,6 +222,60 @@ fn answers_are_as_described() {
             "",
             200,
         ),
+        ("GET", "/v1/classes", "/v1/classes?from=left", &[], "", 200),
+        (
+            "GET",
+            "/v1/classes",
+            "/v1/classes?from=left&sort=delay&limit=1",
+            &[],
+            "",
+            200,
+        ),
+        ("GET", "/v1/classes", "/v1/classes?from=no", &[], "", 404),
+        ("GET", "/v1/classes", "/v1/classes?sort=rate", &[], "", 400),
+        (
+            "GET",
+            "/v1/history",
+            "/v1/history?from=left&seconds=60",
+            &[],
+            "",
+            200,
+        ),
+        (
+            "GET",
+            "/v1/history",
+            "/v1/history?from=left&class=7",
+            &[],
+            "",
+            404,
+        ),
+        (
+            "GET",
+            "/v1/history",
+            "/v1/history?from=left&seconds=86401",
+            &[],
+            "",
+            400,
+        ),
+        ("GET", "/v1/outline", "/v1/outline?from=left", &[], "", 200),
+        ("GET", "/v1/outline", "/v1/outline?from=no", &[], "", 404),
+        (
+            "GET",
+            place,
+            "/v1/outline/place?from=left&path=10/1",
+            &[],
+            "",
+            200,
+        ),
+        (
+            "GET",
+            place,
+            "/v1/outline/place?from=left&path=root",
+            &[],
+            "",
+            200,
+        ),
+        ("GET", place, "/v1/outline/place?from=left&path=99", &[], "", 404),
         ("GET", "/v1/trees", "/v1/trees", &[], "", 200),
         ("GET", "/v1/changes", "/v1/changes", &[], "", 200),
         ("POST", "/v1/changes", "/v1/changes", json, change, 200),

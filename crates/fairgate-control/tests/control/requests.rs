@@ -91,7 +91,7 @@ fn the_status_has_parts() {
 fn what_is_not_there_is_a_problem() {
     let (_, stage) = stage();
     let cases = [
-        ("/", 404, "not-found"),
+        ("/x", 404, "not-found"),
         ("/v1", 404, "not-found"),
         ("/v1/status/", 404, "not-found"),
         ("/v2/status", 404, "not-found"),

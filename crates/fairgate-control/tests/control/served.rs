@@ -92,9 +92,9 @@ fn slow_clients_lose_their_places() {
         // A client that finds no place is disconnected, so that it may fail to write.
         let _ = match number % 3 {
             0 => Ok(()),
-            1 => client.write_all(b"GET /v1/status HTTP/1.1\r\nHost: a\r\nX: "),
+            1 => client.write_all(b"GET /v1/status HTTP/1.1\r\nHost: localhost\r\nX: "),
             _ => client.write_all(
-                b"POST /v1/changes HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n\
+                b"POST /v1/changes HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
                   Content-Length: 9\r\n\r\n{",
             ),
         };
@@ -133,9 +133,9 @@ fn heads_that_are_too_long_are_refused() {
     let fields = (0..100).map(|number| format!("F{number}: 1\r\n"));
     let many: String = fields.collect();
     let heads = [
-        format!("GET /v1/status HTTP/1.1\r\nHost: a\r\nX: {long}\r\n\r\n"),
-        format!("GET /v1/status HTTP/1.1\r\nHost: a\r\n{many}\r\n"),
-        format!("GET /{long} HTTP/1.1\r\nHost: a\r\n\r\n"),
+        format!("GET /v1/status HTTP/1.1\r\nHost: localhost\r\nX: {long}\r\n\r\n"),
+        format!("GET /v1/status HTTP/1.1\r\nHost: localhost\r\n{many}\r\n"),
+        format!("GET /{long} HTTP/1.1\r\nHost: localhost\r\n\r\n"),
         "rubbish\r\n\r\n".to_owned(),
         "GET /v1/status HTTP/9.9\r\n\r\n".to_owned(),
         "\0\0\0\0\0\0\0\0\r\n\r\n".to_owned(),
@@ -271,7 +271,8 @@ fn over_tcp_a_token_is_needed() {
 fn without_tls_nothing_is_answered() {
     let secure = Secure::open();
     let mut plain = TcpStream::connect(secure.address).unwrap();
-    let request = format!("GET /v1/status HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {ALICE}\r\n\r\n");
+    let request =
+        format!("GET /v1/status HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {ALICE}\r\n\r\n");
     plain.write_all(request.as_bytes()).unwrap();
     let mut said = Vec::new();
     let _ = plain.read_to_end(&mut said);

@@ -1,0 +1,60 @@
+//! What a class did between the last two readings.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{Moved, ROOT};
+use crate::metrics::Node;
+
+/// What a class did between the last two readings.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct ClassFigures {
+    /// The numbers of the classes from the root on, as `20/3`; `root` for the root.
+    pub(crate) class: String,
+    /// The discipline in it.
+    pub(crate) discipline: String,
+    /// The host that has the class, if classes are given to hosts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) host: Option<String>,
+    /// What left it, bits per second.
+    pub(crate) rate_bps: f64,
+    /// What left it.
+    pub(crate) packets_per_s: f64,
+    /// The mean time that the packets which left it had spent there; null if none did.
+    pub(crate) delay_ms: Option<f64>,
+    /// Packets dropped.
+    pub(crate) dropped_per_s: f64,
+    /// Packets marked with Congestion Experienced.
+    pub(crate) marked_per_s: f64,
+    /// What waits.
+    pub(crate) backlog_bytes: u64,
+    /// What waits.
+    pub(crate) backlog_packets: u64,
+    /// What left it since the start of the run.
+    pub(crate) sent_bytes: u64,
+    /// Packets dropped since the start of the run.
+    pub(crate) dropped_packets: u64,
+}
+
+impl ClassFigures {
+    pub(super) fn of(node: &Node<'_>, moved: &Moved) -> ClassFigures {
+        let status = node.status;
+        ClassFigures {
+            class: match node.depth {
+                0 => ROOT.to_owned(),
+                _ => node.path.clone(),
+            },
+            discipline: status.discipline.clone(),
+            host: status.host.clone(),
+            rate_bps: moved.per_second(8 * moved.bytes),
+            packets_per_s: moved.per_second(moved.packets),
+            delay_ms: moved.delay_ms(),
+            dropped_per_s: moved.per_second(moved.dropped),
+            marked_per_s: moved.per_second(moved.marked),
+            backlog_bytes: status.backlog.bytes,
+            backlog_packets: status.backlog.packets,
+            sent_bytes: status.dequeued.bytes,
+            dropped_packets: status.dropped.packets,
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! What the classes did in the last 24 hours, and just now.
+//!
+//! ```text
+//!   the run's status --[ thread, each second ]--> History --> /v1/history   rings, root and 64 classes
+//!                                                     \-----> /v1/classes   all classes, the last interval
+//! ```
+//!
+//! Its memory is bounded. For each direction there are rings for the root and [`MOST_SERIES`] classes
+//! ([`rings`]), which is 8 MB together at most. Besides, each class that packets
+//! have come to takes 0.3 kB.
+
+mod latest;
+mod rings;
+mod thread;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use fairgate_live::status::{DirectionStatus, Losses, NodeStatus, Sojourn, Status};
+
+use crate::metrics::{Names, nodes};
+
+pub(crate) use latest::ClassFigures;
+pub(crate) use rings::{Axis, Figure, Rings, SPAN_S};
+pub(crate) use thread::{Sampler, start};
+
+/// How many classes of a direction have a history of their own.
+pub(crate) const MOST_SERIES: usize = 64;
+
+/// The name of the root among the classes.
+pub(crate) const ROOT: &str = "root";
+
+/// What the classes did.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    /// In the order of the status.
+    pub(crate) directions: Vec<DirectionHistory>,
+    /// The revision of the trees at the last reading.
+    pub(crate) revision: u64,
+}
+
+/// What the classes of a direction did.
+#[derive(Debug, Default)]
+pub(crate) struct DirectionHistory {
+    pub(crate) from: String,
+    pub(crate) to: String,
+    /// When the last reading was made, seconds since the start of the run.
+    pub(crate) at_s: f64,
+    /// The time from the reading before to the last one. There is none before the second reading.
+    pub(crate) seconds: Option<f64>,
+    /// Since the start of the run.
+    pub(crate) delay: Sojourn,
+    pub(crate) lost: Losses,
+    /// What all classes did between the last two readings.
+    pub(crate) latest: Vec<ClassFigures>,
+    /// The times of the points of all rings.
+    pub(crate) axis: Axis,
+    pub(crate) series: BTreeMap<String, Series>,
+    names: Names,
+    before: HashMap<String, Counted>,
+}
+
+/// The history of a class.
+#[derive(Debug)]
+pub(crate) struct Series {
+    pub(crate) discipline: String,
+    pub(crate) rings: Rings,
+}
+
+/// The counters of a class.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Counted {
+    at_s: f64,
+    packets: u64,
+    bytes: u64,
+    dropped: u64,
+    marked: u64,
+    delay_s: f64,
+}
+
+/// What a class did in an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Moved {
+    pub(crate) seconds: f64,
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+    pub(crate) dropped: u64,
+    pub(crate) marked: u64,
+    pub(crate) delay_s: f64,
+    /// What waited at the end, or the most at the ends of intervals that were added up.
+    pub(crate) backlog_bytes: u64,
+}
+
+impl Counted {
+    fn of(node: &NodeStatus) -> Counted {
+        Counted {
+            at_s: node.at_s,
+            packets: node.dequeued.packets,
+            bytes: node.dequeued.bytes,
+            dropped: node.dropped.packets,
+            marked: node.marked,
+            delay_s: node.sojourn_s,
+        }
+    }
+
+    /// Returns what happened since `before`. If the counters have begun anew, they did so at 0.
+    fn since(&self, before: Counted, node: &NodeStatus) -> Moved {
+        let has_fallen = self.packets < before.packets
+            || self.bytes < before.bytes
+            || self.dropped < before.dropped
+            || self.marked < before.marked
+            || self.delay_s < before.delay_s;
+        let base = match has_fallen {
+            true => Counted {
+                at_s: before.at_s,
+                ..Counted::default()
+            },
+            false => before,
+        };
+        Moved {
+            seconds: (self.at_s - base.at_s).max(0.0),
+            packets: self.packets - base.packets,
+            bytes: self.bytes - base.bytes,
+            dropped: self.dropped - base.dropped,
+            marked: self.marked - base.marked,
+            delay_s: self.delay_s - base.delay_s,
+            backlog_bytes: node.backlog.bytes,
+        }
+    }
+}
+
+impl Moved {
+    pub(crate) fn add(&mut self, other: &Moved) {
+        self.seconds += other.seconds;
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+        self.dropped += other.dropped;
+        self.marked += other.marked;
+        self.delay_s += other.delay_s;
+        self.backlog_bytes = self.backlog_bytes.max(other.backlog_bytes);
+    }
+
+    /// Returns a count for each second.
+    pub(crate) fn per_second(&self, count: u64) -> f64 {
+        match self.seconds > 0.0 {
+            true => count as f64 / self.seconds,
+            false => 0.0,
+        }
+    }
+
+    /// Returns the mean time that packets which have left spent in the class, milliseconds.
+    pub(crate) fn delay_ms(&self) -> Option<f64> {
+        (self.packets > 0).then(|| self.delay_s * 1e3 / self.packets as f64)
+    }
+}
+
+impl History {
+    /// Returns the direction that receives from an interface.
+    pub(crate) fn direction(&self, from: &str) -> Option<&DirectionHistory> {
+        self.directions.iter().find(|direction| direction.from == from)
+    }
+
+    /// Takes a status of what is used. The first one gives no points: it only begins the counts.
+    pub(crate) fn take(&mut self, status: &Status) {
+        self.revision = status.revision;
+        self.directions
+            .resize_with(status.directions.len(), DirectionHistory::default);
+        for (history, direction) in self.directions.iter_mut().zip(&status.directions) {
+            history.take(direction, status.uptime_s);
+        }
+    }
+}
+
+impl DirectionHistory {
+    fn take(&mut self, direction: &DirectionStatus, at_s: f64) {
+        let is_first = self.from.is_empty();
+        self.from.clone_from(&direction.from);
+        self.to.clone_from(&direction.to);
+        self.delay = direction.sojourn;
+        self.lost = direction.lost;
+        let last = std::mem::replace(&mut self.at_s, at_s);
+        let nodes = nodes(&direction.tree);
+        let present: HashSet<&str> = nodes.iter().map(|node| node.path.as_str()).collect();
+        self.names.forget_removed(&present);
+        self.series
+            .retain(|path, _| path == ROOT || present.contains(path.as_str()));
+        let mut before = std::mem::take(&mut self.before);
+        self.latest.clear();
+        let mut moved = HashMap::new();
+        for node in &nodes {
+            let now = Counted::of(node.status);
+            // A class that was not there has counted from 0 on.
+            let unseen = Counted {
+                at_s: last,
+                ..Counted::default()
+            };
+            let of_class = now.since(before.remove(&node.path).unwrap_or(unseen), node.status);
+            self.before.insert(node.path.clone(), now);
+            if is_first {
+                continue;
+            }
+            self.latest.push(ClassFigures::of(node, &of_class));
+            let is_root = node.depth == 0;
+            if is_root || self.names.give(&node.path, MOST_SERIES) {
+                let name = if is_root { ROOT } else { node.path.as_str() };
+                let series = self.series.entry(name.to_owned()).or_insert_with(|| Series {
+                    discipline: String::new(),
+                    rings: Rings::default(),
+                });
+                series.discipline.clone_from(&node.status.discipline);
+                moved.insert(name, of_class);
+            }
+        }
+        if is_first {
+            return;
+        }
+        self.seconds = Some(at_s - last);
+        let ended = self.axis.advance(at_s);
+        for (name, series) in &mut self.series {
+            series.rings.add(moved.get(name.as_str()), &ended);
+        }
+    }
+
+    /// Returns whether a class has others below it that have a history.
+    pub(crate) fn is_leaf(&self, class: &str) -> bool {
+        let above = format!("{class}/");
+        class != ROOT
+            && !self
+                .series
+                .range(above.clone()..)
+                .next()
+                .is_some_and(|(next, _)| next.starts_with(&above))
+    }
+}

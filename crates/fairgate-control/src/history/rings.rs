@@ -1,0 +1,270 @@
+//! Rings of points whose resolution falls with their age.
+//!
+//! Each reading is a point of the first ring. The further rings have a point for each 10 s and each minute,
+//! of all readings in that time. All classes of a direction have their points at the same times, which are
+//! kept once. A class that came later has less of them: the last ones.
+
+use std::collections::VecDeque;
+
+use super::Moved;
+
+/// The length of a step of each ring, seconds, and the number of its points: 10 minutes, 2 hours, 24 hours.
+/// A point of the first ring is a reading, however long after the one before.
+const TIERS: [(f64, usize); 3] = [(1.0, 600), (10.0, 720), (60.0, 1440)];
+
+/// The longest time that is kept, seconds.
+pub(crate) const SPAN_S: u64 = 24 * 3600;
+
+/// A point.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Point {
+    rate_bps: f32,
+    /// Not a number if no packet has left.
+    delay_ms: f32,
+    dropped_per_s: f32,
+    marked_per_s: f32,
+    backlog_bytes: f32,
+}
+
+impl Point {
+    /// The time of this point was before the class.
+    const MISSING: Point = Point {
+        rate_bps: f32::NAN,
+        delay_ms: f32::NAN,
+        dropped_per_s: f32::NAN,
+        marked_per_s: f32::NAN,
+        backlog_bytes: f32::NAN,
+    };
+
+    fn of(moved: &Moved) -> Point {
+        Point {
+            rate_bps: moved.per_second(8 * moved.bytes) as f32,
+            delay_ms: moved.delay_ms().map_or(f32::NAN, |delay| delay as f32),
+            dropped_per_s: moved.per_second(moved.dropped) as f32,
+            marked_per_s: moved.per_second(moved.marked) as f32,
+            backlog_bytes: moved.backlog_bytes as f32,
+        }
+    }
+}
+
+/// A figure of points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Figure {
+    Rate,
+    Delay,
+    Dropped,
+    Marked,
+    Backlog,
+}
+
+/// The times of the points: the ends of their intervals, seconds since the start of the run.
+#[derive(Debug, Default)]
+pub(crate) struct Axis {
+    times: [VecDeque<f64>; TIERS.len()],
+    /// The number of the step that is being filled, and the last reading in it.
+    open: [Option<(u64, f64)>; TIERS.len()],
+}
+
+/// What ended with a reading.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ended {
+    /// Whether the step of the ring ended before this reading.
+    before: [bool; TIERS.len()],
+}
+
+impl Axis {
+    /// Takes the time of a reading.
+    pub(super) fn advance(&mut self, at_s: f64) -> Ended {
+        let mut ended = Ended::default();
+        push(&mut self.times[0], at_s, TIERS[0].1);
+        for tier in 1..TIERS.len() {
+            let (step_s, most) = TIERS[tier];
+            let step = (at_s / step_s) as u64;
+            if let Some((before, last)) = self.open[tier]
+                && before != step
+            {
+                push(&mut self.times[tier], last, most);
+                ended.before[tier] = true;
+            }
+            self.open[tier] = Some((step, at_s));
+        }
+        ended
+    }
+
+    /// Returns the finest ring that goes back this many seconds, or to the first reading.
+    pub(crate) fn tier(&self, seconds: f64, now: f64) -> usize {
+        let reaches = |tier: &usize| {
+            let times = &self.times[*tier];
+            let is_whole = times.len() < TIERS[*tier].1;
+            is_whole || times.front().is_some_and(|first| *first <= now - seconds)
+        };
+        (0..TIERS.len()).find(reaches).unwrap_or(TIERS.len() - 1)
+    }
+
+    /// Returns the length of a step of a ring, seconds.
+    pub(crate) fn step_s(&self, tier: usize) -> f64 {
+        TIERS[tier].0
+    }
+
+    /// Returns the times of a ring after `after`.
+    pub(crate) fn times(&self, tier: usize, after: f64) -> Vec<f64> {
+        let times = &self.times[tier];
+        times
+            .range(times.partition_point(|time| *time <= after)..)
+            .copied()
+            .collect()
+    }
+}
+
+/// The points of a class.
+#[derive(Debug, Default)]
+pub(crate) struct Rings {
+    points: [VecDeque<Point>; TIERS.len()],
+    open: [Option<Moved>; TIERS.len()],
+}
+
+impl Rings {
+    /// Adds what the class did up to a reading, if it did anything.
+    pub(super) fn add(&mut self, moved: Option<&Moved>, ended: &Ended) {
+        let point = moved.map_or(Point::MISSING, Point::of);
+        push(&mut self.points[0], point, TIERS[0].1);
+        for tier in 1..TIERS.len() {
+            if ended.before[tier] {
+                let point = self.open[tier].take().as_ref().map_or(Point::MISSING, Point::of);
+                push(&mut self.points[tier], point, TIERS[tier].1);
+            }
+            if let Some(moved) = moved {
+                self.open[tier].get_or_insert_default().add(moved);
+            }
+        }
+    }
+
+    /// Returns the last `count` values of a figure. There is none before the class was there.
+    pub(crate) fn last(&self, tier: usize, count: usize, figure: Figure) -> Vec<Option<f32>> {
+        let points = &self.points[tier];
+        let missing = count.saturating_sub(points.len());
+        let value = |point: &Point| {
+            let value = match figure {
+                Figure::Rate => point.rate_bps,
+                Figure::Delay => point.delay_ms,
+                Figure::Dropped => point.dropped_per_s,
+                Figure::Marked => point.marked_per_s,
+                Figure::Backlog => point.backlog_bytes,
+            };
+            value.is_finite().then_some(value)
+        };
+        let there = points.range(points.len() + missing - count..).map(value);
+        std::iter::repeat_n(None, missing).chain(there).collect()
+    }
+
+    /// Returns the sum of the rates of the last `count` points: what the class sent, in an unknown unit.
+    pub(crate) fn sum(&self, tier: usize, count: usize) -> f64 {
+        let points = &self.points[tier];
+        let rates = points.range(points.len().saturating_sub(count)..);
+        rates
+            .map(|point| f64::from(point.rate_bps))
+            .filter(|rate| rate.is_finite())
+            .sum()
+    }
+}
+
+fn push<T>(ring: &mut VecDeque<T>, value: T, most: usize) {
+    if ring.len() == most {
+        ring.pop_front();
+    }
+    // It grows by a tenth, so that a ring never takes more than a tenth too much.
+    if ring.len() == ring.capacity() {
+        ring.reserve_exact((most / 10).min(most - ring.len()));
+    }
+    ring.push_back(value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moved(bytes: u64, packets: u64) -> Moved {
+        Moved {
+            seconds: 1.0,
+            packets,
+            bytes,
+            delay_s: 0.002 * packets as f64,
+            dropped: packets / 10,
+            backlog_bytes: bytes / 2,
+            ..Moved::default()
+        }
+    }
+
+    /// Fills rings for so many seconds. A second s has 1000 s bytes.
+    fn filled(seconds: u64) -> (Axis, Rings) {
+        let (mut axis, mut rings) = (Axis::default(), Rings::default());
+        for second in 1..=seconds {
+            let ended = axis.advance(second as f64);
+            rings.add(Some(&moved(1000 * second, 10)), &ended);
+        }
+        (axis, rings)
+    }
+
+    #[test]
+    fn a_step_is_the_mean_of_its_readings() {
+        let (axis, rings) = filled(130);
+        assert_eq!(axis.times(0, 127.0), [128.0, 129.0, 130.0]);
+        assert_eq!(
+            rings.last(0, 2, Figure::Rate),
+            [Some(8.0 * 129_000.0), Some(8.0 * 130_000.0)]
+        );
+        // Seconds 10 to 19 end with 19; 120 and later are not ended yet in steps of a minute.
+        let times = axis.times(1, 0.0);
+        assert_eq!(
+            (times.len(), times[0], times[1], times[12]),
+            (13, 9.0, 19.0, 129.0)
+        );
+        let rates = rings.last(1, 12, Figure::Rate);
+        assert_eq!(rates[0], Some(8.0 * 14_500.0));
+        assert_eq!(axis.times(2, 0.0), [59.0, 119.0]);
+        assert_eq!(rings.last(2, 1, Figure::Rate), [Some(8.0 * 89_500.0)]);
+        assert_eq!(rings.last(2, 1, Figure::Delay), [Some(2.0)]);
+        assert_eq!(rings.last(2, 1, Figure::Dropped), [Some(1.0)]);
+        assert_eq!(rings.last(2, 1, Figure::Marked), [Some(0.0)]);
+        // The most that waited.
+        assert_eq!(rings.last(2, 1, Figure::Backlog), [Some(59_500.0)]);
+    }
+
+    /// After more than a day, the rings hold what they may hold and no more, and each goes back as far as it
+    /// says.
+    #[test]
+    fn rings_are_bounded() {
+        let seconds = SPAN_S + 2000;
+        let (axis, rings) = filled(seconds);
+        let now = seconds as f64;
+        for (tier, (step, most)) in TIERS.into_iter().enumerate() {
+            assert_eq!(rings.points[tier].len(), most);
+            assert!(rings.points[tier].capacity() <= most + most / 10, "{tier}");
+            assert!(axis.times[tier].capacity() <= most + most / 10, "{tier}");
+            let span = now - axis.times[tier][0];
+            assert!((span - step * most as f64).abs() <= 2.0 * step, "{tier}: {span}");
+        }
+        let bytes = TIERS
+            .iter()
+            .map(|(_, most)| most * size_of::<Point>())
+            .sum::<usize>();
+        assert_eq!(bytes, 55_200);
+        let all = 2 * (super::super::MOST_SERIES + 1) * bytes;
+        assert!(all < 7_300_000, "{all}");
+        let tiers = [60.0, 590.0, 7000.0, 86_000.0].map(|span| axis.tier(span, now));
+        assert_eq!(tiers, [0, 0, 1, 2]);
+    }
+
+    /// A young run has everything in the first ring, and a late class has nothing before it came.
+    #[test]
+    fn what_is_missing_is_said() {
+        let (mut axis, _) = filled(100);
+        assert_eq!(axis.tier(86_400.0, 100.0), 0);
+        let mut late = Rings::default();
+        late.add(Some(&moved(5, 0)), &axis.advance(101.0));
+        late.add(None, &axis.advance(102.0));
+        assert_eq!(late.last(0, 3, Figure::Rate), [None, Some(40.0), None]);
+        assert_eq!(late.last(0, 3, Figure::Delay), [None, None, None]);
+        assert_eq!(late.sum(0, 99), 40.0);
+    }
+}

@@ -1,0 +1,82 @@
+//! The thread that reads the run's status again and again.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use std::{io, thread};
+
+use fairgate_live::status::Detail;
+
+use super::History;
+use crate::run::Run;
+
+/// How often the status is read.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// A reading takes at most one part in this many of the time: 5 %.
+const SHARE: u32 = 20;
+
+/// How long the end waits for a reading that has begun.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// The thread. It ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Sampler {
+    stop: Option<Sender<()>>,
+    ended: Receiver<()>,
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        // It ends with an error when the thread does.
+        let _ = self.ended.recv_timeout(GRACE);
+    }
+}
+
+/// Starts the thread. It has ordinary priority, and ends with the run.
+pub(crate) fn start(run: Arc<dyn Run>, history: Arc<Mutex<History>>) -> io::Result<Sampler> {
+    let (stop, stopped) = channel();
+    let (end, ended) = channel();
+    let read = move || {
+        let _end = end;
+        loop {
+            let began = Instant::now();
+            let Some(status) = run.status(Detail::Used) else {
+                return;
+            };
+            history
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(&status);
+            drop(status);
+            let pause = pause(began.elapsed());
+            if stopped.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
+                return;
+            }
+        }
+    };
+    thread::Builder::new().name("history".to_owned()).spawn(read)?;
+    Ok(Sampler {
+        stop: Some(stop),
+        ended,
+    })
+}
+
+/// Returns how long to wait after a reading that took so long.
+fn pause(took: Duration) -> Duration {
+    INTERVAL.max(took * SHARE).saturating_sub(took)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_reading_is_made_less_often() {
+        let ms = Duration::from_millis;
+        assert_eq!(pause(ms(1)), ms(999));
+        assert_eq!(pause(ms(50)), ms(950));
+        assert_eq!(pause(ms(300)), ms(5700));
+    }
+}

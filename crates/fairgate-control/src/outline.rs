@@ -1,0 +1,268 @@
+//! What trees are made of, from their descriptions: places with what was set, and all parameters of one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fairgate_config::registry::PARENT;
+use fairgate_config::{ClassSpec, Document, ParameterInfo, Registry, Spec, Value};
+use fairgate_live::status::QUEUE;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// A discipline, a class or both.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct Place {
+    /// The numbers of the classes from the root on, as `20/3`; `root` for the root. Of classes for hosts it
+    /// is the first.
+    pub(crate) path: String,
+    /// The index of the place above; null for the root.
+    pub(crate) above: Option<usize>,
+    /// The discipline. An inner class of a tree of classes has none.
+    pub(crate) discipline: Option<&'static str>,
+    /// How many classes there are for hosts, numbered on from that of the path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hosts: Option<u16>,
+    /// What was set of the class and of its discipline, as users write it.
+    pub(crate) settings: BTreeMap<&'static str, String>,
+}
+
+/// What can be set of a place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct Changeable {
+    /// What is changed.
+    pub(crate) title: String,
+    /// The words of a change, up to the first parameter: `class change 20`.
+    pub(crate) words: String,
+    /// The parameters.
+    pub(crate) parameters: Vec<ParameterDocument>,
+}
+
+/// A parameter and its value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct ParameterDocument {
+    /// Its name.
+    name: &'static str,
+    /// Its value, as users write it.
+    value: String,
+    /// Whether it was set. If not, it has its default.
+    is_given: bool,
+    /// What it is a number of: `packets`, `rate`, `time`.
+    unit: &'static str,
+    /// The allowed values, in words.
+    allowed: String,
+    /// What it does.
+    meaning: &'static str,
+}
+
+/// Reads the description of a tree. There is none if it has disciplines that this registry does not know.
+pub(crate) fn read(toml: &str, registry: &Registry) -> Option<Spec> {
+    let document = Document::parse_with("tree", toml, registry).ok()?;
+    document.queue(QUEUE).cloned()
+}
+
+/// Lists the places of a tree, each behind the one above it.
+pub(crate) fn places(tree: &Spec) -> Vec<Place> {
+    let mut places = vec![Place {
+        path: "root".to_owned(),
+        above: None,
+        discipline: Some(tree.discipline()),
+        hosts: None,
+        settings: given(tree),
+    }];
+    add_classes(tree, 0, "", &mut places);
+    places
+}
+
+fn add_classes(tree: &Spec, above: usize, path: &str, places: &mut Vec<Place>) {
+    let classes = tree.classes();
+    // The index of the place of each class. Parents may be listed behind their classes.
+    let mut known: BTreeMap<u16, usize> = BTreeMap::new();
+    let numbers: BTreeSet<u16> = classes.iter().map(|class| class.minor).collect();
+    let mut left: Vec<&ClassSpec<'_>> = classes.iter().collect();
+    while !left.is_empty() {
+        let before = left.len();
+        left.retain(|class| {
+            let parent = class.parent().filter(|parent| numbers.contains(parent));
+            let holder = match parent {
+                None => Some(above),
+                Some(parent) => known.get(&parent).copied(),
+            };
+            let Some(holder) = holder else { return true };
+            let index = add_class(class, holder, path, places);
+            known.insert(class.minor, index);
+            false
+        });
+        // A checked tree has no circle of parents.
+        if left.len() == before {
+            return;
+        }
+    }
+}
+
+fn add_class(class: &ClassSpec<'_>, above: usize, path: &str, places: &mut Vec<Place>) -> usize {
+    let path = joined(path, class.minor);
+    let index = places.len();
+    let mut settings: BTreeMap<&'static str, String> = class
+        .parameters
+        .iter()
+        .filter(|(info, value)| info.name != PARENT && info.default.as_ref() != Some(value))
+        .map(|(info, value)| (info.name, info.unit.show(value)))
+        .collect();
+    for (name, value) in class.tree.map(given).unwrap_or_default() {
+        settings.entry(name).or_insert(value);
+    }
+    places.push(Place {
+        path: path.clone(),
+        above: Some(above),
+        discipline: class.tree.map(Spec::discipline),
+        hosts: class.template.map(|template| template.count),
+        settings,
+    });
+    if let (Some(tree), None) = (class.tree, class.template) {
+        add_classes(tree, index, &path, places);
+    }
+    index
+}
+
+fn given(tree: &Spec) -> BTreeMap<&'static str, String> {
+    let parameters = tree.parameters().into_iter();
+    parameters
+        .filter(|(info, _)| tree.is_given(info.name))
+        .map(|(info, value)| (info.name, info.unit.show(&value)))
+        .collect()
+}
+
+/// Returns what can be set at a place: of the class first, then of its discipline. There is nothing if there
+/// is no such place.
+pub(crate) fn changeable(tree: &Spec, path: &str) -> Option<Vec<Changeable>> {
+    if path == "root" {
+        return Some(vec![of_discipline(tree, path)]);
+    }
+    let mut holder = tree;
+    let mut numbers = path.split('/').map(str::parse::<u16>).peekable();
+    loop {
+        let number = numbers.next()?.ok()?;
+        let class = holder.classes().into_iter().find(|class| class.minor == number)?;
+        if numbers.peek().is_some() {
+            holder = class.tree?;
+            continue;
+        }
+        let mut found = Vec::new();
+        if holder.entry().about().children.are_classes() {
+            let parameters = class.parameters.iter().filter(|(info, _)| info.name != PARENT);
+            found.push(Changeable {
+                title: match class.template {
+                    None => format!("class {path} of {}", holder.discipline()),
+                    Some(template) => format!("each of {} classes for hosts", template.count),
+                },
+                words: format!("class change {path}"),
+                parameters: parameters
+                    .map(|(info, value)| {
+                        ParameterDocument::of(info, value, info.default.as_ref() != Some(value))
+                    })
+                    .collect(),
+            });
+        }
+        found.extend(class.tree.map(|tree| of_discipline(tree, path)));
+        return Some(found);
+    }
+}
+
+fn of_discipline(tree: &Spec, path: &str) -> Changeable {
+    let parameters = tree.parameters();
+    let parameters = parameters.iter();
+    Changeable {
+        title: format!("{}: {}", tree.discipline(), tree.entry().about().summary),
+        words: format!("queue change {path}"),
+        parameters: parameters
+            .map(|(info, value)| ParameterDocument::of(info, value, tree.is_given(info.name)))
+            .collect(),
+    }
+}
+
+impl ParameterDocument {
+    fn of(info: &ParameterInfo, value: &Value, is_given: bool) -> ParameterDocument {
+        ParameterDocument {
+            name: info.name,
+            value: info.unit.show(value),
+            is_given,
+            unit: info.unit.name(),
+            allowed: info.allowed(),
+            meaning: info.doc,
+        }
+    }
+}
+
+fn joined(path: &str, class: u16) -> String {
+    match path.is_empty() {
+        true => class.to_string(),
+        false => format!("{path}/{class}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TREE: &str = "htb default=9 { 3 rate=1gbit { 2 rate=10mbit ceil=1gbit / drr { 1 / fifo }; \
+        100 each=destination count=20 overflow=9 rate=2mbit / fq_codel flows=64; 9 rate=1mbit / fifo } }";
+
+    #[test]
+    fn classes_are_below_their_parents() {
+        let places = places(&Spec::inline(TREE).unwrap());
+        let mut listed: Vec<(&str, Option<&str>)> = places
+            .iter()
+            .map(|place| (&*place.path, place.above.map(|above| &*places[above].path)))
+            .collect();
+        listed.sort_unstable();
+        assert_eq!(
+            listed,
+            [
+                ("100", Some("3")),
+                ("2", Some("3")),
+                ("2/1", Some("2")),
+                ("3", Some("root")),
+                ("9", Some("3")),
+                ("root", None),
+            ]
+        );
+        assert!(
+            places
+                .iter()
+                .enumerate()
+                .all(|(index, place)| place.above.is_none_or(|above| above < index))
+        );
+        let of = |path: &str| places.iter().find(|place| place.path == path).unwrap();
+        assert_eq!(of("2").settings["ceil"], "1gbit");
+        assert_eq!((of("100").hosts, &*of("100").settings["flows"]), (Some(20), "64"));
+        assert_eq!((of("3").discipline, of("2/1").discipline), (None, Some("fifo")));
+    }
+
+    /// The words that are offered change the tree, and the inverse gives the same tree again.
+    #[test]
+    fn every_parameter_that_is_set_can_be_changed_and_undone() {
+        let text = "tbf rate=20mbit burst=5kb / htb default=2 { 1 rate=5mbit / cake bandwidth=4mbit; \
+                    2 rate=6mbit / tbf rate=3mbit burst=4kb / fq_codel target=7ms }";
+        let tree = Spec::inline(text).unwrap();
+        let mut changed = 0;
+        for place in places(&tree) {
+            for part in changeable(&tree, &place.path).unwrap() {
+                for parameter in part
+                    .parameters
+                    .iter()
+                    .filter(|it| it.is_given && it.unit == "rate")
+                {
+                    let line = |value: &str| format!("{} {}={value}", part.words, parameter.name);
+                    let registry = Registry::builtin();
+                    let other = tree.edited(&line("2500kbit"), &registry).unwrap();
+                    assert!(other != tree, "{}", line("2500kbit"));
+                    assert!(other.edited(&line(&parameter.value), &registry).unwrap() == tree);
+                    changed += 1;
+                }
+            }
+        }
+        assert_eq!(changed, 5);
+        for missing in ["", "7", "1/1/1/9", "x", "root/1"] {
+            assert_eq!(changeable(&tree, missing), None, "{missing}");
+        }
+    }
+}

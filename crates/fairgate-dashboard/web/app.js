@@ -1,0 +1,245 @@
+// The page: what is shown, and when it is read.
+
+import * as api from "./api.js";
+import { Changes } from "./change.js";
+import { Charts } from "./charts.js";
+import { Detail } from "./detail.js";
+import { alertText, byId, segments, setText, terms } from "./dom.js";
+import { Flows } from "./flows.js";
+import * as format from "./format.js";
+import { History } from "./history.js";
+import { askForToken } from "./login.js";
+import { offer } from "./recorder.js";
+import { Subscribers } from "./subscribers.js";
+import { Tree } from "./tree.js";
+
+/** How often what is shown is read. The run itself is read once a second, for all pages together. */
+const INTERVAL_MS = 1000;
+/** How many classes are asked for: all of a tree that can be shown as a whole. */
+const MOST_CLASSES = 1000;
+const RANGES = [["60", "1 min"], ["600", "10 min"], ["7200", "2 h"], ["86400", "24 h"]];
+
+const state = {
+  from: null,
+  seconds: 600,
+  only: null,
+  view: "overview",
+  revision: null,
+  lastAt: 0,
+  lastNewsAt: 0,
+  hasSubscribers: false,
+};
+let history = null;
+let charts = null;
+let timer = 0;
+
+const labelOf = (path) => (subscribers ? subscribers.labelOf(path) : "");
+const detail = { current: null };
+const tree = new Tree((path) => detail.current?.show(path), labelOf);
+const changes = new Changes(() => update());
+detail.current = new Detail(tree, labelOf, {
+  change: (path) => changes.open(state.from, path),
+  focus: (path) => showOnly(path),
+});
+let subscribers = null;
+let flows = null;
+
+/** The name of a class in the charts. */
+function nameOf(path) {
+  if (path === "root") return "all";
+  const label = labelOf(path);
+  const kind = tree.byPath?.get(path)?.discipline;
+  return [path, label || kind].filter(Boolean).join(" ");
+}
+
+/** Several workers have a tree each, below one root: classes are summed up over them. */
+function merged(classes) {
+  const root = classes.find((figures) => figures.class === "root");
+  if (root?.discipline !== "sharded") return new Map(classes.map((figures) => [figures.class, figures]));
+  const sums = new Map([["root", root]]);
+  for (const figures of classes) {
+    const path = figures.class.split("/").slice(1).join("/");
+    if (!path) continue;
+    const sum = sums.get(path);
+    if (!sum) {
+      sums.set(path, { ...figures });
+      continue;
+    }
+    const [one, other] = [sum.packets_per_s, figures.packets_per_s];
+    if (one + other > 0) sum.delay_ms = ((sum.delay_ms ?? 0) * one + (figures.delay_ms ?? 0) * other) / (one + other);
+    for (const [name, value] of Object.entries(figures)) {
+      if (typeof value === "number" && name !== "delay_ms") sum[name] += value;
+    }
+  }
+  return sums;
+}
+
+function showTiles(document) {
+  const [root] = document.classes;
+  const now = (name, show) => (root ? show(root[name]) : format.none);
+  const since = document.sojourn;
+  const micros = (value) => (since.packets ? format.delay(value / 1000) : format.none);
+  byId("tiles").replaceChildren(...terms([
+    ["Rate", now("rate_bps", format.rate), `${now("packets_per_s", format.perSecond)} packets/s`],
+    ["Delay", now("delay_ms", format.delay), "mean of the last second"],
+    ["Drops", `${now("dropped_per_s", format.perSecond)}/s`, `${now("marked_per_s", format.perSecond)} marks/s`],
+    ["Waiting", now("backlog_bytes", format.bytes), `${now("backlog_packets", format.count)} packets`],
+    ["Median delay since the start", micros(since.p50_us), `p95 ${micros(since.p95_us)} · p99 ${micros(since.p99_us)}`],
+  ]));
+}
+
+async function loadTree(revision) {
+  const { document } = await api.getTagged("/v1/outline", { from: state.from });
+  if (state.hasSubscribers) await subscribers.load();
+  tree.setPlaces(document.places);
+  detail.current.show(tree.chosen);
+  state.revision = revision;
+}
+
+function setHealth(text, kind) {
+  setText(byId("health"), text);
+  byId("health").dataset.state = kind;
+}
+
+/** Says whether the run is read: the time of its last reading goes on. */
+function watch(at) {
+  const now = performance.now();
+  if (at !== state.lastAt) {
+    state.lastAt = at;
+    state.lastNewsAt = now;
+  }
+  const silence = (now - state.lastNewsAt) / 1000;
+  // A reading of a large tree is made less often.
+  if (silence < 30) setHealth(`up ${format.duration(at)}`, "good");
+  else setHealth(`silent for ${format.duration(silence)}`, "bad");
+}
+
+async function update() {
+  const { from } = state;
+  const document = await api.get("/v1/classes", { from, limit: MOST_CLASSES });
+  if (from !== state.from) return;
+  if (document.revision !== state.revision) await loadTree(document.revision);
+  watch(document.at_s);
+  setText(byId("revision"), String(document.revision));
+  showTiles(document);
+  tree.setFigures(merged(document.classes));
+  detail.current.update();
+  if (state.view === "overview") await updateCharts();
+  else if (state.view === "subscribers") await subscribers.update(from);
+  else await flows.update(from);
+  alertText(null);
+}
+
+async function updateCharts() {
+  const shown = history;
+  try {
+    await shown.update();
+  } catch (error) {
+    // The class is gone.
+    if (error.status !== 404 || !shown.only) throw error;
+    showOnly(null);
+    return;
+  }
+  if (shown === history) charts.show(history);
+}
+
+/** Reads all that is shown, again and again, as long as the page is seen. */
+async function turn() {
+  clearTimeout(timer);
+  if (document.hidden) return;
+  try {
+    await update();
+  } catch (error) {
+    setHealth(error.status === 0 ? "no answer" : "trouble", "bad");
+    alertText(error.message);
+  }
+  timer = setTimeout(turn, INTERVAL_MS);
+}
+
+function restart() {
+  history = new History(state.from, state.seconds, state.only);
+  byId("all-classes").hidden = !state.only;
+  setText(byId("all-classes"), `Only class ${state.only}. Show all classes`);
+  turn();
+}
+
+function showOnly(path) {
+  state.only = path;
+  restart();
+}
+
+function chooseDirection(from) {
+  state.from = from;
+  state.only = null;
+  state.revision = null;
+  restart();
+}
+
+function chooseView(view) {
+  state.view = view;
+  for (const tab of document.querySelectorAll("[role=tab]")) {
+    const isChosen = tab.id === `tab-${view}`;
+    tab.setAttribute("aria-selected", String(isChosen));
+    tab.tabIndex = isChosen ? 0 : -1;
+    byId(tab.getAttribute("aria-controls")).hidden = !isChosen;
+  }
+  turn();
+}
+
+/** The tabs: a click or the arrow keys. */
+function makeTabs() {
+  const tabs = [...document.querySelectorAll("[role=tab]")];
+  for (const tab of tabs) {
+    tab.addEventListener("click", () => chooseView(tab.id.slice(4)));
+    tab.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!step) return;
+      const seen = tabs.filter((other) => !other.hidden);
+      const next = seen[(seen.indexOf(tab) + step + seen.length) % seen.length];
+      next.focus();
+      chooseView(next.id.slice(4));
+    });
+  }
+}
+
+async function begin() {
+  api.onUnauthorized(askForToken);
+  const [health, trees] = [await api.get("/v1/health"), await api.get("/v1/trees")];
+  setText(byId("run-name"), health.name);
+  document.title = `${health.name} – Fairgate`;
+  const directions = trees.directions.map(({ from, to }) => [from, `${from} → ${to}`]);
+  [[state.from]] = directions;
+  segments(byId("directions"), "direction", directions, state.from, chooseDirection);
+  segments(byId("ranges"), "range", RANGES, String(state.seconds), (seconds) => {
+    state.seconds = Number(seconds);
+    restart();
+  });
+  byId("all-classes").addEventListener("click", () => showOnly(null));
+  charts = new Charts(nameOf);
+  flows = new Flows();
+  subscribers = new Subscribers(tree, (path) => {
+    chooseView("overview");
+    tree.choose(path);
+    byId("detail").focus();
+  });
+  state.hasSubscribers = health.subscribers;
+  byId("tab-subscribers").hidden = !health.subscribers;
+  byId("tab-flows").hidden = !await api.has("/v1/flows");
+  await offer();
+  makeTabs();
+  document.addEventListener("visibilitychange", turn);
+  restart();
+}
+
+/** Begins, and tries again if the run does not answer. */
+async function start() {
+  try {
+    await begin();
+  } catch (error) {
+    setHealth("no answer", "bad");
+    alertText(error.message);
+    setTimeout(start, 3 * INTERVAL_MS);
+  }
+}
+
+start();

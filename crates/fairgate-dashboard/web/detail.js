@@ -1,0 +1,77 @@
+// The chosen class: what it does, what was set, and the ways to change it.
+
+import { byId, h, setText, terms } from "./dom.js";
+import * as format from "./format.js";
+
+/** Words for the settings of a place. */
+const settingsOf = (place) => {
+  const pairs = Object.entries(place.settings);
+  if (!pairs.length) return [h("p", { class: "muted small" }, "Nothing was set here; all has its default.")];
+  return [h("dl", { class: "settings" }, ...terms(pairs))];
+};
+
+export class Detail {
+  /** `actions` are {change, focus}: what the buttons do. */
+  constructor(tree, labelOf, actions) {
+    this.tree = tree;
+    this.labelOf = labelOf;
+    this.actions = actions;
+    this.element = byId("detail");
+  }
+
+  /** Shows a place. */
+  show(path) {
+    const place = this.tree.byPath?.get(path);
+    if (!place) return;
+    this.path = path;
+    const label = this.labelOf(path);
+    const title = path === "root" ? "Root" : `Class ${path}`;
+    this.figures = h("dl", { class: "figures" });
+    const canFocus = place.discipline !== null && !place.hosts;
+    this.element.replaceChildren(
+      h("div", { class: "card-head" },
+        h("h2", { id: "detail-title" }, title, " ", h("small", { class: "muted" },
+          [place.discipline ?? "inner class", place.host, label].filter(Boolean).join(" · ")))),
+      this.figures,
+      h("h3", {}, "Set"),
+      ...settingsOf(place),
+      h("div", { class: "actions" },
+        h("button", { type: "button", class: "primary", id: "open-change", onclick: () => this.actions.change(place.change) },
+          "Change …"),
+        canFocus && path !== "root"
+          ? h("button", { type: "button", class: "quiet", onclick: () => this.actions.focus(path) },
+            "Only this class in the charts")
+          : null));
+    this.update();
+  }
+
+  /** Shows what the place does now. */
+  update() {
+    if (!this.path || !this.figures) return;
+    const now = this.tree.figuresOf(this.path);
+    const limit = this.tree.limitOf(this.path);
+    const share = now && limit ? `${format.percent(now.rate_bps / limit)} of ${format.rate(limit)}` : "";
+    const pairs = [
+      ["Rate", now ? format.rate(now.rate_bps) : format.none, share],
+      ["Delay, mean", now ? format.delay(now.delay_ms) : format.none, ""],
+      ["Packets/s", now ? format.perSecond(now.packets_per_s) : format.none, ""],
+      ["Drops/s", now ? format.perSecond(now.dropped_per_s) : format.none,
+        now ? `${format.count(now.dropped_packets)} since the start` : ""],
+      ["Marks/s", now ? format.perSecond(now.marked_per_s) : format.none, ""],
+      ["Waiting", now ? format.bytes(now.backlog_bytes) : format.none,
+        now ? `${format.count(now.backlog_packets)} packets` : ""],
+      ["Sent", now ? format.bytes(now.sent_bytes) : format.none, "since the start"],
+    ];
+    // The same elements are kept, so that a selection of text stays.
+    if (this.figures.children.length === pairs.length) {
+      pairs.forEach(([, value, note], place) => {
+        const dd = this.figures.children[place].querySelector("dd");
+        setText(dd.firstChild, value);
+        setText(dd.lastChild, note);
+      });
+      return;
+    }
+    this.figures.replaceChildren(...pairs.map(([term, value, note]) =>
+      h("div", {}, h("dt", {}, term), h("dd", { class: "number" }, h("span", {}, value), h("small", {}, note)))));
+  }
+}

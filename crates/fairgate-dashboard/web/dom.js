@@ -1,0 +1,61 @@
+// Elements, and what is said to screen readers.
+
+/** Makes an element: h("td", {class: "number"}, "5"). Properties that begin with "on" are listeners. */
+export function h(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === false || value === null || value === undefined) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+export const byId = (id) => document.getElementById(id);
+
+/** Writes a text only if it is another one, so that the browser does not lay out anew each second. */
+export function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+let hideToast = 0;
+
+/** Says something at the lower edge, with buttons. It stays for a while, and longer if it has buttons. */
+export function toast(text, buttons = []) {
+  const element = byId("toast");
+  clearTimeout(hideToast);
+  element.replaceChildren(h("span", {}, text), ...buttons);
+  element.dataset.shown = "yes";
+  hideToast = setTimeout(clearToast, buttons.length ? 60_000 : 6_000);
+}
+
+export function clearToast() {
+  delete byId("toast").dataset.shown;
+  byId("toast").replaceChildren();
+}
+
+/** Shows what is wrong above everything, or nothing. */
+export function alertText(text) {
+  const element = byId("alert");
+  setText(element, text ?? "");
+  element.hidden = !text;
+}
+
+/**
+ * Makes segments of which one is chosen. The arrow keys move between them, as between all radio buttons.
+ * `options` is a list of [value, label].
+ */
+export function segments(element, name, options, chosen, onChoose) {
+  element.replaceChildren(...options.map(([value, label]) => {
+    const input = h("input", { type: "radio", name, value, onchange: () => onChoose(value) });
+    input.checked = value === chosen;
+    return h("label", {}, input, h("span", {}, label));
+  }));
+}
+
+/** Makes a list of terms and values. */
+export function terms(pairs) {
+  return pairs.map(([term, value, note]) =>
+    h("div", {}, h("dt", {}, term), h("dd", { class: "number" }, value, note ? h("small", {}, note) : null)));
+}

@@ -1,0 +1,246 @@
+// The tree of a direction: its places, what they do, and which one is chosen. It is a treegrid (WAI-ARIA):
+// the arrow keys move and open, Enter chooses.
+
+import { byId, h, setText } from "./dom.js";
+import * as format from "./format.js";
+
+/** How many classes of hosts are shown: those that send most. */
+const MOST_HOSTS = 50;
+
+/** More rows than this are not shown at the same time: the user looks for a class by its name. */
+const MOST_ROWS = 400;
+
+/** How a place is called: the last number of its path, and what is in it. */
+const lastOf = (path) => (path === "root" ? "root" : path.slice(path.lastIndexOf("/") + 1));
+
+export class Tree {
+  /** `onChoose` is called with the place that the user chooses; `labelOf` returns the name of a subscriber. */
+  constructor(onChoose, labelOf) {
+    this.onChoose = onChoose;
+    this.labelOf = labelOf;
+    this.places = [];
+    this.closed = new Set();
+    this.chosen = "root";
+    this.focused = "root";
+    this.rows = new Map();
+    this.figures = new Map();
+    this.body = byId("tree").querySelector("tbody");
+    this.body.addEventListener("keydown", (event) => this.press(event));
+    this.body.addEventListener("click", (event) => this.click(event));
+    byId("tree-find").addEventListener("input", () => this.build());
+  }
+
+  /**
+   * Takes another outline. Classes for hosts are one place, which is called by their numbers: 100-119. Below it
+   * are those that hosts have.
+   */
+  setPlaces(places) {
+    this.places = places.map((place) =>
+      ({ ...place, change: place.path, path: place.hosts ? `${place.path}-${hostsEnd(place)}` : place.path }));
+    this.children = new Map(this.places.map((place) => [place.path, []]));
+    this.parents = new Map();
+    for (const place of this.places) {
+      if (place.above === null) continue;
+      const above = this.places[place.above].path;
+      this.children.get(above).push(place);
+      this.parents.set(place.path, above);
+    }
+    this.byPath = new Map(this.places.map((place) => [place.path, place]));
+    this.addHosts();
+    if (!this.byPath.has(this.chosen)) this.choose("root");
+    this.build();
+  }
+
+  /** Takes the figures of the classes, by path. */
+  setFigures(figures) {
+    this.figures = figures;
+    if (this.addHosts()) this.build();
+    for (const [path, row] of this.rows) this.fill(path, row);
+  }
+
+  /** Puts the classes that hosts have below their place. Returns whether there are others than before. */
+  addHosts() {
+    let isNew = false;
+    for (const place of this.places.filter((one) => one.hosts)) {
+      const slash = place.change.lastIndexOf("/") + 1;
+      const first = Number(lastOf(place.change));
+      const isOfPlace = ({ class: path, host }) => host && path.lastIndexOf("/") + 1 === slash
+        && path.startsWith(place.change.slice(0, slash))
+        && lastOf(path) >= first && lastOf(path) < first + place.hosts;
+      const seen = [...this.figures.values()].filter(isOfPlace).sort((one, other) => other.rate_bps - one.rate_bps);
+      const hosts = seen.slice(0, MOST_HOSTS).map(({ class: path, discipline, host }) =>
+        ({ path, discipline, host, change: place.change, settings: place.settings }));
+      // They keep their order as long as they are the same.
+      hosts.sort((one, other) => lastOf(one.path) - lastOf(other.path));
+      const before = this.children.get(place.path);
+      if (before.map((one) => one.path + one.host).join() === hosts.map((one) => one.path + one.host).join()) continue;
+      isNew = true;
+      for (const one of before) this.byPath.delete(one.path);
+      for (const one of hosts) {
+        this.byPath.set(one.path, one);
+        this.children.set(one.path, []);
+        this.parents.set(one.path, place.path);
+      }
+      this.children.set(place.path, hosts);
+      if (!this.byPath.has(this.chosen)) this.choose(place.path);
+    }
+    return isNew;
+  }
+
+  /** Returns what a place does. An inner class has no figures: it does what the classes below it do. */
+  figuresOf(path) {
+    const own = this.figures.get(path);
+    const place = this.byPath.get(path);
+    if (own || (place?.discipline && !place.hosts)) return own ?? null;
+    const below = (this.children.get(path) ?? []).map((place) => this.figuresOf(place.path)).filter(Boolean);
+    if (!below.length) return null;
+    const sum = (name) => below.reduce((all, figures) => all + (figures[name] ?? 0), 0);
+    const packets = sum("packets_per_s");
+    const waited = below.reduce((all, one) => all + (one.delay_ms ?? 0) * one.packets_per_s, 0);
+    return {
+      rate_bps: sum("rate_bps"),
+      packets_per_s: packets,
+      delay_ms: packets > 0 ? waited / packets : null,
+      dropped_per_s: sum("dropped_per_s"),
+      marked_per_s: sum("marked_per_s"),
+      backlog_bytes: sum("backlog_bytes"),
+      backlog_packets: sum("backlog_packets"),
+      sent_bytes: sum("sent_bytes"),
+      dropped_packets: sum("dropped_packets"),
+    };
+  }
+
+  /** Returns the rate that is all of a place's: what it may send at most. */
+  limitOf(path) {
+    const { settings } = this.byPath.get(path) ?? { settings: {} };
+    for (const name of ["ceil", "ul", "bandwidth", "rate"]) {
+      const limit = format.readRate(settings[name]);
+      if (limit) return limit;
+    }
+    return null;
+  }
+
+  /** Makes the rows that are to be seen. */
+  build() {
+    const wanted = byId("tree-find").value.trim().toLowerCase();
+    const hadFocus = this.body.contains(document.activeElement);
+    const visible = [];
+    const matches = (place) =>
+      `${place.path} ${place.discipline ?? ""} ${place.host ?? ""} ${this.labelOf(place.path)}`.toLowerCase().includes(wanted);
+    const walk = (place, level) => {
+      if (!wanted || matches(place)) visible.push([place, wanted ? 1 : level]);
+      if (!wanted && this.closed.has(place.path)) return;
+      for (const below of this.children.get(place.path)) walk(below, level + 1);
+    };
+    if (this.places.length) walk(this.places[0], 1);
+    const shown = visible.slice(0, MOST_ROWS);
+    this.rows = new Map(shown.map(([place, level]) => [place.path, this.makeRow(place, level, Boolean(wanted))]));
+    this.body.replaceChildren(...this.rows.values());
+    if (!this.rows.has(this.focused)) this.focused = this.rows.keys().next().value;
+    for (const [path, row] of this.rows) this.fill(path, row);
+    this.setFocusable();
+    if (hadFocus) this.rows.get(this.focused)?.focus();
+    const left = visible.length - shown.length;
+    const note = byId("tree-note");
+    note.hidden = left === 0 && visible.length > 0;
+    setText(note, visible.length ? `${format.count(left)} more classes: find them by number or name.`
+      : "No class has this in its name.");
+  }
+
+  makeRow(place, level, isFlat) {
+    const { path } = place;
+    const below = this.children.get(path);
+    const isClosed = this.closed.has(path);
+    const label = this.labelOf(path);
+    const name = h("td", { role: "gridcell", class: "name" }, h("div", {},
+      h("span", { class: "twist", "aria-hidden": "true" }, below.length && !isFlat ? (isClosed ? "▸" : "▾") : ""),
+      h("span", {}, h("span", { class: "number" }, isFlat ? path : lastOf(path)),
+        label || place.host ? h("span", {}, ` ${label || place.host}`) : null,
+        h("span", { class: "kind" }, place.discipline ?? "inner class",
+          place.hosts ? ", for hosts" : ""))));
+    name.firstChild.style.setProperty("--level", level - 1);
+    const bar = h("span", { class: "bar-fill" });
+    const row = h("tr", {
+      role: "row", "aria-level": level, "data-path": path, tabindex: "-1",
+      "aria-expanded": below.length && !isFlat ? String(!isClosed) : null,
+    },
+    name,
+    h("td", { role: "gridcell", class: "number rate" }, h("span", { class: "rate-text" }),
+      h("span", { class: "rate-bar", "aria-hidden": "true" }, bar)),
+    ...["delay", "drops"].map((kind) => h("td", { role: "gridcell", class: `number ${kind}` })),
+    h("td", { role: "gridcell", class: "number wide waiting" }));
+    return row;
+  }
+
+  fill(path, row) {
+    const figures = this.figuresOf(path);
+    const limit = this.limitOf(path);
+    const set = (selector, text) => setText(row.querySelector(selector), text);
+    set(".rate-text", figures ? format.rate(figures.rate_bps) : format.none);
+    set(".delay", figures ? format.delay(figures.delay_ms) : format.none);
+    set(".drops", figures ? format.perSecond(figures.dropped_per_s) : format.none);
+    set(".waiting", figures ? format.bytes(figures.backlog_bytes) : format.none);
+    row.querySelector(".drops").classList.toggle("bad", (figures?.dropped_per_s ?? 0) > 0);
+    const all = limit ?? this.figuresOf("root")?.rate_bps ?? 0;
+    const share = figures && all > 0 ? Math.min(1, figures.rate_bps / all) : 0;
+    row.querySelector(".bar-fill").style.width = `${share * 100}%`;
+    row.setAttribute("aria-selected", String(path === this.chosen));
+  }
+
+  setFocusable() {
+    for (const [path, row] of this.rows) row.tabIndex = path === this.focused ? 0 : -1;
+  }
+
+  focus(path) {
+    if (!path || !this.rows.has(path)) return;
+    this.focused = path;
+    this.setFocusable();
+    this.rows.get(path).focus();
+  }
+
+  choose(path) {
+    this.chosen = path;
+    for (const [other, row] of this.rows) row.setAttribute("aria-selected", String(other === path));
+    this.onChoose(path);
+  }
+
+  toggle(path, isOpen) {
+    if (isOpen) this.closed.delete(path);
+    else this.closed.add(path);
+    this.build();
+  }
+
+  click(event) {
+    const row = event.target.closest("tr");
+    if (!row) return;
+    const { path } = row.dataset;
+    this.focused = path;
+    if (event.target.classList.contains("twist")) this.toggle(path, this.closed.has(path));
+    else this.choose(path);
+    this.setFocusable();
+  }
+
+  press(event) {
+    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    const paths = [...this.rows.keys()];
+    const at = paths.indexOf(this.focused);
+    const row = this.rows.get(this.focused);
+    const expanded = row?.getAttribute("aria-expanded");
+    const above = this.parents.get(this.focused);
+    const keys = {
+      ArrowDown: () => this.focus(paths[at + 1]),
+      ArrowUp: () => this.focus(paths[at - 1]),
+      Home: () => this.focus(paths[0]),
+      End: () => this.focus(paths.at(-1)),
+      ArrowRight: () => (expanded === "false" ? this.toggle(this.focused, true) : expanded && this.focus(paths[at + 1])),
+      ArrowLeft: () => (expanded === "true" ? this.toggle(this.focused, false) : this.focus(above)),
+      Enter: () => this.choose(this.focused),
+      " ": () => this.choose(this.focused),
+    };
+    if (!keys[event.key]) return;
+    event.preventDefault();
+    keys[event.key]();
+  }
+}
+
+const hostsEnd = (place) => Number(lastOf(place.path)) + place.hosts - 1;
