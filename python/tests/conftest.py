@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,13 @@ def program() -> str:
     path = target / "debug" / "fairgate"
     assert path.exists(), f"{path} is missing; run make python-build"
     return str(path)
+
+
+@pytest.fixture(scope="module")
+def live(request: pytest.FixtureRequest) -> None:
+    """A test that did not run has not passed: say so past pytest, too."""
+    if os.geteuid() != 0:
+        reason = f"{request.node.name} needs root to build network namespaces, and this process is not root"
+        with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+            print(f"\nSKIPPED: {reason}", file=sys.stderr)
+        pytest.skip(reason)

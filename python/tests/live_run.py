@@ -34,18 +34,23 @@ api = "unix:api.sock"
 """
 
 
-class Namespace:
-    """A network namespace with the interfaces `eth0` and `eth1`, whose other ends are `left` and `right`."""
+# The interfaces of a run and their other ends.
+PAIRS = (("eth0", "left"), ("eth1", "right"))
 
-    def __init__(self) -> None:
+
+class Namespace:
+    """A network namespace. Unless said otherwise, it has `eth0` and `eth1`, whose other ends are `left` and
+    `right`."""
+
+    def __init__(self, pairs: tuple[tuple[str, str], ...] = PAIRS) -> None:
         libc = ctypes.CDLL(None, use_errno=True)
         home = os.open(OWN, os.O_RDONLY)
         _succeed(libc.unshare(CLONE_NEWNET))
         try:
             self._place = os.open(OWN, os.O_RDONLY)
-            for interface, peer in (("eth0", "left"), ("eth1", "right")):
+            for interface, peer in pairs:
                 ip("link", "add", interface, "type", "veth", "peer", "name", peer)
-            for interface in ("lo", "eth0", "eth1", "left", "right"):
+            for interface in ("lo", *(end for pair in pairs for end in pair)):
                 ip("link", "set", interface, "up")
         finally:
             _succeed(libc.setns(home, CLONE_NEWNET))
@@ -62,6 +67,11 @@ class Namespace:
         finally:
             _succeed(libc.setns(home, CLONE_NEWNET))
             os.close(home)
+
+    def take(self, interface: str, giver: Namespace, name: str) -> None:
+        """Take an interface from another namespace, and call it `name`."""
+        with giver.entered():
+            ip("link", "set", interface, "netns", f"/proc/{os.getpid()}/fd/{self._place}", "name", name)
 
     def close(self) -> None:
         """Leave it to its programs."""

@@ -284,7 +284,8 @@ def test_an_answer_without_its_tag_is_unexpected() -> None:
 
 
 def test_a_newer_run_may_say_more() -> None:
-    body = {"name": "home", "pid": 7, "version": "9.0.0", "uptime_s": 1.5, "revision": 4, "weather": "fair"}
+    body = {"name": "home", "pid": 7, "version": "9.0.0", "uptime_s": 1.5, "revision": 4, "subscribers": True}
+    body["weather"] = "fair"
     health = answering(httpx.Response(200, json=body)).health()
     assert (health.name, health.revision) == ("home", 4)
     entry = {"class": 16, "subscriber": {"id": "7", "prefixes": [], "colour": "blue"}}
@@ -313,7 +314,14 @@ def test_a_broken_connection_is_an_exception(failure: Exception, exception: type
 
 def test_what_only_reads_is_asked_again_if_the_connection_was_closed() -> None:
     """A run closes each connection after a minute, perhaps while a request is on its way."""
-    body = {"name": "home", "pid": 7, "version": "0.1.0", "uptime_s": 1.5, "revision": 4}
+    body = {
+        "name": "home",
+        "pid": 7,
+        "version": "0.1.0",
+        "uptime_s": 1.5,
+        "revision": 4,
+        "subscribers": False,
+    }
     seen: list[str] = []
 
     def once(request: httpx.Request) -> httpx.Response:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import doctest
 import inspect
 import json
-import os
 import re
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -105,16 +103,6 @@ CALL = TermsStatus(
 
 
 @pytest.fixture(scope="module")
-def live(request: pytest.FixtureRequest) -> None:
-    """A test that did not run has not passed: say so past pytest, too."""
-    if os.geteuid() != 0:
-        reason = f"{request.node.name} needs root to build network namespaces, and this process is not root"
-        with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
-            print(f"\nSKIPPED: {reason}", file=sys.stderr)
-        pytest.skip(reason)
-
-
-@pytest.fixture(scope="module")
 def socket_run(live: None, program: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """A run with its API at a unix socket, with classes and reservations."""
     with Run(program, CLASSES, tmp_path_factory.mktemp("classes")) as run:
@@ -174,11 +162,15 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "change": lambda run: run.change(["class change 30 rate=7mbit"], from_="eth0"),
     "changeReservation": lambda run: run.change_reservation("call", CALL, from_="eth1"),
     "changes": lambda run: run.changes(),
+    "classes": lambda run: run.classes("eth0", sort="drops"),
     "classStatus": lambda run: run.class_status("eth0", "30"),
     "directionStatus": lambda run: run.direction_status("eth1", used=True),
     "health": lambda run: run.health(),
+    "history": lambda run: run.history("eth1", seconds=7200),
     "metrics": lambda run: run.metrics(),
     "openapi": lambda run: run.openapi(),
+    "outline": lambda run: run.outline("eth0"),
+    "place": lambda run: run.place("eth0", "root"),
     "patchSubscriber": lambda run: run.patch_subscriber("1001", {"down": "7mbit"}),
     "putSubscriber": lambda run: run.put_subscriber("a/b ?#%ü", Entry(prefixes=["100.64.0.9"], plan="home")),
     "refresh": lambda run: run.refresh("call"),

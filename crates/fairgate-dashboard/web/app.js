@@ -81,7 +81,7 @@ function showTiles(document) {
   const micros = (value) => (since.packets ? format.delay(value / 1000) : format.none);
   byId("tiles").replaceChildren(...terms([
     ["Rate", now("rate_bps", format.rate), `${now("packets_per_s", format.perSecond)} packets/s`],
-    ["Delay", now("delay_ms", format.delay), "mean of the last second"],
+    ["Delay", now("delay_ms", format.delay), document.seconds ? `mean over ${format.duration(document.seconds)}` : ""],
     ["Drops", `${now("dropped_per_s", format.perSecond)}/s`, `${now("marked_per_s", format.perSecond)} marks/s`],
     ["Waiting", now("backlog_bytes", format.bytes), `${now("backlog_packets", format.count)} packets`],
     ["Median delay since the start", micros(since.p50_us), `p95 ${micros(since.p95_us)} · p99 ${micros(since.p99_us)}`],
@@ -206,7 +206,7 @@ async function begin() {
   api.onUnauthorized(askForToken);
   const [health, trees] = [await api.get("/v1/health"), await api.get("/v1/trees")];
   setText(byId("run-name"), health.name);
-  document.title = `${health.name} – Fairgate`;
+  document.title = `${health.name} - Fairgate`;
   const directions = trees.directions.map(({ from, to }) => [from, `${from} → ${to}`]);
   [[state.from]] = directions;
   segments(byId("directions"), "direction", directions, state.from, chooseDirection);

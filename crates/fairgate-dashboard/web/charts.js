@@ -19,6 +19,8 @@ const CHARTS = [
 ];
 const ROWS = 12;
 const COLOURS = 8;
+/** The shortest time that is shown, seconds. */
+const LEAST_S = 10;
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const faded = (colour, share) => `${colour}${Math.round(share * 255).toString(16).padStart(2, "0")}`;
@@ -112,6 +114,7 @@ export class Charts {
   draw() {
     const { list, hasOther } = shownSeries(this.history, this.nameOf);
     const times = this.history.times();
+    this.first = times[0] ?? Infinity;
     const key = `${this.history.from} ${list.map((series) => series.class).join(" ")}`;
     const isNew = key !== this.key;
     this.key = key;
@@ -157,12 +160,16 @@ export class Charts {
     const bands = chart.stacked ? lines.slice(1).map((_, place) => ({ series: [place + 2, place + 1] })) : [];
     const range = () => {
       const now = Date.now() / 1000;
-      return [now - this.history.seconds, now];
+      // A young run has the whole width, too.
+      const first = Math.min(this.first, now - LEAST_S);
+      return [Math.max(now - this.history.seconds, first), now];
     };
     const fine = () => this.history.seconds <= 600;
     view.plot = new uPlot({
       width: view.canvas.clientWidth || 300,
       height: 190,
+      // The last time of day is written half behind the end of the axis.
+      padding: [8, 30, 0, 0],
       legend: { show: false },
       cursor: { y: false, sync: { key: "fairgate" }, points: { size: 6 }, drag: { x: false, y: false } },
       scales: {

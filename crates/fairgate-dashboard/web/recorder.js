@@ -59,30 +59,37 @@ function ask() {
   queues.focus();
 }
 
+/** What is left out of a report: all that could run, or be fetched. */
+const LEFT_OUT = "script:not([type='text/css']), iframe, object, embed, link, meta, base, form, img, video, audio";
+
 /**
  * Shows a report. It is a document with a style of its own, which the policy of this page forbids, also in a
  * frame or a tab that the page opens. So its content is shown here in a tree of its own (shadow DOM), with its
- * style given through the CSSOM. What could run is left out.
+ * style given through the CSSOM. In the text, styles get other names, so that the browser does not try to apply
+ * and report them.
  */
 function show(dialog, html) {
-  const report = new DOMParser().parseFromString(html, "text/html");
-  for (const element of report.querySelectorAll("script, iframe, object, embed, link, meta, base, form")) {
-    element.remove();
-  }
+  const renamed = html
+    .replace(/<style\b[^>]*>/gi, "<script type='text/css'>")
+    .replace(/<\/style>/gi, "</script>")
+    .replace(/(\s)style=/gi, "$1data-style=");
+  const report = new DOMParser().parseFromString(renamed, "text/html");
+  for (const element of report.querySelectorAll(LEFT_OUT)) element.remove();
   const sheet = new CSSStyleSheet();
-  const styles = [...report.querySelectorAll("style")];
-  sheet.replaceSync(styles.map((style) => style.textContent).join("\n").replace(/(:root|\bbody|\bhtml)\b/g, ":host"));
+  const styles = [...report.querySelectorAll("script")];
+  const css = styles.map((style) => style.textContent).join("\n");
+  sheet.replaceSync(css.replace(/(:root|\bbody|\bhtml)\b/g, ":host"));
   styles.forEach((style) => style.remove());
-  const inline = [...report.body.querySelectorAll("[style]")].map((element) => {
-    const text = element.getAttribute("style");
-    element.removeAttribute("style");
-    return [element, text];
-  });
+  for (const element of report.body.querySelectorAll("*")) {
+    for (const { name } of [...element.attributes]) {
+      if (name.startsWith("on")) element.removeAttribute(name);
+    }
+  }
   const host = h("div", { class: "report", tabindex: "0", role: "region", "aria-label": "The report" });
   const tree = host.attachShadow({ mode: "open" });
   tree.adoptedStyleSheets = [sheet];
   tree.append(...report.body.childNodes);
-  for (const [element, text] of inline) element.style.cssText = text;
+  for (const element of tree.querySelectorAll("[data-style]")) element.style.cssText = element.dataset.style;
   const keep = () => saveFile(new Blob([html], { type: "text/html" }), "fairgate-what-if.html");
   dialog.replaceChildren(
     h("div", { class: "card-head" }, h("h2", { id: "what-if-title" }, "What other disciplines would have done")),

@@ -15,9 +15,13 @@ from .models import (
     ChangeMade,
     Changes,
     ClassDocument,
+    ClassesDocument,
     DirectionStatus,
     Entry,
     Health,
+    HistoryDocument,
+    OutlineDocument,
+    PlaceDocument,
     Reservations,
     Status,
     SubscriberDocument,
@@ -115,6 +119,40 @@ class Operations:
             headers={"If-Match": if_match},
         )
 
+    def classes(self, from_: str, *, sort: str | None = None, limit: int | None = None) -> ClassesDocument:
+        """What the classes of a direction do just now.
+
+        The run is read once a second, or less often if a reading takes more than 5 % of the time. All
+        clients get the same reading.
+
+        Parameters
+        ----------
+        from_ : str
+            The interface that the direction receives from.
+        sort : str, optional
+            What the first classes have most of. Default: `rate`.
+        limit : int, optional
+            How many classes at most, besides the root. Default: 100.
+
+        Returns
+        -------
+        ClassesDocument
+            What the classes of a direction did between the last two readings of the run.
+
+        Raises
+        ------
+        NotFound
+            There is no such direction.
+
+        Examples
+        --------
+        >>> run.classes("eth0", sort="delay", limit=5).classes[0].class_
+        'root'
+        """
+        return self._transport.ask(
+            "GET", "/v1/classes", ClassesDocument, query={"from": from_, "sort": sort, "limit": limit}
+        )
+
     def health(self) -> Health:
         """Whether the forwarding threads answer.
 
@@ -135,6 +173,55 @@ class Operations:
         """
         return self._transport.ask("GET", "/v1/health", Health)
 
+    def history(
+        self,
+        from_: str,
+        *,
+        class_: str | None = None,
+        seconds: int | None = None,
+        after: float | None = None,
+        limit: int | None = None,
+    ) -> HistoryDocument:
+        """What the classes of a direction did in the last 24 hours.
+
+        A point is made of each reading for 10 minutes, for each 10 s in 2 hours, and for each minute in
+        24 hours. The answer has the finest of them that go back as far as is wanted.
+
+        Parameters
+        ----------
+        from_ : str
+            The interface that the direction receives from.
+        class_ : str, optional
+            Only this class, as `20/3`. Without it, the classes that have none below them and sent most.
+        seconds : int, optional
+            How far back: at most 86400. Default: 600.
+        after : float, optional
+            Only later points than this one of `at_s`.
+        limit : int, optional
+            How many classes at most. Default: 8.
+
+        Returns
+        -------
+        HistoryDocument
+            What the classes of a direction did. All lists have a member for each of the times.
+
+        Raises
+        ------
+        NotFound
+            There is no such direction, or no history of the class.
+
+        Examples
+        --------
+        >>> run.history("eth0", seconds=60).now_s > 0
+        True
+        """
+        return self._transport.ask(
+            "GET",
+            "/v1/history",
+            HistoryDocument,
+            query={"from": from_, "class": class_, "seconds": seconds, "after": after, "limit": limit},
+        )
+
     def openapi(self) -> dict[str, Any]:
         """The description of this API: OpenAPI 3.1.
 
@@ -149,6 +236,61 @@ class Operations:
         '3.1.0'
         """
         return self._transport.ask("GET", "/v1/openapi.json", dict)
+
+    def outline(self, from_: str) -> OutlineDocument:
+        """What a tree is made of: its disciplines and classes, with what was set.
+
+        Parameters
+        ----------
+        from_ : str
+            The interface that the direction receives from.
+
+        Returns
+        -------
+        OutlineDocument
+            What a tree is made of.
+
+        Raises
+        ------
+        NotFound
+            There is no such direction.
+
+        Examples
+        --------
+        >>> [place.path for place in run.outline("eth0").places]
+        ['root', '1', '20', '30']
+        """
+        return self._transport.ask("GET", "/v1/outline", OutlineDocument, query={"from": from_})
+
+    def place(self, from_: str, path: str) -> PlaceDocument:
+        """What can be set at a place of a tree, and the words that change it.
+
+        Parameters
+        ----------
+        from_ : str
+            The interface that the direction receives from.
+        path : str
+            The numbers of the classes from the root on, as `20/3`, or `root`.
+
+        Returns
+        -------
+        PlaceDocument
+            What can be set at a place.
+
+        Raises
+        ------
+        NotFound
+            There is no such direction or place.
+
+        Examples
+        --------
+        >>> part = run.place("eth0", "30").changeable[0]
+        >>> part.words, part.parameters[0].name
+        ('class change 30', 'rate')
+        """
+        return self._transport.ask(
+            "GET", "/v1/outline/place", PlaceDocument, query={"from": from_, "path": path}
+        )
 
     def reservations(self, *, from_: str | None = None) -> Reservations:
         """All reservations.

@@ -79,6 +79,35 @@ class ChangesStatus(Model):
     """Changes that were refused: nothing was changed by them."""
 
 
+class ClassFigures(Model):
+    """What a class did between the last two readings."""
+
+    backlog_bytes: int
+    """What waits."""
+    backlog_packets: int
+    """What waits."""
+    class_: Annotated[str, Field(alias="class")]
+    """The numbers of the classes from the root on, as `20/3`; `root` for the root."""
+    delay_ms: float | None = None
+    """The mean time that the packets which left it had spent there; null if none did."""
+    discipline: str
+    """The discipline in it."""
+    dropped_packets: int
+    """Packets dropped since the start of the run."""
+    dropped_per_s: float
+    """Packets dropped."""
+    host: str | None = None
+    """The host that has the class, if classes are given to hosts."""
+    marked_per_s: float
+    """Packets marked with Congestion Experienced."""
+    packets_per_s: float
+    """What left it."""
+    rate_bps: float
+    """What left it, bits per second."""
+    sent_bytes: int
+    """What left it since the start of the run."""
+
+
 class CountStatus(Model):
     """A number of packets and their bytes."""
 
@@ -118,6 +147,8 @@ class Health(Model):
     """Its process id."""
     revision: int
     """The revision of the trees."""
+    subscribers: bool
+    """Whether the run has a list of subscribers."""
     uptime_s: float
     """Seconds since its start."""
     version: str
@@ -150,6 +181,41 @@ class Mistake(Model):
     """What is wrong."""
     place: str | None = None
     """Where: `the change:LINE:COLUMN`, or a place in the tree that would result."""
+
+
+class ParameterDocument(Model):
+    """A parameter and its value."""
+
+    allowed: str
+    """The allowed values, in words."""
+    is_given: bool
+    """Whether it was set. If not, it has its default."""
+    meaning: str
+    """What it does."""
+    name: str
+    """Its name."""
+    unit: str
+    """What it is a number of: `packets`, `rate`, `time`."""
+    value: str
+    """Its value, as users write it."""
+
+
+class Place(Model):
+    """A discipline, a class or both."""
+
+    above: int | None = None
+    """The index of the place above; null for the root."""
+    discipline: str | None = None
+    """The discipline. An inner class of a tree of classes has none."""
+    hosts: int | None = None
+    """How many classes there are for hosts, numbered on from that of the path."""
+    path: str
+    """
+    The numbers of the classes from the root on, as `20/3`; `root` for the root. Of classes for hosts it
+    is the first.
+    """
+    settings: dict[str, str]
+    """What was set of the class and of its discipline, as users write it."""
 
 
 class Problem(Model):
@@ -201,6 +267,25 @@ class RateStatus(Model):
     """Bits per second."""
     rate_pps: int
     """Packets per second."""
+
+
+class SeriesDocument(Model):
+    """What a class did. Values are null where there are none: the class was not there, or no packet had left."""
+
+    backlog_bytes: list[float | None]
+    """What waited at the end of the step; of longer steps, the most of all readings in it."""
+    class_: Annotated[str, Field(alias="class")]
+    """The numbers of the classes from the root on, as `20/3`; `root` for the root."""
+    delay_ms: list[float | None]
+    """The mean time that packets spent in it, milliseconds."""
+    discipline: str
+    """The discipline in it."""
+    dropped_per_s: list[float | None]
+    """Packets dropped in each second."""
+    marked_per_s: list[float | None]
+    """Packets marked in each second."""
+    rate_bps: list[float | None]
+    """What left it, bits per second."""
 
 
 class Sojourn(Model):
@@ -290,6 +375,17 @@ class TreesStatus(Tagged):
     """It grows by 1 with each change of the trees, whoever makes it. A run starts with 0."""
 
 
+class Changeable(Model):
+    """What can be set of a place."""
+
+    parameters: list[ParameterDocument]
+    """The parameters."""
+    title: str
+    """What is changed."""
+    words: str
+    """The words of a change, up to the first parameter: `class change 20`."""
+
+
 class Changes(Tagged):
     """The changes so far."""
 
@@ -319,6 +415,54 @@ class ClassStatus(Model):
     """Packets sent from this class or a class below it."""
     variables: dict[str, Value]
     """Other state variables, under the field's usual names."""
+
+
+class ClassesDocument(Model):
+    """What the classes of a direction did between the last two readings of the run."""
+
+    at_s: float
+    """When the last reading was made, seconds since the start of the run."""
+    classes: list[ClassFigures]
+    """The root, and the classes that have most of what is sorted by."""
+    count: int
+    """How many classes packets have come to, with the root."""
+    from_: Annotated[str, Field(alias="from")]
+    """The interface that the direction receives from."""
+    lost: Losses
+    """Frames lost outside of the tree since the start of the run."""
+    revision: int
+    """The revision of the trees."""
+    schema_: Annotated[str, Field(alias="schema")]
+    """`fairgate.classes/1`."""
+    seconds: float | None = None
+    """The time between the two readings; null before the second one."""
+    sojourn: Sojourn
+    """The times that packets have spent in the tree since the start of the run."""
+    to: str
+    """The interface that it sends to."""
+
+
+class HistoryDocument(Model):
+    """What the classes of a direction did. All lists have a member for each of the times."""
+
+    at_s: list[float]
+    """The ends of the steps, seconds since the start of the run."""
+    classes: int
+    """How many classes have a history. At most 64 do: the first ones that packets have come to."""
+    classes_limit: int
+    """How many classes may have one."""
+    from_: Annotated[str, Field(alias="from")]
+    """The interface that the direction receives from."""
+    now_s: float
+    """When the last reading was made, seconds since the start of the run."""
+    schema_: Annotated[str, Field(alias="schema")]
+    """`fairgate.history/1`."""
+    series: list[SeriesDocument]
+    """The root, and the classes that are wanted."""
+    step_s: float
+    """The length of a step: a reading each second or less often, or means of 10 s or of a minute."""
+    to: str
+    """The interface that it sends to."""
 
 
 class NodeStatus(Model):
@@ -370,6 +514,32 @@ class NodeStatus(Model):
     """
     variables: dict[str, Value]
     """State variables, under the field's usual names."""
+
+
+class OutlineDocument(Tagged):
+    """What a tree is made of."""
+
+    from_: Annotated[str, Field(alias="from")]
+    """The interface that the direction receives from."""
+    places: list[Place]
+    """Its places, each behind the one above it. The first is the root."""
+    revision: int
+    """The revision of the trees."""
+    to: str
+    """The interface that it sends to."""
+
+
+class PlaceDocument(Tagged):
+    """What can be set at a place."""
+
+    changeable: list[Changeable]
+    """What can be set: of the class, then of its discipline."""
+    from_: Annotated[str, Field(alias="from")]
+    """The interface that the direction receives from."""
+    path: str
+    """The path of the place."""
+    revision: int
+    """The revision of the trees."""
 
 
 class ReservationStatus(Model):

@@ -1,7 +1,5 @@
 //! What the classes do just now.
 
-use std::sync::PoisonError;
-
 use axum::extract::State;
 use axum::response::Response;
 use fairgate_live::status::{Losses, Sojourn};
@@ -9,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::answer::{held, json_bytes};
-use crate::api::history::find;
+use crate::api::history::{find, readings};
 use crate::history::ClassFigures;
 use crate::problem::Problem;
 use crate::query::Parameters;
@@ -72,7 +70,8 @@ pub(super) struct ClassesDocument {
     tag = "status",
     params(
         ("from" = String, Query, description = "The interface that the direction receives from"),
-        ("sort" = inline(Option<Sort>), Query, description = "What the first classes have most of. Default: `rate`"),
+        ("sort" = inline(Option<Sort>), Query, description = "What the first classes have most of. Default: \
+                                                            `rate`"),
         ("limit" = Option<usize>, Query, description = "How many classes at most, besides the root. Default: \
                                                         100")
     ),
@@ -89,8 +88,8 @@ pub(super) async fn classes(
     Parameters(wanted): Parameters<WantedClasses>,
 ) -> Result<Response, Problem> {
     let turn = shared.turn_to_answer().await?;
-    let asked = shared.ask(move |shared, _| {
-        let history = shared.history().lock().unwrap_or_else(PoisonError::into_inner);
+    let asked = shared.ask(move |shared, run| {
+        let history = readings(shared, run)?;
         let direction = find(&history, &wanted.from)?;
         let document = ClassesDocument {
             schema: "fairgate.classes/1",

@@ -1,9 +1,10 @@
 //! What the classes did in the last 24 hours.
 
-use std::sync::PoisonError;
+use std::sync::{MutexGuard, PoisonError};
 
 use axum::extract::State;
 use axum::response::Response;
+use fairgate_live::status::Detail;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -11,6 +12,7 @@ use crate::answer::{held, json_bytes};
 use crate::history::{DirectionHistory, Figure, History, MOST_SERIES, ROOT, SPAN_S};
 use crate::problem::{Kind, Problem};
 use crate::query::Parameters;
+use crate::run::Run;
 use crate::shared::Shared;
 
 /// Which history is wanted.
@@ -66,6 +68,17 @@ struct SeriesDocument {
     backlog_bytes: Vec<Option<f32>>,
 }
 
+/// Returns what was read of the run. If nothing was yet, it is read now.
+pub(super) fn readings<'h>(shared: &'h Shared, run: &dyn Run) -> Result<MutexGuard<'h, History>, Problem> {
+    let mut history = shared.history().lock().unwrap_or_else(PoisonError::into_inner);
+    if history.directions.is_empty() {
+        let status = run.status(Detail::Used);
+        let status = status.ok_or_else(|| Problem::new(Kind::Silent, "the run has ended"))?;
+        history.take(&status);
+    }
+    Ok(history)
+}
+
 /// Finds a direction of the history.
 pub(super) fn find<'h>(history: &'h History, from: &str) -> Result<&'h DirectionHistory, Problem> {
     let names: Vec<&str> = history
@@ -73,12 +86,6 @@ pub(super) fn find<'h>(history: &'h History, from: &str) -> Result<&'h Direction
         .iter()
         .map(|direction| direction.from.as_str())
         .collect();
-    if names.is_empty() {
-        return Err(Problem::new(
-            Kind::Silent,
-            "the run has not been read yet; try again",
-        ));
-    }
     history.direction(from).ok_or_else(|| {
         let detail = format!("no direction is from `{from}`; name {}", names.join(" or "));
         Problem::new(Kind::NotFound, detail)
@@ -104,7 +111,7 @@ pub(super) fn find<'h>(history: &'h History, from: &str) -> Result<&'h Direction
     ),
     responses(
         (status = 200, description = "The history", body = HistoryDocument),
-        (status = 404, description = "There is no such direction, or the class has no history", body = Problem,
+        (status = 404, description = "There is no such direction, or no history of the class", body = Problem,
             content_type = "application/problem+json"),
         (status = "default", description = "Refused", body = Problem,
             content_type = "application/problem+json")
@@ -121,8 +128,8 @@ pub(super) async fn history(
     }
     let limit = wanted.limit.unwrap_or(8).min(MOST_SERIES);
     let turn = shared.turn_to_answer().await?;
-    let asked = shared.ask(move |shared, _| {
-        let history = shared.history().lock().unwrap_or_else(PoisonError::into_inner);
+    let asked = shared.ask(move |shared, run| {
+        let history = readings(shared, run)?;
         let direction = find(&history, &wanted.from)?;
         let document = of(
             direction,

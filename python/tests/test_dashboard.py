@@ -1,0 +1,717 @@
+"""The web page in a browser, beside real traffic.
+
+`SCREENSHOTS=docs/images make python PYTEST='-k dashboard'` writes the pictures of `docs/dashboard.md`.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+from axe_playwright_python.sync_playwright import Axe
+from conftest import ROOT
+from live_run import PATIENCE, Namespace, Run, ip
+from live_traffic import Forwarder, Hosts, at_port, at_socket
+from PIL import Image
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Response,
+    expect,
+    sync_playwright,
+)
+
+from fairgate.client import Client
+
+WEB = ROOT / "crates/fairgate-dashboard/web"
+TOKEN = "0123456789abcdef0123456789abcdef"
+PORT, TLS_PORT = 8080, 8443
+MOST_BYTES = 200_000
+
+# Nothing of the browser itself goes to the network, and its sandbox does not work for root.
+CHROMIUM = [
+    "--no-sandbox",
+    "--headless",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    # A name of another site that resolves to the loopback address.
+    "--host-resolver-rules=MAP evil.example 127.0.0.1",
+]
+
+TREES = """
+[queue.wan]
+discipline = "htb"
+default = 30
+
+[[queue.wan.filter]]
+class = 10
+dscp = "EF"
+
+[[queue.wan.filter]]
+class = 20
+destination_port = 5201
+
+[[queue.wan.class]]
+id = 1
+rate = "20mbit"
+
+[[queue.wan.class]]
+id = 10
+parent = 1
+rate = "2mbit"
+ceil = "20mbit"
+discipline = "fifo"
+
+[[queue.wan.class]]
+id = 20
+parent = 1
+rate = "12mbit"
+ceil = "20mbit"
+discipline = "fq_codel"
+
+[[queue.wan.class]]
+id = 30
+parent = 1
+rate = "6mbit"
+ceil = "20mbit"
+discipline = "drr"
+default = 2
+
+[[queue.wan.class.filter]]
+class = 1
+destination_port = 5202
+
+[[queue.wan.class.class]]
+id = 1
+discipline = "fifo"
+
+[[queue.wan.class.class]]
+id = 2
+discipline = "codel"
+
+[queue.lan]
+discipline = "tbf"
+rate = "50mbit"
+burst = "8kb"
+inner = { discipline = "fq_codel" }
+
+[run]
+name = "office"
+left = "eth0"
+right = "eth1"
+left_to_right = "wan"
+right_to_left = "lan"
+"""
+
+SUBSCRIBERS = """
+[subscribers]
+file = "subscribers.csv"
+down = "30mbit"
+up = "30mbit"
+
+[plans.home]
+down = "10mbit"
+up = "5mbit"
+
+[plans.business]
+down = "20mbit"
+up = "20mbit"
+
+[run]
+name = "village"
+left = "eth0"
+right = "eth1"
+left_to_right = "down"
+right_to_left = "up"
+api = "unix:api.sock"
+"""
+NAMES = [
+    "Anna",
+    "Ben",
+    "Carla",
+    "David",
+    "Emil",
+    "Frieda",
+    "Gustav",
+    "Hanna",
+    "Ida",
+    "Jonas",
+    "Klara",
+    "Lena",
+]
+
+
+@pytest.fixture(scope="module")
+def desk(live: None, request: pytest.FixtureRequest) -> Iterator[Namespace]:
+    """Where the browser runs: a namespace from which nothing else can be reached than what is forwarded."""
+    missing = [tool for tool in ("chromium", "iperf3", "ping") if shutil.which(tool) is None]
+    if missing:
+        reason = f"{request.node.name} needs {', '.join(missing)}; `make tools` installs them"
+        with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+            print(f"\nSKIPPED: {reason}", file=sys.stderr)
+        pytest.skip(reason)
+    namespace = Namespace(())
+    yield namespace
+    namespace.close()
+
+
+@pytest.fixture(scope="module")
+def run(desk: Namespace, program: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """A run with traffic, whose API is at a unix socket and, forwarded from it, at a port."""
+    folder = tmp_path_factory.mktemp("office")
+    with (
+        Run(program, f'{TREES}api = "unix:api.sock"\n', folder) as started,
+        Hosts(started) as hosts,
+        Forwarder(desk, PORT, at_socket(folder / "api.sock")),
+    ):
+        hosts.serve(5201, 5202, 5203)
+        for port in (5201, 5202, 5203):
+            hosts.send(port, "--parallel", "2")
+        hosts.start(hosts.client, "ping", "-i", "0.05", "-Q", "0xb8", "10.0.0.2")
+        started.until("traffic passes", lambda: rate_of(started) > 15e6)
+        yield started
+
+
+@pytest.fixture(scope="module")
+def api(run: Run) -> Iterator[Client]:
+    """The client of the API, beside the page."""
+    with client_of(run) as client:
+        yield client
+
+
+def client_of(run: Run) -> Client:
+    return Client(f"unix:{run.folder}/api.sock")
+
+
+def rate_of(run: Run) -> float:
+    with client_of(run) as client:
+        classes = client.classes("eth0").classes
+    return classes[0].rate_bps if classes else 0.0
+
+
+@pytest.fixture(scope="module")
+def browser(desk: Namespace) -> Iterator[Browser]:
+    with desk.entered():
+        playwright = sync_playwright().start()
+        path = shutil.which("chromium")
+        started = playwright.chromium.launch(executable_path=path, args=CHROMIUM, timeout=PATIENCE * 1000)
+    yield started
+    started.close()
+    playwright.stop()
+
+
+def until(what: str, condition: Callable[[], object]) -> None:
+    """Wait for something that must happen."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain: {what}"
+        time.sleep(0.05)
+
+
+def tree_of(api: Client, origin: str) -> str:
+    """Return the tree of a direction as a configuration file has it."""
+    return next(tree.queue for tree in api.trees().directions if tree.from_ == origin)
+
+
+class Watched:
+    """A page, and what goes wrong in it."""
+
+    def __init__(self, browser: Browser, **options: Any) -> None:
+        viewport = options.pop("viewport", {"width": 1280, "height": 860})
+        self.context: BrowserContext = browser.new_context(viewport=viewport, **options)
+        self.context.set_default_timeout(PATIENCE * 1000)
+        self.page: Page = self.context.new_page()
+        self.errors: list[str] = []
+        self.loaded: dict[str, int] = {}
+        self.hosts: set[str] = set()
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("console", self.hear)
+        self.page.add_init_script(
+            "window.violations = []; document.addEventListener('securitypolicyviolation', "
+            "(event) => violations.push(`${event.violatedDirective} ${event.blockedURI}`));"
+        )
+
+    def hear(self, message: ConsoleMessage) -> None:
+        # The tests read what is drawn, and the browser advises against it.
+        if message.type in ("error", "warning") and "Canvas2D" not in message.text:
+            self.errors.append(message.text)
+
+    def open(self, address: str = f"http://localhost:{PORT}/") -> Page:
+        self.page.goto(address)
+        return self.page
+
+    def check(self, expected: str = "^$") -> None:
+        """Nothing has gone wrong, except for what is expected: the browser's words for a status."""
+        unexpected = [error for error in self.errors if not re.search(expected, error)]
+        assert unexpected == []
+        violations = self.page.evaluate("violations")
+        assert [violation for violation in violations if not re.search(expected, violation)] == []
+
+
+@pytest.fixture
+def watched(browser: Browser, run: Run) -> Iterator[Watched]:
+    page = Watched(browser)
+    yield page
+    page.context.close()
+
+
+def drawn(page: Page, chart: str, series: int) -> bool:
+    """Return whether a chart has a line in the colour of a series."""
+    return page.evaluate(
+        """([chart, series]) => {
+            const canvas = document.querySelector(`#chart-${chart} canvas`);
+            if (!canvas?.width) return false;
+            const colour = getComputedStyle(document.documentElement).getPropertyValue(`--series-${series}`);
+            const wanted = [1, 3, 5].map((at) => parseInt(colour.trim().slice(at, at + 2), 16));
+            const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+            let pixels = 0;
+            for (let at = 0; at < data.length; at += 4) {
+                const isAlike = wanted.every((part, k) => Math.abs(part - data[at + k]) < 12);
+                if (data[at + 3] > 40 && isAlike) pixels += 1;
+            }
+            return pixels > 30;
+        }""",
+        [chart, series],
+    )
+
+
+def screenshot(page: Page, name: str, *, whole: bool = False) -> None:
+    """Take a picture for the documentation, if it is wanted."""
+    page.wait_for_timeout(300)
+    bytes_ = page.screenshot(full_page=whole)
+    folder = os.environ.get("SCREENSHOTS")
+    if folder:
+        image = Image.open(io.BytesIO(bytes_)).convert("RGB").quantize(256)
+        image.save(ROOT / folder / f"dashboard-{name}.png", optimize=True)
+
+
+def accessible(page: Page) -> None:
+    """No rule of axe-core is violated seriously."""
+    found = Axe().run(page).response["violations"]
+    serious = [
+        (rule["id"], [node["html"] for node in rule["nodes"]])
+        for rule in found
+        if rule["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
+
+
+def test_dashboard_files_are_those_of_npm() -> None:
+    if shutil.which("npm") is None:
+        pytest.skip("SKIPPED: npm is missing, so that the copies of npm's files are not compared")
+    compared = subprocess.run([WEB / "vendor", "--check"], capture_output=True, text=True, timeout=PATIENCE)
+    assert compared.returncode == 0, compared.stdout + compared.stderr
+
+
+def test_dashboard_shows_a_run(watched: Watched) -> None:
+    """Charts, tiles and tree of real traffic, in few bytes of one host and as the policy demands."""
+    answers: list[Response] = []
+    requests: list[str] = []
+    page = watched.page
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("response", lambda answer: answers.append(answer))
+    watched.open()
+    expect(page.locator("#health")).to_have_attribute("data-state", "good")
+    expect(page).to_have_title("office - Fairgate")
+    page.get_by_role("radio", name="1 min").check()
+    for chart in ("rate", "delay", "drops"):
+        until(f"the chart {chart} is drawn", lambda chart=chart: drawn(page, chart, 1))
+    legend = page.locator("#legend li").all_inner_texts()
+    assert [text.split()[0] for text in legend] == ["10", "20", "30/1", "30/2"]
+    expect(page.locator("#tiles")).to_contain_text("Mbit/s")
+    expect(page.locator("#tree tbody tr")).to_have_count(7)
+    bar = page.locator("#tree tr[data-path='20'] .bar-fill")
+    until("the bar of class 20 is long", lambda: bar.bounding_box()["width"] > 20)  # type: ignore[index]
+    assert {url.split("/")[2] for url in requests} == {f"localhost:{PORT}"}
+    page_bytes = sum(len(answer.body()) for answer in answers if "/v1/" not in answer.url)
+    assert 50_000 < page_bytes < MOST_BYTES
+    assert "Mbit/s" in (page.locator("#chart-rate [role=img]").get_attribute("aria-label") or "")
+    watched.check()
+
+
+def test_dashboard_charts_are_tables_too(watched: Watched, api: Client) -> None:
+    page = watched.open()
+    page.get_by_role("radio", name="10 min").check()
+    page.locator("#chart-rate").get_by_role("button", name="Show as table").click()
+    rows = page.locator("#chart-rate tbody tr")
+    expect(rows.first).to_contain_text("bit/s")
+    heads = page.locator("#chart-rate thead th").all_inner_texts()
+    assert [head.split()[0] for head in heads] == ["Time", "10", "20", "30/1", "30/2"]
+    # What the table says is what the API says.
+    shown = rows.first.locator("td").nth(1).inner_text()
+    recent = api.history("eth0", class_="20", seconds=20).series[0].rate_bps
+    value = float(shown.split()[0]) * {"Mbit/s": 1e6, "kbit/s": 1e3}[shown.split()[1]]
+    assert any(abs(value - rate) < 0.01 * rate for rate in recent if rate)
+    page.locator("#chart-rate").get_by_role("button", name="Show as chart").click()
+    # A class that is hidden is not drawn. One class alone has the charts for itself.
+    page.get_by_role("button", name=re.compile("^20 fq_codel")).click()
+    until("class 20 is gone", lambda: not drawn(page, "delay", 1))
+    page.locator("#tree tr[data-path='30/1']").click()
+    page.get_by_role("button", name="Only this class in the charts").click()
+    expect(page.locator("#legend li")).to_have_count(1)
+    page.get_by_role("button", name=re.compile("Show all classes")).click()
+    expect(page.locator("#legend li")).to_have_count(4)
+    page.get_by_role("radio", name="eth1 → eth0").check()
+    expect(page.locator("#tree tbody tr")).to_have_count(2)
+    expect(page.locator("#detail-title")).to_contain_text("tbf")
+    watched.check()
+
+
+def test_dashboard_tree_by_keyboard(watched: Watched) -> None:
+    page = watched.open()
+    rows = page.locator("#tree tbody tr")
+    expect(rows).to_have_count(7)
+    focused = "document.activeElement.dataset.path"
+
+    def press(*keys: str) -> str:
+        for key in keys:
+            page.keyboard.press(key)
+        return page.evaluate(focused)
+
+    # Tab reaches the tree from the field above it, and one row only.
+    page.get_by_placeholder("Find a class").focus()
+    assert press("Tab") == "root"
+    assert press("ArrowDown", "ArrowDown") == "10"
+    assert press("ArrowLeft") == "1"
+    press("ArrowLeft")
+    expect(rows).to_have_count(2)
+    assert page.locator("#tree tr[data-path='1']").get_attribute("aria-expanded") == "false"
+    press("ArrowRight")
+    expect(rows).to_have_count(7)
+    assert press("ArrowRight") == "10"
+    assert press("End") == "30/2"
+    assert press("ArrowUp", "Enter") == "30/1"
+    expect(page.locator("#detail-title")).to_have_text("Class 30/1 fifo")
+    assert page.locator("#tree tr[aria-selected=true]").get_attribute("data-path") == "30/1"
+    assert page.locator("#tree tr[tabindex='0']").count() == 1
+    assert press("Home") == "root"
+    page.get_by_placeholder("Find a class").fill("codel")
+    expect(rows).to_have_count(2)
+    watched.check()
+
+
+def open_change(page: Page, path: str) -> None:
+    page.locator(f"#tree tr[data-path='{path}']").click()
+    page.get_by_role("button", name="Change …").click()
+    expect(page.locator("#change")).to_be_visible()
+
+
+def test_dashboard_changes_are_confirmed_and_undone(watched: Watched, api: Client) -> None:
+    page = watched.open()
+    before = tree_of(api, "eth0")
+    open_change(page, "20")
+    dialog = page.locator("#change")
+    dialog.get_by_label("rate", exact=True).fill("8mbit")
+    dialog.get_by_text("10 more parameters").click()
+    dialog.get_by_label("target", exact=True).fill("7ms")
+    dialog.get_by_role("button", name="Review").click()
+    expect(dialog.locator("pre")).to_have_text("class change 20 rate=8mbit\nqueue change 20 target=7ms")
+    screenshot(page, "change")
+    accessible(page)
+    assert tree_of(api, "eth0") == before, "nothing is changed before it is confirmed"
+    dialog.get_by_role("button", name="Make this change").click()
+    expect(page.locator("#toast")).to_contain_text("Forwarding paused for")
+    after = tree_of(api, "eth0")
+    assert 'rate = "8mbit"' in after
+    assert 'target = "7ms"' in after
+    expect(page.locator("#detail .settings")).to_contain_text("8mbit")
+
+    page.get_by_role("button", name="Undo").click()
+    expect(dialog.locator("pre")).to_have_text("queue change 20 target=\nclass change 20 rate=12mbit")
+    dialog.get_by_role("button", name="Undo it").click()
+    expect(page.locator("#toast")).to_contain_text("Undone")
+    assert tree_of(api, "eth0") == before
+    watched.check()
+
+
+def test_dashboard_a_refused_change_says_why(watched: Watched, api: Client) -> None:
+    page = watched.open()
+    before = tree_of(api, "eth0")
+    open_change(page, "20")
+    dialog = page.locator("#change")
+    dialog.get_by_role("button", name="Review").click()
+    expect(dialog).to_contain_text("Nothing is different yet")
+    dialog.get_by_label("rate", exact=True).fill("fast")
+    dialog.get_by_role("button", name="Review").click()
+    dialog.get_by_role("button", name="Make this change").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("rate")
+    dialog.get_by_role("button", name="Back").click()
+    expect(dialog.get_by_label("rate", exact=True)).to_have_value("fast")
+    page.keyboard.press("Escape")
+    expect(dialog).not_to_be_visible()
+    assert tree_of(api, "eth0") == before
+    watched.check("status of 422")
+
+
+def test_dashboard_does_not_overwrite_what_others_changed(watched: Watched, api: Client) -> None:
+    page = watched.open()
+    before = tree_of(api, "eth0")
+    open_change(page, "20")
+    dialog = page.locator("#change")
+    dialog.get_by_label("rate", exact=True).fill("8mbit")
+    dialog.get_by_role("button", name="Review").click()
+    api.change(["class change 20 rate=9mbit"], from_="eth0")
+    dialog.get_by_role("button", name="Make this change").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("Somebody else has changed the trees")
+    assert 'rate = "9mbit"' in tree_of(api, "eth0")
+    dialog.get_by_role("button", name="Read it again").click()
+    expect(dialog.get_by_label("rate", exact=True)).to_have_value("9mbit")
+    api.change(["class change 20 rate=12mbit"], from_="eth0")
+    assert tree_of(api, "eth0") == before
+    watched.check("status of 412")
+
+
+def test_dashboard_with_a_token_over_tls(
+    desk: Namespace, browser: Browser, program: str, tmp_path: Path
+) -> None:
+    """The page is got without a token, and shows nothing until there is one. It says when the run ends."""
+    issued = trustme.CA().issue_cert("localhost")
+    for name, text in (
+        ("certificate.pem", b"".join(part.bytes() for part in issued.cert_chain_pems)),
+        ("key.pem", issued.private_key_pem.bytes()),
+        ("tokens", f"alice {TOKEN}\n".encode()),
+    ):
+        (tmp_path / name).touch(mode=0o600)
+        (tmp_path / name).write_bytes(text)
+    configuration = TREES + (
+        f'api = "127.0.0.1:{TLS_PORT}"\napi_token = "tokens"\napi_certificate = "certificate.pem"\n'
+        'api_key = "key.pem"\n'
+    )
+    with Run(program, configuration, tmp_path) as run:
+        with Forwarder(desk, TLS_PORT, at_port(run.namespace, TLS_PORT)):
+            watched = sign_in(browser)
+        # Nothing answers at the port any more.
+        page = watched.page
+        expect(page.locator("#alert")).to_contain_text("does not answer")
+        expect(page.locator("#health")).to_have_attribute("data-state", "bad")
+        watched.context.close()
+
+
+def sign_in(browser: Browser) -> Watched:
+    watched = Watched(browser, ignore_https_errors=True)
+    page = watched.open(f"https://localhost:{TLS_PORT}/")
+    expect(page.locator("#login")).to_be_visible()
+    accessible(page)
+    page.get_by_label("Token").fill("wrong" * 8)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.locator("#login-wrong")).to_contain_text("Try another one")
+    page.keyboard.press("Escape")
+    expect(page.locator("#login")).to_be_visible()
+    expect(page.locator("#run-name")).to_be_empty()
+    page.get_by_label("Token").fill(TOKEN)
+    page.keyboard.press("Enter")
+    expect(page.locator("#run-name")).to_have_text("office")
+    expect(page.locator("#tree tbody tr")).to_have_count(7)
+    assert TOKEN not in page.url
+    assert page.evaluate("Object.values(sessionStorage)") == [TOKEN]
+    assert TOKEN not in page.evaluate("JSON.stringify(localStorage) + document.cookie")
+    # It is kept for this tab, and not for another one.
+    page.reload()
+    expect(page.locator("#run-name")).to_have_text("office")
+    other = watched.context.new_page()
+    other.goto(page.url)
+    expect(other.locator("#login")).to_be_visible()
+    other.close()
+    watched.check("status of 401")
+    return watched
+
+
+def test_dashboard_is_not_for_pages_of_other_names(watched: Watched) -> None:
+    """A name of another site that resolves to this machine gets the empty page, and nothing of the run."""
+    page = watched.open(f"http://evil.example:{PORT}/")
+    expect(page.get_by_role("alert")).to_contain_text("name an address or localhost")
+    expect(page.locator("#run-name")).to_be_empty()
+    # The header of the page that such an origin may not use is another complaint.
+    watched.check("status of 421|Cross-Origin-Opener-Policy")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_dashboard_light_and_dark(browser: Browser, run: Run, scheme: str) -> None:
+    watched = Watched(browser, color_scheme=scheme)
+    page = watched.open()
+    page.get_by_role("radio", name="1 min").check()
+    page.locator("#tree tr[data-path='20']").click()
+    until("the charts are drawn", lambda: drawn(page, "delay", 1))
+    brightness = "getComputedStyle(document.documentElement).backgroundColor.match(/[0-9]+/g).map(Number)[0]"
+    assert (page.evaluate(brightness) > 128) == (scheme == "light")
+    accessible(page)
+    screenshot(page, scheme, whole=True)
+    # The button goes on to the other themes, and the choice is kept.
+    other = "dark" if scheme == "light" else "light"
+    while page.locator("#theme").get_attribute("aria-label") != f"Theme: {other}":
+        page.locator("#theme").click()
+    assert (page.evaluate(brightness) > 128) == (other == "light")
+    page.reload()
+    expect(page.locator("#theme")).to_have_attribute("aria-label", f"Theme: {other}")
+    watched.check()
+    watched.context.close()
+
+
+def test_dashboard_on_a_phone(browser: Browser, run: Run) -> None:
+    watched = Watched(browser, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
+    page = watched.open()
+    page.get_by_role("radio", name="1 min").check()
+    until("the charts are drawn", lambda: drawn(page, "delay", 1))
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+    screenshot(page, "phone")
+    page.locator("#tree tr[data-path='20']").tap()
+    page.get_by_role("button", name="Change …").tap()
+    expect(page.locator("#change")).to_be_visible()
+    box = page.locator("#change").bounding_box()
+    assert box is not None
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 360
+    accessible(page)
+    watched.check()
+    watched.context.close()
+
+
+FLOW = {
+    "from": "eth0",
+    "source": "10.0.0.1",
+    "source_port": 40000,
+    "destination": "2001:db8::2",
+    "destination_port": 443,
+    "protocol": "tcp",
+    "class": [20],
+    "rate_bps": 6.5e6,
+    "packets_per_s": 540.0,
+    "bytes": 123456,
+    "packets": 99,
+    "dropped": 3,
+    "marked": 0,
+    "delay_ms": 12.5,
+    "rtt_ms": {"latest": 23.1, "minimum": 20.0, "median": 22.0},
+    "age_s": 130.0,
+    "idle_s": 0.1,
+}
+REPORT = """<!doctype html><html><head><style>:root { --tone: rgb(1, 2, 3) } p { color: var(--tone) }</style>
+<script>window.intruded = true</script></head><body>
+<p style="margin-left: 17px" onclick="window.intruded = true">fq_codel would have dropped 7 packets</p>
+<img src="x" onerror="window.intruded = true"></body></html>"""
+
+
+def test_dashboard_shows_what_a_recorder_offers(watched: Watched, api: Client) -> None:
+    """Flows, capture and report, of answers that the test gives: views of routes that a run need not have."""
+    page = watched.page
+    described = api.openapi()
+    for path in ("/v1/flows", "/v1/recording", "/v1/what-if"):
+        described["paths"].setdefault(path, {})
+    asked: list[Any] = []
+    flows = {"schema": "fairgate.flows/1", "seconds": 1.0, "active": 812, "lost_records": 0}
+    other = {**FLOW, "from": "eth1"}
+    unknown = {**FLOW, "protocol": "udp", "rtt_ms": None, "dropped": 0}
+    page.route("**/v1/openapi.json", lambda route: route.fulfill(json=described))
+    page.route("**/v1/flows?*", lambda route: route.fulfill(json={**flows, "flows": [FLOW, other, unknown]}))
+    page.route("**/v1/recording", lambda route: route.fulfill(body=b"\n\r\r\n packets"))
+
+    def report(route: Any) -> None:
+        asked.append(route.request.post_data_json)
+        route.fulfill(body=REPORT, content_type="text/html")
+
+    page.route("**/v1/what-if", report)
+    watched.open()
+    page.get_by_role("tab", name="Flows").click()
+    rows = page.locator("#flows tbody tr")
+    expect(rows).to_have_count(2)
+    expect(rows.first).to_contain_text("[2001:db8::2]:443")
+    expect(rows.first).to_contain_text("22.0 ms")
+    expect(page.locator("#flows")).to_contain_text("812 active")
+    accessible(page)
+    page.get_by_role("tab", name="Overview").click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save the last seconds").click()
+    assert re.fullmatch(r"fairgate-.*\.pcapng", download.value.suggested_filename)
+    assert download.value.path().read_bytes() == b"\n\r\r\n packets"
+
+    page.get_by_role("button", name="What would another discipline have done?").click()
+    dialog = page.locator("#what-if-dialog")
+    expect(dialog.get_by_label("Disciplines")).to_have_value("fq_codel\ncake\nfifo")
+    dialog.get_by_label("Disciplines").fill("fq_codel\n\n cake bandwidth=20mbit ")
+    dialog.get_by_role("button", name="Compare").click()
+    text = dialog.locator(".report p")
+    expect(text).to_contain_text("would have dropped 7 packets")
+    assert asked == [{"queues": ["fq_codel", "cake bandwidth=20mbit"]}]
+    # It has its own style, and nothing of it has run.
+    expect(text).to_have_css("color", "rgb(1, 2, 3)")
+    expect(text).to_have_css("margin-left", "17px")
+    text.click()
+    assert page.evaluate("window.intruded") is None
+    watched.check("inline event handler|script-src-attr")
+
+
+def test_dashboard_shows_what_a_run_lacks(watched: Watched, api: Client) -> None:
+    """Without subscribers there is no view of them."""
+    page = watched.open()
+    expect(page.locator("#tree tbody tr")).to_have_count(7)
+    expect(page.get_by_role("tab", name="Subscribers")).not_to_be_visible()
+    has = api.openapi()["paths"]
+    expect(page.get_by_role("tab", name="Flows")).to_be_visible(visible="/v1/flows" in has)
+    watched.check()
+
+
+@pytest.fixture(scope="module")
+def village(desk: Namespace, program: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """A run with subscribers, of whom five receive something."""
+    folder = tmp_path_factory.mktemp("village")
+    plans = ["business" if name == "David" else "home" for name in NAMES]
+    entries = [
+        f"{1001 + place},{name},10.0.1.{place + 1},,,{plan}"
+        for place, (name, plan) in enumerate(zip(NAMES, plans, strict=True))
+    ]
+    (folder / "subscribers.csv").write_text("\n".join(["id,name,prefixes,down,up,plan", *entries]) + "\n")
+    with (
+        Run(program, SUBSCRIBERS, folder) as started,
+        Hosts(started) as hosts,
+        Forwarder(desk, PORT + 1, at_socket(folder / "api.sock")),
+    ):
+        with hosts.server.entered():
+            for place in range(len(NAMES)):
+                ip("address", "add", f"10.0.1.{place + 1}/16", "dev", "eth0")
+        ports = range(5211, 5216)
+        hosts.serve(*ports)
+        for place, port in enumerate(ports):
+            bound = ["--bitrate", "2M"] if place % 2 else []
+            hosts.send(port, *bound, to=f"10.0.1.{place + 1}")
+        started.until("traffic passes", lambda: rate_of(started) > 20e6)
+        yield started
+
+
+def test_dashboard_subscribers(village: Run, browser: Browser) -> None:
+    """The worst subscribers by delay and by use of their plan."""
+    watched = Watched(browser)
+    page = watched.open(f"http://127.0.0.1:{PORT + 1}/")
+    page.get_by_role("tab", name="Subscribers").click()
+    rows = page.locator("#subscribers tbody tr")
+    expect(rows.first).to_contain_text("Mbit/s")
+    page.get_by_role("radio", name="Most of the plan").check()
+    # Anna, Carla and Emil send as much as their plan allows. Ben and David want 2 Mbit/s.
+    busy = ("Anna", "Carla", "Emil")
+    until("those without a bound are first", lambda: rows.first.locator("button").inner_text() in busy)
+    names = rows.locator("button").all_inner_texts()
+    assert names.index("Ben") > names.index("Anna")
+    accessible(page)
+    page.set_viewport_size({"width": 1280, "height": 440})
+    screenshot(page, "subscribers")
+    page.get_by_role("button", name="Carla").click()
+    expect(page.locator("#detail-title")).to_contain_text("Carla")
+    expect(page.locator("#detail")).to_be_focused()
+    expect(page.locator("#tree")).to_contain_text("Anna")
+    watched.check()
+    watched.context.close()
