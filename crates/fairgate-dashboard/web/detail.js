@@ -27,7 +27,8 @@ export class Detail {
     const label = this.labelOf(path);
     const title = path === "root" ? "Root" : `Class ${path}`;
     this.figures = h("dl", { class: "figures" });
-    const canFocus = place.discipline !== null && !place.hosts;
+    // Several workers have a history each.
+    const canFocus = place.discipline !== null && !place.hosts && !this.tree.isSharded;
     this.element.replaceChildren(
       h("div", { class: "card-head" },
         h("h2", { id: "detail-title" }, title, " ", h("small", { class: "muted" },

@@ -24,6 +24,7 @@ export class Tree {
     this.focused = "root";
     this.rows = new Map();
     this.figures = new Map();
+    this.isSharded = false;
     this.body = byId("tree").querySelector("tbody");
     this.body.addEventListener("keydown", (event) => this.press(event));
     this.body.addEventListener("click", (event) => this.click(event));
@@ -54,6 +55,7 @@ export class Tree {
   /** Takes the figures of the classes, by path. */
   setFigures(figures) {
     this.figures = figures;
+    this.isSharded = figures.get("root")?.discipline === "sharded";
     if (this.addHosts()) this.build();
     for (const [path, row] of this.rows) this.fill(path, row);
   }
