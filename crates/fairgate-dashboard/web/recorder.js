@@ -37,7 +37,7 @@ function ask() {
   const form = h("form", {},
     h("h2", { id: "what-if-title" }, "What would another discipline have done?"),
     h("p", { class: "muted" }, "The packets of the last seconds are sent through each of these disciplines, one in "
-      + "each line, as on the command line: cake bandwidth=20mbit."),
+      + "each line, as on the command line: ", h("code", {}, "cake bandwidth=20mbit"), "."),
     h("label", { for: "what-if-queues" }, "Disciplines"), queues, problem,
     h("div", { class: "actions" },
       h("button", { type: "button", class: "quiet", onclick: () => dialog.close() }, "Close"), send));
