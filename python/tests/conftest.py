@@ -36,11 +36,16 @@ def program() -> str:
     return str(path)
 
 
+def skip(request: pytest.FixtureRequest, why: str) -> None:
+    """Skip a test. A test that did not run has not passed: say so past pytest, too."""
+    reason = f"{request.node.name} {why}"
+    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+        print(f"\nSKIPPED: {reason}", file=sys.stderr)
+    pytest.skip(reason)
+
+
 @pytest.fixture(scope="module")
 def live(request: pytest.FixtureRequest) -> None:
-    """A test that did not run has not passed: say so past pytest, too."""
+    """Skip what needs root, if this process is not root."""
     if os.geteuid() != 0:
-        reason = f"{request.node.name} needs root to build network namespaces, and this process is not root"
-        with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
-            print(f"\nSKIPPED: {reason}", file=sys.stderr)
-        pytest.skip(reason)
+        skip(request, "needs root to build network namespaces, and this process is not root")

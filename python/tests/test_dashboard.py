@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Any
 import pytest
 import trustme
 from axe_playwright_python.sync_playwright import Axe
-from conftest import ROOT
+from conftest import ROOT, skip
 from live_run import PATIENCE, Namespace, Run, ip
 from live_traffic import Forwarder, Hosts, at_port, at_socket
 from PIL import Image
@@ -39,6 +38,9 @@ WEB = ROOT / "crates/fairgate-dashboard/web"
 TOKEN = "0123456789abcdef0123456789abcdef"
 PORT, TLS_PORT = 8080, 8443
 MOST_BYTES = 200_000
+
+# For all that is expected of the page, as for all other waits.
+expect.set_options(timeout=PATIENCE * 1000)
 
 # Nothing of the browser itself goes to the network, and its sandbox does not work for root.
 CHROMIUM = [
@@ -162,10 +164,7 @@ def desk(live: None, request: pytest.FixtureRequest) -> Iterator[Namespace]:
     """Where the browser runs: a namespace from which nothing else can be reached than what is forwarded."""
     missing = [tool for tool in ("chromium", "iperf3", "ping") if shutil.which(tool) is None]
     if missing:
-        reason = f"{request.node.name} needs {', '.join(missing)}; `make tools` installs them"
-        with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
-            print(f"\nSKIPPED: {reason}", file=sys.stderr)
-        pytest.skip(reason)
+        skip(request, f"needs {', '.join(missing)}; `make tools` installs them")
     namespace = Namespace(())
     yield namespace
     namespace.close()
@@ -312,11 +311,14 @@ def accessible(page: Page) -> None:
     assert serious == []
 
 
-def test_dashboard_files_are_those_of_npm() -> None:
+def test_dashboard_files_are_those_of_npm(request: pytest.FixtureRequest) -> None:
     if shutil.which("npm") is None:
-        pytest.skip("SKIPPED: npm is missing, so that the copies of npm's files are not compared")
+        skip(request, "needs npm")
     compared = subprocess.run([WEB / "vendor", "--check"], capture_output=True, text=True, timeout=PATIENCE)
-    assert compared.returncode == 0, compared.stdout + compared.stderr
+    said = compared.stdout + compared.stderr
+    if compared.returncode == 3:
+        skip(request, f"needs the registry of npm: {said}")
+    assert compared.returncode == 0, said
 
 
 def test_dashboard_shows_a_run(watched: Watched) -> None:
@@ -355,7 +357,7 @@ def test_dashboard_charts_are_tables_too(watched: Watched, api: Client) -> None:
     assert [head.split()[0] for head in heads] == ["Time", "10", "20", "30/1", "30/2"]
     # What the table says is what the API says.
     shown = rows.first.locator("td").nth(1).inner_text()
-    recent = api.history("eth0", class_="20", seconds=20).series[0].rate_bps
+    recent = api.history("eth0", class_="20", seconds=600).series[0].rate_bps
     value = float(shown.split()[0]) * {"Mbit/s": 1e6, "kbit/s": 1e3}[shown.split()[1]]
     assert any(abs(value - rate) < 0.01 * rate for rate in recent if rate)
     page.locator("#chart-rate").get_by_role("button", name="Show as chart").click()
