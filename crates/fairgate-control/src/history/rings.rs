@@ -77,8 +77,7 @@ impl Axis {
     pub(super) fn advance(&mut self, at_s: f64) -> Ended {
         let mut ended = Ended::default();
         push(&mut self.times[0], at_s, TIERS[0].1);
-        for tier in 1..TIERS.len() {
-            let (step_s, most) = TIERS[tier];
+        for (tier, (step_s, most)) in TIERS.into_iter().enumerate().skip(1) {
             let step = (at_s / step_s) as u64;
             if let Some((before, last)) = self.open[tier]
                 && before != step
@@ -128,10 +127,10 @@ impl Rings {
     pub(super) fn add(&mut self, moved: Option<&Moved>, ended: &Ended) {
         let point = moved.map_or(Point::MISSING, Point::of);
         push(&mut self.points[0], point, TIERS[0].1);
-        for tier in 1..TIERS.len() {
+        for (tier, (_, most)) in TIERS.into_iter().enumerate().skip(1) {
             if ended.before[tier] {
                 let point = self.open[tier].take().as_ref().map_or(Point::MISSING, Point::of);
-                push(&mut self.points[tier], point, TIERS[tier].1);
+                push(&mut self.points[tier], point, most);
             }
             if let Some(moved) = moved {
                 self.open[tier].get_or_insert_default().add(moved);
