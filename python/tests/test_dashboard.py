@@ -658,6 +658,25 @@ def test_dashboard_shows_what_a_recorder_offers(watched: Watched, api: Client) -
     watched.check("inline event handler|script-src-attr")
 
 
+def test_dashboard_hides_what_is_not_kept(watched: Watched, api: Client) -> None:
+    """The API has routes of a recorder, and this run keeps nothing."""
+    page = watched.page
+    described = api.openapi()
+    for path in ("/v1/flows", "/v1/recording"):
+        described["paths"].setdefault(path, {})
+    missing = {"status": 404, "detail": "the run records nothing"}
+    page.route("**/v1/openapi.json", lambda route: route.fulfill(json=described))
+    page.route("**/v1/flows?*", lambda route: route.fulfill(status=404, json=missing))
+    page.route("**/v1/recording", lambda route: route.fulfill(status=404, json=missing))
+    watched.open()
+    expect(page.locator("#tree tbody tr")).to_have_count(7)
+    expect(page.get_by_role("tab", name="Flows")).not_to_be_visible()
+    page.get_by_role("button", name="Save the last seconds").click()
+    expect(page.locator("#toast")).to_contain_text("the run records nothing")
+    expect(page.get_by_role("button", name="Save the last seconds")).not_to_be_visible()
+    watched.check("status of 404")
+
+
 def test_dashboard_shows_what_a_run_lacks(watched: Watched, api: Client) -> None:
     """Without subscribers there is no view of them."""
     page = watched.open()

@@ -224,7 +224,7 @@ async function begin() {
   });
   state.hasSubscribers = health.subscribers;
   byId("tab-subscribers").hidden = !health.subscribers;
-  byId("tab-flows").hidden = !await api.has("/v1/flows");
+  byId("tab-flows").hidden = !await flows.isOffered();
   await offer();
   makeTabs();
   document.addEventListener("visibilitychange", turn);

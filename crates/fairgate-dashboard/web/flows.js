@@ -31,6 +31,18 @@ export class Flows {
     });
   }
 
+  /** Returns whether the run keeps flows. The API may have the route, and the run no flows. */
+  async isOffered() {
+    if (!await api.has("/v1/flows")) return false;
+    try {
+      await api.get("/v1/flows", { limit: 1 });
+    } catch (error) {
+      if (error.status === 404) return false;
+      throw error;
+    }
+    return true;
+  }
+
   /** Reads the flows of a direction. */
   async update(from = this.from) {
     this.from = from;

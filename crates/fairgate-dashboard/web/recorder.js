@@ -23,6 +23,8 @@ async function save() {
     const name = new Date().toISOString().replaceAll(":", "").slice(0, 17);
     saveFile(await api.download("/v1/recording"), `fairgate-${name}.pcapng`);
   } catch (error) {
+    // The run keeps no packets.
+    button.hidden = error.status === 404;
     toast(error.message);
   }
   button.disabled = false;
@@ -49,6 +51,7 @@ function ask() {
       const wanted = queues.value.split("\n").map((line) => line.trim()).filter(Boolean);
       show(dialog, await api.post("/v1/what-if", { queues: wanted }));
     } catch (error) {
+      byId("what-if").hidden = error.status === 404;
       problem.hidden = false;
       problem.textContent = error.message;
       send.disabled = false;
