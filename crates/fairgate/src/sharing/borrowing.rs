@@ -108,7 +108,8 @@ pub(super) struct SharedClass<M> {
 struct Leaf {
     class: ClassIndex,
     quantum: i32,
-    /// The bytes sent since the last change of classes. The packets in `served_from` are counted likewise.
+    /// The bytes sent since the last change of the tree's shape. The packets in `served_from` are counted
+    /// likewise.
     bytes: u64,
     served_from: [ServedFrom; LEVELS],
 }

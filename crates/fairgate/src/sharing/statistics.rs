@@ -10,7 +10,7 @@ use crate::discipline::Variable;
 use crate::sharing::index::ClassIndex;
 use crate::sharing::tree::{ClassTree, LEVELS};
 
-/// What a leaf has sent since the last change of classes.
+/// What a leaf has sent since the last change of the tree's shape.
 #[derive(Clone, Copy)]
 pub(super) struct LeafCounters {
     pub(super) class: ClassIndex,
@@ -25,7 +25,7 @@ pub(super) struct LeafCounters {
 /// may be removed, and its counters never decrease.
 #[derive(Debug)]
 pub(super) struct ClassStatistics {
-    /// The counters at the last change of classes.
+    /// The counters at the last change of the tree's shape.
     before: Vec<Counters>,
     total_before: Counters,
     /// How often each class has been stopped.
@@ -120,7 +120,16 @@ impl ClassStatistics {
         })
     }
 
-    /// Takes over the statistics of another tree. `counters` and `leaves` are that tree's.
+    /// Goes on with the statistics of another tree of the same shape, whose leaves keep their counters. So a
+    /// reading that has begun goes on, too.
+    pub(super) fn go_on(&mut self, old: &ClassStatistics) {
+        self.before.copy_from_slice(&old.before);
+        self.total_before = old.total_before;
+        self.overlimits.copy_from_slice(&old.overlimits);
+        self.all_overlimits = old.all_overlimits;
+    }
+
+    /// Takes over the statistics of a tree of another shape. `counters` and `leaves` are that tree's.
     pub(super) fn take_over(
         &mut self,
         tree: &ClassTree,
@@ -270,7 +279,56 @@ mod tests {
         }
     }
 
+    /// Sends, begins a reading, changes parameters of the same tree, and reads on.
+    fn check_reading<A: Algorithm>(
+        shape: &Shape,
+        config: A::Config,
+        root: Node<A>,
+        lengths: &[u32],
+        (first, then): (usize, usize),
+    ) {
+        let mut driver = Driver::new(root);
+        let mut now = Time::ZERO;
+        for (&length, (minor, _)) in lengths.iter().zip(shape.iter().cycle()) {
+            driver.offer(in_class(*minor, length), now);
+        }
+        for _ in lengths {
+            now += 10_000_000;
+            driver.next(now);
+        }
+        let expected: BTreeMap<u16, Count> = shown(&driver.root)
+            .into_iter()
+            .map(|(minor, (sent, _))| (minor, sent))
+            .collect();
+        let (mut reading, mut read) = (ClassReading::default(), BTreeMap::new());
+        let mut more = driver.root.read_class_states(&mut reading, first, &mut |class| {
+            read.insert(class.minor, class.sent);
+        });
+        driver.reconfigure(config, now);
+        while more {
+            more = driver.root.read_class_states(&mut reading, then, &mut |class| {
+                read.insert(class.minor, class.sent);
+            });
+        }
+        assert_eq!(read, expected);
+    }
+
     proptest! {
+        /// A rate that follows the line is changed at any time.
+        #[test]
+        fn a_reading_goes_on_after_a_change_of_parameters(
+            shape in shapes(),
+            lengths in vec(40u32..1500, 0..40),
+            steps in (1usize..30, 1usize..30),
+        ) {
+            let htb = htb::Htb::node(of_htb(&shape), fifos(&shape)).unwrap();
+            check_reading(&shape, of_htb(&shape), htb, &lengths, steps);
+            let cbq = cbq::Cbq::node(of_cbq(&shape), fifos(&shape)).unwrap();
+            check_reading(&shape, of_cbq(&shape), cbq, &lengths, steps);
+            let hfsc = hfsc::Hfsc::node(of_hfsc(&shape), fifos(&shape)).unwrap();
+            check_reading(&shape, of_hfsc(&shape), hfsc, &lengths, steps);
+        }
+
         /// Classes are moved, put below or above others, removed, and given other disciplines.
         #[test]
         fn a_class_has_sent_what_the_leaves_below_it_have_sent(

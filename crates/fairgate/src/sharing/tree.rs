@@ -88,6 +88,11 @@ impl ClassTree {
         }
     }
 
+    /// Returns whether another tree has the same classes with the same parents.
+    pub(super) fn has_shape_of(&self, other: &ClassTree) -> bool {
+        self.minors == other.minors && self.parents == other.parents
+    }
+
     /// Returns the number of classes.
     pub(super) fn len(&self) -> usize {
         self.minors.len()

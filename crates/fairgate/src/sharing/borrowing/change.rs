@@ -65,15 +65,29 @@ impl<M: Meter> Borrowing<M> {
                 }
             }
         }
-        self.statistics.take_over(
-            &self.tree,
-            &old.statistics,
-            &old.tree,
-            &old.counters(),
-            old.leaf_counters(),
-        );
+        self.take_over_statistics(old);
         self.follow_turns(old);
         self.activate_all();
+    }
+
+    fn take_over_statistics(&mut self, old: &Borrowing<M>) {
+        if self.tree.has_shape_of(&old.tree) {
+            self.statistics.go_on(&old.statistics);
+            for (leaf, before) in self.leaves.iter_mut().zip(&old.leaves) {
+                leaf.bytes = before.bytes;
+                for (served, before) in leaf.served_from.iter_mut().zip(&before.served_from) {
+                    served.packets = before.packets;
+                }
+            }
+        } else {
+            self.statistics.take_over(
+                &self.tree,
+                &old.statistics,
+                &old.tree,
+                &old.counters(),
+                old.leaf_counters(),
+            );
+        }
     }
 
     /// Lets the round robins continue where those of `old` were.

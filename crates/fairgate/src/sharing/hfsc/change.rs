@@ -49,13 +49,7 @@ impl Hfsc {
             .classes()
             .map(|class| self.carry_over_class(class, old))
             .collect();
-        self.statistics.take_over(
-            &self.tree,
-            &old.statistics,
-            &old.tree,
-            &old.counters(),
-            old.leaf_counters(),
-        );
+        self.take_over_statistics(old);
         let (root, old_root) = (self.root().index(), old.root().index());
         self.siblings[root].least = old.siblings[old_root].least;
         self.siblings[root].offset = old.siblings[old_root].offset;
@@ -69,6 +63,23 @@ impl Hfsc {
         pool.enqueue_moved(unclassified, |id, pool| {
             self.enqueue(id, now, pool);
         });
+    }
+
+    fn take_over_statistics(&mut self, old: &Hfsc) {
+        if self.tree.has_shape_of(&old.tree) {
+            self.statistics.go_on(&old.statistics);
+            for (leaf, before) in self.leaves.iter_mut().zip(&old.leaves) {
+                leaf.sent = before.sent;
+            }
+        } else {
+            self.statistics.take_over(
+                &self.tree,
+                &old.statistics,
+                &old.tree,
+                &old.counters(),
+                old.leaf_counters(),
+            );
+        }
     }
 
     /// Takes over the state of a class. Returns whether it was active below the same parent.

@@ -57,7 +57,7 @@ pub(super) struct Leaf {
     pub(super) class: ClassIndex,
     pub(super) is_active: bool,
     pub(super) real_time: RealTime,
-    /// What the leaf has sent since the last change of classes.
+    /// What the leaf has sent since the last change of the tree's shape.
     pub(super) sent: Count,
 }
 
