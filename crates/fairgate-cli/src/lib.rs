@@ -7,6 +7,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod commands;
+mod desk;
 mod embedded;
 mod exit;
 mod failure;
@@ -26,8 +27,8 @@ use fairgate_config::Registry;
 #[cfg(feature = "parquet")]
 use crate::commands::sweep;
 use crate::commands::{
-    bench, bounds, change, check, compare, completions, dummynet, list, man, plot, record, replay, reproduce,
-    reserve, run, show, simulate, status, tc, testbed, theory, top, validate,
+    bench, bounds, change, check, compare, completions, dummynet, flows, list, man, packets, plot, record,
+    replay, reproduce, reserve, run, show, simulate, status, tc, testbed, theory, top, validate,
 };
 pub use crate::embedded::{Answer, answer_with};
 use crate::failure::{Failure, Outcome};
@@ -60,6 +61,8 @@ enum Command {
     Run(run::Args),
     Status(status::Args),
     Top(top::Args),
+    Flows(flows::Args),
+    Packets(packets::Args),
     Record(record::Args),
     Class(change::ClassArgs),
     Filter(change::FilterArgs),
@@ -94,6 +97,8 @@ impl Command {
             Command::Show(args) => show::run(args, registry, format),
             Command::Status(args) => status::run(args, format),
             Command::Top(args) => top::run(args, registry, format),
+            Command::Flows(args) => flows::run(&args, format),
+            Command::Packets(args) => packets::run(&args, format),
             Command::Record(args) => record::run(&args, format),
             Command::Class(args) => change::class(&args.words, format),
             Command::Filter(args) => change::filter(&args.words, format),

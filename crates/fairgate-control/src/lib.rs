@@ -40,5 +40,5 @@ pub use api::openapi;
 pub use door::Doors;
 pub use error::ControlError;
 pub use metrics::MOST_CLASSES;
-pub use run::{Run, SubscriberChange, SubscriberChanged, SubscriberList, Subscribers};
+pub use run::{Run, SubscriberChange, SubscriberChanged, SubscriberList, Subscribers, WhatIf, WhatIfRefused};
 pub use server::Control;

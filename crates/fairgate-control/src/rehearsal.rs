@@ -2,6 +2,7 @@
 //! clients can use it, and the tests and fuzz targets of this crate do.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -12,8 +13,8 @@ use fairgate_live::status::protocol::{
     Answer, Mistake, ReservationStatus, ReserveOrder, Reserved, TermsStatus, TreeStatus, TreesStatus,
 };
 use fairgate_live::status::{
-    ChangesStatus, CountStatus, Detail, DirectionStatus, Losses, NodeStatus, ProcessorStatus, QUEUE, Sojourn,
-    Status,
+    ChangesStatus, CountStatus, Detail, DirectionStatus, FlowOrder, FlowsStatus, Losses, NoPackets,
+    NodeStatus, ProcessorStatus, QUEUE, Sojourn, Status,
 };
 use fairgate_subscribers::{Entry, Settings, Subscribers as List};
 use http_body_util::BodyExt;
@@ -22,7 +23,9 @@ use tower_service::Service;
 
 use crate::api::router;
 use crate::guard::{Client, Rules};
-use crate::run::{Run, SubscriberChange, SubscriberChanged, SubscriberList, Subscribers};
+use crate::run::{
+    Run, SubscriberChange, SubscriberChanged, SubscriberList, Subscribers, WhatIf, WhatIfRefused,
+};
 use crate::shared::Shared;
 
 /// The interfaces of a rehearsal.
@@ -260,6 +263,23 @@ impl Run for Rehearsal {
             }
             Err(errors) => Reserved::Refused { errors },
         }
+    }
+
+    fn flows(&self, _order: FlowOrder, _limit: usize) -> Option<FlowsStatus> {
+        (!self.lock().has_ended).then(FlowsStatus::default)
+    }
+
+    fn last_packets(&self, _last: Option<Duration>, _from: Option<&str>) -> Result<Vec<u8>, NoPackets> {
+        Err(match self.lock().has_ended {
+            true => NoPackets::Ended,
+            false => NoPackets::NotKept,
+        })
+    }
+
+    fn what_if(&self, _question: &WhatIf) -> Result<String, WhatIfRefused> {
+        Run::last_packets(self, None, None)
+            .map(|_| String::new())
+            .map_err(WhatIfRefused::NoPackets)
     }
 
     fn subscribers(&self) -> Option<&dyn Subscribers> {

@@ -1,9 +1,13 @@
 //! What is controlled: a run, as the clients of its status socket see it.
 
+use std::time::Duration;
+
 use fairgate_config::Registry;
-use fairgate_live::status::protocol::{Answer, ReserveOrder, Reserved, TreesStatus};
-use fairgate_live::status::{Detail, Inside, Status};
+use fairgate_live::status::protocol::{Answer, Mistake, ReserveOrder, Reserved, TreesStatus};
+use fairgate_live::status::{Detail, FlowOrder, FlowsStatus, NoPackets, Status};
 use fairgate_subscribers::Entry;
+use serde::Deserialize;
+use utoipa::ToSchema;
 
 /// A run that can be asked and changed. Its methods may wait, so they are called on threads of their own.
 pub trait Run: Send + Sync + 'static {
@@ -31,10 +35,54 @@ pub trait Run: Send + Sync + 'static {
         Registry::builtin()
     }
 
+    /// Returns the first `limit` flows, or nothing if the run has ended. The first call may take a second.
+    fn flows(&self, order: FlowOrder, limit: usize) -> Option<FlowsStatus>;
+
+    /// Returns the last packets as a capture, those from this interface or all.
+    ///
+    /// # Errors
+    /// Says why there is none.
+    fn last_packets(&self, last: Option<Duration>, from: Option<&str>) -> Result<Vec<u8>, NoPackets>;
+
+    /// Compares what disciplines would have done with the last packets. Returns a page of HTML.
+    ///
+    /// # Errors
+    /// Says what is wrong with the question, or why there are no packets.
+    fn what_if(&self, question: &WhatIf) -> Result<String, WhatIfRefused>;
+
     /// Returns the list of subscribers, if the run has one.
     fn subscribers(&self) -> Option<&dyn Subscribers> {
         None
     }
+}
+
+/// What would other disciplines have done just now?
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WhatIf {
+    /// The interface that the direction receives from. It may be left out if only one direction has a rate at
+    /// the root of its tree.
+    #[serde(default)]
+    pub from: Option<String>,
+    /// Disciplines with settings, like `fifo limit=100`, at most 8. The tree as it is comes first, whatever
+    /// is given here. Without any, these are fifo, fq_codel and cake.
+    #[serde(default)]
+    pub queues: Vec<String>,
+    /// The time before now from which packets are taken, seconds. Without it, all that are kept.
+    #[serde(default)]
+    pub seconds: Option<f64>,
+    /// The rate of the link, like `20mbit`. Without it, the rate at the root of the tree.
+    #[serde(default)]
+    pub rate: Option<String>,
+}
+
+/// Why a question is not answered.
+#[derive(Clone, Debug)]
+pub enum WhatIfRefused {
+    /// There are no packets.
+    NoPackets(NoPackets),
+    /// The question is wrong, or can't be answered.
+    Mistakes(Vec<Mistake>),
 }
 
 /// The subscribers of a run. The methods may wait, so they are called on threads of their own.
@@ -79,28 +127,4 @@ pub enum SubscriberChanged {
     Asked(Answer),
     /// The function that makes the change has refused it.
     Stopped,
-}
-
-impl Run for Inside {
-    fn status(&self, detail: Detail) -> Option<Status> {
-        Inside::status(self, detail)
-    }
-
-    fn trees(&self) -> TreesStatus {
-        Inside::trees(self)
-    }
-
-    fn change(&self, who: &str, from: Option<&str>, lines: &[String], if_revision: Option<u64>) -> Answer {
-        Inside::change(self, who, from, lines, if_revision)
-    }
-
-    fn reserve(
-        &self,
-        who: &str,
-        from: Option<&str>,
-        order: ReserveOrder,
-        if_revision: Option<u64>,
-    ) -> Reserved {
-        Inside::reserve(self, who, from, order, if_revision)
-    }
 }

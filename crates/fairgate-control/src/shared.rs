@@ -35,6 +35,7 @@ struct Content {
     instance: String,
     answers: Arc<Semaphore>,
     bodies: Arc<Semaphore>,
+    comparisons: Arc<Semaphore>,
     /// Which classes have names in the metrics.
     classes: Mutex<Classes>,
     history: Arc<Mutex<History>>,
@@ -48,6 +49,7 @@ impl Shared {
             instance: format!("{:016x}", RandomState::new().build_hasher().finish()),
             answers: Arc::new(Semaphore::new(ANSWERS)),
             bodies: Arc::new(Semaphore::new(BODIES)),
+            comparisons: Arc::new(Semaphore::new(1)),
             classes: Mutex::default(),
             history: Arc::default(),
         }))
@@ -81,6 +83,11 @@ impl Shared {
     /// Waits for the right to make a document.
     pub(crate) async fn turn_to_answer(&self) -> Result<OwnedSemaphorePermit, Problem> {
         turn(&self.0.answers, "answers are being made or read").await
+    }
+
+    /// Waits for the right to compare disciplines. One client at a time may have the processors for it.
+    pub(crate) async fn turn_to_compare(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        turn(&self.0.comparisons, "comparisons are being made").await
     }
 
     /// Waits for the right to receive a long body.

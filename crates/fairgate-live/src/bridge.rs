@@ -52,6 +52,7 @@ use crate::fitness;
 use crate::links::LinkChanges;
 use crate::notice::Notice;
 use crate::pace::{AHEAD, Next, Pace};
+use crate::packets::PacketTap;
 use crate::port::{Membership, Port};
 use crate::randomness::Randomness;
 use crate::reserve::Reserver;
@@ -126,6 +127,8 @@ pub struct Bridge {
     server: Option<Server>,
     /// The log of sojourn times for recordings.
     delays: Option<DelayTap>,
+    /// The log of packets.
+    packets: Option<PacketTap>,
     /// What other threads have ordered.
     orders: Orders,
     /// The state that is being read.
@@ -248,6 +251,7 @@ impl Bridge {
             stop: Arc::new(stop),
             server: None,
             delays: None,
+            packets: None,
             orders,
             reading: None,
             crew: None,
@@ -307,10 +311,16 @@ impl Bridge {
             reserver: reserver.clone(),
             audit,
         };
-        let (server, mut taps) = Server::bind(path, Some(control), self.plan.workers.into())?;
+        let (server, mut taps) = Server::bind(
+            path,
+            Some(control),
+            self.plan.workers.into(),
+            self.plan.packet_log,
+        )?;
         self.watch(server.wanted(), EpollFlags::EPOLLIN, Token::Status)?;
         self.server = Some(server);
-        self.delays = Some(taps.remove(0));
+        let own = taps.remove(0);
+        (self.delays, self.packets) = (Some(own.delays), Some(own.packets));
         if let Some(crew) = &mut self.crew {
             crew.give(taps);
         }
@@ -410,7 +420,7 @@ impl Bridge {
                 wake = [wake, next].into_iter().flatten().min();
             }
             busy |= wake.is_some_and(|wake| wake.nanos_since(now) <= spin);
-            self.log_delays();
+            self.log_packets(now);
             if self.reading.is_some() {
                 busy |= self.read_on();
             }
@@ -583,9 +593,12 @@ impl Bridge {
         }))
     }
 
-    /// Looks whether a recording wants the sojourn times of this turn.
+    /// Looks whether anybody wants the sojourn times and the packets of this turn.
     #[inline]
-    fn log_delays(&mut self) {
+    fn log_packets(&mut self, now: Time) {
+        if let Some(packets) = &mut self.packets {
+            packets.look_at(&mut self.directions, now);
+        }
         if let Some(delays) = &mut self.delays {
             for (from, direction) in self.directions.iter_mut().enumerate() {
                 delays.look_at(from, &mut direction.link);

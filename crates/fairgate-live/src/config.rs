@@ -22,10 +22,13 @@
 //! shard_by = "left"         # what they divide: flows ("flow"), or the hosts on the left or right side
 //! api = "unix:/run/fairgate/api.sock"  # where the run is controlled over HTTP ([`endpoints`])
 //! metrics = "127.0.0.1:9095"           # where Prometheus reads its counters
+//! packet_log = "30s"                   # for how long the last packets are kept ([`packet_log`])
+//! packet_log_memory = "32mb"           # the memory for them
 //! ```
 
 mod autorate;
 mod endpoints;
+mod packet_log;
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -44,6 +47,7 @@ use crate::sys::interface::Interface;
 pub(crate) use autorate::names as rate_names;
 pub use autorate::{Autorate, RateSource};
 pub use endpoints::{Address, Endpoint, EndpointError, Endpoints, Offer};
+pub use packet_log::PacketLog;
 
 /// One end of the bridge, as named in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,6 +139,8 @@ pub struct Plan {
     pub endpoints: Endpoints,
     /// How the rates of the trees follow the line. `None` if they are fixed.
     pub autorate: Option<Autorate>,
+    /// How much of the last packets is kept. `None` for nothing.
+    pub packet_log: Option<PacketLog>,
     /// How many changes have led to these trees.
     pub(crate) revision: u64,
 }
@@ -184,6 +190,8 @@ struct Section {
     metrics_certificate: Option<Spanned<PathBuf>>,
     metrics_key: Option<Spanned<PathBuf>>,
     autorate: Option<Spanned<AutorateSection>>,
+    packet_log: Option<Spanned<String>>,
+    packet_log_memory: Option<Spanned<String>>,
 }
 
 /// More than the default limit of fq_codel (10 240 packets). Full-sized frames of this number take 32 MiB.
@@ -218,6 +226,7 @@ impl Plan {
         };
         let workers = read_workers(document, &section)?;
         let endpoints = section.endpoints(document)?;
+        let packet_log = section.packet_log(document)?;
         let shard_by = section.shard_by.as_ref().map_or(Divide::Flow, |by| *by.get_ref());
         let mut plan = Plan {
             name: match &section.name {
@@ -247,6 +256,7 @@ impl Plan {
             shard_by,
             endpoints,
             autorate: None,
+            packet_log,
             revision: 0,
         };
         if let Some(autorate) = &section.autorate {
@@ -450,6 +460,7 @@ impl Plan {
             ("api", self.endpoints.api != other.endpoints.api),
             ("metrics", self.endpoints.metrics != other.endpoints.metrics),
             ("autorate", self.autorate != other.autorate),
+            ("packet_log", self.packet_log != other.packet_log),
         ];
         differences
             .iter()

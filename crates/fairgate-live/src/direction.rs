@@ -22,6 +22,7 @@ use crate::error::LiveError;
 use crate::frames::FrameStore;
 use crate::offload::{Identifications, Part, Segments};
 use crate::outgoing::Exit;
+use crate::packets::{Log, Outcome};
 use crate::randomness::Randomness;
 use crate::rate::RateWindow;
 use crate::received::Received;
@@ -91,6 +92,8 @@ pub(crate) struct Direction {
     /// Time from arrival to departure from the tree, ns.
     pub(crate) sojourn: Histogram<u64>,
     pub(crate) rate: RateWindow,
+    /// What became of packets, if somebody wants to know.
+    pub(crate) log: Log,
     frames: FrameStore,
     delay_line: DelayLine,
     hasher: FlowHasher,
@@ -154,6 +157,7 @@ impl Direction {
             counters: Counters::default(),
             sojourn: Histogram::new_with_bounds(1_000, LONGEST_SOJOURN, 2).expect("the bounds are in order"),
             rate: RateWindow::default(),
+            log: Log::default(),
             frames: FrameStore::new(count, longest),
             delay_line: DelayLine::new(delay, count as usize),
             hasher,
@@ -309,6 +313,11 @@ impl Direction {
             if let Some(shard) = &mut self.shard {
                 shard.dropped(number);
             }
+            if self.log.is_kept() {
+                let (frame, outcome) = (self.frames.get(number), Outcome::Dropped(dropped.reason));
+                self.log
+                    .note(&dropped.slot, dropped.node, outcome, self.time, frame);
+            }
             self.frames.free(number);
         }
     }
@@ -390,6 +399,16 @@ impl Direction {
     fn enter_line(&mut self, departure: &Departure<()>, now: Time) {
         let packet = &departure.slot;
         let number = packet.cookie as u32;
+        if self.log.is_kept() {
+            // Before the frame is changed.
+            self.log.note(
+                packet,
+                departure.node,
+                Outcome::Sent,
+                now,
+                self.frames.get(number),
+            );
+        }
         if packet.is_marked() {
             set_ce(self.frames.get_mut(number), LinkType::Ethernet);
         }

@@ -39,6 +39,7 @@ mod dry_run;
 mod end;
 mod error;
 mod ethernet;
+mod exchange;
 mod fanout;
 mod fitness;
 mod frames;
@@ -47,6 +48,7 @@ mod notice;
 mod offload;
 mod outgoing;
 mod pace;
+mod packets;
 mod port;
 mod privileges;
 mod randomness;
@@ -66,7 +68,8 @@ pub use autorate::{AutorateStop, Follower};
 pub use backend::{BackendKind, Choice, UnknownBackend};
 pub use bridge::{Beat, Bridge, Changed, Changer, Pulse, Stopper, Wake};
 pub use config::{
-    Address, Autorate, End, Endpoint, EndpointError, Endpoints, Isolate, Offer, Offloads, Plan, RateSource,
+    Address, Autorate, End, Endpoint, EndpointError, Endpoints, Isolate, Offer, Offloads, PacketLog, Plan,
+    RateSource,
 };
 pub use dry_run::{Adapted, Captures, DryRun, DryRunError};
 pub use error::{LiveError, ReloadError};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use fairgate_live::status::protocol::Interval;
-use fairgate_live::status::{SHARDED, Status, ValueStatus};
+use fairgate_live::status::{FlowOrder, FlowsStatus, SHARDED, Status, ValueStatus};
 
 use crate::dialog::{Answered, Dialog, Order, Step};
 use crate::key::Key;
@@ -42,6 +42,8 @@ pub enum Event {
     Status(Box<Status>),
     /// The description of the trees was read.
     Trees(Trees),
+    /// The run has said what its flows do.
+    Flows(Box<FlowsStatus>),
     /// The run does not answer, and why.
     Lost(String),
     /// The run has answered to a change.
@@ -57,6 +59,8 @@ pub enum Action {
     Change(Order),
     /// Read the status again now: the trees have changed.
     Reread,
+    /// Read the flows in this order from now on, or do not read them any more.
+    Flows(Option<FlowOrder>),
 }
 
 /// How many places a tree has at most to be shown as a whole. In larger ones, places that no packet has come
@@ -87,7 +91,17 @@ pub struct Model {
     only_used: Option<bool>,
     pub(crate) shows_help: bool,
     pub(crate) dialog: Option<Dialog>,
+    /// The flows are shown instead of the classes.
+    pub(crate) flows: Option<FlowList>,
     sides: [Side; 2],
+}
+
+/// Which flows are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FlowList {
+    pub(crate) order: FlowOrder,
+    /// The first one on the screen.
+    pub(crate) top: usize,
 }
 
 /// What the screen knows of the run.
@@ -101,6 +115,7 @@ pub(crate) struct Data {
     /// Packets whose delay was not counted in the last interval.
     pub(crate) missed: u64,
     pub(crate) status: Option<Box<Status>>,
+    pub(crate) flows: Option<Box<FlowsStatus>>,
     descriptions: Trees,
     /// The number of workers that the trees are shown for.
     workers: [usize; 2],
@@ -151,6 +166,7 @@ impl Model {
             only_used: None,
             shows_help: false,
             dialog: None,
+            flows: None,
             sides: Default::default(),
         };
         model.list();
@@ -178,6 +194,10 @@ impl Model {
                 self.live.take_trees(trees);
                 None
             }
+            Event::Flows(flows) => {
+                self.live.flows = Some(flows);
+                None
+            }
             Event::Lost(why) => {
                 self.live.link = Link::Lost(why);
                 None
@@ -198,9 +218,9 @@ impl Model {
         self.selected_place().map(|_| self.selected())
     }
 
-    /// Returns whether help or a dialog lies above the lines.
+    /// Returns whether help, a dialog or the flows are shown instead of the lines.
     pub fn is_covered(&self) -> bool {
-        self.shows_help || self.dialog.is_some()
+        self.shows_help || self.dialog.is_some() || self.flows.is_some()
     }
 
     fn press(&mut self, key: Key) -> Option<Action> {
@@ -226,6 +246,9 @@ impl Model {
             self.write_filter(key);
             return None;
         }
+        if let Some(list) = self.flows {
+            return self.press_in_flows(key, list);
+        }
         let page = self.lines_on_screen().max(1);
         match key {
             Key::Char('q') => return Some(Action::Quit),
@@ -238,6 +261,7 @@ impl Model {
             Key::Char('v') => self.shape = self.shape.next(),
             Key::Char('u') => self.only_used = Some(!self.only_used()),
             Key::Char('p' | ' ') => self.pause(),
+            Key::Char('f') => return self.show_flows(Some(FlowList::default())),
             Key::Char('r') => self.open_dialog(),
             Key::Up | Key::Char('k') => self.select(self.selected().saturating_sub(1)),
             Key::Down | Key::Char('j') => self.select(self.selected().saturating_add(1)),
@@ -250,6 +274,54 @@ impl Model {
             Key::Left | Key::Char('-') => self.ascend(),
             _ => {}
         }
+        None
+    }
+
+    /// Shows the flows, or the classes again.
+    fn show_flows(&mut self, list: Option<FlowList>) -> Option<Action> {
+        self.flows = list;
+        // Those of the last time are old.
+        if list.is_none() {
+            self.live.flows = None;
+        }
+        Some(Action::Flows(list.map(|list| list.order)))
+    }
+
+    fn press_in_flows(&mut self, key: Key, list: FlowList) -> Option<Action> {
+        let page = view::lines_of_flows(self.size.0, self.size.1).max(1);
+        let count = self.data().flows.as_ref().map_or(0, |flows| flows.flows.len());
+        let last = count.saturating_sub(page);
+        let sorted = |further: usize| {
+            let all = FlowOrder::ALL;
+            let at = all.iter().position(|order| *order == list.order).unwrap_or(0);
+            let order = all[(at + further) % all.len()];
+            Some(FlowList { order, top: 0 })
+        };
+        let top = match key {
+            Key::Char('q') => return Some(Action::Quit),
+            Key::Char('f') | Key::Esc => return self.show_flows(None),
+            Key::Char('s') => return self.show_flows(sorted(1)),
+            Key::Char('S') => return self.show_flows(sorted(FlowOrder::ALL.len() - 1)),
+            Key::Char('?' | 'h') => {
+                self.shows_help = true;
+                return None;
+            }
+            Key::Char('p' | ' ') => {
+                self.pause();
+                return None;
+            }
+            Key::Up | Key::Char('k') => list.top.saturating_sub(1),
+            Key::Down | Key::Char('j') => list.top + 1,
+            Key::PageUp => list.top.saturating_sub(page),
+            Key::PageDown => list.top + page,
+            Key::Home => 0,
+            Key::End => last,
+            _ => list.top,
+        };
+        self.flows = Some(FlowList {
+            top: top.min(last),
+            ..list
+        });
         None
     }
 

@@ -1,8 +1,8 @@
 //! Asks the run, on threads of their own.
 //!
-//! Two threads: one is told at each interval what the classes did. The other one asks for the status, for a
-//! tenth of its time at most, and for the descriptions of the trees if they have changed. Both go on trying
-//! if the run ends.
+//! One thread is told at each interval what the classes did. Another one asks for the status, for a tenth of
+//! its time at most, and for the descriptions of the trees if they have changed. A third one asks for the
+//! flows, while they are shown. All go on trying if the run ends.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use fairgate_config::Registry;
 use fairgate_live::status::protocol::{Interval, Recorded};
-use fairgate_live::status::{FetchError, fetch_trees, fetch_used, record};
+use fairgate_live::status::{FetchError, FlowOrder, fetch_flows, fetch_trees, fetch_used, record};
 
 use crate::Settings;
 use crate::error::TopError;
@@ -23,6 +23,9 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// The status is asked for at most one part in so many of the time.
 const PART: u32 = 10;
+
+/// The most flows that are asked for.
+const MOST_FLOWS: u32 = 1_000;
 
 /// What a thread has to say.
 #[derive(Debug)]
@@ -111,6 +114,33 @@ pub(crate) fn inquire(
         match wake.recv_timeout(pause) {
             Ok(()) | Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+/// Tells the flows at each interval, while `wanted` has an order. Returns when nobody listens.
+pub(crate) fn observe(
+    socket: &Path,
+    interval: Duration,
+    wanted: &Receiver<Option<FlowOrder>>,
+    news: &Sender<News>,
+) {
+    let mut order = None;
+    loop {
+        let next = match order {
+            None => wanted.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(_) => wanted.recv_timeout(interval),
+        };
+        match next {
+            Ok(next) => order = wanted.try_iter().last().unwrap_or(next),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        if let Some(order) = order
+            && let Ok(flows) = fetch_flows(socket, order, MOST_FLOWS)
+            && news.send(Event::Flows(Box::new(flows)).into()).is_err()
+        {
+            return;
         }
     }
 }

@@ -10,6 +10,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use fairgate_live::status::FlowOrder;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::Show;
@@ -47,6 +48,7 @@ pub(crate) fn run(settings: &Settings, change: Changer) -> Result<(), TopError> 
     }
     let (news, heard) = mpsc::channel();
     let (wake, woken) = mpsc::channel();
+    let (want_flows, wanted_flows) = mpsc::channel();
     let signals = on_signals(&news).map_err(TopError::Terminal)?;
     let session = Session::enter().map_err(TopError::Terminal)?;
     let keys = Keys::read(news.clone());
@@ -64,12 +66,17 @@ pub(crate) fn run(settings: &Settings, change: Changer) -> Result<(), TopError> 
             &woken,
         );
     });
+    let readers = settings.clone();
+    spawn(&news, move |news| {
+        reader::observe(&readers.socket, readers.interval, &wanted_flows, &news);
+    });
     let ended = Screen {
         model: Model::new(settings.start.clone()),
         terminal: Terminal::new(CrosstermBackend::new(stdout())).map_err(TopError::Terminal)?,
         heard,
         news,
         wake,
+        want_flows,
         change,
     }
     .go_on();
@@ -85,6 +92,7 @@ struct Screen {
     heard: Receiver<News>,
     news: Sender<News>,
     wake: Sender<()>,
+    want_flows: Sender<Option<FlowOrder>>,
     change: Changer,
 }
 
@@ -143,6 +151,7 @@ impl Screen {
             Some(Action::Change(order)) => self.send(order),
             // A reader that has gone has said why.
             Some(Action::Reread) => drop(self.wake.send(())),
+            Some(Action::Flows(order)) => drop(self.want_flows.send(order)),
             None => {}
         }
         false

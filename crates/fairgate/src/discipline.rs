@@ -345,7 +345,7 @@ pub trait Discipline: Send {
         false
     }
 
-    /// Returns the number under which the log of sojourn times knows this node ([`Pool::keep_delays`]).
+    /// Returns the number by which the pool knows this node ([`Pool::keep_delays`], [`Pool::keep_places`]).
     fn number(&self) -> NodeNumber {
         NodeNumber::NONE
     }
@@ -458,8 +458,8 @@ impl<A: Algorithm> Node<A> {
         let packet = &pool[id];
         let sojourn = now.nanos_since(packet.enqueued_at);
         self.counters.dequeued(packet.length, sojourn);
-        if pool.keeps_delays() {
-            pool.note_delay(&mut self.number, sojourn);
+        if pool.is_observed() {
+            pool.note_departure(&mut self.number, id, sojourn);
         }
     }
 
@@ -480,14 +480,14 @@ impl<A: Algorithm> Node<A> {
 
     /// Counts what was given back and marked during a call.
     #[inline]
-    fn settle(&mut self, before: Changes, pool: &Pool) {
+    fn settle(&mut self, before: Changes, pool: &mut Pool) {
         if pool.changes() != before {
             self.settle_changes(before, pool);
         }
     }
 
     #[cold]
-    fn sent_nothing(&mut self, before: Changes, pool: &Pool) -> Option<PacketId> {
+    fn sent_nothing(&mut self, before: Changes, pool: &mut Pool) -> Option<PacketId> {
         self.settle(before, pool);
         self.counters.sent_nothing();
         None
@@ -495,7 +495,7 @@ impl<A: Algorithm> Node<A> {
 
     #[cold]
     #[inline(never)]
-    fn settle_changes(&mut self, before: Changes, pool: &Pool) {
+    fn settle_changes(&mut self, before: Changes, pool: &mut Pool) {
         let (returned, marked) = pool.changes().since(before);
         debug_assert!(
             pool.returned().count() as u64 >= u64::from(returned),
@@ -503,6 +503,9 @@ impl<A: Algorithm> Node<A> {
         );
         for (id, reason) in pool.returned().take(returned as usize) {
             self.counters.returned(pool[id].length, reason);
+        }
+        if pool.keeps_places() {
+            pool.note_returned(&mut self.number, returned);
         }
         self.counters.marked(marked);
     }

@@ -19,7 +19,7 @@ use crate::discipline::{Discipline, Verdict};
 use crate::egress::{Egress, Next};
 use crate::flow::{Acknowledgement, FlowKey, HeaderBytes};
 use crate::packet::{DropReason, Packet};
-use crate::pool::{Copied, Delay, PacketId, PacketQueue, Pool, PoolFull, TakenDelays};
+use crate::pool::{Copied, Delay, NodeNumber, PacketId, PacketQueue, Pool, PoolFull, TakenDelays};
 use crate::slot::Slot;
 use crate::time::Time;
 
@@ -30,6 +30,8 @@ pub struct Departure<T> {
     pub slot: Slot,
     /// The payload that the driver stored with it.
     pub payload: T,
+    /// The innermost node that the packet left, if the link [keeps places](Link::keep_places).
+    pub node: NodeNumber,
 }
 
 /// A packet that a discipline dropped or flushed.
@@ -41,6 +43,8 @@ pub struct Dropped<T> {
     pub payload: T,
     /// Why it was dropped.
     pub reason: DropReason,
+    /// The innermost node that dropped it, if the link [keeps places](Link::keep_places).
+    pub node: NodeNumber,
 }
 
 /// All slots are in use. The error contains the payload.
@@ -223,6 +227,11 @@ impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
         self.pool.keeps_delays()
     }
 
+    /// Notes from now on which node each packet left or was dropped by, as of [`Pool::keep_places`].
+    pub fn keep_places(&mut self, is_kept: bool) {
+        self.pool.keep_places(is_kept);
+    }
+
     #[inline]
     fn enqueue_inserted(&mut self, id: PacketId, payload: T, now: Time) -> Verdict {
         self.payloads[id.index()] = payload;
@@ -275,11 +284,12 @@ impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
     #[inline]
     pub fn take_dropped(&mut self) -> Option<Dropped<T>> {
         let (id, reason) = self.pool.take_returned()?;
-        let Departure { slot, payload } = self.release(id);
+        let Departure { slot, payload, node } = self.release(id);
         Some(Dropped {
             slot,
             payload,
             reason,
+            node,
         })
     }
 
@@ -324,6 +334,7 @@ impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
     #[inline]
     fn release(&mut self, id: PacketId) -> Departure<T> {
         Departure {
+            node: self.pool.take_place(id),
             slot: self.pool.release(id),
             payload: core::mem::take(&mut self.payloads[id.index()]),
         }

@@ -7,6 +7,7 @@
 //!   acks     [ Acknowledgement ] ...              on request: only filters of acknowledgements need them
 //!   bytes    [ HeaderBytes ][ HeaderBytes ] ...   only if filters match bytes
 //!   delays   [ Delay ][ Delay ] ...               on request: sojourn times, in the order of departures
+//!   places   [ NodeNumber ][ NodeNumber ] ...     on request: the queue that each packet was in
 //!   returned  head -> ... -> tail                 dropped or flushed, to be taken by the driver
 //! ```
 //!
@@ -18,6 +19,7 @@
 mod copies;
 mod delays;
 mod heap;
+mod places;
 
 use alloc::vec::Vec;
 use core::ops::{Index, IndexMut};
@@ -34,6 +36,7 @@ pub use copies::Copied;
 use delays::DelayLog;
 pub use delays::{Delay, NodeNumber, TakenDelays};
 pub(crate) use heap::PacketHeap;
+use places::Places;
 
 /// The number of a packet's slot in its [`Pool`]. It is valid from insertion to release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -85,6 +88,11 @@ pub struct Pool {
     bytes: Vec<HeaderBytes>,
     keeps_bytes: bool,
     delays: DelayLog,
+    places: Places,
+    /// Whether a log of sojourn times or places are kept.
+    is_observed: bool,
+    /// The number that a node got last.
+    last_number: u32,
     /// The first free slot. Free slots are linked by `slot.next`.
     free_head: u32,
     in_use: u32,
@@ -138,6 +146,9 @@ impl Pool {
             bytes: Vec::new(),
             keeps_bytes: false,
             delays: DelayLog::default(),
+            places: Places::default(),
+            is_observed: false,
+            last_number: 0,
             free_head: 0,
             in_use: 0,
             returned: PacketQueue::new(),
@@ -170,6 +181,7 @@ impl Pool {
         if self.keeps_bytes {
             self.bytes.resize(self.slots.len(), HeaderBytes::NONE);
         }
+        self.grow_places();
     }
 
     /// Makes room for what each packet acknowledges, 96 bytes per slot. This allocates. It is for drivers of

@@ -8,9 +8,11 @@ pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod device;
 pub(crate) mod dummynet;
+pub(crate) mod flows;
 pub(crate) mod import;
 pub(crate) mod list;
 pub(crate) mod man;
+pub(crate) mod packets;
 pub(crate) mod plot;
 pub(crate) mod record;
 pub(crate) mod replay;
@@ -50,6 +52,8 @@ Examples:
   fairgate run home.toml            run live between the two interfaces in this file
   fairgate status                   the state of a run
   fairgate top                      a screen of it: classes, rates, delays, drops
+  fairgate flows                    its flows: rates, delays, round trip times
+  fairgate packets --out last.pcapng   its last packets, with what became of each
   fairgate class add 30 rate=5mbit  change the run while it forwards; also filter, queue, change
   fairgate reserve list             rates and delays promised to flows; also add, refresh, withdraw
   fairgate record -o evening.csv    rates, delays, backlogs and drops of a run, every 400 ms

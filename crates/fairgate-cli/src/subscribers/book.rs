@@ -73,6 +73,11 @@ impl Book {
         self.pages().running.clone()
     }
 
+    /// Returns whether the run has subscribers.
+    pub(crate) fn is_running(&self) -> bool {
+        self.pages().running.is_some()
+    }
+
     /// Notes that the trees of another list are running.
     pub(super) fn replace(&self, page: Page) {
         self.pages().running = Some(page);

@@ -2,52 +2,13 @@
 
 use std::sync::Arc;
 
-use fairgate_config::{FileError, Registry};
-use fairgate_control::{Run, SubscriberChange, SubscriberChanged, SubscriberList, Subscribers};
-use fairgate_live::status::protocol::{Answer, ReserveOrder, Reserved, TreesStatus};
-use fairgate_live::status::{Detail, Inside, Status};
+use fairgate_config::FileError;
+use fairgate_control::{SubscriberChange, SubscriberChanged, SubscriberList, Subscribers};
+use fairgate_live::status::protocol::Answer;
 use fairgate_subscribers::{Entry, Subscribers as List};
 
-use super::book::{Book, Page};
-
-/// A run with its subscribers.
-pub(crate) struct Desk {
-    pub(crate) inside: Inside,
-    pub(crate) book: Book,
-    pub(crate) registry: Registry,
-}
-
-impl Run for Desk {
-    fn status(&self, detail: Detail) -> Option<Status> {
-        self.inside.status(detail)
-    }
-
-    fn trees(&self) -> TreesStatus {
-        self.inside.trees()
-    }
-
-    fn change(&self, who: &str, from: Option<&str>, lines: &[String], if_revision: Option<u64>) -> Answer {
-        self.inside.change(who, from, lines, if_revision)
-    }
-
-    fn reserve(
-        &self,
-        who: &str,
-        from: Option<&str>,
-        order: ReserveOrder,
-        if_revision: Option<u64>,
-    ) -> Reserved {
-        self.inside.reserve(who, from, order, if_revision)
-    }
-
-    fn registry(&self) -> Registry {
-        self.registry.clone()
-    }
-
-    fn subscribers(&self) -> Option<&dyn Subscribers> {
-        self.book.running().map(|_| self as &dyn Subscribers)
-    }
-}
+use super::book::Page;
+use crate::desk::Desk;
 
 impl Desk {
     /// Changes the trees to those of another list.

@@ -12,7 +12,6 @@ use serde::Deserialize;
 use crate::failure::Failure;
 
 pub(crate) use book::Book;
-pub(crate) use desk::Desk;
 pub(crate) use watch::Watch;
 
 /// The names of the trees, down and up.

@@ -15,6 +15,7 @@ mod http;
 mod journal;
 mod links;
 mod output;
+mod packets;
 mod privileges;
 mod recording;
 mod reproduced;

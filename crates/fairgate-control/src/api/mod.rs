@@ -2,11 +2,13 @@
 
 mod changes;
 mod classes;
+mod flows;
 mod health;
 mod history;
 mod metrics;
 mod openapi;
 mod outline;
+mod packets;
 mod reservations;
 mod status;
 mod subscribers;
@@ -53,6 +55,9 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(status::class))
         .routes(routes!(classes::classes))
         .routes(routes!(history::history))
+        .routes(routes!(flows::flows))
+        .routes(routes!(packets::packets))
+        .routes(routes!(packets::what_if))
         .routes(routes!(trees::trees))
         .routes(routes!(outline::outline))
         .routes(routes!(outline::place))

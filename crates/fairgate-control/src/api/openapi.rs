@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::response::{IntoResponse, Response};
+use fairgate_live::status::FlowOrder;
 use utoipa::openapi::OpenApi as Document;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::{Modify, OpenApi};
@@ -19,7 +20,7 @@ use crate::shared::Shared;
         description = "Controls a running `fairgate run`: its state, its trees, and changes of them. All \
                        errors are problem details (RFC 9457)."
     ),
-    components(schemas(Problem)),
+    components(schemas(FlowOrder, Problem)),
     modifiers(&Access),
     tags(
         (name = "status", description = "What the run does"),

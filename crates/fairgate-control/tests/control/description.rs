@@ -199,7 +199,7 @@ fn answers_are_as_described() {
                 \"up\": \"2mbit\"}]}";
     let place = "/v1/outline/place";
     let (all, one, of_17) = ("/v1/subscribers", "/v1/subscribers/{id}", "/v1/subscribers/17");
-    let cases: [Case<'_>; 48] = [
+    let cases: [Case<'_>; 54] = [
         ("GET", "/v1/health", "/v1/health", &[], "", 200),
         ("GET", "/v1/status", "/v1/status", &[], "", 200),
         ("GET", "/v1/status", "/v1/status?used=true", &[], "", 200),
@@ -276,6 +276,12 @@ fn answers_are_as_described() {
             200,
         ),
         ("GET", place, "/v1/outline/place?from=left&path=99", &[], "", 404),
+        ("GET", "/v1/flows", "/v1/flows?sort=round_trip&limit=7", &[], "", 200),
+        ("GET", "/v1/flows", "/v1/flows?limit=0", &[], "", 400),
+        ("GET", "/v1/packets", "/v1/packets?seconds=7", &[], "", 404),
+        ("GET", "/v1/packets", "/v1/packets?seconds=0", &[], "", 400),
+        ("POST", "/v1/what-if", "/v1/what-if", json, "{\"queues\": [\"fifo\"]}", 404),
+        ("POST", "/v1/what-if", "/v1/what-if", json, "{\"queue\": 7}", 400),
         ("GET", "/v1/trees", "/v1/trees", &[], "", 200),
         ("GET", "/v1/changes", "/v1/changes", &[], "", 200),
         ("POST", "/v1/changes", "/v1/changes", json, change, 200),

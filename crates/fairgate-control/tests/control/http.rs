@@ -63,7 +63,8 @@ pub(crate) fn answer(mut stream: impl Read) -> Option<Answer> {
     let mut bytes = Vec::new();
     // A server that closes while there is more to read resets the connection.
     let _ = stream.read_to_end(&mut bytes);
-    let text = String::from_utf8(bytes).expect("text");
+    // A capture is not text.
+    let text = String::from_utf8_lossy(&bytes);
     let (head, body) = text.split_once("\r\n\r\n")?;
     let status = head.split(' ').nth(1).expect("a status line");
     Some(Answer {

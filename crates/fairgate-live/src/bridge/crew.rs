@@ -25,7 +25,7 @@ use crate::port::Port;
 use crate::privileges;
 use crate::randomness::Randomness;
 use crate::sandbox::{Confined, Sandbox};
-use crate::status::{DelayTap, WorkerReading};
+use crate::status::{Taps, WorkerReading};
 use crate::sys::priority::set_realtime;
 use crate::workers::Seat;
 
@@ -124,11 +124,11 @@ impl Crew {
         let _ = self.news.read();
     }
 
-    /// Gives each helper its log of sojourn times. Call it before the helpers work.
-    pub(super) fn give(&mut self, taps: Vec<DelayTap>) {
+    /// Gives each helper its logs. Call it before the helpers work.
+    pub(super) fn give(&mut self, taps: Vec<Taps>) {
         for (helper, tap) in self.helpers.iter_mut().zip(taps) {
             if let State::Ready(bridge) = &mut helper.state {
-                bridge.delays = Some(tap);
+                (bridge.delays, bridge.packets) = (Some(tap.delays), Some(tap.packets));
             }
         }
     }

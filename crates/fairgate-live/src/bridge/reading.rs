@@ -7,7 +7,7 @@ use super::Bridge;
 use crate::clock;
 use crate::port::Port;
 use crate::status::{
-    Detail, DirectionReading, ProcessorStatus, RunReading, STEP, Status, WorkerReading, WorkersReading,
+    Detail, DirectionReading, ProcessorStatus, RunReading, STEP, Sent, Status, WorkerReading, WorkersReading,
 };
 
 /// A reading that is being made.
@@ -89,8 +89,11 @@ impl Bridge {
             reading.is_whole = true;
             if let Some(delays) = &mut self.delays {
                 for (from, direction) in self.directions.iter_mut().enumerate() {
-                    reading.own.delay_buffers = delays.flush(from, &mut direction.link);
+                    reading.own.sent.delays = delays.flush(from, &mut direction.link);
                 }
+            }
+            if let Some(packets) = &mut self.packets {
+                reading.own.sent.packets = packets.flush(&mut self.directions, clock::now());
             }
         }
         match &mut reading.goal {
@@ -139,7 +142,7 @@ impl Bridge {
             worker: self.worker,
             processor: ProcessorStatus::of(&self.pace.punctuality, self.realtime),
             directions,
-            delay_buffers: 0,
+            sent: Sent::default(),
         }
     }
 
@@ -166,7 +169,7 @@ impl Bridge {
             processor: together.processor,
             started: self.started,
             at: clock::now(),
-            delay_buffers: together.delay_buffers,
+            sent: together.sent,
             board: self.orders.board(),
             directions: together.directions,
         }

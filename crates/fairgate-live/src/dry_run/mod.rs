@@ -248,7 +248,7 @@ impl DryRun {
             processor: ProcessorStatus::default(),
             started: self.started,
             at: self.now,
-            delay_buffers: Vec::new(),
+            sent: Vec::new(),
             board: Board::default(),
             directions,
         };

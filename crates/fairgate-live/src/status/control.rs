@@ -32,7 +32,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Request, Answer> {
             format!("the request is not understood: {error}"),
             "send {\"request\": \"status\"}, {\"request\": \"trees\"}, \
              {\"request\": \"change\", \"lines\": [...]}, \
-             {\"request\": \"record\", \"interval_us\": 400000} or \
+             {\"request\": \"record\", \"interval_us\": 400000}, {\"request\": \"flows\"}, \
+             {\"request\": \"packets\"} or \
              {\"request\": \"reserve\", \"order\": \"list\"}",
         )
     })

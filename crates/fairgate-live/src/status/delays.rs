@@ -1,16 +1,17 @@
 //! Sojourn times on their way from the packets to the recordings.
 //!
 //! The forwarding thread fills a buffer while a recording runs, and exchanges it for an empty one when it is
-//! half full. A thread of ordinary priority counts what is in it, and returns the buffer. The number of
-//! buffers is fixed. If that thread is too slow, sojourn times are missed, and the recording says how many.
+//! half full ([`exchange`](crate::exchange)). A thread of ordinary priority counts what is in it, and returns
+//! the buffer. If that thread is too slow, sojourn times are missed, and the recording says how many.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fairgate::{Delay, Link, NodeNumber, Statistics, TakenDelays};
 use hdrhistogram::Histogram;
+
+use crate::exchange::{Ends, Progress, Suppliers, WorkerEnd, exchange};
 
 /// How many sojourn times a buffer has room for. In a turn of the loop a direction adds one for each of 256
 /// packets and each node that a packet leaves.
@@ -22,39 +23,28 @@ const BUFFERS: usize = 32;
 #[derive(Debug)]
 pub(crate) struct DelayTap {
     recordings: Arc<AtomicUsize>,
-    /// The worker whose forwarding thread has this end.
-    worker: usize,
-    empty: Receiver<Vec<Delay>>,
-    full: SyncSender<Filled>,
-    /// The number of buffers that were sent.
-    sent: u64,
+    end: WorkerEnd<Vec<Delay>, Filled>,
 }
 
 /// A direction of a worker.
 type Source = (usize, usize);
 
-/// A buffer of a direction.
-#[derive(Debug)]
-struct Filled {
-    source: Source,
-    taken: TakenDelays,
-}
+/// A buffer of the direction from a side.
+type Filled = (usize, TakenDelays);
 
 /// The end of the threads that serve clients.
 #[derive(Debug)]
 pub(super) struct DelayDesk {
     recordings: Arc<AtomicUsize>,
     /// Buffers go back to the worker that sent them.
-    returned: Vec<SyncSender<Vec<Delay>>>,
+    suppliers: Suppliers<Vec<Delay>>,
+    progress: Progress,
     counted: Mutex<Counted>,
-    progress: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Counted {
     has_buffers: bool,
-    /// The number of buffers of each worker that were counted.
-    buffers: Vec<u64>,
     next_key: u64,
     /// What each recording has not taken yet.
     recordings: Vec<(u64, Delays)>,
@@ -80,32 +70,28 @@ pub(super) struct Subscription<'d> {
 /// dropped. Call it on a thread of its own.
 pub(super) fn ends(workers: usize) -> (Vec<DelayTap>, Arc<DelayDesk>, impl FnOnce() + Send + 'static) {
     let recordings = Arc::new(AtomicUsize::new(0));
-    let (full, filled) = sync_channel(BUFFERS * workers);
-    let mut returned = Vec::with_capacity(workers);
-    let tap = |worker| {
-        let (to_worker, empty) = sync_channel(BUFFERS);
-        returned.push(to_worker);
-        DelayTap {
-            recordings: Arc::clone(&recordings),
-            worker,
-            empty,
-            full: full.clone(),
-            sent: 0,
-        }
+    let Ends {
+        workers: ends,
+        suppliers,
+        filled,
+        progress,
+    } = exchange(workers, BUFFERS);
+    let tap = |end| DelayTap {
+        recordings: Arc::clone(&recordings),
+        end,
     };
-    let taps = (0..workers).map(tap).collect();
+    let taps = ends.into_iter().map(tap).collect();
     let desk = Arc::new(DelayDesk {
         recordings,
-        returned,
-        counted: Mutex::new(Counted {
-            buffers: vec![0; workers],
-            ..Counted::default()
-        }),
-        progress: Condvar::new(),
+        suppliers,
+        progress,
+        counted: Mutex::default(),
     });
     let counting = Arc::clone(&desk);
     (taps, desk, move || {
-        filled.iter().for_each(|buffer| counting.count(buffer))
+        filled
+            .iter()
+            .for_each(|(worker, (from, taken))| counting.count((worker, from), taken))
     })
 }
 
@@ -124,31 +110,22 @@ impl DelayTap {
         if link.delays_kept() > 0 {
             self.exchange(from, link, true);
         }
-        self.sent
+        self.end.sent()
     }
 
     #[cold]
     fn exchange(&mut self, from: usize, link: &mut Link<()>, is_wanted: bool) {
         let empty = match is_wanted {
             false => Vec::new(),
-            true => match self.empty.try_recv() {
-                Ok(empty) => empty,
+            true => match self.end.empty() {
+                Some(empty) => empty,
                 // All buffers wait to be counted. The log fills up meanwhile.
-                Err(_) => return,
+                None => return,
             },
         };
         let taken = link.keep_delays(empty);
-        // There is room for all buffers. An error means that the run ends.
-        if taken.delays.capacity() > 0
-            && self
-                .full
-                .try_send(Filled {
-                    source: (self.worker, from),
-                    taken,
-                })
-                .is_ok()
-        {
-            self.sent += 1;
+        if taken.delays.capacity() > 0 {
+            self.end.send((from, taken));
         }
     }
 }
@@ -158,11 +135,7 @@ impl DelayDesk {
     pub(super) fn subscribe(&self) -> Subscription<'_> {
         let mut counted = self.lock();
         if !std::mem::replace(&mut counted.has_buffers, true) {
-            for returned in &self.returned {
-                for _ in 0..BUFFERS {
-                    let _ = returned.try_send(Vec::with_capacity(ROOM));
-                }
-            }
+            self.suppliers.fill(BUFFERS, || Vec::with_capacity(ROOM));
         }
         counted.next_key += 1;
         let key = counted.next_key;
@@ -175,17 +148,16 @@ impl DelayDesk {
         self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn count(&self, Filled { source, mut taken }: Filled) {
+    fn count(&self, source: Source, mut taken: TakenDelays) {
         let mut counted = self.lock();
         for (_, recording) in &mut counted.recordings {
             recording.missed += taken.missed;
             recording.add(source, &taken.delays);
         }
-        counted.buffers[source.0] += 1;
         drop(counted);
-        self.progress.notify_all();
+        self.progress.note(source.0);
         taken.delays.clear();
-        let _ = self.returned[source.0].try_send(taken.delays);
+        self.suppliers.give(source.0, taken.delays);
     }
 }
 
@@ -193,13 +165,8 @@ impl Subscription<'_> {
     /// Returns the sojourn times since the last call. Waits until that many buffers of each worker are
     /// counted.
     pub(super) fn take(&self, buffers: &[u64]) -> Delays {
-        let counted = self.desk.lock();
-        let is_behind = |counted: &mut Counted| {
-            let mut both = counted.buffers.iter().zip(buffers);
-            both.any(|(counted, sent)| counted < sent)
-        };
-        let waited = self.desk.progress.wait_while(counted, is_behind);
-        let mut counted = waited.unwrap_or_else(PoisonError::into_inner);
+        self.desk.progress.wait(buffers);
+        let mut counted = self.desk.lock();
         let mut recordings = counted.recordings.iter_mut();
         let own = recordings.find(|(key, _)| *key == self.key);
         std::mem::take(&mut own.expect("the subscription has not ended").1)
@@ -299,15 +266,13 @@ mod tests {
         let packets = (ROOM * (BUFFERS + 2)) as u64;
         pass(&mut link, &mut tap, 0..packets);
         let counting = thread::spawn(count);
-        while recording.desk.lock().buffers[0] < BUFFERS as u64 - 1 {
-            thread::yield_now();
-        }
+        recording.desk.progress.wait(&[BUFFERS as u64 - 1]);
         // A buffer is empty by now or soon.
-        let sent = tap.sent;
+        let sent = tap.end.sent();
         while tap.flush(1, &mut link) == sent {
             thread::yield_now();
         }
-        let taken = recording.take(&[tap.sent]);
+        let taken = recording.take(&[tap.end.sent()]);
         let counted = taken.of(0, 1, link.root().number()).unwrap().len();
         assert!(taken.missed > 0);
         // The first packet left before the log began.

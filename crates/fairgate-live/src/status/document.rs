@@ -313,7 +313,7 @@ impl Status {
             processor,
             started,
             at,
-            delay_buffers: _,
+            sent: _,
             board,
             directions,
         } = reading;

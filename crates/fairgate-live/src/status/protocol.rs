@@ -7,6 +7,9 @@
 //! [`Recorded`]. They end with the run, or when the client closes the connection.
 //! `{"request": "reserve", "order": {"refresh": {"name": "call"}}}` is answered by [`Reserved`].
 //! `{"request": "trees"}` is answered by [`TreesStatus`].
+//! `{"request": "flows"}` is answered by [`FlowsStatus`](super::FlowsStatus).
+//! `{"request": "packets"}` is answered by a capture in pcapng, or by an [`Answer`] if the run keeps no
+//! packets.
 //!
 //! The trees have a revision. A client that has read them can ask for a change of this revision only: if
 //! somebody else has changed them since, nothing is changed.
@@ -16,6 +19,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::document::CountStatus;
+use crate::packets::FlowOrder;
 
 /// What a client wants.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +52,24 @@ pub enum Request {
         /// The length of an interval in microseconds, at least 1,000.
         interval_us: u64,
     },
+    /// The flows that had packets in the last minute. The first answer takes a second.
+    Flows {
+        /// Their order.
+        #[serde(default)]
+        order: FlowOrder,
+        /// How many of them.
+        #[serde(default = "default_flows")]
+        limit: u32,
+    },
+    /// The last packets, as far as they are kept.
+    Packets {
+        /// The time before now from which packets are wanted, microseconds. Without it, all that are kept.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last_us: Option<u64>,
+        /// The interface that has received them. Without it, both.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<String>,
+    },
     /// To reserve a rate and a delay.
     Reserve {
         /// The interface from which the reserved direction receives. It may be left out if reservations are
@@ -60,6 +82,13 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         if_revision: Option<u64>,
     },
+}
+
+/// The number of flows in an answer, if none is given.
+pub const DEFAULT_FLOWS: u32 = 100;
+
+fn default_flows() -> u32 {
+    DEFAULT_FLOWS
 }
 
 /// What is done with a reservation.

@@ -20,6 +20,7 @@ use crate::direction::{Counters, Direction};
 use crate::status::autorate::Board;
 use crate::status::document::{ChangesStatus, ProcessorStatus};
 use crate::status::estimators::Rates;
+use crate::status::workers::Sent;
 
 /// The longest time for which a step goes on to another discipline.
 pub(crate) const STEP: Duration = Duration::from_micros(100);
@@ -35,8 +36,8 @@ pub(crate) struct RunReading {
     pub(crate) processor: ProcessorStatus,
     pub(crate) started: Time,
     pub(crate) at: Time,
-    /// The number of buffers of sojourn times of each worker that precede this reading.
-    pub(crate) delay_buffers: Vec<u64>,
+    /// What each worker had sent of its logs before this reading.
+    pub(crate) sent: Vec<Sent>,
     /// What the follower of the line says. It is read when the document is made, on another thread.
     pub(crate) board: Board,
     pub(crate) directions: [DirectionReading; 2],

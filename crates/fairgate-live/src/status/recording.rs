@@ -6,6 +6,7 @@ use fairgate::{Statistics, Time};
 use hdrhistogram::Histogram;
 
 use super::delays::{Delays, micros};
+use super::path::Path;
 use super::protocol::{ClassInterval, Interval, Percentiles};
 use super::reading::{NodeReading, RunReading, TreeReading};
 use super::workers::SHARDED;
@@ -150,29 +151,5 @@ fn percentiles(histogram: &Histogram<u32>) -> Percentiles {
         p95_us: at(0.95),
         p99_us: at(0.99),
         max_us: micros(histogram.max()),
-    }
-}
-
-/// The path of classes to the discipline that was read last, like `1/30`.
-#[derive(Default)]
-struct Path {
-    text: String,
-    /// The length of the path to each discipline from the root on.
-    lengths: Vec<usize>,
-}
-
-impl Path {
-    /// Goes to the next discipline of a reading.
-    fn enter(&mut self, node: &NodeReading) -> &str {
-        self.lengths.truncate(node.depth);
-        self.text.truncate(self.lengths.last().copied().unwrap_or(0));
-        if let Some(class) = node.class {
-            if !self.text.is_empty() {
-                self.text.push('/');
-            }
-            self.text.push_str(&class.to_string());
-        }
-        self.lengths.push(self.text.len());
-        &self.text
     }
 }

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fairgate_config::FileError;
+use fairgate_config::{FileError, Spec};
 use nix::errno::Errno;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::socket::{Shutdown, getsockopt, shutdown, sockopt};
@@ -27,8 +27,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-use crate::config::Plan;
+use crate::clock;
+use crate::config::{PacketLog, Plan};
 use crate::error::LiveError;
+use crate::packets::{self, FlowOrder, FlowsStatus, PacketDesk, PacketTap};
 use crate::reserve::Reserver;
 use crate::status::control::{self, Control, LONGEST_REQUEST, refused};
 use crate::status::delays::{self, DelayDesk, DelayTap};
@@ -36,6 +38,7 @@ use crate::status::document::{Detail, Status};
 use crate::status::protocol::{
     Answer, Recorded, Request, ReserveOrder, Reserved, SHORTEST_INTERVAL_US, TreesStatus,
 };
+use crate::status::queue_names::QueueNames;
 use crate::status::reading::RunReading;
 use crate::status::recording::Recording;
 
@@ -252,6 +255,37 @@ pub fn ask_reserve(socket: &Path, from: Option<&str>, order: ReserveOrder) -> Re
     ask(socket, &request, None)
 }
 
+/// Asks the run that listens at `socket` for its first `limit` flows: see [`Request::Flows`].
+///
+/// # Errors
+/// Fails as [`fetch`] does.
+pub fn fetch_flows(socket: &Path, order: FlowOrder, limit: u32) -> Result<FlowsStatus, FetchError> {
+    ask(socket, &Request::Flows { order, limit }, Some(PATIENCE))
+}
+
+/// Asks the run that listens at `socket` for its last packets: see [`Request::Packets`]. If the run keeps
+/// none, the answer is why.
+///
+/// # Errors
+/// Fails as [`fetch`] does.
+pub fn fetch_packets(
+    socket: &Path,
+    last: Option<Duration>,
+    from: Option<&str>,
+) -> Result<Result<Vec<u8>, Answer>, FetchError> {
+    let last_us = last.map(|last| u64::try_from(last.as_micros()).unwrap_or(u64::MAX));
+    let from = from.map(str::to_owned);
+    let (stream, process) = connect(socket, &Request::Packets { last_us, from }, Some(PATIENCE))?;
+    let bytes = read_whole(stream, process)?;
+    Ok(match bytes.starts_with(PCAPNG) {
+        true => Ok(bytes),
+        false => Err(understood(&bytes)?),
+    })
+}
+
+/// The first bytes of a capture in pcapng.
+const PCAPNG: &[u8] = &[0x0a, 0x0d, 0x0d, 0x0a];
+
 /// Sends a request and returns the answer. `patience` is how long it may take.
 fn ask<A: DeserializeOwned>(
     socket: &Path,
@@ -288,11 +322,19 @@ fn connect(
 
 fn read_answer<A: DeserializeOwned>(stream: UnixStream, process: i32) -> Result<A, FetchError> {
     // A document of many megabytes is read faster as a whole than byte by byte.
+    understood(&read_whole(stream, process)?)
+}
+
+fn read_whole(stream: UnixStream, process: i32) -> Result<Vec<u8>, FetchError> {
     let mut bytes = Vec::new();
     (&stream)
         .read_to_end(&mut bytes)
         .map_err(|error| unanswered(error, process))?;
-    serde_json::from_slice(&bytes).map_err(|error| FetchError::Io(error.into()))
+    Ok(bytes)
+}
+
+fn understood<A: DeserializeOwned>(bytes: &[u8]) -> Result<A, FetchError> {
+    serde_json::from_slice(bytes).map_err(|error| FetchError::Io(error.into()))
 }
 
 fn unanswered(error: io::Error, process: i32) -> FetchError {
@@ -421,6 +463,15 @@ impl Drop for Listening {
     }
 }
 
+/// The ends of a worker's logs.
+#[derive(Debug)]
+pub(crate) struct Taps {
+    /// The log of sojourn times for recordings.
+    pub(crate) delays: DelayTap,
+    /// The log of packets.
+    pub(crate) packets: PacketTap,
+}
+
 /// Serves the status at a socket, which is removed on drop.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -435,12 +486,13 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Listens at `path`, as of [`Listening::at`]. Returns the log of sojourn times of each worker, too.
+    /// Listens at `path`, as of [`Listening::at`]. Returns the logs of each worker, too.
     pub(crate) fn bind(
         path: &Path,
         control: Option<Control>,
         workers: usize,
-    ) -> Result<(Server, Vec<DelayTap>), LiveError> {
+        packet_log: Option<PacketLog>,
+    ) -> Result<(Server, Vec<Taps>), LiveError> {
         let system = || LiveError::io(format!("listening at {}", path.display()));
         let listening = Listening::at(path)?;
         let wanted = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
@@ -460,7 +512,14 @@ impl Server {
             .name("delays".to_owned())
             .spawn(count)
             .map_err(system())?;
-        let desk = Arc::new(Desk::new(Arc::clone(&wanted), made, control, desk));
+        let (packets, packet_desk, take_in) = packets::ends(workers, packet_log);
+        thread::Builder::new()
+            .name("packets".to_owned())
+            .spawn(take_in)
+            .map_err(system())?;
+        let taps = delays.into_iter().zip(packets);
+        let taps = taps.map(|(delays, packets)| Taps { delays, packets }).collect();
+        let desk = Arc::new(Desk::new(Arc::clone(&wanted), made, control, desk, packet_desk));
         let inside = Inside(Arc::clone(&desk));
         thread::Builder::new()
             .name("status".to_owned())
@@ -473,7 +532,7 @@ impl Server {
             inside,
             reserver,
         };
-        Ok((server, delays))
+        Ok((server, taps))
     }
 
     /// Returns the handle for other threads of this process.
@@ -495,6 +554,36 @@ impl Server {
     pub(crate) fn hand_over(&self, reading: RunReading) {
         // The other end exists as long as this one.
         let _ = self.readings.send(reading);
+    }
+}
+
+/// Why there are no last packets.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NoPackets {
+    /// The run does not keep them.
+    #[error("the run keeps no packets")]
+    NotKept,
+    /// The run has ended.
+    #[error("the run has ended")]
+    Ended,
+    /// No direction is from this interface.
+    #[error("no direction is from `{from}`")]
+    NoDirection {
+        /// The interface.
+        from: String,
+        /// The interfaces that there are.
+        ends: [String; 2],
+    },
+}
+
+impl NoPackets {
+    /// Returns what to do.
+    pub fn remedy(&self) -> String {
+        match self {
+            NoPackets::NotKept => "add packet_log = \"30s\" to [run], and start the run again".to_owned(),
+            NoPackets::Ended => "start it again".to_owned(),
+            NoPackets::NoDirection { ends, .. } => format!("name {} or {}", ends[0], ends[1]),
+        }
     }
 }
 
@@ -552,6 +641,28 @@ impl Inside {
         self.control().reserve(who, from, order, if_revision)
     }
 
+    /// Returns the first `limit` flows. The first call may take a second. Returns nothing if the run has
+    /// ended.
+    pub fn flows(&self, order: FlowOrder, limit: usize) -> Option<FlowsStatus> {
+        self.0.flows(order, limit)
+    }
+
+    /// Returns the packets of the last time of this length, at most those that are kept, as a capture in
+    /// pcapng. `from` is the interface that has received them. Without it, packets of both are returned.
+    ///
+    /// # Errors
+    /// Says why there is none.
+    pub fn last_packets(&self, last: Option<Duration>, from: Option<&str>) -> Result<Vec<u8>, NoPackets> {
+        self.0.last_packets(last, from)
+    }
+
+    /// Returns the tree of the direction that receives from this interface, if there is one.
+    pub fn tree(&self, from: &str) -> Option<Spec> {
+        let plan = self.control().reserver.changer().plan();
+        let side = plan.ends.iter().position(|end| end.title() == from)?;
+        Some(plan.queues[side].clone())
+    }
+
     fn control(&self) -> &Control {
         self.0.control.as_ref().expect("only a test serves without it")
     }
@@ -571,6 +682,7 @@ struct Desk {
     made: Mutex<Receiver<RunReading>>,
     control: Option<Control>,
     delays: Arc<DelayDesk>,
+    packets: Arc<PacketDesk>,
     /// The number of clients that are served.
     served: AtomicUsize,
 }
@@ -609,12 +721,14 @@ impl Desk {
         made: Receiver<RunReading>,
         control: Option<Control>,
         delays: Arc<DelayDesk>,
+        packets: Arc<PacketDesk>,
     ) -> Desk {
         Desk {
             wanted,
             made: Mutex::new(made),
             control,
             delays,
+            packets,
             served: AtomicUsize::new(0),
         }
     }
@@ -646,6 +760,17 @@ impl Desk {
                 let answer = control.reserve(&who(&client), from.as_deref(), order, if_revision);
                 send(&mut client, &answer)
             }
+            (Ok(Request::Flows { order, limit }), _) => match self.flows(order, limit as usize) {
+                Some(flows) => send(&mut client, &flows),
+                None => Ok(()),
+            },
+            (Ok(Request::Packets { last_us, from }), _) => {
+                match self.last_packets(last_us.map(Duration::from_micros), from.as_deref()) {
+                    Ok(capture) => client.write_all(&capture),
+                    Err(NoPackets::Ended) => Ok(()),
+                    Err(error) => send(&mut client, &refused(error.to_string(), &error.remedy())),
+                }
+            }
             (Ok(Request::Trees), Some(control)) => send(&mut client, &control.trees()),
             (Ok(Request::Record { interval_us }), _) if interval_us < SHORTEST_INTERVAL_US => {
                 let message = format!("an interval of {interval_us} us is too short");
@@ -674,7 +799,8 @@ impl Desk {
         let mut recording = Recording::default();
         let mut next = Instant::now();
         while let Some(reading) = self.reading() {
-            let delays = delays.take(&reading.delay_buffers);
+            let sent: Vec<u64> = reading.sent.iter().map(|sent| sent.delays).collect();
+            let delays = delays.take(&sent);
             let line = Recorded::Interval(recording.interval(reading, &delays));
             send(client, &line)?;
             // If a reading takes longer than an interval, the next one begins at once.
@@ -682,6 +808,53 @@ impl Desk {
             thread::sleep(next.saturating_duration_since(Instant::now()));
         }
         Ok(())
+    }
+
+    fn flows(&self, order: FlowOrder, limit: usize) -> Option<FlowsStatus> {
+        self.packets.observe_flows();
+        let reading = self.reading()?;
+        self.wait_for_packets(&reading);
+        let queues = QueueNames::of(&reading);
+        let [left, right] = &reading.directions;
+        let ends = [left.from.as_str(), right.from.as_str()];
+        Some(self.packets.flows(order, limit, ends, &|worker, side, node| {
+            queues.name(worker, side, node)
+        }))
+    }
+
+    /// Waits until all is taken in that the workers had noted before a reading.
+    fn wait_for_packets(&self, reading: &RunReading) {
+        let sent: Vec<u64> = reading.sent.iter().map(|sent| sent.packets).collect();
+        self.packets.wait(&sent);
+    }
+
+    fn last_packets(&self, last: Option<Duration>, from: Option<&str>) -> Result<Vec<u8>, NoPackets> {
+        if !self.packets.keeps_packets() {
+            return Err(NoPackets::NotKept);
+        }
+        let reading = self.reading().ok_or(NoPackets::Ended)?;
+        self.wait_for_packets(&reading);
+        let queues = QueueNames::of(&reading);
+        let [left, right] = &reading.directions;
+        let ends = [left.from.as_str(), right.from.as_str()];
+        if let Some(from) = from
+            && !ends.contains(&from)
+        {
+            return Err(NoPackets::NoDirection {
+                from: from.to_owned(),
+                ends: ends.map(str::to_owned),
+            });
+        }
+        let now = clock::now();
+        let capture = packets::pcapng(
+            &self.packets.last_packets(last, now),
+            &reading.plan.name,
+            ends,
+            from,
+            &|worker, side, node| queues.name(worker, side, node),
+            clock::since_epoch(now),
+        );
+        Ok(capture.expect("memory takes all bytes"))
     }
 
     /// Has the forwarding thread make a reading. Returns `None` if the run has ended.
@@ -771,24 +944,24 @@ mod tests {
         let file = folder.path().join("precious.txt");
         fs::write(&file, "precious").unwrap();
         assert!(matches!(
-            Server::bind(&file, None, 1),
+            Server::bind(&file, None, 1, None),
             Err(LiveError::NoSocket { .. })
         ));
         assert_eq!(fs::read(&file).unwrap(), b"precious");
 
         let dead = folder.path().join("dead.sock");
         drop(UnixListener::bind(&dead).unwrap());
-        let server = Server::bind(&dead, None, 1).unwrap();
+        let server = Server::bind(&dead, None, 1, None).unwrap();
         assert_eq!(fs::metadata(&dead).unwrap().mode() & 0o777, 0o600);
         assert!(matches!(
-            Server::bind(&dead, None, 1),
+            Server::bind(&dead, None, 1, None),
             Err(LiveError::SocketInUse { .. })
         ));
         // A symbolic link to a dead socket is not a socket.
         let link = folder.path().join("link.sock");
         std::os::unix::fs::symlink(&dead, &link).unwrap();
         assert!(matches!(
-            Server::bind(&link, None, 1),
+            Server::bind(&link, None, 1, None),
             Err(LiveError::NoSocket { .. })
         ));
         drop(server);
@@ -836,7 +1009,7 @@ mod tests {
     fn a_path_that_is_too_long_is_reported() {
         let path = PathBuf::from(format!("/tmp/{}", "x".repeat(120)));
         assert!(matches!(fetch(&path), Err(FetchError::LongPath(125))));
-        let error = Server::bind(&path, None, 1).unwrap_err();
+        let error = Server::bind(&path, None, 1, None).unwrap_err();
         assert!(error.to_string().contains("at most 107 bytes"), "{error}");
     }
 }

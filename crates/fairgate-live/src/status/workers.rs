@@ -13,6 +13,15 @@ use super::reading::{DirectionReading, NodeReading, TreeReading};
 /// The name of the node above the trees of several workers.
 pub const SHARDED: &str = "sharded";
 
+/// How many buffers of its logs a worker has sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sent {
+    /// Of sojourn times.
+    pub(crate) delays: u64,
+    /// Of packets.
+    pub(crate) packets: u64,
+}
+
 /// What is read of a worker.
 #[derive(Clone)]
 pub(crate) struct WorkerReading {
@@ -20,16 +29,16 @@ pub(crate) struct WorkerReading {
     pub(crate) worker: usize,
     pub(crate) processor: ProcessorStatus,
     pub(crate) directions: [DirectionReading; 2],
-    /// The number of buffers of sojourn times that precede this reading.
-    pub(crate) delay_buffers: u64,
+    /// What it had sent of its logs before this reading.
+    pub(crate) sent: Sent,
 }
 
 /// What all workers of a run did.
 pub(crate) struct WorkersReading {
     pub(crate) processor: ProcessorStatus,
     pub(crate) directions: [DirectionReading; 2],
-    /// The number of buffers of each worker.
-    pub(crate) delay_buffers: Vec<u64>,
+    /// What each worker had sent of its logs.
+    pub(crate) sent: Vec<Sent>,
 }
 
 impl WorkerReading {
@@ -39,17 +48,17 @@ impl WorkerReading {
             return WorkersReading {
                 processor: self.processor,
                 directions: self.directions,
-                delay_buffers: vec![self.delay_buffers],
+                sent: vec![self.sent],
             };
         }
         others.push(self);
         // They answer at their own times, but each keeps its place.
         others.sort_by_key(|reading| reading.worker);
-        let mut delay_buffers = vec![0; others.last().map_or(0, |last| last.worker + 1)];
+        let mut sent = vec![Sent::default(); others.last().map_or(0, |last| last.worker + 1)];
         let (mut left, mut right) = (Vec::new(), Vec::new());
         let mut processor = None;
         for one in others {
-            delay_buffers[one.worker] = one.delay_buffers;
+            sent[one.worker] = one.sent;
             processor = Some(match processor {
                 None => one.processor,
                 Some(all) => together(all, one.processor),
@@ -61,7 +70,7 @@ impl WorkerReading {
         WorkersReading {
             processor: processor.expect("there is a worker"),
             directions: [DirectionReading::sum(left), DirectionReading::sum(right)],
-            delay_buffers,
+            sent,
         }
     }
 }

@@ -127,6 +127,13 @@ pub(super) fn draw_foot(model: &Model, line: Rect, cells: &mut Buffer) {
     }
     let mut rest = line;
     let keys: &[(&str, &str)] = match line.width {
+        _ if model.flows.is_some() => &[
+            ("q", "quit"),
+            ("?", "help"),
+            ("f", "classes"),
+            ("s", "sort"),
+            ("p", "pause"),
+        ],
         WIDE.. => &[
             ("q", "quit"),
             ("?", "help"),
@@ -134,6 +141,7 @@ pub(super) fn draw_foot(model: &Model, line: Rect, cells: &mut Buffer) {
             ("enter", "open/close"),
             ("s", "sort"),
             ("v", "tree/flat/hosts"),
+            ("f", "flows"),
             ("/", "filter"),
             ("r", "change rate"),
             ("p", "pause"),
@@ -144,6 +152,7 @@ pub(super) fn draw_foot(model: &Model, line: Rect, cells: &mut Buffer) {
             ("tab", "turn"),
             ("s", "sort"),
             ("v", "view"),
+            ("f", "flows"),
             ("/", "filter"),
             ("r", "rate"),
             ("p", "pause"),
@@ -152,6 +161,9 @@ pub(super) fn draw_foot(model: &Model, line: Rect, cells: &mut Buffer) {
     for (key, what) in keys {
         rest = write(rest, key, reversed(), cells);
         rest = write(rest, &format!(" {what}  "), Style::new(), cells);
+    }
+    if model.flows.is_some() {
+        return;
     }
     let mut facts = vec![format!("by {}", model.sort)];
     if !model.filter.is_empty() {

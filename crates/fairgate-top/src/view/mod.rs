@@ -1,6 +1,7 @@
 //! The state of the screen as text in cells.
 
 mod details;
+mod flows;
 mod head;
 mod overlay;
 mod paint;
@@ -53,6 +54,14 @@ impl Areas {
             },
         }
     }
+
+    /// What is between head and foot.
+    fn middle(&self) -> Rect {
+        match self.details.is_empty() {
+            true => self.table,
+            false => self.table.union(self.details),
+        }
+    }
 }
 
 /// Divides an area between the classes and the details of one.
@@ -98,12 +107,22 @@ pub(crate) fn lines_of_classes(width: u16, height: u16) -> usize {
     usize::from(table::lines(Areas::of(Rect::new(0, 0, width, height)).table))
 }
 
+/// Returns how many lines a screen of this size has for flows.
+pub(crate) fn lines_of_flows(width: u16, height: u16) -> usize {
+    usize::from(flows::lines(Areas::of(Rect::new(0, 0, width, height)).middle()))
+}
+
 /// Draws the screen.
 pub fn screen(model: &Model, area: Rect, cells: &mut Buffer) {
     let areas = Areas::of(area);
     head::draw(model, areas.head, cells);
-    table::draw(model, areas.table, cells);
-    details::draw(model, areas.details, cells);
+    match model.flows {
+        Some(list) => flows::draw(model, list, areas.middle(), cells),
+        None => {
+            table::draw(model, areas.table, cells);
+            details::draw(model, areas.details, cells);
+        }
+    }
     head::draw_foot(model, areas.foot, cells);
     overlay::draw(model, area, cells);
 }

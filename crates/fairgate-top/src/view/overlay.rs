@@ -26,6 +26,10 @@ const HELP: &[(&str, &str)] = &[
     ("u", "leave out what no packet has come to, or show it"),
     ("/", "show only names with this text; esc removes it"),
     ("r", "change a rate of the class; you are asked before"),
+    (
+        "f",
+        "the flows instead of the classes, and back; s sorts them, too",
+    ),
     ("p, space", "pause, and go on"),
     ("q, Ctrl-C", "end. The run goes on"),
 ];

@@ -8,7 +8,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
-use crate::readings::{interval, status, trees};
+use crate::readings::{flows, interval, status, trees};
 use crate::testing::row;
 
 fn key() -> impl Strategy<Value = Key> {
@@ -26,7 +26,7 @@ fn key() -> impl Strategy<Value = Key> {
         Key::Home,
         Key::End,
     ]);
-    let letters = prop::sample::select("qsSvup/r?yn19hjk+-. ".chars().collect::<Vec<_>>());
+    let letters = prop::sample::select("qsSvupf/r?yn19hjk+-. ".chars().collect::<Vec<_>>());
     prop_oneof![
         3 => fixed,
         3 => letters.prop_map(Key::Char),
@@ -81,6 +81,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => "\\PC{0,60}".prop_map(Event::Lost),
         1 => (1..150u16, 1..50u16).prop_map(|(width, height)| Event::Size(width, height)),
         1 => answers.prop_map(Event::Answered),
+        1 => Just(flows()),
     ]
 }
 
@@ -97,7 +98,7 @@ proptest! {
             let is_answer = matches!(event, Event::Answered(_));
             let is_key = matches!(event, Event::Key(_));
             match model.update(event) {
-                Some(Action::Quit | Action::Change(_)) => prop_assert!(is_key),
+                Some(Action::Quit | Action::Change(_) | Action::Flows(_)) => prop_assert!(is_key),
                 Some(Action::Reread) => prop_assert!(is_answer),
                 None => {}
             }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use fairgate_config::Registry;
 use fairgate_live::status::protocol::{ClassInterval, Interval, Percentiles, TreeStatus, TreesStatus};
 use fairgate_live::status::{
-    ChangesStatus, ClassStatus, CountStatus, DirectionStatus, Losses, NodeStatus, ProcessorStatus, Sojourn,
-    Status, ValueStatus,
+    ChangesStatus, ClassStatus, CountStatus, DirectionStatus, FlowStatus, FlowsStatus, Losses, NodeStatus,
+    ProcessorStatus, RoundTripStatus, Sojourn, Status, ValueStatus,
 };
 use fairgate_top::{Event, Trees};
 
@@ -199,5 +199,61 @@ pub(crate) fn status(pid: u32, uptime_s: f64) -> Event {
             direction("eth0", "eth1", root, 17),
             direction("eth1", "eth0", home, 0),
         ],
+    }))
+}
+
+/// Downloads of a host, an upload over IPv6, and pings.
+pub(crate) fn flows() -> Event {
+    let download = |number: u16| FlowStatus {
+        from: "eth0".to_owned(),
+        source: "198.51.100.7".to_owned(),
+        source_port: 443,
+        destination: "100.64.0.1".to_owned(),
+        destination_port: 50_000 + number,
+        protocol: "tcp".to_owned(),
+        class: "100".to_owned(),
+        discipline: "fq_codel".to_owned(),
+        rate_bps: 24e6 / f64::from(number),
+        bytes: 125_000_000 / u64::from(number),
+        packets: 84_000,
+        dropped: 12,
+        marked: 40,
+        delay_ms: 8.8,
+        round_trip_ms: Some(RoundTripStatus {
+            latest: 1.9,
+            minimum: 1.2,
+            median: 2.25,
+        }),
+        age_s: 60.0,
+        idle_s: 0.0,
+    };
+    let upload = FlowStatus {
+        from: "eth1".to_owned(),
+        source: "2001:db8:0:10::7".to_owned(),
+        destination: "2001:db8:ffff::1:25".to_owned(),
+        class: String::new(),
+        rate_bps: 1.25e6,
+        round_trip_ms: None,
+        marked: 0,
+        ..download(1)
+    };
+    let pings = FlowStatus {
+        protocol: "icmp".to_owned(),
+        source_port: 0,
+        destination_port: 0,
+        rate_bps: 0.0,
+        bytes: 980,
+        round_trip_ms: None,
+        ..download(1)
+    };
+    let mut flows: Vec<FlowStatus> = (1..=30).map(download).collect();
+    flows.push(upload);
+    flows.push(pings);
+    Event::Flows(Box::new(FlowsStatus {
+        observed_s: 60.0,
+        active: 812,
+        forgotten: 0,
+        missed_packets: 0,
+        flows,
     }))
 }

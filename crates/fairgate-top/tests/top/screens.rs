@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
+use fairgate_live::status::FlowOrder;
 use fairgate_top::{Action, Answered, Event, Key, Model, Sort, Start, page, screen};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::Modifier;
 
-use crate::readings::{interval, status, trees};
+use crate::readings::{flows, interval, status, trees};
 use crate::snapshot::assert_snapshot;
 
 /// A screen of this size after so many seconds of the run.
@@ -82,20 +83,27 @@ fn the_usual_sizes_have_all_that_fits() {
 #[test]
 fn no_size_is_too_small() {
     let mut model = model(80, 24, 3);
-    for keys in [
-        typed(""),
-        typed("?"),
-        typed("?r"),
-        vec![Key::Enter],
-        vec![Key::Esc],
-    ] {
-        press(&mut model, &keys);
+    let (help, dialog) = (typed("?"), typed("?r"));
+    all_sizes(
+        &mut model,
+        &[vec![], help.clone(), dialog, vec![Key::Enter], vec![Key::Esc]],
+    );
+    model.update(Event::Key(Key::Char('f')));
+    all_sizes(&mut model, &[vec![]]);
+    model.update(flows());
+    all_sizes(&mut model, &[vec![], help]);
+}
+
+/// Draws the screen after each of these keys in all sizes.
+fn all_sizes(model: &mut Model, keys: &[Vec<Key>]) {
+    for keys in keys {
+        press(model, keys);
         for width in (1..30).chain([65_535]) {
             for height in 1..30 {
                 // A buffer has as many cells as its area.
                 if width < 30 || height == 1 {
                     model.update(Event::Size(width, height));
-                    text(&model, width, height);
+                    text(model, width, height);
                 }
             }
         }
@@ -132,6 +140,32 @@ fn a_filter_and_closed_classes() {
     assert!(closed.contains("+ 1") && !closed.contains("drr"), "{closed}");
     press(&mut model, &[Key::Right]);
     assert!(text(&model, 80, 24).contains("drr"));
+}
+
+#[test]
+fn flows_take_the_place_of_the_classes() {
+    let mut model = model(80, 24, 20);
+    let order = |order| Some(Action::Flows(order));
+    assert_eq!(
+        model.update(Event::Key(Key::Char('f'))),
+        order(Some(FlowOrder::Rate))
+    );
+    assert!(text(&model, 80, 24).contains("observes its flows for a second"));
+    model.update(flows());
+    for (width, height) in [(80, 24), (160, 40), (40, 10)] {
+        model.update(Event::Size(width, height));
+        assert_screen(&format!("flows-{width}x{height}"), &text(&model, width, height));
+    }
+    model.update(Event::Size(80, 24));
+    press(&mut model, &[Key::End]);
+    let end = text(&model, 80, 24);
+    assert!(end.contains("icmp 198.51.100.7 > 100.64.0.1 "), "{end}");
+    assert_eq!(
+        model.update(Event::Key(Key::Char('s'))),
+        order(Some(FlowOrder::Bytes))
+    );
+    assert_eq!(model.update(Event::Key(Key::Esc)), order(None));
+    assert!(text(&model, 80, 24).contains("CLASS"));
 }
 
 #[test]

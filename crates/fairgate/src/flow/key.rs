@@ -1,6 +1,6 @@
 //! The header fields that identify a flow.
 
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv6Addr};
 
 use crate::flow::numbers::{ethertype, protocol};
 
@@ -66,6 +66,11 @@ impl FlowKey {
             protocol,
             ..FlowKey::default()
         }
+    }
+
+    /// Returns the source address and the destination address.
+    pub fn addresses(&self) -> [IpAddr; 2] {
+        [self.source, self.destination].map(|octets| Ipv6Addr::from(octets).to_canonical())
     }
 
     /// Returns whether the packet has ports: TCP, UDP, UDP-Lite, SCTP and DCCP have, except for fragments.

@@ -7,17 +7,27 @@
 
 use alloc::vec::Vec;
 
-use super::Pool;
+use super::{PacketId, Pool};
 use crate::stats::Statistics;
 
-/// The number of a node in the log of its pool. A node gets it with the first packet that leaves it while
-/// the log is kept.
+/// The number by which a pool knows a node. A node gets it with the first packet that leaves it while sojourn
+/// times or places are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeNumber(u32);
 
 impl NodeNumber {
     /// The node has no number yet.
     pub const NONE: NodeNumber = NodeNumber(0);
+
+    /// Returns the number, for a program that writes it down.
+    pub const fn raw(self) -> u32 {
+        self.0
+    }
+
+    /// Returns the number that was written down.
+    pub const fn from_raw(raw: u32) -> NodeNumber {
+        NodeNumber(raw)
+    }
 }
 
 /// The sojourn time of a packet that has left a node.
@@ -47,8 +57,6 @@ pub(super) struct DelayLog {
     room: usize,
     entries: Vec<Delay>,
     missed: u64,
-    /// The number that the last node got.
-    last: u32,
 }
 
 impl Pool {
@@ -58,10 +66,12 @@ impl Pool {
         empty.clear();
         let log = &mut self.delays;
         log.room = empty.capacity();
-        TakenDelays {
+        let taken = TakenDelays {
             delays: core::mem::replace(&mut log.entries, empty),
             missed: core::mem::take(&mut log.missed),
-        }
+        };
+        self.look_at_observers();
+        taken
     }
 
     /// Returns the number of sojourn times in the log.
@@ -76,19 +86,40 @@ impl Pool {
         self.delays.room > 0
     }
 
-    /// Notes that a packet has left `node` after `sojourn` ns. A node without a number gets one.
-    pub(crate) fn note_delay(&mut self, node: &mut NodeNumber, sojourn: u64) {
-        let log = &mut self.delays;
+    /// Returns whether nodes tell what leaves them.
+    #[inline]
+    pub(crate) fn is_observed(&self) -> bool {
+        self.is_observed
+    }
+
+    pub(super) fn look_at_observers(&mut self) {
+        self.is_observed = self.keeps_delays() || self.keeps_places();
+    }
+
+    /// Notes that a packet has left `node` after `sojourn` ns.
+    #[inline(never)]
+    pub(crate) fn note_departure(&mut self, node: &mut NodeNumber, id: PacketId, sojourn: u64) {
+        self.note_place(node, id);
+        if self.keeps_delays() {
+            let node = self.number(node);
+            let log = &mut self.delays;
+            if log.entries.len() == log.room {
+                log.missed += 1;
+                return;
+            }
+            let units = u32::try_from(sojourn / Statistics::SOJOURN_UNIT).unwrap_or(u32::MAX);
+            log.entries.push(Delay { node, units });
+        }
+    }
+
+    /// Returns the number of a node. A node without a number gets one.
+    #[inline]
+    pub(super) fn number(&mut self, node: &mut NodeNumber) -> NodeNumber {
         if *node == NodeNumber::NONE {
-            log.last += 1;
-            *node = NodeNumber(log.last);
+            self.last_number += 1;
+            *node = NodeNumber(self.last_number);
         }
-        if log.entries.len() == log.room {
-            log.missed += 1;
-            return;
-        }
-        let units = u32::try_from(sojourn / Statistics::SOJOURN_UNIT).unwrap_or(u32::MAX);
-        log.entries.push(Delay { node: *node, units });
+        *node
     }
 }
 

@@ -1,11 +1,14 @@
 //! The options of a comparison with a capture, and why it fails.
 
-use std::path::{Path, PathBuf};
+use std::fmt;
+use std::io::Cursor;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fairgate::Rate;
 use fairgate::classify::Prefix;
-use fairgate_capture::CaptureError;
+use fairgate_capture::{Capture, CaptureError};
 use fairgate_config::BuildError;
 use miette::Diagnostic;
 use thiserror::Error;
@@ -13,9 +16,35 @@ use thiserror::Error;
 use super::direction::Direction;
 use crate::output::Format;
 
+/// Where a capture is.
+#[derive(Clone)]
+pub(super) enum Source {
+    File(PathBuf),
+    Memory { name: String, bytes: Arc<[u8]> },
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::File(path) => path.display().fmt(f),
+            Source::Memory { name, .. } => f.write_str(name),
+        }
+    }
+}
+
+impl Source {
+    pub(super) fn open(&self) -> Result<Capture, TraceError> {
+        let capture = match self {
+            Source::File(path) => Capture::open(path),
+            Source::Memory { bytes, .. } => Capture::from_reader(Box::new(Cursor::new(Arc::clone(bytes)))),
+        };
+        capture.map_err(|source| TraceError::of(self, source))
+    }
+}
+
 /// The options of the user.
 pub(super) struct Options {
-    pub(super) file: PathBuf,
+    pub(super) source: Source,
     pub(super) rate: Rate,
     pub(super) direction: Direction,
     pub(super) local: Vec<(String, Prefix)>,
@@ -62,8 +91,8 @@ pub(super) enum TraceError {
 }
 
 impl TraceError {
-    pub(super) fn of(file: &Path, source: CaptureError) -> TraceError {
-        let file = file.display().to_string();
+    pub(super) fn of(file: &Source, source: CaptureError) -> TraceError {
+        let file = file.to_string();
         match source.leaves_a_sound_beginning() {
             true => TraceError::Broken { file, source },
             false => TraceError::Unusable { file, source },

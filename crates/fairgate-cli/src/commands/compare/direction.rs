@@ -137,7 +137,7 @@ impl View {
                 .join(", "),
         };
         match self {
-            View::All => "every packet, both directions through one queue".to_owned(),
+            View::All => "every packet of the capture through one queue".to_owned(),
             View::Between { from, to } => format!("packets from {} to {}", list(from), list(to)),
             View::Across { v4, v6, down } => {
                 let local = match (v4.describe(), v6.describe()) {

@@ -12,6 +12,7 @@ mod reading;
 mod services;
 mod simulated;
 mod trace;
+pub(crate) mod what_if;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -217,7 +218,7 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
     let comparison = match (args.trace, args.file) {
         (Some(file), _) => {
             let options = capture::Options {
-                file,
+                source: capture::Source::File(file),
                 rate: args.rate,
                 direction: args.view.direction,
                 local: args.view.local,

@@ -3,7 +3,6 @@
 //! The first packets are kept until they have shown which side of the link is local. Then they are passed on,
 //! and the rest follows as it is read.
 
-use std::path::Path;
 use std::time::Duration;
 
 use fairgate::balance::{self, Imbalance};
@@ -147,7 +146,7 @@ pub(super) fn read(
 
 impl Packets<'_> {
     pub(super) fn open(options: &Options) -> Result<Packets<'_>, TraceError> {
-        let capture = Capture::open(&options.file).map_err(|source| TraceError::of(&options.file, source))?;
+        let capture = options.source.open()?;
         Ok(Packets {
             bar: progress::bytes(capture.size(), options.format),
             options,
@@ -199,7 +198,7 @@ impl Packets<'_> {
                 self.defect = Some(described(&error));
                 None
             }
-            Err(error) => return Err(TraceError::of(Path::new(&self.options.file), error)),
+            Err(error) => return Err(TraceError::of(&self.options.source, error)),
         };
         self.has_ended = packet.is_none();
         if self.capture.counts().packets.is_multiple_of(2048) {

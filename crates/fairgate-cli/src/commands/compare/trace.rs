@@ -78,7 +78,7 @@ pub(super) fn run(
         })
         .collect::<Result<Vec<Totals>, TraceError>>()?;
     if reading.taken == 0 {
-        let file = options.file.display().to_string();
+        let file = options.source.to_string();
         return Err(match reading.packets {
             0 => TraceError::NoPackets { file },
             packets => TraceError::NothingTaken {
@@ -161,7 +161,7 @@ fn assemble(
         command,
         seed: options.seed,
         input: Input::Capture {
-            file: options.file.display().to_string(),
+            file: options.source.to_string(),
             packets: reading.packets,
             replayed: reading.taken,
             on_line: reading.on_line,
@@ -221,7 +221,7 @@ fn facts(options: &Options, reading: &Reading) -> Vec<Fact> {
         value,
     };
     let mut facts = vec![
-        fact("Capture", options.file.display().to_string()),
+        fact("Capture", options.source.to_string()),
         fact("Direction", reading.view.describe()),
         fact(
             "Packets",

@@ -21,13 +21,14 @@ use thiserror::Error;
 
 use crate::commands::device::DeviceArgs;
 use crate::commands::status;
+use crate::desk::Desk;
 use crate::exit;
 use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::log::{self, Destination, Entry, Level, Log, LogFormat};
 use crate::output::{self, Format};
 use crate::service::{Manager, Service};
-use crate::subscribers::{Book, Desk, Watch};
+use crate::subscribers::{Book, Watch};
 
 /// Schedule the live traffic between two interfaces, or of one
 #[derive(clap::Args)]
@@ -74,6 +75,8 @@ The file's [run] section:
   metrics_token = \"tokens\"           # the same for metrics at another address than the loopback's
   metrics_certificate = \"cert.pem\"
   metrics_key = \"key.pem\"
+  packet_log = \"30s\"                # keep the last packets for so long: `fairgate packets` [default: none]
+  packet_log_memory = \"32mb\"        # the memory for them, 1mb to 1gb [default: 32mb]
   autorate = { file = \"rates.txt\",     # the rates follow it, or pings: reflectors = [\"192.0.2.1\"]
     left_to_right = { min = \"2mbit\", base = \"9mbit\", max = \"20mbit\" } }
                                      # Best as a table, [run.autorate]: docs/autorate.md [default: none]

@@ -75,7 +75,7 @@ pub(super) fn run(
     }
     let traffic = traffic::read(&options.trace)?;
     if traffic.connections.is_empty() && traffic.datagrams.is_empty() {
-        let file = options.trace.file.display().to_string();
+        let file = options.trace.source.to_string();
         return Err(match traffic.packets {
             0 => ClosedLoopError::NoPackets { file },
             packets => ClosedLoopError::Nothing {

@@ -34,7 +34,7 @@ pub(super) fn assemble(
         command,
         seed: options.trace.seed,
         input: Input::Connections {
-            file: options.trace.file.display().to_string(),
+            file: options.trace.source.to_string(),
             packets: traffic.packets,
             connections: traffic.connections.len() as u64,
             replayed: traffic.datagrams.iter().map(|flow| flow.captured).sum(),
@@ -251,7 +251,7 @@ fn facts(options: &Options, traffic: &Traffic) -> Vec<Fact> {
         .filter(|connection| connection.conversation.round_trip.is_none())
         .count();
     let mut facts = vec![
-        fact("Capture", options.trace.file.display().to_string()),
+        fact("Capture", options.trace.source.to_string()),
         fact("Local side", traffic.view.describe()),
         fact(
             "Link",

@@ -8,6 +8,7 @@ use fairgate_config::{Children, Entry, Registry, Spec};
 use proptest::prelude::*;
 
 use super::*;
+use crate::commands::compare::capture::Source;
 use crate::commands::compare::direction::Direction;
 use crate::output::Format;
 
@@ -54,7 +55,7 @@ fn contestants() -> Vec<Contestant> {
 
 fn options(file: &Path) -> Options {
     Options {
-        file: file.to_owned(),
+        source: Source::File(file.to_owned()),
         rate: Rate::mbit(20),
         direction: Direction::All,
         local: Vec::new(),
