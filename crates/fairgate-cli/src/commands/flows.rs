@@ -35,7 +35,12 @@ pub(crate) struct Args {
     sort: Sort,
 
     /// The number of flows
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 20,
+        value_parser = clap::value_parser!(u32).range(1..=10_000)
+    )]
     top: u32,
 
     /// Show them again every second, until Ctrl-C

@@ -17,8 +17,8 @@ use crate::harness::{code_and_message, ping};
 use crate::http::{Answer, ask};
 use crate::run::Run;
 
-/// Pings pass a queue of two packets behind a shaper. Everything else has a class without a limit. Behind both
-/// is a line with a delay of 5 ms in each direction. The rate at the root is that of the line.
+/// Pings pass a queue of two packets behind a shaper. Everything else has a class without a limit. Behind
+/// both is a line with a delay of 5 ms in each direction. The rate at the root is that of the line.
 const TREE: &str = "[queue.line]\ndiscipline = \"htb\"\ndefault = 20\n\n\
     [[queue.line.class]]\nid = 1\nrate = \"50mbit\"\n\n\
     [[queue.line.class]]\nid = 10\nparent = 1\nrate = \"100kbit\"\nceil = \"100kbit\"\n\
@@ -91,7 +91,10 @@ fn flows_are_observed_on_demand() {
     assert!(ping(&network, Network::RIGHT));
     let before = flows(&run);
     let is_ping = |flow: &Value| flow["protocol"] == "icmp";
-    assert!(!before.iter().any(is_ping), "what was before is not known: {before:?}");
+    assert!(
+        !before.iter().any(is_ping),
+        "what was before is not known: {before:?}"
+    );
     transfer(&network);
     flood(&network);
     let flows = flows(&run);

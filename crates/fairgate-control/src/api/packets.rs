@@ -25,8 +25,8 @@ pub(super) struct Wanted {
 
 /// The last packets, as a capture
 ///
-/// Each packet has the time of its arrival at its queue, and a comment: what became of it, after how long, and
-/// in which class. Dropped packets are included. The run needs `packet_log`.
+/// Each packet has the time of its arrival at its queue, and a comment: what became of it, after how long,
+/// and in which class. Dropped packets are included. The run needs `packet_log`.
 #[utoipa::path(
     get,
     path = "/v1/packets",
@@ -35,7 +35,8 @@ pub(super) struct Wanted {
     params(
         ("seconds" = Option<f64>, Query, description = "The time before now from which packets are wanted; \
                                                         all that are kept without it"),
-        ("from" = Option<String>, Query, description = "The interface that has received them; both without it")
+        ("from" = Option<String>, Query, description = "The interface that has received them; both \
+                                                        without it")
     ),
     responses(
         (status = 200, description = "pcapng", body = Vec<u8>, content_type = "application/x-pcapng"),

@@ -173,7 +173,10 @@ pub(super) mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read(
-            packets in vec((any::<u32>(), any::<u32>(), 0..DropReason::ALL.len(), vec(any::<u8>(), 0..300)), 0..40),
+            packets in vec(
+                (any::<u32>(), any::<u32>(), 0..DropReason::ALL.len(), vec(any::<u8>(), 0..300)),
+                0..40,
+            ),
             room in 0usize..6_000,
         ) {
             let mut log = Log::default();

@@ -11,7 +11,8 @@ use super::flows::Names;
 use super::log::{Outcome, Record, SNAP};
 
 /// Writes the packets as pcapng, in the order of their arrival at the trees, dropped ones included. The
-/// interfaces are the two that frames are received from, or `from` alone. `epoch` is what is added to the times.
+/// interfaces are the two that frames are received from, or `from` alone. `epoch` is what is added to the
+/// times.
 pub(crate) fn pcapng(
     last: &LastPackets,
     run: &str,

@@ -1,16 +1,17 @@
 //! Round trip times of TCP connections that pass by, from their timestamps (RFC 7323).
 //!
-//! A receiver echoes the timestamp of a segment in its acknowledgement. So the time from a segment's departure
-//! here to the arrival of its echo is the round trip from here to the receiver and back, our own queue not
-//! included. The method is that of Kathleen Nichols' pping. Several segments may have the same timestamp,
-//! because clocks tick in milliseconds: only the first one is measured. An acknowledgement may be delayed by
-//! its sender, so the minimum says more about the path than the others.
+//! A receiver echoes the timestamp of a segment in its acknowledgement. So the time from a segment's
+//! departure here to the arrival of its echo is the round trip from here to the receiver and back, our own
+//! queue not included. The method is that of Kathleen Nichols' pping. Several segments may have the same
+//! timestamp, because clocks tick in milliseconds: only the first one is measured. An acknowledgement may be
+//! delayed by its sender, so the minimum says more about the path than the others.
 
 use std::collections::VecDeque;
 
 use fairgate::Time;
 
-/// The number of timestamps that wait for their echo. During a long round trip the later ones are not measured.
+/// The number of timestamps that wait for their echo. During a long round trip the later ones are not
+/// measured.
 const WAITING: usize = 32;
 
 /// How long an echo is waited for, ns. It does not come if the segment or its acknowledgement is lost.
