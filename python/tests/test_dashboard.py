@@ -119,6 +119,7 @@ left = "eth0"
 right = "eth1"
 left_to_right = "wan"
 right_to_left = "lan"
+packet_log = "20s"
 """
 
 SUBSCRIBERS = """
@@ -584,106 +585,74 @@ def test_dashboard_on_a_phone(browser: Browser, run: Run) -> None:
     watched.context.close()
 
 
-FLOW = {
-    "from": "eth0",
-    "source": "10.0.0.1",
-    "source_port": 40000,
-    "destination": "2001:db8::2",
-    "destination_port": 443,
-    "protocol": "tcp",
-    "class": [20],
-    "rate_bps": 6.5e6,
-    "packets_per_s": 540.0,
-    "bytes": 123456,
-    "packets": 99,
-    "dropped": 3,
-    "marked": 0,
-    "delay_ms": 12.5,
-    "rtt_ms": {"latest": 23.1, "minimum": 20.0, "median": 22.0},
-    "age_s": 130.0,
-    "idle_s": 0.1,
-}
 REPORT = """<!doctype html><html><head><style>:root { --tone: rgb(1, 2, 3) } p { color: var(--tone) }</style>
 <script>window.intruded = true</script></head><body>
 <p style="margin-left: 17px" onclick="window.intruded = true">fq_codel would have dropped 7 packets</p>
 <img src="x" onerror="window.intruded = true"></body></html>"""
 
 
-def test_dashboard_shows_what_a_recorder_offers(watched: Watched, api: Client) -> None:
-    """Flows, capture and report, of answers that the test gives: views of routes that a run need not have."""
-    page = watched.page
-    described = api.openapi()
-    for path in ("/v1/flows", "/v1/recording", "/v1/what-if"):
-        described["paths"].setdefault(path, {})
-    asked: list[Any] = []
-    flows = {"schema": "fairgate.flows/1", "seconds": 1.0, "active": 812, "lost_records": 0}
-    other = {**FLOW, "from": "eth1"}
-    unknown = {**FLOW, "protocol": "udp", "rtt_ms": None, "dropped": 0}
-    page.route("**/v1/openapi.json", lambda route: route.fulfill(json=described))
-    page.route("**/v1/flows?*", lambda route: route.fulfill(json={**flows, "flows": [FLOW, other, unknown]}))
-    page.route("**/v1/recording", lambda route: route.fulfill(body=b"\n\r\r\n packets"))
+def test_dashboard_shows_flows(watched: Watched) -> None:
+    """The flows of real traffic, sorted, of the chosen direction."""
+    page = watched.open()
+    page.get_by_role("tab", name="Flows").click()
+    rows = page.locator("#flows tbody tr")
+    expect(rows.filter(has_text="5201").first).to_contain_text(re.compile(r"tcp.*Mbit/s"))
+    expect(page.locator("#flows")).to_contain_text("active")
+    page.get_by_text("Round trip", exact=True).click()
+    expect(rows.first).to_contain_text(re.compile(r"tcp.* ms.* ms"))
+    accessible(page)
+    screenshot(page, "flows")
+    watched.check()
 
-    def report(route: Any) -> None:
+
+def test_dashboard_shows_what_became_of_the_last_packets(watched: Watched) -> None:
+    """The capture, and the report of the run. One that is hostile can do nothing."""
+    page = watched.open()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save the last packets").click()
+    assert re.fullmatch(r"fairgate-.*\.pcapng", download.value.suggested_filename)
+    assert download.value.path().read_bytes().startswith(b"\n\r\r\n")
+
+    button = page.get_by_role("button", name="What would another discipline have done?")
+    dialog = page.locator("#what-if-dialog")
+    button.click()
+    expect(dialog.get_by_label("Disciplines")).to_have_value("fq_codel\ncake\nfifo")
+    dialog.get_by_label("Disciplines").fill("fifo limit=0")
+    dialog.get_by_role("button", name="Compare").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("limit")
+    dialog.get_by_label("Disciplines").fill("fifo limit=7\n\n fq_codel ")
+    dialog.get_by_role("button", name="Compare").click()
+    report = dialog.locator(".report")
+    for part in ("as it is", "fifo limit=7", "fq_codel", "the last packets from eth0"):
+        expect(report).to_contain_text(part)
+    screenshot(page, "what-if")
+    dialog.get_by_role("button", name="Close").click()
+
+    asked: list[Any] = []
+
+    def answer(route: Any) -> None:
         asked.append(route.request.post_data_json)
         route.fulfill(body=REPORT, content_type="text/html")
 
-    page.route("**/v1/what-if", report)
-    watched.open()
-    page.get_by_role("tab", name="Flows").click()
-    rows = page.locator("#flows tbody tr")
-    expect(rows).to_have_count(2)
-    expect(rows.first).to_contain_text("[2001:db8::2]:443")
-    expect(rows.first).to_contain_text("22.0 ms")
-    expect(page.locator("#flows")).to_contain_text("812 active")
-    accessible(page)
-    page.get_by_role("tab", name="Overview").click()
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Save the last seconds").click()
-    assert re.fullmatch(r"fairgate-.*\.pcapng", download.value.suggested_filename)
-    assert download.value.path().read_bytes() == b"\n\r\r\n packets"
-
-    page.get_by_role("button", name="What would another discipline have done?").click()
-    dialog = page.locator("#what-if-dialog")
-    expect(dialog.get_by_label("Disciplines")).to_have_value("fq_codel\ncake\nfifo")
-    dialog.get_by_label("Disciplines").fill("fq_codel\n\n cake bandwidth=20mbit ")
+    page.route("**/v1/what-if", answer)
+    button.click()
     dialog.get_by_role("button", name="Compare").click()
     text = dialog.locator(".report p")
     expect(text).to_contain_text("would have dropped 7 packets")
-    assert asked == [{"queues": ["fq_codel", "cake bandwidth=20mbit"]}]
+    assert asked == [{"from": "eth0", "queues": ["fq_codel", "cake", "fifo"]}]
     # It has its own style, and nothing of it has run.
     expect(text).to_have_css("color", "rgb(1, 2, 3)")
     expect(text).to_have_css("margin-left", "17px")
     text.click()
     assert page.evaluate("window.intruded") is None
-    watched.check("inline event handler|script-src-attr")
+    watched.check("inline event handler|script-src-attr|422")
 
 
-def test_dashboard_hides_what_is_not_kept(watched: Watched, api: Client) -> None:
-    """The API has routes of a recorder, and this run keeps nothing."""
-    page = watched.page
-    described = api.openapi()
-    for path in ("/v1/flows", "/v1/recording"):
-        described["paths"].setdefault(path, {})
-    missing = {"status": 404, "detail": "the run records nothing"}
-    page.route("**/v1/openapi.json", lambda route: route.fulfill(json=described))
-    page.route("**/v1/flows?*", lambda route: route.fulfill(status=404, json=missing))
-    page.route("**/v1/recording", lambda route: route.fulfill(status=404, json=missing))
-    watched.open()
-    expect(page.locator("#tree tbody tr")).to_have_count(7)
-    expect(page.get_by_role("tab", name="Flows")).not_to_be_visible()
-    page.get_by_role("button", name="Save the last seconds").click()
-    expect(page.locator("#toast")).to_contain_text("the run records nothing")
-    expect(page.get_by_role("button", name="Save the last seconds")).not_to_be_visible()
-    watched.check("status of 404")
-
-
-def test_dashboard_shows_what_a_run_lacks(watched: Watched, api: Client) -> None:
+def test_dashboard_shows_what_a_run_lacks(watched: Watched) -> None:
     """Without subscribers there is no view of them."""
     page = watched.open()
     expect(page.locator("#tree tbody tr")).to_have_count(7)
     expect(page.get_by_role("tab", name="Subscribers")).not_to_be_visible()
-    has = api.openapi()["paths"]
-    expect(page.get_by_role("tab", name="Flows")).to_be_visible(visible="/v1/flows" in has)
     watched.check()
 
 

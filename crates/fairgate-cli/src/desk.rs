@@ -50,6 +50,10 @@ impl Run for Desk {
         self.inside.flows(order, limit)
     }
 
+    fn keeps_packets(&self) -> bool {
+        self.inside.keeps_packets()
+    }
+
     fn last_packets(&self, last: Option<Duration>, from: Option<&str>) -> Result<Vec<u8>, NoPackets> {
         self.inside.last_packets(last, from)
     }

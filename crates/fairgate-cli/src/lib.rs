@@ -26,9 +26,11 @@ use fairgate_config::Registry;
 
 #[cfg(feature = "parquet")]
 use crate::commands::sweep;
+#[cfg(feature = "experiments")]
+use crate::commands::{bench, replay, reproduce, validate};
 use crate::commands::{
-    bench, bounds, change, check, compare, completions, dummynet, flows, list, man, packets, plot, record,
-    replay, reproduce, reserve, run, show, simulate, status, tc, testbed, theory, top, validate,
+    bounds, change, check, compare, completions, dummynet, flows, list, man, packets, plot, record, reserve,
+    run, show, simulate, status, tc, testbed, theory, top,
 };
 pub use crate::embedded::{Answer, answer_with};
 use crate::failure::{Failure, Outcome};
@@ -51,8 +53,10 @@ enum Command {
     Compare(compare::Args),
     List(list::Args),
     Check(check::Args),
+    #[cfg(feature = "experiments")]
     Replay(replay::Args),
     Bounds(bounds::Args),
+    #[cfg(feature = "experiments")]
     Reproduce(reproduce::Args),
     Simulate(simulate::Args),
     #[cfg(feature = "parquet")]
@@ -74,7 +78,9 @@ enum Command {
     Dummynet(dummynet::Args),
     Testbed(testbed::Args),
     Theory(theory::Args),
+    #[cfg(feature = "experiments")]
     Validate(validate::Args),
+    #[cfg(feature = "experiments")]
     Bench(bench::Args),
     Man(man::Args),
     Completions(completions::Args),
@@ -86,8 +92,10 @@ impl Command {
             Command::Compare(args) => compare::run(args, registry, format),
             Command::List(args) => list::run(args, registry, format),
             Command::Check(args) => check::run(args, registry, format),
+            #[cfg(feature = "experiments")]
             Command::Replay(args) => replay::run(args, format),
             Command::Bounds(args) => bounds::run(args, format),
+            #[cfg(feature = "experiments")]
             Command::Reproduce(args) => reproduce::run(args, format),
             Command::Simulate(args) => simulate::run(args, registry, format),
             #[cfg(feature = "parquet")]
@@ -109,7 +117,9 @@ impl Command {
             Command::Dummynet(args) => dummynet::run(args, format),
             Command::Testbed(args) => testbed::run(args, registry, format),
             Command::Theory(args) => theory::run(args, format),
+            #[cfg(feature = "experiments")]
             Command::Validate(args) => validate::run(args, format),
+            #[cfg(feature = "experiments")]
             Command::Bench(args) => bench::run(args, format),
             Command::Man(args) => man::run(args, Cli::command(), format),
             Command::Completions(args) => completions::run(args, Cli::command(), format),

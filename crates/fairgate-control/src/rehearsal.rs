@@ -269,6 +269,10 @@ impl Run for Rehearsal {
         (!self.lock().has_ended).then(FlowsStatus::default)
     }
 
+    fn keeps_packets(&self) -> bool {
+        false
+    }
+
     fn last_packets(&self, _last: Option<Duration>, _from: Option<&str>) -> Result<Vec<u8>, NoPackets> {
         Err(match self.lock().has_ended {
             true => NoPackets::Ended,

@@ -38,6 +38,9 @@ pub trait Run: Send + Sync + 'static {
     /// Returns the first `limit` flows, or nothing if the run has ended. The first call may take a second.
     fn flows(&self, order: FlowOrder, limit: usize) -> Option<FlowsStatus>;
 
+    /// Returns whether the last packets are kept.
+    fn keeps_packets(&self) -> bool;
+
     /// Returns the last packets as a capture, those from this interface or all.
     ///
     /// # Errors

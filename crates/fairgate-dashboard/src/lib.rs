@@ -53,7 +53,7 @@ pub const ASSETS: &[Asset] = assets! {
     "/format.js", "format.js", SCRIPT;
     "/history.js", "history.js", SCRIPT;
     "/login.js", "login.js", SCRIPT;
-    "/recorder.js", "recorder.js", SCRIPT;
+    "/packets.js", "packets.js", SCRIPT;
     "/subscribers.js", "subscribers.js", SCRIPT;
     "/theme.js", "theme.js", SCRIPT;
     "/tree.js", "tree.js", SCRIPT;

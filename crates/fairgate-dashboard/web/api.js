@@ -70,14 +70,6 @@ export async function getTagged(path, parameters = {}) {
   return { document: await response.json(), etag: response.headers.get("ETag") };
 }
 
-let paths = null;
-
-/** Returns whether the API has a route. */
-export async function has(path) {
-  paths ??= new Set(Object.keys((await get("/v1/openapi.json")).paths));
-  return paths.has(path);
-}
-
 /** Returns the bytes of a file. */
 export async function download(path) {
   return (await request("GET", path)).blob();

@@ -9,7 +9,7 @@ import { Flows } from "./flows.js";
 import * as format from "./format.js";
 import { History } from "./history.js";
 import { askForToken } from "./login.js";
-import { offer } from "./recorder.js";
+import { offer } from "./packets.js";
 import { Subscribers } from "./subscribers.js";
 import { Tree } from "./tree.js";
 
@@ -224,8 +224,7 @@ async function begin() {
   });
   state.hasSubscribers = health.subscribers;
   byId("tab-subscribers").hidden = !health.subscribers;
-  byId("tab-flows").hidden = !await flows.isOffered();
-  await offer();
+  if (health.packets) offer(() => state.from);
   makeTabs();
   document.addEventListener("visibilitychange", turn);
   restart();

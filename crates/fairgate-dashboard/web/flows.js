@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { byId, h, segments, setText } from "./dom.js";
 import * as format from "./format.js";
 
-const SORTS = [["rate", "Rate"], ["rtt", "Round trip"], ["delay", "Delay"], ["drops", "Drops"]];
+const SORTS = [["rate", "Rate"], ["round_trip", "Round trip"], ["delay", "Delay"], ["dropped", "Drops"]];
 
 const address = (host, port) => (port ? (host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`) : host);
 
@@ -31,37 +31,25 @@ export class Flows {
     });
   }
 
-  /** Returns whether the run keeps flows. The API may have the route, and the run no flows. */
-  async isOffered() {
-    if (!await api.has("/v1/flows")) return false;
-    try {
-      await api.get("/v1/flows", { limit: 1 });
-    } catch (error) {
-      if (error.status === 404) return false;
-      throw error;
-    }
-    return true;
-  }
-
   /** Reads the flows of a direction. */
   async update(from = this.from) {
     this.from = from;
     const document = await api.get("/v1/flows", { limit: 200, sort: this.sort });
     const flows = document.flows.filter((flow) => flow.from === from).slice(0, 100);
-    const lost = document.lost_records ? `, ${format.count(document.lost_records)} packets not seen` : "";
+    const lost = document.missed_packets ? `, ${format.count(document.missed_packets)} packets not seen` : "";
     setText(this.count, `${format.count(document.active)} active${lost}`);
     this.body.replaceChildren(...flows.map((flow) => this.row(flow)));
   }
 
   row(flow) {
-    const rtt = flow.rtt_ms;
+    const rtt = flow.round_trip_ms;
     return h("tr", {},
       h("th", { scope: "row", class: "ends" },
         h("span", { class: "number" }, address(flow.source, flow.source_port)),
         h("span", { class: "number" }, h("span", { class: "muted" }, " to "),
           address(flow.destination, flow.destination_port)),
         h("span", { class: "kind" }, flow.protocol)),
-      h("td", { class: "wide number class" }, flow.class.join("/") || "root"),
+      h("td", { class: "wide number class" }, flow.class || "root"),
       h("td", { class: "number" }, format.rate(flow.rate_bps)),
       h("td", { class: "number" }, rtt ? format.delay(rtt.median) : format.none,
         rtt ? h("small", {}, format.delay(rtt.minimum)) : null),

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+#[cfg(feature = "experiments")]
 pub(crate) mod bench;
 pub(crate) mod bounds;
 pub(crate) mod change;
@@ -15,7 +16,9 @@ pub(crate) mod man;
 pub(crate) mod packets;
 pub(crate) mod plot;
 pub(crate) mod record;
+#[cfg(feature = "experiments")]
 pub(crate) mod replay;
+#[cfg(feature = "experiments")]
 pub(crate) mod reproduce;
 pub(crate) mod reserve;
 pub(crate) mod run;
@@ -29,6 +32,7 @@ pub(crate) mod tc;
 pub(crate) mod testbed;
 pub(crate) mod theory;
 pub(crate) mod top;
+#[cfg(feature = "experiments")]
 pub(crate) mod validate;
 pub(crate) mod ways;
 

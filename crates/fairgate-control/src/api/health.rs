@@ -27,6 +27,8 @@ pub(super) struct Health {
     revision: u64,
     /// Whether the run has a list of subscribers.
     subscribers: bool,
+    /// Whether the run keeps its last packets (`packet_log`).
+    packets: bool,
 }
 
 /// Whether the forwarding threads answer
@@ -45,7 +47,8 @@ pub(super) struct Health {
 )]
 pub(super) async fn health(State(shared): State<Shared>) -> Result<Response, Problem> {
     let _turn = shared.turn_to_answer().await?;
-    let subscribers = shared.ask(|_, run| run.subscribers().is_some()).await?;
+    let has = shared.ask(|_, run| (run.subscribers().is_some(), run.keeps_packets()));
+    let (subscribers, packets) = has.await?;
     let status = ask_status(&shared, Detail::Used, |status| status).await?;
     let health = Health {
         name: status.name,
@@ -54,6 +57,7 @@ pub(super) async fn health(State(shared): State<Shared>) -> Result<Response, Pro
         uptime_s: status.uptime_s,
         revision: status.revision,
         subscribers,
+        packets,
     };
     json(StatusCode::OK, None, &health)
 }

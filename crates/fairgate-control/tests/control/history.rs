@@ -1,11 +1,12 @@
 //! The history over HTTP, of a run whose counters the test sets.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use fairgate_control::Run;
 use fairgate_control::rehearsal::{Rehearsal, Reply, Stage};
+use fairgate_control::{Run, WhatIf, WhatIfRefused};
 use fairgate_live::status::protocol::{Answer, ReserveOrder, Reserved, TreesStatus};
-use fairgate_live::status::{Detail, NodeStatus, Status};
+use fairgate_live::status::{Detail, FlowOrder, FlowsStatus, NoPackets, NodeStatus, Status};
 use serde_json::Value;
 
 /// A rehearsal with a status that the test makes.
@@ -36,6 +37,22 @@ impl Run for Played {
         if_revision: Option<u64>,
     ) -> Reserved {
         self.rehearsal.reserve(who, from, order, if_revision)
+    }
+
+    fn flows(&self, order: FlowOrder, limit: usize) -> Option<FlowsStatus> {
+        self.rehearsal.flows(order, limit)
+    }
+
+    fn keeps_packets(&self) -> bool {
+        self.rehearsal.keeps_packets()
+    }
+
+    fn last_packets(&self, last: Option<Duration>, from: Option<&str>) -> Result<Vec<u8>, NoPackets> {
+        self.rehearsal.last_packets(last, from)
+    }
+
+    fn what_if(&self, question: &WhatIf) -> Result<String, WhatIfRefused> {
+        self.rehearsal.what_if(question)
     }
 }
 

@@ -647,6 +647,11 @@ impl Inside {
         self.0.flows(order, limit)
     }
 
+    /// Returns whether the last packets are kept.
+    pub fn keeps_packets(&self) -> bool {
+        self.0.packets.keeps_packets()
+    }
+
     /// Returns the packets of the last time of this length, at most those that are kept, as a capture in
     /// pcapng. `from` is the interface that has received them. Without it, packets of both are returned.
     ///

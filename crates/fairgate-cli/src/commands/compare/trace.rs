@@ -328,7 +328,7 @@ pub(super) fn irregularities(counts: &Counts, pauses: Pauses, defect: Option<&st
     }
     if counts.interfaces > 1 {
         remarks.push(format!(
-            "The capture is from {} interfaces. A packet that was forwarded between them is in it, and in \
+            "The capture is from {} interfaces. A packet that was captured at two of them is in it, and in \
              the replay, twice.",
             counts.interfaces
         ));

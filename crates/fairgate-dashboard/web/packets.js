@@ -1,5 +1,4 @@
-// What the packet recorder has: a capture of the last seconds, and what other disciplines would have done with
-// these packets.
+// What the packet log has: a capture of the last packets, and what other disciplines would have done with them.
 
 import * as api from "./api.js";
 import { byId, h, toast } from "./dom.js";
@@ -7,30 +6,27 @@ import { openDialog, saveFile } from "./dialog.js";
 
 const DEFAULT = ["fq_codel", "cake", "fifo"];
 
-/** Shows the buttons of what this run offers. */
-export async function offer() {
-  const [records, judges] = [await api.has("/v1/recording"), await api.has("/v1/what-if")];
-  byId("save-recording").hidden = !records;
-  byId("what-if").hidden = !judges;
-  byId("save-recording").onclick = save;
-  byId("what-if").onclick = ask;
+/** Shows the buttons. `direction` returns the interface that the shown direction receives from. */
+export function offer(direction) {
+  byId("save-packets").hidden = false;
+  byId("what-if").hidden = false;
+  byId("save-packets").onclick = save;
+  byId("what-if").onclick = () => ask(direction());
 }
 
 async function save() {
-  const button = byId("save-recording");
+  const button = byId("save-packets");
   button.disabled = true;
   try {
     const name = new Date().toISOString().replaceAll(":", "").slice(0, 17);
-    saveFile(await api.download("/v1/recording"), `fairgate-${name}.pcapng`);
+    saveFile(await api.download("/v1/packets"), `fairgate-${name}.pcapng`);
   } catch (error) {
-    // The run keeps no packets.
-    button.hidden = error.status === 404;
     toast(error.message);
   }
   button.disabled = false;
 }
 
-function ask() {
+function ask(from) {
   const dialog = byId("what-if-dialog");
   const queues = h("textarea", { rows: "5", id: "what-if-queues", spellcheck: "false", autocapitalize: "off" });
   queues.value = DEFAULT.join("\n");
@@ -38,8 +34,9 @@ function ask() {
   const send = h("button", { type: "submit", class: "primary" }, "Compare");
   const form = h("form", {},
     h("h2", { id: "what-if-title" }, "What would another discipline have done?"),
-    h("p", { class: "muted" }, "The packets of the last seconds are sent through each of these disciplines, one in "
-      + "each line, as on the command line: ", h("code", {}, "cake bandwidth=20mbit"), "."),
+    h("p", { class: "muted" }, `The last packets from ${from} are sent through the tree as it is and through each of `
+      + "these disciplines, one in each line, as on the command line: ", h("code", {}, "fifo limit=100"),
+      ". No sender reacts to it."),
     h("label", { for: "what-if-queues" }, "Disciplines"), queues, problem,
     h("div", { class: "actions" },
       h("button", { type: "button", class: "quiet", onclick: () => dialog.close() }, "Close"), send));
@@ -49,7 +46,7 @@ function ask() {
     problem.hidden = true;
     try {
       const wanted = queues.value.split("\n").map((line) => line.trim()).filter(Boolean);
-      show(dialog, await api.post("/v1/what-if", { queues: wanted }));
+      show(dialog, await api.post("/v1/what-if", { from, queues: wanted }));
     } catch (error) {
       byId("what-if").hidden = error.status === 404;
       problem.hidden = false;
