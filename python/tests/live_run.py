@@ -106,6 +106,12 @@ class Run:
         code = self._stop()
         assert code == 0, f"it ended with {code}: {self.said()}"
 
+    def send(self, interface: str, frame: bytes) -> None:
+        """Send a frame from the other end of one of its interfaces."""
+        with self.namespace.entered(), socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sender:
+            sender.bind((interface, 0))
+            sender.send(frame)
+
     def said(self) -> str:
         """Return what it has written to standard error so far."""
         return (self.folder / "said").read_text()

@@ -67,6 +67,7 @@ right = "eth1"
 left_to_right = "shaped"
 right_to_left = "promised"
 api = "unix:api.sock"
+packet_log = "60s"
 """
 
 SUBSCRIBERS = """
@@ -102,10 +103,20 @@ CALL = TermsStatus(
 )
 
 
+# A frame of UDP, from 192.0.2.1 to 192.0.2.2, port 9.
+PACKET = bytes.fromhex(
+    "02000000000202000000000108004500002c0000000040110000c0000201c0000202"
+    "00070009001800004f6e65207061636b65742e2e2e2e2e2e"
+)
+
+
 @pytest.fixture(scope="module")
 def socket_run(live: None, program: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """A run with its API at a unix socket, with classes and reservations."""
     with Run(program, CLASSES, tmp_path_factory.mktemp("classes")) as run:
+        run.send("left", PACKET)
+        with Client(f"unix:{run.folder}/api.sock") as asked:
+            run.until("a packet has passed", lambda: asked.status().directions[0].sent.packets > 0)
         yield run
 
 
@@ -165,11 +176,13 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "classes": lambda run: run.classes("eth0", sort="drops"),
     "classStatus": lambda run: run.class_status("eth0", "30"),
     "directionStatus": lambda run: run.direction_status("eth1", used=True),
+    "flows": lambda run: run.flows(limit=5),
     "health": lambda run: run.health(),
     "history": lambda run: run.history("eth1", seconds=7200),
     "metrics": lambda run: run.metrics(),
     "openapi": lambda run: run.openapi(),
     "outline": lambda run: run.outline("eth0"),
+    "packets": lambda run: run.packets(seconds=60.0, from_="eth0"),
     "place": lambda run: run.place("eth0", "root"),
     "patchSubscriber": lambda run: run.patch_subscriber("1001", {"down": "7mbit"}),
     "putSubscriber": lambda run: run.put_subscriber("a/b ?#%ü", Entry(prefixes=["100.64.0.9"], plan="home")),
@@ -182,6 +195,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "subscriber": lambda run: run.subscriber("1002"),
     "subscribers": lambda run: run.subscribers(),
     "trees": lambda run: run.trees(),
+    "whatIf": lambda run: run.what_if(from_="eth0", queues=["fifo"], rate="20mbit"),
     "withdraw": lambda run: run.withdraw("call"),
 }
 
@@ -216,6 +230,8 @@ def test_each_route_is_called(operation: str, request: pytest.FixtureRequest) ->
         assert_same(returned.model_dump(by_alias=True, exclude_unset=True), answer.json())
     elif isinstance(returned, str):
         assert returned == answer.text
+    elif isinstance(returned, bytes):
+        assert returned == answer.content
     else:
         assert returned == answer.json()
 

@@ -598,7 +598,7 @@ def test_dashboard_shows_flows(watched: Watched) -> None:
     rows = page.locator("#flows tbody tr")
     expect(rows.filter(has_text="5201").first).to_contain_text(re.compile(r"tcp.*Mbit/s"))
     expect(page.locator("#flows")).to_contain_text("active")
-    page.get_by_text("Round trip", exact=True).click()
+    page.get_by_role("radio", name="Round trip").check()
     expect(rows.first).to_contain_text(re.compile(r"tcp.* ms.* ms"))
     accessible(page)
     screenshot(page, "flows")
@@ -623,7 +623,7 @@ def test_dashboard_shows_what_became_of_the_last_packets(watched: Watched) -> No
     dialog.get_by_label("Disciplines").fill("fifo limit=7\n\n fq_codel ")
     dialog.get_by_role("button", name="Compare").click()
     report = dialog.locator(".report")
-    for part in ("as it is", "fifo limit=7", "fq_codel", "the last packets from eth0"):
+    for part in ("the present tree", "fifo limit=7", "fq_codel", "The last packets from eth0"):
         expect(report).to_contain_text(part)
     screenshot(page, "what-if")
     dialog.get_by_role("button", name="Close").click()
@@ -687,6 +687,9 @@ def test_dashboard_subscribers(village: Run, browser: Browser) -> None:
     """The worst subscribers by delay and by use of their plan."""
     watched = Watched(browser)
     page = watched.open(f"http://127.0.0.1:{PORT + 1}/")
+    expect(page.locator("#tree tbody tr").first).to_be_visible()
+    # This run keeps none.
+    expect(page.get_by_role("button", name="Save the last packets")).not_to_be_visible()
     page.get_by_role("tab", name="Subscribers").click()
     rows = page.locator("#subscribers tbody tr")
     expect(rows.first).to_contain_text("Mbit/s")

@@ -7,7 +7,7 @@ again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 from .. import _arguments
 from ._transport import Transport, path_of
@@ -18,6 +18,7 @@ from .models import (
     ClassesDocument,
     DirectionStatus,
     Entry,
+    FlowsStatus,
     Health,
     HistoryDocument,
     OutlineDocument,
@@ -119,7 +120,13 @@ class Operations:
             headers={"If-Match": if_match},
         )
 
-    def classes(self, from_: str, *, sort: str | None = None, limit: int | None = None) -> ClassesDocument:
+    def classes(
+        self,
+        from_: str,
+        *,
+        sort: Literal["rate", "delay", "drops", "backlog"] | None = None,
+        limit: int | None = None,
+    ) -> ClassesDocument:
         """What the classes of a direction do just now.
 
         The run is read once a second, or less often if a reading takes more than 5 % of the time. All
@@ -129,7 +136,7 @@ class Operations:
         ----------
         from_ : str
             The interface that the direction receives from.
-        sort : str, optional
+        sort : {'rate', 'delay', 'drops', 'backlog'}, optional
             What the first classes have most of. Default: `rate`.
         limit : int, optional
             How many classes at most, besides the root. Default: 100.
@@ -152,6 +159,35 @@ class Operations:
         return self._transport.ask(
             "GET", "/v1/classes", ClassesDocument, query={"from": from_, "sort": sort, "limit": limit}
         )
+
+    def flows(
+        self,
+        *,
+        sort: Literal["rate", "bytes", "delay", "dropped", "round_trip"] | None = None,
+        limit: int | None = None,
+    ) -> FlowsStatus:
+        """The flows that had packets in the last minute.
+
+        They are observed while somebody asks: the first answer takes a second.
+
+        Parameters
+        ----------
+        sort : {'rate', 'bytes', 'delay', 'dropped', 'round_trip'}, optional
+            The order, the largest first; by rate without it.
+        limit : int, optional
+            How many of them, 100 without it.
+
+        Returns
+        -------
+        FlowsStatus
+            The flows of a run that had packets in the last minute.
+
+        Examples
+        --------
+        >>> run.flows(limit=5).active >= 0
+        True
+        """
+        return self._transport.ask("GET", "/v1/flows", FlowsStatus, query={"sort": sort, "limit": limit})
 
     def health(self) -> Health:
         """Whether the forwarding threads answer.
@@ -291,6 +327,36 @@ class Operations:
         return self._transport.ask(
             "GET", "/v1/outline/place", PlaceDocument, query={"from": from_, "path": path}
         )
+
+    def packets(self, *, seconds: float | None = None, from_: str | None = None) -> bytes:
+        """The last packets, as a capture.
+
+        Each packet has the time of its arrival at its queue, and a comment: what became of it, after how
+        long, and in which class. Dropped packets are included. The run needs `packet_log`.
+
+        Parameters
+        ----------
+        seconds : float, optional
+            The time before now from which packets are wanted; all that are kept without it.
+        from_ : str, optional
+            The interface that has received them; both without it.
+
+        Returns
+        -------
+        bytes
+            pcapng.
+
+        Raises
+        ------
+        NotFound
+            The run keeps no packets, or has no such interface.
+
+        Examples
+        --------
+        >>> len(run.packets(seconds=60)) > 0
+        True
+        """
+        return self._transport.ask("GET", "/v1/packets", bytes, query={"seconds": seconds, "from": from_})
 
     def reservations(self, *, from_: str | None = None) -> Reservations:
         """All reservations.
@@ -788,4 +854,59 @@ class Operations:
         """
         return self._transport.ask_unless_known(
             "GET", "/v1/trees", TreesStatus, headers={"If-None-Match": if_none_match}
+        )
+
+    def what_if(
+        self,
+        *,
+        from_: str | None = None,
+        queues: Iterable[str] | None = None,
+        rate: str | None = None,
+        seconds: float | None = None,
+    ) -> str:
+        """What would other disciplines have done just now?.
+
+        The last packets are replayed through the tree as it is and through other disciplines, at the rate
+        of the link. The answer is the page of `fairgate compare`. The run needs `packet_log`.
+
+        Parameters
+        ----------
+        from_ : str, optional
+            The interface that the direction receives from. It may be left out if only one direction has a
+            rate at the root of its tree.
+        queues : iterable of str, optional
+            Disciplines with settings, like `fifo limit=100`, at most 8. The tree as it is comes first,
+            whatever is given here. Without any, these are fifo, fq_codel and cake.
+        rate : str, optional
+            The rate of the link, like `20mbit`. Without it, the rate at the root of the tree.
+        seconds : float, optional
+            The time before now from which packets are taken, seconds. Without it, all that are kept.
+
+        Returns
+        -------
+        str
+            A page.
+
+        Raises
+        ------
+        NotFound
+            The run keeps no packets.
+        Refused
+            The question can't be answered.
+
+        Examples
+        --------
+        >>> "the present tree" in run.what_if(from_="eth0", queues=["fifo limit=100"], rate="20mbit")
+        True
+        """
+        return self._transport.ask(
+            "POST",
+            "/v1/what-if",
+            str,
+            body={
+                **_given("from", from_),
+                **_given("queues", queues),
+                **_given("rate", rate),
+                **_given("seconds", seconds),
+            },
         )

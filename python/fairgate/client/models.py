@@ -143,6 +143,8 @@ class Health(Model):
 
     name: str
     """The run's name."""
+    packets: bool
+    """Whether the run keeps its last packets (`packet_log`)."""
     pid: int
     """Its process id."""
     revision: int
@@ -267,6 +269,17 @@ class RateStatus(Model):
     """Bits per second."""
     rate_pps: int
     """Packets per second."""
+
+
+class RoundTripStatus(Model):
+    """Round trip times, milliseconds. They begin behind the queue of this run."""
+
+    latest: float
+    """The last one."""
+    median: float
+    """The median of the last 16."""
+    minimum: float
+    """The shortest one."""
 
 
 class SeriesDocument(Model):
@@ -440,6 +453,63 @@ class ClassesDocument(Model):
     """The times that packets have spent in the tree since the start of the run."""
     to: str
     """The interface that it sends to."""
+
+
+class FlowStatus(Model):
+    """A flow in one direction."""
+
+    age_s: float
+    """The time since its first packet, seconds."""
+    bytes: int
+    """Bytes that were sent."""
+    class_: Annotated[str, Field(alias="class")]
+    """The numbers of the classes to the queue that its last packet was in, like `20/3`. Empty for the root."""
+    delay_ms: float
+    """The time in the tree, milliseconds: the mean of about the last 16 packets."""
+    destination: str
+    """The destination address."""
+    destination_port: int
+    """Its port, or 0."""
+    discipline: str
+    """The discipline of that queue. Empty if it is not there any more."""
+    dropped: int
+    """Packets that were dropped."""
+    from_: Annotated[str, Field(alias="from")]
+    """The interface that its direction receives from."""
+    idle_s: float
+    """The time since its last packet, seconds."""
+    marked: int
+    """Packets that the trees marked with congestion experienced."""
+    packets: int
+    """Packets that were sent."""
+    protocol: str
+    """The name of the transport protocol, or the number of one without a name here."""
+    rate_bps: float
+    """What was sent over the last second, bit/s."""
+    round_trip_ms: RoundTripStatus | None = None
+    """The time from here to the destination and back, of a TCP connection with timestamps."""
+    source: str
+    """The source address. It is `::` if the packets are no IP packets."""
+    source_port: int
+    """Its port, or 0."""
+
+
+class FlowsStatus(Model):
+    """The flows of a run that had packets in the last minute."""
+
+    active: int
+    """The number of flows."""
+    flows: list[FlowStatus]
+    """The first of the flows, in the order that was asked for."""
+    forgotten: int
+    """The number of flows that were forgotten, because there was no room for more."""
+    missed_packets: int
+    """The number of packets that are missing here, because the run was too busy to note them."""
+    observed_s: float
+    """
+    For how long flows have been observed, seconds. It begins when somebody asks for them, and ends half a
+    minute after the last one has, unless the run has a packet log.
+    """
 
 
 class HistoryDocument(Model):

@@ -204,7 +204,12 @@ fn the_last_packets_can_be_saved_and_compared() {
     let page = asked(&run, "POST", "/v1/what-if", &question);
     assert_eq!(page.status, 200, "{page:?}");
     assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
-    for part in ["as it is", "fq_codel", "the last packets from left", "50 Mbit/s"] {
+    for part in [
+        "the present tree",
+        "fq_codel",
+        "The last packets from left",
+        "50 Mbit/s",
+    ] {
         assert!(page.body.contains(part), "the page has no {part}");
     }
     for (question, part) in [

@@ -28,7 +28,7 @@ const TOP: usize = 8;
 const LONGEST: u32 = 65_535;
 
 /// The name of the tree as it is.
-const AS_IT_IS: &str = "as it is";
+const PRESENT: &str = "the present tree";
 
 /// What is asked.
 pub(crate) struct Question<'q> {
@@ -118,7 +118,7 @@ pub(crate) fn page(question: Question<'_>, registry: &Registry) -> Result<String
         .into());
     }
     let now = Contestant {
-        name: AS_IT_IS.to_owned(),
+        name: PRESENT.to_owned(),
         spec: tree,
     };
     let mut contestants = vec![now];
@@ -128,7 +128,7 @@ pub(crate) fn page(question: Question<'_>, registry: &Registry) -> Result<String
     }
     let options = Options {
         source: Source::Memory {
-            name: format!("the last packets from {from}"),
+            name: format!("The last packets from {from}"),
             bytes: Arc::from(question.packets),
         },
         rate,
