@@ -56,6 +56,7 @@ pub fn answer_with<S: AsRef<str>>(registry: &Registry, arguments: &[S]) -> Answe
 }
 
 /// Whether this thread runs a command within another program. Its own program is then not `fairgate`.
+#[cfg(any(feature = "experiments", test))]
 pub(crate) fn is_active() -> bool {
     PRINTED.with_borrow(Option::is_some)
 }

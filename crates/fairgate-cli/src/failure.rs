@@ -12,6 +12,10 @@ pub(crate) enum Outcome {
     /// The answer is no: a difference, a failed check. Exit code 1.
     No,
     /// A part of the input could not be read, and the result says which. Exit code 2.
+    #[cfg_attr(
+        not(feature = "experiments"),
+        expect(dead_code, reason = "only `replay` has it")
+    )]
     Incomplete,
 }
 

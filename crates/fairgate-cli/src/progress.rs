@@ -24,6 +24,7 @@ pub(crate) fn simulated(millis: u64, format: Format) -> ProgressBar {
 }
 
 /// Shows the number of steps, and a message about the current step.
+#[cfg(feature = "experiments")]
 pub(crate) fn steps(count: u64, format: Format) -> ProgressBar {
     bar(count, "{bar:40} {pos}/{len} {msg}", format)
 }
