@@ -8,15 +8,16 @@ use nix::errno::Errno;
 /// Gives this thread a higher priority than all ordinary ones (SCHED_FIFO, lowest priority). The thread still
 /// sleeps when it has no work, and often enough that the kernel never throttles it (see `pace.rs`).
 pub(crate) fn set_realtime() -> Result<(), Errno> {
-    // SAFETY: it consists of integers, for which zero is a valid value. Some C libraries have more of them.
-    let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
-    parameters.sched_priority = 1;
-    // SAFETY: the kernel reads a live `sched_param`; 0 means this thread.
+    // The kernel's `sched_param` is this number alone.
+    let priority: libc::c_int = 1;
+    // A system call, because musl's function refuses: POSIX means a process, and the kernel a thread.
+    // SAFETY: the kernel reads a live number; 0 means this thread.
     let result = unsafe {
-        libc::sched_setscheduler(
+        libc::syscall(
+            libc::SYS_sched_setscheduler,
             0,
             libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK,
-            &raw const parameters,
+            &raw const priority,
         )
     };
     Errno::result(result).map(drop)
