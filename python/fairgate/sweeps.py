@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing.context import SpawnContext, SpawnProcess
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -448,7 +448,8 @@ def _results(
         return
     left, failures = list(runs), 0
     while left:
-        with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
+        workers = _Workers()
+        with ProcessPoolExecutor(os.cpu_count(), mp_context=workers) as pool:
             try:
                 for run, rows in _drive(pool, left, texts, task):
                     left = [other for other in left if other.id != run.id]
@@ -463,18 +464,34 @@ def _results(
                     ) from error
             except BaseException:
                 # Otherwise the end of the pool would wait for the runs under way.
-                _end(pool)
+                pool.shutdown(wait=False, cancel_futures=True)
+                workers.end()
                 raise
 
 
-def _end(pool: ProcessPoolExecutor) -> None:
-    """End the processes of a pool at once."""
-    processes = list((getattr(pool, "_processes", None) or {}).values())
-    pool.shutdown(wait=False, cancel_futures=True)
-    for process in processes:
-        process.terminate()
-    for process in processes:
-        process.join()
+class _Workers(SpawnContext):
+    """Makes the processes of a pool.
+
+    A pool knows a process only after its start has returned, and an interrupt may come before.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._made: list[SpawnProcess] = []
+
+    def Process(self, *words: Any, **named: Any) -> SpawnProcess:  # type: ignore[override]  # noqa: N802
+        """Make a process, as ``multiprocessing.Process`` does."""
+        process = SpawnProcess(*words, **named)
+        self._made.append(process)
+        return process
+
+    def end(self) -> None:
+        """End all that have started, at once."""
+        started = [process for process in self._made if process.pid is not None]
+        for process in started:
+            process.terminate()
+        for process in started:
+            process.join()
 
 
 def _drive(

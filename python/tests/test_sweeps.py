@@ -11,6 +11,7 @@ import subprocess
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,22 @@ def test_processes_by_default_and_a_killed_one(short: fg.Scenario, tmp_path: Pat
     assert (tmp_path / "crashed").exists()
     rows = found.to_arrow().to_pylist()
     assert len({(row["queue.wan"], row["seed"]) for row in rows}) == len(rows) == found.done == 6
+
+
+def test_an_interrupt_while_a_worker_starts(
+    short: fg.Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pool does not know this worker yet."""
+    start = SpawnProcess.start
+
+    def interrupted(process: SpawnProcess) -> None:
+        start(process)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(SpawnProcess, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fg.sweep(short.replace(duration="100000s"), {}, 2, out=tmp_path)
+    assert not multiprocessing.active_children()
 
 
 def test_ctrl_c_does_not_wait_for_the_runs_under_way(short: fg.Scenario, tmp_path: Path) -> None:
