@@ -120,32 +120,33 @@ impl ClassStatistics {
         })
     }
 
-    /// Goes on with the statistics of another tree of the same shape, whose leaves keep their counters. So a
-    /// reading that has begun goes on, too.
-    pub(super) fn go_on(&mut self, old: &ClassStatistics) {
-        self.before.copy_from_slice(&old.before);
-        self.total_before = old.total_before;
-        self.overlimits.copy_from_slice(&old.overlimits);
-        self.all_overlimits = old.all_overlimits;
-    }
-
-    /// Takes over the statistics of a tree of another shape. `counters` and `leaves` are that tree's.
+    /// Takes over the statistics of another tree. `counters` and `leaves` are that tree's.
+    ///
+    /// Returns whether both trees have the same shape. Then the leaves keep their counters, which the caller
+    /// copies, and a reading that has begun goes on.
     pub(super) fn take_over(
         &mut self,
         tree: &ClassTree,
         old: &ClassStatistics,
         old_tree: &ClassTree,
-        counters: &[Counters],
+        counters: impl FnOnce() -> Vec<Counters>,
         leaves: impl Iterator<Item = LeafCounters>,
-    ) {
-        self.total_before = old.total(leaves);
+    ) -> bool {
         self.all_overlimits = old.all_overlimits;
-        for (before, counters) in old_tree.classes().zip(counters) {
+        if tree.has_shape_of(old_tree) {
+            self.before.copy_from_slice(&old.before);
+            self.total_before = old.total_before;
+            self.overlimits.copy_from_slice(&old.overlimits);
+            return true;
+        }
+        self.total_before = old.total(leaves);
+        for (before, counters) in old_tree.classes().zip(&counters()) {
             if let Some(class) = tree.index(old_tree.minor(before)) {
                 self.before[class.index()] = *counters;
                 self.overlimits[class.index()] = old.overlimits(before);
             }
         }
+        false
     }
 }
 

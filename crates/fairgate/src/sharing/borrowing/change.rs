@@ -71,22 +71,18 @@ impl<M: Meter> Borrowing<M> {
     }
 
     fn take_over_statistics(&mut self, old: &Borrowing<M>) {
-        if self.tree.has_shape_of(&old.tree) {
-            self.statistics.go_on(&old.statistics);
+        let (statistics, leaves) = (&old.statistics, old.leaf_counters());
+        let counters = || old.counters();
+        if self
+            .statistics
+            .take_over(&self.tree, statistics, &old.tree, counters, leaves)
+        {
             for (leaf, before) in self.leaves.iter_mut().zip(&old.leaves) {
                 leaf.bytes = before.bytes;
                 for (served, before) in leaf.served_from.iter_mut().zip(&before.served_from) {
                     served.packets = before.packets;
                 }
             }
-        } else {
-            self.statistics.take_over(
-                &self.tree,
-                &old.statistics,
-                &old.tree,
-                &old.counters(),
-                old.leaf_counters(),
-            );
         }
     }
 

@@ -66,19 +66,15 @@ impl Hfsc {
     }
 
     fn take_over_statistics(&mut self, old: &Hfsc) {
-        if self.tree.has_shape_of(&old.tree) {
-            self.statistics.go_on(&old.statistics);
+        let (statistics, leaves) = (&old.statistics, old.leaf_counters());
+        let counters = || old.counters();
+        if self
+            .statistics
+            .take_over(&self.tree, statistics, &old.tree, counters, leaves)
+        {
             for (leaf, before) in self.leaves.iter_mut().zip(&old.leaves) {
                 leaf.sent = before.sent;
             }
-        } else {
-            self.statistics.take_over(
-                &self.tree,
-                &old.statistics,
-                &old.tree,
-                &old.counters(),
-                old.leaf_counters(),
-            );
         }
     }
 
