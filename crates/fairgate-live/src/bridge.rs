@@ -311,12 +311,7 @@ impl Bridge {
             reserver: reserver.clone(),
             audit,
         };
-        let (server, mut taps) = Server::bind(
-            path,
-            Some(control),
-            self.plan.workers.into(),
-            self.plan.packet_log,
-        )?;
+        let (server, mut taps) = Server::bind(path, control, self.plan.workers.into(), self.plan.packet_log)?;
         self.watch(server.wanted(), EpollFlags::EPOLLIN, Token::Status)?;
         self.server = Some(server);
         let own = taps.remove(0);

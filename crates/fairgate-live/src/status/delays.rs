@@ -61,8 +61,8 @@ pub(super) struct Delays {
 
 /// A recording that gets sojourn times as long as this exists.
 #[derive(Debug)]
-pub(super) struct Subscription<'d> {
-    desk: &'d DelayDesk,
+pub(super) struct Subscription {
+    desk: Arc<DelayDesk>,
     key: u64,
 }
 
@@ -132,7 +132,7 @@ impl DelayTap {
 
 impl DelayDesk {
     /// Begins to count for one more recording.
-    pub(super) fn subscribe(&self) -> Subscription<'_> {
+    pub(super) fn subscribe(self: &Arc<DelayDesk>) -> Subscription {
         let mut counted = self.lock();
         if !std::mem::replace(&mut counted.has_buffers, true) {
             self.suppliers.fill(BUFFERS, || Vec::with_capacity(ROOM));
@@ -141,7 +141,10 @@ impl DelayDesk {
         let key = counted.next_key;
         counted.recordings.push((key, Delays::default()));
         self.recordings.fetch_add(1, Ordering::Relaxed);
-        Subscription { desk: self, key }
+        Subscription {
+            desk: Arc::clone(self),
+            key,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Counted> {
@@ -161,7 +164,7 @@ impl DelayDesk {
     }
 }
 
-impl Subscription<'_> {
+impl Subscription {
     /// Returns the sojourn times since the last call. Waits until that many buffers of each worker are
     /// counted.
     pub(super) fn take(&self, buffers: &[u64]) -> Delays {
@@ -173,7 +176,7 @@ impl Subscription<'_> {
     }
 }
 
-impl Drop for Subscription<'_> {
+impl Drop for Subscription {
     fn drop(&mut self) {
         self.desk.recordings.fetch_sub(1, Ordering::Relaxed);
         self.desk.lock().recordings.retain(|(key, _)| *key != self.key);

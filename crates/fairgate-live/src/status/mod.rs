@@ -2,11 +2,17 @@
 
 mod audit;
 mod autorate;
+mod client;
 mod control;
 mod delays;
+mod desk;
 mod document;
 mod estimators;
+mod fetch_error;
+mod inside;
+mod listening;
 mod path;
+mod place;
 pub mod protocol;
 mod queue_names;
 mod reading;
@@ -19,18 +25,24 @@ pub use crate::packets::{FlowOrder, FlowStatus, FlowsStatus, RoundTripStatus};
 pub use audit::{Audit, AuditEntry};
 pub(crate) use autorate::Board;
 pub use autorate::{AutorateDirection, AutorateStatus};
+pub use client::{
+    Recordings, ask_change, ask_change_of, ask_reserve, fetch, fetch_flows, fetch_packets, fetch_trees,
+    fetch_used, record,
+};
 pub(crate) use control::Control;
 pub(crate) use delays::DelayTap;
+pub use desk::{NoPackets, Recorder};
 pub use document::{
     ChangesStatus, ClassRateStatus, ClassStatus, CountStatus, Detail, DirectionStatus, Losses, NodeStatus,
     ProcessorStatus, QUEUE, RateStatus, Sojourn, Status, ValueStatus,
 };
 pub(crate) use estimators::Estimators;
+pub use fetch_error::FetchError;
+pub use inside::Inside;
+pub use listening::Listening;
+pub use place::{default_socket, running};
 pub(crate) use reading::{DirectionReading, RunReading, STEP, TreeReading};
-pub use server::{
-    FetchError, Inside, Listening, NoPackets, Recordings, ask_change, ask_change_of, ask_reserve,
-    default_socket, fetch, fetch_flows, fetch_packets, fetch_trees, fetch_used, record, running, who_is,
-};
+pub use server::who_is;
 pub(crate) use server::{Server, Taps};
 pub use workers::SHARDED;
 pub(crate) use workers::{Sent, WorkerReading, WorkersReading};
