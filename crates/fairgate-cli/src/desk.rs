@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fairgate_config::Registry;
-use fairgate_control::{Run, Subscribers, WhatIf, WhatIfRefused};
+use fairgate_control::{Recorder, Run, Subscribers, WhatIf, WhatIfRefused};
 use fairgate_live::status::protocol::{Answer, Mistake, ReserveOrder, Reserved, TreesStatus};
 use fairgate_live::status::{Detail, FlowOrder, FlowsStatus, Inside, NoPackets, Status};
 use miette::Report;
@@ -48,6 +48,11 @@ impl Run for Desk {
 
     fn flows(&self, order: FlowOrder, limit: usize) -> Option<FlowsStatus> {
         self.inside.flows(order, limit)
+    }
+
+    fn record(&self) -> Recorder {
+        let mut recorder = self.inside.recorder();
+        Box::new(move || recorder.interval())
     }
 
     fn keeps_packets(&self) -> bool {

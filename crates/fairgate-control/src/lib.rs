@@ -33,6 +33,7 @@ pub mod rehearsal;
 mod run;
 mod server;
 mod shared;
+mod streams;
 mod tls;
 mod tokens;
 
@@ -40,5 +41,7 @@ pub use api::openapi;
 pub use door::Doors;
 pub use error::ControlError;
 pub use metrics::MOST_CLASSES;
-pub use run::{Run, SubscriberChange, SubscriberChanged, SubscriberList, Subscribers, WhatIf, WhatIfRefused};
+pub use run::{
+    Recorder, Run, SubscriberChange, SubscriberChanged, SubscriberList, Subscribers, WhatIf, WhatIfRefused,
+};
 pub use server::Control;

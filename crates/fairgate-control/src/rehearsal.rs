@@ -1,6 +1,7 @@
 //! A run without interfaces: it has trees that change and reservations, and forwards nothing. Tests of
 //! clients can use it, and the tests and fuzz targets of this crate do.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ use axum::http::Request;
 use fairgate_config::{Document, FileError, Registry, Spec};
 use fairgate_live::Offer;
 use fairgate_live::status::protocol::{
-    Answer, Mistake, ReservationStatus, ReserveOrder, Reserved, TermsStatus, TreeStatus, TreesStatus,
+    Answer, ClassInterval, Interval, Mistake, ReservationStatus, ReserveOrder, Reserved, TermsStatus,
+    TreeStatus, TreesStatus,
 };
 use fairgate_live::status::{
     ChangesStatus, CountStatus, Detail, DirectionStatus, FlowOrder, FlowsStatus, Losses, NoPackets,
@@ -23,10 +25,12 @@ use tower_service::Service;
 
 use crate::api::router;
 use crate::guard::{Client, Rules};
+use crate::metrics::{Node, nodes};
 use crate::run::{
-    Run, SubscriberChange, SubscriberChanged, SubscriberList, Subscribers, WhatIf, WhatIfRefused,
+    Recorder, Run, SubscriberChange, SubscriberChanged, SubscriberList, Subscribers, WhatIf, WhatIfRefused,
 };
 use crate::shared::Shared;
+use crate::streams::Streams;
 
 /// The interfaces of a rehearsal.
 pub const INTERFACES: [&str; 2] = ["left", "right"];
@@ -265,6 +269,25 @@ impl Run for Rehearsal {
         }
     }
 
+    /// Nothing happens in its intervals. They end with the run.
+    fn record(&self) -> Recorder {
+        let run = self.clone();
+        let mut before = 0;
+        Box::new(move || {
+            let status = Run::status(&run, Detail::Counters)?;
+            let rows = match before {
+                0 => Vec::new(),
+                _ => idle_rows(&status, before),
+            };
+            before += 1;
+            Some(Interval {
+                at_s: f64::from(before),
+                missed_delays: 0,
+                rows,
+            })
+        })
+    }
+
     fn flows(&self, _order: FlowOrder, _limit: usize) -> Option<FlowsStatus> {
         (!self.lock().has_ended).then(FlowsStatus::default)
     }
@@ -289,6 +312,28 @@ impl Run for Rehearsal {
     fn subscribers(&self) -> Option<&dyn Subscribers> {
         Some(self)
     }
+}
+
+/// Returns a row for each discipline that packets can be in. None is there.
+fn idle_rows(status: &Status, at_s: u32) -> Vec<ClassInterval> {
+    let rows = status.directions.iter().flat_map(|direction| {
+        let row = |node: Node<'_>| ClassInterval {
+            from: direction.from.clone(),
+            class: node.path,
+            discipline: node.status.discipline.clone(),
+            host: None,
+            at_s: at_s.into(),
+            seconds: 1.0,
+            sent: CountStatus { packets: 0, bytes: 0 },
+            mean_delay_us: None,
+            delay: None,
+            drops: BTreeMap::new(),
+            marked: 0,
+            backlog: CountStatus { packets: 0, bytes: 0 },
+        };
+        nodes(&direction.tree).into_iter().map(row)
+    });
+    rows.collect()
 }
 
 /// Returns an empty list of a line of 1 Gbit/s, with a plan `home`.
@@ -478,6 +523,7 @@ impl Stage {
         }
         let mut request = request.body(Body::from(body.to_vec())).ok()?;
         request.extensions_mut().insert(self.client.clone());
+        request.extensions_mut().insert(Streams::default());
         let mut router = self.router.clone();
         self.runtime.block_on(async {
             let response = router.call(request).await.unwrap_or_else(|never| match never {});

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fairgate_config::Registry;
-use fairgate_live::status::protocol::{Answer, Mistake, ReserveOrder, Reserved, TreesStatus};
+use fairgate_live::status::protocol::{Answer, Interval, Mistake, ReserveOrder, Reserved, TreesStatus};
 use fairgate_live::status::{Detail, FlowOrder, FlowsStatus, NoPackets, Status};
 use fairgate_subscribers::Entry;
 use serde::Deserialize;
@@ -38,6 +38,9 @@ pub trait Run: Send + Sync + 'static {
     /// Returns the first `limit` flows, or nothing if the run has ended. The first call may take a second.
     fn flows(&self, order: FlowOrder, limit: usize) -> Option<FlowsStatus>;
 
+    /// Begins to record what the classes do.
+    fn record(&self) -> Recorder;
+
     /// Returns whether the last packets are kept.
     fn keeps_packets(&self) -> bool;
 
@@ -58,6 +61,10 @@ pub trait Run: Send + Sync + 'static {
         None
     }
 }
+
+/// Returns what each class did since the last call, or nothing if the run has ended. The first interval has
+/// no rows. The run notes sojourn times as long as this exists.
+pub type Recorder = Box<dyn FnMut() -> Option<Interval> + Send>;
 
 /// What would other disciplines have done just now?
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, ToSchema)]

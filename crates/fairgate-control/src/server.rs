@@ -34,6 +34,7 @@ use crate::guard::Client;
 use crate::history::{self, Sampler};
 use crate::run::Run;
 use crate::shared::Shared;
+use crate::streams::Streams;
 
 /// How many connections each door has at the same time. Further ones are closed at once.
 pub(crate) const CONNECTIONS: usize = 64;
@@ -44,7 +45,8 @@ const HEAD: Duration = Duration::from_secs(10);
 /// After this time a connection takes no further request.
 const LIFETIME: Duration = Duration::from_secs(60);
 
-/// How long its last request may take then, before the connection is cut.
+/// How long its last request may take then, before the connection is cut. An answer without an end is cut
+/// when the client does not read it.
 const LAST: Duration = Duration::from_secs(60);
 
 /// The most bytes of a head, and the most header fields.
@@ -229,8 +231,10 @@ fn is_allowed(peer: &UCred, group: Option<Gid>) -> bool {
 
 /// Answers the requests of a connection.
 async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin, client: Client, router: Router) {
+    let streams = Streams::default();
     let answer = service_fn(|mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(client.clone());
+        request.extensions_mut().insert(streams.clone());
         let mut router = router.clone();
         async move { Ok::<_, Infallible>(router.call(request).await.unwrap_or_else(|never| match never {})) }
     });
@@ -243,6 +247,6 @@ async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin, client: Client, route
     let mut connection = pin!(connection);
     if timeout(LIFETIME, connection.as_mut()).await.is_err() {
         connection.as_mut().graceful_shutdown();
-        let _ = timeout(LAST, connection).await;
+        while timeout(LAST, connection.as_mut()).await.is_err() && streams.is_any() {}
     }
 }

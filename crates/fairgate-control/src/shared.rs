@@ -20,6 +20,9 @@ const ANSWERS: usize = 4;
 /// How many long bodies are received at the same time.
 const BODIES: usize = 4;
 
+/// How many clients are told at the same time what the classes do in each interval.
+const RECORDINGS: usize = 4;
+
 /// How long a request waits for its turn.
 const TURN: Duration = Duration::from_secs(5);
 
@@ -36,6 +39,7 @@ struct Content {
     answers: Arc<Semaphore>,
     bodies: Arc<Semaphore>,
     comparisons: Arc<Semaphore>,
+    recordings: Arc<Semaphore>,
     /// Which classes have names in the metrics.
     classes: Mutex<Classes>,
     history: Arc<Mutex<History>>,
@@ -50,6 +54,7 @@ impl Shared {
             answers: Arc::new(Semaphore::new(ANSWERS)),
             bodies: Arc::new(Semaphore::new(BODIES)),
             comparisons: Arc::new(Semaphore::new(1)),
+            recordings: Arc::new(Semaphore::new(RECORDINGS)),
             classes: Mutex::default(),
             history: Arc::default(),
         }))
@@ -88,6 +93,16 @@ impl Shared {
     /// Waits for the right to compare disciplines. One client at a time may have the processors for it.
     pub(crate) async fn turn_to_compare(&self) -> Result<OwnedSemaphorePermit, Problem> {
         turn(&self.0.comparisons, "comparisons are being made").await
+    }
+
+    /// Returns the right to be told what the classes do in each interval. Nobody knows when a recording ends,
+    /// so that there is nothing to wait for.
+    pub(crate) fn place_to_record(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        let place = Arc::clone(&self.0.recordings).try_acquire_owned();
+        place.map_err(|_| {
+            let detail = format!("{RECORDINGS} clients are told of each interval already; end one of them");
+            Problem::new(Kind::Busy, detail)
+        })
     }
 
     /// Waits for the right to receive a long body.

@@ -5,6 +5,7 @@ mod classes;
 mod flows;
 mod health;
 mod history;
+mod intervals;
 mod metrics;
 mod openapi;
 mod outline;
@@ -55,6 +56,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(status::class))
         .routes(routes!(classes::classes))
         .routes(routes!(history::history))
+        .routes(routes!(intervals::intervals))
         .routes(routes!(flows::flows))
         .routes(routes!(packets::packets))
         .routes(routes!(packets::what_if))

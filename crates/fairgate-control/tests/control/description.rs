@@ -199,7 +199,7 @@ fn answers_are_as_described() {
                 \"up\": \"2mbit\"}]}";
     let place = "/v1/outline/place";
     let (all, one, of_17) = ("/v1/subscribers", "/v1/subscribers/{id}", "/v1/subscribers/17");
-    let cases: [Case<'_>; 54] = [
+    let cases: [Case<'_>; 55] = [
         ("GET", "/v1/health", "/v1/health", &[], "", 200),
         ("GET", "/v1/status", "/v1/status", &[], "", 200),
         ("GET", "/v1/status", "/v1/status?used=true", &[], "", 200),
@@ -285,6 +285,14 @@ fn answers_are_as_described() {
             200,
         ),
         ("GET", "/v1/flows", "/v1/flows?limit=0", &[], "", 400),
+        (
+            "GET",
+            "/v1/intervals",
+            "/v1/intervals?interval_us=999",
+            &[],
+            "",
+            400,
+        ),
         ("GET", "/v1/packets", "/v1/packets?seconds=7", &[], "", 404),
         ("GET", "/v1/packets", "/v1/packets?seconds=0", &[], "", 400),
         (

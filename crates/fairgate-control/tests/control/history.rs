@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fairgate_control::rehearsal::{Rehearsal, Reply, Stage};
-use fairgate_control::{Run, WhatIf, WhatIfRefused};
+use fairgate_control::{Recorder, Run, WhatIf, WhatIfRefused};
 use fairgate_live::status::protocol::{Answer, ReserveOrder, Reserved, TreesStatus};
 use fairgate_live::status::{Detail, FlowOrder, FlowsStatus, NoPackets, NodeStatus, Status};
 use serde_json::Value;
@@ -41,6 +41,10 @@ impl Run for Played {
 
     fn flows(&self, order: FlowOrder, limit: usize) -> Option<FlowsStatus> {
         self.rehearsal.flows(order, limit)
+    }
+
+    fn record(&self) -> Recorder {
+        self.rehearsal.record()
     }
 
     fn keeps_packets(&self) -> bool {

@@ -1,12 +1,14 @@
 //! Real sockets: who may come in, TLS, and clients that are slow, silent or too many.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use fairgate_control::rehearsal::Rehearsal;
 use fairgate_control::{Control, ControlError, Doors};
@@ -39,13 +41,17 @@ struct Socket {
 
 impl Socket {
     fn open() -> Socket {
+        Socket::open_with("fifo")
+    }
+
+    fn open_with(tree: &str) -> Socket {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("api.sock");
         let endpoints = Endpoints {
             api: Some(at(Address::Unix(path.clone()))),
             metrics: None,
         };
-        let run = Rehearsal::new("fifo").unwrap();
+        let run = Rehearsal::new(tree).unwrap();
         let doors = Doors::open(&endpoints).unwrap();
         assert_eq!(
             doors.offered().next().unwrap(),
@@ -119,6 +125,65 @@ fn slow_clients_lose_their_places() {
     assert!(told > 0, "no body was waited for");
     assert_eq!(ask(socket.connect(), "GET", "/v1/health", &[], "").status, 200);
     assert_eq!(socket.run.log().len(), 0);
+}
+
+/// The API of a rehearsal with thousands of classes, each of which has a row in each interval.
+fn with_many_rows() -> Socket {
+    let classes: Vec<String> = (1..=2_000).map(|class| format!("{class} / fifo")).collect();
+    Socket::open_with(&format!("drr {{ {} }}", classes.join("; ")))
+}
+
+fn begin(socket: &Socket, interval_us: u32) -> BufReader<UnixStream> {
+    let mut client = socket.connect();
+    let target = format!("/v1/intervals?interval_us={interval_us}");
+    let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    client.write_all(request.as_bytes()).unwrap();
+    let mut lines = BufReader::new(client);
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    assert!(line.starts_with("HTTP/1.1"), "{line}");
+    lines
+}
+
+/// A client that does not read what it has asked for loses its place, and its answer has no end: it can't be
+/// taken for a whole one. Clients that end give their places back, too.
+#[test]
+fn intervals_end_with_their_clients() {
+    let socket = with_many_rows();
+    let mut late = begin(&socket, 1_000);
+    let others: Vec<_> = (0..3).map(|_| begin(&socket, 3_600_000_000)).collect();
+    let busy = ask(socket.connect(), "GET", "/v1/intervals", &[], "");
+    assert_eq!((busy.status, busy.problem()), (503, "busy".to_owned()));
+    // All four places become free again: that of the late client after some seconds.
+    drop(others);
+    let mut places = Vec::new();
+    while places.len() < 4 {
+        let mut client = socket.connect();
+        let request = "GET /v1/intervals?interval_us=3600000000 HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        client.write_all(request.as_bytes()).unwrap();
+        let mut status = [0; 12];
+        client.read_exact(&mut status).unwrap();
+        match &status {
+            b"HTTP/1.1 200" => places.push(client),
+            _ => thread::sleep(Duration::from_millis(50)),
+        }
+    }
+    let mut rest = Vec::new();
+    let _ = late.read_to_end(&mut rest);
+    // The last part of a whole answer has the length 0 (RFC 9112, section 7.1).
+    assert!(rest.len() > 100_000 && !rest.ends_with(b"0\r\n\r\n"));
+}
+
+#[test]
+fn intervals_end_with_the_run() {
+    let socket = Socket::open();
+    let mut lines = begin(&socket, 1_000);
+    socket.run.end();
+    let mut rest = Vec::new();
+    while !rest.ends_with(b"0\r\n\r\n") {
+        let read = lines.read_until(b'\n', &mut rest).unwrap();
+        assert_ne!(read, 0, "{}", String::from_utf8_lossy(&rest));
+    }
 }
 
 #[test]

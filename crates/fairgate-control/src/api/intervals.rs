@@ -1,0 +1,179 @@
+//! What the classes do, interval after interval.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::Extension;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::header::{CONTENT_TYPE, HeaderValue};
+use axum::response::Response;
+use fairgate_live::status::protocol::{Interval, SHORTEST_INTERVAL_US};
+use hyper::body::Frame;
+use serde::Deserialize;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::answer::json_bytes;
+use crate::problem::{Kind, Problem};
+use crate::query::Parameters;
+use crate::run::Recorder;
+use crate::shared::{PATIENCE, Shared};
+use crate::streams::{Stream, Streams};
+
+/// The longest interval, microseconds.
+const LONGEST_US: u64 = 3_600_000_000;
+
+/// How long they are.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Wanted {
+    #[serde(default = "default_interval")]
+    interval_us: u64,
+}
+
+/// That of `fairgate record`: ALTQ's cbqprobe had it.
+fn default_interval() -> u64 {
+    400_000
+}
+
+/// What the classes do in each interval from now on
+///
+/// The answer does not end before the run does: a JSON document in each line. The first one has no rows. It
+/// says that the run records. A client that reads none of it for 5 s is disconnected.
+#[utoipa::path(
+    get,
+    path = "/v1/intervals",
+    operation_id = "intervals",
+    tag = "status",
+    params(("interval_us" = Option<u64>, Query, minimum = 1_000, maximum = 3_600_000_000_u64,
+        description = "How long an interval is, microseconds. Default: 400,000")),
+    responses(
+        (status = 200, description = "A line for each interval", body = Interval,
+            content_type = "application/x-ndjson"),
+        (status = "default", description = "Refused", body = Problem,
+            content_type = "application/problem+json")
+    )
+)]
+pub(super) async fn intervals(
+    State(shared): State<Shared>,
+    Extension(streams): Extension<Streams>,
+    Parameters(wanted): Parameters<Wanted>,
+) -> Result<Response, Problem> {
+    if !(SHORTEST_INTERVAL_US..=LONGEST_US).contains(&wanted.interval_us) {
+        let detail = format!(
+            "`interval_us` is {}, but must be from {SHORTEST_INTERVAL_US} to {LONGEST_US}",
+            wanted.interval_us
+        );
+        return Err(Problem::new(Kind::Malformed, detail));
+    }
+    let place = shared.place_to_record()?;
+    let recorder = shared.ask(|_, run| run.record()).await?;
+    let (lines, body) = Lines::new(streams.begin());
+    let recording = Recording {
+        shared,
+        recorder,
+        lines,
+        is_late: Arc::clone(&body.is_late),
+        _place: place,
+    };
+    tokio::spawn(recording.go_on(Duration::from_micros(wanted.interval_us)));
+    let mut response = Response::new(Body::new(body));
+    let media_type = HeaderValue::from_static("application/x-ndjson");
+    response.headers_mut().insert(CONTENT_TYPE, media_type);
+    Ok(response)
+}
+
+/// Makes the lines.
+struct Recording {
+    shared: Shared,
+    recorder: Recorder,
+    lines: Sender<Bytes>,
+    is_late: Arc<AtomicBool>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Recording {
+    /// Goes on until the run ends, or the client.
+    async fn go_on(mut self, interval: Duration) {
+        let mut next = Instant::now();
+        loop {
+            let mut recorder = self.recorder;
+            let asked = self.shared.ask(move |_, _| {
+                let line = recorder().map(|interval| line(&interval));
+                (recorder, line)
+            });
+            let Ok((recorder, Some(Ok(line)))) = asked.await else {
+                return;
+            };
+            self.recorder = recorder;
+            match timeout(PATIENCE, self.lines.send(line)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return,
+                Err(_) => {
+                    self.is_late.store(true, Ordering::Release);
+                    return;
+                }
+            }
+            // If a reading takes longer than an interval, the next one begins at once.
+            next = (next + interval).max(Instant::now());
+            tokio::select! {
+                () = sleep_until(next) => {}
+                () = self.lines.closed() => return,
+            }
+        }
+    }
+}
+
+fn line(interval: &Interval) -> Result<Bytes, Problem> {
+    let mut bytes = json_bytes(interval)?;
+    bytes.push(b'\n');
+    Ok(bytes.into())
+}
+
+/// The lines on their way to the client.
+struct Lines {
+    made: Receiver<Bytes>,
+    /// Whether the client has read too slowly. Then the answer is cut, so that it can't be taken for a whole
+    /// one.
+    is_late: Arc<AtomicBool>,
+    _stream: Stream,
+}
+
+impl Lines {
+    fn new(stream: Stream) -> (Sender<Bytes>, Lines) {
+        let (sender, made) = mpsc::channel(1);
+        let lines = Lines {
+            made,
+            is_late: Arc::default(),
+            _stream: stream,
+        };
+        (sender, lines)
+    }
+}
+
+impl hyper::body::Body for Lines {
+    type Data = Bytes;
+    type Error = TooSlow;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, TooSlow>>> {
+        let made = ready!(self.made.poll_recv(context));
+        Poll::Ready(match made {
+            Some(line) => Some(Ok(Frame::data(line))),
+            None if self.is_late.load(Ordering::Acquire) => Some(Err(TooSlow)),
+            None => None,
+        })
+    }
+}
+
+/// The client has read too slowly.
+#[derive(Debug, thiserror::Error)]
+#[error("the client reads too slowly")]
+struct TooSlow;
