@@ -15,6 +15,7 @@ mod input;
 mod log;
 mod output;
 mod progress;
+mod remote;
 mod service;
 mod shell;
 mod subscribers;

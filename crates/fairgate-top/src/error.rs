@@ -3,7 +3,7 @@
 use std::io;
 
 use fairgate::balance::Imbalance;
-use fairgate_live::status::FetchError;
+use fairgate_client::ClientError;
 use miette::Diagnostic;
 use thiserror::Error;
 
@@ -23,12 +23,8 @@ pub enum TopError {
     Terminal(#[source] io::Error),
     /// The run does not answer.
     #[error(transparent)]
-    #[diagnostic(help("check that the run still exists; its process must be yours or root's"))]
-    NoAnswer(#[from] FetchError),
-    /// The run refuses to say what it does.
-    #[error("the run does not record: {0}")]
-    #[diagnostic(help("does a run of another version answer? Restart it with this one"))]
-    Refused(String),
+    #[diagnostic(transparent)]
+    NoAnswer(#[from] ClientError),
     /// Figures of the run do not add up.
     #[error("figures of the run do not add up, so none is shown")]
     #[diagnostic(help("this is a bug: please report it, with the configuration of the run"))]

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! Everything above `reader` is pure: no clock, no socket, no terminal. The run itself computes what a class
-//! did in an interval ([`fairgate_live::status::record`]). This crate only sums and shows it.
+//! did in an interval ([`Remote::record`]). This crate only sums and shows it.
 
 #![forbid(unsafe_code)]
 
@@ -33,10 +33,10 @@ mod testing;
 mod tree;
 mod view;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fairgate_client::Remote;
 use fairgate_config::Registry;
 
 pub use dialog::{Answered, Order};
@@ -54,8 +54,8 @@ pub type Changer = Arc<dyn Fn(&Order) -> Answered + Send + Sync>;
 /// What to show.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The socket of the run.
-    pub socket: PathBuf,
+    /// The run.
+    pub run: Remote,
     /// The time between two readings.
     pub interval: Duration,
     /// The disciplines that the trees of the run can have.

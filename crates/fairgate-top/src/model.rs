@@ -1,7 +1,6 @@
 //! The state of the screen, and what keys and readings do to it. No clock, no socket, no terminal.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use fairgate_live::status::protocol::Interval;
@@ -25,8 +24,9 @@ pub struct Start {
     pub filter: String,
     /// Whether colours are used.
     pub colour: bool,
-    /// The socket, if the user named it. It is part of the commands that the screen shows.
-    pub socket: Option<PathBuf>,
+    /// The options by which the user named the run, each with a space before it. They are part of the commands
+    /// that the screen shows.
+    pub options: String,
 }
 
 /// What happens to the screen.
@@ -74,7 +74,7 @@ const NOTICED: u64 = 5;
 #[derive(Clone, Debug)]
 pub struct Model {
     pub(crate) colour: bool,
-    pub(crate) socket: Option<PathBuf>,
+    pub(crate) options: String,
     pub(crate) size: (u16, u16),
     live: Data,
     /// What was shown when the screen was paused.
@@ -153,7 +153,7 @@ impl Model {
     pub fn new(start: Start) -> Model {
         let mut model = Model {
             colour: start.colour,
-            socket: start.socket,
+            options: start.options,
             size: (80, 24),
             live: Data::default(),
             frozen: None,

@@ -4,14 +4,13 @@
 //! its time at most, and for the descriptions of the trees if they have changed. A third one asks for the
 //! flows, while they are shown. All go on trying if the run ends.
 
-use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use fairgate_client::{ClientError, Remote};
 use fairgate_config::Registry;
-use fairgate_live::status::protocol::{Interval, Recorded};
-use fairgate_live::status::{FetchError, FlowOrder, fetch_flows, fetch_trees, fetch_used, record};
+use fairgate_live::status::FlowOrder;
 
 use crate::Settings;
 use crate::error::TopError;
@@ -45,35 +44,21 @@ impl From<Event> for News {
 /// Returns the screen after one interval.
 pub(crate) fn once(settings: &Settings) -> Result<Model, TopError> {
     let mut model = Model::new(settings.start.clone());
-    let status = fetch_used(&settings.socket)?;
+    let status = settings.run.status(true)?;
     status.check()?;
     model.update(Event::Status(Box::new(status)));
-    let trees = Trees::read(&fetch_trees(&settings.socket)?, &settings.registry);
+    let trees = Trees::read(&settings.run.trees()?, &settings.registry);
     model.update(Event::Trees(trees));
-    let mut intervals = record(&settings.socket, settings.interval)?;
-    // The first answer has no rows: the run begins to record.
-    for _ in 0..2 {
-        let ended = || FetchError::Io(std::io::ErrorKind::UnexpectedEof.into());
-        let interval = interval_of(intervals.next().unwrap_or_else(|| Err(ended()))?)?;
-        model.update(Event::Interval(interval));
+    if let Some(interval) = settings.run.record(settings.interval)?.next() {
+        model.update(Event::Interval(interval?));
     }
     Ok(model)
 }
 
-fn interval_of(recorded: Recorded) -> Result<Interval, TopError> {
-    match recorded {
-        Recorded::Interval(interval) => Ok(interval),
-        Recorded::Refused { errors } => {
-            let messages: Vec<String> = errors.into_iter().map(|mistake| mistake.message).collect();
-            Err(TopError::Refused(messages.join("; ")))
-        }
-    }
-}
-
 /// Tells what the classes did at each interval. Returns when nobody listens.
-pub(crate) fn follow(socket: &Path, interval: Duration, news: &Sender<News>) {
+pub(crate) fn follow(run: &Remote, interval: Duration, news: &Sender<News>) {
     loop {
-        let why = match follow_run(socket, interval, news) {
+        let why = match follow_run(run, interval, news) {
             Ok(()) => "the run has ended".to_owned(),
             Err(error) => error.to_string(),
         };
@@ -84,10 +69,9 @@ pub(crate) fn follow(socket: &Path, interval: Duration, news: &Sender<News>) {
     }
 }
 
-fn follow_run(socket: &Path, interval: Duration, news: &Sender<News>) -> Result<(), TopError> {
-    for recorded in record(socket, interval)? {
-        let interval = interval_of(recorded?)?;
-        if news.send(Event::Interval(interval).into()).is_err() {
+fn follow_run(run: &Remote, interval: Duration, news: &Sender<News>) -> Result<(), ClientError> {
+    for interval in run.record(interval)? {
+        if news.send(Event::Interval(interval?).into()).is_err() {
             return Ok(());
         }
     }
@@ -97,7 +81,7 @@ fn follow_run(socket: &Path, interval: Duration, news: &Sender<News>) -> Result<
 /// Tells the status again and again, and the trees when they have changed: at once if `wake` says so. Returns
 /// when nobody listens.
 pub(crate) fn inquire(
-    socket: &Path,
+    run: &Remote,
     interval: Duration,
     registry: &Registry,
     news: &Sender<News>,
@@ -106,7 +90,7 @@ pub(crate) fn inquire(
     let mut known = None;
     loop {
         let begin = Instant::now();
-        let told = tell(socket, registry, &mut known, news);
+        let told = tell(run, registry, &mut known, news);
         if told.is_err() {
             return;
         }
@@ -120,7 +104,7 @@ pub(crate) fn inquire(
 
 /// Tells the flows at each interval, while `wanted` has an order. Returns when nobody listens.
 pub(crate) fn observe(
-    socket: &Path,
+    run: &Remote,
     interval: Duration,
     wanted: &Receiver<Option<FlowOrder>>,
     news: &Sender<News>,
@@ -137,7 +121,7 @@ pub(crate) fn observe(
             Err(RecvTimeoutError::Disconnected) => return,
         }
         if let Some(order) = order
-            && let Ok(flows) = fetch_flows(socket, order, MOST_FLOWS)
+            && let Ok(flows) = run.flows(order, MOST_FLOWS)
             && news.send(Event::Flows(Box::new(flows)).into()).is_err()
         {
             return;
@@ -148,13 +132,13 @@ pub(crate) fn observe(
 /// Tells it once. `known` is the process and the revision whose trees were told. An error means that nobody
 /// listens.
 fn tell(
-    socket: &Path,
+    run: &Remote,
     registry: &Registry,
     known: &mut Option<(u32, u64)>,
     news: &Sender<News>,
 ) -> Result<(), std::sync::mpsc::SendError<News>> {
     // The other thread tells that a run does not answer.
-    let Ok(status) = fetch_used(socket) else {
+    let Ok(status) = run.status(true) else {
         return Ok(());
     };
     if let Err(imbalance) = status.check() {
@@ -163,7 +147,7 @@ fn tell(
     let now = (status.pid, status.revision);
     news.send(Event::Status(Box::new(status)).into())?;
     if *known != Some(now)
-        && let Ok(trees) = fetch_trees(socket)
+        && let Ok(trees) = run.trees()
     {
         *known = Some((now.0, trees.revision));
         news.send(Event::Trees(Trees::read(&trees, registry)).into())?;

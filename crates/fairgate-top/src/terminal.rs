@@ -54,21 +54,15 @@ pub(crate) fn run(settings: &Settings, change: Changer) -> Result<(), TopError> 
     let keys = Keys::read(news.clone());
     let readers = settings.clone();
     spawn(&news, move |news| {
-        reader::follow(&readers.socket, readers.interval, &news)
+        reader::follow(&readers.run, readers.interval, &news)
     });
     let readers = settings.clone();
     spawn(&news, move |news| {
-        reader::inquire(
-            &readers.socket,
-            readers.interval,
-            &readers.registry,
-            &news,
-            &woken,
-        );
+        reader::inquire(&readers.run, readers.interval, &readers.registry, &news, &woken);
     });
     let readers = settings.clone();
     spawn(&news, move |news| {
-        reader::observe(&readers.socket, readers.interval, &wanted_flows, &news);
+        reader::observe(&readers.run, readers.interval, &wanted_flows, &news);
     });
     let ended = Screen {
         model: Model::new(settings.start.clone()),

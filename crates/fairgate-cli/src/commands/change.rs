@@ -2,25 +2,23 @@
 
 use std::fmt;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use fairgate_live::status::ask_change_of;
-use fairgate_live::status::protocol::{Answer, Mistake};
+use fairgate_client::Remote;
 use miette::Diagnostic;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::commands::status::{self, StatusError};
 use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::output::{self, Format};
+use crate::remote::{RunArgs, failed};
 
 /// What changes, in words, and in which run
 #[derive(clap::Args)]
 pub(crate) struct Words {
-    /// The socket of the run; optional if there is only one
-    #[arg(long, value_name = "PATH")]
-    socket: Option<PathBuf>,
+    #[command(flatten)]
+    run: RunArgs,
 
     /// The direction that changes, by the interface that it receives from; optional if both have the same
     /// tree
@@ -96,9 +94,8 @@ The lines are what `fairgate class`, `fairgate filter` and `fairgate queue` have
   queue change 20 codel
 The tree is checked after the last line. Empty lines, and lines that begin with #, change nothing.")]
 pub(crate) struct Args {
-    /// The socket of the run; optional if there is only one
-    #[arg(long, value_name = "PATH")]
-    socket: Option<PathBuf>,
+    #[command(flatten)]
+    run: RunArgs,
 
     /// The direction that changes, by the interface that it receives from; optional if both have the same
     /// tree
@@ -110,12 +107,9 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Error, Diagnostic)]
-#[error("nothing was changed: {message}")]
-#[diagnostic(help("{help}"))]
-pub(crate) struct Refused {
-    message: String,
-    help: String,
-}
+#[error("standard input can't be read")]
+#[diagnostic(help("send text in UTF-8"))]
+struct Unread(#[source] std::io::Error);
 
 /// The result of a change, as JSON.
 #[derive(Serialize)]
@@ -144,31 +138,27 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Outcome, Failure> {
         false => input::text(&args.file)?,
         true => {
             let mut text = String::new();
-            std::io::stdin()
-                .read_to_string(&mut text)
-                .map_err(|error| Refused {
-                    message: format!("standard input can't be read: {error}"),
-                    help: "send text in UTF-8".to_owned(),
-                })?;
+            std::io::stdin().read_to_string(&mut text).map_err(Unread)?;
             text
         }
     };
     let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    ask(args.socket.clone(), args.from.as_deref(), &lines, format)
+    ask(&args.run, args.from.as_deref(), &lines, format)
 }
 
 impl Words {
     fn ask(&self, what: &str, format: Format) -> Result<Outcome, Failure> {
         let line = format!("{what} {}", self.words.join(" "));
-        ask(self.socket.clone(), self.from.as_deref(), &[line], format)
+        ask(&self.run, self.from.as_deref(), &[line], format)
     }
 }
 
 /// Prints the running trees as a configuration file.
 fn show(words: &Words, format: Format) -> Result<Outcome, Failure> {
-    let status = status::ask(words.socket.as_deref())?;
+    let run = words.run.find()?;
+    let trees = run.trees().map_err(failed(&run))?;
     let wanted = |from: &str| words.from.as_deref().is_none_or(|name| name == from);
-    let trees = status
+    let trees = trees
         .directions
         .iter()
         .filter(|direction| wanted(&direction.from));
@@ -194,14 +184,8 @@ struct Queues<'a> {
 }
 
 /// Has a run make these changes.
-fn ask(
-    socket: Option<PathBuf>,
-    from: Option<&str>,
-    lines: &[String],
-    format: Format,
-) -> Result<Outcome, Failure> {
-    let socket = status::the_socket(socket.as_deref())?;
-    let changed = make(&socket, from, lines, None)?;
+fn ask(run: &RunArgs, from: Option<&str>, lines: &[String], format: Format) -> Result<Outcome, Failure> {
+    let changed = make(&run.find()?, from, lines, None)?;
     match format {
         Format::Json => output::json("change", &changed)?,
         Format::Text => output::text(&format!("{changed}\n"))?,
@@ -211,25 +195,16 @@ fn ask(
 
 /// Has a run make changes, if its trees have this revision or none is named.
 pub(crate) fn make(
-    socket: &Path,
+    run: &Remote,
     from: Option<&str>,
     lines: &[String],
     if_revision: Option<u64>,
 ) -> Result<Changed, Failure> {
-    let answer = ask_change_of(socket, from, lines, if_revision).map_err(|source| {
-        Failure::environment(StatusError::NoAnswer {
-            socket: socket.display().to_string(),
-            source,
-        })
-    })?;
-    match answer {
-        Answer::Changed {
-            pause_us, dropped, ..
-        } => Ok(Changed { pause_us, dropped }),
-        Answer::Refused { errors } => Err(refusal(&errors).into()),
-        // Only a client that names a revision gets this answer.
-        Answer::Stale { revision } => Err(stale(revision).into()),
-    }
+    let made = run.change(from, lines, if_revision).map_err(failed(run))?;
+    Ok(Changed {
+        pause_us: made.pause_us,
+        dropped: made.dropped,
+    })
 }
 
 impl fmt::Display for Changed {
@@ -240,27 +215,5 @@ impl fmt::Display for Changed {
             "Changed. Forwarding paused for {:.3} ms; the change dropped {dropped} packets.",
             pause_us / 1e3
         )
-    }
-}
-
-/// Returns the error of a change of another revision.
-pub(crate) fn stale(revision: u64) -> Refused {
-    Refused {
-        message: format!("the trees have revision {revision} by now"),
-        help: "look at them again, and repeat the change if it still makes sense".to_owned(),
-    }
-}
-
-/// Makes one error of all mistakes.
-pub(crate) fn refusal(errors: &[Mistake]) -> Refused {
-    let one = |mistake: &Mistake| match &mistake.place {
-        Some(place) => format!("{place}: {}", mistake.message),
-        None => mistake.message.clone(),
-    };
-    let messages: Vec<String> = errors.iter().map(one).collect();
-    let help: Vec<&str> = errors.iter().map(|mistake| mistake.help.as_str()).collect();
-    Refused {
-        message: output::harmless(&messages.join("\n")),
-        help: output::harmless(&help.join("\n")),
     }
 }

@@ -1,16 +1,15 @@
 //! `fairgate flows`: the flows of a run.
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use fairgate_live::status::{FlowOrder, FlowsStatus, fetch_flows};
+use fairgate_live::status::{FlowOrder, FlowsStatus};
 
-use crate::commands::status::{StatusError, the_socket};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format};
+use crate::remote::{RunArgs, failed};
 
 /// Show the flows of a run: rates, delays, drops, round trip times
 #[derive(clap::Args)]
@@ -26,9 +25,8 @@ asks for them, or if the run has a `packet_log`. So the first answer takes a sec
 tree, of about the last 16 packets. ROUND TRIP is the median of the last 16, from behind the queue to the
 destination and back: TCP echoes its timestamps. A flow that has had no packet for a minute is left out.")]
 pub(crate) struct Args {
-    /// The socket of the run; optional if there is only one
-    #[arg(long, value_name = "PATH")]
-    socket: Option<PathBuf>,
+    #[command(flatten)]
+    run: RunArgs,
 
     /// The order, the largest first
     #[arg(long, value_enum, default_value = "rate")]
@@ -75,12 +73,9 @@ impl Sort {
 }
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Outcome, Failure> {
-    let socket = the_socket(args.socket.as_deref())?;
+    let run = args.run.find()?;
     loop {
-        let flows = fetch_flows(&socket, args.sort.order(), args.top).map_err(|source| {
-            let socket = socket.display().to_string();
-            Failure::environment(StatusError::NoAnswer { socket, source })
-        })?;
+        let flows = run.flows(args.sort.order(), args.top).map_err(failed(&run))?;
         match format {
             Format::Json if args.follow => output::json_line("flows", &flows)?,
             Format::Json => output::json("flows", &flows)?,

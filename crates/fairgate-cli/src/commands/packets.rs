@@ -4,15 +4,12 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use fairgate_live::status::fetch_packets;
-use fairgate_live::status::protocol::Answer;
 use serde::Serialize;
 
-use crate::commands::change::{refusal, stale};
-use crate::commands::status::{StatusError, the_socket};
 use crate::failure::{Failure, Outcome};
 use crate::input::positive_duration;
 use crate::output::{self, Format, Targets};
+use crate::remote::{RunArgs, failed};
 
 /// Save the last packets of a run as a capture, with what became of each
 #[derive(clap::Args)]
@@ -29,9 +26,8 @@ arrived at its queue, with its first 128 bytes, the time of its arrival, and a c
   sent after 12.345 ms; class 20/3; fq_codel; marked
   dropped after 48.201 ms: longest_flow; class 20/3; fq_codel")]
 pub(crate) struct Args {
-    /// The socket of the run; optional if there is only one
-    #[arg(long, value_name = "PATH")]
-    socket: Option<PathBuf>,
+    #[command(flatten)]
+    run: RunArgs,
 
     /// The file to write: pcapng
     #[arg(long, value_name = "FILE")]
@@ -54,19 +50,11 @@ struct Written {
 }
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Outcome, Failure> {
-    let socket = the_socket(args.socket.as_deref())?;
+    let run = args.run.find()?;
     let target = Targets::beside([]).open(&args.out)?;
-    let answer = fetch_packets(&socket, args.last, args.from.as_deref()).map_err(|source| {
-        let socket = socket.display().to_string();
-        Failure::environment(StatusError::NoAnswer { socket, source })
-    })?;
-    let capture = match answer {
-        Ok(capture) => capture,
-        Err(Answer::Refused { errors }) => return Err(refusal(&errors).into()),
-        Err(Answer::Stale { revision } | Answer::Changed { revision, .. }) => {
-            return Err(stale(revision).into());
-        }
-    };
+    let capture = run
+        .packets(args.last, args.from.as_deref())
+        .map_err(failed(&run))?;
     target.write(|file| file.write_all(&capture))?;
     let written = Written {
         file: args.out.display().to_string(),

@@ -1,19 +1,16 @@
 //! `fairgate reserve`: reserves a rate and a delay in a run.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use fairgate::Rate;
 use fairgate_config::units::{format_rate, parse_rate, parse_size};
-use fairgate_live::status::ask_reserve;
-use fairgate_live::status::protocol::{ReservationStatus, ReserveOrder, Reserved, TermsStatus};
+use fairgate_live::status::protocol::{ReservationStatus, ReserveOrder, TermsStatus};
 use serde::Serialize;
 
-use crate::commands::change::{refusal, stale};
-use crate::commands::status::{StatusError, the_socket};
 use crate::failure::{Failure, Outcome};
 use crate::input::positive_duration;
 use crate::output::{self, Format};
+use crate::remote::{RunArgs, failed};
 
 /// Reserve a rate and a delay for a flow of a run
 #[derive(clap::Args)]
@@ -50,9 +47,8 @@ enum How {
 
 #[derive(clap::Args)]
 struct Run {
-    /// The socket of the run; optional if there is only one
-    #[arg(long, value_name = "PATH")]
-    socket: Option<PathBuf>,
+    #[command(flatten)]
+    run: RunArgs,
 
     /// The direction, by the interface that it receives from; optional if reservations are possible in one
     /// direction only
@@ -139,16 +135,10 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Outcome, Failure> {
         How::Refresh(it) => (&it.run, ReserveOrder::Refresh { name: named(it) }, "Refreshed."),
         How::List(run) => (run, ReserveOrder::List, ""),
     };
-    let socket = the_socket(run.socket.as_deref())?;
-    let answer = ask_reserve(&socket, run.from.as_deref(), order).map_err(|source| {
-        let socket = socket.display().to_string();
-        Failure::environment(StatusError::NoAnswer { socket, source })
-    })?;
-    let reservations = match answer {
-        Reserved::Reservations { reservations, .. } => reservations,
-        Reserved::Refused { errors } => return Err(refusal(&errors).into()),
-        Reserved::Stale { revision } => return Err(stale(revision).into()),
-    };
+    let remote = run.run.find()?;
+    let reservations = remote
+        .reserve(run.from.as_deref(), order)
+        .map_err(failed(&remote))?;
     match format {
         Format::Json => output::json("reservations", &Document { reservations })?,
         Format::Text => output::text(&output::harmless(&text(&reservations, done)))?,

@@ -1,7 +1,6 @@
 //! `fairgate show`: prints the trees of a run in the format of tc.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use clap::ValueEnum;
 use fairgate::Variable;
@@ -16,6 +15,7 @@ use thiserror::Error;
 use crate::commands::status;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format};
+use crate::remote::RunArgs;
 
 /// Show the trees of a `fairgate run` as `tc -s` does
 #[derive(clap::Args)]
@@ -42,9 +42,8 @@ pub(crate) struct Args {
     #[arg(short)]
     d: bool,
 
-    /// The socket of the run; optional if there is only one
-    #[arg(long, value_name = "PATH")]
-    socket: Option<PathBuf>,
+    #[command(flatten)]
+    run: RunArgs,
 
     /// Print a JSON array of qdiscs, as tc -j does, or of classes
     #[arg(short)]
@@ -74,7 +73,7 @@ struct Listed<'l> {
 }
 
 pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Outcome, Failure> {
-    let status = status::ask(args.socket.as_deref())?;
+    let status = status::ask(&args.run.find()?, false)?;
     let listing = listing(&status, registry, &args)?;
     let [qdiscs, classes] = match args.object {
         Some(Object::Qdisc) => [&listing.qdiscs[..], &[]],

@@ -2,19 +2,15 @@
 
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
-use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use fairgate_live::status::{
-    AutorateStatus, DirectionStatus, FetchError, NodeStatus, ProcessorStatus, Status, fetch, fetch_used,
-    running,
-};
-use miette::Diagnostic;
-use thiserror::Error;
+use fairgate_client::Remote;
+use fairgate_live::status::{AutorateStatus, DirectionStatus, NodeStatus, ProcessorStatus, Status};
 
 use crate::failure::{Failure, Imbalanced, Outcome};
 use crate::output::{self, Format};
+use crate::remote::{RunArgs, failed};
 
 /// Show the state of a `fairgate run`
 #[derive(clap::Args)]
@@ -23,11 +19,11 @@ Examples:
   fairgate status                             the only run of this machine
   fairgate status --used                      only disciplines that packets have come to
   fairgate status --follow                    again every second; with --json a document in each line
-  fairgate status --socket /run/fairgate/home.sock --json")]
+  fairgate status --socket /run/fairgate/home.sock --json
+  fairgate status --api https://router:8443 --token-file token    a run on another machine")]
 pub(crate) struct Args {
-    /// The socket of the run; optional if there is only one
-    #[arg(long, value_name = "PATH")]
-    socket: Option<PathBuf>,
+    #[command(flatten)]
+    run: RunArgs,
 
     /// Show it again every second, until Ctrl-C
     #[arg(long, alias = "watch")]
@@ -38,37 +34,21 @@ pub(crate) struct Args {
     used: bool,
 }
 
-#[derive(Debug, Error, Diagnostic)]
-pub(crate) enum StatusError {
-    #[error("no run was found")]
-    #[diagnostic(help("start one with `fairgate run FILE`, or give its --socket"))]
-    NoneRuns,
-    #[error("there are several runs: {sockets}")]
-    #[diagnostic(help("choose one with --socket PATH"))]
-    Several { sockets: String },
-    #[error("no status from {socket}")]
-    #[diagnostic(help("check that the run still exists; its process must be yours or root's"))]
-    NoAnswer { socket: String, source: FetchError },
-    #[error("cannot search for runs")]
-    #[diagnostic(help("give the socket with --socket PATH"))]
-    Untrusted(#[source] FetchError),
-}
-
 /// The time between two statuses. Rates and delays are measured over it.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
-    let socket = args.socket.as_deref();
+    let run = args.run.find()?;
     // A JSON document has counts only. Its reader can compute rates.
     let mut before = match format {
         Format::Json => None,
-        Format::Text => Some(ask_for(socket, args.used)?),
+        Format::Text => Some(ask(&run, args.used)?),
     };
     loop {
         if before.is_some() {
             thread::sleep(INTERVAL);
         }
-        let status = ask_for(socket, args.used)?;
+        let status = ask(&run, args.used)?;
         match format {
             Format::Json if args.follow => output::json_line("status", &status)?,
             Format::Json => output::json("status", &status)?,
@@ -93,49 +73,11 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     }
 }
 
-/// Returns the status of the run at `socket`, or of the only run.
-pub(crate) fn ask(socket: Option<&Path>) -> Result<Status, Failure> {
-    ask_for(socket, false)
-}
-
-/// Does the same, perhaps without what no packet has come to.
-pub(crate) fn ask_for(socket: Option<&Path>, only_used: bool) -> Result<Status, Failure> {
-    let socket = the_socket(socket)?;
-    let fetched = match only_used {
-        true => fetch_used(&socket),
-        false => fetch(&socket),
-    };
-    let status = fetched.map_err(|source| {
-        Failure::environment(StatusError::NoAnswer {
-            socket: socket.display().to_string(),
-            source,
-        })
-    })?;
+/// Returns the status of a run, perhaps without what no packet has come to.
+pub(crate) fn ask(run: &Remote, only_used: bool) -> Result<Status, Failure> {
+    let status = run.status(only_used).map_err(failed(run))?;
     status.check().map_err(Imbalanced::from)?;
     Ok(status)
-}
-
-/// Returns this socket, or that of the only run.
-pub(crate) fn the_socket(socket: Option<&Path>) -> Result<PathBuf, Failure> {
-    match socket {
-        Some(socket) => Ok(socket.to_owned()),
-        None => only_socket().map_err(Failure::environment),
-    }
-}
-
-fn only_socket() -> Result<PathBuf, StatusError> {
-    let mut sockets = running().map_err(StatusError::Untrusted)?;
-    match sockets.len() {
-        0 => Err(StatusError::NoneRuns),
-        1 => Ok(sockets.remove(0)),
-        _ => Err(StatusError::Several {
-            sockets: sockets
-                .iter()
-                .map(|socket| socket.display().to_string())
-                .collect::<Vec<_>>()
-                .join(", "),
-        }),
-    }
 }
 
 /// Returns the status as text. Rates and delays are since `before`, or since the start.

@@ -1,19 +1,20 @@
 //! `fairgate top`: a live screen of a run.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use fairgate_client::Remote;
 use fairgate_config::Registry;
 use fairgate_top::{Answered, Order, Settings, Sort, Start, TopError};
 use miette::Diagnostic;
 use thiserror::Error;
 
 use crate::commands::change;
-use crate::commands::status::{StatusError, ask_for, the_socket};
+use crate::commands::status::ask;
 use crate::failure::{Failure, Imbalanced, Outcome};
 use crate::input::positive_duration;
 use crate::output::{self, Format};
+use crate::remote::{RunArgs, failed};
 
 /// The shortest interval. Nobody reads figures that change faster.
 const SHORTEST: Duration = Duration::from_millis(100);
@@ -27,15 +28,15 @@ Examples:
   fairgate top --from eth1 --filter 10.0.0    hosts of a network, in the other direction
   fairgate top --once                         one screen as text, both directions; also in a pipe
   fairgate top --socket /run/fairgate/home.sock
+  fairgate top --api https://router:8443 --token-file token    a run on another machine
 
 The screen has the tree of classes of a direction with rates, delay percentiles, drops, marks and queues of
 the last interval, and details of the selected class with its last intervals as curves. `r` changes a rate as
 `fairgate class change` does, after a question. If the run ends, the screen waits for it. --once prints at
 most 60 lines of each direction.")]
 pub(crate) struct Args {
-    /// The socket of the run; optional if there is only one
-    #[arg(long, value_name = "PATH")]
-    socket: Option<PathBuf>,
+    #[command(flatten)]
+    run: RunArgs,
 
     /// The time between two readings, at least 100ms
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive_duration)]
@@ -81,9 +82,9 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
     if !args.once && !fairgate_top::has_terminal() {
         return Err(TopError::NoTerminal.into());
     }
-    let socket = the_socket(args.socket.as_deref())?;
+    let run = args.run.find()?;
     // A run that does not answer is an error, and not an empty screen.
-    let status = ask_for(Some(&socket), true)?;
+    let status = ask(&run, true)?;
     if let Some(from) = &args.from
         && !status.directions.iter().any(|direction| direction.from == *from)
     {
@@ -99,7 +100,7 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
         .into());
     }
     let settings = Settings {
-        socket,
+        run,
         interval: args.interval,
         registry: registry.clone(),
         start: Start {
@@ -107,24 +108,24 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
             sort: args.sort,
             filter: args.filter,
             colour: output::colour::for_stdout(),
-            socket: args.socket,
+            options: args.run.words(),
         },
     };
     if args.once {
         let page = fairgate_top::once(&settings, output::page_width());
-        output::text(&page.map_err(|error| failure(error, &settings.socket))?)?;
+        output::text(&page.map_err(|error| failure(error, &settings.run))?)?;
         return Ok(Outcome::Yes);
     }
-    let to = settings.socket.clone();
+    let to = settings.run.clone();
     let changer = Arc::new(move |order: &Order| make(&to, order));
-    fairgate_top::run(&settings, changer).map_err(|error| failure(error, &settings.socket))?;
+    fairgate_top::run(&settings, changer).map_err(|error| failure(error, &settings.run))?;
     Ok(Outcome::Yes)
 }
 
 /// Has the run make a change, as `fairgate change` does.
-fn make(socket: &Path, order: &Order) -> Answered {
+fn make(run: &Remote, order: &Order) -> Answered {
     let lines = [order.line.clone()];
-    match change::make(socket, Some(&order.from), &lines, order.revision) {
+    match change::make(run, Some(&order.from), &lines, order.revision) {
         Ok(changed) => Answered::Made(changed.to_string()),
         Err(Failure::Input(report) | Failure::Environment(report)) => {
             let causes: Vec<String> = report.chain().map(ToString::to_string).collect();
@@ -141,12 +142,9 @@ fn make(socket: &Path, order: &Order) -> Answered {
     }
 }
 
-fn failure(error: TopError, socket: &Path) -> Failure {
+fn failure(error: TopError, run: &Remote) -> Failure {
     match error {
-        TopError::NoAnswer(source) => Failure::environment(StatusError::NoAnswer {
-            socket: socket.display().to_string(),
-            source,
-        }),
+        TopError::NoAnswer(source) => failed(run)(source),
         TopError::Imbalance(imbalance) => Imbalanced::from(imbalance).into(),
         TopError::NoTerminal => error.into(),
         error => Failure::environment(error),

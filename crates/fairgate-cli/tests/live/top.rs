@@ -5,6 +5,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fairgate_client::Remote;
 use fairgate_config::Registry;
 use fairgate_live::status::fetch_trees;
 use fairgate_live::testbed::Network;
@@ -241,7 +242,7 @@ fn the_terminal_is_restored_after_a_panic() {
 /// Shows a screen that panics when a change is made.
 fn panicking_screen(socket: PathBuf) {
     let settings = Settings {
-        socket,
+        run: Remote::Socket(socket),
         interval: Duration::from_millis(100),
         registry: Registry::builtin(),
         start: Start::default(),

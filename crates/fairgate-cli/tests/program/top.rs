@@ -16,7 +16,7 @@ fn a_screen_needs_a_terminal_and_says_what_does_not() {
 #[test]
 fn no_run_is_an_error_of_the_environment() {
     let (_, stderr) = ends(&["top", "--once", "--socket", "/nowhere/sock"], 3);
-    assert!(stderr.contains("no status from /nowhere/sock"), "{stderr}");
+    assert!(stderr.contains("no answer from /nowhere/sock"), "{stderr}");
     assert!(stderr.contains("check that the run still exists"), "{stderr}");
 }
 

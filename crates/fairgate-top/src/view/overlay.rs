@@ -124,12 +124,9 @@ fn answer_lines(model: &Model, order: &Order, answered: &Answered) -> (&'static 
 
 /// The command that would do the same.
 fn order_line(model: &Model, order: &Order) -> Line {
-    let socket = model
-        .socket
-        .as_ref()
-        .map_or(String::new(), |path| format!(" --socket {}", path.display()));
+    let options = &model.options;
     let text = match order.line.split_once(' ') {
-        Some((what, rest)) => format!("fairgate {what} --from {} {rest}{socket}", order.from),
+        Some((what, rest)) => format!("fairgate {what} --from {} {rest}{options}", order.from),
         None => order.line.clone(),
     };
     (text, dim())

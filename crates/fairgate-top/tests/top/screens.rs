@@ -208,7 +208,7 @@ fn a_rate_is_changed() {
 #[test]
 fn the_command_of_a_change_names_the_socket() {
     let start = Start {
-        socket: Some("/tmp/home.sock".into()),
+        options: " --socket /tmp/home.sock".to_owned(),
         ..Start::default()
     };
     let mut model = started(start, 80, 24, 2);

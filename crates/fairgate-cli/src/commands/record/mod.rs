@@ -10,20 +10,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use fairgate_live::status::protocol::Recorded;
-use fairgate_live::status::{FetchError, Recordings, record};
+use fairgate_client::Intervals;
 use miette::Diagnostic;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::emulate_default_handler;
 use thiserror::Error;
 
-use crate::commands::change::refusal;
 use crate::commands::plot;
-use crate::commands::status::{StatusError, the_socket};
 use crate::failure::{Failure, Outcome};
 use crate::input::positive_duration;
 use crate::output::{self, Format};
+use crate::remote::{RunArgs, failed};
 use sink::Sink;
 
 /// Record rates, delays, backlogs and drops of a run, class by class
@@ -53,9 +51,8 @@ columns:
 Each interval is written to a CSV file at once. A Parquet file can be read when the recording has ended.
 `fairgate plot` draws both.")]
 pub(crate) struct Args {
-    /// The socket of the run; optional if there is only one
-    #[arg(long, value_name = "PATH")]
-    socket: Option<PathBuf>,
+    #[command(flatten)]
+    run: RunArgs,
 
     /// The time between two readings, at least 1 ms
     #[arg(long, value_name = "TIME", default_value = "400ms", value_parser = positive_duration)]
@@ -97,17 +94,8 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Outcome, Failure> {
     {
         return Err(RecordError::NoParquet.into());
     }
-    let socket = the_socket(args.socket.as_deref())?;
-    let no_answer = |source| {
-        let socket = socket.display().to_string();
-        Failure::environment(StatusError::NoAnswer { socket, source })
-    };
-    let mut intervals = record(&socket, args.interval).map_err(no_answer)?;
-    // The run records from its first answer on.
-    let first = intervals.next();
-    if let Recorded::Refused { errors } = first.unwrap_or_else(|| Err(end_of_answer())).map_err(no_answer)? {
-        return Err(refusal(&errors).into());
-    }
+    let run = args.run.find()?;
+    let intervals = run.record(args.interval).map_err(failed(&run))?;
     let mut sink = Sink::create(path, columns::table(&[])).map_err(|error| unwritten(path, error))?;
     let is_told = format == Format::Text && path.is_some();
     if is_told {
@@ -119,10 +107,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Outcome, Failure> {
     let stopping = Stopping::on_signal(&intervals)?;
     let (begin, mut count, mut missed) = (Instant::now(), 0u64, 0);
     for interval in intervals {
-        let interval = match interval.map_err(no_answer)? {
-            Recorded::Interval(interval) => interval,
-            Recorded::Refused { errors } => return Err(refusal(&errors).into()),
-        };
+        let interval = interval.map_err(failed(&run))?;
         missed += interval.missed_delays;
         let rows = columns::table(&interval.rows);
         sink.add(rows).map_err(|error| unwritten(path, error))?;
@@ -147,11 +132,6 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Outcome, Failure> {
     Ok(Outcome::Yes)
 }
 
-/// The error of a run that ended before it answered.
-fn end_of_answer() -> FetchError {
-    FetchError::Io(io::ErrorKind::UnexpectedEof.into())
-}
-
 fn unwritten(path: Option<&Path>, source: io::Error) -> Failure {
     match path {
         None => output::lost(source),
@@ -167,7 +147,7 @@ fn unwritten(path: Option<&Path>, source: io::Error) -> Failure {
 struct Stopping(Handle);
 
 impl Stopping {
-    fn on_signal(intervals: &Recordings) -> Result<Stopping, Failure> {
+    fn on_signal(intervals: &Intervals) -> Result<Stopping, Failure> {
         let failed = |error| Failure::environment(RecordError::Signals(error));
         let stop = intervals.stopper().map_err(failed)?;
         let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;

@@ -146,7 +146,7 @@ class drr 1:a dev eth1 root leaf 8001: quantum 1514b
     );
     server.join().expect("all requests were answered");
     let (_, stderr) = ends(&["show", "--socket", "missing"], 3);
-    assert!(stderr.contains("no status from missing"), "{stderr}");
+    assert!(stderr.contains("no answer from missing"), "{stderr}");
 }
 
 #[test]

@@ -1,0 +1,38 @@
+//! Problem details (RFC 9457), as the API sends them.
+
+use fairgate_live::status::protocol::Mistake;
+use serde::Deserialize;
+
+use crate::error::ClientError;
+
+/// The media type of problems.
+pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
+
+/// Why a request has failed.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Problem {
+    #[serde(rename = "type")]
+    kind: String,
+    title: String,
+    detail: String,
+    #[serde(default)]
+    errors: Vec<Mistake>,
+    #[serde(default)]
+    revision: Option<u64>,
+}
+
+impl From<Problem> for ClientError {
+    fn from(problem: Problem) -> ClientError {
+        match (problem.kind.as_str(), problem.revision) {
+            ("urn:fairgate:problem:refused", _) if !problem.errors.is_empty() => {
+                ClientError::Refused(problem.errors)
+            }
+            ("urn:fairgate:problem:stale", Some(revision)) => ClientError::Stale { revision },
+            _ => ClientError::Problem {
+                kind: problem.kind,
+                title: problem.title,
+                detail: problem.detail,
+            },
+        }
+    }
+}
