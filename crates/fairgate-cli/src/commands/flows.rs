@@ -21,9 +21,10 @@ Examples:
   fairgate flows --json --top 1000            one document for programs
 
 A flow is what has the same addresses, ports and protocol, in one direction. Flows are observed while somebody
-asks for them, or if the run has a `packet_log`. So the first answer takes a second. DELAY is the time in the
-tree, of about the last 16 packets. ROUND TRIP is the median of the last 16, from behind the queue to the
-destination and back: TCP echoes its timestamps. A flow that has had no packet for a minute is left out.")]
+asks for them, so the first answer takes a second. A run with a `packet_log` knows those of its last packets.
+DELAY is the time in the tree, of about the last 16 packets. ROUND TRIP is the median of the last 16, from
+behind the queue to the destination and back: TCP echoes its timestamps. A flow that has had no packet for a
+minute is left out.")]
 pub(crate) struct Args {
     #[command(flatten)]
     run: RunArgs,

@@ -18,6 +18,7 @@ use serde_json::json;
 
 use crate::changes::change;
 use crate::common::{live, output, until};
+use crate::harness::{code_and_message, ping};
 use crate::http::{Answer, answer, ask};
 use crate::run::{Run, call};
 
@@ -62,6 +63,87 @@ fn ask_socket(run: &Run, request: &serde_json::Value) -> serde_json::Value {
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     serde_json::from_str(&text).unwrap()
+}
+
+/// All commands for a run go through its API if they are given the address. What they change is in the audit.
+#[test]
+fn the_commands_use_the_api() {
+    let Some(_watched) = live("the_commands_use_the_api") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let keeps_packets = CONFIGURATION.replace("[run]\n", "[run]\npacket_log = \"10s\"\n");
+    let run = start(&network, &keeps_packets);
+    let address = format!("unix:{}", socket(&run).display());
+    let said = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fairgate"));
+        let done = output(command.args(words).args(["--api", &address]));
+        let text = String::from_utf8(done.stdout.clone()).unwrap();
+        assert_eq!(done.status.code(), Some(0), "{words:?}: {done:?}");
+        text
+    };
+    let json = |words: &[&str]| -> serde_json::Value {
+        let text = said(&[&["--json"], words].concat());
+        serde_json::from_str(&text).unwrap()
+    };
+    json(&["queue", "change", "root", "drr default=1 { 1 / fifo; 2 / fifo }"]);
+    json(&["class", "change", "2", "quantum=3000"]);
+    json(&["filter", "add", "class=2", "protocol=icmp"]);
+    let trees = said(&["queue", "show"]);
+    assert!(
+        trees.contains("quantum = \"3000b\"") && trees.contains("icmp"),
+        "{trees}"
+    );
+    assert!(ping(&network, Network::RIGHT));
+    let status = json(&["status"]);
+    assert_eq!(status["revision"], 3);
+    assert!(
+        status["directions"][0]["tree"]["dequeued"]["packets"]
+            .as_u64()
+            .unwrap()
+            > 0
+    );
+    assert!(said(&["show"]).contains("qdisc drr"));
+    let flows = json(&["flows"]);
+    assert_eq!(flows["flows"][0]["protocol"], "icmp", "{flows}");
+    let capture = run.folder.path().join("last.pcapng");
+    json(&["packets", "--last", "10s", "--out", capture.to_str().unwrap()]);
+    assert!(fs::metadata(&capture).unwrap().len() > 1_000);
+    let table = run.folder.path().join("table.csv");
+    said(&[
+        "record",
+        "--for",
+        "1s",
+        "--interval",
+        "100ms",
+        "-o",
+        table.to_str().unwrap(),
+    ]);
+    let rows = fs::read_to_string(&table).unwrap();
+    // A root has a row in each interval and each direction.
+    assert!(rows.lines().count() > 2 * 8, "{rows}");
+    let screen = said(&["top", "--once"]);
+    assert!(
+        screen.contains("2 fifo") && screen.contains("revision 3"),
+        "{screen}"
+    );
+    let none = json(&["reserve", "list"]);
+    assert_eq!(none["reservations"], json!([]));
+
+    let mut wrong = Command::new(env!("CARGO_BIN_EXE_fairgate"));
+    let refused = output(wrong.args(["--json", "class", "delete", "9", "--api", &address]));
+    let (code, message) = code_and_message(&refused);
+    assert_eq!(code, Some(2), "{refused:?}");
+    assert!(message.contains("`drr` has no class 9"), "{message}");
+    let said = run.said();
+    for entry in [
+        "change: queue change root drr",
+        "change: class change 2 quantum=3000: made, revision 2",
+        "change: class delete 9: refused",
+    ] {
+        assert!(said.contains(entry), "{entry}: {said}");
+    }
+    run.stop();
 }
 
 /// Changes through the API, through the status socket and by SIGHUP: each has a revision, and the first two

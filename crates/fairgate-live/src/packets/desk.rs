@@ -211,21 +211,37 @@ impl PacketDesk {
 }
 
 impl State {
-    /// Observes the flows for another while. Returns since when they are observed.
+    /// Observes the flows for another while, with the packets that are kept. Returns since when they are
+    /// observed.
     fn observe(&mut self, desk: &PacketDesk) -> Instant {
         let now = Instant::now();
         if self.observed.is_none() {
+            let (flows, age) = self.flows_of_kept(clock::now());
             self.observed = Some(Observed {
-                since: now,
+                since: now.checked_sub(age).unwrap_or(now),
                 until: now,
                 missed_before: self.missed,
-                flows: Flows::default(),
+                flows,
             });
             desk.want(self);
         }
         let observed = self.observed.as_mut().expect("it was put there");
         observed.until = now + INTEREST;
         observed.since
+    }
+
+    /// Returns the flows of the packets that are kept, and for how long these are.
+    fn flows_of_kept(&self, now: Time) -> (Flows, Duration) {
+        let mut flows = Flows::default();
+        let mut first = None;
+        for chunk in &self.chunks {
+            for (side, record) in in_time(chunk.sides.each_ref().map(|bytes| &bytes[..])) {
+                first.get_or_insert(record.ended);
+                flows.note(chunk.worker, side, &record);
+            }
+        }
+        let age = first.map_or(0, |first| now.nanos_since(first));
+        (flows, Duration::from_nanos(age))
     }
 
     /// Forgets the oldest packets.
@@ -375,6 +391,24 @@ mod tests {
         let later = Instant::now() + 2 * INTEREST;
         desk.lock().forget(later, Time::from_millis(20), &desk);
         assert_eq!((wanted(), shown()), (0, FlowsStatus::default()));
+    }
+
+    /// The packets that are kept belong to the flows, too.
+    #[test]
+    fn flows_begin_with_the_packets_that_are_kept() {
+        let kept = PacketLog {
+            duration: Duration::from_secs(100),
+            memory: 1 << 20,
+        };
+        let (_taps, desk, _) = ends(1, Some(kept));
+        let now = clock::now().nanos() / 1_000_000;
+        desk.take_in(0, noted([&[now - 30, now - 20], &[]]));
+        desk.observe_flows();
+        desk.take_in(0, noted([&[now], &[]]));
+        let names = |_, _, _| (String::new(), "");
+        let status = desk.flows(FlowOrder::Rate, 10, ["a", "b"], &names);
+        assert_eq!((status.active, status.flows[0].packets), (1, 3));
+        assert!(status.observed_s >= 1.0, "{status:?}");
     }
 
     #[test]
