@@ -20,6 +20,7 @@ mod headers;
 mod link;
 mod listing;
 mod script;
+mod subscribers;
 mod trace;
 
 pub use api::api;
@@ -30,4 +31,5 @@ pub use headers::headers;
 pub use link::link;
 pub use listing::listing;
 pub use script::script;
+pub use subscribers::subscribers;
 pub use trace::trace;

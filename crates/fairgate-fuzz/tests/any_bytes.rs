@@ -120,6 +120,9 @@ fn seeds_are_valid() {
             assert!(rest.starts_with('/'), "{rest}");
         }
     }
+    for seed in seeds("subscribers") {
+        assert!(fairgate_fuzz::subscribers(&seed), "{}", text(seed));
+    }
     for file in seeds("capture") {
         let source = std::io::Cursor::new(file);
         let mut capture = fairgate_capture::Capture::from_reader(Box::new(source)).expect("a capture");
@@ -180,6 +183,11 @@ proptest! {
     #[test]
     fn dummynet(bytes in inputs("dummynet")) {
         fairgate_fuzz::dummynet(&bytes);
+    }
+
+    #[test]
+    fn subscribers(bytes in inputs("subscribers")) {
+        fairgate_fuzz::subscribers(&bytes);
     }
 
     #[test]
