@@ -6,6 +6,7 @@ use std::os::unix::net::UnixListener;
 use std::thread;
 
 use fairgate_client::{Access, Api, ClientError, Remote};
+use rcgen::{BasicConstraints, IsCa};
 
 use crate::stage::{Stage, TOKEN, secret};
 
@@ -67,6 +68,28 @@ fn a_stranger_is_not_trusted() {
     assert!(matches!(plain.status(true), Err(ClientError::Insecure(_))));
     let heard = answering.join().unwrap();
     assert!(!String::from_utf8_lossy(&heard).contains(TOKEN));
+}
+
+/// `openssl req -x509` makes such certificates.
+#[test]
+fn a_certificate_that_may_sign_others_is_known_by_itself() {
+    let authority = || IsCa::Ca(BasicConstraints::Unconstrained);
+    let stage = Stage::tls_with("fifo", authority());
+    assert!(stage.remote().status(true).is_ok());
+    // Neither for another name, nor if another one is known.
+    let address = stage.address.replace("localhost", "127.0.0.1");
+    let named: Remote = Api::new(address.parse().unwrap(), &stage.access())
+        .unwrap()
+        .into();
+    let other = Stage::tls_with("fifo", authority());
+    let access = Access {
+        ca: other.access().ca,
+        ..stage.access()
+    };
+    for remote in [named, stage.remote_with(&access).unwrap()] {
+        let error = remote.status(true).unwrap_err();
+        assert!(matches!(error, ClientError::Insecure(_)), "{error:?}");
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ use fairgate_client::{Access, Api, ClientError, Remote};
 use fairgate_control::rehearsal::Rehearsal;
 use fairgate_control::{Control, Doors};
 use fairgate_live::{Address, Endpoint, Endpoints};
+use rcgen::{CertificateParams, IsCa, KeyPair};
 use tempfile::TempDir;
 
 pub(crate) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -37,12 +38,20 @@ impl Stage {
     }
 
     pub(crate) fn tls(tree: &str) -> Stage {
+        Stage::tls_with(tree, IsCa::NoCa)
+    }
+
+    /// Its certificate may sign others or not.
+    pub(crate) fn tls_with(tree: &str, is_ca: IsCa) -> Stage {
         let folder = tempfile::tempdir().unwrap();
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let key = KeyPair::generate().unwrap();
+        let mut certificate = CertificateParams::new(["localhost".to_owned()]).unwrap();
+        certificate.is_ca = is_ca;
+        let certificate = certificate.self_signed(&key).unwrap();
         let file = |name: &str, text: String| secret(folder.path(), name, &text);
         let endpoint = Endpoint {
-            certificate: Some(file("certificate", made.cert.pem())),
-            key: Some(file("key", made.signing_key.serialize_pem())),
+            certificate: Some(file("certificate", certificate.pem())),
+            key: Some(file("key", key.serialize_pem())),
             token: Some(file("token", format!("alice {TOKEN}\n"))),
             ..endpoint(Address::Tcp("127.0.0.1:0".parse().unwrap()))
         };
