@@ -145,7 +145,7 @@ packages:
 	scripts/make-packages $(TARGET)/release/fairgate $(TARGET)/packages
 
 # The same selection as in `cargo test --workspace`, so that nothing is compiled twice. Not part of
-# `make test`: building the two tools takes minutes.
+# `make test`, but of `.ci/run`: building the two tools takes minutes.
 try-packages:
 	cargo build --workspace --bin fairgate
 	scripts/try-packages $(TARGET)/debug/fairgate
