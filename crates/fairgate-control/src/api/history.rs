@@ -44,7 +44,8 @@ pub(super) struct HistoryDocument {
     at_s: Vec<f64>,
     /// The root, and the classes that are wanted.
     series: Vec<SeriesDocument>,
-    /// How many classes have a history. At most 64 do: the first ones that packets have come to.
+    /// How many classes have a history: those that send most. A class gets its place when it has clearly
+    /// sent more than another one, in the last hour above all. What it did before is null.
     classes: usize,
     /// How many classes may have one.
     classes_limit: usize,
@@ -175,7 +176,7 @@ fn of(
         Some(class) => {
             let detail = format!(
                 "the class `{class}` from {} has no history: no packet has come to it, or {MOST_SERIES} \
-                 other classes have one",
+                 other classes have sent more",
                 direction.from
             );
             return Err(Problem::new(Kind::NotFound, detail));

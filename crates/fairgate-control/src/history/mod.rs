@@ -5,25 +5,27 @@
 //!                                                     \-----> /v1/classes   all classes, the last interval
 //! ```
 //!
-//! Its memory is bounded. For each direction there are rings for the root and [`MOST_SERIES`] classes
-//! ([`rings`]), which is 11 MB together at most. Besides, each class that packets
+//! Its memory is bounded. For each direction there are rings for the root and the [`MOST_SERIES`] classes that
+//! send most ([`busiest`], [`rings`]), which is 11 MB together at most. Besides, each class that packets
 //! have come to takes 0.3 kB.
 //!
 //! Percentiles of delays need a recorder, and with it the forwarding threads note each sojourn time. So there
 //! is one only as long as somebody asks for what the classes did ([`History::is_wanted`]).
 
+mod busiest;
 mod latest;
 mod rings;
 mod thread;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use fairgate_live::status::protocol::{Interval, Percentiles};
 use fairgate_live::status::{DirectionStatus, Losses, NodeStatus, Sojourn, Status};
 
-use crate::metrics::{Names, nodes};
+use crate::metrics::nodes;
 
+use busiest::{Busiest, faded};
 pub(crate) use latest::ClassFigures;
 pub(crate) use rings::{Axis, Figure, Rings, SPAN_S};
 pub(crate) use thread::{Reader, Sampler, start};
@@ -69,7 +71,7 @@ pub(crate) struct DirectionHistory {
     /// The times of the points of all rings.
     pub(crate) axis: Axis,
     pub(crate) series: BTreeMap<String, Series>,
-    names: Names,
+    busiest: Busiest,
     before: HashMap<String, Counted>,
 }
 
@@ -89,6 +91,8 @@ struct Counted {
     dropped: u64,
     marked: u64,
     delay_s: f64,
+    /// What it has sent, fading.
+    weight: f64,
 }
 
 /// What a class did in an interval.
@@ -117,6 +121,7 @@ impl Counted {
             dropped: node.dropped.packets,
             marked: node.marked,
             delay_s: node.sojourn_s,
+            weight: 0.0,
         }
     }
 
@@ -219,49 +224,57 @@ impl DirectionHistory {
         self.lost = direction.lost;
         let last = std::mem::replace(&mut self.at_s, at_s);
         let nodes = nodes(&direction.tree);
-        let present: HashSet<&str> = nodes.iter().map(|node| node.path.as_str()).collect();
-        self.names.forget_removed(&present);
-        self.series
-            .retain(|path, _| path == ROOT || present.contains(path.as_str()));
         let delays = delays(recorded, &direction.from);
         let mut before = std::mem::take(&mut self.before);
         self.latest.clear();
-        let mut moved = HashMap::new();
+        let mut moved = Vec::new();
         for node in &nodes {
-            let now = Counted::of(node.status);
+            let mut now = Counted::of(node.status);
             // A class that was not there has counted from 0 on.
             let unseen = Counted {
                 at_s: last,
                 ..Counted::default()
             };
-            let mut of_class = now.since(before.remove(&node.path).unwrap_or(unseen), node.status);
-            if let Some(delay) = delays.get(node.path.as_str()) {
-                of_class.p95_ms = Some(delay.p95_us / 1e3);
-                of_class.p99_ms = Some(delay.p99_us / 1e3);
-            }
+            let known = before.remove(&node.path).unwrap_or(unseen);
+            let mut of_class = now.since(known, node.status);
+            now.weight = faded(known.weight, at_s - last, of_class.bytes);
             self.before.insert(node.path.clone(), now);
             if is_first {
                 continue;
             }
-            self.latest.push(ClassFigures::of(node, &of_class));
-            let is_root = node.depth == 0;
-            if is_root || self.names.give(&node.path, MOST_SERIES) {
-                let name = if is_root { ROOT } else { node.path.as_str() };
-                let series = self.series.entry(name.to_owned()).or_insert_with(|| Series {
-                    discipline: String::new(),
-                    rings: Rings::default(),
-                });
-                series.discipline.clone_from(&node.status.discipline);
-                moved.insert(name, of_class);
+            if let Some(delay) = delays.get(node.path.as_str()) {
+                of_class.p95_ms = Some(delay.p95_us / 1e3);
+                of_class.p99_ms = Some(delay.p99_us / 1e3);
             }
+            self.latest.push(ClassFigures::of(node, &of_class));
+            moved.push((node, now.weight, of_class));
         }
         if is_first {
             return;
         }
         self.seconds = Some(at_s - last);
+        let below = moved.iter().filter(|(node, ..)| node.depth > 0);
+        let weights: Vec<_> = below.map(|(node, weight, _)| (&*node.path, *weight)).collect();
+        self.busiest.choose(at_s, MOST_SERIES, &weights);
+        self.series
+            .retain(|path, _| path == ROOT || self.busiest.has(path));
+        let mut of_series = HashMap::new();
+        for (node, _, of_class) in &moved {
+            let name = match node.depth {
+                0 => ROOT,
+                _ if self.busiest.has(&node.path) => &node.path,
+                _ => continue,
+            };
+            let series = self.series.entry(name.to_owned()).or_insert_with(|| Series {
+                discipline: String::new(),
+                rings: Rings::default(),
+            });
+            series.discipline.clone_from(&node.status.discipline);
+            of_series.insert(name, of_class);
+        }
         let ended = self.axis.advance(at_s);
         for (name, series) in &mut self.series {
-            series.rings.add(moved.get(name.as_str()), &ended);
+            series.rings.add(of_series.get(name.as_str()).copied(), &ended);
         }
     }
 

@@ -296,15 +296,36 @@ fn percentiles_cost_nothing_when_nobody_looks() {
     assert_eq!(last["series"][0]["delay_ms"], serde_json::json!([4.0, 4.0]));
 }
 
-/// Of many classes, the first ones have a history, and all are seen now.
+/// Of many classes, those that send most have a history, and all are seen now.
 #[test]
 fn the_number_of_classes_is_bounded() {
     let (run, stage) = played();
-    let many = |packets: u64| -> Vec<(u16, u64)> { (1..=500).map(|class| (class, packets)).collect() };
+    // From the fifth second on, class 400 sends a hundred times as much as another one.
+    let many = |second: u64| -> Vec<(u16, u64)> {
+        let packets = |class| match class {
+            400 => 10 * second + 1000 * second.saturating_sub(5),
+            _ => 10 * second,
+        };
+        (1..=500).map(|class| (class, packets(class))).collect()
+    };
     for second in 1..=3 {
         run.set(second as f64, &many(second));
         stage.read();
     }
+    let reply = get(&stage, "/v1/history?from=left&class=400");
+    assert_eq!(reply.status, 404, "{reply:?}");
+    for second in 4..=100 {
+        run.set(second as f64, &many(second));
+        stage.read();
+    }
+    // It has the place of one that sent as much as the others. Its past is missing.
+    let newcomer = json(&stage, "/v1/history?from=left&class=400");
+    let rates = newcomer["series"][0]["rate_bps"].as_array().unwrap();
+    let missing = rates.iter().take_while(|rate| rate.is_null()).count();
+    assert!(rates.len() == 100 && (50..70).contains(&missing), "{missing}");
+    assert!(rates[missing..].iter().all(|rate| *rate == 1_010_000.0));
+    let busiest = json(&stage, "/v1/history?from=left&limit=1");
+    assert_eq!(names(&busiest, "series"), ["root", "400"]);
     let document = json(&stage, "/v1/history?from=left&limit=1000");
     assert_eq!(
         (&document["classes"], &document["classes_limit"]),
