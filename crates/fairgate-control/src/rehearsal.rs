@@ -16,7 +16,7 @@ use fairgate_live::status::protocol::{
 };
 use fairgate_live::status::{
     ChangesStatus, CountStatus, Detail, DirectionStatus, FlowOrder, FlowsStatus, Losses, NoPackets,
-    NodeStatus, ProcessorStatus, QUEUE, Sojourn, Status,
+    NodeStatus, ProcessorStatus, QUEUE, RunningTree, RunningTrees, Sojourn, Status,
 };
 use fairgate_subscribers::{Entry, Settings, Subscribers as List};
 use http_body_util::BodyExt;
@@ -215,6 +215,19 @@ impl Run for Rehearsal {
             revision: state.revision,
             directions: vec![tree(0), tree(1)],
         }
+    }
+
+    fn look_at_trees(&self, look: &mut dyn FnMut(&RunningTrees<'_>)) {
+        let state = self.lock();
+        let direction = |side: usize| RunningTree {
+            from: INTERFACES[side],
+            to: INTERFACES[1 - side],
+            tree: &state.trees[side],
+        };
+        look(&RunningTrees {
+            revision: state.revision,
+            directions: [direction(0), direction(1)],
+        });
     }
 
     fn change(&self, who: &str, from: Option<&str>, lines: &[String], if_revision: Option<u64>) -> Answer {

@@ -9,7 +9,7 @@ use fairgate_control::{Recorder, Run, WhatIf, WhatIfRefused};
 use fairgate_live::status::protocol::{
     Answer, ClassInterval, Interval, Percentiles, ReserveOrder, Reserved, TreesStatus,
 };
-use fairgate_live::status::{Detail, FlowOrder, FlowsStatus, NoPackets, NodeStatus, Status};
+use fairgate_live::status::{Detail, FlowOrder, FlowsStatus, NoPackets, NodeStatus, RunningTrees, Status};
 use serde_json::Value;
 
 /// A rehearsal with a status that the test makes.
@@ -28,6 +28,10 @@ impl Run for Played {
 
     fn trees(&self) -> TreesStatus {
         self.rehearsal.trees()
+    }
+
+    fn look_at_trees(&self, look: &mut dyn FnMut(&RunningTrees<'_>)) {
+        self.rehearsal.look_at_trees(look);
     }
 
     fn change(&self, who: &str, from: Option<&str>, lines: &[String], if_revision: Option<u64>) -> Answer {
