@@ -505,7 +505,8 @@ class ClassesDocument(Model):
     missed_delays: int | None = None
     """
     Sojourn times of both directions between the two readings that are not in the percentiles, because the
-    run was too busy to count them; null if it counted none, because nobody had asked in the minute before.
+    run was too busy to count them; null if none were counted, because nobody had asked in the minute
+    before.
     """
     revision: int
     """The revision of the trees."""

@@ -53,7 +53,8 @@ pub(super) struct ClassesDocument {
     /// The times that packets have spent in the tree since the start of the run.
     sojourn: Sojourn,
     /// Sojourn times of both directions between the two readings that are not in the percentiles, because the
-    /// run was too busy to count them; null if it counted none, because nobody had asked in the minute before.
+    /// run was too busy to count them; null if none were counted, because nobody had asked in the minute
+    /// before.
     missed_delays: Option<u64>,
     /// Frames lost outside of the tree since the start of the run.
     lost: Losses,

@@ -5,8 +5,8 @@
 //!                                                     \-----> /v1/classes   all classes, the last interval
 //! ```
 //!
-//! Its memory is bounded. For each direction there are rings for the root and the [`MOST_SERIES`] classes that
-//! send most ([`busiest`], [`rings`]), which is 11 MB together at most. Besides, each class that packets
+//! Its memory is bounded. For each direction there are rings for the root and the [`MOST_SERIES`] classes
+//! that send most ([`busiest`], [`rings`]), which is 11 MB together at most. Besides, each class that packets
 //! have come to takes 0.3 kB.
 //!
 //! Percentiles of delays need a recorder, and with it the forwarding threads note each sojourn time. So there
