@@ -61,7 +61,7 @@ impl Inside {
         });
     }
 
-    /// Changes the trees for `who`, as [`Request::Change`] says.
+    /// Changes the trees for `who`, as [`Request::Change`](super::protocol::Request::Change) says.
     pub fn change(
         &self,
         who: &str,
@@ -89,7 +89,8 @@ impl Inside {
         self.control().reserver.changer().plan().revision
     }
 
-    /// Carries out an order about reservations for `who`, as [`Request::Reserve`] says.
+    /// Carries out an order about reservations for `who`, as
+    /// [`Request::Reserve`](super::protocol::Request::Reserve) says.
     pub fn reserve(
         &self,
         who: &str,
