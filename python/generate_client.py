@@ -1,8 +1,8 @@
 """Writes what of the client of the API is generated: ``generate_client.py FOLDER DOCUMENT``.
 
 The OpenAPI document DOCUMENT becomes FOLDER/models.py, by datamodel-code-generator, and
-FOLDER/_operations.py, a method for each route. Their examples are in client_examples.toml. ``make
-python-client`` takes the document from a run. A test compares the files.
+FOLDER/_operations.py, a method for each route. Their examples are in client_examples.toml. The methods of
+streams are written by hand. ``make python-client`` takes the document from a run. A test compares the files.
 """
 
 from __future__ import annotations
@@ -34,6 +34,9 @@ again.
 
 # The exceptions of statuses. A status that is not here has a type that any request can have.
 EXCEPTIONS = {"404": "NotFound", "412": "Stale", "422": "Refused", "503": "Silent"}
+
+# The media type of an answer with a document in each line.
+STREAM = "application/x-ndjson"
 
 SIMPLE = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
 
@@ -158,7 +161,12 @@ class Operation:
     def answers(self) -> list[Json]:
         """Return the schemas of answers that are JSON."""
         contents = [content for success in self.successes() for content in success.get("content", {}).items()]
-        return [content["schema"] for kind, content in contents if kind.startswith("application/json")]
+        kinds = ("application/json", STREAM)
+        return [content["schema"] for kind, content in contents if kind.startswith(kinds)]
+
+    def is_stream(self) -> bool:
+        """Return whether its answer is a document in each line, without an end."""
+        return any(STREAM in success.get("content", {}) for success in self.successes())
 
     def answer_name(self) -> str | None:
         """Return the name of the document that is the answer."""
@@ -410,7 +418,8 @@ def wrapped(text: str, indent: str) -> str:
 
 def operations(document: Document, examples: dict[str, str]) -> str:
     """Return the module of the methods."""
-    methods = "\n".join(each.written(examples.get(each.id)) for each in document.operations)
+    written = [each for each in document.operations if not each.is_stream()]
+    methods = "\n".join(each.written(examples.get(each.id)) for each in written)
     known = document.answered | document.sent
     models = sorted(name for name in known if re.search(rf"\b{name}\b", methods))
     imports = "".join(f"    {name},\n" for name in models)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import itertools
 import json
 import pickle
 import re
@@ -11,6 +12,8 @@ import socket
 import string
 import sys
 import tomllib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -439,6 +442,134 @@ def test_arguments_become_members_of_the_body() -> None:
     with pytest.raises(fg.InputError, match="JSON"):
         run.patch_subscriber("7", {"down": object()})
     assert seen == []
+
+
+class Stream(httpx.SyncByteStream):
+    """A body in parts, which may break."""
+
+    def __init__(self, parts: list[bytes | Exception]) -> None:
+        self.parts = parts
+        self.is_closed = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        for part in self.parts:
+            if isinstance(part, Exception):
+                raise part
+            yield part
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+ROW = {
+    "from": "eth0",
+    # It has what other functions take for the end of a line.
+    "class": "1\u2028",
+    "discipline": "fifo",
+    "at_s": 1.4,
+    "seconds": 0.4,
+    "sent": {"packets": 3, "bytes": 300},
+    "delay": {"packets": 3, "p50_us": 1.0, "p95_us": 2.0, "p99_us": 3.0, "max_us": 4.0},
+    "marked": 0,
+    "backlog": {"packets": 0, "bytes": 0},
+}
+
+
+def line(at_s: float, *rows: dict[str, Any]) -> bytes:
+    document = {"at_s": at_s, "missed_delays": 0, "rows": rows}
+    return json.dumps(document, ensure_ascii=False).encode() + b"\n"
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 600), max_size=8))
+def test_a_stream_may_come_in_any_parts(cuts: list[int]) -> None:
+    body = line(1.0) + line(1.4, ROW) + line(1.8, ROW, ROW)
+    places = sorted({0, len(body), *(cut for cut in cuts if cut < len(body))})
+    parts = [body[begin:end] for begin, end in itertools.pairwise(places)]
+    stream = Stream([b"", *parts])
+    seen: list[httpx.Request] = []
+    intervals = list(answering(httpx.Response(200, stream=stream), seen).intervals(interval=0.25))
+    assert [(each.at_s, len(each.rows)) for each in intervals] == [(1.0, 0), (1.4, 1), (1.8, 2)]
+    row = intervals[1].rows[0]
+    assert (row.from_, row.class_, row.sent.bytes, row.drops, row.mean_delay_us) == (
+        "eth0", "1\u2028", 300, {}, None
+    )  # fmt: skip
+    assert row.delay is not None
+    assert row.delay.p95_us == 2.0
+    assert stream.is_closed
+    [request] = seen
+    assert request.url.query == b"interval_us=250000"
+    # An interval more than for other answers.
+    assert request.extensions["timeout"]["read"] == 30.25
+
+
+def test_a_stream_is_closed_with_its_generator() -> None:
+    stream = Stream([line(1.0), line(1.4, ROW), AssertionError("it is closed by now")])
+    seen: list[httpx.Request] = []
+    run = answering(httpx.Response(200, stream=stream), seen)
+    intervals = run.intervals()
+    # Nothing is asked for that nobody takes.
+    assert not seen
+    assert next(intervals).at_s == 1.0
+    assert not stream.is_closed
+    intervals.close()
+    assert stream.is_closed
+    with pytest.raises(StopIteration):
+        next(intervals)
+    run.close()
+    with pytest.raises(client.ClientError, match="is closed"):
+        next(run.intervals())
+
+
+@pytest.mark.parametrize(
+    ("failure", "exception", "text"),
+    [
+        (httpx.RemoteProtocolError("incomplete chunked read"), client.Unreachable, "http://127.*incomplete"),
+        (httpx.ReadError("reset"), client.Unreachable, "reset"),
+        (httpx.ReadTimeout("late"), client.TimedOut, r"no answer to GET /v1/intervals within 30\.4 s"),
+        (b'{"at_s": 1.8', client.UnexpectedAnswer, "its last line has no end"),
+        (b'{"at_s": 1.8}\n', client.UnexpectedAnswer, "missed_delays"),
+        (b"<html>\n", client.UnexpectedAnswer, "200"),
+    ],
+)
+def test_a_stream_that_is_cut_raises(failure: Any, exception: type[Exception], text: str) -> None:
+    stream = Stream([line(1.0), line(1.4, ROW), failure])
+    intervals = answering(httpx.Response(200, stream=stream)).intervals()
+    assert [next(intervals).at_s, next(intervals).at_s] == [1.0, 1.4]
+    with pytest.raises(exception, match=text):
+        next(intervals)
+    assert stream.is_closed
+
+
+def test_a_connection_that_ends_within_a_stream_is_no_end_of_it(tmp_path: Path) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n"
+    first = line(1.0)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"{tmp_path}/api.sock")
+        listener.listen()
+        with ThreadPoolExecutor(2) as others, Client(f"unix:{tmp_path}/api.sock") as run:
+            accepted = others.submit(listener.accept)
+            intervals = run.intervals()
+            taken = others.submit(lambda: (next(intervals), list(intervals)))
+            with accepted.result()[0] as connection:
+                connection.recv(1 << 16)
+                connection.sendall(head + b"%x\r\n" % len(first) + first + b"\r\n")
+            with pytest.raises(client.Unreachable, match=r"api\.sock.*incomplete"):
+                taken.result()
+
+
+def test_a_stream_is_refused_as_any_other_request() -> None:
+    for kind, exception in errors.TYPES.items():
+        answer = httpx.Response(503, json=problem(kind), headers={"Content-Type": "application/problem+json"})
+        with pytest.raises(exception, match="A detail"):
+            next(answering(answer).intervals())
+    with pytest.raises(client.UnexpectedAnswer, match="502"):
+        next(answering(httpx.Response(502, stream=Stream([b"<html>"]))).intervals())
+    seen: list[httpx.Request] = []
+    for wrong in (0, -1, 0.0009, 3601, float("nan"), True, "1", None):
+        with pytest.raises(fg.InputError, match="interval"):
+            answering(httpx.Response(200), seen).intervals(interval=wrong)  # type: ignore[arg-type]
+    assert not seen
 
 
 @pytest.mark.parametrize("package", ["httpx", "pydantic"])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import doctest
 import inspect
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import httpx
 import pytest
 import trustme
 from conftest import ROOT
-from live_run import Run
+from live_run import PATIENCE, Run
 from pydantic import BaseModel
 
 import fairgate as fg
@@ -167,6 +169,11 @@ def test_the_document_is_that_of_the_run(run: Client) -> None:
     assert run.openapi() == committed, "python/openapi.json is another one; run make python-client"
 
 
+def begun(run: Client) -> object:
+    with closing(run.intervals(interval=0.01)) as intervals:
+        return next(intervals)
+
+
 # For each operation of the document a call that succeeds. Those of `subscribed` go to the run with
 # subscribers, the others to the one with reservations.
 CALLS: dict[str, Callable[[Client], object]] = {
@@ -179,6 +186,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "flows": lambda run: run.flows(limit=5),
     "health": lambda run: run.health(),
     "history": lambda run: run.history("eth1", seconds=7200),
+    "intervals": lambda run: begun(run),
     "metrics": lambda run: run.metrics(),
     "openapi": lambda run: run.openapi(),
     "outline": lambda run: run.outline("eth0"),
@@ -225,6 +233,9 @@ def test_each_route_is_called(operation: str, request: pytest.FixtureRequest) ->
     assert answer.request.method == method
     assert re.fullmatch(re.sub(r"{.*?}", "[^/]+", path), answer.request.url.raw_path.decode().split("?")[0])
     assert 200 <= answer.status_code < 300
+    if operation == "intervals":
+        # It has no end. Another test compares a part of it.
+        return
     if isinstance(returned, BaseModel):
         # Nothing of the document is lost or made up.
         assert_same(returned.model_dump(by_alias=True, exclude_unset=True), answer.json())
@@ -283,6 +294,48 @@ def test_a_change_that_is_refused_has_all_its_mistakes(run: Client) -> None:
     with pytest.raises(client.Refused, match="can be reserved"):
         run.reserve(CALL.model_copy(update={"name": "huge", "rate_bps": 10**9}))
     assert run.trees() == before
+
+
+def test_intervals_are_those_of_the_run(run: Client, socket_run: Run) -> None:
+    with run._transport._http.stream("GET", "/v1/intervals", params={"interval_us": 1000}) as answer:
+        sent = [json.loads(line) for line in itertools.islice(answer.iter_lines(), 3)]
+    for document in sent:
+        read = client.models.Interval.model_validate_json(json.dumps(document))
+        assert_same(read.model_dump(by_alias=True, exclude_unset=True), document)
+    with closing(run.intervals(interval=0.02)) as intervals:
+        assert next(intervals).rows == []
+        socket_run.send("left", PACKET)
+        rows = (row for interval in itertools.islice(intervals, 50 * PATIENCE) for row in interval.rows)
+        # The packet passes the default class.
+        passed = next(row for row in rows if (row.from_, row.class_) == ("eth0", "20") and row.sent.packets)
+    assert passed.discipline == "fifo"
+    assert passed.delay is not None
+    assert passed.delay.packets == passed.sent.packets
+
+
+def test_intervals_end_with_their_generators(run: Client, socket_run: Run) -> None:
+    """A run has four clients of this kind."""
+    taken = [run.intervals(interval=10) for _ in range(4)]
+    for intervals in taken:
+        next(intervals)
+    with pytest.raises(client.Busy, match="end one of them"):
+        next(run.intervals())
+    taken.pop().close()
+
+    def is_free() -> bool:
+        try:
+            taken.append(run.intervals(interval=10))
+            next(taken[-1])
+        except client.Busy:
+            taken.pop()
+            return False
+        return True
+
+    socket_run.until("the run has noticed that one was closed", is_free)
+    for intervals in taken:
+        intervals.close()
+    # Others go on with the same client.
+    assert run.health().revision >= 0
 
 
 def test_what_is_not_there_is_an_exception(run: Client, subscribed: Client) -> None:
@@ -392,6 +445,22 @@ def test_a_run_that_has_ended_is_unreachable(program: str, tmp_path: Path) -> No
         assert run.health().revision == 0
     with run, pytest.raises(client.Unreachable):
         run.health()
+
+
+@pytest.mark.usefixtures("live")
+def test_intervals_end_with_the_run(program: str, tmp_path: Path) -> None:
+    configuration = '[run]\nleft = "eth0"\nright = "eth1"\napi = "unix:api.sock"\n'
+    with Client(f"unix:{tmp_path}/api.sock") as asked:
+        with Run(program, configuration, tmp_path):
+            intervals = asked.intervals(interval=0.02)
+            assert next(intervals).rows == []
+            assert len(next(intervals).rows) == 2
+        # Mostly the connection breaks with the process, before the run can say that it ends.
+        with suppress(client.Unreachable):
+            for interval in intervals:
+                assert {row.from_ for row in interval.rows} == {"eth0", "eth1"}
+        with pytest.raises(StopIteration):
+            next(intervals)
 
 
 def documented() -> Iterator[tuple[str, object]]:

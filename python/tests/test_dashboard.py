@@ -376,6 +376,34 @@ def test_dashboard_charts_are_tables_too(watched: Watched, api: Client) -> None:
     watched.check()
 
 
+def test_dashboard_shows_percentiles_of_delays(watched: Watched, api: Client) -> None:
+    """In the tree, of the chosen class, and beside the means of the chart. They are those of the API."""
+    page = watched.open()
+    page.get_by_role("radio", name="1 min").check()
+    time_ = re.compile(r"[0-9] (µs|ms|s)$")
+    page.locator("#tree tr[data-path='20']").click()
+    expect(page.locator("#tree tr[data-path='20'] .p95")).to_have_text(time_)
+    # Those of an inner class can't be told from those of the classes below it.
+    expect(page.locator("#tree tr[data-path='1'] .delay")).to_have_text(time_)
+    expect(page.locator("#tree tr[data-path='1'] .p95")).to_have_text("\u2013")
+    detail = page.locator("#detail .figures div").filter(has_text="Delay, p95")
+    expect(detail).to_contain_text(re.compile(r"[0-9] (µs|ms|s)p99 "))
+    expect(page.locator("#tiles")).to_contain_text(re.compile(r"Mean delay.*sp95 .* · p99 .*Drops"))
+    chart = page.locator("#chart-delay")
+    expect(chart).to_contain_text("dashed: p95")
+    expect(chart.get_by_role("img")).to_have_attribute("aria-label", re.compile("20 fq_codel .*, p95 "))
+    chart.get_by_role("button", name="Show as table").click()
+    heads = chart.locator("thead th").all_inner_texts()
+    assert [head for head in heads if head.startswith("20 ")] == ["20 fq_codel", "20 fq_codel p95"]
+    cell = chart.locator("tbody tr").first.locator("td").nth(heads.index("20 fq_codel p95") - 1)
+    expect(cell).to_have_text(time_)
+    number, unit = cell.inner_text().split()
+    value = float(number) * {"µs": 1e-3, "ms": 1.0, "s": 1e3}[unit]
+    recent = api.history("eth0", class_="20", seconds=60).series[0].highest_p95_ms
+    assert any(abs(value - p95) < 0.01 * p95 for p95 in recent if p95)
+    watched.check()
+
+
 def test_dashboard_tree_by_keyboard(watched: Watched) -> None:
     page = watched.open()
     rows = page.locator("#tree tbody tr")

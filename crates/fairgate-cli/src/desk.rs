@@ -5,7 +5,7 @@ use std::time::Duration;
 use fairgate_config::Registry;
 use fairgate_control::{Recorder, Run, Subscribers, WhatIf, WhatIfRefused};
 use fairgate_live::status::protocol::{Answer, Mistake, ReserveOrder, Reserved, TreesStatus};
-use fairgate_live::status::{Detail, FlowOrder, FlowsStatus, Inside, NoPackets, Status};
+use fairgate_live::status::{Detail, FlowOrder, FlowsStatus, Inside, NoPackets, RunningTrees, Status};
 use miette::Report;
 
 use crate::commands::compare::what_if;
@@ -28,6 +28,10 @@ impl Run for Desk {
         self.inside.trees()
     }
 
+    fn look_at_trees(&self, look: &mut dyn FnMut(&RunningTrees<'_>)) {
+        self.inside.look_at_trees(look);
+    }
+
     fn change(&self, who: &str, from: Option<&str>, lines: &[String], if_revision: Option<u64>) -> Answer {
         self.inside.change(who, from, lines, if_revision)
     }
@@ -40,10 +44,6 @@ impl Run for Desk {
         if_revision: Option<u64>,
     ) -> Reserved {
         self.inside.reserve(who, from, order, if_revision)
-    }
-
-    fn registry(&self) -> Registry {
-        self.registry.clone()
     }
 
     fn flows(&self, order: FlowOrder, limit: usize) -> Option<FlowsStatus> {

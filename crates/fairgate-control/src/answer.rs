@@ -15,7 +15,7 @@ const SHORT: usize = 256 << 10;
 
 /// Bytes that keep their turn until all of them are written and forgotten.
 struct Held {
-    bytes: Vec<u8>,
+    bytes: Bytes,
     _turn: OwnedSemaphorePermit,
 }
 
@@ -32,7 +32,12 @@ pub(crate) fn json_bytes(document: &impl Serialize) -> Result<Vec<u8>, Problem> 
 }
 
 /// Returns an answer that keeps its turn as long as it is long.
-pub(crate) fn held(media_type: &'static str, bytes: Vec<u8>, turn: OwnedSemaphorePermit) -> Response {
+pub(crate) fn held(
+    media_type: &'static str,
+    bytes: impl Into<Bytes>,
+    turn: OwnedSemaphorePermit,
+) -> Response {
+    let bytes = bytes.into();
     let body = match bytes.len() <= SHORT {
         true => Body::from(bytes),
         false => Body::from(Bytes::from_owner(Held { bytes, _turn: turn })),

@@ -1,10 +1,9 @@
-//! What trees are made of, from their descriptions: places with what was set, and all parameters of one.
+//! What trees are made of: places with what was set, and all parameters of one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use fairgate_config::registry::PARENT;
-use fairgate_config::{ClassSpec, Document, ParameterInfo, Registry, Spec, Value};
-use fairgate_live::status::QUEUE;
+use fairgate_config::{ClassSpec, ParameterInfo, Spec, Value};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -51,12 +50,6 @@ pub(crate) struct ParameterDocument {
     allowed: String,
     /// What it does.
     meaning: &'static str,
-}
-
-/// Reads the description of a tree. There is none if it has disciplines that this registry does not know.
-pub(crate) fn read(toml: &str, registry: &Registry) -> Option<Spec> {
-    let document = Document::parse_with("tree", toml, registry).ok()?;
-    document.queue(QUEUE).cloned()
 }
 
 /// Lists the places of a tree, each behind the one above it.
@@ -201,6 +194,8 @@ fn joined(path: &str, class: u16) -> String {
 
 #[cfg(test)]
 mod tests {
+    use fairgate_config::Registry;
+
     use super::*;
 
     const TREE: &str = "htb default=9 { 3 rate=1gbit { 2 rate=10mbit ceil=1gbit / drr { 1 / fifo }; \

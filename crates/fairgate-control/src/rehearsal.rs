@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
@@ -16,7 +16,7 @@ use fairgate_live::status::protocol::{
 };
 use fairgate_live::status::{
     ChangesStatus, CountStatus, Detail, DirectionStatus, FlowOrder, FlowsStatus, Losses, NoPackets,
-    NodeStatus, ProcessorStatus, QUEUE, Sojourn, Status,
+    NodeStatus, ProcessorStatus, QUEUE, RunningTree, RunningTrees, Sojourn, Status,
 };
 use fairgate_subscribers::{Entry, Settings, Subscribers as List};
 use http_body_util::BodyExt;
@@ -25,6 +25,7 @@ use tower_service::Service;
 
 use crate::api::router;
 use crate::guard::{Client, Rules};
+use crate::history::Reader;
 use crate::metrics::{Node, nodes};
 use crate::run::{
     Recorder, Run, SubscriberChange, SubscriberChanged, SubscriberList, Subscribers, WhatIf, WhatIfRefused,
@@ -214,6 +215,19 @@ impl Run for Rehearsal {
             revision: state.revision,
             directions: vec![tree(0), tree(1)],
         }
+    }
+
+    fn look_at_trees(&self, look: &mut dyn FnMut(&RunningTrees<'_>)) {
+        let state = self.lock();
+        let direction = |side: usize| RunningTree {
+            from: INTERFACES[side],
+            to: INTERFACES[1 - side],
+            tree: &state.trees[side],
+        };
+        look(&RunningTrees {
+            revision: state.revision,
+            directions: [direction(0), direction(1)],
+        });
     }
 
     fn change(&self, who: &str, from: Option<&str>, lines: &[String], if_revision: Option<u64>) -> Answer {
@@ -440,8 +454,7 @@ impl Subscribers for Rehearsal {
 /// The API of a run, asked without a network.
 pub struct Stage {
     runtime: Runtime,
-    run: Arc<dyn Run>,
-    shared: Shared,
+    reader: Mutex<Reader>,
     router: Router,
     client: Client,
 }
@@ -490,9 +503,8 @@ impl Stage {
                 .enable_time()
                 .build()
                 .expect("a runtime without sockets"),
-            router: router(shared.clone(), rules, offer),
-            run,
-            shared,
+            reader: Mutex::new(Reader::new(run, Arc::clone(shared.history()))),
+            router: router(shared, rules, offer),
             client: Client::Process {
                 user: 0,
                 process: 1,
@@ -503,16 +515,16 @@ impl Stage {
         stage
     }
 
-    /// Reads the run's status for the history, as a thread of the API does each second.
+    /// Reads the run for the history, as a thread of the API does each second.
     pub fn read(&self) {
-        if let Some(status) = self.run.status(Detail::Used) {
-            let mut history = self
-                .shared
-                .history()
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            history.take(&status);
-        }
+        self.read_at(Instant::now());
+    }
+
+    /// Reads the run for the history, as if it were another time.
+    pub fn read_at(&self, now: Instant) {
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        // A run that has ended has nothing to read.
+        let _ = reader.read(now);
     }
 
     /// Sends a request. Returns nothing if the words can't be a request: no connection would deliver it.

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use fairgate_config::Registry;
 use fairgate_live::status::protocol::{Answer, Interval, Mistake, ReserveOrder, Reserved, TreesStatus};
-use fairgate_live::status::{Detail, FlowOrder, FlowsStatus, NoPackets, Status};
+use fairgate_live::status::{Detail, FlowOrder, FlowsStatus, NoPackets, RunningTrees, Status};
 use fairgate_subscribers::Entry;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -16,6 +15,9 @@ pub trait Run: Send + Sync + 'static {
 
     /// Returns the trees and their revision.
     fn trees(&self) -> TreesStatus;
+
+    /// Shows the trees to `look` as the run has them: a text of thousands of classes takes seconds to parse.
+    fn look_at_trees(&self, look: &mut dyn FnMut(&RunningTrees<'_>));
 
     /// Makes the changes of these lines together or not at all, for `who`. If the trees have another revision
     /// than `if_revision`, nothing is changed.
@@ -29,11 +31,6 @@ pub trait Run: Send + Sync + 'static {
         order: ReserveOrder,
         if_revision: Option<u64>,
     ) -> Reserved;
-
-    /// Returns the disciplines that the trees are made of.
-    fn registry(&self) -> Registry {
-        Registry::builtin()
-    }
 
     /// Returns the first `limit` flows, or nothing if the run has ended. The first call may take a second.
     fn flows(&self, order: FlowOrder, limit: usize) -> Option<FlowsStatus>;

@@ -9,6 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use crate::api::Outlines;
 use crate::history::History;
 use crate::metrics::Classes;
 use crate::problem::{Kind, Problem};
@@ -43,6 +44,7 @@ struct Content {
     /// Which classes have names in the metrics.
     classes: Mutex<Classes>,
     history: Arc<Mutex<History>>,
+    outlines: Mutex<Outlines>,
 }
 
 impl Shared {
@@ -57,6 +59,7 @@ impl Shared {
             recordings: Arc::new(Semaphore::new(RECORDINGS)),
             classes: Mutex::default(),
             history: Arc::default(),
+            outlines: Mutex::default(),
         }))
     }
 
@@ -67,6 +70,11 @@ impl Shared {
     /// Returns what the classes did. It is locked for as long as it takes to copy what is wanted.
     pub(crate) fn history(&self) -> &Arc<Mutex<History>> {
         &self.0.history
+    }
+
+    /// Returns the outlines of the trees. They are locked while one is made, so that it is made once.
+    pub(crate) fn outlines(&self) -> &Mutex<Outlines> {
+        &self.0.outlines
     }
 
     pub(crate) fn classes(&self) -> &Mutex<Classes> {

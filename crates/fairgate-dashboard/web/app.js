@@ -17,6 +17,7 @@ import { Tree } from "./tree.js";
 const INTERVAL_MS = 1000;
 /** How many classes are asked for: all of a tree that can be shown as a whole. */
 const MOST_CLASSES = 1000;
+const HIGHEST = ["p95_ms", "p99_ms"];
 const RANGES = [["60", "1 min"], ["600", "10 min"], ["7200", "2 h"], ["86400", "24 h"]];
 
 const state = {
@@ -68,10 +69,20 @@ function merged(classes) {
     const [one, other] = [sum.packets_per_s, figures.packets_per_s];
     if (one + other > 0) sum.delay_ms = ((sum.delay_ms ?? 0) * one + (figures.delay_ms ?? 0) * other) / (one + other);
     for (const [name, value] of Object.entries(figures)) {
-      if (typeof value === "number" && name !== "delay_ms") sum[name] += value;
+      if (typeof value !== "number" || name === "delay_ms") continue;
+      // Percentiles of all workers can't be told from those of each: the highest one is above.
+      if (HIGHEST.includes(name)) sum[name] = Math.max(sum[name] ?? 0, value);
+      else sum[name] += value;
     }
   }
   return sums;
+}
+
+/** What is said below the mean delay of the root: its percentiles, or what it is the mean of. */
+function belowMean({ seconds }, root) {
+  if (!seconds || !root) return "";
+  const { p95_ms: p95, p99_ms: p99 } = root;
+  return p95 === null ? `over ${format.duration(seconds)}` : `p95 ${format.delay(p95)} · p99 ${format.delay(p99)}`;
 }
 
 function showTiles(document) {
@@ -81,7 +92,7 @@ function showTiles(document) {
   const micros = (value) => (since.packets ? format.delay(value / 1000) : format.none);
   byId("tiles").replaceChildren(...terms([
     ["Rate", now("rate_bps", format.rate), `${now("packets_per_s", format.perSecond)} packets/s`],
-    ["Delay", now("delay_ms", format.delay), document.seconds ? `mean over ${format.duration(document.seconds)}` : ""],
+    ["Mean delay", now("delay_ms", format.delay), belowMean(document, root)],
     ["Drops", `${now("dropped_per_s", format.perSecond)}/s`, `${now("marked_per_s", format.perSecond)} marks/s`],
     ["Waiting", now("backlog_bytes", format.bytes), `${now("backlog_packets", format.count)} packets`],
     ["Median delay since the start", micros(since.p50_us), `p95 ${micros(since.p95_us)} · p99 ${micros(since.p99_us)}`],

@@ -14,7 +14,16 @@ const CHARTS = [
     show: format.rate,
     stacked: true,
   },
-  { id: "delay", title: "Delay", unit: "mean time in the tree", figure: "delay_ms", show: format.delay },
+  {
+    id: "delay",
+    title: "Delay",
+    unit: "mean time in the tree; dashed: p95",
+    // That of a longer step can't be told from those of its seconds.
+    unitOfLongSteps: "mean time in the tree; dashed: highest p95",
+    figure: "delay_ms",
+    beside: "highest_p95_ms",
+    show: format.delay,
+  },
   { id: "drops", title: "Drops", unit: "packets in each second; dashed: marks of all", figure: "dropped_per_s", show: format.perSecond },
 ];
 const ROWS = 12;
@@ -54,6 +63,7 @@ function shownSeries(history, nameOf) {
       name: "other classes",
       rate_bps: other,
       delay_ms: missing,
+      highest_p95_ms: missing,
       dropped_per_s: rest(root, classes, "dropped_per_s"),
       marked_per_s: rest(root, classes, "marked_per_s"),
       backlog_bytes: missing,
@@ -91,9 +101,10 @@ export class Charts {
       this.draw();
     });
     view.now = h("span", { class: "muted small" });
+    view.unit = h("small", { class: "muted" }, chart.unit);
     view.element = h("figure", { class: "card chart", id: `chart-${chart.id}` },
       h("figcaption", { class: "card-head" },
-        h("h2", {}, chart.title, " ", h("small", { class: "muted" }, chart.unit)), view.now, button),
+        h("h2", {}, chart.title, " ", view.unit), view.now, button),
       canvas, table);
     canvas.append(tip);
     return view;
@@ -126,10 +137,18 @@ export class Charts {
       const visible = list.filter((series) => !this.hidden.has(series.class));
       const drops = chart.id === "drops";
       const lines = visible.map((series) => ({
+        series,
         name: series.name,
         colour: colours[list.indexOf(series)],
         values: series[chart.figure],
       }));
+      if (chart.beside) {
+        for (const line of lines) line.beside = percentiles(line.series, chart);
+        lines.push(...lines.filter((line) => line.series.class !== "other").map((line) => (
+          { name: `${line.name} p95`, colour: line.colour, values: line.beside, dashed: true, isBeside: true })));
+        const isLong = this.history.document.step_s > 1;
+        setText(view.unit, isLong ? chart.unitOfLongSteps : chart.unit);
+      }
       if (drops) lines.push({ name: "marked, all", colour: css("--muted"), values: sum(visible), dashed: true });
       if (isNew || !view.plot || view.lines !== lines.length) this.makePlot(view, lines);
       view.lines = lines.length;
@@ -150,10 +169,10 @@ export class Charts {
     const series = lines.map((line) => ({
       label: line.name,
       stroke: line.colour,
-      width: chart.stacked ? 1 : 1.75,
+      width: chart.stacked || line.isBeside ? 1 : 1.75,
       dash: line.dashed ? [5, 4] : undefined,
       fill: chart.stacked ? faded(line.colour, 0.28) : undefined,
-      spanGaps: !chart.stacked,
+      spanGaps: !chart.stacked && !line.isBeside,
       points: { show: false },
     }));
     // A stacked class fills the space down to the one below it.
@@ -194,11 +213,11 @@ export class Charts {
       delete tip.dataset.shown;
       return;
     }
-    const rows = view.raw.map((line) => {
+    const rows = view.raw.filter((line) => !line.isBeside).map((line) => {
       const swatch = h("i", { class: "swatch" });
       swatch.style.background = line.colour;
       return h("div", {}, swatch, h("span", {}, line.name),
-        h("b", { class: "number" }, view.chart.show(line.values[at])));
+        h("b", { class: "number" }, valueAt(view.chart, line, at)));
     });
     tip.replaceChildren(h("div", { class: "muted" }, format.clock(plot.data[0][at])), ...rows);
     tip.dataset.shown = "yes";
@@ -212,7 +231,7 @@ export class Charts {
   /** Says in words and in a table what a chart shows. */
   describe(view, lines, times) {
     const { chart } = view;
-    const latest = lines.map((line) => `${line.name} ${chart.show(line.values.at(-1))}`);
+    const latest = lines.filter((line) => !line.isBeside).map((line) => `${line.name} ${valueAt(chart, line, -1)}`);
     view.canvas.setAttribute("aria-label",
       `${chart.title} over the last ${format.duration(this.history.seconds)}. Now: ${latest.join(", ") || "nothing"}.`);
     if (view.table.hidden) return;
@@ -255,6 +274,20 @@ export class Charts {
     }
   }
 }
+
+/** A value as text, with the percentile beside it. */
+function valueAt(chart, line, at) {
+  const beside = line.beside?.at(at);
+  const text = chart.show(line.values.at(at));
+  return typeof beside === "number" ? `${text}, p95 ${chart.show(beside)}` : text;
+}
+
+/**
+ * The percentiles of a class. uPlot draws no line where a value is null: nobody looked, and none was counted.
+ * Where no packet left it is undefined, and the line goes on.
+ */
+const percentiles = (series, chart) =>
+  series[chart.beside].map((value, at) => value ?? (series[chart.figure][at] === null ? undefined : null));
 
 function sum(list) {
   const [first] = list;

@@ -55,6 +55,8 @@ export class Detail {
     const pairs = [
       ["Rate", now ? format.rate(now.rate_bps) : format.none, share],
       ["Delay, mean", now ? format.delay(now.delay_ms) : format.none, ""],
+      ["Delay, p95", now ? format.delay(now.p95_ms) : format.none,
+        typeof now?.p99_ms === "number" ? `p99 ${format.delay(now.p99_ms)}` : ""],
       ["Packets/s", now ? format.perSecond(now.packets_per_s) : format.none, ""],
       ["Drops/s", now ? format.perSecond(now.dropped_per_s) : format.none,
         now ? `${format.count(now.dropped_packets)} since the start` : ""],

@@ -2,7 +2,9 @@
 
 import { get } from "./api.js";
 
-const LISTS = ["rate_bps", "delay_ms", "dropped_per_s", "marked_per_s", "backlog_bytes"];
+const LISTS = [
+  "rate_bps", "delay_ms", "highest_p95_ms", "highest_p99_ms", "dropped_per_s", "marked_per_s", "backlog_bytes",
+];
 
 export class History {
   /** `seconds` is how far back it goes. With `only` it has one class. */

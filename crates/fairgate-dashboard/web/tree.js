@@ -103,6 +103,9 @@ export class Tree {
       rate_bps: sum("rate_bps"),
       packets_per_s: packets,
       delay_ms: packets > 0 ? waited / packets : null,
+      // They can't be told from those of the classes below.
+      p95_ms: null,
+      p99_ms: null,
       dropped_per_s: sum("dropped_per_s"),
       marked_per_s: sum("marked_per_s"),
       backlog_bytes: sum("backlog_bytes"),
@@ -169,7 +172,9 @@ export class Tree {
     name,
     h("td", { role: "gridcell", class: "number rate" }, h("span", { class: "rate-text" }),
       h("span", { class: "rate-bar", "aria-hidden": "true" }, bar)),
-    ...["delay", "drops"].map((kind) => h("td", { role: "gridcell", class: `number ${kind}` })),
+    h("td", { role: "gridcell", class: "number delay" }),
+    h("td", { role: "gridcell", class: "number wide p95" }),
+    h("td", { role: "gridcell", class: "number drops" }),
     h("td", { role: "gridcell", class: "number wide waiting" }));
     return row;
   }
@@ -180,6 +185,7 @@ export class Tree {
     const set = (selector, text) => setText(row.querySelector(selector), text);
     set(".rate-text", figures ? format.rate(figures.rate_bps) : format.none);
     set(".delay", figures ? format.delay(figures.delay_ms) : format.none);
+    set(".p95", figures ? format.delay(figures.p95_ms) : format.none);
     set(".drops", figures ? format.perSecond(figures.dropped_per_s) : format.none);
     set(".waiting", figures ? format.bytes(figures.backlog_bytes) : format.none);
     row.querySelector(".drops").classList.toggle("bad", (figures?.dropped_per_s ?? 0) > 0);

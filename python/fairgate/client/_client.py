@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
 import httpx
 
+from .. import _arguments
+from ..errors import InputError
 from ._operations import Operations
 from ._transport import Transport
-from .models import DirectionStatus, Status
+from .models import DirectionStatus, Interval, Status
 
 _T = TypeVar("_T")
 
@@ -122,6 +124,45 @@ class Client(Operations):
         'htb'
         """
         return super().status(used=used) if from_ is None else self.direction_status(from_, used=used)
+
+    def intervals(self, *, interval: float = 0.4) -> Generator[Interval, None, None]:
+        """Yield what each class did, interval after interval, as long as the run goes on.
+
+        The first one has no rows: it says that the run records. The request is sent when it is taken. The
+        connection is closed with the generator: at the end of a loop that was left, by its `close`, or by
+        `contextlib.closing`. A run has four clients at the same time.
+
+        Parameters
+        ----------
+        interval : float
+            How long an interval is, seconds: 0.001 to 3600.
+
+        Yields
+        ------
+        Interval
+            A row for each root, and for each other discipline where packets came, left or waited.
+
+        Raises
+        ------
+        Busy
+            Four clients are told of each interval already.
+        Unreachable
+            The connection broke: the run has ended, or this program took an interval more than 5 s late.
+
+        Examples
+        --------
+        >>> from contextlib import closing
+        >>> with closing(run.intervals(interval=0.1)) as intervals:
+        ...     begun = next(intervals)
+        ...     first = next(intervals)
+        >>> len(begun.rows), {row.from_ for row in first.rows} == {"eth0", "eth1"}
+        (0, True)
+        """
+        seconds = _arguments.finite("interval", interval)
+        if not 0.001 <= seconds <= 3600:
+            raise InputError(f"interval is {interval!r}, but must be from 0.001 to 3600 seconds")
+        query = {"interval_us": round(seconds * 1e6)}
+        return self._transport.stream("/v1/intervals", Interval, query=query, pause=seconds)
 
     def request(
         self,

@@ -124,19 +124,20 @@ class Operations:
         self,
         from_: str,
         *,
-        sort: Literal["rate", "delay", "drops", "backlog"] | None = None,
+        sort: Literal["rate", "delay", "p95", "drops", "backlog"] | None = None,
         limit: int | None = None,
     ) -> ClassesDocument:
         """What the classes of a direction do just now.
 
         The run is read once a second, or less often if a reading takes more than 5 % of the time. All
-        clients get the same reading.
+        clients get the same reading. Percentiles of delays are counted from the first request for the
+        classes or the history on, until nobody has asked for a minute.
 
         Parameters
         ----------
         from_ : str
             The interface that the direction receives from.
-        sort : {'rate', 'delay', 'drops', 'backlog'}, optional
+        sort : {'rate', 'delay', 'p95', 'drops', 'backlog'}, optional
             What the first classes have most of. Default: `rate`.
         limit : int, optional
             How many classes at most, besides the root. Default: 100.
@@ -222,6 +223,9 @@ class Operations:
 
         A point is made of each reading for 10 minutes, for each 10 s in 2 hours, and for each minute in
         24 hours. The answer has the finest of them that go back as far as is wanted.
+
+        Percentiles of delays are counted from the first request for the history or the classes on, until
+        nobody has asked for a minute.
 
         Parameters
         ----------

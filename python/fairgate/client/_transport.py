@@ -7,7 +7,8 @@ import json
 import math
 import os
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -86,6 +87,55 @@ class Transport:
         body: Any = None,
     ) -> _T | None:
         """Send a request and return its answer, or None if the client has it already (status 304)."""
+        request = self._request(method, path, query, headers, body)
+        with self._failing(request):
+            response = self._exchange(request)
+        if response.status_code == httpx.codes.NOT_MODIFIED:
+            return None
+        if not response.is_success:
+            raise problem_of(response)
+        return _read(response, into)
+
+    def stream(
+        self, path: str, into: type[_T], *, query: Mapping[str, Any], pause: float
+    ) -> Generator[_T, None, None]:
+        """Send a request, and yield the document in each line of its answer.
+
+        The run needs `pause` seconds for each of them. The connection is closed with the generator.
+        """
+        request = self._request("GET", path, query, None, None)
+        times = request.extensions["timeout"]
+        if times["read"] is not None:
+            request.extensions["timeout"] = times | {"read": times["read"] + pause}
+        with self._failing(request):
+            response = self._exchange(request, is_stream=True)
+        with closing(response):
+            if not response.is_success:
+                with self._failing(request):
+                    response.read()
+                raise problem_of(response)
+            rest = b""
+            parts = response.iter_bytes()
+            while True:
+                with self._failing(request):
+                    part = next(parts, None)
+                if part is None:
+                    break
+                # Text may have what other functions take for the end of a line.
+                *lines, rest = (rest + part).split(b"\n")
+                for line in lines:
+                    yield _document(response, line, into)
+            if rest:
+                raise UnexpectedAnswer(response.status_code, "its last line has no end")
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, Any] | None,
+        headers: Mapping[str, str | None] | None,
+        body: Any,
+    ) -> httpx.Request:
         sent = {name: _field(name, value) for name, value in (headers or {}).items() if value is not None}
         wanted = {name: _unicode(name, value) for name, value in (query or {}).items() if value is not None}
         if self._http.is_closed:
@@ -94,28 +144,30 @@ class Transport:
         if body is not None:
             sent["Content-Type"] = "application/json"
             content = _encoded(body)
-        request = self._http.build_request(method, path, params=wanted, headers=sent, content=content)
+        return self._http.build_request(method, path, params=wanted, headers=sent, content=content)
+
+    @contextmanager
+    def _failing(self, request: httpx.Request) -> Iterator[None]:
+        """Let a connection that breaks be an exception of this package."""
         try:
-            response = self._exchange(request)
+            yield
         except httpx.TimeoutException as error:
-            seconds = self._http.timeout.read
-            raise TimedOut(f"{self.address}: no answer to {method} {path} within {seconds} s") from error
+            asked = f"{request.method} {request.url.path}"
+            seconds = request.extensions["timeout"]["read"]
+            raise TimedOut(f"{self.address}: no answer to {asked} within {seconds:g} s") from error
         except httpx.HTTPError as error:
             raise Unreachable(f"{self.address}: {_reason(error)}") from error
-        if response.status_code == httpx.codes.NOT_MODIFIED:
-            return None
-        if not response.is_success:
-            raise problem_of(response)
-        return _read(response, into)
+        except httpx.StreamError as error:
+            raise ClientError(f"the client of {self.address} is closed") from error
 
-    def _exchange(self, request: httpx.Request) -> httpx.Response:
+    def _exchange(self, request: httpx.Request, *, is_stream: bool = False) -> httpx.Response:
         try:
-            return self._http.send(request)
+            return self._http.send(request, stream=is_stream)
         except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
             # A run closes each connection after a minute: perhaps just now. What only reads is asked again.
             if request.method != "GET":
                 raise
-            return self._http.send(request)
+            return self._http.send(request, stream=is_stream)
 
 
 def path_of(template: str, **parts: str) -> str:
@@ -247,22 +299,28 @@ def _reader(into: Any) -> TypeAdapter[Any]:
 def _read(response: httpx.Response, into: type[_T]) -> _T:
     """Return the document of an answer."""
     answer: Any
-    kind: Any = into
     if into is str:
         answer = response.text
     elif into is bytes:
         answer = response.content
     else:
-        try:
-            answer = _reader(kind).validate_json(response.content)
-        except ValidationError as error:
-            raise UnexpectedAnswer(response.status_code, _mistakes(error)) from error
+        answer = _document(response, response.content, into)
     if isinstance(answer, Tagged):
         answer.etag = response.headers.get("ETag", "")
         if not answer.etag:
             raise UnexpectedAnswer(response.status_code, "it has no ETag")
     typed: _T = answer
     return typed
+
+
+def _document(response: httpx.Response, text: bytes, into: type[_T]) -> _T:
+    """Return the document of a text in JSON."""
+    kind: Any = into
+    try:
+        document: _T = _reader(kind).validate_json(text)
+    except ValidationError as error:
+        raise UnexpectedAnswer(response.status_code, _mistakes(error)) from error
+    return document
 
 
 def _mistakes(error: ValidationError) -> str:

@@ -100,6 +100,13 @@ class ClassFigures(Model):
     """The host that has the class, if classes are given to hosts."""
     marked_per_s: float
     """Packets marked with Congestion Experienced."""
+    p95_ms: float | None = None
+    """
+    The 95th percentile of these times, accurate to 7 %; null if none was counted: no packet left, or
+    nobody has asked for the classes or the history in the last minute.
+    """
+    p99_ms: float | None = None
+    """The 99th percentile of these times."""
     packets_per_s: float
     """What left it."""
     rate_bps: float
@@ -202,6 +209,21 @@ class ParameterDocument(Model):
     """Its value, as users write it."""
 
 
+class Percentiles(Model):
+    """Sojourn times, in microseconds. Percentiles are accurate to 7 %."""
+
+    max_us: float
+    """The maximum."""
+    p50_us: float
+    """The median."""
+    p95_us: float
+    """The 95th percentile."""
+    p99_us: float
+    """The 99th percentile."""
+    packets: int
+    """The number of packets that were measured."""
+
+
 class Place(Model):
     """A discipline, a class or both."""
 
@@ -295,6 +317,14 @@ class SeriesDocument(Model):
     """The discipline in it."""
     dropped_per_s: list[float | None]
     """Packets dropped in each second."""
+    highest_p95_ms: list[float | None]
+    """
+    The 95th percentile of these times, accurate to 7 %; of longer steps, the highest one of the readings
+    in it. It is null where none was counted: nobody had asked for the history or the classes in the
+    minute before.
+    """
+    highest_p99_ms: list[float | None]
+    """The 99th percentile of these times; of longer steps, the highest one of the readings in it."""
     marked_per_s: list[float | None]
     """Packets marked in each second."""
     rate_bps: list[float | None]
@@ -408,6 +438,35 @@ class Changes(Tagged):
     """The revision of the trees: it grows by 1 with each change, whoever makes it."""
 
 
+class ClassInterval(Model):
+    """What a discipline did in an interval."""
+
+    at_s: float
+    """When its counters were read, in seconds since the start of the run."""
+    backlog: CountStatus
+    """What is queued at the end of the interval."""
+    class_: Annotated[str, Field(alias="class")]
+    """The numbers of the classes from the root on, like `1/30`. Empty for the root."""
+    delay: Percentiles | None = None
+    """The distribution of these times."""
+    discipline: str
+    """The discipline's name."""
+    drops: dict[str, int] = {}
+    """Packets dropped, by reason. Reasons that did not occur are left out."""
+    from_: Annotated[str, Field(alias="from")]
+    """The interface that the direction receives from."""
+    host: str | None = None
+    """The host that has the class."""
+    marked: int
+    """Packets marked with congestion experienced."""
+    mean_delay_us: float | None = None
+    """The mean time from the arrival at the tree to the departure from this discipline, microseconds."""
+    seconds: float
+    """The time since they were read before."""
+    sent: CountStatus
+    """What left it."""
+
+
 class ClassRateStatus(RateStatus):
     """What the estimator of a class says."""
 
@@ -443,6 +502,12 @@ class ClassesDocument(Model):
     """The interface that the direction receives from."""
     lost: Losses
     """Frames lost outside of the tree since the start of the run."""
+    missed_delays: int | None = None
+    """
+    Sojourn times of both directions between the two readings that are not in the percentiles, because the
+    run was too busy to count them; null if none were counted, because nobody had asked in the minute
+    before.
+    """
     revision: int
     """The revision of the trees."""
     schema_: Annotated[str, Field(alias="schema")]
@@ -518,7 +583,10 @@ class HistoryDocument(Model):
     at_s: list[float]
     """The ends of the steps, seconds since the start of the run."""
     classes: int
-    """How many classes have a history. At most 64 do: the first ones that packets have come to."""
+    """
+    How many classes have a history: those that send most. A class gets its place when it has clearly
+    sent more than another one, in the last hour above all. What it did before is null.
+    """
     classes_limit: int
     """How many classes may have one."""
     from_: Annotated[str, Field(alias="from")]
@@ -533,6 +601,17 @@ class HistoryDocument(Model):
     """The length of a step: a reading each second or less often, or means of 10 s or of a minute."""
     to: str
     """The interface that it sends to."""
+
+
+class Interval(Model):
+    """What the disciplines of a run did in an interval."""
+
+    at_s: float
+    """When it ended, in seconds since the start of the run."""
+    missed_delays: int
+    """Sojourn times that are not in the percentiles, because the run was too busy to count them."""
+    rows: list[ClassInterval]
+    """A row for each root, and for each other discipline where packets came, left or waited."""
 
 
 class NodeStatus(Model):

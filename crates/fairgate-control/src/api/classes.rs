@@ -30,6 +30,7 @@ pub(super) enum Sort {
     #[default]
     Rate,
     Delay,
+    P95,
     Drops,
     Backlog,
 }
@@ -51,6 +52,10 @@ pub(super) struct ClassesDocument {
     seconds: Option<f64>,
     /// The times that packets have spent in the tree since the start of the run.
     sojourn: Sojourn,
+    /// Sojourn times of both directions between the two readings that are not in the percentiles, because the
+    /// run was too busy to count them; null if none were counted, because nobody had asked in the minute
+    /// before.
+    missed_delays: Option<u64>,
     /// Frames lost outside of the tree since the start of the run.
     lost: Losses,
     /// How many classes packets have come to, with the root.
@@ -62,7 +67,8 @@ pub(super) struct ClassesDocument {
 /// What the classes of a direction do just now
 ///
 /// The run is read once a second, or less often if a reading takes more than 5 % of the time. All clients get
-/// the same reading.
+/// the same reading. Percentiles of delays are counted from the first request for the classes or the history
+/// on, until nobody has asked for a minute.
 #[utoipa::path(
     get,
     path = "/v1/classes",
@@ -99,6 +105,7 @@ pub(super) async fn classes(
             at_s: direction.at_s,
             seconds: direction.seconds,
             sojourn: direction.delay,
+            missed_delays: history.missed_delays,
             lost: direction.lost,
             count: direction.latest.len(),
             classes: first(&direction.latest, wanted.sort, wanted.limit.unwrap_or(100)),
@@ -114,6 +121,7 @@ fn first(latest: &[ClassFigures], sort: Sort, limit: usize) -> Vec<ClassFigures>
     let key = |class: &ClassFigures| match sort {
         Sort::Rate => class.rate_bps,
         Sort::Delay => class.delay_ms.unwrap_or(-1.0),
+        Sort::P95 => class.p95_ms.unwrap_or(-1.0),
         Sort::Drops => class.dropped_per_s,
         Sort::Backlog => class.backlog_bytes as f64,
     };
@@ -145,6 +153,8 @@ mod tests {
             rate_bps,
             packets_per_s: 0.0,
             delay_ms,
+            p95_ms: delay_ms.map(|delay| 10.0 - delay),
+            p99_ms: None,
             dropped_per_s: 0.0,
             marked_per_s: 0.0,
             backlog_bytes: 0,
@@ -166,6 +176,7 @@ mod tests {
         };
         assert_eq!(names(Sort::Rate, 2), ["root", "2", "3"]);
         assert_eq!(names(Sort::Delay, 9), ["root", "3", "1", "2"]);
+        assert_eq!(names(Sort::P95, 9), ["root", "1", "3", "2"]);
         assert_eq!(names(Sort::Drops, 1), ["root", "2"]);
         assert!(first(&[], Sort::Rate, 3).is_empty());
     }

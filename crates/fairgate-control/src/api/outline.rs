@@ -1,14 +1,18 @@
 //! The trees as data, for programs that do not read configuration files.
 
+use std::collections::BTreeMap;
+use std::sync::PoisonError;
+
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::header::{ETAG, HeaderValue};
 use axum::response::Response;
-use fairgate_config::Spec;
+use fairgate_live::status::RunningTree;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::answer::{held, json_bytes};
-use crate::outline::{Changeable, Place, changeable, places, read};
+use crate::outline::{Changeable, Place, changeable, places};
 use crate::precondition::tag;
 use crate::problem::{Kind, Problem};
 use crate::query::Parameters;
@@ -56,37 +60,59 @@ pub(super) struct PlaceDocument {
     changeable: Vec<Changeable>,
 }
 
-/// A direction of the trees.
-struct Direction {
+/// The outlines that were asked for, as JSON, of one revision of the trees: two documents at most. That of a
+/// direction with 20,000 classes has 2 MB.
+#[derive(Debug, Default)]
+pub(crate) struct Outlines {
     revision: u64,
-    from: String,
-    to: String,
-    tree: Spec,
+    /// By the interface that the direction receives from.
+    documents: BTreeMap<String, Bytes>,
 }
 
-fn find(run: &dyn Run, from: &str) -> Result<Direction, Problem> {
-    let trees = run.trees();
-    let names: Vec<String> = trees
-        .directions
-        .iter()
-        .map(|direction| direction.from.clone())
-        .collect();
-    let found = trees
-        .directions
-        .into_iter()
-        .find(|direction| direction.from == from);
-    let found = found.ok_or_else(|| {
-        let detail = format!("no direction is from `{from}`; name {}", names.join(" or "));
-        Problem::new(Kind::NotFound, detail)
-    })?;
-    let tree = read(&found.queue, &run.registry());
-    let tree = tree.ok_or_else(|| Problem::new(Kind::Internal, "the description of the tree is not read"))?;
-    Ok(Direction {
-        revision: trees.revision,
-        from: found.from,
-        to: found.to,
-        tree,
-    })
+impl Outlines {
+    /// Returns the outline of a direction, which is made if it is the first one of this revision.
+    fn get(
+        &mut self,
+        revision: u64,
+        from: &str,
+        make: impl FnOnce() -> Result<Vec<u8>, Problem>,
+    ) -> Result<Bytes, Problem> {
+        if self.revision != revision {
+            self.documents.clear();
+            self.revision = revision;
+        }
+        if let Some(document) = self.documents.get(from) {
+            return Ok(document.clone());
+        }
+        let document = Bytes::from(make()?);
+        self.documents.insert(from.to_owned(), document.clone());
+        Ok(document)
+    }
+}
+
+/// Shows the tree of a direction and its revision to `look`. Returns what it returns.
+fn look_at<T>(
+    run: &dyn Run,
+    from: &str,
+    look: impl FnOnce(u64, &RunningTree<'_>) -> Result<T, Problem>,
+) -> Result<T, Problem> {
+    let mut look = Some(look);
+    let mut seen = None;
+    run.look_at_trees(&mut |trees| {
+        let direction = trees.directions.iter().find(|direction| direction.from == from);
+        seen = match (direction, look.take()) {
+            (Some(direction), Some(look)) => Some(look(trees.revision, direction)),
+            _ => {
+                let [one, other] = &trees.directions;
+                let detail = format!(
+                    "no direction is from `{from}`; name {} or {}",
+                    one.from, other.from
+                );
+                Some(Err(Problem::new(Kind::NotFound, detail)))
+            }
+        };
+    });
+    seen.unwrap_or_else(|| Err(Problem::new(Kind::Internal, "the run shows no trees")))
 }
 
 fn tagged(mut response: Response, tag: &str) -> Response {
@@ -118,14 +144,19 @@ pub(super) async fn outline(
 ) -> Result<Response, Problem> {
     let turn = shared.turn_to_answer().await?;
     let asked = shared.ask(move |shared, run| {
-        let found = find(run, &wanted.from)?;
-        let document = OutlineDocument {
-            revision: found.revision,
-            from: found.from,
-            to: found.to,
-            places: places(&found.tree),
-        };
-        Ok::<_, Problem>((tag(shared, found.revision), json_bytes(&document)?))
+        look_at(run, &wanted.from, |revision, direction| {
+            let make = || {
+                json_bytes(&OutlineDocument {
+                    revision,
+                    from: direction.from.to_owned(),
+                    to: direction.to.to_owned(),
+                    places: places(direction.tree),
+                })
+            };
+            let mut outlines = shared.outlines().lock().unwrap_or_else(PoisonError::into_inner);
+            let document = outlines.get(revision, direction.from, make)?;
+            Ok((tag(shared, revision), document))
+        })
     });
     let (tag, bytes) = asked.await??;
     Ok(tagged(held("application/json", bytes, turn), &tag))
@@ -157,19 +188,53 @@ pub(super) async fn place(
 ) -> Result<Response, Problem> {
     let turn = shared.turn_to_answer().await?;
     let asked = shared.ask(move |shared, run| {
-        let found = find(run, &wanted.from)?;
-        let changeable = changeable(&found.tree, &wanted.path).ok_or_else(|| {
-            let detail = format!("there is no class `{}` from {}", wanted.path, found.from);
-            Problem::new(Kind::NotFound, detail)
-        })?;
-        let document = PlaceDocument {
-            revision: found.revision,
-            from: found.from,
-            path: wanted.path,
-            changeable,
-        };
-        Ok::<_, Problem>((tag(shared, found.revision), json_bytes(&document)?))
+        look_at(run, &wanted.from, |revision, direction| {
+            let changeable = changeable(direction.tree, &wanted.path).ok_or_else(|| {
+                let detail = format!("there is no class `{}` from {}", wanted.path, direction.from);
+                Problem::new(Kind::NotFound, detail)
+            })?;
+            let document = PlaceDocument {
+                revision,
+                from: direction.from.to_owned(),
+                path: wanted.path.clone(),
+                changeable,
+            };
+            Ok((tag(shared, revision), json_bytes(&document)?))
+        })
     });
     let (tag, bytes) = asked.await??;
     Ok(tagged(held("application/json", bytes, turn), &tag))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outline_is_made_once_for_each_revision() {
+        let mut outlines = Outlines::default();
+        let mut made = Vec::new();
+        let asked = [
+            (0, "left"),
+            (0, "right"),
+            (0, "left"),
+            (1, "left"),
+            (1, "left"),
+            (2, "right"),
+        ];
+        for (revision, from) in asked {
+            let text = format!("{revision} {from}");
+            let document = outlines.get(revision, from, || {
+                made.push(text.clone());
+                Ok(text.clone().into_bytes())
+            });
+            assert_eq!(document.unwrap(), text.as_bytes());
+            assert!(outlines.documents.len() <= 2);
+        }
+        assert_eq!(made, ["0 left", "0 right", "1 left", "2 right"]);
+        // A failure is not kept.
+        let failed = outlines.get(2, "left", || Err(Problem::new(Kind::Internal, "no")));
+        assert!(failed.is_err());
+        assert!(outlines.get(2, "left", || Ok(vec![7])).is_ok());
+    }
 }

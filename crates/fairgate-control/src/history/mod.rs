@@ -5,26 +5,37 @@
 //!                                                     \-----> /v1/classes   all classes, the last interval
 //! ```
 //!
-//! Its memory is bounded. For each direction there are rings for the root and [`MOST_SERIES`] classes
-//! ([`rings`]), which is 8 MB together at most. Besides, each class that packets
+//! Its memory is bounded. For each direction there are rings for the root and the [`MOST_SERIES`] classes
+//! that send most ([`busiest`], [`rings`]), which is 11 MB together at most. Besides, each class that packets
 //! have come to takes 0.3 kB.
+//!
+//! Percentiles of delays need a recorder, and with it the forwarding threads note each sojourn time. So there
+//! is one only as long as somebody asks for what the classes did ([`History::is_wanted`]).
 
+mod busiest;
 mod latest;
 mod rings;
 mod thread;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
 
+use fairgate_live::status::protocol::{Interval, Percentiles};
 use fairgate_live::status::{DirectionStatus, Losses, NodeStatus, Sojourn, Status};
 
-use crate::metrics::{Names, nodes};
+use crate::metrics::nodes;
 
+use busiest::{Busiest, faded};
 pub(crate) use latest::ClassFigures;
 pub(crate) use rings::{Axis, Figure, Rings, SPAN_S};
-pub(crate) use thread::{Sampler, start};
+pub(crate) use thread::{Reader, Sampler, start};
 
 /// How many classes of a direction have a history of their own.
 pub(crate) const MOST_SERIES: usize = 64;
+
+/// For how long percentiles are made after somebody has asked for what the classes did. An open page asks
+/// each second, and a program that draws a chart hardly less often than once a minute.
+const INTEREST: Duration = Duration::from_secs(60);
 
 /// The name of the root among the classes.
 pub(crate) const ROOT: &str = "root";
@@ -36,6 +47,11 @@ pub(crate) struct History {
     pub(crate) directions: Vec<DirectionHistory>,
     /// The revision of the trees at the last reading.
     pub(crate) revision: u64,
+    /// Sojourn times that are not in the percentiles of the last reading. There is none if no percentiles
+    /// were made.
+    pub(crate) missed_delays: Option<u64>,
+    /// When somebody asked last.
+    asked: Option<Instant>,
 }
 
 /// What the classes of a direction did.
@@ -55,7 +71,7 @@ pub(crate) struct DirectionHistory {
     /// The times of the points of all rings.
     pub(crate) axis: Axis,
     pub(crate) series: BTreeMap<String, Series>,
-    names: Names,
+    busiest: Busiest,
     before: HashMap<String, Counted>,
 }
 
@@ -75,6 +91,8 @@ struct Counted {
     dropped: u64,
     marked: u64,
     delay_s: f64,
+    /// What it has sent, fading.
+    weight: f64,
 }
 
 /// What a class did in an interval.
@@ -88,6 +106,10 @@ pub(crate) struct Moved {
     pub(crate) delay_s: f64,
     /// What waited at the end, or the most at the ends of intervals that were added up.
     pub(crate) backlog_bytes: u64,
+    /// Percentiles of the delay in the interval, milliseconds, or the highest ones of intervals that were
+    /// added up. Those of a longer time can't be told from those of its parts.
+    pub(crate) p95_ms: Option<f64>,
+    pub(crate) p99_ms: Option<f64>,
 }
 
 impl Counted {
@@ -99,6 +121,7 @@ impl Counted {
             dropped: node.dropped.packets,
             marked: node.marked,
             delay_s: node.sojourn_s,
+            weight: 0.0,
         }
     }
 
@@ -124,6 +147,8 @@ impl Counted {
             marked: self.marked - base.marked,
             delay_s: self.delay_s - base.delay_s,
             backlog_bytes: node.backlog.bytes,
+            p95_ms: None,
+            p99_ms: None,
         }
     }
 }
@@ -137,6 +162,8 @@ impl Moved {
         self.marked += other.marked;
         self.delay_s += other.delay_s;
         self.backlog_bytes = self.backlog_bytes.max(other.backlog_bytes);
+        self.p95_ms = highest(self.p95_ms, other.p95_ms);
+        self.p99_ms = highest(self.p99_ms, other.p99_ms);
     }
 
     /// Returns a count for each second.
@@ -153,25 +180,43 @@ impl Moved {
     }
 }
 
+/// Returns the higher one of two values that may be missing.
+fn highest(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    one.into_iter().chain(other).reduce(f64::max)
+}
+
 impl History {
+    /// Notes that somebody asks for what the classes did.
+    pub(crate) fn note_interest(&mut self, now: Instant) {
+        self.asked = Some(now);
+    }
+
+    /// Returns whether somebody has asked recently.
+    fn is_wanted(&self, now: Instant) -> bool {
+        self.asked
+            .is_some_and(|asked| now.saturating_duration_since(asked) < INTEREST)
+    }
+
     /// Returns the direction that receives from an interface.
     pub(crate) fn direction(&self, from: &str) -> Option<&DirectionHistory> {
         self.directions.iter().find(|direction| direction.from == from)
     }
 
-    /// Takes a status of what is used. The first one gives no points: it only begins the counts.
-    pub(crate) fn take(&mut self, status: &Status) {
+    /// Takes a status of what is used. The first one gives no points: it only begins the counts. `recorded`
+    /// has the delays of the same time, if they were recorded.
+    pub(crate) fn take(&mut self, status: &Status, recorded: Option<&Interval>) {
         self.revision = status.revision;
+        self.missed_delays = recorded.map(|interval| interval.missed_delays);
         self.directions
             .resize_with(status.directions.len(), DirectionHistory::default);
         for (history, direction) in self.directions.iter_mut().zip(&status.directions) {
-            history.take(direction, status.uptime_s);
+            history.take(direction, status.uptime_s, recorded);
         }
     }
 }
 
 impl DirectionHistory {
-    fn take(&mut self, direction: &DirectionStatus, at_s: f64) {
+    fn take(&mut self, direction: &DirectionStatus, at_s: f64, recorded: Option<&Interval>) {
         let is_first = self.from.is_empty();
         self.from.clone_from(&direction.from);
         self.to.clone_from(&direction.to);
@@ -179,44 +224,57 @@ impl DirectionHistory {
         self.lost = direction.lost;
         let last = std::mem::replace(&mut self.at_s, at_s);
         let nodes = nodes(&direction.tree);
-        let present: HashSet<&str> = nodes.iter().map(|node| node.path.as_str()).collect();
-        self.names.forget_removed(&present);
-        self.series
-            .retain(|path, _| path == ROOT || present.contains(path.as_str()));
+        let delays = delays(recorded, &direction.from);
         let mut before = std::mem::take(&mut self.before);
         self.latest.clear();
-        let mut moved = HashMap::new();
+        let mut moved = Vec::new();
         for node in &nodes {
-            let now = Counted::of(node.status);
+            let mut now = Counted::of(node.status);
             // A class that was not there has counted from 0 on.
             let unseen = Counted {
                 at_s: last,
                 ..Counted::default()
             };
-            let of_class = now.since(before.remove(&node.path).unwrap_or(unseen), node.status);
+            let known = before.remove(&node.path).unwrap_or(unseen);
+            let mut of_class = now.since(known, node.status);
+            now.weight = faded(known.weight, at_s - last, of_class.bytes);
             self.before.insert(node.path.clone(), now);
             if is_first {
                 continue;
             }
-            self.latest.push(ClassFigures::of(node, &of_class));
-            let is_root = node.depth == 0;
-            if is_root || self.names.give(&node.path, MOST_SERIES) {
-                let name = if is_root { ROOT } else { node.path.as_str() };
-                let series = self.series.entry(name.to_owned()).or_insert_with(|| Series {
-                    discipline: String::new(),
-                    rings: Rings::default(),
-                });
-                series.discipline.clone_from(&node.status.discipline);
-                moved.insert(name, of_class);
+            if let Some(delay) = delays.get(node.path.as_str()) {
+                of_class.p95_ms = Some(delay.p95_us / 1e3);
+                of_class.p99_ms = Some(delay.p99_us / 1e3);
             }
+            self.latest.push(ClassFigures::of(node, &of_class));
+            moved.push((node, now.weight, of_class));
         }
         if is_first {
             return;
         }
         self.seconds = Some(at_s - last);
+        let below = moved.iter().filter(|(node, ..)| node.depth > 0);
+        let weights: Vec<_> = below.map(|(node, weight, _)| (&*node.path, *weight)).collect();
+        self.busiest.choose(at_s, MOST_SERIES, &weights);
+        self.series
+            .retain(|path, _| path == ROOT || self.busiest.has(path));
+        let mut of_series = HashMap::new();
+        for (node, _, of_class) in &moved {
+            let name = match node.depth {
+                0 => ROOT,
+                _ if self.busiest.has(&node.path) => &node.path,
+                _ => continue,
+            };
+            let series = self.series.entry(name.to_owned()).or_insert_with(|| Series {
+                discipline: String::new(),
+                rings: Rings::default(),
+            });
+            series.discipline.clone_from(&node.status.discipline);
+            of_series.insert(name, of_class);
+        }
         let ended = self.axis.advance(at_s);
         for (name, series) in &mut self.series {
-            series.rings.add(moved.get(name.as_str()), &ended);
+            series.rings.add(of_series.get(name.as_str()).copied(), &ended);
         }
     }
 
@@ -230,4 +288,14 @@ impl DirectionHistory {
                 .next()
                 .is_some_and(|(next, _)| next.starts_with(&above))
     }
+}
+
+/// Returns the percentiles of each class of a direction. That of the root is at the empty path, as in the
+/// status.
+fn delays<'i>(recorded: Option<&'i Interval>, from: &str) -> HashMap<&'i str, &'i Percentiles> {
+    let rows = recorded.map(|interval| &*interval.rows).unwrap_or_default();
+    rows.iter()
+        .filter(|row| row.from == from)
+        .filter_map(|row| Some((row.class.as_str(), row.delay.as_ref()?)))
+        .collect()
 }

@@ -21,6 +21,9 @@ struct Point {
     rate_bps: f32,
     /// Not a number if no packet has left.
     delay_ms: f32,
+    /// Not a number if no sojourn time was counted.
+    p95_ms: f32,
+    p99_ms: f32,
     dropped_per_s: f32,
     marked_per_s: f32,
     backlog_bytes: f32,
@@ -31,6 +34,8 @@ impl Point {
     const MISSING: Point = Point {
         rate_bps: f32::NAN,
         delay_ms: f32::NAN,
+        p95_ms: f32::NAN,
+        p99_ms: f32::NAN,
         dropped_per_s: f32::NAN,
         marked_per_s: f32::NAN,
         backlog_bytes: f32::NAN,
@@ -39,7 +44,9 @@ impl Point {
     fn of(moved: &Moved) -> Point {
         Point {
             rate_bps: moved.per_second(8 * moved.bytes) as f32,
-            delay_ms: moved.delay_ms().map_or(f32::NAN, |delay| delay as f32),
+            delay_ms: number(moved.delay_ms()),
+            p95_ms: number(moved.p95_ms),
+            p99_ms: number(moved.p99_ms),
             dropped_per_s: moved.per_second(moved.dropped) as f32,
             marked_per_s: moved.per_second(moved.marked) as f32,
             backlog_bytes: moved.backlog_bytes as f32,
@@ -47,11 +54,17 @@ impl Point {
     }
 }
 
+fn number(value: Option<f64>) -> f32 {
+    value.map_or(f32::NAN, |value| value as f32)
+}
+
 /// A figure of points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Figure {
     Rate,
     Delay,
+    P95,
+    P99,
     Dropped,
     Marked,
     Backlog,
@@ -146,6 +159,8 @@ impl Rings {
             let value = match figure {
                 Figure::Rate => point.rate_bps,
                 Figure::Delay => point.delay_ms,
+                Figure::P95 => point.p95_ms,
+                Figure::P99 => point.p99_ms,
                 Figure::Dropped => point.dropped_per_s,
                 Figure::Marked => point.marked_per_s,
                 Figure::Backlog => point.backlog_bytes,
@@ -190,6 +205,8 @@ mod tests {
             delay_s: 0.002 * packets as f64,
             dropped: packets / 10,
             backlog_bytes: bytes / 2,
+            p95_ms: Some(0.001 * bytes as f64),
+            p99_ms: Some(0.002 * bytes as f64),
             ..Moved::default()
         }
     }
@@ -225,8 +242,27 @@ mod tests {
         assert_eq!(rings.last(2, 1, Figure::Delay), [Some(2.0)]);
         assert_eq!(rings.last(2, 1, Figure::Dropped), [Some(1.0)]);
         assert_eq!(rings.last(2, 1, Figure::Marked), [Some(0.0)]);
-        // The most that waited.
+        // The most that waited, and the highest percentiles.
         assert_eq!(rings.last(2, 1, Figure::Backlog), [Some(59_500.0)]);
+        assert_eq!(rings.last(2, 1, Figure::P95), [Some(119.0)]);
+        assert_eq!(rings.last(2, 1, Figure::P99), [Some(238.0)]);
+    }
+
+    /// Of a minute in which somebody looked for a while, the percentiles of that while are kept.
+    #[test]
+    fn percentiles_are_missing_where_nobody_looked() {
+        let (mut axis, mut rings) = (Axis::default(), Rings::default());
+        for second in 1..=240_u32 {
+            let ended = axis.advance(f64::from(second));
+            let mut of_second = moved(1000 * u64::from(second % 60), 10);
+            if !(90..130).contains(&second) {
+                (of_second.p95_ms, of_second.p99_ms) = (None, None);
+            }
+            rings.add(Some(&of_second), &ended);
+        }
+        assert_eq!(rings.last(2, 4, Figure::P95), [None, Some(59.0), Some(9.0), None]);
+        assert_eq!(rings.last(0, 1, Figure::P95), [None]);
+        assert!(rings.last(0, 1, Figure::Delay)[0].is_some());
     }
 
     /// After more than a day, the rings hold what they may hold and no more, and each goes back as far as it
@@ -247,9 +283,10 @@ mod tests {
             .iter()
             .map(|(_, most)| most * size_of::<Point>())
             .sum::<usize>();
-        assert_eq!(bytes, 55_200);
-        let all = 2 * (super::super::MOST_SERIES + 1) * bytes;
-        assert!(all < 7_300_000, "{all}");
+        assert_eq!(bytes, 77_280);
+        // With the tenth that a ring may take too much, this is what the documentation says.
+        let all = 2 * (super::super::MOST_SERIES + 1) * bytes * 11 / 10;
+        assert!(all <= 11_100_000, "{all}");
         let tiers = [60.0, 590.0, 7000.0, 86_000.0].map(|span| axis.tier(span, now));
         assert_eq!(tiers, [0, 0, 1, 2]);
     }

@@ -1,14 +1,14 @@
 //! The thread that reads the run's status again and again.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use fairgate_live::status::Detail;
 
 use super::History;
-use crate::run::Run;
+use crate::run::{Recorder, Run};
 
 /// How often the status is read.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -34,22 +34,55 @@ impl Drop for Sampler {
     }
 }
 
+/// Reads the run for the history.
+pub(crate) struct Reader {
+    run: Arc<dyn Run>,
+    history: Arc<Mutex<History>>,
+    /// It is there as long as somebody asks for what the classes did.
+    recorder: Option<Recorder>,
+}
+
+impl Reader {
+    pub(crate) fn new(run: Arc<dyn Run>, history: Arc<Mutex<History>>) -> Reader {
+        Reader {
+            run,
+            history,
+            recorder: None,
+        }
+    }
+
+    /// Reads the run once. Returns nothing if it has ended.
+    pub(crate) fn read(&mut self, now: Instant) -> Option<()> {
+        let is_wanted = self.lock().is_wanted(now);
+        let recorded = match is_wanted {
+            true => Some(self.recorder.get_or_insert_with(|| self.run.record())()?),
+            false => {
+                self.recorder = None;
+                None
+            }
+        };
+        let status = self.run.status(Detail::Used)?;
+        self.lock().take(&status, recorded.as_ref());
+        Some(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, History> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Starts the thread. It has ordinary priority, and ends with the run.
 pub(crate) fn start(run: Arc<dyn Run>, history: Arc<Mutex<History>>) -> io::Result<Sampler> {
     let (stop, stopped) = channel();
     let (end, ended) = channel();
+    let mut reader = Reader::new(run, history);
     let read = move || {
         let _end = end;
         loop {
             let began = Instant::now();
-            let Some(status) = run.status(Detail::Used) else {
+            if reader.read(began).is_none() {
                 return;
-            };
-            history
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take(&status);
-            drop(status);
+            }
             let pause = pause(began.elapsed());
             if stopped.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
                 return;

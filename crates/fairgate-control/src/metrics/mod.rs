@@ -19,7 +19,7 @@ use prometheus_client::registry::Registry;
 pub(crate) use classes::Classes;
 pub use classes::MOST_CLASSES;
 use classes::Rows;
-pub(crate) use names::{Names, Node, nodes};
+pub(crate) use names::{Node, nodes};
 
 /// The media type of OpenMetrics text.
 pub(crate) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -1,12 +1,15 @@
 //! The history over HTTP, of a run whose counters the test sets.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fairgate_control::rehearsal::{Rehearsal, Reply, Stage};
 use fairgate_control::{Recorder, Run, WhatIf, WhatIfRefused};
-use fairgate_live::status::protocol::{Answer, ReserveOrder, Reserved, TreesStatus};
-use fairgate_live::status::{Detail, FlowOrder, FlowsStatus, NoPackets, NodeStatus, Status};
+use fairgate_live::status::protocol::{
+    Answer, ClassInterval, Interval, Percentiles, ReserveOrder, Reserved, TreesStatus,
+};
+use fairgate_live::status::{Detail, FlowOrder, FlowsStatus, NoPackets, NodeStatus, RunningTrees, Status};
 use serde_json::Value;
 
 /// A rehearsal with a status that the test makes.
@@ -14,6 +17,8 @@ use serde_json::Value;
 struct Played {
     rehearsal: Rehearsal,
     status: Arc<Mutex<Status>>,
+    /// Each recorder has a copy of it as long as it exists, besides the test and the API.
+    recorders: Arc<()>,
 }
 
 impl Run for Played {
@@ -23,6 +28,10 @@ impl Run for Played {
 
     fn trees(&self) -> TreesStatus {
         self.rehearsal.trees()
+    }
+
+    fn look_at_trees(&self, look: &mut dyn FnMut(&RunningTrees<'_>)) {
+        self.rehearsal.look_at_trees(look);
     }
 
     fn change(&self, who: &str, from: Option<&str>, lines: &[String], if_revision: Option<u64>) -> Answer {
@@ -44,7 +53,19 @@ impl Run for Played {
     }
 
     fn record(&self) -> Recorder {
-        self.rehearsal.record()
+        let run = self.clone();
+        let mut is_first = true;
+        Box::new(move || {
+            let rows = match std::mem::replace(&mut is_first, false) {
+                true => Vec::new(),
+                false => run.rows(),
+            };
+            Some(Interval {
+                at_s: run.status.lock().unwrap().uptime_s,
+                missed_delays: 3,
+                rows,
+            })
+        })
     }
 
     fn keeps_packets(&self) -> bool {
@@ -98,6 +119,38 @@ impl Played {
         let all = classes.iter().map(|(_, packets)| packets).sum();
         count(root, all);
     }
+
+    /// What a recorder has of the root and of each class of the first direction: the delay of a class is its
+    /// number in milliseconds, and grows with time.
+    fn rows(&self) -> Vec<ClassInterval> {
+        let status = self.status.lock().unwrap();
+        let direction = &status.directions[0];
+        let row = |class: &NodeStatus, number: u16| ClassInterval {
+            from: direction.from.clone(),
+            class: class.class.map(|number| number.to_string()).unwrap_or_default(),
+            discipline: class.discipline.clone(),
+            host: None,
+            at_s: class.at_s,
+            seconds: 1.0,
+            sent: class.dequeued,
+            mean_delay_us: None,
+            delay: Some(Percentiles {
+                packets: 1,
+                p50_us: 1.0,
+                p95_us: 1e3 * f64::from(number) + status.uptime_s,
+                p99_us: 2e3 * f64::from(number),
+                max_us: 9e3,
+            }),
+            drops: BTreeMap::new(),
+            marked: 0,
+            backlog: class.backlog,
+        };
+        let classes = direction.tree.classes.iter();
+        classes
+            .map(|class| row(class, class.class.unwrap()))
+            .chain([row(&direction.tree, 50)])
+            .collect()
+    }
 }
 
 fn played() -> (Played, Stage) {
@@ -106,6 +159,7 @@ fn played() -> (Played, Stage) {
     let run = Played {
         rehearsal,
         status: Arc::new(Mutex::new(status)),
+        recorders: Arc::default(),
     };
     run.set(0.0, &[]);
     let stage = Stage::new(run.clone());
@@ -187,15 +241,95 @@ fn what_classes_did_is_shown() {
     assert_eq!(reply.status, 404);
 }
 
-/// Of many classes, the first ones have a history, and all are seen now.
+/// The run counts sojourn times only as long as somebody asks for what the classes did.
+#[test]
+fn percentiles_cost_nothing_when_nobody_looks() {
+    let (run, stage) = played();
+    let begun = Instant::now();
+    let after = |seconds| begun + Duration::from_secs(seconds);
+    let recorders = || Arc::strong_count(&run.recorders) - 2;
+    let mut second = 0;
+    let mut go_on = |now: Instant| {
+        second += 1;
+        run.set(second as f64, &[(1, 100 * second), (2, 200 * second)]);
+        stage.read_at(now);
+    };
+    for _ in 0..5 {
+        go_on(Instant::now());
+    }
+    assert_eq!(recorders(), 0);
+    let silent = json(&stage, "/v1/classes?from=left");
+    assert!(silent["missed_delays"].is_null() && silent["classes"][0]["p95_ms"].is_null());
+
+    // Somebody has asked. The first interval has nothing yet.
+    go_on(Instant::now());
+    assert_eq!(recorders(), 1);
+    go_on(Instant::now());
+    let now = json(&stage, "/v1/classes?from=left&sort=p95");
+    assert_eq!((&now["missed_delays"], &now["seconds"]), (&3.into(), &1.0.into()));
+    assert_eq!(names(&now, "classes"), ["root", "2", "1", "1/7"]);
+    let figures = |place: usize| (&now["classes"][place]["p95_ms"], &now["classes"][place]["p99_ms"]);
+    assert_eq!(figures(0), (&50.007.into(), &100.0.into()));
+    assert_eq!(figures(1), (&2.007.into(), &4.0.into()));
+    assert_eq!(figures(3), (&Value::Null, &Value::Null));
+
+    // The history is a reason, too. In steps of 10 s, the highest percentiles remain.
+    for _ in 0..20 {
+        go_on(Instant::now());
+    }
+    let history = json(&stage, "/v1/history?from=left&class=2");
+    let series = &history["series"][0];
+    assert_eq!(series["highest_p99_ms"].as_array().unwrap().len(), 27);
+    let p95 = series["highest_p95_ms"].as_array().unwrap();
+    assert!(
+        p95[..6].iter().all(Value::is_null) && !p95[6..].iter().any(Value::is_null),
+        "{p95:?}"
+    );
+    assert!((p95[26].as_f64().unwrap() - 2.027).abs() < 1e-6);
+
+    // Nobody asks for a minute.
+    go_on(after(50));
+    assert_eq!(recorders(), 1);
+    go_on(after(7200));
+    assert_eq!(recorders(), 0);
+    let last = json(&stage, "/v1/history?from=left&class=2&after=27");
+    assert_eq!(
+        last["series"][0]["highest_p95_ms"],
+        serde_json::json!([2.028, null])
+    );
+    assert_eq!(last["series"][0]["delay_ms"], serde_json::json!([4.0, 4.0]));
+}
+
+/// Of many classes, those that send most have a history, and all are seen now.
 #[test]
 fn the_number_of_classes_is_bounded() {
     let (run, stage) = played();
-    let many = |packets: u64| -> Vec<(u16, u64)> { (1..=500).map(|class| (class, packets)).collect() };
+    // From the fifth second on, class 400 sends a hundred times as much as another one.
+    let many = |second: u64| -> Vec<(u16, u64)> {
+        let packets = |class| match class {
+            400 => 10 * second + 1000 * second.saturating_sub(5),
+            _ => 10 * second,
+        };
+        (1..=500).map(|class| (class, packets(class))).collect()
+    };
     for second in 1..=3 {
         run.set(second as f64, &many(second));
         stage.read();
     }
+    let reply = get(&stage, "/v1/history?from=left&class=400");
+    assert_eq!(reply.status, 404, "{reply:?}");
+    for second in 4..=100 {
+        run.set(second as f64, &many(second));
+        stage.read();
+    }
+    // It has the place of one that sent as much as the others. Its past is missing.
+    let newcomer = json(&stage, "/v1/history?from=left&class=400");
+    let rates = newcomer["series"][0]["rate_bps"].as_array().unwrap();
+    let missing = rates.iter().take_while(|rate| rate.is_null()).count();
+    assert!(rates.len() == 100 && (50..70).contains(&missing), "{missing}");
+    assert!(rates[missing..].iter().all(|rate| *rate == 1_010_000.0));
+    let busiest = json(&stage, "/v1/history?from=left&limit=1");
+    assert_eq!(names(&busiest, "series"), ["root", "400"]);
     let document = json(&stage, "/v1/history?from=left&limit=1000");
     assert_eq!(
         (&document["classes"], &document["classes_limit"]),

@@ -16,6 +16,26 @@ use crate::packets::{FlowOrder, FlowsStatus};
 #[derive(Clone)]
 pub struct Inside(pub(super) Arc<Desk>);
 
+/// The trees of a run as it has them. [`TreesStatus`] has them as text.
+#[derive(Debug)]
+pub struct RunningTrees<'r> {
+    /// It grows by 1 with each change of the trees.
+    pub revision: u64,
+    /// From left to right, and from right to left.
+    pub directions: [RunningTree<'r>; 2],
+}
+
+/// The tree of a direction.
+#[derive(Debug)]
+pub struct RunningTree<'r> {
+    /// The interface that frames are received from.
+    pub from: &'r str,
+    /// The interface that frames are sent to.
+    pub to: &'r str,
+    /// The tree.
+    pub tree: &'r Spec,
+}
+
 impl Inside {
     /// Returns the status, or nothing if the run has ended.
     pub fn status(&self, detail: Detail) -> Option<Status> {
@@ -27,7 +47,21 @@ impl Inside {
         self.control().trees()
     }
 
-    /// Changes the trees for `who`, as [`Request::Change`] says.
+    /// Shows the trees to `look`, without a copy.
+    pub fn look_at_trees(&self, look: &mut dyn FnMut(&RunningTrees<'_>)) {
+        let plan = self.control().reserver.changer().plan();
+        let direction = |side: usize| RunningTree {
+            from: plan.ends[side].title(),
+            to: plan.ends[1 - side].title(),
+            tree: &plan.queues[side],
+        };
+        look(&RunningTrees {
+            revision: plan.revision,
+            directions: [direction(0), direction(1)],
+        });
+    }
+
+    /// Changes the trees for `who`, as [`Request::Change`](super::protocol::Request::Change) says.
     pub fn change(
         &self,
         who: &str,
@@ -55,7 +89,8 @@ impl Inside {
         self.control().reserver.changer().plan().revision
     }
 
-    /// Carries out an order about reservations for `who`, as [`Request::Reserve`] says.
+    /// Carries out an order about reservations for `who`, as
+    /// [`Request::Reserve`](super::protocol::Request::Reserve) says.
     pub fn reserve(
         &self,
         who: &str,

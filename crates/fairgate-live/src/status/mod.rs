@@ -38,7 +38,7 @@ pub use document::{
 };
 pub(crate) use estimators::Estimators;
 pub use fetch_error::FetchError;
-pub use inside::Inside;
+pub use inside::{Inside, RunningTree, RunningTrees};
 pub use listening::Listening;
 pub use place::{default_socket, running};
 pub(crate) use reading::{DirectionReading, RunReading, STEP, TreeReading};
