@@ -51,7 +51,7 @@ use crate::ethernet::longest_frame;
 use crate::fitness;
 use crate::links::LinkChanges;
 use crate::notice::Notice;
-use crate::pace::{AHEAD, Next, Pace};
+use crate::pace::{Next, Pace};
 use crate::packets::PacketTap;
 use crate::port::{Membership, Port};
 use crate::randomness::Randomness;
@@ -195,8 +195,7 @@ impl Bridge {
         let longest = longest_frame(left.mtu);
         let mut randomness = Randomness::new(seed);
         let seat = Seat::first(plan, &mut randomness);
-        let mut direction =
-            |side| Direction::of_plan(plan, side, longest, ahead(plan), &mut randomness, seat.as_ref());
+        let mut direction = |side| Direction::of_plan(plan, side, longest, &mut randomness, seat.as_ref());
         let directions = [direction(0)?, direction(1)?];
         let port = |side: usize, found: Found| {
             let membership = seat.as_ref().map(|seat| seat.membership(side, false));
@@ -405,8 +404,9 @@ impl Bridge {
 
             let now = clock::now();
             let mut wake = self.next_attempt.into_iter().chain(self.next_sample()).min();
+            let ahead = self.pace.ahead();
             for from in 0..2 {
-                let next = match self.send(from, now)? {
+                let next = match self.send(from, now, ahead)? {
                     Turn::Done => self.directions[from].next_departure(),
                     Turn::More => Some(now),
                     Turn::Waiting => None,
@@ -419,7 +419,8 @@ impl Bridge {
             if self.reading.is_some() {
                 busy |= self.read_on();
             }
-            let reason = match self.pace.next(now, busy) {
+            let is_paced = self.plan.delay.is_zero() && self.directions.iter().any(Direction::is_throttled);
+            let reason = match self.pace.next(now, busy, is_paced) {
                 Next::Work => self.poll(EpollTimeout::ZERO)?,
                 Next::Wait => self.wait(now, wake)?,
                 Next::Rest(until) => self.rest(now, until)?,
@@ -467,13 +468,13 @@ impl Bridge {
         self.ports[0].interface.mtu.max(self.ports[1].interface.mtu)
     }
 
-    fn send(&mut self, from: usize, now: Time) -> Result<Turn, LiveError> {
+    fn send(&mut self, from: usize, now: Time, ahead: u64) -> Result<Turn, LiveError> {
         let to = 1 - from;
         if !self.ports[to].can_send() {
             // The packets stay in their tree, which limits them. `check_links` ends this.
             return Ok(Turn::Waiting);
         }
-        match self.directions[from].send(now, &mut self.ports[to]) {
+        match self.directions[from].send(now, ahead, &mut self.ports[to]) {
             Ok(turn) => Ok(turn),
             Err(errno) => self.failed(to, errno).map(|()| Turn::Blocked),
         }
@@ -606,12 +607,6 @@ impl Bridge {
             .add(descriptor, EpollEvent::new(flags, token as u64))
             .map_err(LiveError::system("preparing the event loop"))
     }
-}
-
-/// Returns how long before they are due packets may leave, ns.
-fn ahead(plan: &Plan) -> u64 {
-    // A configuration with `spin` asks for exact departures.
-    if plan.spin.is_zero() { AHEAD } else { 0 }
 }
 
 /// Returns the switch of the programs that the plan needs, if this kernel has them.

@@ -104,9 +104,7 @@ pub(crate) struct Direction {
     interface: u16,
     /// The bytes that are added to each frame's length as the tree counts it.
     overhead: i32,
-    /// How long before they are due packets may leave, ns.
-    ahead: u64,
-    /// The tree's own time: that of its last packet, which may be ahead of the clock by `ahead`.
+    /// The tree's own time: that of its last packet, which may be ahead of the clock.
     time: Time,
     /// The books of one of several workers.
     shard: Option<Shard>,
@@ -117,12 +115,11 @@ const INTERFACES: [u16; 2] = [1, 2];
 
 impl Direction {
     /// Builds the direction from the port at `side` (0 is left) as `plan` says, for frames of up to `longest`
-    /// bytes. Packets that are due within `ahead` ns are sent together with those that are due.
+    /// bytes.
     pub(crate) fn of_plan(
         plan: &Plan,
         side: usize,
         longest: usize,
-        ahead: u64,
         randomness: &mut Randomness,
         seat: Option<&Seat>,
     ) -> Result<Direction, LiveError> {
@@ -130,7 +127,7 @@ impl Direction {
         let tree = queue.build(randomness.seed())?;
         let delay = plan.delay.as_nanos() as u64;
         let (port, hasher) = (INTERFACES[side], randomness.hasher);
-        let mut direction = Direction::new(port, tree, hasher, plan.frames, longest, delay, ahead);
+        let mut direction = Direction::new(port, tree, hasher, plan.frames, longest, delay);
         direction.overhead = plan.overhead;
         if queue.reads_bytes() {
             direction.link.keep_bytes();
@@ -148,7 +145,6 @@ impl Direction {
         count: u32,
         longest: usize,
         delay: u64,
-        ahead: u64,
     ) -> Direction {
         let mut link = Link::new(tree, count);
         link.allow_copies();
@@ -165,7 +161,6 @@ impl Direction {
             super_packets: 0,
             interface,
             overhead: 0,
-            ahead,
             time: Time::ZERO,
             shard: None,
         }
@@ -322,14 +317,14 @@ impl Direction {
         }
     }
 
-    /// Sends what may leave by `now`.
-    pub(crate) fn send(&mut self, now: Time, port: &mut impl Exit) -> Result<Turn, Errno> {
+    /// Sends what may leave by `now`, and what its tree lets leave within `ahead` ns after that.
+    pub(crate) fn send(&mut self, now: Time, ahead: u64, port: &mut impl Exit) -> Result<Turn, Errno> {
         self.rate.update(now, self.counters.sent.bytes);
         for _ in 0..TURN / BATCH {
             if !self.empty_line(now, port)? {
                 return Ok(Turn::Blocked);
             }
-            if self.fill_line(now) < BATCH {
+            if self.fill_line(now, ahead) < BATCH {
                 return Ok(if self.empty_line(now, port)? {
                     Turn::Done
                 } else {
@@ -342,10 +337,10 @@ impl Direction {
 
     /// Moves up to a batch of packets from the tree to the line; returns how many.
     #[inline]
-    pub(crate) fn fill_line(&mut self, now: Time) -> usize {
+    pub(crate) fn fill_line(&mut self, now: Time, ahead: u64) -> usize {
         let mut moved = 0;
         while moved < BATCH
-            && let Some(departure) = self.next_packet(now)
+            && let Some(departure) = self.next_packet(now, ahead)
         {
             self.enter_line(&departure, now);
             moved += 1;
@@ -357,16 +352,16 @@ impl Direction {
         moved
     }
 
-    /// The next packet that may leave now, or is due so soon that another wake-up is not worth it.
+    /// The next packet that may leave now, or is due within `ahead` ns: another wake-up is not worth it.
     #[inline]
-    fn next_packet(&mut self, now: Time) -> Option<Departure<()>> {
+    fn next_packet(&mut self, now: Time, ahead: u64) -> Option<Departure<()>> {
         let mut time = self.tree_time(now);
         loop {
             if let Some(shard) = &mut self.shard
                 && self.link.backlog().packets > 0
                 && let Err(due) = shard.may_send(time)
             {
-                if due > now + self.ahead {
+                if due > now + ahead {
                     return None;
                 }
                 time = self.tree_time(due);
@@ -388,7 +383,7 @@ impl Direction {
                 Next::Packet(departure) => return Some(departure),
                 // The copies may leave now.
                 _ if is_copied => time,
-                Next::Wait(due) if due <= now + self.ahead => self.tree_time(due),
+                Next::Wait(due) if due <= now + ahead => self.tree_time(due),
                 Next::Wait(_) | Next::Idle => return None,
             };
         }
@@ -511,6 +506,11 @@ impl Direction {
         }
     }
 
+    /// Returns whether the tree has packets and none may leave now: it is a shaper's turn to wait.
+    pub(crate) fn is_throttled(&self) -> bool {
+        self.link.backlog().packets > 0 && self.link.root().watchdog().is_some()
+    }
+
     /// Frames between tree and socket.
     pub(crate) fn in_delay_line(&self) -> usize {
         self.delay_line.len()
@@ -528,7 +528,7 @@ mod tests {
     /// A direction around a tree written as on the command line, with room for four frames.
     fn direction(queue: &str, delay: u64) -> Direction {
         let tree = Spec::inline(queue).unwrap().build(1).unwrap();
-        Direction::new(1, tree, FlowHasher::new([1, 2]), 4, 1518, delay, 0)
+        Direction::new(1, tree, FlowHasher::new([1, 2]), 4, 1518, delay)
     }
 
     fn offer(direction: &mut Direction, bytes: &[u8], length: usize, now: Time) {
@@ -568,7 +568,7 @@ mod tests {
         }
         // The third was dropped by the queue, and its frame freed.
         assert_eq!(direction.link.root().statistics().dropped.packets, 1);
-        assert_eq!(direction.fill_line(Time::ZERO), 2);
+        assert_eq!(direction.fill_line(Time::ZERO, 0), 2);
         for _ in 0..4 {
             offer(&mut direction, &frame, frame.len(), Time::ZERO);
         }
@@ -616,7 +616,7 @@ mod tests {
         let frame = capable_frame();
         offer(&mut direction, &frame, frame.len(), Time::ZERO);
         assert_eq!(direction.link.backlog().packets, 2);
-        assert_eq!(direction.fill_line(Time::ZERO), 2);
+        assert_eq!(direction.fill_line(Time::ZERO, 0), 2);
         let numbers: Vec<u32> = std::iter::from_fn(|| direction.delay_line.pop()).collect();
         assert!(numbers[0] != numbers[1]);
         for number in numbers {
@@ -636,7 +636,7 @@ mod tests {
         let mut direction = direction("netem corrupt=1", 0);
         let frame = capable_frame();
         offer(&mut direction, &frame, frame.len(), Time::ZERO);
-        assert_eq!(direction.fill_line(Time::ZERO), 1);
+        assert_eq!(direction.fill_line(Time::ZERO, 0), 1);
         let number = direction.delay_line.pop().unwrap();
         let sent = direction.frames.get(number).iter().zip(&frame);
         let wrong: u32 = sent.map(|(sent, offered)| (sent ^ offered).count_ones()).sum();
@@ -671,7 +671,7 @@ mod tests {
         let mut direction = direction("fifo", 5_000_000);
         let frame = capable_frame();
         offer(&mut direction, &frame, frame.len(), Time::ZERO);
-        assert_eq!(direction.fill_line(Time::from_millis(1)), 1);
+        assert_eq!(direction.fill_line(Time::from_millis(1), 0), 1);
         assert_eq!(direction.next_departure(), Some(Time::from_millis(6)));
         assert_eq!(direction.delay_line.due(Time::from_nanos(5_999_999)).count(), 0);
         assert_eq!(direction.delay_line.due(Time::from_millis(6)).count(), 1);
@@ -683,7 +683,7 @@ mod tests {
     fn the_direction_drives_by_the_rules() {
         check_driver(None, |discipline, arrivals| {
             let hasher = FlowHasher::new([1, 2]);
-            let mut direction = Direction::new(1, discipline, hasher, 4096, 1518, 0, 0);
+            let mut direction = Direction::new(1, discipline, hasher, 4096, 1518, 0);
             let mut began = vec![None; arrivals.len()];
             let mut coming = arrivals.iter().enumerate().peekable();
             let mut due: Option<Time> = None;
@@ -697,7 +697,7 @@ mod tests {
                     frame[..4].copy_from_slice(&(number as u32).to_be_bytes());
                     offer(&mut direction, &frame, frame.len(), now);
                 }
-                while direction.fill_line(now) > 0 {}
+                while direction.fill_line(now, 0) > 0 {}
                 while let Some(frame) = direction.delay_line.pop() {
                     let number = direction.frames.get(frame)[..4].try_into().unwrap();
                     began[u32::from_be_bytes(number) as usize] = Some(now);

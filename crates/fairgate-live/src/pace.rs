@@ -11,8 +11,9 @@
 //!   the kernel reserves for them.
 //! * **It wakes up for every packet.** Setting the timer alone took 42 % of the time at 500 Mb/s. After a few
 //!   wake-ups in one millisecond ([`FREE_WAKE_UPS`]), the loop sleeps for [`REST`] before it checks again,
-//!   and then handles several packets. A slow or idle link never reaches that number of wake-ups. Departures
-//!   are not late, because packets that are due within [`AHEAD`] are sent at once.
+//!   and then handles several packets. A slow or idle link never reaches that number of wake-ups. If packets
+//!   wait for a shaper, it sleeps for [`LONG_REST`]: they wait anyway. Departures are not late, because
+//!   packets that are due before the loop looks again are sent at once ([`Pace::ahead`]).
 //!
 //! Why not an ordinary thread of high priority: the scheduler gives it its share of the core, but may let
 //! other threads finish their time slice first, which takes milliseconds. Why not SCHED_DEADLINE: it is
@@ -29,10 +30,10 @@ const FREE_WAKE_UPS: u32 = 4;
 /// How long it then sleeps, ns.
 const REST: u64 = 100_000;
 
-/// Packets that are due within this time are sent together with the packets that are due now, ns. The rate
-/// stays exact, because each of them advances the tree's own time. Only the spacing becomes coarser. A link
-/// of 1 Gb/s sends 8 full-sized frames in this time.
-pub(crate) const AHEAD: u64 = REST;
+/// How long it then sleeps if packets wait for a shaper, ns. A link of 100 Mb/s sends four full-sized frames
+/// in this time, and needs less than half of the processor time that it takes with [`REST`]
+/// (docs/performance.md).
+const LONG_REST: u64 = 500_000;
 
 /// A wake-up that is later than this counts as late, ns.
 const LATE: u64 = 1_000_000;
@@ -79,6 +80,8 @@ pub(crate) struct Pace {
     slept: u64,
     /// The number of wake-ups in this window.
     woken: u32,
+    /// How long the next sleep after many wake-ups is, ns.
+    rest: u64,
     /// When the loop began to run, or was last known to run.
     running_since: Time,
     pub(crate) punctuality: Punctuality,
@@ -100,14 +103,23 @@ impl Pace {
             window: now,
             slept: 0,
             woken: 0,
+            rest: REST,
             running_since: now,
             punctuality: Punctuality::default(),
         }
     }
 
-    /// Decides what to do after a turn that ended at `now`. `busy` says that there is more work now.
+    /// Returns how long before they are due packets may leave, ns: as long as the loop may sleep until it
+    /// looks again. The rate stays exact, because each packet advances the tree's own time. Only the spacing
+    /// becomes coarser.
+    pub(crate) fn ahead(&self) -> u64 {
+        if self.moderate { self.rest } else { 0 }
+    }
+
+    /// Decides what to do after a turn that ended at `now`. `busy` says that there is more work now, and
+    /// `is_paced` that packets wait for a shaper.
     #[inline]
-    pub(crate) fn next(&mut self, now: Time, busy: bool) -> Next {
+    pub(crate) fn next(&mut self, now: Time, busy: bool, is_paced: bool) -> Next {
         let ran = now.nanos_since(self.running_since);
         if ran > STALL {
             self.punctuality.stalls += 1;
@@ -120,6 +132,10 @@ impl Pace {
             // length. Sleeping for `owed` makes it longer by `owed`.
             let owed = ((window * self.share) >> 10).saturating_sub(self.slept);
             let owed = owed + ((owed * self.share) >> 9);
+            // With long rests there are few wake-ups. They end when no packet waits for a shaper any more.
+            if !is_paced {
+                self.rest = REST;
+            }
             self.window = now;
             self.slept = 0;
             self.woken = 0;
@@ -133,7 +149,9 @@ impl Pace {
         if busy {
             Next::Work
         } else if self.moderate && self.woken >= FREE_WAKE_UPS {
-            Next::Rest(now + REST)
+            // Packets that are due within this rest have just left. A longer one is for the next turn.
+            let rest = std::mem::replace(&mut self.rest, if is_paced { LONG_REST } else { REST });
+            Next::Rest(now + rest)
         } else {
             Next::Wait
         }
@@ -173,7 +191,7 @@ mod tests {
         for packet in 1..1000u64 {
             let now = Time::from_micros(packet * 300);
             pace.woke(Time::from_micros(packet * 300 - 290), now, None);
-            assert_eq!(pace.next(now, false), Next::Wait);
+            assert_eq!(pace.next(now, false, false), Next::Wait);
         }
     }
 
@@ -183,7 +201,7 @@ mod tests {
         let (mut now, mut rests) = (Time::ZERO, 0);
         // A packet every 20 us, and 2 us to forward it, for 10 ms.
         while now < Time::from_millis(10) {
-            match pace.next(now, false) {
+            match pace.next(now, false, false) {
                 Next::Work => unreachable!("nothing is left to do"),
                 Next::Wait => {
                     pace.woke(now, now + 18_000, None);
@@ -200,6 +218,36 @@ mod tests {
         assert!(pace.punctuality.wake_ups < 150, "{:?}", pace.punctuality);
     }
 
+    /// Returns how often the loop wakes up in 100 ms, if a packet is due every 120 us. No packet is late.
+    fn wake_ups_of_a_shaper(is_paced: bool) -> u64 {
+        let mut pace = pace();
+        let (mut now, mut due) = (Time::ZERO, Time::ZERO);
+        while now < Time::from_millis(100) {
+            assert!(
+                due.nanos_since(now) > 0 || now.nanos_since(due) < 1_000,
+                "{due:?} at {now:?}"
+            );
+            while due <= now + pace.ahead() {
+                due += 120_000;
+            }
+            let (until, timed) = match pace.next(now, false, is_paced) {
+                Next::Work => unreachable!("nothing is left to do"),
+                Next::Wait => (due, None),
+                Next::Rest(until) => (until, Some(until)),
+            };
+            pace.woke(now, until, timed);
+            now = until;
+        }
+        pace.punctuality.wake_ups
+    }
+
+    #[test]
+    fn a_loop_whose_packets_wait_for_a_shaper_rests_longer() {
+        let (short, long) = (wake_ups_of_a_shaper(false), wake_ups_of_a_shaper(true));
+        assert!((600..1_000).contains(&short), "{short}");
+        assert!((150..250).contains(&long), "{long}");
+    }
+
     /// With exact departures the loop is not moderated, and has sleeps of one microsecond.
     #[test]
     fn many_short_sleeps_do_not_replace_the_rest() {
@@ -207,7 +255,7 @@ mod tests {
         let (mut now, mut slept) = (Time::ZERO, 0);
         while now < Time::from_millis(100) {
             now += 50_000;
-            let until = match pace.next(now, false) {
+            let until = match pace.next(now, false, false) {
                 Next::Work => unreachable!("nothing is left to do"),
                 Next::Wait => now + 1_000,
                 Next::Rest(until) => until,
@@ -226,7 +274,7 @@ mod tests {
         assert_eq!(pace.punctuality.late, 0);
         pace.woke(Time::ZERO, Time::from_millis(9), Some(Time::from_millis(6)));
         assert_eq!((pace.punctuality.late, pace.punctuality.latest), (1, 3_000_000));
-        pace.next(Time::from_millis(60), true);
+        pace.next(Time::from_millis(60), true, false);
         assert_eq!(
             (pace.punctuality.stalls, pace.punctuality.longest_stall),
             (1, 51_000_000)
@@ -248,7 +296,7 @@ mod tests {
             for turn in turns.into_iter().cycle() {
                 let begin = now;
                 now += turn;
-                if let Next::Rest(until) = pace.next(now, true) {
+                if let Next::Rest(until) = pace.next(now, true, false) {
                     pace.woke(now, until, Some(until));
                     spans.push((begin, until, until.nanos_since(now)));
                     now = until;

@@ -280,8 +280,7 @@ impl Helper {
         };
         let ports = [port(0)?, port(1)?];
         let longest = longest_frame(lead.mtu());
-        let mut direction =
-            |side| Direction::of_plan(plan, side, longest, super::ahead(plan), randomness, Some(seat));
+        let mut direction = |side| Direction::of_plan(plan, side, longest, randomness, Some(seat));
         let directions = [direction(0)?, direction(1)?];
         let (orders, inbox) = lead.orders.of_another()?;
         let mut bridge = Bridge::assemble(Arc::clone(plan), links, ports, directions, orders)?;

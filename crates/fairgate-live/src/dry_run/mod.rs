@@ -157,8 +157,7 @@ impl DryRun {
         }
         fitness::check(&plan.queues, MTU).map_err(LiveError::from)?;
         let mut randomness = Randomness::new(seed);
-        let mut direction =
-            |side| Direction::of_plan(plan, side, longest_frame(MTU), 0, &mut randomness, None);
+        let mut direction = |side| Direction::of_plan(plan, side, longest_frame(MTU), &mut randomness, None);
         let directions = [direction(0)?, direction(1)?];
         let [left, right] = captures.received;
         let source = |path: Option<PathBuf>| path.map(|path| Source::open(path, MTU)).transpose();
@@ -331,7 +330,7 @@ impl DryRun {
         let sink = &mut self.sinks[1 - from];
         sink.now = self.now;
         loop {
-            match self.directions[from].send(self.now, sink) {
+            match self.directions[from].send(self.now, 0, sink) {
                 Ok(Turn::More) => {}
                 Ok(Turn::Done | Turn::Waiting | Turn::Blocked) => return Ok(()),
                 Err(errno) => {

@@ -620,7 +620,7 @@ mod tests {
     fn status() -> Status {
         let queue = Spec::inline("fifo limit=2").expect("a fifo");
         let tree = queue.build(1).expect("a fifo");
-        let mut direction = Direction::new(1, tree, FlowHasher::new([1, 2]), 8, 1518, 1_000_000, 0);
+        let mut direction = Direction::new(1, tree, FlowHasher::new([1, 2]), 8, 1518, 1_000_000);
         let offer = |direction: &mut Direction, count| {
             for _ in 0..count {
                 let received = Received {
@@ -635,7 +635,7 @@ mod tests {
             }
         };
         offer(&mut direction, 3);
-        assert_eq!(direction.fill_line(Time::ZERO), 2);
+        assert_eq!(direction.fill_line(Time::ZERO, 0), 2);
         offer(&mut direction, 2);
         let mut reading = DirectionReading::new(&mut direction, Time::ZERO, "left", "right", 0);
         assert!(reading.tree.go_on(direction.link.root(), &|| false));
