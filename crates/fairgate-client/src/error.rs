@@ -46,7 +46,7 @@ pub enum ClientError {
         detail: String,
     },
     /// The run refuses a change. Nothing was changed.
-    #[error("the run refuses it: {}", .0.iter().map(|mistake| mistake.message.as_str()).collect::<Vec<_>>().join("; "))]
+    #[error("the run refuses it: {}", messages(.0))]
     Refused(
         /// Why, at least one.
         Vec<Mistake>,
@@ -107,6 +107,11 @@ pub enum ClientError {
     #[error("this process has no room for a connection")]
     #[diagnostic(help("raise the limit of open files"))]
     NoRoom(#[source] io::Error),
+}
+
+fn messages(mistakes: &[Mistake]) -> String {
+    let messages: Vec<&str> = mistakes.iter().map(|mistake| mistake.message.as_str()).collect();
+    messages.join("; ")
 }
 
 fn remedy(kind: &str) -> &'static str {

@@ -64,8 +64,8 @@ impl Remote {
     }
 
     /// Makes the changes of these lines, the words of `fairgate class`, `filter` and `queue`: all of them or
-    /// none. `from` is the interface that the direction receives from. If the trees have another revision than
-    /// `if_revision`, nothing is changed.
+    /// none. `from` is the interface that the direction receives from. If the trees have another revision
+    /// than `if_revision`, nothing is changed.
     #[expect(clippy::missing_errors_doc, reason = "the type says it")]
     pub fn change(
         &self,

@@ -39,8 +39,8 @@ pub(crate) fn config(ca: Option<&Path>) -> Result<Arc<ClientConfig>, ClientError
 
 /// Believes certificates that lead to one of a file, and those that are in the file.
 ///
-/// `openssl req -x509` makes certificates that may sign others. webpki takes no such certificate for that of a
-/// host, whoever trusts it. If it is in the file, the user knows that very certificate: only its name is
+/// `openssl req -x509` makes certificates that may sign others. webpki takes no such certificate for that of
+/// a host, whoever trusts it. If it is in the file, the user knows that very certificate: only its name is
 /// checked then.
 #[derive(Debug)]
 struct Verifier {

@@ -12,8 +12,8 @@ use crate::error::ClientError;
 /// The longest file, bytes.
 const LONGEST: u64 = 64 << 10;
 
-/// Returns the header field with the token in a file. The file has one line: a token, or a name and a token as
-/// in the file of a run (`api_token`). Lines that begin with `#` are comments.
+/// Returns the header field with the token in a file. The file has one line: a token, or a name and a token
+/// as in the file of a run (`api_token`). Lines that begin with `#` are comments.
 pub(crate) fn read(path: &Path) -> Result<HeaderValue, ClientError> {
     let unreadable = |source| ClientError::Unreadable {
         path: path.to_path_buf(),

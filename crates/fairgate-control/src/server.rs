@@ -133,6 +133,8 @@ pub(crate) fn start(doors: Vec<Door>, run: Arc<dyn Run>) -> io::Result<Control> 
             }
             // It ends with an error when the sender is dropped.
             let _ = stopped.await;
+            // A client that does not read gets no more time than others.
+            let _ = timeout(GRACE, shared.end_recordings()).await;
         });
         runtime.shutdown_timeout(GRACE);
         // The files of the sockets are removed.

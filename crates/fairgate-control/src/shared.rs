@@ -5,9 +5,9 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::api::Outlines;
 use crate::history::History;
@@ -23,6 +23,9 @@ const BODIES: usize = 4;
 
 /// How many clients are told at the same time what the classes do in each interval.
 const RECORDINGS: usize = 4;
+
+/// How long a connection gets to write the end of an answer.
+const FLUSH: Duration = Duration::from_millis(20);
 
 /// How long a request waits for its turn.
 const TURN: Duration = Duration::from_secs(5);
@@ -41,6 +44,8 @@ struct Content {
     bodies: Arc<Semaphore>,
     comparisons: Arc<Semaphore>,
     recordings: Arc<Semaphore>,
+    /// Whether the API ends.
+    ending: watch::Sender<bool>,
     /// Which classes have names in the metrics.
     classes: Mutex<Classes>,
     history: Arc<Mutex<History>>,
@@ -57,6 +62,7 @@ impl Shared {
             bodies: Arc::new(Semaphore::new(BODIES)),
             comparisons: Arc::new(Semaphore::new(1)),
             recordings: Arc::new(Semaphore::new(RECORDINGS)),
+            ending: watch::Sender::default(),
             classes: Mutex::default(),
             history: Arc::default(),
             outlines: Mutex::default(),
@@ -111,6 +117,20 @@ impl Shared {
             let detail = format!("{RECORDINGS} clients are told of each interval already; end one of them");
             Problem::new(Kind::Busy, detail)
         })
+    }
+
+    /// Returns when the API ends.
+    pub(crate) async fn ending(&self) {
+        // It fails only if nobody can end the API any more.
+        let _ = self.0.ending.subscribe().wait_for(|is_ending| *is_ending).await;
+    }
+
+    /// Ends the answers that have no end of their own, and gives their connections time to write it.
+    pub(crate) async fn end_recordings(&self) {
+        self.0.ending.send_replace(true);
+        // It is never closed.
+        let _ = self.0.recordings.acquire_many(RECORDINGS as u32).await;
+        sleep(FLUSH).await;
     }
 
     /// Waits for the right to receive a long body.

@@ -24,8 +24,8 @@ pub struct Start {
     pub filter: String,
     /// Whether colours are used.
     pub colour: bool,
-    /// The options by which the user named the run, each with a space before it. They are part of the commands
-    /// that the screen shows.
+    /// The options by which the user named the run, each with a space before it. They are part of the
+    /// commands that the screen shows.
     pub options: String,
 }
 

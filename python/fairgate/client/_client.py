@@ -147,7 +147,7 @@ class Client(Operations):
         Busy
             Four clients are told of each interval already.
         Unreachable
-            The connection broke: the run has ended, or this program took an interval more than 5 s late.
+            The connection broke, or this program took an interval more than 5 s late.
 
         Examples
         --------

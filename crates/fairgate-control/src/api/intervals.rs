@@ -73,15 +73,22 @@ pub(super) async fn intervals(
     }
     let place = shared.place_to_record()?;
     let recorder = shared.ask(|_, run| run.record()).await?;
-    let (lines, body) = Lines::new(streams.begin());
+    let (lines, body) = Lines::new();
     let recording = Recording {
-        shared,
+        shared: shared.clone(),
         recorder,
         lines,
         is_late: Arc::clone(&body.is_late),
+        _stream: streams.begin(),
         _place: place,
     };
-    tokio::spawn(recording.go_on(Duration::from_micros(wanted.interval_us)));
+    tokio::spawn(async move {
+        // What ends first drops the other end of the lines, so that the answer ends.
+        tokio::select! {
+            () = recording.go_on(Duration::from_micros(wanted.interval_us)) => {}
+            () = shared.ending() => {}
+        }
+    });
     let mut response = Response::new(Body::new(body));
     let media_type = HeaderValue::from_static("application/x-ndjson");
     response.headers_mut().insert(CONTENT_TYPE, media_type);
@@ -94,6 +101,8 @@ struct Recording {
     recorder: Recorder,
     lines: Sender<Bytes>,
     is_late: Arc<AtomicBool>,
+    /// Both end with the recording, also if its last lines wait for a client that does not read.
+    _stream: Stream,
     _place: OwnedSemaphorePermit,
 }
 
@@ -141,16 +150,14 @@ struct Lines {
     /// Whether the client has read too slowly. Then the answer is cut, so that it can't be taken for a whole
     /// one.
     is_late: Arc<AtomicBool>,
-    _stream: Stream,
 }
 
 impl Lines {
-    fn new(stream: Stream) -> (Sender<Bytes>, Lines) {
+    fn new() -> (Sender<Bytes>, Lines) {
         let (sender, made) = mpsc::channel(1);
         let lines = Lines {
             made,
             is_late: Arc::default(),
-            _stream: stream,
         };
         (sender, lines)
     }

@@ -174,11 +174,21 @@ fn intervals_end_with_their_clients() {
     assert!(rest.len() > 100_000 && !rest.ends_with(b"0\r\n\r\n"));
 }
 
+/// However long an interval is: when the run ends, or the API does, the answer gets its end.
 #[test]
 fn intervals_end_with_the_run() {
-    let socket = Socket::open();
-    let mut lines = begin(&socket, 1_000);
-    socket.run.end();
+    for interval_us in [1_000, 3_600_000_000] {
+        let mut socket = Socket::open();
+        let lines = begin(&socket, interval_us);
+        match interval_us {
+            1_000 => socket.run.end(),
+            _ => socket.control = None,
+        }
+        has_end(lines);
+    }
+}
+
+fn has_end(mut lines: BufReader<UnixStream>) {
     let mut rest = Vec::new();
     while !rest.ends_with(b"0\r\n\r\n") {
         let read = lines.read_until(b'\n', &mut rest).unwrap();
