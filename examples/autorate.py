@@ -1,8 +1,15 @@
 #!/usr/bin/env python3
 """Write autorate.toml: lines of changing capacity, each with fixed rates and with autorate.
 
-The capacities are synthetic, because recorded ones that may be copied were not at hand. What they are made
-from:
+The capacities are synthetic, because recorded ones that may be copied were not at hand. With a folder of
+recorded lines, the file is written there instead, with these lines:
+
+    examples/autorate.py TRACES && fairgate reproduce TRACES/autorate.toml
+
+Each line has two files in the format of mahimahi, NAME.down and NAME.up, as in the folder `traces` of
+https://github.com/ravinet/mahimahi.
+
+What the synthetic capacities are made from:
 
 lte        The model of Winstein, Sivaraman and Balakrishnan, "Stochastic forecasts achieve high throughput
            and low delay over cellular networks" (NSDI 2013), section 3.1: the rate is a Brownian motion
@@ -18,6 +25,7 @@ steps      A new rate every second, from 5 to 20 Mbit/s, independent of the last
 """
 
 import random
+import sys
 from pathlib import Path
 
 SECONDS = 120
@@ -257,11 +265,77 @@ tcp = {}
 """
 
 
-def main() -> None:
-    """Writes the file beside this one."""
+def synthetic() -> str:
+    """Returns the experiment with the synthetic lines."""
     lines = "\n\n".join(line(name, points) for name, points in LINES.items())
-    text = TEXT.replace("LINES", lines).replace("STEPS", schedule(LINES["steps"]))
-    Path(__file__).with_suffix(".toml").write_text(text)
+    return TEXT.replace("LINES", lines).replace("STEPS", schedule(LINES["steps"]))
+
+
+def recorded(names: list[str]) -> str:
+    """Returns the experiment with recorded lines. They are slower, and their directions differ."""
+
+    def rates(name: str, key: str) -> str:
+        ends = {"a": "down", "b": "up"}
+        return "\n".join(f'{key % end} = {{ trace = "{name}.{way}" }}' for end, way in ends.items())
+
+    def case(name: str) -> str:
+        head = f'[[experiment.dimension.cases]]\nname = "{name}"\n\n[experiment.dimension.cases.set]\n'
+        return head + rates(name, '"simulate.link.line.rate_%s"')
+
+    text = HEAD + TEXT[TEXT.index("#\n") :].replace("LINES", "\n\n".join(map(case, names)))
+    text = text.replace("Both directions of a line have the same capacity.", "The lines are recorded.")
+    text = text.replace("rate = STEPS", rates(names[0], "rate_%s"))
+    begin, end = text.index("[[experiment.open]]"), text.index("[[experiment.dimension]]")
+    text = text[:begin] + SHOWN.replace("LINE", names[0]) + text[end:]
+    begin, end = text.index("cases = [\n"), text.index("[[experiment.measure]]")
+    text = text[:begin] + RATES + text[end:]
+    return text.replace(
+        '{ min = "1mbit", base = "8mbit", max = "24mbit" }',
+        '{ min = "500kbit", base = "4mbit", max = "60mbit" }',
+    )
+
+
+HEAD = """\
+# Recorded lines, with a shaper of a fixed rate and with one that follows. Written by autorate.py, an example
+# of Fairgate. `fairgate reproduce` runs all cases of this file.
+"""
+
+SHOWN = """\
+[[experiment.show]]
+id = "shorter"
+text = "on LINE, autorate has at most half of the delay (p95) that 4 Mbit/s have"
+holds = [
+    { value = ["delay p95 of call", "LINE, *, autorate"], of = [
+        "delay p95 of call",
+        "LINE, *, 4 Mbit/s",
+    ], to = 0.5 },
+]
+
+"""
+
+RATES = """\
+cases = [
+    { name = "1 Mbit/s", set = { "queue.wan.rate" = "1mbit", "simulate.autorate" = [] } },
+    { name = "2 Mbit/s", set = { "queue.wan.rate" = "2mbit", "simulate.autorate" = [] } },
+    { name = "4 Mbit/s", set = { "queue.wan.rate" = "4mbit", "simulate.autorate" = [] } },
+    { name = "8 Mbit/s", set = { "queue.wan.rate" = "8mbit", "simulate.autorate" = [] } },
+    { name = "16 Mbit/s", set = { "queue.wan.rate" = "16mbit", "simulate.autorate" = [] } },
+    { name = "autorate", set = {} },
+]
+
+"""
+
+
+def main() -> None:
+    """Writes the file beside this one, or into the folder of recorded lines."""
+    if len(sys.argv) == 1:
+        Path(__file__).with_suffix(".toml").write_text(synthetic())
+        return
+    folder = Path(sys.argv[1])
+    names = sorted(file.stem for file in folder.glob("*.down") if file.with_suffix(".up").exists())
+    if not names:
+        sys.exit(f"{folder} has no line: it needs files NAME.down and NAME.up in the format of mahimahi")
+    (folder / "autorate.toml").write_text(recorded(names))
 
 
 if __name__ == "__main__":

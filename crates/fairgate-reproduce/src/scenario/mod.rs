@@ -168,7 +168,7 @@ fn scenario(
     times: Option<&Times>,
     quick: bool,
 ) -> Result<(Scenario, f64), ReproduceError> {
-    let document = Document::parse(&case.name, &case.text)?;
+    let document = Document::parse(&case.file, &case.text)?;
     let mut scenario = Scenario::read(&document)?;
     scenario.seed = seed;
     if let Some((duration, measure)) = times {
@@ -328,6 +328,19 @@ udp = { rate = "10mbit", pattern = "poisson" }
         assert_eq!(of(5).len(), 2 * 2 * 101, "violins of two groups in two cases");
         assert_eq!(of(6).len(), 2 * 50, "queues of two cases in 50 intervals");
         assert_eq!(findings.figures[0].points().len(), 2 * 2);
+    }
+
+    /// A trace of a link, for example, is beside the file, whatever the case is called.
+    #[test]
+    fn paths_in_a_case_begin_at_the_folder_of_the_file() {
+        let text = FILE.replace("name = \"twice\"", "name = \"10 Mbit/s\"");
+        let document = Document::parse("some/folder/test.toml", &text).unwrap();
+        let cases = Plan::read(&document).unwrap().cases(&document).unwrap();
+        assert_eq!(cases[1].file, "some/folder/test.toml [fifo, 10 Mbit per s]");
+        for case in cases {
+            let folder = std::path::Path::new(&case.file).parent().unwrap();
+            assert_eq!(folder.to_str(), Some("some/folder"));
+        }
     }
 
     /// What live runs leave out: a claim about a case that was not run is not judged, the others are.

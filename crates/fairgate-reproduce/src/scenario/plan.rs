@@ -176,6 +176,8 @@ pub(super) struct Plan {
 pub(super) struct Case {
     /// The names of the cases, separated by commas.
     pub(super) name: String,
+    /// The file and the case, for messages. Paths in the case begin at the folder of the file.
+    pub(super) file: String,
     /// The index of the case in each dimension.
     pub(super) indices: Vec<usize>,
     /// The experiment's file with the values of this case.
@@ -245,11 +247,14 @@ impl Plan {
                 })?;
             }
         }
+        let name = match names.is_empty() {
+            true => "the network of the file".to_owned(),
+            false => names.join(", "),
+        };
         Ok(Case {
-            name: match names.is_empty() {
-                true => "the network of the file".to_owned(),
-                false => names.join(", "),
-            },
+            // Names like `4 Mbit/s` would look like a folder.
+            file: format!("{} [{}]", document.name(), name.replace('/', " per ")),
+            name,
             indices,
             text: toml::to_string(&table).expect("a table that was read can be written"),
         })
