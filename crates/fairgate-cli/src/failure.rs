@@ -10,6 +10,10 @@ pub(crate) enum Outcome {
     /// The command succeeded, and the answer, if there was a question, is yes. Exit code 0.
     Yes,
     /// The answer is no: a difference, a failed check. Exit code 1.
+    #[cfg_attr(
+        not(feature = "experiments"),
+        expect(dead_code, reason = "only what compares with something else has it")
+    )]
     No,
     /// A part of the input could not be read, and the result says which. Exit code 2.
     #[cfg_attr(

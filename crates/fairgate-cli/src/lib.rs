@@ -28,10 +28,10 @@ use fairgate_config::Registry;
 #[cfg(feature = "parquet")]
 use crate::commands::sweep;
 #[cfg(feature = "experiments")]
-use crate::commands::{bench, replay, reproduce, validate};
+use crate::commands::{bench, bounds, replay, reproduce, theory, validate};
 use crate::commands::{
-    bounds, change, check, compare, completions, dummynet, flows, list, man, packets, plot, record, reserve,
-    run, show, simulate, status, tc, testbed, theory, top,
+    change, check, compare, completions, dummynet, flows, list, man, packets, plot, record, reserve, run,
+    show, simulate, status, tc, testbed, top,
 };
 pub use crate::embedded::{Answer, answer_with};
 use crate::failure::{Failure, Outcome};
@@ -56,6 +56,7 @@ enum Command {
     Check(check::Args),
     #[cfg(feature = "experiments")]
     Replay(replay::Args),
+    #[cfg(feature = "experiments")]
     Bounds(bounds::Args),
     #[cfg(feature = "experiments")]
     Reproduce(reproduce::Args),
@@ -78,6 +79,7 @@ enum Command {
     Tc(tc::Args),
     Dummynet(dummynet::Args),
     Testbed(testbed::Args),
+    #[cfg(feature = "experiments")]
     Theory(theory::Args),
     #[cfg(feature = "experiments")]
     Validate(validate::Args),
@@ -95,6 +97,7 @@ impl Command {
             Command::Check(args) => check::run(args, registry, format),
             #[cfg(feature = "experiments")]
             Command::Replay(args) => replay::run(args, format),
+            #[cfg(feature = "experiments")]
             Command::Bounds(args) => bounds::run(args, format),
             #[cfg(feature = "experiments")]
             Command::Reproduce(args) => reproduce::run(args, format),
@@ -117,6 +120,7 @@ impl Command {
             Command::Tc(args) => tc::run(args, format),
             Command::Dummynet(args) => dummynet::run(args, format),
             Command::Testbed(args) => testbed::run(args, registry, format),
+            #[cfg(feature = "experiments")]
             Command::Theory(args) => theory::run(args, format),
             #[cfg(feature = "experiments")]
             Command::Validate(args) => validate::run(args, format),

@@ -30,11 +30,13 @@ pub(crate) fn steps(count: u64, format: Format) -> ProgressBar {
 }
 
 /// Shows the share of trials, and a message about the current trial.
+#[cfg(feature = "experiments")]
 pub(crate) fn trials(count: u64, format: Format) -> ProgressBar {
     bar(count, "{bar:40} {percent} %, {eta} left, {msg}", format)
 }
 
 /// Shows a share, and a message about the current work.
+#[cfg(feature = "experiments")]
 pub(crate) fn share(format: Format) -> ProgressBar {
     bar(0, "{bar:40} {percent} %, {eta} left, {msg}", format)
 }

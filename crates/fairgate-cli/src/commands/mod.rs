@@ -2,6 +2,7 @@
 
 #[cfg(feature = "experiments")]
 pub(crate) mod bench;
+#[cfg(feature = "experiments")]
 pub(crate) mod bounds;
 pub(crate) mod change;
 pub(crate) mod check;
@@ -30,6 +31,7 @@ pub(crate) mod status;
 pub(crate) mod sweep;
 pub(crate) mod tc;
 pub(crate) mod testbed;
+#[cfg(feature = "experiments")]
 pub(crate) mod theory;
 pub(crate) mod top;
 #[cfg(feature = "experiments")]
