@@ -387,8 +387,8 @@ mod tests {
             let mut driver = shaper(idle, send, hicredit, locredit);
             let port = (idle + send) as f64;
             let (mut credit, mut last, mut now) = (0.0f64, 0.0f64, 0u64);
-            // How far the credits may be apart: a transmission ends at a whole nanosecond here, and not in the
-            // model, and costs are rounded up. A credit of 0 that was just set is exact.
+            // How far the credits may be apart: a transmission ends at a whole nanosecond here, and not in
+            // the model, and costs are rounded up. A credit of 0 that was just set is exact.
             let mut apart = 0.0f64;
             let mut queue = std::collections::VecDeque::new();
             for (pause, length, is_arrival) in steps {
