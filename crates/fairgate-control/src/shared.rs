@@ -109,8 +109,8 @@ impl Shared {
         turn(&self.0.comparisons, "comparisons are being made").await
     }
 
-    /// Returns the right to be told what the classes do in each interval. Nobody knows when a recording ends,
-    /// so that there is nothing to wait for.
+    /// Returns the right to be told what the classes do in each interval. It does not wait for a place: a
+    /// recording may last for days.
     pub(crate) fn place_to_record(&self) -> Result<OwnedSemaphorePermit, Problem> {
         let place = Arc::clone(&self.0.recordings).try_acquire_owned();
         place.map_err(|_| {
