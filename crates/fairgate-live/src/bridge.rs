@@ -194,7 +194,11 @@ impl Bridge {
         fitness::check(&plan.queues, left.mtu)?;
         let longest = longest_frame(left.mtu);
         let mut randomness = Randomness::new(seed);
-        let seat = Seat::first(plan, &mut randomness);
+        let mut plan = plan.clone();
+        // The trees may have changed since it was read.
+        plan.divide(None).map_err(LiveError::from)?;
+        let plan = &plan;
+        let seat = Seat::first(plan, &mut randomness).map_err(LiveError::system("dividing frames"))?;
         let mut direction = |side| Direction::of_plan(plan, side, longest, &mut randomness, seat.as_ref());
         let directions = [direction(0)?, direction(1)?];
         let port = |side: usize, found: Found| {
@@ -209,8 +213,9 @@ impl Bridge {
         let ports = [port(0, left_end)?, port(1, right_end)?];
         let plan = Arc::new(plan.clone());
         let mtu = ports[0].interface.mtu.max(ports[1].interface.mtu);
-        let orders = Orders::new(Arc::clone(&plan), mtu, randomness.seed())?;
-        let mut bridge = Bridge::assemble(plan, links, ports, directions, orders)?;
+        let fanouts = seat.as_ref().map(|seat| seat.fanouts.clone());
+        let orders = Orders::new(Arc::clone(&plan), mtu, randomness.seed(), fanouts)?;
+        let mut bridge = Bridge::assemble(plan, 0, links, ports, directions, orders)?;
         bridge.switch = switch;
         if let Some(seat) = seat {
             let crew = Crew::prepare(&bridge, &seat, &mut randomness)?;
@@ -223,6 +228,7 @@ impl Bridge {
     /// Makes a bridge of its parts. It has no switch and no further workers yet.
     fn assemble(
         plan: Arc<Plan>,
+        worker: usize,
         links: LinkChanges,
         ports: [Port; 2],
         directions: [Direction; 2],
@@ -239,10 +245,10 @@ impl Bridge {
         let bridge = Bridge {
             switch: None,
             has_taken_over: false,
-            worker: 0,
+            worker,
             ports,
             directions,
-            estimators: [0, 1].map(|side: usize| Estimators::of(&plan.queues[side])),
+            estimators: [0, 1].map(|side| Estimators::of(plan.tree_of(side, worker))),
             epoll,
             timer,
             armed: None,

@@ -32,11 +32,12 @@ mod packet_log;
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use fairgate::sharding::Limit;
+use fairgate::sharding::{Division, Limit};
 use fairgate_config::units::parse_duration;
-use fairgate_config::{Document, FileError, Problem, ShardBy, ShardedSpec, Spec, Workers};
+use fairgate_config::{Document, FileError, ShardBy, ShardedSpec, Spec, Workers};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -143,6 +144,8 @@ pub struct Plan {
     pub packet_log: Option<PacketLog>,
     /// How many changes have led to these trees.
     pub(crate) revision: u64,
+    /// What several workers run of each tree, since [`Plan::divide`]. `None` if there is nothing to share.
+    pub(crate) sharded: [Option<Arc<ShardedSpec>>; 2],
 }
 
 /// What several workers divide among them.
@@ -156,6 +159,8 @@ pub enum Divide {
     Left,
     /// The hosts on the right side.
     Right,
+    /// The classes of the trees: subscribers.
+    Class,
 }
 
 #[derive(Deserialize)]
@@ -258,6 +263,7 @@ impl Plan {
             autorate: None,
             packet_log,
             revision: 0,
+            sharded: [None, None],
         };
         if let Some(autorate) = &section.autorate {
             let is_on_one = plan.is_on_one_interface();
@@ -269,7 +275,7 @@ impl Plan {
                 &plan.queues,
             )?);
         }
-        plan.check_workers()?;
+        plan.divide(None)?;
         Ok(plan)
     }
 
@@ -279,6 +285,7 @@ impl Plan {
             (Divide::Flow, _) => ShardBy::Flow,
             (Divide::Left, 0) | (Divide::Right, 1) => ShardBy::Source,
             (Divide::Left | Divide::Right, _) => ShardBy::Destination,
+            (Divide::Class, _) => ShardBy::Class,
         };
         let count = self.workers;
         (count > 1).then_some(Workers { count, by })
@@ -287,25 +294,41 @@ impl Plan {
     /// Returns what the workers of a direction share. `None` if there is one worker, or if frames pass in the
     /// order of their arrival.
     pub(crate) fn limit(&self, side: usize) -> Option<Limit> {
-        let sharded = self.sharded(side)?.expect("the plan was checked");
-        Some(sharded.limit())
+        self.sharded[side].as_ref().map(|sharded| sharded.limit())
     }
 
-    /// Returns the tree of a direction for several workers. `None` if there is nothing to share.
-    fn sharded(&self, side: usize) -> Option<Result<ShardedSpec, Box<Problem>>> {
-        let workers = self.workers_at(side)?;
-        let queue = &self.queues[side];
-        // A plain fifo promises nothing that workers could break.
-        (queue.discipline() != "fifo").then(|| queue.sharded(workers))
+    /// Returns how the workers of a direction divide classes, if they do.
+    pub(crate) fn division(&self, side: usize) -> Option<&Arc<Division>> {
+        self.sharded[side].as_ref()?.division()
     }
 
-    /// Checks that several workers can run the trees.
+    /// Returns the tree that a worker runs in the direction from the port at `side`.
+    pub(crate) fn tree_of(&self, side: usize, worker: usize) -> &Spec {
+        match &self.sharded[side] {
+            Some(sharded) => sharded.part(worker),
+            None => &self.queues[side],
+        }
+    }
+
+    /// Divides the trees among the workers. Call it whenever the trees have changed. Classes stay with the
+    /// workers that have them in the plan `before`.
     ///
     /// # Errors
     /// If the shares of a tree would depend on the number of workers.
-    pub(crate) fn check_workers(&self) -> Result<(), FileError> {
-        let problems = (0..2).filter_map(|side| self.sharded(side)?.err().map(|problem| *problem));
-        FileError::unless_empty(problems.collect())
+    pub(crate) fn divide(&mut self, before: Option<&Plan>) -> Result<(), FileError> {
+        let mut problems = Vec::new();
+        for side in 0..2 {
+            let queue = &self.queues[side];
+            // A plain fifo promises nothing that workers could break.
+            let workers = self.workers_at(side).filter(|_| queue.discipline() != "fifo");
+            let before = before.and_then(|before| before.sharded[side].as_deref());
+            let sharded = workers.map(|workers| queue.sharded_after(workers, before));
+            match sharded.transpose() {
+                Ok(sharded) => self.sharded[side] = sharded.map(Arc::new),
+                Err(problem) => problems.push(*problem),
+            }
+        }
+        FileError::unless_empty(problems)
     }
 
     /// Returns whether the run is on one interface that the host itself uses.

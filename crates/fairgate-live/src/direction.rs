@@ -9,9 +9,10 @@
 //! line until the socket takes it.
 
 use std::ops::AddAssign;
+use std::sync::Arc;
 
 use fairgate::flow::{HeaderBytes, LinkType, dissect, set_ce, set_dscp};
-use fairgate::sharding::Limit;
+use fairgate::sharding::{Division, Limit};
 use fairgate::{Count, Departure, Discipline, FlowHasher, Link, Next, Time};
 use hdrhistogram::Histogram;
 use nix::errno::Errno;
@@ -123,7 +124,7 @@ impl Direction {
         randomness: &mut Randomness,
         seat: Option<&Seat>,
     ) -> Result<Direction, LiveError> {
-        let queue = &plan.queues[side];
+        let queue = plan.tree_of(side, seat.map_or(0, |seat| seat.worker));
         let tree = queue.build(randomness.seed())?;
         let delay = plan.delay.as_nanos() as u64;
         let (port, hasher) = (INTERFACES[side], randomness.hasher);
@@ -175,9 +176,9 @@ impl Direction {
     }
 
     /// Changes what several workers share, together with the tree.
-    pub(crate) fn set_limit(&mut self, limit: Option<Limit>) {
+    pub(crate) fn set_shares(&mut self, limit: Option<Limit>, division: Option<&Arc<Division>>) {
         if let Some(shard) = &mut self.shard {
-            shard.set_limit(limit);
+            shard.set_shares(limit, division);
         }
     }
 

@@ -285,6 +285,18 @@ pub enum ReloadError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Unfit(#[from] FileError),
+    /// The kernel's table of classes and workers can't be changed.
+    #[error("can't divide the frames of `{interface}` anew: {source}")]
+    #[diagnostic(help(
+        "nothing was changed; before Linux 5.19 it needs `sysctl kernel.unprivileged_bpf_disabled=0`, or one \
+         worker"
+    ))]
+    Divide {
+        /// The interface whose frames are divided.
+        interface: String,
+        /// The kernel's error.
+        source: Errno,
+    },
     /// A discipline rejects its new parameters.
     #[error("the queue from `{from}`: {source}")]
     #[diagnostic(help("nothing was changed; choose other parameters"))]

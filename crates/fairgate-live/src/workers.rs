@@ -7,20 +7,20 @@
 //!                            report          rate       Shares: one for each direction
 //! ```
 //!
-//! The kernel divides arriving frames among the sockets ([`Fanout`]), so that all frames of a flow (or host)
-//! come to one worker. Workers share two numbers: what each asks for, and the rate that each gets
+//! The kernel divides arriving frames among the sockets ([`Fanout`]), so that all frames of a flow (or host,
+//! or class) come to one worker. Workers share two numbers: what each asks for, and the rate that each gets
 //! ([`fairgate::sharding`]). The worker that finds an interval over rebalances for all; nobody waits for it.
 
 mod shard;
 mod shares;
 
-pub(crate) use shard::Shard;
+pub(crate) use shard::{Key, Shard};
 pub(crate) use shares::Shares;
 
 use std::sync::Arc;
 
 use fairgate::flow::FlowByHasher;
-use fairgate_config::ShardBy;
+use nix::errno::Errno;
 
 use crate::config::Plan;
 use crate::fanout::Fanout;
@@ -40,23 +40,40 @@ pub(crate) struct Seat {
 
 impl Seat {
     /// Returns the place of worker 0, or `None` if the run has one worker.
-    pub(crate) fn first(plan: &Plan, randomness: &mut Randomness) -> Option<Seat> {
-        let [left, right] = [plan.workers_at(0)?, plan.workers_at(1)?];
-        let shares = |side: usize| Arc::new(Shares::new(plan.workers, plan.limit(side)));
-        let mut fanout = |by| Arc::new(Fanout::new(by, randomness.seed()));
-        Some(Seat {
+    ///
+    /// # Errors
+    /// If the kernel can't divide frames by classes.
+    pub(crate) fn first(plan: &Plan, randomness: &mut Randomness) -> Result<Option<Seat>, Errno> {
+        let (Some(left), Some(right)) = (plan.workers_at(0), plan.workers_at(1)) else {
+            return Ok(None);
+        };
+        let shares = |side: usize| {
+            let classes = plan.division(side).map(|division| division.classes());
+            Arc::new(Shares::new(plan.workers, plan.limit(side), classes))
+        };
+        let mut fanout = |side: usize, by| {
+            let fanout = match plan.division(side) {
+                Some(division) => Fanout::of_classes(division)?,
+                None => Fanout::new(by, randomness.seed()),
+            };
+            Ok(Arc::new(fanout))
+        };
+        Ok(Some(Seat {
             worker: 0,
-            fanouts: [fanout(left.by), fanout(right.by)],
+            fanouts: [fanout(0, left.by)?, fanout(1, right.by)?],
             shares: [shares(0), shares(1)],
-        })
+        }))
     }
 
     /// Returns the books of this worker for the direction from the port at `side`.
     pub(crate) fn shard(&self, plan: &Plan, side: usize, randomness: &mut Randomness) -> Shard {
-        let by = plan.workers_at(side).map_or(ShardBy::Flow, |workers| workers.by);
-        let hasher = FlowByHasher::new(by.key(), randomness.seed());
+        let by = plan.workers_at(side).and_then(|workers| workers.by.hashed());
+        let key = match plan.division(side) {
+            Some(division) => Key::Classes(Arc::clone(division)),
+            None => Key::Flows(FlowByHasher::new(by.unwrap_or_default(), randomness.seed())),
+        };
         let shares = Arc::clone(&self.shares[side]);
-        Shard::new(shares, self.worker, plan.limit(side), hasher, plan.frames)
+        Shard::new(shares, self.worker, plan.limit(side), key, plan.frames)
     }
 
     /// Returns the membership of the port at `side`. `pushes_tags` is for workers that do not own the

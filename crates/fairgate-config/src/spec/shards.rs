@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use fairgate::flow::FlowBy;
 use fairgate::rounds::cake::{self, Isolation, Tins};
-use fairgate::sharding::{Config, Lengths, Limit, Sharded};
+use fairgate::sharding::{Config, Division, Key, Lengths, Limit, Sharded};
 use fairgate::tbf;
 use fairgate::{ConfigError, Discipline, Rate};
 use thiserror::Error;
+
+mod classes;
 
 use super::change::Change;
 use super::{BuildError, ChangeError, Spec, derive};
@@ -46,11 +48,18 @@ pub enum ShardBy {
     Source,
     /// The hosts that receive.
     Destination,
+    /// The classes of a tree: subscribers.
+    Class,
 }
 
 impl ShardBy {
     /// All of them.
-    pub const ALL: [ShardBy; 3] = [ShardBy::Flow, ShardBy::Source, ShardBy::Destination];
+    pub const ALL: [ShardBy; 4] = [
+        ShardBy::Flow,
+        ShardBy::Source,
+        ShardBy::Destination,
+        ShardBy::Class,
+    ];
 
     /// Returns how users write it.
     pub const fn name(self) -> &'static str {
@@ -58,15 +67,17 @@ impl ShardBy {
             ShardBy::Flow => "flow",
             ShardBy::Source => "source",
             ShardBy::Destination => "destination",
+            ShardBy::Class => "class",
         }
     }
 
-    /// Returns the fields of a packet that decide to which worker it belongs.
-    pub const fn key(self) -> FlowBy {
+    /// Returns the fields whose hash decides to which worker a packet belongs. `None` if its class decides.
+    pub const fn hashed(self) -> Option<FlowBy> {
         match self {
-            ShardBy::Flow => FlowBy::FiveTuple,
-            ShardBy::Source => FlowBy::Source,
-            ShardBy::Destination => FlowBy::Destination,
+            ShardBy::Flow => Some(FlowBy::FiveTuple),
+            ShardBy::Source => Some(FlowBy::Source),
+            ShardBy::Destination => Some(FlowBy::Destination),
+            ShardBy::Class => None,
         }
     }
 
@@ -76,13 +87,14 @@ impl ShardBy {
             ShardBy::Flow => &[Isolation::Flows],
             ShardBy::Source => &[Isolation::SourceHosts, Isolation::DualSource],
             ShardBy::Destination => &[Isolation::DestinationHosts, Isolation::DualDestination],
+            ShardBy::Class => &[],
         }
     }
 }
 
 /// The text is none of the words for [`ShardBy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("workers can divide flows, sources or destinations")]
+#[error("workers can divide flows, sources, destinations or classes")]
 pub struct UnknownShardBy;
 
 impl std::str::FromStr for ShardBy {
@@ -108,12 +120,14 @@ impl Workers {
     pub const MOST: u16 = 64;
 }
 
-/// A tree for several workers. Each has a whole tree of its own, and its part of the rate.
+/// A tree for several workers. Each has a tree of its own, and its part of the rate.
 #[derive(Clone, Debug)]
 pub struct ShardedSpec {
     tree: Arc<Spec>,
     workers: Workers,
     config: Config,
+    /// The trees of the workers, if they have parts of the tree. Otherwise each has the whole tree.
+    parts: Vec<Spec>,
 }
 
 impl Spec {
@@ -132,14 +146,43 @@ impl Spec {
     /// # Errors
     /// If the shares of a tree like this one would depend on the number of workers.
     pub fn sharded(&self, workers: Workers) -> Result<ShardedSpec, Box<Problem>> {
-        let config = Config {
-            limit: self.shared_limit(workers.by)?,
-            by: workers.by.key(),
+        self.sharded_after(workers, None)
+    }
+
+    /// Returns the tree for several workers that run the tree `before` until then: its classes stay with
+    /// their workers.
+    ///
+    /// # Errors
+    /// As of [`sharded`](Spec::sharded).
+    pub fn sharded_after(
+        &self,
+        workers: Workers,
+        before: Option<&ShardedSpec>,
+    ) -> Result<ShardedSpec, Box<Problem>> {
+        let (limit, key) = match workers.by.hashed() {
+            Some(by) => (self.shared_limit(workers.by)?, Key::Flows(by)),
+            None => {
+                let before = before.and_then(ShardedSpec::division);
+                let (limit, division) = self.divided(workers, before.map(Arc::as_ref))?;
+                // An equal division is the same one, which a change finds out at once.
+                let division = match before {
+                    Some(before) if **before == division => Arc::clone(before),
+                    _ => Arc::new(division),
+                };
+                (limit, Key::Classes(division))
+            }
+        };
+        let parts = match &key {
+            Key::Classes(division) => (0..workers.count.into())
+                .map(|worker| self.part(division, worker))
+                .collect(),
+            Key::Flows(_) => Vec::new(),
         };
         Ok(ShardedSpec {
             tree: Arc::new(self.clone()),
             workers,
-            config,
+            config: Config { limit, key },
+            parts,
         })
     }
 
@@ -275,8 +318,9 @@ impl Spec {
         let shares_classes = self.entry.about().children.are_classes();
         let (message, help) = match shares_classes {
             true => (
-                format!("the classes of `{name}` share by their settings, which workers can't divide"),
-                "use a shaper over a fair queue, such as tbf over fq_codel, or cake; or one worker",
+                format!("the classes of `{name}` share by their settings, and not by flows or hosts"),
+                "set shard_by = \"class\" for a tree of htb or hfsc; use a shaper over a fair queue, such as \
+                 tbf over fq_codel, or cake; or one worker",
             ),
             false => (
                 format!("`{name}` at the root has no rate that workers could share"),
@@ -335,9 +379,22 @@ impl ChangeError {
 }
 
 impl ShardedSpec {
-    /// Returns the tree of each worker.
+    /// Returns the whole tree.
     pub fn tree(&self) -> &Spec {
         &self.tree
+    }
+
+    /// Returns the tree of a worker, numbered from 0.
+    pub fn part(&self, worker: usize) -> &Spec {
+        self.parts.get(worker).unwrap_or(&self.tree)
+    }
+
+    /// Returns how classes are divided, if the workers divide classes.
+    pub fn division(&self) -> Option<&Arc<Division>> {
+        match &self.config.key {
+            Key::Classes(division) => Some(division),
+            Key::Flows(_) => None,
+        }
     }
 
     /// Returns the workers.
@@ -352,7 +409,8 @@ impl ShardedSpec {
 
     /// Returns an estimate of the memory of all trees, as of [`Spec::memory`].
     pub fn memory(&self) -> u64 {
-        self.tree.memory().saturating_mul(self.workers.count.into())
+        let parts = (0..self.workers.count).map(|worker| self.part(worker.into()).memory());
+        parts.fold(0, u64::saturating_add)
     }
 
     /// Builds the trees of all workers as one discipline, in which each is a class.
@@ -360,7 +418,8 @@ impl ShardedSpec {
     /// # Errors
     /// Only if a discipline refuses what it accepted when the description was checked.
     pub fn build(&self, seed: u64) -> Result<Box<dyn Discipline>, BuildError> {
-        let trees = (1..=self.workers.count).map(|number| self.tree.build(derive(seed, number)));
+        let trees = (1..=self.workers.count)
+            .map(|number| self.part(usize::from(number) - 1).build(derive(seed, number)));
         let trees = trees.collect::<Result<_, BuildError>>()?;
         let sharded = Sharded::node(self.config.clone(), trees, seed);
         Ok(Box::new(sharded.map_err(|source| BuildError {
@@ -388,7 +447,10 @@ impl ShardedSpec {
         }
         let mut all = Change::of_parameters(self.config != wanted.config, &wanted.config, &wanted.tree);
         for number in 1..=self.workers.count {
-            let change = self.tree.change_to(&wanted.tree, derive(seed, number))?;
+            let worker = usize::from(number) - 1;
+            let change = self
+                .part(worker)
+                .change_to(wanted.part(worker), derive(seed, number))?;
             all.include(change.below(number));
         }
         Ok(all)

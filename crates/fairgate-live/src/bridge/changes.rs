@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fairgate::Time;
-use fairgate::sharding::Limit;
 use fairgate_config::{Change, ChangeError, Problem, Replaced};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
@@ -21,6 +20,7 @@ use super::Bridge;
 use crate::clock;
 use crate::config::Plan;
 use crate::error::{LiveError, ReloadError};
+use crate::fanout::Fanout;
 use crate::fitness;
 use crate::status::{Board, ChangesStatus, Estimators, WorkerReading};
 
@@ -35,6 +35,8 @@ struct Shared {
     workers: Mutex<Vec<Inbox>>,
     mtu: Arc<AtomicUsize>,
     seed: u64,
+    /// Where the kernel divides frames among several workers.
+    fanouts: Option<[Arc<Fanout>; 2]>,
     tally: Tally,
     /// What the follower of the line says.
     board: Board,
@@ -66,8 +68,6 @@ pub(super) struct Order {
     plan: Arc<Plan>,
     /// The change of each direction.
     changes: [Change; 2],
-    /// What several workers share in each direction.
-    limits: [Option<Limit>; 2],
     /// The estimators of the changed trees.
     estimators: [Estimators; 2],
     kind: Kind,
@@ -128,12 +128,19 @@ pub(super) struct Orders {
 }
 
 impl Orders {
-    pub(super) fn new(plan: Arc<Plan>, mtu: usize, seed: u64) -> Result<Orders, LiveError> {
+    /// `fanouts` divide the frames of several workers.
+    pub(super) fn new(
+        plan: Arc<Plan>,
+        mtu: usize,
+        seed: u64,
+        fanouts: Option<[Arc<Fanout>; 2]>,
+    ) -> Result<Orders, LiveError> {
         Changer(Arc::new(Shared {
             plan: Mutex::new(plan),
             workers: Mutex::default(),
             mtu: Arc::new(AtomicUsize::new(mtu)),
             seed,
+            fanouts,
             tally: Tally::default(),
             board: Board::default(),
         }))
@@ -245,6 +252,7 @@ impl Changer {
         let tally = &self.0.tally;
         let changed = new(&running).and_then(|mut plan| {
             plan.revision = running.revision + u64::from(kind == Kind::Trees);
+            plan.divide(Some(&running)).map_err(ReloadError::from)?;
             let plan = Arc::new(plan);
             let mut changed = self.apply(kind, &running, &plan)?;
             changed.revision = plan.revision;
@@ -275,14 +283,15 @@ impl Changer {
         if let Some(key) = running.fixed_difference(plan) {
             return Err(ReloadError::Fixed { key });
         }
-        plan.check_workers()?;
         fitness::check(&plan.queues, self.0.mtu.load(Ordering::Acquire))?;
         let workers = self.workers();
         let planned = (0..workers.len()).map(|worker| self.order(kind, worker, running, plan));
         let planned = planned.collect::<Result<Vec<_>, ReloadError>>()?;
+        self.divide_frames(plan)?;
         let results = carried_out(&workers, planned)?;
         let refusal = results.iter().find_map(|result| result.as_ref().err().cloned());
         if let Some((from, source)) = refusal {
+            self.divide_frames(running)?;
             // A discipline has refused what it accepted when it rehearsed.
             let changed = workers.iter().zip(0..).zip(&results);
             let changed =
@@ -301,6 +310,23 @@ impl Changer {
         }))
     }
 
+    /// Has the kernel divide frames by the classes of this plan. A frame that comes to the wrong worker
+    /// meanwhile goes to the default class, like one of an unknown address.
+    fn divide_frames(&self, plan: &Plan) -> Result<(), ReloadError> {
+        let Some(fanouts) = &self.0.fanouts else {
+            return Ok(());
+        };
+        for (side, fanout) in fanouts.iter().enumerate() {
+            if let Some(division) = plan.division(side) {
+                let interface = plan.ends[side].name().to_owned();
+                fanout
+                    .follow(division)
+                    .map_err(|source| ReloadError::Divide { interface, source })?;
+            }
+        }
+        Ok(())
+    }
+
     /// Plans the change of a worker's trees. Returns the order, and where its reply comes.
     fn order(
         &self,
@@ -311,15 +337,16 @@ impl Changer {
     ) -> Result<(Order, Receiver<Reply>), ReloadError> {
         let change = |from: usize| {
             let seed = self.0.seed.rotate_left((2 * worker + from + 1) as u32 % 64);
-            let change = running.queues[from].change_to(&plan.queues[from], seed);
+            let change = running
+                .tree_of(from, worker)
+                .change_to(plan.tree_of(from, worker), seed);
             change.map_err(|error| refused(plan, from, error))
         };
         let (reply, replies) = mpsc::channel();
         let order = Order {
             plan: Arc::clone(plan),
             changes: [change(0)?, change(1)?],
-            limits: [0, 1].map(|side| plan.limit(side)),
-            estimators: [0, 1].map(|side: usize| Estimators::of(&plan.queues[side])),
+            estimators: [0, 1].map(|side| Estimators::of(plan.tree_of(side, worker))),
             kind,
             reply,
         };
@@ -406,7 +433,8 @@ impl Bridge {
         }
         if let (Err((1, _)), Some(_)) = (&result, replaced.first()) {
             // A discipline has refused what it accepted when it rehearsed: the other direction goes back.
-            let back = order.plan.queues[0].change_to(&self.plan.queues[0], 0);
+            let [new, old] = [&order.plan, &self.plan].map(|plan| plan.tree_of(0, self.worker));
+            let back = new.change_to(old, 0);
             let back = back.expect("the tree ran before");
             let old = self.change(0, back, begin).expect("the tree ran before");
             replaced.push(old);
@@ -415,8 +443,8 @@ impl Bridge {
         self.resume_estimators(result.is_ok().then_some(&mut estimators), begin);
         let mut plan = order.plan;
         let result = result.map(|()| {
-            for (direction, limit) in self.directions.iter_mut().zip(order.limits) {
-                direction.set_limit(limit);
+            for (side, direction) in self.directions.iter_mut().enumerate() {
+                direction.set_shares(plan.limit(side), plan.division(side));
             }
             std::mem::swap(&mut self.plan, &mut plan);
             Changed {

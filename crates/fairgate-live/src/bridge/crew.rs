@@ -283,8 +283,7 @@ impl Helper {
         let mut direction = |side| Direction::of_plan(plan, side, longest, randomness, Some(seat));
         let directions = [direction(0)?, direction(1)?];
         let (orders, inbox) = lead.orders.of_another()?;
-        let mut bridge = Bridge::assemble(Arc::clone(plan), links, ports, directions, orders)?;
-        bridge.worker = seat.worker;
+        let mut bridge = Bridge::assemble(Arc::clone(plan), seat.worker, links, ports, directions, orders)?;
         bridge.lead_news = Some(Arc::clone(news));
         Ok(Helper {
             inbox,

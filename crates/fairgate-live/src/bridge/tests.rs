@@ -1,7 +1,7 @@
 //! A bridge between hosts in network namespaces: VLAN tags, and several workers.
 
 use crate::outgoing::Outgoing;
-use std::net::UdpSocket;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -166,17 +166,24 @@ fn full_sized_frames_with_tags_are_forwarded() {
 /// The first port of the floods.
 const FIRST_PORT: u16 = 5000;
 
-/// Sends to `flows` ports of the right host for `time`, together `rate` bits per second. Returns the bytes of
-/// UDP payload that each port has received after the first quarter of the time, in bits per second.
+/// Sends to `flows` ports of the right host for `time`, as [`flood_to`] does.
 fn flood(network: &Network, flows: u16, rate: u64, time: Duration) -> Vec<f64> {
+    let ports = FIRST_PORT..FIRST_PORT + flows;
+    let right: IpAddr = Network::RIGHT.parse().unwrap();
+    let to: Vec<SocketAddr> = ports.map(|port| (right, port).into()).collect();
+    flood_to(network, &to, rate, time)
+}
+
+/// Sends to these addresses of the right host for `time`, together `rate` bits per second. Returns the bytes
+/// of UDP payload that each has received after the first quarter of the time, in bits per second.
+fn flood_to(network: &Network, to: &[SocketAddr], rate: u64, time: Duration) -> Vec<f64> {
     const PAYLOAD: usize = 1400;
-    let bind = |port: u16| {
-        let socket = UdpSocket::bind((Network::RIGHT, port)).unwrap();
+    let bind = |address: &SocketAddr| {
+        let socket = UdpSocket::bind(address).unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
         socket
     };
-    let ports = FIRST_PORT..FIRST_PORT + flows;
-    let sinks: Vec<UdpSocket> = network.right.enter(|| ports.clone().map(bind).collect()).unwrap();
+    let sinks: Vec<UdpSocket> = network.right.enter(|| to.iter().map(bind).collect()).unwrap();
     let begin = Instant::now();
     let (from, end) = (begin + time / 4, begin + time);
     thread::scope(|scope| {
@@ -196,12 +203,16 @@ fn flood(network: &Network, flows: u16, rate: u64, time: Duration) -> Vec<f64> {
             .map(|sink| scope.spawn(move || count(sink)))
             .collect();
         let send = || {
-            let open = |port: u16| {
-                let socket = UdpSocket::bind((Network::LEFT, 0)).unwrap();
-                socket.connect((Network::RIGHT, port)).unwrap();
+            let open = |address: &SocketAddr| {
+                let any: SocketAddr = match address {
+                    SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+                    SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+                };
+                let socket = UdpSocket::bind(any).unwrap();
+                socket.connect(address).unwrap();
                 socket
             };
-            let sockets: Vec<UdpSocket> = ports.map(open).collect();
+            let sockets: Vec<UdpSocket> = to.iter().map(open).collect();
             let mut sent = 0u64;
             while begin.elapsed() < time {
                 let due = begin.elapsed().as_secs_f64() * rate as f64 / 8.0;
@@ -302,6 +313,142 @@ fn one_flow_takes_the_line_of_two_workers() {
     let shards = &status.directions[0].tree.classes;
     let busy = shards.iter().filter(|shard| shard.dequeued.packets > 1000);
     assert_eq!(busy.count(), 1, "{shards:?}");
+}
+
+/// A line of 70 Mbit/s for seven subscribers. The first one has addresses of both families.
+fn subscribers(workers: u16) -> String {
+    let class = |number: u16| {
+        let ceil = if number == 16 { 4 } else { 70 };
+        format!(
+            "{{ id = {number}, parent = 1, rate = \"10kbit\", ceil = \"{ceil}mbit\", quantum = 1518, \
+             discipline = \"fq_codel\" }},\n"
+        )
+    };
+    let filter = |number: u16| format!("{{ class = {number}, destination = \"100.64.0.{number}/32\" }},\n");
+    let classes: String = (10..17).map(class).collect();
+    let filters: String = (10..17).map(filter).collect();
+    let divided = match workers {
+        1 => String::new(),
+        _ => format!("workers = {workers}\nshard_by = \"class\"\n"),
+    };
+    format!(
+        "[queue.line]\ndiscipline = \"htb\"\ndefault = 2\nclass = [\n\
+         {{ id = 1, rate = \"70mbit\", burst = \"70kb\" }},\n\
+         {{ id = 2, parent = 1, rate = \"10kbit\", ceil = \"70mbit\", discipline = \"fifo\" }},\n{classes}]\n\
+         filter = [\n{{ class = 10, destination = \"2001:db8::10/128\" }},\n{filters}]\n\
+         [run]\nleft = \"left\"\nright = \"right\"\nleft_to_right = \"line\"\n{divided}"
+    )
+}
+
+/// Gives the right host the addresses of the subscribers. Returns them, those of the first one first.
+fn give_addresses(network: &Network) -> Vec<SocketAddr> {
+    let mut all: Vec<IpAddr> = vec!["2001:db8::10".parse().unwrap()];
+    all.extend((10..17).map(|number| IpAddr::from([100, 64, 0, number])));
+    for address in &all {
+        let (text, bits) = (address.to_string(), if address.is_ipv4() { 32 } else { 128 });
+        let with_prefix = format!("{text}/{bits}");
+        let flags: &[&str] = if bits == 32 { &[] } else { &["nodad"] };
+        let add = [&["addr", "add", &with_prefix, "dev", "eth0"], flags].concat();
+        network.right.ip(&add).unwrap();
+        network
+            .left
+            .ip(&["route", "add", &with_prefix, "dev", "eth0"])
+            .unwrap();
+    }
+    let own = ["addr", "add", "2001:db8::1/64", "dev", "eth0", "nodad"];
+    network.left.ip(&own).unwrap();
+    all.into_iter()
+        .map(|address| SocketAddr::from((address, FIRST_PORT)))
+        .collect()
+}
+
+/// Seven subscribers can't be spread equally over two workers. Each gets what it gets of one worker: the one
+/// with a limit has that, and the others share the rest. A subscriber is served by one worker, whatever its
+/// addresses.
+#[test]
+fn workers_share_a_line_of_subscribers() {
+    let Some(_watched) = live("workers_share_a_line_of_subscribers") else {
+        return;
+    };
+    for workers in [1, 2] {
+        let mut rates = Vec::new();
+        let status = with_bridge(&plan_of(&subscribers(workers)), |network, _| {
+            let to = give_addresses(network);
+            rates = flood_to(network, &to, 120_000_000, Duration::from_secs(8));
+        });
+        status.check().unwrap();
+        let total: f64 = rates.iter().sum::<f64>() * 1442.0 / 1400.0;
+        // The first one has two flows.
+        let mut each: Vec<f64> = rates[2..].to_vec();
+        each.insert(0, rates[0] + rates[1]);
+        let limited = each.pop().unwrap() * 1442.0 / 1400.0;
+        let mean = each.iter().sum::<f64>() / each.len() as f64;
+        let off: Vec<f64> = each.iter().map(|rate| (rate / mean - 1.0) * 100.0).collect();
+        println!(
+            "{workers}: {:.3} Mbit/s in all, limited {:.3}; shares off by {off:.2?} %",
+            total / 1e6,
+            limited / 1e6
+        );
+        assert!((total / 70e6 - 1.0).abs() < 0.05, "{total}");
+        assert!((limited / 4e6 - 1.0).abs() < 0.05, "{limited}");
+        assert!(off.iter().all(|off| off.abs() < 3.0), "{off:?}");
+        if workers == 2 {
+            let shards = &status.directions[0].tree.classes;
+            let classes: Vec<usize> = shards
+                .iter()
+                .map(|shard| {
+                    shard
+                        .classes
+                        .iter()
+                        .filter(|class| class.dequeued.packets > 1000)
+                        .count()
+                })
+                .collect();
+            assert!(classes.iter().all(|count| *count > 0), "{classes:?}");
+        }
+    }
+}
+
+/// Subscribers come and go while two workers forward. Packets of new ones find their class, and others are not
+/// touched.
+#[test]
+fn classes_of_workers_change_while_they_forward() {
+    let Some(_watched) = live("classes_of_workers_change_while_they_forward") else {
+        return;
+    };
+    let all = subscribers(2);
+    let without = |number: u16| {
+        let lines = all.lines().filter(|line| {
+            !line.contains(&format!("id = {number},")) && !line.contains(&format!("class = {number},"))
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    let status = with_bridge(&plan_of(&without(15)), |network, changer| {
+        let to = give_addresses(network);
+        let flood = |to: &[SocketAddr]| flood_to(network, to, 20_000_000, Duration::from_secs(2));
+        flood(&to);
+        for _ in 0..20 {
+            changer.reload(plan_of(&all)).unwrap();
+            changer.reload(plan_of(&without(12))).unwrap();
+        }
+        changer.reload(plan_of(&all)).unwrap();
+        flood(&to);
+    });
+    status.check().unwrap();
+    let shards = &status.directions[0].tree.classes;
+    let sent = |minor: u16| -> Vec<u64> {
+        let classes = shards.iter().flat_map(|shard| &shard.classes);
+        classes
+            .filter(|class| class.class == Some(minor))
+            .map(|class| class.dequeued.packets)
+            .collect()
+    };
+    for minor in 10..17 {
+        let of_class = sent(minor);
+        assert_eq!(of_class.len(), 1, "class {minor} has one worker");
+        assert!(of_class[0] > 100, "class {minor}: {of_class:?}");
+    }
+    assert_eq!(sent(2).len(), 2, "each worker has the default class");
 }
 
 /// A forwarding thread that is stuck does not beat, and neither does one that has not begun.

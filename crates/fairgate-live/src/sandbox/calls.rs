@@ -52,7 +52,7 @@ mod filtered {
 
     use super::super::files::asks_for_groups;
     use crate::backend::BackendKind;
-    use crate::config::{Isolate, Plan};
+    use crate::config::{Divide, Isolate, Plan};
 
     /// Allowed with any arguments.
     const ALLOWED: &[c_long] = &[
@@ -309,7 +309,9 @@ mod filtered {
         };
         rules.insert(libc::SYS_mmap, maps.clone());
         rules.insert(libc::SYS_mprotect, maps);
-        if plan.isolate != Isolate::Never || plan.backend == Some(BackendKind::Xdp) {
+        // A change of classes changes the table by which the kernel divides frames.
+        let has_programs = plan.isolate != Isolate::Never || plan.shard_by == Divide::Class;
+        if has_programs || plan.backend == Some(BackendKind::Xdp) {
             rules.insert(libc::SYS_bpf, Vec::new());
         }
         Ok(rules)

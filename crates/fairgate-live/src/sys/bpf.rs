@@ -1,8 +1,8 @@
-//! Small BPF programs for tc's hooks and for XDP. They are assembled here, and loaded and attached by
+//! Small BPF programs for tc's hooks, for sockets and for XDP. They are assembled here, and loaded and attached by
 //! `bpf(2)`.
 //!
 //! The layouts of `union bpf_attr` and of instructions are those of linux/bpf.h. Programs without loops,
-//! whose maps are a few words of memory and a list of sockets, need neither a compiler nor a library (aya,
+//! whose maps are a few words of memory, a list of sockets and a list of prefixes, need neither a compiler nor a library (aya,
 //! libbpf): these would load an object file that a compiler with a BPF target has to make first.
 
 use std::ffi::CStr;
@@ -17,11 +17,14 @@ use crate::sys::mapping::Mapping;
 
 const BPF_MAP_CREATE: libc::c_long = 0;
 const BPF_MAP_UPDATE_ELEM: libc::c_long = 2;
+const BPF_MAP_DELETE_ELEM: libc::c_long = 3;
 const BPF_PROG_LOAD: libc::c_long = 5;
 const BPF_LINK_CREATE: libc::c_long = 28;
+const BPF_PROG_TYPE_SOCKET_FILTER: u32 = 1;
 const BPF_PROG_TYPE_SCHED_CLS: u32 = 3;
 const BPF_PROG_TYPE_XDP: u32 = 6;
 const BPF_MAP_TYPE_ARRAY: u32 = 2;
+const BPF_MAP_TYPE_LPM_TRIE: u32 = 11;
 const BPF_MAP_TYPE_XSKMAP: u32 = 17;
 /// `BPF_XDP` of `enum bpf_attach_type`.
 const ATTACH_XDP: u32 = 37;
@@ -37,6 +40,8 @@ const BPF_PSEUDO_KFUNC_CALL: u8 = 2;
 const BPF_F_MMAPABLE: u32 = 1 << 10;
 /// In the place of a source register: the immediates are the descriptor of a map, and an offset in its value.
 const BPF_PSEUDO_MAP_VALUE: u8 = 2;
+/// Entries are allocated when they are added. Tries need it.
+const BPF_F_NO_PREALLOC: u32 = 1;
 /// Attaches before all other programs.
 const BPF_F_BEFORE: u32 = 1 << 3;
 
@@ -120,6 +125,11 @@ impl Instruction {
     /// The 32-bit word at `to + offset` = `from`
     pub(crate) const fn store_word(to: u8, offset: i16, from: u8) -> Instruction {
         Instruction::new(0x63, to, from, offset, 0)
+    }
+
+    /// The 32-bit word at `to + offset` = `immediate`
+    pub(crate) const fn store_immediate(to: u8, offset: i16, immediate: i32) -> Instruction {
+        Instruction::new(0x62, to, 0, offset, immediate)
     }
 
     /// Skips `skip` instructions if `register != immediate`.
@@ -237,6 +247,84 @@ struct MapUpdate {
     flags: u64,
 }
 
+/// A map from prefixes of addresses of `N` bytes to a word: the longest prefix counts.
+#[derive(Debug)]
+pub(crate) struct PrefixMap<const N: usize>(OwnedFd);
+
+/// `struct bpf_lpm_trie_key`: the length of the prefix in bits, and the address.
+#[repr(C)]
+struct PrefixKey<const N: usize> {
+    length: u32,
+    address: [u8; N],
+}
+
+impl<const N: usize> PrefixMap<N> {
+    /// The most prefixes. A tree has at most 65,536 classes, and a class may have several prefixes.
+    const MOST: u32 = 1 << 20;
+
+    /// Creates an empty map.
+    pub(crate) fn new() -> Result<PrefixMap<N>, Errno> {
+        let attributes = MapCreate {
+            map_type: BPF_MAP_TYPE_LPM_TRIE,
+            key_size: size_of::<PrefixKey<N>>() as u32,
+            value_size: 4,
+            entries: Self::MOST,
+            flags: BPF_F_NO_PREALLOC,
+        };
+        bpf(BPF_MAP_CREATE, &attributes).map(PrefixMap)
+    }
+
+    /// Sets the word of a prefix. Programs that start afterwards find it.
+    pub(crate) fn set(&self, address: [u8; N], length: u8, word: u32) -> Result<(), Errno> {
+        let key = PrefixKey {
+            length: length.into(),
+            address,
+        };
+        update(&self.0, &key, &word)
+    }
+
+    /// Removes a prefix.
+    pub(crate) fn remove(&self, address: [u8; N], length: u8) -> Result<(), Errno> {
+        let key = PrefixKey {
+            length: length.into(),
+            address,
+        };
+        let attributes = MapUpdate {
+            map: self.0.as_raw_fd() as u32,
+            padding: 0,
+            key: (&raw const key).expose_provenance() as u64,
+            value: 0,
+            flags: 0,
+        };
+        call(BPF_MAP_DELETE_ELEM, &attributes).map(drop)
+    }
+
+    /// Returns the two halves of the instruction `to = the map`.
+    pub(crate) fn address(&self, to: u8) -> [Instruction; 2] {
+        address_of(&self.0, to)
+    }
+}
+
+/// Sets the value of a key in a map. `K` and `V` have the sizes with which the map was made.
+fn update<K, V>(map: &OwnedFd, key: &K, value: &V) -> Result<(), Errno> {
+    let attributes = MapUpdate {
+        map: map.as_raw_fd() as u32,
+        padding: 0,
+        key: (&raw const *key).expose_provenance() as u64,
+        value: (&raw const *value).expose_provenance() as u64,
+        flags: 0,
+    };
+    call(BPF_MAP_UPDATE_ELEM, &attributes).map(drop)
+}
+
+/// Returns the two halves of the instruction `to = the map`.
+fn address_of(map: &OwnedFd, to: u8) -> [Instruction; 2] {
+    [
+        Instruction::new(0x18, to, BPF_PSEUDO_MAP_FD, 0, map.as_raw_fd()),
+        Instruction::new(0, 0, 0, 0, 0),
+    ]
+}
+
 impl SocketMap {
     /// Creates an empty map for queues below `queues`.
     pub(crate) fn new(queues: u32) -> Result<SocketMap, Errno> {
@@ -252,23 +340,12 @@ impl SocketMap {
 
     /// Adds a bound socket. Programs that start afterwards find it.
     pub(crate) fn insert(&self, queue: u32, socket: &OwnedFd) -> Result<(), Errno> {
-        let (key, value) = (queue, socket.as_raw_fd() as u32);
-        let attributes = MapUpdate {
-            map: self.0.as_raw_fd() as u32,
-            padding: 0,
-            key: (&raw const key).expose_provenance() as u64,
-            value: (&raw const value).expose_provenance() as u64,
-            flags: 0,
-        };
-        call(BPF_MAP_UPDATE_ELEM, &attributes).map(drop)
+        update(&self.0, &queue, &(socket.as_raw_fd() as u32))
     }
 
     /// Returns the two halves of the instruction `to = the map`.
     pub(crate) fn address(&self, to: u8) -> [Instruction; 2] {
-        [
-            Instruction::new(0x18, to, BPF_PSEUDO_MAP_FD, 0, self.0.as_raw_fd()),
-            Instruction::new(0, 0, 0, 0, 0),
-        ]
+        address_of(&self.0, to)
     }
 }
 
@@ -319,6 +396,12 @@ struct LinkCreate {
 /// Loads a program for tc's hooks into the kernel, which verifies it.
 pub(crate) fn load(program: &[Instruction]) -> Result<OwnedFd, Errno> {
     let attributes = ProgramLoad::new(BPF_PROG_TYPE_SCHED_CLS, program, c"MIT");
+    bpf(BPF_PROG_LOAD, &attributes)
+}
+
+/// Loads a program for sockets into the kernel, which verifies it.
+pub(crate) fn load_for_sockets(program: &[Instruction]) -> Result<OwnedFd, Errno> {
+    let attributes = ProgramLoad::new(BPF_PROG_TYPE_SOCKET_FILTER, program, c"MIT");
     bpf(BPF_PROG_LOAD, &attributes)
 }
 

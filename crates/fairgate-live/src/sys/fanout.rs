@@ -2,14 +2,16 @@
 //!
 //! A member receives what the group's rule gives to it, and nothing else. All members have the same rule.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
 
 use nix::errno::Errno;
 
+use super::prefix_table::PrefixTable;
 use super::socket::{get_option, instruction, program_of, set_option};
 
 /// The rule of a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Division {
     /// The kernel's flow hash.
     Flows,
@@ -17,25 +19,37 @@ pub(crate) enum Division {
     Sources(u32),
     /// The same of the destination address.
     Destinations(u32),
+    /// What a table says of the source address.
+    SourcesOf(Arc<PrefixTable>),
+    /// What a table says of the destination address.
+    DestinationsOf(Arc<PrefixTable>),
 }
 
 /// `PACKET_FANOUT_HASH` of linux/if_packet.h, and the other constants from there.
 const HASH: u32 = 0;
 const CBPF: u32 = 6;
+const EBPF: u32 = 7;
 /// The kernel chooses the number of the group.
 const UNIQUE_ID: u32 = 0x2000;
 /// Frames that are sent do not come to the group (Linux 5.16): each would be forwarded again.
 const IGNORE_OUTGOING: u32 = 0x4000;
+/// Where an address is in the headers of IPv4 and of IPv6.
+pub(super) type Offsets = (i32, i32);
+const SOURCE: Offsets = (12, 8);
+const DESTINATION: Offsets = (16, 24);
+
 const PACKET_FANOUT: libc::c_int = 18;
 const PACKET_FANOUT_DATA: libc::c_int = 22;
 
 /// Makes a group of a bound socket. Returns the number of the group.
-pub(crate) fn found(socket: &OwnedFd, division: Division) -> Result<u16, Errno> {
+pub(crate) fn found(socket: &OwnedFd, division: &Division) -> Result<u16, Errno> {
     set_option(socket, PACKET_FANOUT, &((rule(division) | UNIQUE_ID) << 16))?;
     match division {
         Division::Flows => {}
-        Division::Sources(factor) => divide(socket, factor, 12, 8)?,
-        Division::Destinations(factor) => divide(socket, factor, 16, 24)?,
+        Division::Sources(factor) => divide(socket, *factor, SOURCE)?,
+        Division::Destinations(factor) => divide(socket, *factor, DESTINATION)?,
+        Division::SourcesOf(table) => divide_by_table(socket, table, SOURCE)?,
+        Division::DestinationsOf(table) => divide_by_table(socket, table, DESTINATION)?,
     }
     let mut group: u32 = 0;
     get_option(socket, libc::SOL_PACKET, PACKET_FANOUT, &mut group)?;
@@ -43,22 +57,30 @@ pub(crate) fn found(socket: &OwnedFd, division: Division) -> Result<u16, Errno> 
 }
 
 /// Adds a bound socket to a group of the same rule.
-pub(crate) fn join(socket: &OwnedFd, division: Division, group: u16) -> Result<(), Errno> {
+pub(crate) fn join(socket: &OwnedFd, division: &Division, group: u16) -> Result<(), Errno> {
     set_option(socket, PACKET_FANOUT, &(u32::from(group) | rule(division) << 16))
 }
 
-fn rule(division: Division) -> u32 {
+fn rule(division: &Division) -> u32 {
     let kind = match division {
         Division::Flows => HASH,
         Division::Sources(_) | Division::Destinations(_) => CBPF,
+        Division::SourcesOf(_) | Division::DestinationsOf(_) => EBPF,
     };
     kind | IGNORE_OUTGOING
+}
+
+/// Gives a group the program that looks an address up.
+fn divide_by_table(socket: &OwnedFd, table: &PrefixTable, offsets: Offsets) -> Result<(), Errno> {
+    let program = table.program(offsets)?;
+    // The group keeps the program, and the program its table.
+    set_option(socket, PACKET_FANOUT_DATA, &program.as_raw_fd())
 }
 
 /// Gives a group its program of classic BPF: it hashes an address at these offsets in IPv4 and IPv6 headers.
 /// The member is the result modulo their number. The tags of VLANs are not in the frame, except for a second
 /// one: then there is no IP header where it is looked for, and the result is 0.
-fn divide(socket: &OwnedFd, factor: u32, in_ipv4: i32, in_ipv6: i32) -> Result<(), Errno> {
+fn divide(socket: &OwnedFd, factor: u32, (in_ipv4, in_ipv6): Offsets) -> Result<(), Errno> {
     const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
     const EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
     const GO: u32 = libc::BPF_JMP | libc::BPF_JA;

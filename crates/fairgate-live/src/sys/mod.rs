@@ -28,6 +28,7 @@ pub(crate) mod guardian;
 pub(crate) mod interface;
 pub(crate) mod layout;
 pub(crate) mod mapping;
+pub(crate) mod prefix_table;
 pub(crate) mod priority;
 pub(crate) mod ring;
 pub(crate) mod socket;

@@ -3,19 +3,27 @@
 use std::sync::Arc;
 
 use fairgate::flow::FlowByHasher;
-use fairgate::sharding::{Account, Lengths, Limit, State};
+use fairgate::sharding::{Account, Division, Lengths, Limit, State};
 use fairgate::{FlowHash, FlowKey, Time};
 
 use super::Shares;
+
+/// What a worker counts packets for.
+pub(crate) enum Key {
+    /// Flows or hosts, by this hash.
+    Flows(FlowByHasher),
+    /// Classes.
+    Classes(Arc<Division>),
+}
 
 /// The books of a worker for a direction.
 pub(crate) struct Shard {
     account: Account,
     shares: Arc<Shares>,
     worker: usize,
-    hasher: FlowByHasher,
-    /// The flow (or host) of each frame in the store.
-    flows: Box<[FlowHash]>,
+    key: Key,
+    /// The place of each frame in the books.
+    places: Box<[u32]>,
     /// How the rate counts lengths. `None` if the tree has no rate: nothing is held back.
     lengths: Option<Lengths>,
     state: State,
@@ -33,15 +41,18 @@ impl Shard {
         shares: Arc<Shares>,
         worker: usize,
         limit: Option<Limit>,
-        hasher: FlowByHasher,
+        key: Key,
         frames: u32,
     ) -> Shard {
         Shard {
-            account: Account::new(),
+            account: match &key {
+                Key::Flows(_) => Account::of_flows(),
+                Key::Classes(division) => Account::of_classes(division.classes()),
+            },
             shares,
             worker,
-            hasher,
-            flows: vec![FlowHash::NONE; frames as usize].into_boxed_slice(),
+            key,
+            places: vec![0; frames as usize].into_boxed_slice(),
             lengths: limit.map(|limit| limit.lengths),
             state: State::Idle,
             reported: State::Idle,
@@ -52,8 +63,15 @@ impl Shard {
     }
 
     /// Changes what the workers share, together with the tree.
-    pub(crate) fn set_limit(&mut self, limit: Option<Limit>) {
-        self.shares.set_limit(limit);
+    pub(crate) fn set_shares(&mut self, limit: Option<Limit>, division: Option<&Arc<Division>>) {
+        self.shares
+            .set(limit, division.map(|division| division.classes()));
+        if let (Key::Classes(before), Some(division)) = (&mut self.key, division)
+            && !Arc::ptr_eq(before, division)
+        {
+            self.account.set_classes(division.classes());
+            *before = Arc::clone(division);
+        }
         self.lengths = limit.map(|limit| limit.lengths);
         (self.opens_at, self.next_exchange) = (None, Time::ZERO);
     }
@@ -95,23 +113,26 @@ impl Shard {
     /// Notes a packet that was handed to the tree.
     #[inline]
     pub(crate) fn arrived(&mut self, number: u32, key: &FlowKey, flow: FlowHash) {
-        let flow = self.hasher.of(key, flow);
-        self.flows[number as usize] = flow;
-        self.account.arrived(flow);
+        let place = match &self.key {
+            Key::Flows(hasher) => Account::place(hasher.of(key, flow)),
+            Key::Classes(division) => division.member_of(key).into(),
+        };
+        self.places[number as usize] = place;
+        self.account.arrived(place);
         self.state = State::Waiting;
     }
 
     /// Notes a packet that the tree has dropped.
     #[inline]
     pub(crate) fn dropped(&mut self, number: u32) {
-        self.account.dropped(self.flows[number as usize]);
+        self.account.dropped(self.places[number as usize]);
     }
 
     /// Notes a packet that the tree has sent.
     #[inline]
     pub(crate) fn sent(&mut self, number: u32, length: u32) {
         let bytes = self.lengths.map_or(0, |lengths| lengths.count(length));
-        self.account.sent(self.flows[number as usize], bytes);
+        self.account.sent(self.places[number as usize], bytes);
         self.state = State::Waiting;
     }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fairgate::Time;
-use fairgate::sharding::{Balancer, Demand, Limit, Report};
+use fairgate::sharding::{Balancer, Classes, Demand, Limit, Report};
 
 /// A worker that does nothing for so many intervals keeps what its rate grants, even if the burst is shorter.
 const PATIENCE: u64 = 4;
@@ -50,7 +50,8 @@ struct Balance {
 
 impl Shares {
     /// Returns the shares of `workers` workers. Without a limit, nobody is held to a rate.
-    pub(crate) fn new(workers: u16, limit: Option<Limit>) -> Shares {
+    /// `classes` are what the workers divide, if these are not flows or hosts.
+    pub(crate) fn new(workers: u16, limit: Option<Limit>, classes: Option<&Classes>) -> Shares {
         let shares = Shares {
             workers: (0..workers).map(|_| Place::default()).collect(),
             interval: AtomicU64::new(0),
@@ -60,12 +61,12 @@ impl Shares {
                 at: Time::ZERO,
             }),
         };
-        shares.set_limit(limit);
+        shares.set(limit, classes);
         shares
     }
 
     /// Changes what is shared. Each worker does so when it changes its tree; the first one is enough.
-    pub(crate) fn set_limit(&self, limit: Option<Limit>) {
+    pub(crate) fn set(&self, limit: Option<Limit>, classes: Option<&Classes>) {
         let mut balance = lock(&self.balance);
         match (&mut balance.balancer, limit) {
             (Some((current, _)), Some(limit)) if *current == limit => {}
@@ -77,6 +78,9 @@ impl Shares {
                 *balancer =
                     limit.map(|limit| (limit, Balancer::new(limit.rate, limit.burst, self.workers.len())));
             }
+        }
+        if let (Some((_, balancer)), Some(classes)) = (&mut balance.balancer, classes) {
+            balancer.set_classes(classes);
         }
         let times = balance.balancer.as_ref().map(|(limit, balancer)| {
             let interval = balancer.interval();
@@ -181,10 +185,7 @@ mod tests {
 
     fn report(weight: u32, taken: i128) -> Report {
         Report {
-            demand: Demand {
-                weight,
-                ..Demand::default()
-            },
+            demand: Demand::of_flows(weight),
             taken,
             kept: 0,
         }
@@ -194,7 +195,7 @@ mod tests {
     /// for a moment keeps its part, and one that sleeps or stays away keeps nothing from the other one.
     #[test]
     fn workers_share_the_rate() {
-        let shares = Shares::new(2, limit(80));
+        let shares = Shares::new(2, limit(80), None);
         let mut rates = [0; 2];
         let mut exchange = |worker: usize, weight: u32, waits: bool, micros: u64, since: u64| {
             let taken = i128::from(rates[worker]) * i128::from(since) * 1000;
@@ -233,7 +234,7 @@ mod tests {
         exchange(0, 1, true, now + 300, 300);
         let [first, _] = exchange(0, 1, true, now + 600, 300);
         assert!(first > 9_900_000, "{first}");
-        shares.set_limit(None);
+        shares.set(None, None);
         assert_eq!(shares.interval(), 0);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fairgate::{Discipline, Egress, PacketQueue};
-use fairgate_config::{Spec, Workers};
+use fairgate_config::{ShardedSpec, Spec};
 
 use crate::events::Alarm;
 use crate::monitor::InterfaceMonitor;
@@ -16,8 +16,8 @@ pub(crate) struct Interface {
     pub(crate) egress: Egress,
     /// The description of its tree. `None` if a program has built it.
     pub(crate) spec: Option<Arc<Spec>>,
-    /// The workers that run trees of this description, if there are several.
-    pub(crate) workers: Option<Workers>,
+    /// The trees of several workers, which together are that of the description.
+    pub(crate) sharded: Option<Arc<ShardedSpec>>,
     /// Whether its disciplines read what TCP segments acknowledge.
     pub(crate) reads_acknowledgements: bool,
     /// Transmitted, not arrived yet, in the order of arrival. Packets that may overtake are in `impairments`.
@@ -56,7 +56,7 @@ impl Interface {
             reads_acknowledgements: discipline.reads_acknowledgements(),
             egress: Egress::new(discipline),
             spec: None,
-            workers: None,
+            sharded: None,
             in_flight: PacketQueue::new(),
             line: Line::new(&rate),
             alarm: Alarm::UNSET,

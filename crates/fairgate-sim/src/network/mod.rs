@@ -584,21 +584,26 @@ impl Network {
         let interface = &mut self.interfaces[index as usize];
         // Each change builds disciplines with other seeds. The time makes them so, and is repeatable.
         let seed = u64::from(index) ^ events.now().nanos();
-        let change = match (&interface.spec, interface.workers) {
-            (Some(running), Some(workers)) => {
-                let [running, wanted] = [running.as_ref(), spec].map(|tree| tree.sharded(workers));
-                running
-                    .and_then(|running| Ok(running.change_to(&wanted?, seed)))
-                    .map_err(|problem| ChangeError::of_workers(workers, &problem))??
+        let mut sharded = None;
+        let change = match (&interface.spec, &interface.sharded) {
+            (_, Some(running)) => {
+                let workers = running.workers();
+                let wanted = spec
+                    .sharded_after(workers, Some(running))
+                    .map_err(|problem| ChangeError::of_workers(workers, &problem))?;
+                let change = running.change_to(&wanted, seed)?;
+                sharded = Some(Arc::new(wanted));
+                change
             }
             (Some(running), None) => running.change_to(spec, seed)?,
-            (None, _) => spec.take_over(seed)?,
+            (None, None) => spec.take_over(seed)?,
         };
         let root = interface.egress.root_mut();
         let result = change.apply(root, events.now(), &mut self.pool).map(drop);
         if result.is_ok() {
             interface.reads_acknowledgements = root.reads_acknowledgements();
             interface.spec = Some(Arc::new(spec.clone()));
+            interface.sharded = sharded;
         }
         self.bury_returned();
         result?;

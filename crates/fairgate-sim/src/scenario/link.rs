@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fairgate::queues::fifo::{self, Fifo};
 use fairgate::{Discipline, Rate};
-use fairgate_config::{ShardedSpec, Spec, Workers};
+use fairgate_config::{ShardedSpec, Spec};
 
 use crate::random::Distribution;
 use crate::scenario::{Jitter, LONGEST, LineRate, Loss, Mistake, NodeId, Scenario};
@@ -188,8 +188,8 @@ pub struct Queue {
     build: Arc<BuildQueue>,
     /// The description, if there is one.
     spec: Option<Arc<Spec>>,
-    /// The workers, if there are several. Each has a tree of the description.
-    workers: Option<Workers>,
+    /// The trees of several workers.
+    sharded: Option<Arc<ShardedSpec>>,
     /// The estimated memory of a tree, bytes.
     memory: u64,
 }
@@ -203,7 +203,7 @@ impl Queue {
         Queue {
             build: Arc::new(move |seed| build(seed).map_err(Into::into)),
             spec: None,
-            workers: None,
+            sharded: None,
             memory: 0,
         }
     }
@@ -230,9 +230,9 @@ impl Queue {
         self.spec.as_deref()
     }
 
-    /// Returns the workers, if there are several.
-    pub(crate) fn workers(&self) -> Option<Workers> {
-        self.workers
+    /// Returns the trees of the workers, if there are several.
+    pub(crate) fn sharded(&self) -> Option<Arc<ShardedSpec>> {
+        self.sharded.clone()
     }
 
     /// Returns the description, for a simulation that may change the tree.
@@ -265,10 +265,11 @@ impl From<Spec> for Queue {
 /// Creates a queue that several workers run.
 impl From<ShardedSpec> for Queue {
     fn from(sharded: ShardedSpec) -> Queue {
+        let sharded = Arc::new(sharded);
         Queue {
             memory: sharded.memory(),
             spec: Some(Arc::new(sharded.tree().clone())),
-            workers: Some(sharded.workers()),
+            sharded: Some(Arc::clone(&sharded)),
             ..Queue::new(move |seed| sharded.build(seed))
         }
     }

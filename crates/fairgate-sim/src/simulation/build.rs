@@ -58,7 +58,7 @@ pub(super) fn network(scenario: &Scenario, intervals: usize) -> Result<Network, 
                 far_processor: receiver.processor,
                 impairments,
                 spec: direction.queue.description(),
-                workers: direction.queue.workers(),
+                sharded: direction.queue.sharded(),
                 ..Interface::new(
                     name,
                     discipline,

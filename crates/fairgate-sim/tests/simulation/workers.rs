@@ -280,3 +280,143 @@ fn a_sharded_queue_changes_while_it_runs() {
         "{refused}"
     );
 }
+
+/// Subscribers behind a line of 40 Mbit/s. Each has a leaf of the tree, from 10 on, and receives a flow.
+struct Subscribers {
+    discipline: &'static str,
+    /// The classes above the leaves. Class 1 is the line.
+    above: &'static str,
+    /// The settings of each leaf, and what it receives.
+    leaves: Vec<(&'static str, &'static str)>,
+}
+
+const TCP: &str = "tcp = { congestion_control = \"cubic\" }";
+
+impl Subscribers {
+    fn scenario(&self, workers: u16) -> String {
+        let (mut classes, mut filters, mut flows) = (String::new(), String::new(), String::new());
+        for (minor, (settings, flow)) in (10..).zip(&self.leaves) {
+            let (name, address) = (format!("s{minor}"), format!("100.64.0.{minor}"));
+            classes += &format!("{{ id = {minor}, {settings}, discipline = \"fq_codel\" }},\n");
+            filters += &format!("{{ class = {minor}, destination = \"{address}/32\" }},\n");
+            flows += &format!(
+                "[[simulate.node]]\nname = \"{name}\"\naddress = \"{address}\"\n\
+                 [[simulate.link]]\na = \"access\"\nb = \"{name}\"\n\
+                 [[simulate.flow]]\nname = \"{name}\"\nfrom = \"server\"\nto = \"{name}\"\n{flow}\n"
+            );
+        }
+        let workers = match workers {
+            1 => String::new(),
+            _ => format!("workers_a = {workers}\nshard_by = \"class\""),
+        };
+        let Subscribers {
+            discipline, above, ..
+        } = self;
+        format!(
+            r#"
+            [queue.wan]
+            discipline = "{discipline}"
+            class = [
+            {above}
+            {classes}
+            ]
+            filter = [
+            {filters}
+            ]
+            [simulate]
+            duration = "22s"
+            measure = ["2s", "22s"]
+            [[simulate.link]]
+            a = "router"
+            b = "access"
+            delay = "5ms"
+            queue_a = "wan"
+            {workers}
+            [[simulate.link]]
+            a = "server"
+            b = "router"
+            {flows}
+            "#
+        )
+    }
+
+    /// Checks that each subscriber gets what it gets with one worker.
+    #[track_caller]
+    fn compare(&self, workers: u16) -> Vec<u64> {
+        let single = run(&self.scenario(1));
+        let several = run(&self.scenario(workers));
+        check(&single, &several, "flow");
+        by_shard(&several)
+    }
+}
+
+/// Plans differ in guarantee, limit and weight. Some subscribers reach their limits, some send less.
+#[test]
+fn subscribers_get_what_their_plans_give_in_one_tree() {
+    let small = "parent = 1, rate = \"10kbit\", ceil = \"4mbit\", quantum = 1518";
+    let large = "parent = 1, rate = \"10kbit\", ceil = \"40mbit\", quantum = 1518";
+    let double = "parent = 1, rate = \"10kbit\", ceil = \"40mbit\", quantum = 3036";
+    let guaranteed = "parent = 1, rate = \"8mbit\", ceil = \"40mbit\", quantum = 1518";
+    let flood = "udp = { rate = \"30mbit\", size = \"900b\" }";
+    let light = "udp = { rate = \"2mbit\", size = \"900b\" }";
+    for workers in [2, 3] {
+        let plans = Subscribers {
+            discipline: "htb",
+            above: "{ id = 1, rate = \"40mbit\" },",
+            leaves: vec![
+                (small, TCP),
+                (large, TCP),
+                (large, flood),
+                (double, flood),
+                (guaranteed, TCP),
+                (guaranteed, light),
+                (large, light),
+                (small, flood),
+            ],
+        };
+        let shards = plans.compare(workers);
+        assert!(shards.iter().all(|sent| *sent > 0), "{shards:?}");
+    }
+}
+
+/// Nodes limit several subscribers together. A node has a turn for each of its subscribers. Their buckets hold
+/// some packets: with room for one, a node misses a part of its rate in one tree, and another part in several.
+#[test]
+fn nodes_limit_their_subscribers_across_workers() {
+    let of = |node: u16| -> &'static str {
+        match node {
+            3 => "parent = 3, rate = \"10kbit\", ceil = \"40mbit\", quantum = 1518",
+            4 => "parent = 4, rate = \"10kbit\", ceil = \"40mbit\", quantum = 1518",
+            _ => "parent = 1, rate = \"10kbit\", ceil = \"40mbit\", quantum = 1518",
+        }
+    };
+    let nodes = Subscribers {
+        discipline: "htb",
+        above: "{ id = 1, rate = \"40mbit\" },
+                { id = 3, parent = 1, rate = \"10kbit\", ceil = \"6mbit\", cburst = \"8kb\" },
+                { id = 4, parent = 1, rate = \"10kbit\", ceil = \"30mbit\", cburst = \"8kb\" },",
+        leaves: [3, 3, 4, 4, 4, 1, 1].map(|node| (of(node), TCP)).to_vec(),
+    };
+    nodes.compare(2);
+}
+
+/// In hfsc a class shares in proportion to its curve, whatever is below it.
+#[test]
+fn hfsc_shares_in_proportion_across_workers() {
+    let shares = Subscribers {
+        discipline: "hfsc",
+        above: "{ id = 1, ls = \"40mbit\", ul = \"40mbit\" },
+                { id = 3, parent = 1, ls = \"20mbit\", ul = \"20mbit\" },",
+        leaves: vec![
+            ("parent = 3, ls = \"10mbit\"", TCP),
+            ("parent = 3, ls = \"10mbit\"", TCP),
+            ("parent = 1, ls = \"10mbit\", ul = \"40mbit\"", TCP),
+            ("parent = 1, ls = \"10mbit\", ul = \"5mbit\"", TCP),
+            ("parent = 1, ls = \"30mbit\", rt = \"2mbit\"", TCP),
+            ("parent = 1, ls = \"5mbit\", rt = \"6mbit\"", TCP),
+        ],
+    };
+    for workers in [2, 4] {
+        shares.compare(workers);
+    }
+}

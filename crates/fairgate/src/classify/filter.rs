@@ -65,6 +65,12 @@ impl Prefix {
         (self.address, self.mask, self.ethertype)
     }
 
+    /// Returns whether all addresses of `other` are in this prefix.
+    pub fn covers(&self, other: &Prefix) -> bool {
+        let is_longer = self.mask & other.mask == self.mask;
+        self.ethertype == other.ethertype && is_longer && other.address & self.mask == self.address
+    }
+
     /// Returns whether `address` is in this prefix. `address` is in the form of [`FlowKey`] and from a packet
     /// with this EtherType.
     pub fn contains(&self, address: &[u8; 16], ethertype: u16) -> bool {

@@ -3,6 +3,7 @@
 use super::balancer::{Demand, Report};
 use super::census::Census;
 use super::gate::Gate;
+use super::terms::Classes;
 use crate::flow::FlowHash;
 use crate::time::Time;
 
@@ -28,39 +29,53 @@ pub struct Account {
     reported_at: Time,
 }
 
-impl Default for Account {
-    fn default() -> Account {
-        Account::new()
-    }
-}
-
 impl Account {
-    /// Opens the books of a shard without packets. It has no rate yet.
-    pub fn new() -> Account {
+    /// Opens the books of a shard of flows (or hosts), without packets. It has no rate yet.
+    pub fn of_flows() -> Account {
+        Account::of(Census::of_flows())
+    }
+
+    /// Opens the books of a shard of classes.
+    pub fn of_classes(classes: &Classes) -> Account {
+        Account::of(Census::of_classes(classes))
+    }
+
+    fn of(census: Census) -> Account {
         Account {
             gate: Gate::new(),
-            census: Census::new(),
+            census,
             sent: 0,
             reported_at: Time::ZERO,
         }
     }
 
-    /// Notes that a packet of this flow (or host) was handed to the tree.
+    /// Changes the classes. Packets stay in the books.
+    pub fn set_classes(&mut self, classes: &Classes) {
+        self.census.set_classes(classes);
+    }
+
+    /// Returns the place of a flow (or host) in the books. The place of a class is its number.
     #[inline]
-    pub fn arrived(&mut self, flow: FlowHash) {
-        self.census.arrived(flow);
+    pub fn place(flow: FlowHash) -> u32 {
+        Census::place(flow)
+    }
+
+    /// Notes that a packet of the flow, host or class at this place was handed to the tree.
+    #[inline]
+    pub fn arrived(&mut self, place: u32) {
+        self.census.arrived(place);
     }
 
     /// Notes that the tree has dropped a packet.
     #[inline]
-    pub fn dropped(&mut self, flow: FlowHash) {
-        self.census.dropped(flow);
+    pub fn dropped(&mut self, place: u32) {
+        self.census.dropped(place);
     }
 
     /// Notes that a packet was sent that takes `bytes` on the link.
     #[inline]
-    pub fn sent(&mut self, flow: FlowHash, bytes: u64) {
-        self.census.sent(flow, bytes);
+    pub fn sent(&mut self, place: u32, bytes: u64) {
+        self.census.sent(place, bytes);
         self.gate.pay(bytes);
         self.sent += bytes;
     }
@@ -106,11 +121,16 @@ impl Account {
     /// What a shard asks for whose rate is too low.
     fn demand(&self) -> Demand {
         let window = self.census.last();
+        let mut backlogged = self.census.backlogged();
+        if backlogged.iter().all(|count| *count == 0) {
+            // It waits, so it has a flow, known or not.
+            backlogged[0] = 1;
+        }
         Demand {
             light: window.rate(window.light_bytes),
+            light_least: window.light_least,
             light_weight: window.light,
-            // It waits, so it has a flow, known or not.
-            weight: self.census.backlogged().max(1),
+            backlogged,
         }
     }
 
@@ -127,8 +147,9 @@ impl Account {
         let debt = per_second(self.gate.debt(), interval);
         Demand {
             light: used.saturating_add(used / 4).saturating_add(debt),
-            light_weight: window.senders.max(self.census.backlogged()).max(1),
-            weight: 0,
+            light_least: window.senders_least,
+            light_weight: window.senders.max(self.census.backlogged_weight()).max(1),
+            ..Demand::default()
         }
     }
 }

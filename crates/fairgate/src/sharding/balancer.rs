@@ -7,10 +7,11 @@
 //!   f(level) = min(light, light_weight * level) + weight * level
 //! ```
 //!
-//! with `weight` backlogged flows, and `light_weight` light ones that ask for `light` together. The balancer
-//! finds the level at which all shards together use the rate of the line. That is the level of one tree with
-//! all these flows, so each flow gets what it would get there. If the light flows of a shard ask for
-//! different rates, the formula takes their mean; the difference is only seen if the level is between them.
+//! with `weight` backlogged flows, and `light_weight` light ones that ask for `light` together. A class of htb
+//! or hfsc has [`Terms`] of its own: a guarantee, a weight and a limit. The balancer finds the level at which
+//! all shards together use the rate of the line. That is the level of one tree with all these flows, so each
+//! flow gets what it would get there. If the light flows of a shard ask for different rates, the formula takes
+//! their mean; the difference is only seen if the level is between them.
 //!
 //! **Nothing is lost, nothing is invented**: rate that a shard did not use comes back with its next report,
 //! and is shared out in the next interval. What was sent in any time never exceeds what the line sends in
@@ -18,11 +19,11 @@
 //! paid for.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
+use super::terms::{Classes, FRACTION, KINDS, Terms};
 use crate::rate::Rate;
 
-/// The fraction bits of a level.
-const FRACTION: u32 = 16;
 /// The shortest interval, ns.
 const SHORTEST: u64 = 200_000;
 /// The longest interval, ns.
@@ -41,44 +42,67 @@ pub fn interval(rate: Rate) -> u64 {
 pub struct Demand {
     /// What the light flows ask for together, bytes per second.
     pub light: u64,
-    /// The number of light flows.
-    pub light_weight: u32,
-    /// The number of flows that always have packets.
-    pub weight: u32,
+    /// What is guaranteed to the light flows together, bytes per second.
+    pub light_least: u64,
+    /// The weight of the light flows together: their number, if all weigh the same.
+    pub light_weight: u64,
+    /// The number of flows that always have packets, of each kind.
+    pub backlogged: [u32; KINDS],
 }
 
 impl Demand {
+    /// Returns what this many equal flows ask for that always have packets.
+    pub fn of_flows(count: u32) -> Demand {
+        let mut demand = Demand::default();
+        demand.backlogged[0] = count;
+        demand
+    }
+
     /// The bytes per second that the shard uses at `level`, in 2^-16 bytes per second.
-    fn at(&self, level: u128) -> u128 {
-        let of = |weight: u32| (u128::from(weight) * level) >> FRACTION;
-        of(self.light_weight).min(self.light.into()) + of(self.weight)
+    fn at(&self, kinds: &[Terms], level: u128) -> u128 {
+        let shared = u128::from(self.light_weight).saturating_mul(level) >> FRACTION;
+        let light = u128::from(self.light_least) + shared;
+        let backlogged = kinds
+            .iter()
+            .zip(self.backlogged)
+            .filter(|(_, count)| *count > 0)
+            .map(|(terms, count)| terms.used(count, level));
+        light.min(self.light.into()) + backlogged.sum::<u128>()
     }
 }
 
-/// Divides `total` bytes per second among shards: fills `rates`, which add up to `total`. If all shards
-/// together ask for less, each one gets the same amount more than it asks for, so that it can begin to send
-/// more at once.
+/// Divides `total` bytes per second among shards whose flows are of these kinds: fills `rates`, which add up
+/// to `total`. If all shards together ask for less, each one gets the same amount more than it asks for, so
+/// that it can begin to send more at once. If the guarantees of backlogged classes exceed the total, each
+/// shard gets a part in proportion to them.
 ///
 /// ```
-/// use fairgate::sharding::{Demand, share};
+/// use fairgate::sharding::{Demand, Terms, share};
 ///
-/// let three = Demand { weight: 3, ..Demand::default() };
-/// let one = Demand { weight: 1, ..Demand::default() };
-/// let light = Demand { light: 200, light_weight: 1, weight: 0 };
+/// let light = Demand { light: 200, light_weight: 1, ..Demand::default() };
+/// let demands = [Demand::of_flows(3), Demand::of_flows(1), light];
 /// let mut rates = [0; 3];
-/// share(1000, &[three, one, light], &mut rates);
+/// share(1000, &[Terms::FLOW], &demands, &mut rates);
 /// assert_eq!(rates, [600, 200, 200]);
 /// ```
 ///
 /// # Panics
 /// If there are not as many rates as demands.
-pub fn share(total: u64, demands: &[Demand], rates: &mut [u64]) {
+pub fn share(total: u64, kinds: &[Terms], demands: &[Demand], rates: &mut [u64]) {
     assert_eq!(demands.len(), rates.len(), "each shard has a demand and a rate");
     if rates.is_empty() {
         return;
     }
     let all: u128 = total.into();
-    let used = |level: u128| demands.iter().map(|demand| demand.at(level)).sum::<u128>();
+    let used = |level: u128| demands.iter().map(|demand| demand.at(kinds, level)).sum::<u128>();
+    let guaranteed = used(0);
+    if guaranteed > all {
+        for (rate, demand) in rates.iter_mut().zip(demands) {
+            *rate = (all * demand.at(kinds, 0) / guaranteed) as u64;
+        }
+        let left = all - rates.iter().map(|rate| u128::from(*rate)).sum::<u128>();
+        return share_equally(left, rates);
+    }
     // The level is the greatest at which the total suffices. At a level of `total + 1` one backlogged flow
     // uses more than all, and light flows use all that they ask for.
     let (mut level, mut above) = (0, (all + 1) << FRACTION);
@@ -92,11 +116,16 @@ pub fn share(total: u64, demands: &[Demand], rates: &mut [u64]) {
     let mut left = all - used(level);
     for (rate, demand) in rates.iter_mut().zip(demands) {
         // The level's last bit: less than one byte per second for each flow, up to `left` in total.
-        let own = demand.at(level);
-        let more = (demand.at(level + 1) - own).min(left);
+        let own = demand.at(kinds, level);
+        let more = (demand.at(kinds, level + 1) - own).min(left);
         left -= more;
         *rate = (own + more) as u64;
     }
+    share_equally(left, rates);
+}
+
+/// Adds an equal part of `left` to each rate.
+fn share_equally(left: u128, rates: &mut [u64]) {
     let count = rates.len() as u128;
     for (number, rate) in (0..).zip(rates) {
         *rate += (left / count + u128::from(number < left % count)) as u64;
@@ -126,18 +155,21 @@ pub struct Balancer {
     /// What the line could have sent and no shard has taken: 10^-9 bytes. It is negative while more was
     /// granted than the line can send, because an interval took longer.
     unspent: i128,
+    kinds: Vec<Terms>,
     demands: Box<[Demand]>,
     rates: Box<[u64]>,
 }
 
 impl Balancer {
-    /// Shares out `rate` among `shards` shards. After an idle time, `burst` bytes may be sent at once.
+    /// Shares out `rate` among `shards` shards of flows. After an idle time, `burst` bytes may be sent at
+    /// once.
     pub fn new(rate: Rate, burst: u32, shards: usize) -> Balancer {
         let mut balancer = Balancer {
             rate: 0,
             most: 0,
             interval: 0,
             unspent: i128::MAX,
+            kinds: vec![Terms::FLOW],
             demands: vec![Demand::default(); shards].into_boxed_slice(),
             rates: vec![0; shards].into_boxed_slice(),
         };
@@ -152,6 +184,12 @@ impl Balancer {
         let in_an_interval = i128::from(self.rate) * i128::from(self.interval);
         self.most = i128::from(burst) * 1_000_000_000 + in_an_interval;
         self.unspent = self.unspent.min(self.most);
+    }
+
+    /// Shares the rate among these classes.
+    pub fn set_classes(&mut self, classes: &Classes) {
+        self.kinds.clear();
+        self.kinds.extend_from_slice(classes.terms());
     }
 
     /// Returns the usual time between two rebalancings, ns.
@@ -177,7 +215,7 @@ impl Balancer {
         self.unspent = self.unspent.min((self.most - kept).max(0));
         let extra = self.unspent / i128::from(self.interval);
         let total = (i128::from(self.rate) + extra).clamp(0, u64::MAX.into());
-        share(total as u64, &self.demands, &mut self.rates);
+        share(total as u64, &self.kinds, &self.demands, &mut self.rates);
         &self.rates
     }
 }
@@ -187,13 +225,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const FLOWS: &[Terms] = &[Terms::FLOW];
+
     fn demand() -> impl Strategy<Value = Demand> {
-        let light = prop_oneof![Just((0, 0)), (1u64..1 << 40, 1u32..1000)];
+        let light = prop_oneof![Just((0, 0)), (1u64..1 << 40, 1u64..1000)];
         let weight = prop_oneof![Just(0), 1u32..10, 1u32..5000];
         (light, weight).prop_map(|((light, light_weight), weight)| Demand {
             light,
             light_weight,
-            weight,
+            ..Demand::of_flows(weight)
         })
     }
 
@@ -201,7 +241,7 @@ mod tests {
     /// each round, the flows that ask for less than an equal part get what they ask for. Returns the rate of
     /// each shard.
     fn reference(total: u64, demands: &[Demand]) -> Vec<f64> {
-        let backlogged: f64 = demands.iter().map(|demand| f64::from(demand.weight)).sum();
+        let backlogged: f64 = demands.iter().map(|demand| f64::from(demand.backlogged[0])).sum();
         let mut left = total as f64;
         // What the light flows of each shard get, once that is known.
         let mut light: Vec<Option<f64>> = vec![None; demands.len()];
@@ -214,13 +254,13 @@ mod tests {
             let unknown = open(&light);
             let flows: f64 = unknown
                 .iter()
-                .map(|shard| f64::from(demands[*shard].light_weight))
+                .map(|shard| demands[*shard].light_weight as f64)
                 .sum();
             let level = match backlogged + flows {
                 0.0 => 0.0,
                 flows => left / flows,
             };
-            let equal = |shard: usize| level * f64::from(demands[shard].light_weight);
+            let equal = |shard: usize| level * demands[shard].light_weight as f64;
             let fits: Vec<usize> = unknown
                 .iter()
                 .copied()
@@ -232,7 +272,7 @@ mod tests {
             }
             if fits.is_empty() || open(&light).is_empty() && backlogged == 0.0 {
                 let rate = |shard: usize| {
-                    light[shard].unwrap_or(equal(shard)) + level * f64::from(demands[shard].weight)
+                    light[shard].unwrap_or(equal(shard)) + level * f64::from(demands[shard].backlogged[0])
                 };
                 return (0..demands.len()).map(rate).collect();
             }
@@ -248,13 +288,13 @@ mod tests {
             demands in proptest::collection::vec(demand(), 1..20),
         ) {
             let mut rates = vec![0; demands.len()];
-            share(total, &demands, &mut rates);
+            share(total, FLOWS, &demands, &mut rates);
             prop_assert_eq!(rates.iter().sum::<u64>(), total);
-            let count = |demand: &Demand| u64::from(demand.light_weight + demand.weight);
+            let count = |demand: &Demand| demand.light_weight + u64::from(demand.backlogged[0]);
             let flows: u64 = demands.iter().map(count).sum();
             for (rate, demand) in rates.iter().zip(&demands) {
-                let equal = |weight: u32| u64::from(weight) * total / flows.max(1);
-                let least = equal(demand.light_weight).min(demand.light) + equal(demand.weight);
+                let equal = |weight: u64| weight * total / flows.max(1);
+                let least = equal(demand.light_weight).min(demand.light) + equal(demand.backlogged[0].into());
                 // Rounding takes less than a byte per second for each kind of flows.
                 prop_assert!(rate + 3 >= least, "{} of {}", rate, least);
             }
@@ -267,7 +307,7 @@ mod tests {
             demands in proptest::collection::vec(demand(), 1..20),
         ) {
             let mut rates = vec![0; demands.len()];
-            share(total, &demands, &mut rates);
+            share(total, FLOWS, &demands, &mut rates);
             let wanted = reference(total, &demands);
             let spare = (total as f64 - wanted.iter().sum::<f64>()).max(0.0) / demands.len() as f64;
             for (rate, wanted) in rates.iter().zip(wanted) {
@@ -277,17 +317,84 @@ mod tests {
             }
         }
 
+        /// Classes with guarantees, shares and limits get what filling level by level gives them: the level
+        /// rises from one limit to the next one, until the total is used.
+        #[test]
+        fn classes_get_guarantee_and_share_up_to_their_limit(
+            total in 1u64..1 << 38,
+            kinds in proptest::collection::vec((0u64..1 << 20, 1u32..5000, 1u64..1 << 36), 1..=KINDS),
+            counts in proptest::collection::vec(proptest::array::uniform16(0u32..20), 1..5),
+        ) {
+            let kinds: Vec<Terms> = kinds
+                .into_iter()
+                .map(|(least, weight, above)| Terms { least, weight, most: least + above, adds_up: true })
+                .collect();
+            let demands: Vec<Demand> = counts
+                .iter()
+                .map(|backlogged| Demand { backlogged: *backlogged, ..Demand::default() })
+                .collect();
+            let mut rates = vec![0; demands.len()];
+            share(total, &kinds, &demands, &mut rates);
+            prop_assert_eq!(rates.iter().sum::<u64>(), total);
+
+            let all = |kind: usize| demands.iter().map(|demand| f64::from(demand.backlogged[kind])).sum::<f64>();
+            let limit = |terms: &Terms| (terms.most - terms.least) as f64 / f64::from(terms.weight);
+            let of = |terms: &Terms, level: f64| {
+                terms.least as f64 + f64::from(terms.weight) * level.min(limit(terms))
+            };
+            let used = |level: f64| (0..kinds.len()).map(|kind| all(kind) * of(&kinds[kind], level)).sum::<f64>();
+            prop_assume!(used(0.0) <= total as f64);
+            let mut limits: Vec<f64> = kinds.iter().map(limit).collect();
+            limits.sort_by(f64::total_cmp);
+            let mut level = 0.0;
+            for next in limits {
+                if used(next) <= total as f64 {
+                    level = next;
+                    continue;
+                }
+                let slope: f64 = (0..kinds.len())
+                    .filter(|kind| limit(&kinds[*kind]) > level)
+                    .map(|kind| all(kind) * f64::from(kinds[kind].weight))
+                    .sum();
+                level += (total as f64 - used(level)) / slope;
+                break;
+            }
+            let spare = (total as f64 - used(level)).max(0.0) / demands.len() as f64;
+            for (rate, demand) in rates.iter().zip(&demands) {
+                let own = kinds.iter().zip(demand.backlogged);
+                let expected = own.map(|(terms, count)| f64::from(count) * of(terms, level)).sum::<f64>() + spare;
+                let tolerance = 20.0 * KINDS as f64 + expected * 1e-6;
+                prop_assert!((*rate as f64 - expected).abs() <= tolerance, "{} is not {}", rate, expected);
+            }
+        }
+
+        /// If the guarantees are more than the total, each shard gets a part in proportion to them.
+        #[test]
+        fn guarantees_that_cannot_be_kept_are_shared(
+            total in 0u64..1000, counts in proptest::collection::vec(1u32..100, 1..5),
+        ) {
+            let kinds = [Terms { least: 1000, most: 5000, ..Terms::FLOW }];
+            let demands: Vec<Demand> = counts.iter().map(|count| Demand::of_flows(*count)).collect();
+            let mut rates = vec![0; counts.len()];
+            share(total, &kinds, &demands, &mut rates);
+            prop_assert_eq!(rates.iter().sum::<u64>(), total);
+            let all: u64 = counts.iter().map(|count| u64::from(*count)).sum();
+            for (rate, count) in rates.iter().zip(&counts) {
+                prop_assert!(rate.abs_diff(total * u64::from(*count) / all) <= counts.len() as u64);
+            }
+        }
+
         /// If some shard has backlogged flows, no other shard gets more than it asks for.
         #[test]
         fn unused_rate_goes_to_backlogged_shards(
             total in 1u64..1 << 42,
             demands in proptest::collection::vec(demand(), 2..20),
         ) {
-            prop_assume!(demands.iter().any(|demand| demand.weight > 0));
+            prop_assume!(demands.iter().any(|demand| demand.backlogged[0] > 0));
             let mut rates = vec![0; demands.len()];
-            share(total, &demands, &mut rates);
+            share(total, FLOWS, &demands, &mut rates);
             for (rate, demand) in rates.iter().zip(&demands) {
-                prop_assert!(demand.weight > 0 || *rate <= demand.light);
+                prop_assert!(demand.backlogged[0] > 0 || *rate <= demand.light);
             }
         }
 
@@ -335,7 +442,6 @@ mod tests {
         #[test]
         fn the_line_is_used_up(percent in 0u64..=100, weight in 1u32..100) {
             let mut balancer = Balancer::new(Rate::mbit(80), 20_000, 2);
-            let demand = |weight| Demand { weight, ..Demand::default() };
             let mut rates = vec![0; 2];
             let interval = balancer.interval();
             let mut sent = 0;
@@ -345,7 +451,7 @@ mod tests {
                     i128::from(rate) * i128::from(interval) * i128::from(percent) / 100
                 };
                 let reports = [(0, percent), (1, 100)].map(|(shard, percent)| Report {
-                    demand: demand(weight),
+                    demand: Demand::of_flows(weight),
                     taken: taken(rates[shard], percent),
                     kept: 0,
                 });

@@ -1,6 +1,6 @@
 //! One queue on several processors: trees of disciplines side by side that share the rate of one line.
 //!
-//! Each worker has a whole tree and its own flows (or hosts): a *shard*. No packet passes from one shard to
+//! Each worker has a whole tree and its own flows, hosts, or classes: a *shard*. No packet passes from one shard to
 //! another one, so a flow keeps its order, and nothing on the packet path is shared.
 //!
 //! ```text
@@ -17,6 +17,8 @@
 //!   the gate does.
 //! * The **census** of a shard counts its backlogged flows by what enters and leaves, whatever the
 //!   discipline.
+//! * Of a tree of htb or hfsc each worker has the line and a part of the classes below it. The **division**
+//!   says which. A class gets what its guarantee, its share and its limit give it in one tree.
 //! * The **balancer** turns the reports of all shards into their next rates. They add up to the rate of the
 //!   line. A flow that always has packets gets the same rate in each shard: the fair rate, as in one tree.
 //!
@@ -29,9 +31,13 @@
 mod account;
 mod balancer;
 mod census;
+mod division;
 mod gate;
 mod sharded;
+mod terms;
 
 pub use account::{Account, State};
 pub use balancer::{Balancer, Demand, Report, interval, share};
-pub use sharded::{Config, Lengths, Limit, Sharded};
+pub use division::{Division, Parts, Side, Unit};
+pub use sharded::{Config, Key, Lengths, Limit, Sharded};
+pub use terms::{Classes, KINDS, Limited, Member, Terms};

@@ -2,19 +2,21 @@
 //!
 //! The simulator uses it to show what several workers do with a line, with the balancer and the books of the
 //! live data plane. Each shard is a class, numbered from 1. A packet's key chooses its shard, so all packets
-//! of a flow (or host) are in one tree.
+//! of a flow (or host, or class) are in one tree.
 //!
 //! It rebalances when it is called, at the earliest one interval after the last time. While packets wait for
 //! their rate, [`watchdog`](crate::Discipline::watchdog) is not later than the next rebalancing.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::account::{Account, State};
 use super::balancer::Balancer;
+use super::division::Division;
 use crate::discipline::{Algorithm, Class, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
-use crate::flow::{FlowBy, FlowByHasher, FlowHash};
+use crate::flow::{FlowBy, FlowByHasher};
 use crate::link_layer::LinkLayer;
 use crate::pool::{Changes, PacketId, PacketQueue, Pool};
 use crate::rate::Rate;
@@ -63,8 +65,17 @@ pub struct Limit {
 pub struct Config {
     /// What all shards together may send.
     pub limit: Limit,
-    /// What stays in one shard, and has an equal part of the rate. It must be what the trees are fair to.
-    pub by: FlowBy,
+    /// What stays in one shard.
+    pub key: Key,
+}
+
+/// What stays in one shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// What has the same hash, and an equal part of the rate. It must be what the trees are fair to.
+    Flows(FlowBy),
+    /// The classes of a tree. Each shard has the tree of its own classes.
+    Classes(Arc<Division>),
 }
 
 /// A tree with its books.
@@ -80,10 +91,13 @@ struct Shard {
 }
 
 impl Shard {
-    fn new(tree: Box<dyn Discipline>) -> Shard {
+    fn new(tree: Box<dyn Discipline>, key: &Key) -> Shard {
         Shard {
             tree,
-            account: Account::new(),
+            account: match key {
+                Key::Flows(_) => Account::of_flows(),
+                Key::Classes(division) => Account::of_classes(division.classes()),
+            },
             state: State::Idle,
             due: Time::MAX,
             is_drained: false,
@@ -92,11 +106,11 @@ impl Shard {
 
     /// Enters what the tree has dropped since `before` into the books.
     #[inline]
-    fn settle(&mut self, before: Changes, hasher: &FlowByHasher, pool: &Pool) {
+    fn settle(&mut self, before: Changes, places: &[u32], pool: &Pool) {
         if pool.changes() != before {
             let (returned, _) = pool.changes().since(before);
             for (id, _) in pool.returned().take(returned as usize) {
-                self.account.dropped(hasher.flow(id, pool));
+                self.account.dropped(places[id.index()]);
             }
         }
         let packets = self.tree.backlog().packets;
@@ -107,31 +121,18 @@ impl Shard {
     }
 
     #[inline]
-    fn enqueue(
-        &mut self,
-        flow: FlowHash,
-        id: PacketId,
-        now: Time,
-        hasher: &FlowByHasher,
-        pool: &mut Pool,
-    ) -> Verdict {
-        self.account.arrived(flow);
+    fn enqueue(&mut self, id: PacketId, now: Time, places: &[u32], pool: &mut Pool) -> Verdict {
+        self.account.arrived(places[id.index()]);
         let before = pool.changes();
         let verdict = self.tree.enqueue(id, now, pool);
         // It may have a packet to send now, whatever it waited for.
         (self.state, self.due) = (State::Waiting, now);
-        self.settle(before, hasher, pool);
+        self.settle(before, places, pool);
         verdict
     }
 
     #[inline]
-    fn dequeue(
-        &mut self,
-        now: Time,
-        lengths: Lengths,
-        hasher: &FlowByHasher,
-        pool: &mut Pool,
-    ) -> Option<PacketId> {
+    fn dequeue(&mut self, now: Time, lengths: Lengths, places: &[u32], pool: &mut Pool) -> Option<PacketId> {
         let is_empty = self.tree.backlog().packets == 0;
         if is_empty && !core::mem::take(&mut self.is_drained) {
             return None;
@@ -146,12 +147,12 @@ impl Shard {
         let next = self.tree.dequeue(now, pool);
         if let Some(id) = next {
             let length = lengths.count(pool[id].length);
-            self.account.sent(hasher.flow(id, pool), length);
+            self.account.sent(places[id.index()], length);
             (self.state, self.due) = (State::Waiting, now);
         } else {
             (self.state, self.due) = (State::Throttled, self.tree.watchdog().unwrap_or(Time::MAX));
         }
-        self.settle(before, hasher, pool);
+        self.settle(before, places, pool);
         self.is_drained = next.is_some() && self.tree.backlog().packets == 0;
         next
     }
@@ -166,6 +167,9 @@ pub struct Sharded {
     balancer: Balancer,
     balanced_at: Time,
     hasher: FlowByHasher,
+    /// The place of each packet in the books of its shard, by slot. It is kept because a change of the
+    /// division must not change it.
+    places: Vec<u32>,
     config: Config,
 }
 
@@ -189,14 +193,38 @@ impl Sharded {
             ));
         }
         let Limit { rate, burst, .. } = config.limit;
+        let mut balancer = Balancer::new(rate, burst, trees.len());
+        if let Key::Classes(division) = &config.key {
+            balancer.set_classes(division.classes());
+        }
         Ok(Node::new(Sharded {
             turn: 0,
-            balancer: Balancer::new(rate, burst, trees.len()),
+            balancer,
             balanced_at: Time::ZERO,
-            hasher: FlowByHasher::new(config.by, seed),
-            shards: trees.into_iter().map(Shard::new).collect(),
+            hasher: FlowByHasher::new(config.key.flow_by(), seed),
+            places: Vec::new(),
+            shards: trees
+                .into_iter()
+                .map(|tree| Shard::new(tree, &config.key))
+                .collect(),
             config,
         }))
+    }
+
+    /// Returns a packet's place in the books of its shard, and the shard.
+    #[inline]
+    fn assign(&self, id: PacketId, pool: &Pool) -> (u32, usize) {
+        match &self.config.key {
+            Key::Flows(_) => {
+                let flow = self.hasher.flow(id, pool);
+                let shard = flow.bucket(SALT, self.shards.len() as u32);
+                (Account::place(flow), shard as usize)
+            }
+            Key::Classes(division) => {
+                let member = division.member(&pool[id], pool.headers(id));
+                (member.into(), division.worker(member))
+            }
+        }
     }
 
     fn next_balance(&self) -> Time {
@@ -241,9 +269,13 @@ impl Algorithm for Sharded {
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
         // Before the packet counts: a rate that was meant for an idle time is not for its backlog.
         self.balance(now);
-        let flow = self.hasher.flow(id, pool);
-        let shard = flow.bucket(SALT, self.shards.len() as u32) as usize;
-        self.shards[shard].enqueue(flow, id, now, &self.hasher, pool)
+        let (place, shard) = self.assign(id, pool);
+        if self.places.len() <= id.index() {
+            self.places
+                .resize((pool.capacity() as usize).max(id.index() + 1), 0);
+        }
+        self.places[id.index()] = place;
+        self.shards[shard].enqueue(id, now, &self.places, pool)
     }
 
     #[inline]
@@ -253,7 +285,7 @@ impl Algorithm for Sharded {
         for after in 0..count {
             let index = (self.turn + after) % count;
             let shard = &mut self.shards[index];
-            if let Some(id) = shard.dequeue(now, self.config.limit.lengths, &self.hasher, pool) {
+            if let Some(id) = shard.dequeue(now, self.config.limit.lengths, &self.places, pool) {
                 self.turn = (index + 1) % count;
                 return Some(id);
             }
@@ -283,15 +315,26 @@ impl Algorithm for Sharded {
         self.config.clone()
     }
 
-    /// The limit may change. The trees' own rates are changed in the trees.
+    /// The limit and the division of classes may change. The trees are changed one by one.
     fn reconfigure(&mut self, config: Config, now: Time, _pool: &mut Pool) -> Result<(), ConfigError> {
-        if config.by != self.config.by {
-            return Err(ConfigError::conflict(
-                "shard_by",
-                word(config.by),
-                format!("{}, as before", word(self.config.by)),
-                "flows would change their shards; begin anew",
-            ));
+        match (&config.key, &self.config.key) {
+            (Key::Classes(division), Key::Classes(before)) => {
+                if division != before {
+                    self.balancer.set_classes(division.classes());
+                    for shard in &mut self.shards {
+                        shard.account.set_classes(division.classes());
+                    }
+                }
+            }
+            (new, old) if new == old => {}
+            (new, old) => {
+                return Err(ConfigError::conflict(
+                    "shard_by",
+                    new.word(),
+                    format!("{}, as before", old.word()),
+                    "flows would change their shards; begin anew",
+                ));
+            }
         }
         self.balancer.change(config.limit.rate, config.limit.burst);
         self.config = config;
@@ -319,10 +362,23 @@ impl Algorithm for Sharded {
     }
 }
 
-fn word(by: FlowBy) -> &'static str {
-    match by.read() {
-        Value::Word(word) => word,
-        _ => unreachable!("it is a choice of words"),
+impl Key {
+    fn flow_by(&self) -> FlowBy {
+        match self {
+            Key::Flows(by) => *by,
+            // The driver's hash. It is not used.
+            Key::Classes(_) => FlowBy::FiveTuple,
+        }
+    }
+
+    fn word(&self) -> &'static str {
+        match self {
+            Key::Classes(_) => "class",
+            Key::Flows(by) => match by.read() {
+                Value::Word(word) => word,
+                _ => unreachable!("it is a choice of words"),
+            },
+        }
     }
 }
 

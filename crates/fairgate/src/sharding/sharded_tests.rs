@@ -3,6 +3,7 @@
 use alloc::collections::BTreeSet;
 
 use super::*;
+use crate::flow::FlowHash;
 use crate::packet::Packet;
 use crate::queues::tbf::{self, Tbf};
 use crate::queues::token_bucket::Profile;
@@ -45,7 +46,7 @@ fn fair_tree(rate: Rate, seed: u64) -> Box<dyn Discipline> {
 fn sharded(workers: u64) -> Node<Sharded> {
     let config = Config {
         limit: limit(RATE),
-        by: FlowBy::FiveTuple,
+        key: Key::Flows(FlowBy::FiveTuple),
     };
     let trees = (0..workers).map(|number| fair_tree(RATE, number)).collect();
     Sharded::node(config, trees, 1).unwrap()
@@ -264,7 +265,7 @@ fn cake_is_fair_to_hosts_across_shards() {
     };
     let config = Config {
         limit: limit(RATE),
-        by: FlowBy::FiveTuple,
+        key: Key::Flows(FlowBy::FiveTuple),
     };
     let root = Sharded::node(config, (0..2).map(tree).collect(), 1).unwrap();
     let flows = [vec![always(0)], vec![always(1); 5]].concat();
@@ -301,7 +302,7 @@ proptest! {
 fn the_number_of_shards_is_limited() {
     let config = Config {
         limit: limit(RATE),
-        by: FlowBy::FiveTuple,
+        key: Key::Flows(FlowBy::FiveTuple),
     };
     for count in [0, 65] {
         let trees = (0..count).map(|number| fair_tree(RATE, number)).collect();
