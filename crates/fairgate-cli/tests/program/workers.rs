@@ -56,8 +56,8 @@ fn runs_that_workers_cannot_share_are_refused() {
         &run("workers = 2"),
         &[],
         &[
-            "share by their settings, which workers can't divide",
-            "use a shaper over a fair queue",
+            "share by their settings, and not by flows or hosts",
+            "set shard_by = \"class\"",
         ],
     );
     refused(

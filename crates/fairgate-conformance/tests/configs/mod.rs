@@ -612,7 +612,7 @@ pub(crate) fn sharded() -> impl Strategy<Value = sharding::Config> {
             burst,
             lengths: sharding::Lengths::LinkLayer(LinkLayer::NONE),
         },
-        by: FlowBy::FiveTuple,
+        key: sharding::Key::Flows(FlowBy::FiveTuple),
     })
 }
 

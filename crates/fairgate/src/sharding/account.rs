@@ -112,6 +112,8 @@ impl Account {
         let (taken, kept) = self.gate.settle(state == State::Waiting, now);
         let demand = match state {
             State::Waiting => self.demand(),
+            // Classes that are held back by their limits: the balancer knows these.
+            State::Throttled if self.census.knows_limits() => self.demand(),
             State::Idle | State::Throttled => self.light_demand(elapsed, interval),
         };
         self.sent = 0;

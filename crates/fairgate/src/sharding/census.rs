@@ -297,6 +297,11 @@ impl Census {
         }
     }
 
+    /// Returns whether it counts classes, whose limits are known.
+    pub(super) fn knows_limits(&self) -> bool {
+        !self.is_hashed
+    }
+
     /// Returns the packets that it knows of.
     #[inline]
     pub(super) fn packets(&self) -> u32 {

@@ -41,3 +41,6 @@ pub use balancer::{Balancer, Demand, Report, interval, share};
 pub use division::{Division, Parts, Side, Unit};
 pub use sharded::{Config, Key, Lengths, Limit, Sharded};
 pub use terms::{Classes, KINDS, Limited, Member, Terms};
+
+#[cfg(test)]
+mod class_tests;
