@@ -210,6 +210,7 @@ impl Run for Rehearsal {
             from: INTERFACES[side].to_owned(),
             to: INTERFACES[1 - side].to_owned(),
             queue: state.trees[side].to_toml(QUEUE),
+            workers: None,
         };
         TreesStatus {
             revision: state.revision,

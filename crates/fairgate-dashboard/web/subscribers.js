@@ -51,7 +51,10 @@ export class Subscribers {
     const isUse = this.sort === "use";
     const asked = { from, sort: isUse ? "rate" : this.sort, limit: isUse ? 2000 : 4 * SHOWN };
     const document = await api.get("/v1/classes", asked);
-    const rows = document.classes
+    // With several workers, a path begins with the number of the worker. A subscriber has one worker.
+    const isSharded = document.classes[0]?.discipline === "sharded";
+    const inTree = (figures) => ({ ...figures, class: figures.class.slice(figures.class.indexOf("/") + 1) });
+    const rows = (isSharded ? document.classes.map(inTree) : document.classes)
       .filter((figures) => this.byClass.has(figures.class))
       .map((figures) => {
         const limit = this.tree.limitOf(figures.class);

@@ -19,7 +19,8 @@
 //! realtime = false          # do not ask for real-time scheduling
 //! backend = "xdp"           # how frames get to this process: packet or xdp; default: packet
 //! workers = 4               # threads that share the work, each with trees of its own
-//! shard_by = "left"         # what they divide: flows ("flow"), or the hosts on the left or right side
+//! shard_by = "left"         # what they divide: flows ("flow"), the hosts on the left or right side, or the
+//!                           # classes of htb or hfsc ("class")
 //! api = "unix:/run/fairgate/api.sock"  # where the run is controlled over HTTP ([`endpoints`])
 //! metrics = "127.0.0.1:9095"           # where Prometheus reads its counters
 //! packet_log = "30s"                   # for how long the last packets are kept ([`packet_log`])
@@ -300,6 +301,16 @@ impl Plan {
     /// Returns how the workers of a direction divide classes, if they do.
     pub(crate) fn division(&self, side: usize) -> Option<&Arc<Division>> {
         self.sharded[side].as_ref()?.division()
+    }
+
+    /// Returns the classes that each worker has in a direction, if the workers divide classes.
+    pub(crate) fn classes_of_workers(&self, side: usize) -> Option<Vec<Vec<u16>>> {
+        self.division(side)?;
+        let classes = |worker| {
+            let tree = self.tree_of(side, worker).classes();
+            tree.into_iter().map(|class| class.minor).collect()
+        };
+        Some((0..self.workers.into()).map(classes).collect())
     }
 
     /// Returns the tree that a worker runs in the direction from the port at `side`.

@@ -71,8 +71,8 @@ impl Fanout {
         Ok(fanout)
     }
 
-    /// Divides frames by these classes from now on. The kernel looks at the table for each frame, so there is no
-    /// moment without one.
+    /// Divides frames by these classes from now on. The kernel looks at the table for each frame, so there is
+    /// no moment without one.
     ///
     /// # Errors
     /// `EPERM` before Linux 5.19, without privileges, if `kernel.unprivileged_bpf_disabled` is set.

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use fairgate_config::registry::PARENT;
 use fairgate_config::{ClassSpec, Document, Registry, Spec, Unit};
 use fairgate_live::status::QUEUE;
-use fairgate_live::status::protocol::TreesStatus;
+use fairgate_live::status::protocol::{TreeStatus, TreesStatus};
 
 /// The trees of a run.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +22,8 @@ pub struct Trees {
 pub struct Outline {
     /// The root is the first.
     pub(crate) places: Vec<Place>,
+    /// The classes that each of several workers has, if these divide the classes. Otherwise each has all.
+    parts: Vec<Vec<u16>>,
 }
 
 /// A discipline, a class or both.
@@ -72,13 +74,16 @@ pub(crate) struct RateSetting {
 impl Trees {
     /// Reads the descriptions of the trees.
     pub fn read(trees: &TreesStatus, registry: &Registry) -> Trees {
-        let outline = |toml: &str| {
-            let document = Document::parse_with("trees", toml, registry).ok()?;
-            document.queue(QUEUE).map(Outline::of)
+        let outline = |tree: &TreeStatus| {
+            let document = Document::parse_with("trees", &tree.queue, registry).ok()?;
+            Some(Outline {
+                parts: tree.workers.clone().unwrap_or_default(),
+                ..Outline::of(document.queue(QUEUE)?)
+            })
         };
         Trees {
             revision: trees.revision,
-            directions: trees.directions.iter().map(|tree| outline(&tree.queue)).collect(),
+            directions: trees.directions.iter().map(outline).collect(),
         }
     }
 }
@@ -170,8 +175,8 @@ impl Outline {
         }
     }
 
-    /// Returns this tree as each of so many workers has it, below one place. Changes are those of the one
-    /// tree.
+    /// Returns this tree as each of so many workers has it, or its part of it, below one place. Changes are
+    /// those of the one tree.
     pub(crate) fn of_workers(&self, workers: usize, discipline: &'static str) -> Outline {
         let mut places = vec![Place {
             key: String::new(),
@@ -187,21 +192,40 @@ impl Outline {
                 .unwrap_or_default(),
         }];
         for worker in 1..=workers {
-            let first = places.len();
-            places.extend(self.places.iter().map(|place| Place {
-                key: match place.key.is_empty() {
-                    true => worker.to_string(),
-                    false => format!("{worker}/{}", place.key),
-                },
-                parent: Some(place.parent.map_or(0, |parent| first + parent)),
-                number: match place.parent {
-                    None => worker as u16,
-                    Some(_) => place.number,
-                },
-                ..place.clone()
-            }));
+            // The index of each place of the tree in the result. One above another one comes first.
+            let mut indices = vec![0; self.places.len()];
+            for (index, place) in self.places.iter().enumerate() {
+                if !self.has_part(worker - 1, &place.key) {
+                    continue;
+                }
+                indices[index] = places.len();
+                places.push(Place {
+                    key: match place.key.is_empty() {
+                        true => worker.to_string(),
+                        false => format!("{worker}/{}", place.key),
+                    },
+                    parent: Some(place.parent.map_or(0, |parent| indices[parent])),
+                    number: match place.parent {
+                        None => worker as u16,
+                        Some(_) => place.number,
+                    },
+                    ..place.clone()
+                });
+            }
         }
-        Outline { places }
+        Outline {
+            places,
+            parts: Vec::new(),
+        }
+    }
+
+    /// Whether a worker, from 0 on, has the place with this key: the root, or what is in one of its classes.
+    fn has_part(&self, worker: usize, key: &str) -> bool {
+        let Some(classes) = self.parts.get(worker) else {
+            return true;
+        };
+        let class = key.split('/').next().and_then(|class| class.parse().ok());
+        class.is_none_or(|class: u16| classes.binary_search(&class).is_ok())
     }
 }
 
@@ -344,5 +368,25 @@ mod tests {
             all[4..],
             [("2", Some("")), ("2/1", Some("2")), ("2/2", Some("2"))]
         );
+    }
+
+    #[test]
+    fn workers_that_divide_classes_have_parts_of_the_tree() {
+        let spec = Spec::inline("drr { 1 / fifo; 2 / tbf rate=1mbit burst=2kb / codel; 3 / fifo }").unwrap();
+        let outline = Outline {
+            parts: vec![vec![1], vec![2, 3]],
+            ..Outline::of(&spec)
+        };
+        let outline = outline.of_workers(2, "sharded");
+        let parents = [
+            ("", None),
+            ("1", Some("")),
+            ("1/1", Some("1")),
+            ("2", Some("")),
+            ("2/2", Some("2")),
+            ("2/2/1", Some("2/2")),
+            ("2/3", Some("2")),
+        ];
+        assert_eq!(keys(&outline), parents);
     }
 }

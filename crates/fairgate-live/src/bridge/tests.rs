@@ -409,8 +409,8 @@ fn workers_share_a_line_of_subscribers() {
     }
 }
 
-/// Subscribers come and go while two workers forward. Packets of new ones find their class, and others are not
-/// touched.
+/// Subscribers come and go while two workers forward. Packets of new ones find their class, and others are
+/// not touched.
 #[test]
 fn classes_of_workers_change_while_they_forward() {
     let Some(_watched) = live("classes_of_workers_change_while_they_forward") else {

@@ -47,6 +47,7 @@ impl Control {
             from: plan.ends[side].title().to_owned(),
             to: plan.ends[1 - side].title().to_owned(),
             queue: plan.queues[side].to_toml(QUEUE),
+            workers: plan.classes_of_workers(side),
         };
         TreesStatus {
             revision: plan.revision,

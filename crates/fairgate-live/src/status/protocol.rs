@@ -202,6 +202,9 @@ pub struct TreeStatus {
     pub to: String,
     /// Its description: `[queue.tree]` of a configuration file.
     pub queue: String,
+    /// The classes that each worker has, if several workers divide the classes of the tree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<Vec<Vec<u16>>>,
 }
 
 /// The answer to a change.

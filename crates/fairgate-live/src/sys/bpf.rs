@@ -1,9 +1,10 @@
-//! Small BPF programs for tc's hooks, for sockets and for XDP. They are assembled here, and loaded and attached by
-//! `bpf(2)`.
+//! Small BPF programs for tc's hooks, for sockets and for XDP. They are assembled here, and loaded and
+//! attached by `bpf(2)`.
 //!
 //! The layouts of `union bpf_attr` and of instructions are those of linux/bpf.h. Programs without loops,
-//! whose maps are a few words of memory, a list of sockets and a list of prefixes, need neither a compiler nor a library (aya,
-//! libbpf): these would load an object file that a compiler with a BPF target has to make first.
+//! whose maps are a few words of memory, a list of sockets and a list of prefixes, need neither a compiler
+//! nor a library (aya, libbpf): these would load an object file that a compiler with a BPF target has to make
+//! first.
 
 use std::ffi::CStr;
 use std::num::NonZeroUsize;

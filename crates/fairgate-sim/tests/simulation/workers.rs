@@ -379,8 +379,9 @@ fn subscribers_get_what_their_plans_give_in_one_tree() {
     }
 }
 
-/// Nodes limit several subscribers together. A node has a turn for each of its subscribers. Their buckets hold
-/// some packets: with room for one, a node misses a part of its rate in one tree, and another part in several.
+/// Nodes limit several subscribers together. A node has a turn for each of its subscribers. Their buckets
+/// hold some packets: with room for one, a node misses a part of its rate in one tree, and another part in
+/// several.
 #[test]
 fn nodes_limit_their_subscribers_across_workers() {
     let of = |node: u16| -> &'static str {

@@ -7,11 +7,11 @@
 //!   f(level) = min(light, light_weight * level) + weight * level
 //! ```
 //!
-//! with `weight` backlogged flows, and `light_weight` light ones that ask for `light` together. A class of htb
-//! or hfsc has [`Terms`] of its own: a guarantee, a weight and a limit. The balancer finds the level at which
-//! all shards together use the rate of the line. That is the level of one tree with all these flows, so each
-//! flow gets what it would get there. If the light flows of a shard ask for different rates, the formula takes
-//! their mean; the difference is only seen if the level is between them.
+//! with `weight` backlogged flows, and `light_weight` light ones that ask for `light` together. A class of
+//! htb or hfsc has [`Terms`] of its own: a guarantee, a weight and a limit. The balancer finds the level at
+//! which all shards together use the rate of the line. That is the level of one tree with all these flows, so
+//! each flow gets what it would get there. If the light flows of a shard ask for different rates, the formula
+//! takes their mean; the difference is only seen if the level is between them.
 //!
 //! **Nothing is lost, nothing is invented**: rate that a shard did not use comes back with its next report,
 //! and is shared out in the next interval. What was sent in any time never exceeds what the line sends in
@@ -337,12 +337,16 @@ mod tests {
             share(total, &kinds, &demands, &mut rates);
             prop_assert_eq!(rates.iter().sum::<u64>(), total);
 
-            let all = |kind: usize| demands.iter().map(|demand| f64::from(demand.backlogged[kind])).sum::<f64>();
+            let all = |kind: usize| -> f64 {
+                demands.iter().map(|demand| f64::from(demand.backlogged[kind])).sum()
+            };
             let limit = |terms: &Terms| (terms.most - terms.least) as f64 / f64::from(terms.weight);
             let of = |terms: &Terms, level: f64| {
                 terms.least as f64 + f64::from(terms.weight) * level.min(limit(terms))
             };
-            let used = |level: f64| (0..kinds.len()).map(|kind| all(kind) * of(&kinds[kind], level)).sum::<f64>();
+            let used = |level: f64| -> f64 {
+                (0..kinds.len()).map(|kind| all(kind) * of(&kinds[kind], level)).sum()
+            };
             prop_assume!(used(0.0) <= total as f64);
             let mut limits: Vec<f64> = kinds.iter().map(limit).collect();
             limits.sort_by(f64::total_cmp);
@@ -362,7 +366,8 @@ mod tests {
             let spare = (total as f64 - used(level)).max(0.0) / demands.len() as f64;
             for (rate, demand) in rates.iter().zip(&demands) {
                 let own = kinds.iter().zip(demand.backlogged);
-                let expected = own.map(|(terms, count)| f64::from(count) * of(terms, level)).sum::<f64>() + spare;
+                let own: f64 = own.map(|(terms, count)| f64::from(count) * of(terms, level)).sum();
+                let expected = own + spare;
                 let tolerance = 20.0 * KINDS as f64 + expected * 1e-6;
                 prop_assert!((*rate as f64 - expected).abs() <= tolerance, "{} is not {}", rate, expected);
             }

@@ -4,12 +4,12 @@
 //! place count once. The estimate corrects for that: of `B` places, `n` flows occupy about `n - n^2 / 2B`
 //! (linear counting; Whang, Vander-Zanden, Taylor 1990). Classes have a place each, their number.
 //!
-//! Each flow has a *level*, what it has sent in a window beyond its guarantee, for its weight. A flow is *light*
-//! if it sent less than three quarters of what the highest level grants to it, and either its queue became
-//! empty, or it had packets all the time: then something else limits it. All others count as flows that always
-//! have packets: also flows of TCP whose queues are empty now and then. A flow that was not seen in a window is
-//! not light until the next one ends. Classes whose common limit is reached are light, too: together they ask
-//! for that limit.
+//! Each flow has a *level*, what it has sent in a window beyond its guarantee, for its weight. A flow is
+//! *light* if it sent less than three quarters of what the highest level grants to it, and either its queue
+//! became empty, or it had packets all the time: then something else limits it. All others count as flows
+//! that always have packets: also flows of TCP whose queues are empty now and then. A flow that was not seen
+//! in a window is not light until the next one ends. Classes whose common limit is reached are light, too:
+//! together they ask for that limit.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

@@ -4,8 +4,8 @@
 //! belongs to one worker, so its limit and everything in it are those of one tree. Only the line is shared.
 //! Filters choose classes by one address, so that the kernel can divide frames without knowing the tree.
 //!
-//! Packets are counted for *members*, the classes that take turns at the line. In hfsc these are the units. In
-//! htb they are the leaves: a node has a turn for each leaf below it that borrows, as in Linux
+//! Packets are counted for *members*, the classes that take turns at the line. In hfsc these are the units.
+//! In htb they are the leaves: a node has a turn for each leaf below it that borrows, as in Linux
 //! (`htb_lookup_leaf` goes on at the line when the turns of the node are over).
 
 use alloc::boxed::Box;
@@ -75,8 +75,8 @@ pub struct Division {
 }
 
 impl Division {
-    /// Divides units among `workers` workers, up to 256. Filters of `classifier` choose leaves by the address at
-    /// `side` alone. Units with high limits are dealt out first, each to the worker with the least so far.
+    /// Divides units among `workers` workers, up to 256. Filters of `classifier` choose leaves by the address
+    /// at `side` alone. Units with high limits are dealt out first, each to the worker with the least so far.
     /// Units of `before` stay with their workers. The unit of the default class belongs to worker 0, which
     /// also gets what has no address.
     pub fn new(
@@ -156,8 +156,8 @@ impl Division {
         &self.classes
     }
 
-    /// Returns the member that a packet counts for: the one of the leaf that it names, else of the first filter
-    /// that matches, else of the default. 0 if it has none.
+    /// Returns the member that a packet counts for: the one of the leaf that it names, else of the first
+    /// filter that matches, else of the default. 0 if it has none.
     #[inline]
     pub fn member(&self, packet: &Slot, headers: Option<&FlowKey>) -> u16 {
         let of = |leaf: u16| self.member_of[usize::from(leaf)];

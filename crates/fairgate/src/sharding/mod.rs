@@ -1,7 +1,7 @@
 //! One queue on several processors: trees of disciplines side by side that share the rate of one line.
 //!
-//! Each worker has a whole tree and its own flows, hosts, or classes: a *shard*. No packet passes from one shard to
-//! another one, so a flow keeps its order, and nothing on the packet path is shared.
+//! Each worker has a whole tree and its own flows, hosts, or classes: a *shard*. No packet passes from one
+//! shard to another one, so a flow keeps its order, and nothing on the packet path is shared.
 //!
 //! ```text
 //!                      +-> shard 0: Account | tree -> gate -+

@@ -1,7 +1,7 @@
 //! What a class of a shard gets of the line, and the few kinds of classes that the balancer tells apart.
 //!
-//! Flows are all alike: each gets the level. A class of htb or hfsc has a guarantee, a share of the rest and a
-//! limit. A provider has thousands of classes, but a dozen plans. So a shard reports how many backlogged
+//! Flows are all alike: each gets the level. A class of htb or hfsc has a guarantee, a share of the rest and
+//! a limit. A provider has thousands of classes, but a dozen plans. So a shard reports how many backlogged
 //! classes it has of each *kind*, and the balancer knows what a kind gets at a level.
 
 use alloc::boxed::Box;
@@ -40,7 +40,8 @@ impl Terms {
         most: u64::MAX,
     };
 
-    /// Returns what a class gets whose guarantee is `least`, whose share is `shared` and whose limit is `most`.
+    /// Returns what a class gets whose guarantee is `least`, whose share is `shared` and whose limit is
+    /// `most`.
     fn combine(&self, least: u128, shared: u128, most: u128) -> u128 {
         let wanted = match self.adds_up {
             true => least + shared,
@@ -133,9 +134,9 @@ pub struct Classes {
 pub(super) type Group = u16;
 
 impl Classes {
-    /// Describes `members`, which are below the line or below classes of `limited`. Weights may have any unit;
-    /// only their ratios count. If there are more than [`KINDS`] different terms, classes whose limits hold at
-    /// similar levels are one kind, which has their mean terms.
+    /// Describes `members`, which are below the line or below classes of `limited`. Weights may have any
+    /// unit; only their ratios count. If there are more than [`KINDS`] different terms, classes whose limits
+    /// hold at similar levels are one kind, which has their mean terms.
     ///
     /// # Panics
     /// If a class is below one that is not in `limited`.

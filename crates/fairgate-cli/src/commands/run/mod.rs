@@ -63,9 +63,10 @@ The file's [run] section:
   backend = \"xdp\"                    # how frames get to this process: packet, or xdp for many small packets
                                      # on hardware that supports AF_XDP [default: packet]
   workers = 4                        # threads that share the work and the rate, 1 to 64; the trees must be a
-                                     # shaper over a fair queue, and the back end packet [default: 1]
-  shard_by = \"left\"                  # what workers divide: flow, or the hosts on the left or the right side
-                                     # [default: \"flow\"]
+                                     # shaper over a fair queue, or htb or hfsc, and the back end packet
+                                     # [default: 1]
+  shard_by = \"left\"                  # what workers divide: flow, the hosts on the left or the right side,
+                                     # or class, of htb or hfsc: subscribers [default: \"flow\"]
   api = \"unix:/run/fairgate/api.sock\"   # control over HTTP, for root and this user [default: none]
   api_group = \"netops\"               # and for the members of this group [default: none]
   api_token = \"tokens\"               # the files that api = \"192.0.2.1:8443\" needs: tokens of its clients,

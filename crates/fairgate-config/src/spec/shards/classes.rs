@@ -73,8 +73,8 @@ impl Spec {
         ))
     }
 
-    /// Returns the tree of one worker: the line, the worker's classes, and the default class, which takes what
-    /// comes to the worker by mistake.
+    /// Returns the tree of one worker: the line, the worker's classes, and the default class, which takes
+    /// what comes to the worker by mistake.
     pub(super) fn part(&self, division: &Division, worker: usize) -> Spec {
         let parents: BTreeMap<u16, Option<u16>> = self
             .classes()

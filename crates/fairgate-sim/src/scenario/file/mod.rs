@@ -18,7 +18,7 @@
 //! overhead = 14                     # bytes of framing per packet
 //! queue_a = "wan"                   # [queue.wan] at a, for packets to b; `queue` is for both ends
 //! workers_a = 4                     # threads that run it; `workers` is for both ends
-//! shard_by = "flow"                 # what the workers divide: flow, source or destination
+//! shard_by = "flow"                 # what the workers divide: flow, source, destination or class
 //!
 //! [[simulate.cell]]                 # a Wi-Fi cell: an access point and its stations
 //! name = "flat"
