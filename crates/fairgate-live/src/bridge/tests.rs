@@ -362,6 +362,48 @@ fn give_addresses(network: &Network) -> Vec<SocketAddr> {
         .collect()
 }
 
+/// Hosts share equally whatever their flows, and a host is served by one worker. Six hosts are hardly all in
+/// one.
+#[test]
+fn workers_share_a_line_among_hosts() {
+    let Some(_watched) = live("workers_share_a_line_among_hosts") else {
+        return;
+    };
+    let text = "[queue.line]\ndiscipline = \"cake\"\nbandwidth = \"60mbit\"\ntins = \"besteffort\"\n\
+        isolation = \"dual-dsthost\"\n[run]\nleft = \"left\"\nright = \"right\"\nleft_to_right = \"line\"\n\
+        workers = 2\nshard_by = \"right\"\n";
+    let mut hosts: Vec<(IpAddr, f64)> = Vec::new();
+    let status = with_bridge(&plan_of(text), |network, _| {
+        let addresses = give_addresses(network);
+        // The first host has one flow, the next one two, and so on.
+        let flows = |(number, address): (u16, &SocketAddr)| {
+            let ip = address.ip();
+            (0..number).map(move |port| SocketAddr::from((ip, FIRST_PORT + port)))
+        };
+        let to: Vec<SocketAddr> = (1..7).zip(&addresses[1..]).flat_map(flows).collect();
+        let rates = flood_to(network, &to, 120_000_000, Duration::from_secs(8));
+        for (address, rate) in to.iter().zip(rates) {
+            match hosts.last_mut() {
+                Some((host, sum)) if *host == address.ip() => *sum += rate,
+                _ => hosts.push((address.ip(), rate)),
+            }
+        }
+    });
+    status.check().unwrap();
+    let rates: Vec<f64> = hosts.iter().map(|(_, rate)| *rate).collect();
+    let total = rates.iter().sum::<f64>() * 1442.0 / 1400.0;
+    let mean = rates.iter().sum::<f64>() / 6.0;
+    let off: Vec<f64> = rates.iter().map(|rate| (rate / mean - 1.0) * 100.0).collect();
+    let shards = &status.directions[0].tree.classes;
+    let sent: Vec<u64> = shards.iter().map(|shard| shard.dequeued.packets).collect();
+    println!(
+        "{:.3} Mbit/s in all by {sent:?}; hosts off by {off:.2?} %",
+        total / 1e6
+    );
+    assert!((total / 60e6 - 1.0).abs() < 0.05, "{total}");
+    assert!(off.iter().all(|off| off.abs() < 3.0), "{off:?}");
+}
+
 /// Seven subscribers can't be spread equally over two workers. Each gets what it gets of one worker: the one
 /// with a limit has that, and the others share the rest. A subscriber is served by one worker, whatever its
 /// addresses.
