@@ -15,11 +15,11 @@
 //!        delete PATH                         what a discipline holds takes its place
 //! ```
 //!
-//! A path is the numbers of the classes that lead to a class or to its discipline: `30`, or `1/30` for
-//! class 30 of the discipline in class 1. `root` is the discipline at the top. `KEY=` without a value sets
-//! a key back to its default. In a filter a key of a table has the table's name before it: `police.rate=2mbit
-//! police.burst=20kb`, and `police=` removes the whole table. A filter's number is its place in the list, from 1. Empty lines, and lines
-//! that begin with `#`, change nothing.
+//! A path is the numbers of the classes that lead to a class or to its discipline: `30`, or `1/30` for class
+//! 30 of the discipline in class 1. `root` is the discipline at the top. `KEY=` without a value sets a key
+//! back to its default. In a filter a key of a table has the table's name before it: `police.rate=2mbit
+//! police.burst=20kb`, and `police=` removes the whole table. A filter's number is its place in the list,
+//! from 1. Empty lines, and lines that begin with `#`, change nothing.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -505,8 +505,8 @@ fn set_all(settings: &mut Vec<Written>, changed: Vec<Written>) {
     }
 }
 
-/// Does the same for a filter, where `police.rate` is the key `rate` of the table `police`. A table whose last
-/// key is removed is removed, too.
+/// Does the same for a filter, where `police.rate` is the key `rate` of the table `police`. A table whose
+/// last key is removed is removed, too.
 fn set_in_filter(entries: &mut Vec<Written>, changed: Vec<Written>) {
     for (key, value) in changed {
         let Some((table, inner)) = key.get_ref().split_once('.') else {

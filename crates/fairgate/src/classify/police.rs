@@ -279,8 +279,8 @@ mod tests {
     }
 
     proptest! {
-        /// Exactly what conforms to both buckets conforms: more than Linux's arithmetic lets pass does not, and
-        /// all that the definition allows does.
+        /// Exactly what conforms to both buckets conforms: more than Linux's arithmetic lets pass does not,
+        /// and all that the definition allows does.
         #[test]
         fn exact_buckets_are_those_of_the_definition(
             came in vec((0u64..40_000, 60u32..1500), 1..200),
