@@ -365,8 +365,9 @@ fn within(arrivals: &ArrivalCurve, micros: u64, linear: ServiceCurve) -> Service
     let corner = arrivals.peak_nanos();
     let longest = whole(ServiceCurve::LONGEST.as_micros() as u64);
     let (slope, bend) = match first(whole(arrivals.at_once()), corner, arrivals.in_long(corner), time) {
-        (slope, bend) if bend <= longest => (slope, bend),
-        // The burst takes too long. The curve without a peak rate has its bend at `T`.
+        (slope, bend) if bend > whole(0) && bend <= longest => (slope, bend),
+        // The burst takes too long, or so long that the rounded second slope alone reaches its end. The curve
+        // without a peak rate has its bend at `T`.
         _ => first(burst, 0, burst, time),
     };
     let number = |measure: Measure| u64::try_from(measure.to_integer()).unwrap_or(u64::MAX);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use fairgate::{Rate, Time};
 use fairgate_config::{Registry, Spec};
 use fairgate_reserve::{ErrorTerms, Excess, NoErrorTerms, Refusal, Reservations, Terms, check_place};
+use proptest::prelude::*;
 
 const HFSC: &str = "tbf rate=10mbit burst=5kb / hfsc default=1 { 1 ls=10mbit / fq_codel }";
 const WEIGHTS: &str = "tbf rate=10mbit burst=5kb / wf2q_plus default=1 { 1 weight=1000 / fq_codel }";
@@ -334,5 +335,51 @@ fn error_terms_are_those_of_the_bound() {
             "{other}: {by_terms:?} {:?}",
             grant.delay
         );
+    }
+}
+
+/// A number of any magnitude.
+fn magnitude(most: u64) -> impl Strategy<Value = u64> {
+    (0..64 - most.leading_zeros(), any::<u64>()).prop_map(move |(bits, number)| {
+        let number = (number | 1 << 63) >> (63 - bits);
+        number.min(most)
+    })
+}
+
+proptest! {
+    /// Terms of any size are granted or refused, and what is granted is within what was asked for.
+    #[test]
+    fn terms_of_any_size_are_answered(
+        link in magnitude(100_000_000_000),
+        part in 1_u64..1_000_000,
+        burst in magnitude(u32::MAX.into()),
+        peak in prop::option::of(magnitude(u64::MAX)),
+        packets in (14_u32..=1514, 14_u32..=1514),
+        nanos in prop::option::of(magnitude(1 << 52)),
+        scheduler in prop::sample::select(&["hfsc", "wf2q_plus", "qfq", "s_kps", "gfq", "scfq"][..]),
+    ) {
+        let (link, rate) = (link.next_multiple_of(8), (link / part).max(1));
+        let class = if scheduler == "hfsc" { format!("ls={link}bit") } else { "weight=999".to_owned() };
+        let text = format!("tbf rate={link}bit burst=5kb / {scheduler} default=1 {{ 1 {class} / fifo }}");
+        let tree = Spec::inline(&text).unwrap();
+        let bits = |bits| Rate::from_bits_per_second(bits).unwrap();
+        let asked = Terms {
+            rate: bits(rate),
+            burst: burst.max(packets.1.into()),
+            peak: peak.map(bits),
+            min_packet: packets.0.min(packets.1),
+            max_packet: packets.1,
+            delay: nanos.map(Duration::from_nanos),
+            ..terms(1, None)
+        };
+        let answer = add(&Reservations::new(1514), &tree, "call", asked.clone());
+        // A refusal says what is wrong with the terms. The tree that follows from them is never at fault.
+        prop_assert!(!matches!(answer, Err(Refusal::Tree(_))), "{answer:?} for {asked:?}");
+        if let Ok((table, _)) = answer {
+            let grant = &table.get("call").unwrap().grant;
+            let least = asked.peak.map_or(asked.rate, |peak| peak.min(asked.rate));
+            prop_assert!(grant.rate >= least.bits_per_second());
+            prop_assert!(asked.delay.is_none_or(|delay| grant.delay <= delay), "{grant:?} for {asked:?}");
+        }
     }
 }
