@@ -349,26 +349,27 @@ fn within(arrivals: &ArrivalCurve, micros: u64, linear: ServiceCurve) -> Service
     // Slopes are bits per second, bytes are counted as bits times 10^9.
     let bits = |bytes: Measure| bytes * Measure::from_integer(8_000_000_000);
     let slowest = whole(linear.m2);
+    // Returns slope and duration of the first piece, if there is one.
     let first = |at_once: Measure, corner: u64, all: Measure, time: Measure| {
         let until = time + whole(corner);
         let needed = (bits(at_once) / time).max(bits(all) / until) / whole(SLOPE_STEP);
         let slope = needed.ceil() * whole(SLOPE_STEP);
-        let bend = (bits(all) - slowest * until) / (slope - slowest) / whole(1_000);
-        (slope, bend.ceil())
+        let beyond = bits(all) - slowest * until;
+        (slope > slowest && beyond > whole(0)).then(|| {
+            let bend = beyond / (slope - slowest) / whole(1_000);
+            (slope, bend.ceil())
+        })
     };
     let time = whole(micros.min(ServiceCurve::LONGEST.as_micros() as u64) * 1_000);
     let burst = whole(arrivals.burst());
-    // The rate alone sends the bucket soon enough.
-    if bits(burst) <= slowest * time {
-        return linear;
-    }
     let corner = arrivals.peak_nanos();
     let longest = whole(ServiceCurve::LONGEST.as_micros() as u64);
-    let (slope, bend) = match first(whole(arrivals.at_once()), corner, arrivals.in_long(corner), time) {
-        (slope, bend) if bend > whole(0) && bend <= longest => (slope, bend),
-        // The burst takes too long, or so long that the rounded second slope alone reaches its end. The curve
-        // without a peak rate has its bend at `T`.
-        _ => first(burst, 0, burst, time),
+    let with_peak = first(whole(arrivals.at_once()), corner, arrivals.in_long(corner), time);
+    // If the burst takes too long, or so long that the rounded second slope alone reaches its end, the curve
+    // is that without a peak rate: it has its bend at `T`. Without a first piece the rate alone is enough.
+    let with_peak = with_peak.filter(|(_, bend)| *bend <= longest);
+    let Some((slope, bend)) = with_peak.or_else(|| first(burst, 0, burst, time)) else {
+        return linear;
     };
     let number = |measure: Measure| u64::try_from(measure.to_integer()).unwrap_or(u64::MAX);
     ServiceCurve {
