@@ -361,6 +361,14 @@ def test_reservations_live_and_end(run: Client) -> None:
     assert call.promised_us <= 20_000
     [changed] = run.change_reservation("call", CALL.model_copy(update={"rate_bps": 200_000})).reservations
     assert changed.reserved_bps >= 200_000
+    assert (changed.terms.excess, changed.terms.min_packet_bytes) == ("best_effort", 60)
+    peak = CALL.model_copy(update={"peak_bps": 400_000, "excess": "drop", "delay_us": None})
+    [changed] = run.change_reservation("call", peak).reservations
+    assert (changed.terms.peak_bps, changed.terms.excess) == (400_000, "drop")
+    # Error terms, or the reason why there are none.
+    assert (changed.error_terms is None) == (changed.no_error_terms is not None)
+    assert changed.error_terms is not None
+    assert changed.error_terms.c_bytes >= 1514
     assert run.refresh("call").reservations[0].expires_s > 60
     assert run.withdraw("call").reservations == []
     assert run.reservations().reservations == []

@@ -181,6 +181,8 @@ impl State {
             class: "65535".to_owned(),
             reserved_bps: terms.rate_bps,
             promised_us: 0.0,
+            error_terms: None,
+            no_error_terms: Some("nothing is promised in a rehearsal".to_owned()),
             expires_s: terms.lifetime_ms as f64 / 1e3,
             terms,
         };

@@ -3,19 +3,29 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use fairgate::Rate;
 use fairgate::hfsc::ServiceCurve;
+use fairgate_theory::guarantees::bounds;
 use fairgate_theory::guarantees::bounds::{Promises, System};
-use fairgate_theory::guarantees::measures::Weights;
-use fairgate_theory::guarantees::token_bucket::{blocking, delay_by_curve, delay_by_index, rounded_up};
+use fairgate_theory::guarantees::measures::{Measure, Weights};
+use fairgate_theory::guarantees::token_bucket::{
+    ArrivalCurve, blocking, delay_by_curve, delay_by_index, error_terms_by_curve, error_terms_by_index,
+    rounded_up,
+};
 
 use crate::place::{Kind, Place};
 use crate::refusal::Refusal;
-use crate::{Grant, Terms};
+use crate::{ErrorTerms, Excess, Grant, NoErrorTerms, SHORTEST, Terms};
 
 /// The largest weight of a class.
 const MAX_WEIGHT: u32 = 1 << 16;
 /// Slopes are whole bytes per second.
 const SLOPE_STEP: u64 = 8;
+/// `hfsc` computes deadlines with inverse slopes, like Linux: whole parts, of which a second has so many for
+/// each byte per second. It rounds them up.
+const INVERSE_PARTS: u64 = 15_625_000 << 14;
+/// The tick of its clock, ns.
+const TICK: u64 = 64;
 
 /// A reservation that wants to be admitted.
 #[derive(Clone, Copy)]
@@ -105,6 +115,16 @@ fn check(terms: &Terms, place: &Place<'_>, longest: u32) -> Result<(), Refusal> 
             "name the length of the flow's longest packet, with its Ethernet header",
         );
     }
+    if terms.min_packet < SHORTEST || terms.min_packet > terms.max_packet {
+        let what = format!(
+            "a minimum policed unit of {} bytes is not {SHORTEST} to {}",
+            terms.min_packet, terms.max_packet
+        );
+        return refused(
+            what,
+            "name the length of the flow's shortest packet, or leave it out",
+        );
+    }
     if terms.burst < terms.max_packet.into() {
         let what = format!(
             "a burst of {} bytes has no room for a packet of {}",
@@ -112,10 +132,24 @@ fn check(terms: &Terms, place: &Place<'_>, longest: u32) -> Result<(), Refusal> 
         );
         return refused(what, "raise the burst, or lower the longest packet");
     }
-    // A bucket that takes longer than that to send is no reservation, and larger ones overflow the bounds.
-    if terms.burst > 1 << 32 {
+    // A bucket that takes longer than that to send is no reservation, and policers have no larger ones.
+    if terms.burst > u32::MAX.into() {
         let what = format!("a burst of {} bytes is more than 4 GB", terms.burst);
         return refused(what, "lower the burst");
+    }
+    if let Some(peak) = terms.peak.filter(|peak| *peak < terms.rate) {
+        let what = format!("a peak rate of {peak} is below the token rate of {}", terms.rate);
+        return refused(
+            what,
+            "name the rate at which the flow's bursts come, or leave it out",
+        );
+    }
+    if terms.excess == Excess::BestEffort && place.scheduler.classifier().default.is_none() {
+        let what = format!(
+            "`{}` has no default class that excess packets could go to",
+            place.scheduler.discipline()
+        );
+        return refused(what, "set its `default`, or let excess packets be dropped");
     }
     if terms.lifetime.is_zero() {
         return refused(
@@ -127,6 +161,12 @@ fn check(terms: &Terms, place: &Place<'_>, longest: u32) -> Result<(), Refusal> 
         return refused(
             "no filter finds the packets of the flow".to_owned(),
             "name conditions, like destination_port=5004 protocol=udp",
+        );
+    }
+    if let Some(key) = outcome(&terms.filter) {
+        return refused(
+            format!("`{key}` is no condition: the reservation decides what becomes of the packets"),
+            "leave it out",
         );
     }
     if terms.filter.contains(['\n', '\r']) {
@@ -144,6 +184,15 @@ fn check(terms: &Terms, place: &Place<'_>, longest: u32) -> Result<(), Refusal> 
         }),
         _ => Ok(()),
     }
+}
+
+/// Returns a key of the filter by which packets would go elsewhere than to the reservation's class.
+fn outcome(filter: &str) -> Option<&str> {
+    const OUTCOMES: [&str; 6] = ["class", "police", "drop", "goto", "chain", "at"];
+    let mut keys = filter
+        .split_whitespace()
+        .filter_map(|word| word.split('=').next());
+    keys.find(|key| OUTCOMES.contains(&key.split('.').next().unwrap_or_default()))
 }
 
 /// Checks that the link has the token rates of all reservations.
@@ -176,40 +225,165 @@ fn by_curves(
     longest: u32,
 ) -> Option<Vec<Grant>> {
     let blocked = rounded_up(blocking(place.link, longest));
-    let curve = |terms: &Terms| {
-        let linear = ServiceCurve::linear(terms.rate.bits_per_second().next_multiple_of(SLOPE_STEP));
-        let Some(delay) = terms.delay else { return linear };
-        // In configurations the first piece has whole microseconds.
-        let first = Duration::from_micros(delay.saturating_sub(blocked).as_micros() as u64);
-        let steep = ServiceCurve::of_packet(terms.burst, first.min(ServiceCurve::LONGEST), linear.m2);
-        match steep.m1 > linear.m2 {
-            true => steep,
-            // The rate alone sends the bucket soon enough.
-            false => linear,
-        }
-    };
-    let own = wishes.iter().map(|wish| curve(wish.terms));
+    let promises = wishes
+        .iter()
+        .map(|wish| Promise::new(wish.terms, place.link, blocked));
+    let promises: Vec<Promise> = promises.collect();
+    let own = promises.iter().map(Promise::configured);
     let curves: Vec<ServiceCurve> = others.iter().copied().chain(own).collect();
     let link = ServiceCurve::linear(place.link.bits_per_second());
     let is_too_steep = |curve: &ServiceCurve| curve.m1 > ServiceCurve::STEEPEST;
     if link.exceeded_by(&curves).is_some() || curves.iter().any(is_too_steep) {
         return None;
     }
-    let grant = |wish: &Wish<'_>| {
-        let terms = wish.terms;
-        let curve = curve(terms);
-        let delay = rounded_up(delay_by_curve(&curve, terms.burst, place.link, longest));
-        let settings = match curve.d.is_zero() {
-            true => format!("rt={}bit", curve.m2),
-            false => format!("rt={}bit:{}us:{}bit", curve.m1, curve.d.as_micros(), curve.m2),
+    let grant = |(promise, wish): (&Promise, &Wish<'_>)| {
+        let Promise { curve, arrivals } = promise;
+        let configured = promise.configured();
+        let errors = error_terms_by_curve(curve, wish.terms.max_packet, place.link, longest);
+        let settings = match configured.d.is_zero() {
+            true => format!("rt={}bit", configured.m2),
+            false => format!(
+                "rt={}bit:{}us:{}bit",
+                configured.m1,
+                configured.d.as_micros(),
+                configured.m2
+            ),
         };
         Grant {
             rate: curve.m2,
-            delay,
+            delay: rounded_up(delay_by_curve(curve, arrivals, place.link, longest)),
+            error_terms: errors.map(whole).ok_or(NoErrorTerms::TwoSlopes),
             settings,
         }
     };
-    Some(wishes.iter().map(grant).collect())
+    Some(promises.iter().zip(wishes).map(grant).collect())
+}
+
+/// The real-time curve of a reservation, and what it counts as sent by the flow.
+struct Promise {
+    curve: ServiceCurve,
+    arrivals: ArrivalCurve,
+}
+
+impl Promise {
+    fn new(terms: &Terms, link: Rate, blocked: Duration) -> Promise {
+        let arrivals = terms.arrivals();
+        let linear = |arrivals: &ArrivalCurve| {
+            let bits = arrivals.rate().bits_per_second();
+            ServiceCurve::linear(bits.next_multiple_of(SLOPE_STEP))
+        };
+        let of_rate = Promise {
+            curve: linear(&arrivals),
+            arrivals,
+        };
+        let Some(delay) = terms.delay else {
+            return of_rate;
+        };
+        // In configurations the first piece has whole microseconds.
+        let micros = delay.saturating_sub(blocked).as_micros() as u64;
+        let mut curve = within(&arrivals, micros, linear(&arrivals));
+        if curve.d.is_zero() {
+            return of_rate;
+        }
+        // The first slope follows from what is lost, and what is lost follows from the first slope.
+        loop {
+            let steepest = (2 * curve.m1).min(link.bits_per_second()).max(curve.m1);
+            let counted = counted(&arrivals, terms.min_packet, steepest);
+            curve = within(&counted, micros, linear(&counted));
+            if curve.m1 <= steepest || steepest >= link.bits_per_second() {
+                return Promise {
+                    curve,
+                    arrivals: counted,
+                };
+            }
+        }
+    }
+
+    /// Returns the curve for the configuration. Its slopes are a little higher: with inverse slopes that are
+    /// rounded up, a flow that never pauses would else be served a little slower than it sends.
+    fn configured(&self) -> ServiceCurve {
+        let slope = |bits: u64| match INVERSE_PARTS.checked_div(bits / SLOPE_STEP) {
+            Some(parts) if parts > 0 => SLOPE_STEP * INVERSE_PARTS.div_ceil(parts),
+            _ => bits,
+        };
+        ServiceCurve {
+            m1: slope(self.curve.m1),
+            d: self.curve.d,
+            m2: slope(self.curve.m2),
+        }
+    }
+}
+
+/// Returns what a class with two slopes counts of a flow: more than it sends.
+///
+/// When a flow begins to send after a pause, `hfsc` computes where its curve goes on, in whole bytes and
+/// ticks like Linux: it loses less than two bytes, and what the first slope sends in a tick. A flow that uses
+/// all of its bucket for a long time would lose this again and again, and be late. It loses it at most once
+/// for each packet, and a packet counts `m` bytes at least. So it is enough if each packet is taken for that
+/// much longer.
+fn counted(arrivals: &ArrivalCurve, min_packet: u32, steepest: u64) -> ArrivalCurve {
+    /// Parts of a byte.
+    const PARTS: u128 = 1_000;
+    let in_a_tick = (u128::from(steepest) * u128::from(TICK) * PARTS).div_ceil(8_000_000_000);
+    let packet = u128::from(min_packet) * PARTS;
+    let longer = |number: u64| {
+        let longer = (u128::from(number) * (packet + 2 * PARTS + in_a_tick)).div_ceil(packet);
+        u64::try_from(longer).unwrap_or(u64::MAX)
+    };
+    let rate = |rate: Rate| Rate::from_bits_per_second(longer(rate.bits_per_second())).unwrap_or(rate);
+    let peak = arrivals
+        .peak()
+        .map(|(peak, bytes)| (rate(peak), longer(bytes.into()).min(u32::MAX.into()) as u32));
+    ArrivalCurve::new(rate(arrivals.rate()), longer(arrivals.burst()), peak)
+}
+
+/// Returns the flattest curve that reaches what has arrived at any time within so many microseconds, and goes
+/// on with the slope of `linear`.
+///
+/// In the time `T` it reaches a packet that came alone or the bucket that came at once. With a peak rate the
+/// bucket is empty only at `t`; up to then the flow has sent `A`, which the curve reaches by `t + T`. So the
+/// first slope is at least `M / T` and `A / (t + T)`, and the bend is where the second slope meets what has
+/// to be reached later.
+fn within(arrivals: &ArrivalCurve, micros: u64, linear: ServiceCurve) -> ServiceCurve {
+    let whole = |number: u64| Measure::from_integer(number.into());
+    // Slopes are bits per second, bytes are counted as bits times 10^9.
+    let bits = |bytes: Measure| bytes * Measure::from_integer(8_000_000_000);
+    let slowest = whole(linear.m2);
+    // Returns slope and duration of the first piece, if there is one.
+    let first = |at_once: Measure, corner: u64, all: Measure, time: Measure| {
+        let until = time + whole(corner);
+        let needed = (bits(at_once) / time).max(bits(all) / until) / whole(SLOPE_STEP);
+        let slope = needed.ceil() * whole(SLOPE_STEP);
+        let beyond = bits(all) - slowest * until;
+        (slope > slowest && beyond > whole(0)).then(|| {
+            let bend = beyond / (slope - slowest) / whole(1_000);
+            (slope, bend.ceil())
+        })
+    };
+    let time = whole(micros.min(ServiceCurve::LONGEST.as_micros() as u64) * 1_000);
+    let burst = whole(arrivals.burst());
+    let corner = arrivals.peak_nanos();
+    let longest = whole(ServiceCurve::LONGEST.as_micros() as u64);
+    let with_peak = first(whole(arrivals.at_once()), corner, arrivals.in_long(corner), time);
+    // If the burst takes too long, or so long that the rounded second slope alone reaches its end, the curve
+    // is that without a peak rate: it has its bend at `T`. Without a first piece the rate alone is enough.
+    let with_peak = with_peak.filter(|(_, bend)| *bend <= longest);
+    let Some((slope, bend)) = with_peak.or_else(|| first(burst, 0, burst, time)) else {
+        return linear;
+    };
+    let number = |measure: Measure| u64::try_from(measure.to_integer()).unwrap_or(u64::MAX);
+    ServiceCurve {
+        m1: number(slope),
+        d: Duration::from_micros(number(bend)),
+        m2: linear.m2,
+    }
+}
+
+fn whole(terms: bounds::ErrorTerms) -> ErrorTerms {
+    ErrorTerms {
+        c: u64::try_from(terms.bytes.ceil().to_integer()).unwrap_or(u64::MAX),
+        d: rounded_up(terms.nanos),
+    }
 }
 
 /// Reservations in a scheduler with weights. All weights of reservations are raised until each has its share.
@@ -254,8 +428,8 @@ impl<'t> Shares<'t> {
     /// Returns the rate and the delay that a reservation has with these weights.
     fn of(&self, flow: usize) -> (u64, Duration) {
         let system = self.system();
-        let burst = self.wishes[flow].terms.burst;
-        let delay = delay_by_index(self.promises, &system, flow, burst);
+        let arrivals = self.wishes[flow].terms.arrivals();
+        let delay = delay_by_index(self.promises, &system, flow, &arrivals);
         let sum: u128 = self.weights.iter().copied().map(u128::from).sum();
         let link = u128::from(self.place.link.bits_per_second());
         let rate = link * u128::from(self.weights[flow]) / sum;
@@ -310,9 +484,11 @@ impl<'t> Shares<'t> {
                 true => format!("weight={weight} max_packet={}", self.max_packets[flow]),
                 false => format!("weight={weight}"),
             };
+            let errors = error_terms_by_index(self.promises, &self.system(), flow);
             Grant {
                 rate,
                 delay,
+                error_terms: errors.map(whole).ok_or(NoErrorTerms::OtherForm),
                 settings,
             }
         };

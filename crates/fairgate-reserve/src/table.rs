@@ -8,13 +8,10 @@ use fairgate_config::{Registry, Spec};
 use crate::admission::{Rest, Wish, admit};
 use crate::place::{Place, SCHEDULER};
 use crate::refusal::Refusal;
-use crate::{Reservation, Terms};
+use crate::{Excess, NoErrorTerms, Reservation, SHORTEST, Terms};
 
 /// The number of the first reserved class. Lower ones are for classes of the file.
 const FIRST_CLASS: u16 = 40_000;
-/// The shortest frame of Ethernet, bytes. The queue of a class has room for a bucket of such packets.
-const SHORTEST: u64 = 60;
-
 /// The reservations of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reservations {
@@ -117,6 +114,7 @@ impl Reservations {
             grant: crate::Grant {
                 rate: 0,
                 delay: std::time::Duration::ZERO,
+                error_terms: Err(NoErrorTerms::OtherForm),
                 settings: String::new(),
             },
             expires: now + terms.lifetime.as_nanos() as u64,
@@ -222,6 +220,14 @@ impl Reservations {
         asking: &str,
     ) -> Result<Changed, Refusal> {
         let place = Place::find(tree)?;
+        let default = place.scheduler.classifier().default;
+        let disturbed = self.by_name.iter().find(|(_, own)| Some(own.class) == default);
+        if let Some((name, own)) = disturbed {
+            return Err(Refusal::Disturbed {
+                name: name.clone(),
+                class: own.class,
+            });
+        }
         let wishes: Vec<Wish<'_>> = self
             .by_name
             .iter()
@@ -267,22 +273,48 @@ impl Reservations {
                 true => "change",
                 false => "add",
             };
-            let in_delay = u128::from(terms.rate.bits_per_second()) * grant.delay.as_nanos() / 8_000_000_000;
-            let bytes =
-                terms.burst + u64::try_from(in_delay).unwrap_or(u64::MAX) + u64::from(terms.max_packet);
+            let in_delay = terms.arrivals().in_long(grant.delay.as_nanos() as u64).ceil();
+            let in_delay = u64::try_from(in_delay.to_integer()).unwrap_or(u64::MAX);
+            let bytes = in_delay.saturating_add(terms.max_packet.into());
             lines.push_str(&format!(
                 "class {how} {SCHEDULER}/{class} {} / fifo limit={} limit_bytes={bytes}\n",
                 grant.settings,
-                bytes / SHORTEST + 1,
+                bytes / u64::from(SHORTEST) + 1,
             ));
         }
         // Reservations are found first: a filter for everything may be among the others.
         for (place, reservation) in self.by_name.values().enumerate() {
             let Reservation { terms, class, .. } = reservation;
             let (filter, last) = (terms.filter.trim(), kept + place + 1);
-            lines.push_str(&format!("filter add in={SCHEDULER} class={class} {filter}\n"));
+            let police = police(terms);
+            lines.push_str(&format!(
+                "filter add in={SCHEDULER} class={class} {filter} {police}\n"
+            ));
             lines.push_str(&format!("filter move in={SCHEDULER} {last} {}\n", place + 1));
         }
         lines
     }
+}
+
+/// Returns the policer of a reservation's filter, in words. It counts without rounding: what is promised
+/// holds for what conforms, and for nothing more.
+fn police(terms: &Terms) -> String {
+    let arrivals = terms.arrivals();
+    let mut words = format!(
+        "police.rate={}bit police.burst={}b police.mpu={}b police.longest={}b police.exact=true",
+        arrivals.rate().bits_per_second(),
+        arrivals.burst(),
+        terms.min_packet,
+        terms.max_packet,
+    );
+    if let Some((peak, packet)) = arrivals.peak() {
+        words.push_str(&format!(
+            " police.peakrate={}bit police.mtu={packet}b",
+            peak.bits_per_second()
+        ));
+    }
+    if terms.excess == Excess::BestEffort {
+        words.push_str(" police.exceed=default");
+    }
+    words
 }

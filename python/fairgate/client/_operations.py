@@ -420,6 +420,8 @@ class Operations:
         ...     filter="destination_port=5005 protocol=udp",
         ...     lifetime_ms=90_000,
         ...     delay_us=20_000,
+        ...     peak_bps=8_000_000,
+        ...     excess="drop",
         ... )
         >>> run.reserve(terms).reservations[0].promised_us <= 20_000
         True

@@ -145,6 +145,15 @@ class Entry(Input):
     """What it may send in any case."""
 
 
+class ErrorTermsStatus(Model):
+    """What a hop adds to the delay along a path (RFC 2212)."""
+
+    c_bytes: int
+    """C, bytes: takes its time at the reserved rate."""
+    d_us: int
+    """D, microseconds: whatever the rate is."""
+
+
 class Health(Model):
     """That the run answers."""
 
@@ -386,14 +395,23 @@ class TermsStatus(Input):
     """The size of the token bucket, bytes."""
     delay_us: int | None = None
     """The longest acceptable delay, microseconds."""
+    excess: str | None = None
+    """What happens to packets beyond the token bucket. Without it, they are best effort."""
     filter: str
     """The conditions of the filter in words."""
     lifetime_ms: int
     """How long it exists unless it is refreshed, milliseconds."""
     max_packet_bytes: int | None = None
     """The longest packet, bytes. Without it, the longest one of the interfaces."""
+    min_packet_bytes: int | None = None
+    """
+    The minimum policed unit, bytes: shorter packets count as much. Without it, 60, the length of the
+    shortest frame on an Ethernet cable.
+    """
     name: str
     """Its name."""
+    peak_bps: int | None = None
+    """The peak rate, bit/s: at least the token rate. Without it, the bucket may come at once."""
     rate_bps: int
     """The token rate, bit/s."""
 
@@ -696,10 +714,14 @@ class ReservationStatus(Model):
 
     class_: Annotated[str, Field(alias="class")]
     """The path of classes to its class."""
+    error_terms: ErrorTermsStatus | None = None
+    """What the hop adds along a path. None if its bound does not have this form."""
     expires_s: float
     """When it ends unless it is refreshed, in seconds from now."""
     from_: Annotated[str, Field(alias="from")]
     """The interface that its direction receives from."""
+    no_error_terms: str | None = None
+    """Why there are none."""
     promised_us: float
     """The delay that is promised, microseconds."""
     reserved_bps: int

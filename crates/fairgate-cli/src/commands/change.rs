@@ -54,6 +54,10 @@ pub(crate) struct ClassArgs {
 Examples:
   fairgate filter add class=30 dscp=EF
   fairgate filter add in=20 class=2 destination_port=5000-5100 protocol=udp
+  fairgate filter add class=30 dscp=EF police.rate=2mbit police.burst=20kb police.exceed=default
+                                                 what exceeds goes to the default class, without
+                                                 police.exceed it is dropped
+  fairgate filter change 1 police.rate=3mbit     police= removes the policer
   fairgate filter change 1 dscp=AF41             the first filter, as `fairgate queue show` lists them
   fairgate filter move 3 1                       tried first from now on
   fairgate filter delete 1

@@ -71,6 +71,7 @@ fn a_promise_holds_under_a_flood_and_ends_with_its_lifetime() {
     .concat();
     let made = reserved(&run, &words);
     assert!(made[0]["promised_us"].as_f64().unwrap() <= 200_000.0, "{made:?}");
+    assert_eq!(made[0]["terms"]["excess"], "best_effort");
     assert_eq!(reserved(&run, &["list"]).len(), 1);
 
     let sender = network
@@ -174,5 +175,83 @@ fn reservations_are_refused_and_protected() {
     );
     assert!(reserved(&run, &["withdraw", "--from", "left", "a"]).is_empty());
     assert!(reserved(&run, &["list"]).is_empty());
+    run.stop();
+}
+
+/// Sixty packets at once are more than the bucket of ten. With a peak rate they are more than its bucket,
+/// too. What is beyond it is sent behind the rest, or dropped.
+#[test]
+fn excess_packets_are_sent_as_best_effort_or_dropped() {
+    let Some(_watched) = live("excess_packets_are_sent_as_best_effort_or_dropped") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let run = Run::start(&network.router, TREE);
+    let receiver = network
+        .right
+        .enter(|| UdpSocket::bind("0.0.0.0:5004"))
+        .unwrap()
+        .unwrap();
+    receiver
+        .set_read_timeout(Some(Duration::from_millis(100)))
+        .unwrap();
+    let sender = network
+        .left
+        .enter(|| UdpSocket::bind("0.0.0.0:0"))
+        .unwrap()
+        .unwrap();
+    sender.connect(format!("{}:5004", Network::RIGHT)).unwrap();
+    let add = |name: &str, how: &[&str]| {
+        let words = [
+            "add",
+            name,
+            "--rate=100kbit",
+            "--burst=10420b",
+            "--max-packet=1042b",
+        ];
+        let made = reserved(
+            &run,
+            &[&words, how, &["destination_port=5004", "protocol=udp"]].concat(),
+        );
+        made[0].clone()
+    };
+    let dropped = || run.status().directions[0].tree.dropped.packets;
+    // Returns how many of sixty packets arrived, in which order, and how many were dropped.
+    let send = || {
+        let before = dropped();
+        for number in 0..60_u8 {
+            assert_eq!(sender.send(&[number; 1000]).unwrap(), 1000);
+        }
+        let mut came = Vec::new();
+        let mut packet = [0; 1000];
+        until("all packets have arrived or were dropped", || {
+            while receiver.recv(&mut packet).is_ok() {
+                came.push(packet[0]);
+            }
+            came.len() as u64 + dropped() - before >= 60
+        });
+        (came, dropped() - before)
+    };
+    let made = add("soft", &[]);
+    // 1042 bytes; a frame of 1518 bytes at 5 Mbit/s, and 1 us.
+    assert_eq!(made["error_terms"]["c_bytes"], 1042, "{made}");
+    assert_eq!(made["error_terms"]["d_us"], 2430, "{made}");
+    assert!(made["no_error_terms"].is_null(), "{made}");
+    let (came, lost) = send();
+    assert_eq!((came.len(), lost), (60, 0));
+    assert!(
+        !came.is_sorted(),
+        "the excess overtakes what waits at the reserved rate"
+    );
+    reserved(&run, &["withdraw", "soft"]);
+    let made = add("hard", &["--excess=drop", "--delay=50ms", "--peak=1mbit"]);
+    assert!(made["error_terms"].is_null(), "{made}");
+    assert!(
+        made["no_error_terms"].as_str().unwrap().contains("two slopes"),
+        "{made}"
+    );
+    let (came, lost) = send();
+    assert!(came.is_sorted(), "{came:?}");
+    assert!(came.len() < 40 && lost > 20, "{came:?} {lost}");
     run.stop();
 }

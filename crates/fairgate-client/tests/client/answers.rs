@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fairgate_client::{ClientError, Remote};
 use fairgate_live::status::FlowOrder;
-use fairgate_live::status::protocol::{ReserveOrder, TermsStatus};
+use fairgate_live::status::protocol::{ExcessStatus, ReserveOrder, TermsStatus};
 
 use crate::stage::Stage;
 
@@ -66,9 +66,12 @@ fn reservations_live_and_end() {
             name: name.clone(),
             rate_bps,
             burst_bytes: 1000,
+            peak_bps: Some(5_000),
+            min_packet_bytes: Some(100),
             max_packet_bytes: None,
             delay_us: None,
             filter: "protocol=udp".to_owned(),
+            excess: Some(ExcessStatus::Drop),
             lifetime_ms: 9_000,
         };
         let order = |order| remote.reserve(Some("left"), order).unwrap();

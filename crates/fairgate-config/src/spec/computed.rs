@@ -138,6 +138,11 @@ impl Table {
 fn fields(given: &Spanned<Given>) -> Result<Fields, Mistake> {
     match given.get_ref() {
         Given::List(names) => names.iter().map(field).collect(),
+        // In words there are no lists.
+        Given::Text(names) => names
+            .split(',')
+            .map(|name| field(&Spanned::new(given.span(), Given::Text(name.to_owned()))))
+            .collect(),
         _ => Err(mistake(given, "`hash` must be a list of fields".to_owned())),
     }
 }

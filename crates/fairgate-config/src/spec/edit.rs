@@ -15,10 +15,11 @@
 //!        delete PATH                         what a discipline holds takes its place
 //! ```
 //!
-//! A path is the numbers of the classes that lead to a class or to its discipline: `30`, or `1/30` for
-//! class 30 of the discipline in class 1. `root` is the discipline at the top. `KEY=` without a value sets
-//! a key back to its default. A filter's number is its place in the list, from 1. Empty lines, and lines
-//! that begin with `#`, change nothing.
+//! A path is the numbers of the classes that lead to a class or to its discipline: `30`, or `1/30` for class
+//! 30 of the discipline in class 1. `root` is the discipline at the top. `KEY=` without a value sets a key
+//! back to its default. In a filter a key of a table has the table's name before it: `police.rate=2mbit
+//! police.burst=20kb`, and `police=` removes the whole table. A filter's number is its place in the list,
+//! from 1. Empty lines, and lines that begin with `#`, change nothing.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -236,10 +237,9 @@ impl Line<'_> {
         let header = self.here();
         let mut filter = Draft::default();
         self.settings(&mut filter)?;
-        node.filters.push(FilterDraft {
-            header,
-            entries: as_in_a_file(filter.settings),
-        });
+        let mut entries = Vec::new();
+        set_in_filter(&mut entries, as_in_a_file(filter.settings));
+        node.filters.push(FilterDraft { header, entries });
         Some(())
     }
 
@@ -248,7 +248,7 @@ impl Line<'_> {
         let place = self.filter(node)?;
         let mut changed = Draft::default();
         self.settings(&mut changed)?;
-        set_all(&mut node.filters[place].entries, as_in_a_file(changed.settings));
+        set_in_filter(&mut node.filters[place].entries, as_in_a_file(changed.settings));
         Some(())
     }
 
@@ -501,6 +501,34 @@ fn set_all(settings: &mut Vec<Written>, changed: Vec<Written>) {
         settings.retain(|(other, _)| other.get_ref() != key.get_ref());
         if !matches!(value.get_ref(), Given::Word(word) | Given::Text(word) if word.is_empty()) {
             settings.push((key, value));
+        }
+    }
+}
+
+/// Does the same for a filter, where `police.rate` is the key `rate` of the table `police`. A table whose
+/// last key is removed is removed, too.
+fn set_in_filter(entries: &mut Vec<Written>, changed: Vec<Written>) {
+    for (key, value) in changed {
+        let Some((table, inner)) = key.get_ref().split_once('.') else {
+            set_all(entries, vec![(key, value)]);
+            continue;
+        };
+        let (span, dot) = (key.span(), key.span().start + table.len());
+        let mut inside = match entries.iter().position(|(other, _)| other.get_ref() == table) {
+            Some(place) => match entries.remove(place).1.into_inner() {
+                Given::Table(inside) => inside,
+                _ => Vec::new(),
+            },
+            None => Vec::new(),
+        };
+        let whole = span.start..value.span().end;
+        set_all(
+            &mut inside,
+            vec![(Spanned::new(dot + 1..span.end, inner.to_owned()), value)],
+        );
+        if !inside.is_empty() {
+            let table = Spanned::new(span.start..dot, table.to_owned());
+            entries.push((table, Spanned::new(whole, Given::Table(inside))));
         }
     }
 }

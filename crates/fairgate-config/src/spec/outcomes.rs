@@ -148,7 +148,9 @@ fn read_police(given: &Spanned<Given>, problems: &mut Problems) -> Result<Option
             span: given.span(),
             message: format!("`police` is {}, but must be a table", given.get_ref().type_name()),
             label: "expected a table".to_owned(),
-            help: "write police = { rate = \"1mbit\", burst = \"10kb\" }".to_owned(),
+            help: "write police = { rate = \"1mbit\", burst = \"10kb\" }, in words police.rate=1mbit \
+                police.burst=10kb"
+                .to_owned(),
         });
     };
     let parameters = police::Settings::parameters();
@@ -235,7 +237,9 @@ fn show_police(police: &Police) -> String {
         let info = &parameters[*index];
         let shown = info.unit.show(value);
         match info.unit {
-            fairgate::registry::Unit::Count(_) => format!("{} = {shown}", info.name),
+            fairgate::registry::Unit::Count(_) | fairgate::registry::Unit::Flag => {
+                format!("{} = {shown}", info.name)
+            }
             _ => format!("{} = \"{shown}\"", info.name),
         }
     };

@@ -135,6 +135,47 @@ fn filters_are_added_changed_moved_and_deleted() {
     assert_eq!(filters("filter add in=20 class=2 dscp=CS1"), "dscp = \"CS1\"");
 }
 
+/// What a filter measures and computes, in words: each key of a table by itself.
+#[test]
+fn tables_of_a_filter_are_set_in_words() {
+    let filters = |lines: &str| {
+        let toml = edited(TREE, lines)
+            .unwrap_or_else(|error| panic!("{lines}: {error:?}"))
+            .to_toml("q");
+        let lines = toml
+            .lines()
+            .filter(|line| line.starts_with("police") || line.starts_with("class = "));
+        lines.map(str::to_owned).collect::<Vec<_>>().join(" ")
+    };
+    let one = "filter add class=10 dscp=EF police.rate=2mbit police.burst=20kb police.exceed=default\n";
+    let measured = "class = 10 police = { rate = \"2mbit\", burst = \"20kb\", exceed = \"default\" }";
+    assert_eq!(filters(one), measured);
+    assert_eq!(
+        filters(&format!("{one}filter change 1 police.rate=3mbit police.exceed=")),
+        "class = 10 police = { rate = \"3mbit\", burst = \"20kb\" }"
+    );
+    assert_eq!(filters(&format!("{one}filter change 1 police=")), "class = 10");
+    let gone = "filter change 1 police.rate= police.burst= police.exceed=";
+    assert_eq!(filters(&format!("{one}{gone}")), "class = 10");
+    assert_eq!(
+        filters("filter add dscp=EF class=10 police.packets=100 police.burst_packets=9 police.longest=1000"),
+        "class = 10 police = { packets = 100, burst_packets = 9, longest = \"1000b\" }"
+    );
+    assert_eq!(
+        filters("filter add dscp=EF class=10 police.rate=8mbit police.burst=20kb police.exact=true"),
+        "class = 10 police = { rate = \"8mbit\", burst = \"20kb\", exact = true }"
+    );
+    let hashed = "filter add class.hash=source,destination class.first=10 class.count=2 dscp=EF\n";
+    assert_eq!(
+        filters(hashed),
+        "class = { hash = [\"source\", \"destination\"], first = 10, count = 2 }"
+    );
+    assert_eq!(
+        filters(&format!("{hashed}filter change 1 class=10")),
+        "class = 10"
+    );
+}
+
 /// Each mistake names the place, the rule and the remedy.
 #[test]
 fn mistakes_are_located_in_the_line() {
@@ -161,6 +202,15 @@ fn mistakes_are_located_in_the_line() {
         ("class move 10 rate=1mbit", "the new place is missing", 1, 15),
         ("filter delete 1", "there is no filter `1`, only 0", 1, 15),
         ("filter add class=99 dscp=EF", "no class 99", 1, 18),
+        (
+            "filter add class=10 police.rat=1mbit police.burst=5kb",
+            "a policer has no parameter `rat`",
+            1,
+            28,
+        ),
+        ("filter add class=10 police.rate=fast", "`rate`", 1, 33),
+        ("filter add class=10 police.rate=1mbit", "`burst`", 1, 33),
+        ("filter add class=10 police=1mbit", "`police` is text", 1, 28),
         ("queue change 1 fifo", "class 1 holds no discipline", 1, 14),
         ("queue delete 16", "it holds no discipline", 1, 14),
         ("queue move 20 20/1", "can't change places", 1, 15),

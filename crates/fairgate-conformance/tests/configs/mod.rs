@@ -509,16 +509,22 @@ fn deed() -> impl Strategy<Value = Filter> {
             Control::Drop,
             Control::Continue,
             Control::Reclassify,
+            Control::Default,
         ])
     };
     let measure = prop_oneof![
         (1u64..20_000_000, 60u32..6000)
             .prop_map(|(bits, burst)| Measure::Bytes(Profile::new(rate(bits), burst))),
+        (1u64..20_000_000, 60u32..6000)
+            .prop_map(|(bits, burst)| Measure::ExactBytes(Profile::new(rate(bits), burst))),
         (1u64..2000, 1u32..5).prop_map(|(rate, burst)| Measure::Packets { rate, burst }),
     ];
     // If conforming and exceeding packets both pass, they go the same way: the suite checks their order.
     let controls = (control(), control()).prop_map(|(conform, exceed)| match (conform, exceed) {
-        (Control::Pass, Control::Continue) | (Control::Continue, Control::Pass) => (conform, conform),
+        (Control::Pass, Control::Continue | Control::Default)
+        | (Control::Continue | Control::Default, Control::Pass)
+        | (Control::Continue, Control::Default)
+        | (Control::Default, Control::Continue) => (conform, conform),
         both => both,
     });
     let police = (measure, 200u32..3000, controls).prop_map(|(measure, longest, (conform, exceed))| Police {

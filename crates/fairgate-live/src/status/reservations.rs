@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use fairgate::{Rate, Time};
-use fairgate_reserve::{Refusal as NotKept, Reservation, Reservations, Terms, check_place};
+use fairgate_reserve::{Excess, Refusal as NotKept, Reservation, Reservations, Terms, check_place};
 
 use super::control::{Control, Refusal, mistake};
-use super::protocol::{Answer, Mistake, ReservationStatus, ReserveOrder, Reserved, TermsStatus};
+use super::protocol::{
+    Answer, ErrorTermsStatus, ExcessStatus, Mistake, ReservationStatus, ReserveOrder, Reserved, TermsStatus,
+};
 use crate::clock;
 use crate::reserve::{LIFETIMES, Order, ReserveError};
 
@@ -137,17 +139,27 @@ type Done = (Vec<ReservationStatus>, u64);
 fn read(terms: TermsStatus, longest: u32) -> Result<Terms, Mistake> {
     let rate = Rate::from_bits_per_second(terms.rate_bps)
         .map_err(|error| mistake(format!("the rate: {error}"), "name a rate like 1mbit"))?;
+    let peak = terms.peak_bps.map(Rate::from_bits_per_second).transpose();
+    let peak = peak.map_err(|error| mistake(format!("the peak rate: {error}"), "name a rate like 5mbit"))?;
     let lifetime = Duration::from_millis(terms.lifetime_ms);
     if !LIFETIMES.contains(&lifetime) {
         let message = format!("a lifetime of {lifetime:?} is not between 1 s and 136 years");
         return Err(mistake(message, "name a time like 90s"));
     }
+    let max_packet = terms.max_packet_bytes.unwrap_or(longest);
+    let min_packet = terms.min_packet_bytes;
     Ok(Terms {
         rate,
         burst: terms.burst_bytes,
-        max_packet: terms.max_packet_bytes.unwrap_or(longest),
+        peak,
+        min_packet: min_packet.unwrap_or(Terms::MIN_PACKET.min(max_packet)),
+        max_packet,
         delay: terms.delay_us.map(Duration::from_micros),
         filter: terms.filter,
+        excess: match terms.excess {
+            None | Some(ExcessStatus::BestEffort) => Excess::BestEffort,
+            Some(ExcessStatus::Drop) => Excess::Drop,
+        },
         lifetime,
     })
 }
@@ -166,13 +178,24 @@ fn shown(name: &str, reservation: &Reservation, from: &str, now: Time) -> Reserv
             name: name.to_owned(),
             rate_bps: terms.rate.bits_per_second(),
             burst_bytes: terms.burst,
+            peak_bps: terms.peak.map(Rate::bits_per_second),
+            min_packet_bytes: Some(terms.min_packet),
             max_packet_bytes: Some(terms.max_packet),
             delay_us: terms.delay.map(|delay| delay.as_micros() as u64),
             filter: terms.filter.clone(),
+            excess: Some(match terms.excess {
+                Excess::BestEffort => ExcessStatus::BestEffort,
+                Excess::Drop => ExcessStatus::Drop,
+            }),
             lifetime_ms: terms.lifetime.as_millis() as u64,
         },
         reserved_bps: grant.rate,
         promised_us: grant.delay.as_nanos() as f64 / 1e3,
+        error_terms: grant.error_terms.ok().map(|terms| ErrorTermsStatus {
+            c_bytes: terms.c,
+            d_us: terms.d.as_nanos().div_ceil(1_000) as u64,
+        }),
+        no_error_terms: grant.error_terms.err().map(|why| why.to_string()),
         expires_s: expires.nanos_since(now) as f64 * 1e-9,
     }
 }

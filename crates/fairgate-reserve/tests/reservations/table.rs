@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use fairgate::{Rate, Time};
 use fairgate_config::{Registry, Spec};
-use fairgate_reserve::{Refusal, Reservations, Terms, check_place};
+use fairgate_reserve::{ErrorTerms, Excess, NoErrorTerms, Refusal, Reservations, Terms, check_place};
+use proptest::prelude::*;
 
 const HFSC: &str = "tbf rate=10mbit burst=5kb / hfsc default=1 { 1 ls=10mbit / fq_codel }";
 const WEIGHTS: &str = "tbf rate=10mbit burst=5kb / wf2q_plus default=1 { 1 weight=1000 / fq_codel }";
@@ -13,9 +14,12 @@ fn terms(kilobits: u64, millis: Option<u64>) -> Terms {
     Terms {
         rate: Rate::from_bits_per_second(kilobits * 1_000).unwrap(),
         burst: 5_000,
+        peak: None,
+        min_packet: 60,
         max_packet: 1_000,
         delay: millis.map(Duration::from_millis),
         filter: "destination_port=5004 protocol=udp".to_owned(),
+        excess: Excess::BestEffort,
         lifetime: Duration::from_secs(30),
     }
 }
@@ -151,10 +155,25 @@ fn terms_that_contradict_each_other_are_refused() {
         Refusal::Terms { .. }
     ));
     assert!(matches!(
+        refused(|it| it.min_packet = 1_001),
+        Refusal::Terms { .. }
+    ));
+    assert!(matches!(refused(|it| it.min_packet = 13), Refusal::Terms { .. }));
+    assert!(matches!(
         refused(|it| it.lifetime = Duration::ZERO),
         Refusal::Terms { .. }
     ));
     assert!(matches!(refused(|it| it.filter.clear()), Refusal::Terms { .. }));
+    assert!(matches!(
+        refused(|it| it.peak = Some(Rate::from_bits_per_second(499_999).unwrap())),
+        Refusal::Terms { .. }
+    ));
+    for outcome in ["class=1", "police.rate=1mbit", "police=", "goto=3", "chain=3"] {
+        let mut wrong = terms(500, None);
+        wrong.filter = format!("dscp=EF {outcome}");
+        let error = add(&Reservations::new(1514), &base, "call", wrong).unwrap_err();
+        assert!(error.to_string().contains("is no condition"), "{error}");
+    }
     let lines = |it: &mut Terms| it.filter = "dscp=1\nclass delete 1/1".to_owned();
     assert!(matches!(refused(lines), Refusal::Terms { .. }));
     // One packet of 1514 bytes takes 1.2 ms of the link.
@@ -204,4 +223,163 @@ fn reservations_stay_when_the_tree_changes() {
     let (table, kept) = table.after(&tree, &more, &registry).unwrap();
     assert_ne!(kept, more);
     assert!(table.get("call").unwrap().grant.rate >= 500_000);
+}
+
+/// Excess packets need a class that they can go to.
+#[test]
+fn excess_packets_go_to_the_default_class_or_are_dropped() {
+    let registry = Registry::builtin();
+    let base = spec("tbf rate=10mbit burst=5kb / hfsc { 1 ls=10mbit / fifo }");
+    let error = add(&Reservations::new(1514), &base, "call", terms(500, None)).unwrap_err();
+    assert!(error.to_string().contains("has no default class"), "{error}");
+    let dropping = Terms {
+        excess: Excess::Drop,
+        ..terms(500, None)
+    };
+    add(&Reservations::new(1514), &base, "call", dropping).unwrap();
+    // The default can neither be taken away, nor be a reserved class.
+    let (table, tree) = add(&Reservations::new(1514), &spec(HFSC), "call", terms(500, None)).unwrap();
+    let class = table.get("call").unwrap().class;
+    for default in [String::new(), class.to_string()] {
+        let changed = tree
+            .edited(&format!("queue change 1 default={default}"), &registry)
+            .unwrap();
+        table.after(&tree, &changed, &registry).unwrap_err();
+    }
+    // Nobody else changes the policer.
+    let changed = tree
+        .edited("filter change in=1 1 police.burst=9kb", &registry)
+        .unwrap();
+    let error = table.after(&tree, &changed, &registry).unwrap_err();
+    assert!(matches!(error, Refusal::Disturbed { .. }), "{error}");
+}
+
+/// With a peak rate and short packets the bucket does not come at once. So shorter delays are possible, and
+/// less has to be reserved for the same delay.
+#[test]
+fn a_peak_rate_admits_what_a_bucket_alone_does_not() {
+    for text in [HFSC, WEIGHTS] {
+        let none = Reservations::new(1514);
+        let with_peak = |peak, millis| Terms {
+            burst: 20_000,
+            peak: Some(Rate::mbit(peak)),
+            ..terms(500, Some(millis))
+        };
+        let without = |millis| Terms {
+            peak: None,
+            ..with_peak(1, millis)
+        };
+        // 20,000 bytes take 16 ms of the link.
+        let refused = add(&none, &spec(text), "call", without(15)).unwrap_err();
+        assert!(matches!(refused, Refusal::Delay { .. }), "{text}: {refused}");
+        add(&none, &spec(text), "call", with_peak(4, 15)).unwrap();
+        let filled = |terms: Terms| {
+            let (mut table, mut tree) = (none.clone(), spec(text));
+            for number in 0..100 {
+                match add(&table, &tree, &format!("call{number}"), terms.clone()) {
+                    Ok(changed) => (table, tree) = changed,
+                    Err(_) => return number,
+                }
+            }
+            100
+        };
+        let (few, more) = (filled(without(60)), filled(with_peak(2, 60)));
+        assert!(
+            few > 0 && more > few,
+            "{text}: {few} without a peak rate, {more} with it"
+        );
+        // A peak rate far above the link's is hardly better than none, and never worse.
+        assert!(filled(with_peak(10_000, 60)) >= few, "{text}");
+    }
+}
+
+/// What a path adds up, and where there is nothing to add up.
+#[test]
+fn error_terms_are_those_of_the_bound() {
+    let errors = |text: &str, millis| {
+        let (table, _) = add(&Reservations::new(1514), &spec(text), "call", terms(500, millis)).unwrap();
+        let grant = table.get("call").unwrap().grant.clone();
+        (grant.error_terms, grant)
+    };
+    // 1514 bytes take 1211.2 us, and the clock's resolution is 1 us.
+    let one = Duration::from_nanos(1_212_200);
+    let (terms_of_rate, grant) = errors(HFSC, None);
+    assert_eq!(terms_of_rate, Ok(ErrorTerms { c: 1_000, d: one }));
+    // For one hop the sum has a packet more than the promise: it goes on only when all of it is there.
+    let at_rate = |bytes: u64, rate: u64| Duration::from_nanos((bytes * 8_000_000_000).div_ceil(rate));
+    assert_eq!(at_rate(5_000, grant.rate) + one, grant.delay);
+    let (two_slopes, _) = errors(HFSC, Some(20));
+    assert_eq!(two_slopes, Err(NoErrorTerms::TwoSlopes));
+    assert!(NoErrorTerms::TwoSlopes.to_string().contains("two slopes"));
+    for millis in [None, Some(30)] {
+        let (found, grant) = errors(WEIGHTS, millis);
+        let two = Duration::from_nanos(2 * 1_211_200 + 1_000);
+        assert_eq!(
+            found,
+            Ok(ErrorTerms { c: 2_000, d: two }),
+            "wf2q+: L_k, and the packet that goes on"
+        );
+        let by_terms = at_rate(5_000 + 1_000, grant.rate) + two;
+        assert!(
+            by_terms.abs_diff(grant.delay) < Duration::from_micros(1),
+            "{by_terms:?} {:?}",
+            grant.delay
+        );
+    }
+    for other in ["qfq", "s_kps", "gfq", "scfq"] {
+        let (found, grant) = errors(&WEIGHTS.replace("wf2q_plus", other), Some(60));
+        let ErrorTerms { c, d } = found.unwrap();
+        let by_terms = at_rate(5_000 + c - 1_000, grant.rate) + d;
+        assert!(
+            by_terms + Duration::from_micros(1) >= grant.delay,
+            "{other}: {by_terms:?} {:?}",
+            grant.delay
+        );
+    }
+}
+
+/// A number of any magnitude.
+fn magnitude(most: u64) -> impl Strategy<Value = u64> {
+    (0..64 - most.leading_zeros(), any::<u64>()).prop_map(move |(bits, number)| {
+        let number = (number | 1 << 63) >> (63 - bits);
+        number.min(most)
+    })
+}
+
+proptest! {
+    /// Terms of any size are granted or refused, and what is granted is within what was asked for.
+    #[test]
+    fn terms_of_any_size_are_answered(
+        link in magnitude(100_000_000_000),
+        part in 1_u64..1_000_000,
+        burst in magnitude(u32::MAX.into()),
+        peak in prop::option::of(magnitude(u64::MAX)),
+        packets in (14_u32..=1514, 14_u32..=1514),
+        nanos in prop::option::of(magnitude(1 << 52)),
+        scheduler in prop::sample::select(&["hfsc", "wf2q_plus", "qfq", "s_kps", "gfq", "scfq"][..]),
+    ) {
+        let (link, rate) = (link.next_multiple_of(8), (link / part).max(1));
+        let class = if scheduler == "hfsc" { format!("ls={link}bit") } else { "weight=999".to_owned() };
+        let text = format!("tbf rate={link}bit burst=5kb / {scheduler} default=1 {{ 1 {class} / fifo }}");
+        let tree = Spec::inline(&text).unwrap();
+        let bits = |bits| Rate::from_bits_per_second(bits).unwrap();
+        let asked = Terms {
+            rate: bits(rate),
+            burst: burst.max(packets.1.into()),
+            peak: peak.map(bits),
+            min_packet: packets.0.min(packets.1),
+            max_packet: packets.1,
+            delay: nanos.map(Duration::from_nanos),
+            ..terms(1, None)
+        };
+        let answer = add(&Reservations::new(1514), &tree, "call", asked.clone());
+        // A refusal says what is wrong with the terms. The tree that follows from them is never at fault.
+        prop_assert!(!matches!(answer, Err(Refusal::Tree(_))), "{answer:?} for {asked:?}");
+        if let Ok((table, _)) = answer {
+            let grant = &table.get("call").unwrap().grant;
+            let least = asked.peak.map_or(asked.rate, |peak| peak.min(asked.rate));
+            prop_assert!(grant.rate >= least.bits_per_second());
+            prop_assert!(asked.delay.is_none_or(|delay| grant.delay <= delay), "{grant:?} for {asked:?}");
+        }
+    }
 }

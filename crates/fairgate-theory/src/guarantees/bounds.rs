@@ -50,6 +50,16 @@ pub struct Bound<F> {
     pub source: &'static str,
 }
 
+/// The error terms C and D of RFC 2212: a flow that has the rate `g` is served as if by a link of this rate
+/// of its own, at most `C / g + D` later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ErrorTerms {
+    /// C, bytes.
+    pub bytes: Measure,
+    /// D, nanoseconds.
+    pub nanos: Measure,
+}
+
 /// The bounds of a scheduler.
 #[derive(Clone, Copy, Debug)]
 pub struct Promises {
@@ -61,6 +71,9 @@ pub struct Promises {
     pub b_wfi_anywhere: Option<Bound<OfFlow>>,
     /// T-WFI in nanoseconds.
     pub t_wfi: Option<Bound<OfFlow>>,
+    /// The B-WFI over intervals that end when a packet of the flow is finished, as error terms: `C + phi_k R
+    /// D` is this B-WFI, or more.
+    pub error_terms: Option<fn(&System, usize) -> ErrorTerms>,
     /// Relative fairness in bytes at share 1.
     pub relative_fairness: Option<Bound<OfPair>>,
     /// The most nanoseconds by which a packet is finished later than in GPS.
@@ -76,6 +89,7 @@ impl Promises {
             b_wfi: None,
             b_wfi_anywhere: None,
             t_wfi: None,
+            error_terms: None,
             relative_fairness: None,
             delay_behind_gps: None,
             remark,
@@ -140,6 +154,7 @@ pub static KEPT: &[Promises] = &[
         b_wfi: Some(SCFQ_B_WFI),
         b_wfi_anywhere: Some(SCFQ_B_WFI),
         t_wfi: Some(SCFQ_T_WFI),
+        error_terms: Some(scfq_error_terms),
         relative_fairness: Some(SCFQ_RELATIVE),
         ..Promises::none("scfq", "O(N)")
     },
@@ -147,12 +162,16 @@ pub static KEPT: &[Promises] = &[
         b_wfi: Some(WF2Q_PLUS_B_WFI),
         b_wfi_anywhere: Some(WF2Q_PLUS_B_WFI_ANYWHERE),
         t_wfi: Some(WF2Q_PLUS_T_WFI),
+        error_terms: Some(|system, flow| with_two_packets(system, system.longest_of(flow))),
         ..Promises::none("wf2q_plus", "")
     },
     Promises {
         b_wfi: Some(QFQ_B_WFI),
         b_wfi_anywhere: Some(QFQ_B_WFI),
         t_wfi: Some(QFQ_T_WFI),
+        error_terms: Some(|system, flow| {
+            with_two_packets(system, times(3, system.slot(flow)) + system.longest_of(flow))
+        }),
         relative_fairness: Some(QFQ_RELATIVE),
         ..Promises::none(
             "qfq",
@@ -168,12 +187,16 @@ pub static KEPT: &[Promises] = &[
         b_wfi: Some(S_KPS_B_WFI),
         b_wfi_anywhere: Some(S_KPS_B_WFI_ANYWHERE),
         t_wfi: Some(S_KPS_T_WFI),
+        error_terms: Some(|system, flow| {
+            with_two_packets(system, times(3, system.slot_of_at_least(flow, 31)))
+        }),
         ..Promises::none("s_kps", "")
     },
     Promises {
         b_wfi: Some(GFQ_B_WFI),
         b_wfi_anywhere: Some(GFQ_B_WFI),
         t_wfi: Some(GFQ_T_WFI),
+        error_terms: Some(|system, flow| with_two_packets(system, gfq_slots(system, flow))),
         ..Promises::none("gfq", "")
     },
     Promises::none(
@@ -313,6 +336,25 @@ impl System {
     /// Returns the time that `bytes` take on the link, ns.
     fn on_link(&self, bytes: Measure) -> Measure {
         bytes * Measure::new(8_000_000_000, self.rate.bits_per_second().into())
+    }
+}
+
+/// Returns the error terms of a B-WFI of `bytes + 2 phi_k L`: the other part takes the time of two packets on
+/// the link, whatever the flow's share is.
+fn with_two_packets(system: &System, bytes: Measure) -> ErrorTerms {
+    ErrorTerms {
+        bytes,
+        nanos: system.on_link(times(2, system.longest())),
+    }
+}
+
+// phi_k sum_{j<>k} L_j + (1 - phi_k) L_k is L_k and phi_k times the others' packets less L_k.
+fn scfq_error_terms(system: &System, flow: usize) -> ErrorTerms {
+    let own = system.longest_of(flow);
+    let others: Measure = system.others(flow).map(|other| system.longest_of(other)).sum();
+    ErrorTerms {
+        bytes: own,
+        nanos: system.on_link((others - own).max(Measure::from_integer(0))),
     }
 }
 
@@ -540,12 +582,13 @@ const S_KPS_T_WFI: Bound<OfFlow> = Bound {
 };
 
 // A slot of our GFQ's calendars is 1/8 of sigma, but no less than 1/32 of the longest packet's virtual time.
+fn gfq_slots(system: &System, flow: usize) -> Measure {
+    let slot = system.slot_of_at_least(flow, 4) / Measure::from_integer(8);
+    times(2, system.slot(flow) + slot)
+}
+
 const GFQ_B_WFI: Bound<OfFlow> = Bound {
-    of: |system, flow| {
-        let sigma = system.slot(flow);
-        let slot = system.slot_of_at_least(flow, 4) / Measure::from_integer(8);
-        times(2, sigma + slot) + times(2, system.share(flow) * system.longest())
-    },
+    of: |system, flow| gfq_slots(system, flow) + times(2, system.share(flow) * system.longest()),
     formula: "2 phi_k (sigma_k + s_k) + 2 phi_k L, s_k >= sigma_k / 8, L / 32",
     source: "Checconi, Rizzo & Valente 2013, VI-A: \"slightly lower\" than qfq's; \
              the proof is in timestamps/gfq.rs",
@@ -696,6 +739,35 @@ mod tests {
         let delay = kept("wfq").unwrap().delay_behind_gps.unwrap();
         assert_eq!((delay.of)(&system, 3), whole(1500));
         assert!(kept("fifo").unwrap().b_wfi.is_none());
+    }
+
+    /// C and D are another form of the B-WFI.
+    #[test]
+    fn error_terms_give_the_b_wfi() {
+        let system = system();
+        let mut count = 0;
+        for promises in KEPT {
+            let Some(terms) = promises.error_terms else {
+                continue;
+            };
+            count += 1;
+            for flow in 0..5 {
+                let ErrorTerms { bytes, nanos } = terms(&system, flow);
+                let sum = system.at_share(bytes, flow) + nanos;
+                let wanted = system.at_share((promises.b_wfi.unwrap().of)(&system, flow), flow);
+                assert_eq!(sum, wanted, "{} {flow}", promises.scheduler);
+            }
+        }
+        assert_eq!(count, 5);
+        // One packet of the other flow is shorter than one of this flow.
+        let two = System {
+            weights: Weights::new(vec![1, 1]),
+            max_packets: vec![1500, 100],
+            ..system
+        };
+        let ErrorTerms { bytes, nanos } = scfq_error_terms(&two, 0);
+        assert_eq!((bytes, nanos), (whole(1500), whole(0)));
+        assert!(bytes > (SCFQ_B_WFI.of)(&two, 0));
     }
 
     #[test]

@@ -165,16 +165,51 @@ impl Filters {
         filters
     }
 
-    /// Takes over the policers and hashes of `old`, if its filters are the same. A change of other settings
-    /// does not fill their buckets again. The keys of other filters follow from the seed of `old`.
+    /// Takes over the hashes of `old`, if its filters are the same, and the policer of each filter that `old`
+    /// has too. A change of other settings or filters does not fill their buckets again. The keys of other
+    /// filters follow from the seed of `old`.
     pub(super) fn take_over(&mut self, old: &Filters) {
         let has_state = !self.state.meters.is_empty() || !self.state.keys.is_empty();
         match has_state && self == old {
             true => self.state = old.state.clone(),
-            false if has_state => self.begin(Random::new(old.seed).bits()),
+            false if has_state => {
+                self.begin(Random::new(old.seed).bits());
+                self.take_over_meters(old);
+            }
             false => {}
         }
         self.seed = old.seed;
+    }
+
+    /// Takes over the policers of filters that both lists have. Filters that were moved within the list have
+    /// theirs only if few others are between.
+    fn take_over_meters(&mut self, old: &Filters) {
+        let (Some(new), Some(was)) = (self.built.as_deref(), old.built.as_deref()) else {
+            return;
+        };
+        let same = |own: usize, other: usize| new.filter(new.policed[own]) == was.filter(was.policed[other]);
+        let shorter = new.policed.len().min(was.policed.len());
+        let first = (0..shorter).take_while(|&place| same(place, place)).count();
+        let (own, other) = (new.policed.len() - first, was.policed.len() - first);
+        let last = (1..=own.min(other))
+            .take_while(|&back| same(first + own - back, first + other - back))
+            .count();
+        let meters = &mut self.state.meters;
+        meters[..first].copy_from_slice(&old.state.meters[..first]);
+        for back in 1..=last {
+            meters[first + own - back] = old.state.meters[first + other - back];
+        }
+        // Between what both lists begin and end with, each filter takes the policer of one that is equal.
+        let mut left: Vec<usize> = (first..first + other - last).collect();
+        for place in first..first + own - last {
+            let equal = left
+                .iter()
+                .take(MOST_COMPARED)
+                .position(|&other| same(place, other));
+            if let Some(equal) = equal {
+                meters[place] = old.state.meters[left.remove(equal)];
+            }
+        }
     }
 
     /// Returns these filters and `added`, which come after all others with the same preference.
@@ -305,6 +340,10 @@ impl Seen<'_> {
     }
 }
 
+/// With how many policers of the old list one of the new list is compared, if the lists differ: the change is
+/// made while packets wait.
+const MOST_COMPARED: usize = 64;
+
 /// How often a packet is classified again or by another chain before it is dropped (Linux:
 /// `max_reclassify_loop`).
 const MOST_RESTARTS: u32 = 16;
@@ -363,6 +402,7 @@ impl Built {
                     chain = first;
                     0
                 }
+                Control::Default => return Ok(None),
                 Control::Continue => rank + 1,
                 Control::Pass => {
                     filter.edit.apply(id, pool);

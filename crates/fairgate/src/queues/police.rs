@@ -15,6 +15,7 @@ crate::words!(Control {
     "drop" => Control::Drop,
     "continue" => Control::Continue,
     "reclassify" => Control::Reclassify,
+    "default" => Control::Default,
 });
 
 impl Smallest for Control {
@@ -29,6 +30,7 @@ pub struct Settings {
     peakrate: Option<Rate>,
     mtu: Option<u32>,
     link_layer: LinkLayer,
+    exact: bool,
     packets: Option<u64>,
     burst_packets: Option<u32>,
     longest: Option<u32>,
@@ -45,6 +47,7 @@ impl Default for Settings {
             peakrate: None,
             mtu: None,
             link_layer: LinkLayer::NONE,
+            exact: false,
             packets: None,
             burst_packets: None,
             longest: None,
@@ -87,6 +90,12 @@ pub const PARAMETERS: &[Parameter<Settings>] = &[
     link_parameters::overhead(|police, _| &mut police.link_layer.overhead),
     link_parameters::mpu(|police, _| &mut police.link_layer.mpu),
     link_parameters::cells(|police, _| &mut police.link_layer.cells),
+    Parameter::word(
+        "exact",
+        Unit::Flag,
+        "Count without rounding; without it as in Linux, where a little more than the rate conforms.",
+        |police, _| &mut police.exact,
+    ),
     Parameter::new(
         "packets",
         Unit::Count("packets per second"),
@@ -158,7 +167,8 @@ impl Settings {
         };
         match police.measure {
             Measure::Length => {}
-            Measure::Bytes(profile) => {
+            Measure::Bytes(profile) | Measure::ExactBytes(profile) => {
+                settings.exact = matches!(police.measure, Measure::ExactBytes(_));
                 settings.rate = Some(profile.rate);
                 settings.burst = Some(profile.burst);
                 settings.peakrate = profile.peak.map(|peak| peak.rate);
@@ -204,7 +214,10 @@ impl Settings {
                     ..Profile::new(rate, burst)
                 };
                 profile.check_peak()?;
-                Measure::Bytes(profile)
+                match self.exact {
+                    true => Measure::ExactBytes(profile),
+                    false => Measure::Bytes(profile),
+                }
             }
             (None, None, Some(rate), Some(burst)) => Measure::Packets { rate, burst },
             (None, None, None, None) => Measure::Length,
@@ -234,6 +247,9 @@ impl Settings {
         }
         if !has_rate && self.link_layer != LinkLayer::NONE {
             return together("overhead", "rate", "leave it out, or add the rate that conforms");
+        }
+        if !has_rate && self.exact {
+            return together("exact", "rate", "leave it out, or add the rate that conforms");
         }
         if measure == Measure::Length && self.longest.is_none() && self.conform == Control::Pass {
             return Err(ConfigError::conflict(

@@ -119,20 +119,27 @@ pub(super) fn deed() -> impl Strategy<Value = Filter> {
             Control::Drop,
             Control::Continue,
             Control::Reclassify,
+            Control::Default,
         ])
     };
     let measure = prop_oneof![
-        (1u64..1 << 40, 1u32.., prop::option::of(1u32..)).prop_map(|(bits, burst, mtu)| {
-            let rate = |bits| Rate::from_bits_per_second(bits).expect("above 0");
-            let peak = mtu.map(|mtu| Peak {
-                rate: rate(bits + 1),
-                mtu,
-            });
-            Measure::Bytes(Profile {
-                peak,
-                ..Profile::new(rate(bits), burst)
-            })
-        }),
+        (1u64..1 << 40, 1u32.., prop::option::of(1u32..), any::<bool>()).prop_map(
+            |(bits, burst, mtu, exact)| {
+                let rate = |bits| Rate::from_bits_per_second(bits).expect("above 0");
+                let peak = mtu.map(|mtu| Peak {
+                    rate: rate(bits + 1),
+                    mtu,
+                });
+                let profile = Profile {
+                    peak,
+                    ..Profile::new(rate(bits), burst)
+                };
+                match exact {
+                    true => Measure::ExactBytes(profile),
+                    false => Measure::Bytes(profile),
+                }
+            }
+        ),
         (1u64..1 << 40, 1u32..).prop_map(|(rate, burst)| Measure::Packets { rate, burst }),
         Just(Measure::Length),
     ];

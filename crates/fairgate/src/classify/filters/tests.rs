@@ -349,6 +349,7 @@ fn outcome_of(
             match control {
                 Control::Drop => return Err(DropReason::Policed),
                 Control::Continue => continue,
+                Control::Default => return Ok(None),
                 Control::Reclassify => {
                     (next, reason) = (Some(0), DropReason::Policed);
                     break;
@@ -393,6 +394,7 @@ fn deed() -> impl Strategy<Value = Filter> {
             Control::Drop,
             Control::Continue,
             Control::Reclassify,
+            Control::Default,
         ];
         let police = Police {
             measure: Measure::Length,
@@ -508,6 +510,60 @@ fn copies_have_policers_of_their_own_and_the_same_filters_keep_theirs() {
         Ok(Some(1)),
         "a new queue with the same filters"
     );
+}
+
+proptest! {
+    /// Whatever else changes in the list, a filter that stays has its policer. The filters of the old list
+    /// have empty buckets, and the new ones have full ones.
+    #[test]
+    fn filters_that_stay_keep_their_policers(
+        before in vec(0u16..12, 0..12), after in vec(0u16..12, 0..12), plain in vec(0usize..12, 0..4),
+    ) {
+        let policed = |class: &u16| Filter {
+            police: Some(Police::of(Profile::new(Rate::mbit(8), 150))),
+            outcome: Outcome::Class(class + 1),
+            condition: Match { dscp: Some(*class as u8..=*class as u8), ..Match::default() },
+            ..Filter::default()
+        };
+        // Each filter once: of two equal ones the second is never tried.
+        let once = |classes: &[u16]| {
+            let mut seen = Vec::new();
+            for class in classes {
+                if !seen.contains(class) {
+                    seen.push(*class);
+                }
+            }
+            seen
+        };
+        let (before, after) = (once(&before), once(&after));
+        let mut old: Filters = before.iter().map(policed).collect();
+        let mut pool = Pool::with_capacity(1);
+        let mut ask = |filters: &mut Filters, class: u16| {
+            let packet = Packet { dscp: class as u8, ..Packet::of_length(100) };
+            let id = pool.insert(packet).expect("a free slot");
+            let answer = filters.apply(None, id, Time::ZERO, &mut pool);
+            pool.release(id);
+            answer
+        };
+        for class in &before {
+            prop_assert_eq!(ask(&mut old, *class), Ok(Some(class + 1)));
+        }
+        let mut list: Vec<Filter> = after.iter().map(policed).collect();
+        for place in plain {
+            let other = Filter { condition: Match { dscp: Some(40..=41), ..Match::default() },
+                outcome: Outcome::Drop, ..Filter::default() };
+            list.insert(place.min(list.len()), other);
+        }
+        let mut new: Filters = list.into();
+        new.take_over(&old);
+        for class in after {
+            let expected = match before.contains(&class) {
+                true => Err(DropReason::Policed),
+                false => Ok(Some(class + 1)),
+            };
+            prop_assert_eq!(ask(&mut new, class), expected);
+        }
+    }
 }
 
 /// A list with a hash of the source, over the classes 1 to 1024.
