@@ -372,15 +372,18 @@ impl Bridge {
         if std::mem::replace(&mut self.has_taken_over, true) {
             return Ok(());
         }
-        if let Some(switch) = &self.switch {
-            switch.turn_on();
-        }
-        for port in &mut self.ports {
-            port.start()?;
-        }
         let stopper = self.stopper();
         if let Some(crew) = &mut self.crew {
             crew.start(&stopper)?;
+        }
+        if let Some(switch) = &self.switch {
+            switch.turn_on();
+        }
+        if let Some(crew) = &mut self.crew {
+            crew.take_over();
+        }
+        for port in &mut self.ports {
+            port.start()?;
         }
         // An interface may have changed since, or may have no carrier from the start.
         self.check_links().map(drop)
@@ -398,6 +401,7 @@ impl Bridge {
         prctl::set_timerslack(1).map_err(LiveError::system("asking for exact timers"))?;
         self.take_over()?;
         let spin = self.plan.spin.as_nanos() as u64;
+        self.pace.begin(clock::now());
         loop {
             let arrived = clock::now();
             self.attempt(arrived)?;

@@ -109,6 +109,11 @@ impl Pace {
         }
     }
 
+    /// Begins to run at `now`. What came before, such as the start of other workers, is no stall.
+    pub(crate) fn begin(&mut self, now: Time) {
+        self.running_since = now;
+    }
+
     /// Returns how long before they are due packets may leave, ns: as long as the loop may sleep until it
     /// looks again. The rate stays exact, because each packet advances the tree's own time. Only the spacing
     /// becomes coarser.
@@ -193,6 +198,17 @@ mod tests {
             pace.woke(Time::from_micros(packet * 300 - 290), now, None);
             assert_eq!(pace.next(now, false, false), Next::Wait);
         }
+    }
+
+    #[test]
+    fn the_time_before_the_loop_begins_is_no_stall() {
+        let mut pace = pace();
+        let begin = Time::from_millis(200);
+        pace.begin(begin);
+        pace.next(begin + 1_000_000, true, false);
+        assert_eq!(pace.punctuality.stalls, 0);
+        pace.next(begin + 9_000_000, true, false);
+        assert_eq!(pace.punctuality.stalls, 1);
     }
 
     #[test]

@@ -24,7 +24,9 @@
 //!     content: "id,prefixes,plan\n17,192.0.2.17 2001:db8:0:1100::/56,home\n".to_owned(),
 //! };
 //! let subscribers = Subscribers::read(settings, &[list], None, &Registry::builtin())?;
-//! assert_eq!(subscribers.trees()[DOWN].classifier().filters.len(), 2);
+//! let filters = &subscribers.trees()[DOWN].classifier().filters;
+//! let to_subscriber = filters.iter().filter(|filter| filter.outcome.class() == Some(16));
+//! assert_eq!(to_subscriber.count(), 2);
 //! # Ok::<(), fairgate_config::FileError>(())
 //! ```
 

@@ -11,6 +11,9 @@ pub(crate) const LINE: u16 = 1;
 /// The class of packets of no subscriber.
 pub(crate) const OTHERS: u16 = 2;
 
+/// The class of what subscribers and routers find each other with: ARP, neighbour discovery, DHCP.
+pub(crate) const NEIGHBOURS: u16 = 3;
+
 /// The first number of a node or a subscriber. Those before are for classes of this module.
 const FIRST: u16 = 16;
 

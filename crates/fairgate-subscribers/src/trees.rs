@@ -3,6 +3,7 @@
 //! ```text
 //!   1        the line
 //!   ├─ 2     packets of no subscriber
+//!   ├─ 3     what neighbours find each other with: ARP, neighbour discovery, DHCP
 //!   ├─ 16    a node
 //!   │  └─ 17 a subscriber: its rate, and the discipline in it
 //!   └─ 18    another one
@@ -10,12 +11,17 @@
 //!
 //! A filter for each prefix leads to the class: by destination down, by source up. The same list gives the
 //! same trees, and the class of a subscriber depends on nothing but its own line and its plan.
+//!
+//! ARP has no addresses that filters know, and IPv6 asks for neighbours at multicast addresses. In class 2
+//! they would be lost in a flood of packets to unknown addresses, and with them the subscribers' connections.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use fairgate::ConfigError;
 use fairgate::classify::{Filter, Match, Prefix};
+use fairgate::flow::ethertype;
 use fairgate::hfsc::ServiceCurve;
 use fairgate::registry::Field;
 use fairgate_config::{Assembly, Branch, FileError, Registry, Spec, Value};
@@ -23,7 +29,7 @@ use miette::NamedSource;
 
 use crate::fields::LEAST;
 use crate::list::{DOWN, List, Subscriber};
-use crate::numbers::{LINE, Numbers, OTHERS};
+use crate::numbers::{LINE, NEIGHBOURS, Numbers, OTHERS};
 use crate::section::{Settings, Shaper};
 
 /// The bytes that a class of htb may send in its turn: a full frame with a VLAN tag.
@@ -31,6 +37,24 @@ const TURN: u64 = 1518;
 
 /// The share of packets of no subscriber in hfsc, bit/s. Subscribers have that of their rate.
 const OTHERS_SHARE: u64 = 1_000_000;
+
+/// What is guaranteed to neighbours that look for each other, and their share in hfsc, bit/s; on slow lines a
+/// twentieth of the line. 20,000 subscribers that are asked for every 30 s need 0.5 Mbit/s.
+const NEIGHBOURS_LEAST: u64 = 1_000_000;
+
+/// The most that they get, bit/s.
+const NEIGHBOURS_MOST: u64 = 10_000_000;
+
+/// Addresses that neighbours use before they know each other: of both directions, of packets to them only,
+/// and of packets from them only. IPv6: link-local ones and those of groups on the link (RFC 4861). DHCP:
+/// none, and all.
+const LINK_LOCAL: (IpAddr, u8) = (IpAddr::V6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0)), 10);
+const LINK_GROUPS: (IpAddr, u8) = (IpAddr::V6(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0)), 16);
+const EVERYBODY: (IpAddr, u8) = (IpAddr::V4(Ipv4Addr::BROADCAST), 32);
+const NOBODY: [(IpAddr, u8); 2] = [
+    (IpAddr::V4(Ipv4Addr::UNSPECIFIED), 32),
+    (IpAddr::V6(Ipv6Addr::UNSPECIFIED), 128),
+];
 
 /// Why trees can't be made.
 #[derive(Debug)]
@@ -96,6 +120,12 @@ impl Maker<'_> {
                 settings: self.shaped(LEAST, others, OTHERS_SHARE),
                 tree: Some(self.settings.leaves.fq_codel.clone()),
             },
+            Branch {
+                minor: NEIGHBOURS,
+                parent: Some(LINE),
+                settings: self.neighbours(line),
+                tree: Some(self.settings.leaves.fq_codel.clone()),
+            },
         ];
         let above = |node: Option<&str>| {
             let known = node.map(|name| self.numbers.of_node(name));
@@ -116,7 +146,7 @@ impl Maker<'_> {
                 tree: (!parents.contains(node.name.as_str())).then(|| self.settings.leaves.fifo.clone()),
             });
         }
-        let mut filters = Vec::new();
+        let mut filters = self.filters_of_neighbours();
         for subscriber in &self.list.subscribers {
             let minor = self.numbers.of_subscriber(&subscriber.id);
             let minor = minor.expect("the subscribers of a list are numbered");
@@ -186,6 +216,39 @@ impl Maker<'_> {
                 ("quantum", Value::Number(TURN)),
             ],
         }
+    }
+
+    /// Returns the settings of the class of neighbours that look for each other.
+    fn neighbours(&self, line: u64) -> Settled {
+        let least = NEIGHBOURS_LEAST.min(line / 20).max(LEAST);
+        let mut settled = self.shaped(least, NEIGHBOURS_MOST.min(line), least);
+        if self.settings.shaper == Shaper::Hfsc {
+            settled.push(("rt", curve(least)));
+        }
+        settled
+    }
+
+    fn filters_of_neighbours(&self) -> Vec<(u16, Filter)> {
+        let arp = Filter {
+            condition: Match {
+                ethertype: Some(ethertype::ARP),
+                ..Match::default()
+            },
+            outcome: NEIGHBOURS.into(),
+            ..Filter::default()
+        };
+        let addresses: &[(IpAddr, u8)] = match self.side {
+            DOWN => &[LINK_LOCAL, LINK_GROUPS, EVERYBODY],
+            _ => &[LINK_LOCAL, NOBODY[0], NOBODY[1]],
+        };
+        let prefixes = addresses
+            .iter()
+            .map(|(address, length)| Prefix::new(*address, *length).expect("the length suits the family"));
+        let of_addresses = prefixes.map(|prefix| self.filter(prefix, NEIGHBOURS));
+        std::iter::once(arp)
+            .chain(of_addresses)
+            .map(|filter| (NEIGHBOURS, filter))
+            .collect()
     }
 
     fn filter(&self, prefix: Prefix, class: u16) -> Filter {

@@ -282,6 +282,21 @@ fn classes_stay_with_their_workers_when_others_change() {
         .unwrap();
 }
 
+/// Frames without an address come to worker 0. Filters may choose leaves for them, which then are there.
+#[test]
+fn leaves_of_frames_without_an_address_are_in_worker_0() {
+    let text = HTB.replace("default=2", "");
+    let first = filtered(&text, &FILTERS).sharded(BY_CLASS).unwrap();
+    let is_in = |sharded: &ShardedSpec, worker: usize| minors(sharded.part(worker)).contains(&5);
+    assert!(is_in(&first, 0) != is_in(&first, 1));
+    let arp = [&FILTERS[..], &[(5, "ethertype=arp")]].concat();
+    let sharded = filtered(&text, &arp).sharded(BY_CLASS).unwrap();
+    assert!(is_in(&sharded, 0) && !is_in(&sharded, 1));
+    // A filter for a protocol of frames with addresses would need the whole tree in each worker.
+    let ip = [&FILTERS[..], &[(5, "ethertype=ipv4")]].concat();
+    assert!(filtered(&text, &ip).sharded(BY_CLASS).is_err());
+}
+
 /// The same tree has the same division, which a change then leaves alone.
 #[test]
 fn an_equal_division_is_the_same() {

@@ -1,7 +1,8 @@
 //! The further workers of a run: bridges of their own, each on its own thread.
 //!
-//! Worker 0 owns the interfaces, the status socket and the signals. It starts the others when it takes the
-//! frames from the kernel, and stops them at the end. If one of them fails, all stop.
+//! Worker 0 owns the interfaces, the status socket and the signals. It starts the others before it takes the
+//! frames from the kernel, takes them together with the others, and stops these at the end. If one of them
+//! fails, all stop.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -35,6 +36,8 @@ pub(super) struct Crew {
     /// Readable when a helper has read its state for worker 0.
     news: Arc<EventFd>,
     confinement: Option<Confinement>,
+    /// Tells each helper that waits for it to take its frames from the kernel.
+    signals: Vec<Sender<()>>,
 }
 
 /// What worker 0 is confined to, for threads that were started before.
@@ -70,6 +73,10 @@ struct Work {
     /// The capabilities that worker 0 has kept.
     kept: CapsHashSet,
     confinement: Option<Confinement>,
+    /// Dropped when the helper is ready to take its frames.
+    preparing: Sender<()>,
+    /// When it may take them.
+    signal: Receiver<()>,
 }
 
 /// How a helper and worker 0 end together. A helper's sockets can't leave their groups but by closing, which
@@ -111,6 +118,7 @@ impl Crew {
             helpers: helpers.collect::<Result<_, _>>()?,
             news,
             confinement: None,
+            signals: Vec::new(),
         })
     }
 
@@ -142,14 +150,11 @@ impl Crew {
         Ok(())
     }
 
-    /// Lets all helpers receive, and starts their work. `lead` stops when one of them ends.
+    /// Starts the work of all helpers, and waits until each is ready to take its frames from the kernel:
+    /// confinement takes milliseconds. `lead` stops when one of them ends.
     pub(super) fn start(&mut self, lead: &Stopper) -> Result<(), LiveError> {
         let kept = privileges::held()?;
-        for helper in &mut self.helpers {
-            if let State::Ready(bridge) = &mut helper.state {
-                bridge.take_over()?;
-            }
-        }
+        let (preparing, ready) = mpsc::channel();
         for (helper, number) in self.helpers.iter_mut().zip(1..) {
             let State::Ready(bridge) = std::mem::replace(&mut helper.state, State::Gone) else {
                 continue;
@@ -159,6 +164,8 @@ impl Crew {
                 Some(waiting) => (waiting, self.confinement.clone()),
                 None => (Waiting::start(number, false)?, None),
             };
+            let (give_signal, signal) = mpsc::channel();
+            self.signals.push(give_signal);
             // An error means that the thread has panicked. Joining it tells.
             let _ = work.send(Work {
                 bridge,
@@ -166,10 +173,23 @@ impl Crew {
                 ending: Arc::clone(&helper.ending),
                 kept: kept.clone(),
                 confinement,
+                preparing: preparing.clone(),
+                signal,
             });
             helper.state = State::Working(thread);
         }
+        drop(preparing);
+        // Nothing is sent. It ends when all have dropped their ends.
+        let _ = ready.recv();
         Ok(())
+    }
+
+    /// Has all helpers take their frames from the kernel now.
+    pub(super) fn take_over(&mut self) {
+        for signal in self.signals.drain(..) {
+            // One that has ended has stopped worker 0.
+            let _ = signal.send(());
+        }
     }
 
     /// Asks all helpers for their state. Returns where it comes, and how many answer.
@@ -247,6 +267,7 @@ impl Crew {
 /// Ends the threads that still work, without waiting for anything to be sent.
 impl Drop for Crew {
     fn drop(&mut self) {
+        self.signals.clear();
         self.stop();
         for helper in &mut self.helpers {
             helper.ending.is_over.store(true, Ordering::Release);
@@ -330,6 +351,8 @@ impl Work {
             ending,
             kept,
             confinement,
+            preparing,
+            signal,
         } = self;
         privileges::keep_only(&kept)?;
         if let Some(Confinement { sandbox, confined }) = confinement
@@ -338,6 +361,11 @@ impl Work {
             return Err(LiveError::Unconfined);
         }
         bridge.realtime = realtime;
+        drop(preparing);
+        if signal.recv().is_err() {
+            // The run has ended before it began.
+            return Ok(bridge.whole_reading());
+        }
         while bridge.run()? != Wake::Stop {}
         bridge.end_changes();
         let end = clock::now() + super::wind_up::LONGEST;

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use fairgate::flow::FlowKey;
 use fairgate::{Packet, Pool};
-use fairgate_config::{ParameterInfo, Spec, Value};
+use fairgate_config::{ParameterInfo, ShardBy, Spec, Value, Workers};
 use fairgate_subscribers::{DOWN, Settings, Subscribers, UP};
 use proptest::prelude::*;
 
@@ -177,6 +177,68 @@ proptest! {
 }
 
 /// A table of flows for each of many subscribers is small, unless it is asked for.
+/// What neighbours find each other with has a class of its own, which a flood of unknown addresses can't fill.
+#[test]
+fn neighbours_find_each_other_in_a_class_of_their_own() {
+    const NEIGHBOURS: Option<u16> = Some(3);
+    for shaper in 0..3 {
+        let subscribers = read(
+            shaper,
+            "id,prefixes,plan\n1,10.0.0.1 2001:db8:0:100::/56,home\n",
+            None,
+        );
+        let [down, up] = subscribers.trees();
+        let address = |text: &str| -> IpAddr { text.parse().unwrap() };
+        let of = |tree, from, to| class_of(tree, address(from), address(to));
+        assert_eq!(of(down, "2001:db8:ffff::1", "ff02::1:ff00:1"), NEIGHBOURS);
+        assert_eq!(of(down, "fe80::1", "fe80::2"), NEIGHBOURS);
+        assert_eq!(of(down, "10.9.0.1", "255.255.255.255"), NEIGHBOURS);
+        assert_eq!(of(up, "fe80::2", "2001:db8:ffff::1"), NEIGHBOURS);
+        assert_eq!(of(up, "0.0.0.0", "255.255.255.255"), NEIGHBOURS);
+        assert_eq!(of(up, "::", "ff02::1:ff00:1"), NEIGHBOURS);
+        assert_eq!(of(down, "10.9.0.1", "10.0.0.1"), Some(16));
+        assert_eq!(of(down, "10.9.0.1", "10.0.0.2"), None, "the default");
+        let arp = FlowKey {
+            ethertype: fairgate::flow::ethertype::ARP,
+            ..FlowKey::default()
+        };
+        let mut pool = Pool::with_capacity(1);
+        let id = pool.insert_with_headers(Packet::of_length(42), arp).unwrap();
+        for tree in [down, up] {
+            let found = tree.classifier().filters.find(&pool[id], Some(&arp), None);
+            assert_eq!(found, NEIGHBOURS);
+        }
+    }
+}
+
+/// Several workers can divide the trees of each kind. Worker 0 has the classes of frames without an address.
+#[test]
+fn workers_can_divide_the_subscribers() {
+    let list =
+        "id,prefixes,plan\n1,10.0.0.1 2001:db8:0:100::/56,home\n2,10.0.0.2,business\n3,10.0.0.3,home\n";
+    for shaper in 0..3 {
+        let subscribers = read(shaper, list, None);
+        for tree in subscribers.trees() {
+            let workers = Workers {
+                count: 2,
+                by: ShardBy::Class,
+            };
+            let sharded = tree.sharded(workers).unwrap();
+            let classes = [0, 1].map(|worker| -> Vec<u16> {
+                let classes = sharded.part(worker).classes();
+                classes.iter().map(|class| class.minor).collect()
+            });
+            assert_eq!(classes[0][..3], [1, 2, 3], "{classes:?}");
+            assert_eq!(classes[1][..2], [1, 2], "{classes:?}");
+            assert_eq!(
+                classes[0].len() + classes[1].len(),
+                2 + 1 + 1 + 1 + 3,
+                "{classes:?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn idle_subscribers_cost_kilobytes() {
     let list = "id,prefixes,plan\n1,10.0.0.1,home\n";

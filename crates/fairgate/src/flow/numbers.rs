@@ -11,6 +11,8 @@ pub mod ethertype {
     pub(crate) const FIRST: u16 = 0x0600;
     /// IPv4.
     pub const IPV4: u16 = 0x0800;
+    /// Address resolution for IPv4.
+    pub const ARP: u16 = 0x0806;
     /// A tag of 802.1Q.
     pub const VLAN: u16 = 0x8100;
     /// IPv6.

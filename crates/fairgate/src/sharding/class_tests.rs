@@ -126,7 +126,7 @@ fn sharded(subscribers: &[Subscriber], workers: u16) -> Node<Sharded> {
         members,
         limited: Vec::new(),
     };
-    let division = Division::new(Side::Destination, classifier(), parts, workers, None);
+    let division = Division::new(Side::Destination, classifier(), parts, &[], workers, None);
     let trees = (0..usize::from(workers)).map(|worker| -> Box<dyn Discipline> {
         let is_own = |number: usize| division.worker(FIRST + number as u16) == worker;
         Box::new(tree(subscribers, is_own))

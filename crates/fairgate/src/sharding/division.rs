@@ -77,12 +77,14 @@ pub struct Division {
 impl Division {
     /// Divides units among `workers` workers, up to 256. Filters of `classifier` choose leaves by the address
     /// at `side` alone. Units with high limits are dealt out first, each to the worker with the least so far.
-    /// Units of `before` stay with their workers. The unit of the default class belongs to worker 0, which
-    /// also gets what has no address.
+    /// Units of `before` stay with their workers. The unit of the default class belongs to worker 0, and so
+    /// do those of the leaves `without_address`, which filters choose by something else: worker 0 gets all
+    /// frames without an address.
     pub fn new(
         side: Side,
         classifier: Classifier,
         parts: Parts,
+        without_address: &[u16],
         workers: u16,
         before: Option<&Division>,
     ) -> Division {
@@ -98,11 +100,11 @@ impl Division {
             units: parts.units,
             member_of,
         };
-        division.deal_out(workers, before);
+        division.deal_out(without_address, workers, before);
         division
     }
 
-    fn deal_out(&mut self, workers: u16, before: Option<&Division>) {
+    fn deal_out(&mut self, without_address: &[u16], workers: u16, before: Option<&Division>) {
         let default = self.classifier.default;
         let stays = |minor: u16| {
             let before = before?;
@@ -112,8 +114,9 @@ impl Division {
         let mut loads = vec![0u128; usize::from(workers.max(1))];
         let mut open: Vec<&Unit> = Vec::new();
         for unit in &self.units {
-            let has_default = unit.leaves.iter().any(|(leaf, _)| Some(*leaf) == default);
-            let worker = match has_default {
+            let is_of_first =
+                |(leaf, _): &(u16, u16)| Some(*leaf) == default || without_address.contains(leaf);
+            let worker = match unit.leaves.iter().any(is_of_first) {
                 true => Some(0),
                 false => stays(unit.minor),
             };
@@ -247,7 +250,7 @@ mod tests {
             units,
             limited: Vec::new(),
         };
-        Division::new(Side::Destination, classifier, parts, 2, before)
+        Division::new(Side::Destination, classifier, parts, &[], 2, before)
     }
 
     #[test]

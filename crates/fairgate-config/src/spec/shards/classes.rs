@@ -5,7 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fairgate::classify::{Filter, Filters, Match, Prefix};
+use fairgate::classify::{Filter, Match, Prefix};
+use fairgate::flow::ethertype;
 use fairgate::hfsc::{self, ServiceCurve};
 use fairgate::htb;
 use fairgate::sharding::{Division, Lengths, Limit, Limited, Member, Parts, Side, Terms, Unit};
@@ -61,7 +62,7 @@ impl Spec {
             "hfsc" => self.shape_of_hfsc()?,
             _ => return Err(self.without_classes()),
         };
-        let side = self.side_of_filters(&shape)?;
+        let (side, without_address) = self.side_of_filters(&shape)?;
         let parts = match self.discipline() {
             "htb" => parts_by_leaf(&shape),
             _ => parts_by_unit(&shape),
@@ -69,7 +70,7 @@ impl Spec {
         let classifier = self.settings.classifier.clone();
         Ok((
             limit,
-            Division::new(side, classifier, parts, workers.count, before),
+            Division::new(side, classifier, parts, &without_address, workers.count, before),
         ))
     }
 
@@ -281,9 +282,18 @@ impl Spec {
         ))
     }
 
-    /// Checks that filters choose leaves by one address, the same in all filters. Returns which.
-    fn side_of_filters(&self, shape: &Shape) -> Result<Side, Box<Problem>> {
-        let filters = &self.settings.classifier.filters;
+    /// Checks that filters choose leaves by one address, the same in all filters, or by the EtherType of
+    /// frames without such addresses. Returns which address, and the leaves of the latter.
+    fn side_of_filters(&self, shape: &Shape) -> Result<(Side, Vec<u16>), Box<Problem>> {
+        let is_leaf = |minor: u16| shape.classes.contains_key(&minor) && !shape.inner.contains(&minor);
+        let (without_address, filters): (Vec<Filter>, Vec<Filter>) = self
+            .settings
+            .classifier
+            .filters
+            .iter()
+            .cloned()
+            .partition(|filter| leaf_without_address(filter).is_some_and(is_leaf));
+        let leaves = without_address.iter().filter_map(leaf_without_address).collect();
         let only = |side: Side, filter: &Filter| {
             let prefix = side.prefix(&filter.condition)?;
             let (source, destination) = match side {
@@ -301,8 +311,7 @@ impl Spec {
                 ..Filter::default()
             };
             let leaf = filter.outcome.class()?;
-            let is_leaf = shape.classes.contains_key(&leaf) && !shape.inner.contains(&leaf);
-            (*filter == plain && is_leaf).then_some((prefix, leaf))
+            (*filter == plain && is_leaf(leaf)).then_some((prefix, leaf))
         };
         let all = |side: Side| {
             let pairs = filters.iter().map(|filter| only(side, filter));
@@ -321,8 +330,8 @@ impl Spec {
                 "use filters with `source` or with `destination`, and nothing else; or one worker",
             ));
         };
-        match hidden(filters, &pairs) {
-            None => Ok(side),
+        match hidden(&filters, &pairs) {
+            None => Ok((side, leaves)),
             Some((wide, narrow)) => Err(refused(
                 format!("the filter for {wide} comes before the one for {narrow}, which is within it"),
                 "put longer prefixes first, or use one worker",
@@ -359,7 +368,7 @@ impl Spec {
 
 /// Returns two prefixes of which the second one is within the first and leads elsewhere, but is tried later:
 /// the kernel would choose the longer one. Pairs are in the order of `filters`.
-fn hidden(filters: &Filters, pairs: &[(Prefix, u16)]) -> Option<(Prefix, Prefix)> {
+fn hidden(filters: &[Filter], pairs: &[(Prefix, u16)]) -> Option<(Prefix, Prefix)> {
     let mut tried: Vec<(u16, usize)> = filters.iter().map(|filter| filter.preference).zip(0..).collect();
     tried.sort_unstable();
     let mut sorted: Vec<(Prefix, u16, usize)> = tried
@@ -381,6 +390,26 @@ fn hidden(filters: &Filters, pairs: &[(Prefix, u16)]) -> Option<(Prefix, Prefix)
         around.push((prefix, leaf, rank));
     }
     None
+}
+
+/// Returns the leaf of a filter that matches frames by their EtherType only, and no frame with an address.
+/// Worker 0 gets these frames.
+fn leaf_without_address(filter: &Filter) -> Option<u16> {
+    let ethertype = filter.condition.ethertype?;
+    let plain = Filter {
+        preference: filter.preference,
+        condition: Match {
+            ethertype: Some(ethertype),
+            ..Match::default()
+        },
+        outcome: filter.outcome,
+        ..Filter::default()
+    };
+    let has_address = matches!(ethertype, ethertype::IPV4 | ethertype::IPV6);
+    filter
+        .outcome
+        .class()
+        .filter(|_| *filter == plain && !has_address)
 }
 
 /// In htb leaves take turns, also those of nodes.
