@@ -68,8 +68,8 @@ pub use autorate::{AutorateStop, Follower};
 pub use backend::{BackendKind, Choice, UnknownBackend};
 pub use bridge::{Beat, Bridge, Changed, Changer, Pulse, Stopper, Wake};
 pub use config::{
-    Address, Autorate, End, Endpoint, EndpointError, Endpoints, Isolate, Offer, Offloads, PacketLog, Plan,
-    RateSource,
+    Address, Autorate, Divide, End, Endpoint, EndpointError, Endpoints, Isolate, Offer, Offloads, PacketLog,
+    Plan, RateSource,
 };
 pub use dry_run::{Adapted, Captures, DryRun, DryRunError};
 pub use error::{LiveError, ReloadError};

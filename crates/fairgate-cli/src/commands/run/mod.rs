@@ -12,8 +12,8 @@ use fairgate_config::{Document, FileError, Registry};
 use fairgate_control::{ControlError, Doors};
 use fairgate_live::status::{Audit, default_socket};
 use fairgate_live::{
-    Address, BackendKind, Bridge, Changer, Follower, LaterFiles, LiveError, Plan, RateSource, ReloadError,
-    Reserver, Sandbox, Wake, drop_privileges,
+    Address, BackendKind, Bridge, Changer, Divide, Follower, LaterFiles, LiveError, Plan, RateSource,
+    ReloadError, Reserver, Sandbox, Wake, drop_privileges,
 };
 use fairgate_reserve::Refusal as NotKept;
 use miette::Diagnostic;
@@ -262,8 +262,12 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
 
 /// Refuses trees that this machine has no memory for.
 fn refuse_too_large(plan: &Plan) -> Result<(), FileError> {
-    // Each worker has trees of its own.
-    let available = input::available_memory() / u64::from(plan.workers);
+    // Each worker has trees of its own, unless they divide the classes of one.
+    let trees = match plan.shard_by {
+        Divide::Class => 1,
+        Divide::Flow | Divide::Left | Divide::Right => u64::from(plan.workers),
+    };
+    let available = input::available_memory() / trees;
     let queues = plan.queues.iter();
     let too_large = queues.filter_map(|queue| queue.too_large_for(available));
     FileError::unless_empty(too_large.collect())
