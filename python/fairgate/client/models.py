@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, RootModel
 
 from fairgate.client._base import Input, Model, Tagged, Value
 
@@ -416,6 +416,10 @@ class TermsStatus(Input):
     """The token rate, bit/s."""
 
 
+class Worker(RootModel[int]):
+    root: Annotated[int, Field(ge=0)]
+
+
 class TreeStatus(Model):
     """The tree of a direction."""
 
@@ -425,6 +429,8 @@ class TreeStatus(Model):
     """Its description: `[queue.tree]` of a configuration file."""
     to: str
     """The interface that frames are sent to."""
+    workers: list[list[Worker]] | None = None
+    """The classes that each worker has, if several workers divide the classes of the tree."""
 
 
 class TreesStatus(Tagged):

@@ -176,8 +176,8 @@ proptest! {
     }
 }
 
-/// A table of flows for each of many subscribers is small, unless it is asked for.
-/// What neighbours find each other with has a class of its own, which a flood of unknown addresses can't fill.
+/// A table of flows for each of many subscribers is small, unless it is asked for. What neighbours find each
+/// other with has a class of its own, which a flood of unknown addresses can't fill.
 #[test]
 fn neighbours_find_each_other_in_a_class_of_their_own() {
     const NEIGHBOURS: Option<u16> = Some(3);
