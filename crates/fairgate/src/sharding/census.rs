@@ -257,16 +257,21 @@ impl Census {
             let is_told_apart = place.was_empty || place.was_backlogged;
             let is_below = u128::from(bytes + FRAME) < terms.bytes(most, nanos);
             let limited = asked_together(groups, place, nanos);
-            place.is_light = bytes > 0 && (limited.is_some() || is_told_apart && is_below);
+            place.is_light = match bytes {
+                // What has packets, and sends none of them in a whole window, asks for nothing: its limit is
+                // tiny, or its packets have left under another place.
+                0 => place.was_backlogged,
+                _ => limited.is_some() || is_told_apart && is_below,
+            };
             if bytes > 0 {
                 last.senders += weight;
                 last.senders_least += terms.least;
             }
-            if place.is_light {
+            if place.is_light && bytes > 0 {
                 last.light += weight;
                 last.light_least += terms.least;
                 last.light_bytes += limited.unwrap_or(bytes);
-            } else {
+            } else if !place.is_light {
                 heavy[usize::from(place.kind)] += u32::from(place.packets > 0);
             }
             place.was_backlogged = place.packets > 0;

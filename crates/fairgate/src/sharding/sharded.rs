@@ -106,11 +106,11 @@ impl Shard {
 
     /// Enters what the tree has dropped since `before` into the books.
     #[inline]
-    fn settle(&mut self, before: Changes, places: &[u32], pool: &Pool) {
+    fn settle(&mut self, before: Changes, books: &Books, pool: &Pool) {
         if pool.changes() != before {
             let (returned, _) = pool.changes().since(before);
             for (id, _) in pool.returned().take(returned as usize) {
-                self.account.dropped(places[id.index()]);
+                self.account.dropped(books.place(id, pool));
             }
         }
         let packets = self.tree.backlog().packets;
@@ -121,18 +121,18 @@ impl Shard {
     }
 
     #[inline]
-    fn enqueue(&mut self, id: PacketId, now: Time, places: &[u32], pool: &mut Pool) -> Verdict {
-        self.account.arrived(places[id.index()]);
+    fn enqueue(&mut self, id: PacketId, now: Time, books: &Books, pool: &mut Pool) -> Verdict {
+        self.account.arrived(books.place(id, pool));
         let before = pool.changes();
         let verdict = self.tree.enqueue(id, now, pool);
         // It may have a packet to send now, whatever it waited for.
         (self.state, self.due) = (State::Waiting, now);
-        self.settle(before, places, pool);
+        self.settle(before, books, pool);
         verdict
     }
 
     #[inline]
-    fn dequeue(&mut self, now: Time, lengths: Lengths, places: &[u32], pool: &mut Pool) -> Option<PacketId> {
+    fn dequeue(&mut self, now: Time, lengths: Lengths, books: &Books, pool: &mut Pool) -> Option<PacketId> {
         let is_empty = self.tree.backlog().packets == 0;
         if is_empty && !core::mem::take(&mut self.is_drained) {
             return None;
@@ -147,12 +147,12 @@ impl Shard {
         let next = self.tree.dequeue(now, pool);
         if let Some(id) = next {
             let length = lengths.count(pool[id].length);
-            self.account.sent(places[id.index()], length);
+            self.account.sent(books.place(id, pool), length);
             (self.state, self.due) = (State::Waiting, now);
         } else {
             (self.state, self.due) = (State::Throttled, self.tree.watchdog().unwrap_or(Time::MAX));
         }
-        self.settle(before, places, pool);
+        self.settle(before, books, pool);
         self.is_drained = next.is_some() && self.tree.backlog().packets == 0;
         next
     }
@@ -166,11 +166,36 @@ pub struct Sharded {
     turn: usize,
     balancer: Balancer,
     balanced_at: Time,
+    books: Books,
+    limit: Limit,
+}
+
+/// Which shard a packet belongs to, and which place it has in the books there.
+///
+/// The place is found again when the packet leaves. If the division has changed meanwhile, it may be another
+/// one. Then a place has packets that never leave, which the census finds out, until the shard is empty.
+#[derive(Debug)]
+struct Books {
+    key: Key,
     hasher: FlowByHasher,
-    /// The place of each packet in the books of its shard, by slot. It is kept because a change of the
-    /// division must not change it.
-    places: Vec<u32>,
-    config: Config,
+}
+
+impl Books {
+    #[inline]
+    fn place(&self, id: PacketId, pool: &Pool) -> u32 {
+        match &self.key {
+            Key::Flows(_) => Account::place(self.hasher.flow(id, pool)),
+            Key::Classes(division) => division.member(&pool[id], pool.headers(id)).into(),
+        }
+    }
+
+    #[inline]
+    fn shard(&self, id: PacketId, shards: usize, pool: &Pool) -> usize {
+        match &self.key {
+            Key::Flows(_) => self.hasher.flow(id, pool).bucket(SALT, shards as u32) as usize,
+            Key::Classes(division) => division.worker(division.member(&pool[id], pool.headers(id))),
+        }
+    }
 }
 
 impl Sharded {
@@ -201,30 +226,16 @@ impl Sharded {
             turn: 0,
             balancer,
             balanced_at: Time::ZERO,
-            hasher: FlowByHasher::new(config.key.flow_by(), seed),
-            places: Vec::new(),
             shards: trees
                 .into_iter()
                 .map(|tree| Shard::new(tree, &config.key))
                 .collect(),
-            config,
+            books: Books {
+                hasher: FlowByHasher::new(config.key.flow_by(), seed),
+                key: config.key,
+            },
+            limit: config.limit,
         }))
-    }
-
-    /// Returns a packet's place in the books of its shard, and the shard.
-    #[inline]
-    fn assign(&self, id: PacketId, pool: &Pool) -> (u32, usize) {
-        match &self.config.key {
-            Key::Flows(_) => {
-                let flow = self.hasher.flow(id, pool);
-                let shard = flow.bucket(SALT, self.shards.len() as u32);
-                (Account::place(flow), shard as usize)
-            }
-            Key::Classes(division) => {
-                let member = division.member(&pool[id], pool.headers(id));
-                (member.into(), division.worker(member))
-            }
-        }
     }
 
     fn next_balance(&self) -> Time {
@@ -269,13 +280,8 @@ impl Algorithm for Sharded {
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
         // Before the packet counts: a rate that was meant for an idle time is not for its backlog.
         self.balance(now);
-        let (place, shard) = self.assign(id, pool);
-        if self.places.len() <= id.index() {
-            self.places
-                .resize((pool.capacity() as usize).max(id.index() + 1), 0);
-        }
-        self.places[id.index()] = place;
-        self.shards[shard].enqueue(id, now, &self.places, pool)
+        let shard = self.books.shard(id, self.shards.len(), pool);
+        self.shards[shard].enqueue(id, now, &self.books, pool)
     }
 
     #[inline]
@@ -285,7 +291,7 @@ impl Algorithm for Sharded {
         for after in 0..count {
             let index = (self.turn + after) % count;
             let shard = &mut self.shards[index];
-            if let Some(id) = shard.dequeue(now, self.config.limit.lengths, &self.places, pool) {
+            if let Some(id) = shard.dequeue(now, self.limit.lengths, &self.books, pool) {
                 self.turn = (index + 1) % count;
                 return Some(id);
             }
@@ -312,12 +318,15 @@ impl Algorithm for Sharded {
     }
 
     fn config(&self) -> Config {
-        self.config.clone()
+        Config {
+            limit: self.limit,
+            key: self.books.key.clone(),
+        }
     }
 
     /// The limit and the division of classes may change. The trees are changed one by one.
     fn reconfigure(&mut self, config: Config, now: Time, _pool: &mut Pool) -> Result<(), ConfigError> {
-        match (&config.key, &self.config.key) {
+        match (&config.key, &self.books.key) {
             (Key::Classes(division), Key::Classes(before)) => {
                 if division != before {
                     self.balancer.set_classes(division.classes());
@@ -337,7 +346,7 @@ impl Algorithm for Sharded {
             }
         }
         self.balancer.change(config.limit.rate, config.limit.burst);
-        self.config = config;
+        (self.limit, self.books.key) = (config.limit, config.key);
         self.rebalance(now);
         Ok(())
     }
