@@ -12,13 +12,10 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use super::terms::{Classes, Limited, Member};
+use super::terms::{CLASSES, Classes, Limited, Member};
 use crate::classify::{Classifier, Match, Prefix};
 use crate::flow::FlowKey;
 use crate::slot::Slot;
-
-/// The number of classes that a tree can have.
-const CLASSES: usize = 1 << 16;
 
 /// The address that decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

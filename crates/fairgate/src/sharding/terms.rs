@@ -15,7 +15,7 @@ pub const KINDS: usize = 16;
 /// The largest weight after scaling. Thousands of classes of this weight still give a level of many bits.
 const HEAVIEST: u64 = u16::MAX as u64;
 /// The number of classes that a tree can have.
-const CLASSES: usize = 1 << 16;
+pub(super) const CLASSES: usize = 1 << 16;
 
 /// What a class gets at a level: `weight * level`, with a guarantee and a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
