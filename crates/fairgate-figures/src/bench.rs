@@ -31,7 +31,7 @@ const PROGRAMS: [(&str, &str); 3] = [
 const MEMORY: u64 = 6 << 30;
 
 /// The benchmarks that are run, and their packages.
-const BENCHES: [(&str, &str); 7] = [
+const BENCHES: [(&str, &str); 9] = [
     ("fairgate", "pairs"),
     ("fairgate", "instructions"),
     ("fairgate", "overflow"),
@@ -39,6 +39,8 @@ const BENCHES: [(&str, &str); 7] = [
     ("fairgate", "dissect"),
     ("fairgate-sim", "hops"),
     ("fairgate-live", "forward"),
+    ("fairgate-live", "precision"),
+    ("fairgate-live", "hostile"),
 ];
 
 impl Bench {

@@ -20,21 +20,11 @@ pub(crate) struct Stage {
     _control: Control,
 }
 
-fn endpoint(address: Address) -> Endpoint {
-    Endpoint {
-        address,
-        group: None,
-        token: None,
-        certificate: None,
-        key: None,
-    }
-}
-
 impl Stage {
     pub(crate) fn unix(tree: &str) -> Stage {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("api.sock");
-        Stage::open(tree, folder, endpoint(Address::Unix(path)))
+        Stage::open(tree, folder, Endpoint::at(Address::Unix(path)))
     }
 
     pub(crate) fn tls(tree: &str) -> Stage {
@@ -53,7 +43,7 @@ impl Stage {
             certificate: Some(file("certificate", certificate.pem())),
             key: Some(file("key", key.serialize_pem())),
             token: Some(file("token", format!("alice {TOKEN}\n"))),
-            ..endpoint(Address::Tcp("127.0.0.1:0".parse().unwrap()))
+            ..Endpoint::at(Address::Tcp("127.0.0.1:0".parse().unwrap()))
         };
         Stage::open(tree, folder, endpoint)
     }

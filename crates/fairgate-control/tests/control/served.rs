@@ -21,16 +21,6 @@ use crate::http::{Answer, answer, ask};
 
 const ALICE: &str = "0123456789abcdef0123456789abcdef";
 
-fn at(address: Address) -> Endpoint {
-    Endpoint {
-        address,
-        group: None,
-        token: None,
-        certificate: None,
-        key: None,
-    }
-}
-
 /// The API of a rehearsal at a unix socket.
 struct Socket {
     run: Rehearsal,
@@ -48,7 +38,7 @@ impl Socket {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("api.sock");
         let endpoints = Endpoints {
-            api: Some(at(Address::Unix(path.clone()))),
+            api: Some(Endpoint::at(Address::Unix(path.clone()))),
             metrics: None,
         };
         let run = Rehearsal::new(tree).unwrap();
@@ -251,7 +241,7 @@ fn secure_endpoint(folder: &Path) -> Endpoint {
         token: Some(folder.join("token")),
         certificate: Some(folder.join("certificate")),
         key: Some(folder.join("key")),
-        ..at(Address::Tcp("127.0.0.1:0".parse().unwrap()))
+        ..Endpoint::at(Address::Tcp("127.0.0.1:0".parse().unwrap()))
     }
 }
 
@@ -380,7 +370,7 @@ fn what_is_not_safe_is_not_opened() {
             key: None,
             ..fine.clone()
         },
-        at(Address::Tcp("127.0.0.1:0".parse().unwrap())),
+        Endpoint::at(Address::Tcp("127.0.0.1:0".parse().unwrap())),
     ];
     for endpoint in lacking {
         let error = open(endpoint);
@@ -403,7 +393,7 @@ fn what_is_not_safe_is_not_opened() {
     assert!(matches!(open(swapped), ControlError::Certificate { .. }));
     let nobody = Endpoint {
         group: Some("no such group".to_owned()),
-        ..at(Address::Unix(folder.path().join("sock")))
+        ..Endpoint::at(Address::Unix(folder.path().join("sock")))
     };
     assert!(matches!(open(nobody), ControlError::NoGroup(_)));
     assert!(!folder.path().join("sock").exists());
@@ -413,7 +403,7 @@ fn what_is_not_safe_is_not_opened() {
 fn metrics_are_served_on_the_loopback_interface() {
     let endpoints = Endpoints {
         api: None,
-        metrics: Some(at(Address::Tcp("127.0.0.1:0".parse().unwrap()))),
+        metrics: Some(Endpoint::at(Address::Tcp("127.0.0.1:0".parse().unwrap()))),
     };
     let doors = Doors::open(&endpoints).unwrap();
     let address = address_of(&doors);

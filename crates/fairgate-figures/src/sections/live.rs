@@ -1,4 +1,4 @@
-//! Live traffic: `forward`, and `fairgate testbed`.
+//! Live traffic: `forward`, `precision`, `hostile`, and `fairgate testbed`.
 
 use serde_json::Value;
 
@@ -12,12 +12,16 @@ const QUEUES: [&str; 3] = ["fq_codel", "msfc", "fifo limit=1000"];
 
 pub(super) fn measure(bench: &Bench) -> Result<Blocks> {
     let packets = bench.bench("fairgate-live", "forward", &[])?;
+    let shaped = bench.bench("fairgate-live", "precision", &[])?;
+    let attacks = bench.bench("fairgate-live", "hostile", &[])?;
     let duration = if bench.is_quick { "1s" } else { "20s" };
     let mut arguments = vec!["testbed", "--duration", duration];
     arguments.extend(QUEUES.iter().flat_map(|queue| ["--queue", queue]));
     let link = bench.fairgate(&arguments)?;
     Ok(vec![
         ("packets", packet_table(&packets)?),
+        ("shaped", shaped_table(&shaped)?),
+        ("attacks", attack_table(&attacks)?),
         ("link", link_table(&link)?),
     ])
 }
@@ -29,6 +33,50 @@ fn packet_table(text: &str) -> Result<String> {
     for Row { name, numbers } in rows(text, 3)? {
         let number = |at: usize| numbers[at].map_or(String::new(), digits);
         table.add(&[name, number(0), number(1), format!("{} %", number(2))]);
+    }
+    Ok(table.text())
+}
+
+/// Per cent of the rate, ms of gap, burst and the latest wake-up, per cent of a core.
+fn shaped_table(text: &str) -> Result<String> {
+    let heads = [
+        "tree",
+        "of the rate",
+        "longest gap, ms",
+        "longest burst, ms",
+        "latest wake-up, ms",
+        "of a core",
+    ];
+    let mut table = Table::new(1, &heads);
+    for Row { name, numbers } in rows(text, 5)? {
+        let number =
+            |at: usize, unit: &str| numbers[at].map_or(String::new(), |number| format!("{number:.2}{unit}"));
+        table.add(&[
+            name,
+            number(0, " %"),
+            number(1, ""),
+            number(2, ""),
+            number(3, ""),
+            number(4, " %"),
+        ]);
+    }
+    Ok(table.text())
+}
+
+/// Million frames a second, per cent of pings lost, ms of a ping, MiB.
+fn attack_table(text: &str) -> Result<String> {
+    let heads = [
+        "attack, tree",
+        "million frames a second",
+        "pings lost",
+        "mean ping, ms",
+        "memory grew, MiB",
+    ];
+    let mut table = Table::new(1, &heads);
+    for Row { name, numbers } in rows(text, 4)? {
+        let number = |at: usize| numbers[at].map_or(String::new(), digits);
+        let lost = format!("{} %", number(1));
+        table.add(&[name, number(0), lost, number(2), number(3)]);
     }
     Ok(table.text())
 }
@@ -86,6 +134,27 @@ mod tests {
         assert!(lines[2].starts_with("| fifo | ") && lines[4].starts_with("| tbf 10gbit / fq_codel | "));
         assert!(lines[2..].iter().all(|line| line.ends_with(" % |")), "{text}");
         assert!(packet_table("SKIPPED: nothing was measured").is_err());
+    }
+
+    #[test]
+    fn shaped_rates_are_read_from_what_the_benchmark_prints() {
+        let text = shaped_table(include_str!("../recorded/precision.txt")).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 2 + 4 * 4 + 1, "{text}");
+        assert!(lines[2].starts_with("| tbf / fq_codel, 1mbit | "), "{text}");
+        assert!(lines[18].starts_with("| no traffic |  |  |  |  | "), "{text}");
+    }
+
+    #[test]
+    fn attacks_are_read_from_what_the_benchmark_prints() {
+        let text = attack_table(include_str!("../recorded/hostile.txt")).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 2 + 2 * 4, "{text}");
+        assert!(lines[2].starts_with("| malformed, fq_codel | "), "{text}");
+        assert!(
+            lines[9].starts_with("| new flows, tbf 100mbit / fq_codel, two workers | "),
+            "{text}"
+        );
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub(crate) const ALL: [Section; 6] = [
         measure: simulator::measure,
     },
     Section {
-        blocks: &["packets", "link"],
+        blocks: &["packets", "shaped", "attacks", "link"],
         measure: live::measure,
     },
 ];

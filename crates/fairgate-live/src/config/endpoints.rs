@@ -115,6 +115,18 @@ impl Offer {
 }
 
 impl Endpoint {
+    /// Returns an endpoint at `address` without files: for root and the run's own user at a unix socket, and
+    /// for everybody at a TCP address.
+    pub fn at(address: Address) -> Endpoint {
+        Endpoint {
+            address,
+            group: None,
+            token: None,
+            certificate: None,
+            key: None,
+        }
+    }
+
     /// Returns whether clients speak TLS to it.
     pub fn has_tls(&self) -> bool {
         self.certificate.is_some()

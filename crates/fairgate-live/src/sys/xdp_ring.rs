@@ -48,9 +48,9 @@ impl Offsets {
     }
 }
 
-/// The memory of a ring.
+/// The memory of a ring, for our side of it.
 #[derive(Debug)]
-struct Ring<T> {
+pub(crate) struct Ring<T> {
     base: NonNull<u8>,
     offsets: Offsets,
     /// The number of entries minus one.
@@ -58,13 +58,27 @@ struct Ring<T> {
     _entries: PhantomData<T>,
 }
 
+// SAFETY: on our side only this value uses the ring's memory; a raw pointer is not tied to a thread.
+unsafe impl<T: Send> Send for Ring<T> {}
+
 impl<T: Copy> Ring<T> {
+    /// Returns the ring in `memory`, which must be kept as long as the result.
+    ///
+    /// # Safety
+    /// The conditions of `Ring::at` hold for this memory, but for its size.
+    pub(crate) unsafe fn new(memory: &Mapping, offsets: Offsets, count: u32) -> Ring<T> {
+        assert!(offsets.bytes::<T>(count) <= memory.length());
+        // SAFETY: as promised, and the memory is large enough.
+        unsafe { Ring::at(memory.base(), offsets, count) }
+    }
+
     /// # Safety
     /// `base` points to `offsets.bytes::<T>(count)` initialised bytes, aligned to a page, readable and
     /// writable as long as the ring is used. `offsets` are aligned to 8 and inside of it. Both sides keep to
     /// the protocol that the head of this file describes, and access counters and flags atomically. On our
-    /// side nothing else accesses the memory.
-    unsafe fn new(base: NonNull<u8>, offsets: Offsets, count: u32) -> Ring<T> {
+    /// side nothing else accesses the memory. Any bytes that the other side writes to an entry are a valid
+    /// `T`.
+    unsafe fn at(base: NonNull<u8>, offsets: Offsets, count: u32) -> Ring<T> {
         assert!(
             count.is_power_of_two(),
             "the number of entries must be a power of two"
@@ -78,7 +92,7 @@ impl<T: Copy> Ring<T> {
     }
 
     fn word(&self, offset: usize) -> &AtomicU32 {
-        // SAFETY: `new` promises that the word is inside the memory, aligned, and accessed atomically by both
+        // SAFETY: `at` promises that the word is inside the memory, aligned, and accessed atomically by both
         // sides. The reference does not outlive `self`, which the memory outlives.
         unsafe { AtomicU32::from_ptr(self.base.as_ptr().add(offset).cast()) }
     }
@@ -119,25 +133,9 @@ pub(crate) struct Producer<T> {
     consumed: u32,
 }
 
-// SAFETY: on our side only this value uses the ring's memory; a raw pointer is not tied to a thread.
-unsafe impl<T: Send> Send for Producer<T> {}
-
 impl<T: Copy> Producer<T> {
-    /// Begins to produce into an empty ring in `memory`, which must be kept as long as the result.
-    ///
-    /// # Safety
-    /// The conditions of `Ring::new` hold for this memory.
-    pub(crate) unsafe fn new(memory: &Mapping, offsets: Offsets, count: u32) -> Producer<T> {
-        assert!(offsets.bytes::<T>(count) <= memory.length());
-        // SAFETY: as promised.
-        unsafe { Producer::at(memory.base(), offsets, count) }
-    }
-
-    /// # Safety
-    /// The conditions of `Ring::new` hold.
-    unsafe fn at(base: NonNull<u8>, offsets: Offsets, count: u32) -> Producer<T> {
-        // SAFETY: as promised.
-        let ring = unsafe { Ring::new(base, offsets, count) };
+    /// Begins to produce into an empty ring.
+    pub(crate) fn new(ring: Ring<T>) -> Producer<T> {
         Producer {
             ring,
             written: 0,
@@ -191,26 +189,9 @@ pub(crate) struct Consumer<T> {
     produced: u32,
 }
 
-// SAFETY: on our side only this value uses the ring's memory; a raw pointer is not tied to a thread.
-unsafe impl<T: Send> Send for Consumer<T> {}
-
 impl<T: Copy> Consumer<T> {
-    /// Begins to consume from a ring in `memory`, which must be kept as long as the result.
-    ///
-    /// # Safety
-    /// The conditions of `Ring::new` hold for this memory, and any bytes that the other side writes to an
-    /// entry are a valid `T`.
-    pub(crate) unsafe fn new(memory: &Mapping, offsets: Offsets, count: u32) -> Consumer<T> {
-        assert!(offsets.bytes::<T>(count) <= memory.length());
-        // SAFETY: as promised.
-        unsafe { Consumer::at(memory.base(), offsets, count) }
-    }
-
-    /// # Safety
-    /// As for [`Consumer::new`].
-    unsafe fn at(base: NonNull<u8>, offsets: Offsets, count: u32) -> Consumer<T> {
-        // SAFETY: as promised.
-        let ring = unsafe { Ring::new(base, offsets, count) };
+    /// Begins to consume from a ring of which nothing was consumed.
+    pub(crate) fn new(ring: Ring<T>) -> Consumer<T> {
         Consumer {
             ring,
             read: 0,
@@ -275,13 +256,9 @@ mod tests {
         fn sides(&mut self, count: u32, start: u32) -> (Producer<u64>, Consumer<u64>) {
             let base = NonNull::new(self.0.as_mut_ptr().cast()).unwrap();
             // SAFETY: the memory is large enough and outlives both sides. It is aligned to 8, as the words
-            // and entries are. The two sides keep to the protocol.
-            let (mut producer, mut consumer) = unsafe {
-                (
-                    Producer::at(base, OFFSETS, count),
-                    Consumer::at(base, OFFSETS, count),
-                )
-            };
+            // and entries are. The two sides keep to the protocol. Entries are integers.
+            let side = || unsafe { Ring::at(base, OFFSETS, count) };
+            let (mut producer, mut consumer) = (Producer::new(side()), Consumer::new(side()));
             (producer.written, producer.consumed) = (start, start);
             (consumer.read, consumer.produced) = (start, start);
             producer.publish();

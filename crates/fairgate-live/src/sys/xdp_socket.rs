@@ -20,7 +20,7 @@ use nix::errno::Errno;
 use crate::sys::interface::Interface;
 use crate::sys::mapping::Mapping;
 use crate::sys::socket::{SEND_BUFFER, get_option, set_level_option, set_socket_option, take_error};
-use crate::sys::xdp_ring::{Consumer, ENTRIES_PER_CHUNK, Offsets, Producer};
+use crate::sys::xdp_ring::{Consumer, ENTRIES_PER_CHUNK, Offsets, Producer, Ring};
 
 /// The length of a chunk. A page is the largest that every kernel takes.
 const CHUNK: usize = 4096;
@@ -147,13 +147,14 @@ impl XdpSocket {
         ];
         // SAFETY: the kernel made these rings with the given numbers of entries, keeps to the protocol, and
         // says where their parts are. Entries are integers. The mappings are kept in the same structure.
-        let (mut fill, completion, receive) = unsafe {
+        let (fill, completion, receive) = unsafe {
             (
-                Producer::new(&rings[0], fill, FILL_ENTRIES),
-                Consumer::new(&rings[1], completion, SEND_CHUNKS),
-                Consumer::new(&rings[2], receive, RECEIVE_CHUNKS),
+                Ring::new(&rings[0], fill, FILL_ENTRIES),
+                Ring::new(&rings[1], completion, SEND_CHUNKS),
+                Ring::new(&rings[2], receive, RECEIVE_CHUNKS),
             )
         };
+        let mut fill = Producer::new(fill);
         let mut sender = None;
         if sends {
             set_option(&socket, libc::XDP_TX_RING, &SEND_ENTRIES)?;
@@ -165,7 +166,7 @@ impl XdpSocket {
                 map::<libc::xdp_desc>(&socket, offsets, SEND_ENTRIES, libc::XDP_PGOFF_TX_RING as u64)?;
             sender = Some(Sender {
                 // SAFETY: as above.
-                ring: unsafe { Producer::new(&memory, offsets, SEND_ENTRIES) },
+                ring: Producer::new(unsafe { Ring::new(&memory, offsets, SEND_ENTRIES) }),
                 free: (RECEIVE_CHUNKS..RECEIVE_CHUNKS + SEND_CHUNKS)
                     .map(address)
                     .collect(),
@@ -183,8 +184,8 @@ impl XdpSocket {
         Ok(Some(XdpSocket {
             socket,
             fill,
-            receive,
-            completion,
+            receive: Consumer::new(receive),
+            completion: Consumer::new(completion),
             sender,
             released: 0,
             transfer,

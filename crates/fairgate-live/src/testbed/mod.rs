@@ -15,22 +15,30 @@
 //! error here. Namespaces are named by process id and number, `fg-PID-N-...`, so that several testbeds can
 //! run at the same time.
 
+mod attack;
+mod bridged;
 mod error;
 mod experiment;
 mod flood;
 mod namespace;
 mod network;
+mod plain;
+mod precision;
 mod process;
 mod scenario;
 mod sockets;
+mod source;
 mod traffic;
 
+pub use attack::{Attack, attack};
 pub use error::TestbedError;
 pub use experiment::{Experiment, FlowOutcome, Outcome, Stage};
-pub use flood::{Flood, flood};
+pub use flood::{Flood, Forwarder, flood};
 pub use namespace::{Namespace, check_privileges, connect};
 pub use network::Network;
+pub use precision::{Precision, idle, precision};
 pub use process::{Busy, Interrupt, Process};
-pub use scenario::Scenario;
+pub use scenario::{Scenario, plan_of};
 pub use sockets::{TcpFigures, clamp_window, limit_unsent, prioritise, tcp_figures};
+pub use source::Source;
 pub use traffic::PingTimes;

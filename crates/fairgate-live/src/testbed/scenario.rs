@@ -81,6 +81,17 @@ impl Scenario {
     }
 }
 
+/// Returns the plan of a bridge in the router, with so many workers. `queue` is the queue towards the right
+/// host, as in `[queue.NAME]` of a configuration file.
+///
+/// # Errors
+/// Fails if the queue has a mistake, or if workers can't share it.
+pub fn plan_of(queue: &str, workers: u16) -> Result<Plan, FileError> {
+    let run = "left = \"left\"\nright = \"right\"\nleft_to_right = \"link\"";
+    let text = format!("[queue.link]\n{queue}\n\n[run]\n{run}\nworkers = {workers}\n");
+    Plan::read(&Document::parse("testbed.toml", &text)?)
+}
+
 fn with_testbed_ends(mut configuration: Table) -> Table {
     let run = configuration.get_mut("run").and_then(Value::as_table_mut);
     let run = run.expect("the configuration has a [run] section");

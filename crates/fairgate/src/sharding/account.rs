@@ -18,6 +18,13 @@ pub enum State {
     Waiting,
 }
 
+/// Over so many intervals the rate of a shard is averaged. In one interval it sends two full frames of the
+/// whole line, or none, which says little.
+const RECENT: u64 = 16;
+
+/// In so many intervals a shard that does not wait pays its debt.
+const REPAYMENT: u64 = 4;
+
 /// The books of a shard. The owner of the tree keeps them, and the [`Balancer`](super::Balancer) gets a
 /// [`Report`] in each interval.
 #[derive(Clone, Debug)]
@@ -26,6 +33,8 @@ pub struct Account {
     census: Census,
     /// The bytes sent since the last report.
     sent: u64,
+    /// The bytes per second sent in the last [`RECENT`] intervals. Older ones count less and less.
+    recent: u64,
     reported_at: Time,
 }
 
@@ -45,6 +54,7 @@ impl Account {
             gate: Gate::new(),
             census,
             sent: 0,
+            recent: 0,
             reported_at: Time::ZERO,
         }
     }
@@ -109,12 +119,13 @@ impl Account {
         let elapsed = now.nanos_since(self.reported_at);
         self.reported_at = now;
         self.census.interval_ends(elapsed);
+        self.recent = self.rate_until_now(elapsed, RECENT * interval);
         let (taken, kept) = self.gate.settle(state == State::Waiting, now);
         let demand = match state {
             State::Waiting => self.demand(),
             // Classes that are held back by their limits: the balancer knows these.
             State::Throttled if self.census.knows_limits() => self.demand(),
-            State::Idle | State::Throttled => self.light_demand(elapsed, interval),
+            State::Idle | State::Throttled => self.light_demand(interval),
         };
         self.sent = 0;
         Report { demand, taken, kept }
@@ -124,7 +135,7 @@ impl Account {
     fn demand(&self) -> Demand {
         let window = self.census.last();
         let mut backlogged = self.census.backlogged();
-        if backlogged.iter().all(|count| *count == 0) {
+        if window.light == 0 && backlogged.iter().all(|count| *count == 0) {
             // It waits, so it has a flow, known or not.
             backlogged[0] = 1;
         }
@@ -136,22 +147,31 @@ impl Account {
         }
     }
 
-    /// What a shard asks for whose rate is high enough: a quarter more than it has used, and its debt. It
-    /// gives back what it does not use. A shard without a rate can send its first packet at once, because the
-    /// gate lets one packet pass before it is paid for.
-    fn light_demand(&self, elapsed: u64, interval: u64) -> Demand {
+    /// Returns the average rate over about `span` ns, of which the last `elapsed` ns are not counted yet.
+    fn rate_until_now(&self, elapsed: u64, span: u64) -> u64 {
+        let last = u128::from(elapsed.min(span));
+        let before = u128::from(self.recent) * (u128::from(span) - last);
+        let now = u128::from(per_second(self.sent, elapsed)) * last;
+        u64::try_from((before + now) / u128::from(span.max(1))).unwrap_or(u64::MAX)
+    }
+
+    /// What a shard asks for whose rate is high enough: a quarter more than it has used lately, and its debt.
+    /// It gives back what it does not use. A shard without a rate can send its first packet at once, because
+    /// the gate lets one packet pass before it is paid for.
+    fn light_demand(&self, interval: u64) -> Demand {
         let window = self.census.last();
-        let per_second = |bytes: u64, nanos: u64| {
-            let rate = u128::from(bytes) * 1_000_000_000 / u128::from(nanos.max(1));
-            u64::try_from(rate).unwrap_or(u64::MAX)
-        };
-        let used = window.rate(window.bytes).max(per_second(self.sent, elapsed));
-        let debt = per_second(self.gate.debt(), interval);
+        let debt = per_second(self.gate.debt(), REPAYMENT * interval);
         Demand {
-            light: used.saturating_add(used / 4).saturating_add(debt),
+            light: self.recent.saturating_add(self.recent / 4).saturating_add(debt),
             light_least: window.senders_least,
             light_weight: window.senders.max(self.census.backlogged_weight()).max(1),
             ..Demand::default()
         }
     }
+}
+
+/// Converts bytes in `nanos` ns to bytes per second.
+fn per_second(bytes: u64, nanos: u64) -> u64 {
+    let rate = u128::from(bytes) * 1_000_000_000 / u128::from(nanos.max(1));
+    u64::try_from(rate).unwrap_or(u64::MAX)
 }

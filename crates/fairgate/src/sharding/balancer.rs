@@ -14,9 +14,11 @@
 //! takes their mean; the difference is only seen if the level is between them.
 //!
 //! **Nothing is lost, nothing is invented**: rate that a shard did not use comes back with its next report,
-//! and is shared out in the next interval. What was sent in any time never exceeds what the line sends in
-//! that time and one interval, the burst, and a packet of each shard: a gate lets a packet pass before it is
-//! paid for.
+//! and is shared out in the next intervals, an eighth of what is left in each. It comes in lumps: a class
+//! near its limit could not use all of its part of a lump, and would have less than its share between lumps.
+//! What the burst has no room for is shared out at once. What was sent in any time never exceeds what the
+//! line sends in that time and one interval, the burst, and a packet of each shard: a gate lets a packet pass
+//! before it is paid for.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -30,6 +32,9 @@ const SHORTEST: u64 = 200_000;
 const LONGEST: u64 = 10_000_000;
 /// The bytes that the line sends in an interval, if that is between the bounds: two full frames.
 const BYTES: u64 = 2 * 1514;
+
+/// The part of what is unspent that is shared out in an interval: one in so many.
+const SPREAD: i128 = 8;
 
 /// Returns the time between two rebalancings of a line with this rate, ns: 0.2 ms from 121 Mbit/s on, and
 /// longer on slower lines, where fewer packets pass.
@@ -148,8 +153,8 @@ pub struct Report {
 pub struct Balancer {
     /// Bytes per second.
     rate: u64,
-    /// The most that can be unspent: the burst, and what is given back of one interval. 10^-9 bytes.
-    most: i128,
+    /// What can be unspent for longer than an interval: the burst. 10^-9 bytes.
+    burst: i128,
     /// The usual time between two calls, ns.
     interval: u64,
     /// What the line could have sent and no shard has taken: 10^-9 bytes. It is negative while more was
@@ -166,7 +171,7 @@ impl Balancer {
     pub fn new(rate: Rate, burst: u32, shards: usize) -> Balancer {
         let mut balancer = Balancer {
             rate: 0,
-            most: 0,
+            burst: 0,
             interval: 0,
             unspent: i128::MAX,
             kinds: vec![Terms::FLOW],
@@ -181,9 +186,8 @@ impl Balancer {
     pub fn change(&mut self, rate: Rate, burst: u32) {
         self.rate = rate.bits_per_second() / 8;
         self.interval = interval(rate);
-        let in_an_interval = i128::from(self.rate) * i128::from(self.interval);
-        self.most = i128::from(burst) * 1_000_000_000 + in_an_interval;
-        self.unspent = self.unspent.min(self.most);
+        self.burst = i128::from(burst) * 1_000_000_000;
+        self.unspent = self.unspent.min(self.most());
     }
 
     /// Shares the rate among these classes.
@@ -195,6 +199,11 @@ impl Balancer {
     /// Returns the usual time between two rebalancings, ns.
     pub fn interval(&self) -> u64 {
         self.interval
+    }
+
+    /// The most that can be unspent: the burst, and what is given back of one interval. 10^-9 bytes.
+    fn most(&self) -> i128 {
+        self.burst + i128::from(self.rate) * i128::from(self.interval)
     }
 
     /// Returns the rate of each shard, in bytes per second, for the next interval. `elapsed` ns have passed
@@ -212,8 +221,14 @@ impl Balancer {
             kept += i128::from(report.kept);
         }
         self.unspent += i128::from(self.rate) * i128::from(elapsed) - taken;
-        self.unspent = self.unspent.min((self.most - kept).max(0));
-        let extra = self.unspent / i128::from(self.interval);
+        self.unspent = self.unspent.min((self.most() - kept).max(0));
+        // What exceeds the burst would be lost if as much came back again. What is owed is paid at once.
+        let exceeding = self.unspent - (self.burst - kept).max(0);
+        let shared_out = match self.unspent {
+            owed @ ..=0 => owed,
+            unspent => exceeding.max(unspent / SPREAD),
+        };
+        let extra = shared_out / i128::from(self.interval);
         let total = (i128::from(self.rate) + extra).clamp(0, u64::MAX.into());
         share(total as u64, &self.kinds, &self.demands, &mut self.rates);
         &self.rates

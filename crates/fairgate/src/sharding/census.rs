@@ -4,12 +4,18 @@
 //! place count once. The estimate corrects for that: of `B` places, `n` flows occupy about `n - n^2 / 2B`
 //! (linear counting; Whang, Vander-Zanden, Taylor 1990). Classes have a place each, their number.
 //!
-//! Each flow has a *level*, what it has sent in a window beyond its guarantee, for its weight. A flow is
-//! *light* if it sent less than three quarters of what the highest level grants to it, and either its queue
-//! became empty, or it had packets all the time: then something else limits it. All others count as flows
-//! that always have packets: also flows of TCP whose queues are empty now and then. A flow that was not seen
-//! in a window is not light until the next one ends. Classes whose common limit is reached are light, too:
-//! together they ask for that limit.
+//! Each flow has a *level*, what it has sent in a window beyond its guarantee, for its weight. From it
+//! follows what the flow asks for until the next window ends:
+//!
+//! * If its queue became empty, and its level was not the highest, it is *light*: it asks for what it sent.
+//! * If its queue became empty, and its level was the highest, it counts as a flow that always has packets.
+//!   It may be held back by the rate of the shard, and have paused for a moment, as TCP does.
+//! * If it had packets all the time, and sent less than three quarters of what the highest level grants to
+//!   it, something else limits it. It is light, too.
+//! * All others count as flows that always have packets, for as long as they have some.
+//!
+//! A flow that was not seen in a window is not light until the next one ends. Classes whose common limit is
+//! reached are light: together they ask for that limit.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -41,7 +47,30 @@ struct Place {
     was_backlogged: bool,
     /// Whether it became empty in this window.
     was_empty: bool,
-    is_light: bool,
+    asks: Asks,
+}
+
+/// When a flow counts as one that has packets, until the window ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Asks {
+    /// While it has packets.
+    #[default]
+    WhileBacklogged,
+    /// Always.
+    Always,
+    /// Never: it is light, and asks for what it sent.
+    Never,
+}
+
+impl Place {
+    /// Returns whether it counts as a flow that has packets.
+    fn is_heavy(&self) -> bool {
+        match self.asks {
+            Asks::WhileBacklogged => self.packets > 0,
+            Asks::Always => true,
+            Asks::Never => false,
+        }
+    }
 }
 
 /// Classes that have a common limit.
@@ -162,9 +191,7 @@ impl Census {
         self.heavy = [0; KINDS];
         for (place, (kind, group)) in self.places.iter_mut().zip(classes.places()) {
             (place.kind, place.group) = (kind, group);
-            if place.packets > 0 && !place.is_light {
-                self.heavy[usize::from(kind)] += 1;
-            }
+            self.heavy[usize::from(kind)] += u32::from(place.is_heavy());
         }
     }
 
@@ -188,7 +215,7 @@ impl Census {
     pub(super) fn arrived(&mut self, index: u32) {
         let place = self.list(index);
         place.packets += 1;
-        let is_first = place.packets == 1 && !place.is_light;
+        let is_first = place.packets == 1 && place.asks == Asks::WhileBacklogged;
         let kind = usize::from(place.kind);
         self.heavy[kind] += u32::from(is_first);
         self.packets += 1;
@@ -199,7 +226,7 @@ impl Census {
     fn left(&mut self, index: u32) -> &mut Place {
         self.packets = self.packets.saturating_sub(1);
         let place = self.list(index);
-        let is_last = place.packets == 1 && !place.is_light;
+        let is_last = place.packets == 1 && place.asks == Asks::WhileBacklogged;
         // A packet whose arrival is not known was here before `clear`.
         place.packets = place.packets.saturating_sub(1);
         place.was_empty |= place.packets == 0;
@@ -247,35 +274,39 @@ impl Census {
             let place = &places[*index as usize];
             terms[usize::from(place.kind)].level(place.bytes.into(), nanos)
         });
-        let most = levels.max().unwrap_or(0) * 3 / 4;
+        let most = levels.max().unwrap_or(0);
         self.heavy = [0; KINDS];
         let heavy = &mut self.heavy;
         self.listed.retain(|index| {
             let place = &mut places[*index as usize];
             let terms = &terms[usize::from(place.kind)];
             let (bytes, weight) = (u64::from(place.bytes), u64::from(terms.weight));
-            let is_told_apart = place.was_empty || place.was_backlogged;
-            let is_below = u128::from(bytes + FRAME) < terms.bytes(most, nanos);
+            let is_below = |bytes: u64, level: u128| u128::from(bytes) < terms.bytes(level, nanos);
+            let is_held_back = place.was_backlogged && is_below(bytes + FRAME, most * 3 / 4);
             let limited = asked_together(groups, place, nanos);
-            place.is_light = match bytes {
+            let sent_less = terms.level(bytes, nanos) < most;
+            place.asks = match bytes {
                 // What has packets, and sends none of them in a whole window, asks for nothing: its limit is
                 // tiny, or its packets have left under another place.
-                0 => place.was_backlogged,
-                _ => limited.is_some() || is_told_apart && is_below,
+                0 if place.was_backlogged => Asks::Never,
+                0 => Asks::WhileBacklogged,
+                _ if limited.is_some() || is_held_back => Asks::Never,
+                _ if place.was_empty && sent_less => Asks::Never,
+                _ if place.was_empty => Asks::Always,
+                _ => Asks::WhileBacklogged,
             };
             if bytes > 0 {
                 last.senders += weight;
                 last.senders_least += terms.least;
             }
-            if place.is_light && bytes > 0 {
+            if place.asks == Asks::Never && bytes > 0 {
                 last.light += weight;
                 last.light_least += terms.least;
                 last.light_bytes += limited.unwrap_or(bytes);
-            } else if !place.is_light {
-                heavy[usize::from(place.kind)] += u32::from(place.packets > 0);
             }
+            heavy[usize::from(place.kind)] += u32::from(place.is_heavy());
             place.was_backlogged = place.packets > 0;
-            place.is_listed = place.is_light || place.was_backlogged;
+            place.is_listed = place.was_backlogged || place.asks != Asks::WhileBacklogged;
             (place.bytes, place.was_empty) = (0, false);
             place.is_listed
         });

@@ -214,6 +214,23 @@ fn light_flows_beside_backlogged_ones() {
     check(&bytes, 2.0, &expected, 3.0);
 }
 
+/// A flow that asks for nearly its part gets what it asks for. The others of its shard gain nothing by it.
+#[test]
+fn a_flow_may_send_nearly_its_part() {
+    for percent in [40, 60, 70, 80, 90, 95] {
+        // Seven flows, three of them in shard 0.
+        let rate = LINE / 7.0 * f64::from(percent) / 100.0;
+        let light = Flow {
+            sends: Sends::Every((f64::from(LENGTH) * 1e9 / rate) as u64),
+            ..always(0)
+        };
+        let flows = [vec![light], vec![always(0); 2], vec![always(1); 4]].concat();
+        let bytes = sent(sharded(2), &flows, SECOND / 2, SECOND * 5 / 2);
+        let expected = [vec![rate], vec![(LINE - rate) / 6.0; 6]].concat();
+        check(&bytes, 2.0, &expected, 3.0);
+    }
+}
+
 /// A flow that asks for more than its part gets no more, even if it is alone in its shard and its queue is
 /// empty from time to time.
 #[test]
@@ -281,10 +298,10 @@ proptest! {
     fn shares_are_those_of_one_tree(
         workers in 1u32..=6,
         heavy in proptest::collection::vec(0u32..6, 1..20),
-        light in proptest::collection::vec((0u32..6, 1u64..30), 0..8),
+        light in proptest::collection::vec((0u32..6, 1u64..100), 0..8),
     ) {
         let mut flows: Vec<Flow> = heavy.iter().map(|shard| always(shard % workers)).collect();
-        // Each asks for 1 to 30 % of a part of all flows.
+        // Each asks for 1 to 99 % of a part of all flows.
         let part = LINE / (heavy.len() + light.len()) as f64;
         let rates: Vec<f64> = light.iter().map(|(_, percent)| part * *percent as f64 / 100.0).collect();
         flows.extend(light.iter().zip(&rates).map(|((shard, _), rate)| Flow {
