@@ -6,6 +6,7 @@ use std::thread;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
+use crate::checksum::Sum;
 use crate::error::LiveError;
 use crate::outgoing::Outgoing;
 use crate::sys::batch::BATCH;
@@ -119,6 +120,9 @@ fn udp(frame: &mut [u8; LONGEST], between: [u8; 8], [source, destination]: [u16;
     ip[20..22].copy_from_slice(&source.to_be_bytes());
     ip[22..24].copy_from_slice(&destination.to_be_bytes());
     ip[24..26].copy_from_slice(&((SMALLEST - ETHERNET - 20) as u16).to_be_bytes());
+    // The kernel's bridge drops packets whose checksum is wrong, if it shows them to netfilter.
+    let sum = Sum::default().add(&ip[..20]).finish();
+    ip[10..12].copy_from_slice(&sum);
 }
 
 /// Sends frames from the left host while `work` runs. Returns how many it sent, and what `work` returned.
