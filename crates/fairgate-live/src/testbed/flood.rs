@@ -21,7 +21,7 @@ const TRANSIT: Duration = Duration::from_millis(100);
 pub enum Forwarder<'p> {
     /// A bridge that runs this plan between `left` and `right`.
     Bridge(&'p Plan),
-    /// A loop over a back end, without a queue: the least that a program does to forward.
+    /// A loop over a back end, without a queue and without rests.
     Loop(BackendKind),
     /// The kernel's own bridge.
     Kernel,

@@ -24,7 +24,7 @@ const LONGEST: usize = 1522;
 const PATIENCE: u8 = 10;
 
 /// Calls `measure` while a loop forwards the frames from `left` to `right`: it takes frames from the back
-/// end, and gives them to that of the other interface. A program can't do less. Returns the share of a core
+/// end, and gives them to that of the other interface. Returns the share of a core
 /// that its thread took, too.
 ///
 /// # Errors

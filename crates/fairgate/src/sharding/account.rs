@@ -18,11 +18,11 @@ pub enum State {
     Waiting,
 }
 
-/// Over so many intervals the rate of a shard is averaged. In one interval it sends two full frames of the
-/// whole line, or none, which says little.
+/// The rate of a shard is averaged over so many intervals. In one interval the whole line sends two full
+/// frames, so what a shard sends in it says little.
 const RECENT: u64 = 16;
 
-/// In so many intervals a shard that does not wait pays its debt.
+/// A shard that does not wait asks for enough to pay its debt in so many intervals.
 const REPAYMENT: u64 = 4;
 
 /// The books of a shard. The owner of the tree keeps them, and the [`Balancer`](super::Balancer) gets a
