@@ -507,11 +507,11 @@ impl Direction {
         }
     }
 
-    /// Returns whether the tree has packets and none may leave now: it is a shaper's turn to wait. A worker
-    /// that waits for its part of the rate does not count. It must exchange reports more often than long
-    /// rests allow, or shares are up to 6 % off.
+    /// Returns whether the tree has packets and none may leave now: a shaper waits, or the worker for its
+    /// part of the rate.
     pub(crate) fn is_throttled(&self) -> bool {
-        self.link.backlog().packets > 0 && self.link.root().watchdog().is_some()
+        let is_held_back = || self.shard.as_ref().is_some_and(Shard::is_held_back);
+        self.link.backlog().packets > 0 && (self.link.root().watchdog().is_some() || is_held_back())
     }
 
     /// Frames between tree and socket.

@@ -174,10 +174,17 @@ fn flood(network: &Network, flows: u16, rate: u64, time: Duration) -> Vec<f64> {
     flood_to(network, &to, rate, time)
 }
 
-/// Sends to these addresses of the right host for `time`, together `rate` bits per second. Returns the bytes
-/// of UDP payload that each has received after the first quarter of the time, in bits per second.
+/// Sends to these addresses of the right host for `time`, together `rate` bits per second. Returns what
+/// [`send_to`] does.
 fn flood_to(network: &Network, to: &[SocketAddr], rate: u64, time: Duration) -> Vec<f64> {
+    send_to(network, to, &vec![rate as f64 / to.len() as f64; to.len()], time)
+}
+
+/// Sends to each of these addresses of the right host for `time`, `rates` bits per second. Returns the bytes
+/// of UDP payload that each has received after the first quarter of the time, in bits per second.
+fn send_to(network: &Network, to: &[SocketAddr], rates: &[f64], time: Duration) -> Vec<f64> {
     const PAYLOAD: usize = 1400;
+    const FRAME: f64 = (PAYLOAD + 42) as f64 * 8.0;
     let bind = |address: &SocketAddr| {
         let socket = UdpSocket::bind(address).unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
@@ -213,14 +220,19 @@ fn flood_to(network: &Network, to: &[SocketAddr], rate: u64, time: Duration) -> 
                 socket
             };
             let sockets: Vec<UdpSocket> = to.iter().map(open).collect();
-            let mut sent = 0u64;
+            let mut sent = vec![0u64; sockets.len()];
             while begin.elapsed() < time {
-                let due = begin.elapsed().as_secs_f64() * rate as f64 / 8.0;
-                while (sent as f64) < due {
-                    for socket in &sockets {
-                        // The host's own queue may be full for a moment.
-                        let _ = socket.send(&[7; PAYLOAD]);
-                        sent += PAYLOAD as u64 + 42;
+                let passed = begin.elapsed().as_secs_f64();
+                // One frame of each in turn, as long as any is due.
+                let mut is_due = true;
+                while std::mem::take(&mut is_due) {
+                    for ((socket, rate), sent) in sockets.iter().zip(rates).zip(&mut sent) {
+                        if (*sent as f64) * FRAME < passed * rate {
+                            // The host's own queue may be full for a moment.
+                            let _ = socket.send(&[7; PAYLOAD]);
+                            *sent += 1;
+                            is_due = true;
+                        }
                     }
                 }
                 thread::sleep(Duration::from_millis(1));
@@ -270,6 +282,36 @@ fn two_workers_share_a_line() {
         assert!((total / 100e6 - 1.0).abs() < 0.05, "{total}");
         assert!(off.iter().all(|off| off.abs() < 3.0), "{off:?}");
     }
+}
+
+/// A flow that sends four fifths of its part gets all of it, and six floods share the rest equally, whichever
+/// worker the flow has.
+#[test]
+fn a_light_flow_leaves_floods_equal() {
+    let Some(_watched) = live("a_light_flow_leaves_floods_equal") else {
+        return;
+    };
+    const LIGHT: f64 = 0.8 * 100e6 / 7.0;
+    let right: IpAddr = Network::RIGHT.parse().unwrap();
+    let to: Vec<SocketAddr> = (FIRST_PORT..FIRST_PORT + 7)
+        .map(|port| (right, port).into())
+        .collect();
+    let offered: Vec<f64> = (0..7).map(|flow| if flow == 0 { LIGHT } else { 30e6 }).collect();
+    let mut rates = Vec::new();
+    let status = with_bridge(&plan_of(SHARDED), |network, _| {
+        rates = send_to(network, &to, &offered, Duration::from_secs(8));
+    });
+    status.check().unwrap();
+    let rates: Vec<f64> = rates.iter().map(|rate| rate * 1442.0 / 1400.0).collect();
+    let (light, floods) = (rates[0] / LIGHT - 1.0, &rates[1..]);
+    let mean = (100e6 - LIGHT) / 6.0;
+    let off: Vec<f64> = floods.iter().map(|rate| (rate / mean - 1.0) * 100.0).collect();
+    println!(
+        "the light flow is off by {:.2} %, floods by {off:.2?} %",
+        light * 100.0
+    );
+    assert!(light.abs() < 0.03, "{light}");
+    assert!(off.iter().all(|off| off.abs() < 3.0), "{off:?}");
 }
 
 /// A change reaches both workers, and a change that one worker can't run is refused as a whole.

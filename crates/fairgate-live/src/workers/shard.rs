@@ -159,6 +159,11 @@ impl Shard {
         answer
     }
 
+    /// Whether packets wait for the worker's part of the rate, since the tree was last to be asked.
+    pub(crate) fn is_held_back(&self) -> bool {
+        self.opens_at.is_some()
+    }
+
     /// Returns when a direction has something to do, if its tree says `watchdog`. `is_backlogged` says
     /// whether the tree has packets.
     pub(crate) fn next(&self, watchdog: Option<Time>, is_backlogged: bool) -> Option<Time> {

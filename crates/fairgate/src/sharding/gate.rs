@@ -40,9 +40,19 @@ impl Gate {
         self.at = self.at.max(now);
     }
 
+    /// Grants what the rate has earned until `now`, and no more: takes back what was granted ahead of time.
+    /// Packets that were sent on it are a debt.
+    fn fill_until(&mut self, now: Time) {
+        let ahead = i128::from(self.rate) * i128::from(self.at.nanos_since(now));
+        self.credit -= ahead;
+        self.granted -= ahead;
+        self.at = self.at.min(now);
+        self.fill(now);
+    }
+
     /// Changes the rate from `now` on, in bytes per second.
     pub(super) fn set_rate(&mut self, rate: u64, now: Time) {
-        self.fill(now);
+        self.fill_until(now);
         self.rate = rate;
     }
 
@@ -82,7 +92,7 @@ impl Gate {
     /// Returns what was granted since the last settlement, less what is given back, and what is kept. If the
     /// shard does not wait for its rate, it gives back its credit. It keeps a debt in any case.
     pub(super) fn settle(&mut self, waits: bool, now: Time) -> (i128, u64) {
-        self.fill(now);
+        self.fill_until(now);
         let unused = if waits { 0 } else { self.credit.max(0) };
         self.credit -= unused;
         let taken = core::mem::take(&mut self.granted) - unused;
@@ -108,6 +118,23 @@ mod tests {
         gate.set_rate(0, Time::from_micros(750));
         gate.pay(1);
         assert_eq!(gate.check(Time::from_secs(1)), Err(Time::MAX));
+    }
+
+    /// The tree of a live worker may be ahead of the clock. What it sent on a later time counts as a debt.
+    #[test]
+    fn what_is_granted_ahead_of_time_is_a_debt() {
+        let mut gate = Gate::new();
+        gate.set_rate(1_000_000, Time::ZERO);
+        gate.pay(1000);
+        assert_eq!(gate.check(Time::from_millis(1)), Ok(()));
+        gate.pay(1);
+        let granted = 400 * BYTE;
+        assert_eq!(gate.settle(true, Time::from_micros(400)), (granted, 0));
+        assert_eq!(gate.debt(), 601);
+        // The new rate holds from now on, not from the time that the tree was ahead to.
+        gate.set_rate(2_000_000, Time::from_micros(400));
+        assert_eq!(gate.settle(true, Time::from_micros(500)), (200 * BYTE, 0));
+        assert_eq!(gate.debt(), 401);
     }
 
     #[test]
