@@ -6,13 +6,20 @@
 
 use std::collections::VecDeque;
 
+use arrayvec::ArrayVec;
 use fairgate::Time;
+
+use crate::gather::Gatherer;
+use crate::sys::batch::BATCH;
 
 /// A first-in first-out delay line.
 #[derive(Debug)]
 pub(crate) struct DelayLine {
     delay: u64,
     frames: VecDeque<(Time, u32)>,
+    gatherer: Gatherer,
+    /// The last frames in their new order.
+    moved: ArrayVec<(Time, u32), BATCH>,
 }
 
 impl DelayLine {
@@ -21,6 +28,8 @@ impl DelayLine {
         DelayLine {
             delay,
             frames: VecDeque::with_capacity(capacity),
+            gatherer: Gatherer::new(),
+            moved: ArrayVec::new(),
         }
     }
 
@@ -43,30 +52,24 @@ impl DelayLine {
             .map(|(_, frame)| *frame)
     }
 
-    /// Moves frames with equal keys among the last `count` next to the first of them. All of these frames are
-    /// due at the same time. A frame without a key stays in its place, and nothing moves past it.
+    /// Moves frames with equal keys among the last `count`, at most [`BATCH`], next to the first of them. All
+    /// of these frames are due at the same time. A frame without a key stays in its place, and nothing moves
+    /// past it.
     #[inline]
     pub(crate) fn gather(&mut self, count: usize, key: impl Fn(u32) -> Option<u32>) {
-        let len = self.frames.len();
-        let mut at = len - count;
-        while at < len {
-            let wanted = key(self.frames[at].1);
-            let mut end = at + 1;
-            if wanted.is_some() {
-                for other in at + 1..len {
-                    let found = key(self.frames[other].1);
-                    if found.is_none() {
-                        break;
-                    }
-                    if found == wanted {
-                        for place in (end..other).rev() {
-                            self.frames.swap(place, place + 1);
-                        }
-                        end += 1;
-                    }
-                }
-            }
-            at = end;
+        let begin = self.frames.len() - count;
+        let keys = self.frames.range(begin..).map(|(_, frame)| key(*frame));
+        let Some(order) = self.gatherer.order(keys) else {
+            return;
+        };
+        self.moved.clear();
+        self.moved.extend(
+            order
+                .iter()
+                .map(|position| self.frames[begin + usize::from(*position)]),
+        );
+        for (place, frame) in self.frames.range_mut(begin..).zip(&self.moved) {
+            *place = *frame;
         }
     }
 
@@ -95,37 +98,24 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Frames keep their order within a key, frames without a key keep their place, and frames before the
-        /// last ones are not touched. Between two frames without a key, equal keys are neighbours.
+        /// Frames before the last ones are not touched, and these are in the gatherer's order.
         #[test]
-        fn gathered_frames_keep_their_order(
+        fn the_last_frames_are_gathered(
             keys in proptest::collection::vec(prop_oneof![Just(None), (0u32..4).prop_map(Some)], 0..70),
             before in 0usize..5,
         ) {
             let mut line = DelayLine::new(0, 100);
             let all: Vec<u32> = (0..(before + keys.len()) as u32).collect();
             all.iter().for_each(|number| line.push(*number, Time::ZERO));
-            let key = |number: u32| keys[number as usize - before];
-            line.gather(keys.len(), key);
+            line.gather(keys.len(), |number| keys[number as usize - before]);
+            let mut gatherer = Gatherer::new();
+            let mut expected = all.clone();
+            if let Some(order) = gatherer.order(keys.iter().copied()) {
+                let moved = order.iter().map(|position| all[before + usize::from(*position)]);
+                expected.splice(before.., moved);
+            }
             let order: Vec<u32> = line.due(Time::ZERO).collect();
-            prop_assert_eq!(&order[..before], &all[..before]);
-            let after = &order[before..];
-            for (place, number) in after.iter().enumerate() {
-                if key(*number).is_none() {
-                    prop_assert_eq!(*number as usize, before + place);
-                }
-            }
-            for wanted in 0..4 {
-                let of_key = after.iter().filter(|number| key(**number) == Some(wanted));
-                prop_assert!(of_key.is_sorted());
-            }
-            for stretch in after.split(|number| key(*number).is_none()) {
-                let found: Vec<_> = stretch.iter().map(|number| key(*number)).collect();
-                let mut kinds = found.clone();
-                kinds.dedup();
-                let distinct: std::collections::BTreeSet<_> = found.iter().collect();
-                prop_assert_eq!(kinds.len(), distinct.len());
-            }
+            prop_assert_eq!(order, expected);
         }
     }
 }

@@ -31,9 +31,6 @@ use crate::sys::batch::BATCH;
 use crate::vlan::Tag;
 use crate::workers::{Seat, Shard};
 
-/// Most packets taken out of the tree in one turn, so that the other direction gets its own.
-const TURN: usize = 4 * BATCH;
-
 /// Longest sojourn time that is told apart, ns.
 const LONGEST_SOJOURN: u64 = 100_000_000_000;
 
@@ -321,19 +318,18 @@ impl Direction {
     /// Sends what may leave by `now`, and what its tree lets leave within `ahead` ns after that.
     pub(crate) fn send(&mut self, now: Time, ahead: u64, port: &mut impl Exit) -> Result<Turn, Errno> {
         self.rate.update(now, self.counters.sent.bytes);
-        for _ in 0..TURN / BATCH {
-            if !self.empty_line(now, port)? {
-                return Ok(Turn::Blocked);
-            }
-            if self.fill_line(now, ahead) < BATCH {
-                return Ok(if self.empty_line(now, port)? {
-                    Turn::Done
-                } else {
-                    Turn::Blocked
-                });
-            }
+        if !self.empty_line(now, port)? {
+            return Ok(Turn::Blocked);
         }
-        Ok(Turn::More)
+        // One batch in a turn, so that the other direction gets its own.
+        let moved = self.fill_line(now, ahead);
+        if !self.empty_line(now, port)? {
+            return Ok(Turn::Blocked);
+        }
+        Ok(match moved == BATCH {
+            true => Turn::More,
+            false => Turn::Done,
+        })
     }
 
     /// Moves up to a batch of packets from the tree to the line; returns how many.

@@ -43,6 +43,7 @@ mod exchange;
 mod fanout;
 mod fitness;
 mod frames;
+mod gather;
 mod links;
 mod notice;
 mod offload;
