@@ -137,7 +137,8 @@ mod tests {
             apart in prop_oneof![Just(1), Just(PLACES as u32), Just(7)],
             before in proptest::option::of(u32::MAX - 3..=u32::MAX),
         ) {
-            let keys: Vec<Option<u32>> = keys.iter().map(|key| key.map(|key| key.wrapping_mul(apart))).collect();
+            let spread = |key: &Option<u32>| key.map(|key| key.wrapping_mul(apart));
+            let keys: Vec<Option<u32>> = keys.iter().map(spread).collect();
             let mut gatherer = Gatherer::new();
             gatherer.order(keys.iter().rev().copied());
             if let Some(before) = before {

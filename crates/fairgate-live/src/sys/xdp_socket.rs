@@ -8,8 +8,9 @@
 //! Each queue has a UMEM of its own, not one for both interfaces of a run. Sharing one would save a copy if a
 //! frame stayed in the chunk that it was received in until the other interface has sent it. But a queue may
 //! hold a frame for seconds, and then the interface would have no chunks to receive with. So frames are
-//! copied into the frame store and out of it, which costs less than to lose them. And an interface can be
-//! removed and made again without the other one.
+//! copied into the frame store and out of it, which costs less than to lose them: 7.5 % of the thread's time
+//! with full frames (docs/performance.md). And an interface can be removed and made again without the other
+//! one.
 
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
