@@ -28,7 +28,7 @@ struct List {
 #[derive(Debug)]
 pub(crate) struct Gatherer {
     lists: Box<[List; PLACES]>,
-    /// The number of the current stretch: frames without one between them that has no key.
+    /// The number of the current stretch. A frame without a key ends a stretch.
     stretch: u32,
     /// The first position of each list, in the order of their first positions.
     heads: ArrayVec<u16, BATCH>,

@@ -15,7 +15,7 @@ pub(crate) trait Exit {
 }
 
 /// A finished frame that is handed to a back end.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Outgoing<'a> {
     /// The whole frame.
     pub(crate) bytes: &'a [u8],
