@@ -204,9 +204,10 @@ msrv:
 	rustup toolchain install $(RUST_VERSION) --profile minimal --no-self-update
 	CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-target}/msrv cargo +$(RUST_VERSION) check --workspace --all-targets
 
-# The `unsafe` code that makes no system calls: the C library, and the rings shared with the kernel.
+# The `unsafe` code that makes no system calls: the C library, and rings and frames shared with the kernel.
 miri:
 	rustup toolchain install nightly --profile minimal --component miri,rust-src --no-self-update
 	PROPTEST_CASES=3 MIRIFLAGS=-Zmiri-disable-isolation \
 		cargo +nightly miri test -p fairgate-ffi --test interface same_answers
-	MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p fairgate-live --lib xdp_ring
+	MIRIFLAGS=-Zmiri-disable-isolation \
+		cargo +nightly miri test -p fairgate-live --lib -- xdp_ring sys::chunks sys::frames

@@ -38,6 +38,7 @@ use nix::sys::timerfd::{self, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags
 use nix::time::{ClockId, ClockNanosleepFlags, clock_nanosleep};
 
 use crate::attach::Switch;
+use crate::backend::xdp::Lease;
 use crate::backend::{self, Choice};
 use crate::bridge::changes::Orders;
 use crate::bridge::crew::Crew;
@@ -191,22 +192,29 @@ impl Bridge {
                 right: right.name,
             });
         }
-        fitness::check(&plan.queues, left.mtu)?;
-        let longest = longest_frame(left.mtu);
+        fitness::check(plan, left.mtu)?;
         let mut randomness = Randomness::new(seed);
         let mut plan = plan.clone();
         // The trees may have changed since it was read.
         plan.divide(None).map_err(LiveError::from)?;
         let plan = &plan;
         let seat = Seat::first(plan, &mut randomness).map_err(LiveError::system("dividing frames"))?;
-        let mut direction = |side| Direction::of_plan(plan, side, longest, &mut randomness, seat.as_ref());
-        let directions = [direction(0)?, direction(1)?];
-        let port = |side: usize, found: Found| {
+        let stores = backend::frame_stores(plan, left.mtu, [left_end.existing(), right_end.existing()])?;
+        let mut direction =
+            |side, store| Direction::of_plan(plan, side, store, &mut randomness, seat.as_ref());
+        let [to_right, to_left] = stores;
+        let mut directions = [direction(0, to_right)?, direction(1, to_left)?];
+        let mut port = |side: usize, found: Found| {
             let membership = seat.as_ref().map(|seat| seat.membership(side, false));
             let member = membership.as_ref().map(Membership::member);
             Port::new(
                 &plan.ends[side],
-                found.prepare(plan, switch.as_ref(), member)?,
+                found.prepare(
+                    plan,
+                    switch.as_ref(),
+                    member,
+                    lease(&mut directions, side).as_ref(),
+                )?,
                 membership,
             )
         };
@@ -444,20 +452,20 @@ impl Bridge {
     /// Receives the frames that have arrived at a port. Returns true if there may be more.
     fn receive(&mut self, from: usize, now: Time) -> Result<bool, LiveError> {
         for _ in 0..RECEIVE_TURN {
-            match self.ports[from].front() {
-                Ok(Some(received)) => {
-                    if let Err(TooLong) = self.directions[from].accept(&received, now) {
-                        if self.follow_mtu(now)? {
-                            // Try again: there is room now.
-                            continue;
-                        }
+            let exchange = match self.ports[from].front() {
+                Ok(Some(received)) => match self.directions[from].accept(&received, now) {
+                    Ok(exchange) => exchange,
+                    // Try again if there is room now.
+                    Err(TooLong) if self.follow_mtu(now)? => continue,
+                    Err(TooLong) => {
                         self.directions[from].counters.too_long += 1;
+                        None
                     }
-                }
+                },
                 Ok(None) => return Ok(false),
                 Err(errno) => return self.failed(from, errno).map(|()| false),
-            }
-            self.ports[from].release();
+            };
+            self.ports[from].release(exchange);
         }
         Ok(true)
     }
@@ -617,6 +625,17 @@ impl Bridge {
             .add(descriptor, EpollEvent::new(flags, token as u64))
             .map_err(LiveError::system("preparing the event loop"))
     }
+}
+
+/// Returns what AF_XDP sockets of the port at `side` use of the frame stores. It must have none at the
+/// moment.
+fn lease(directions: &mut [Direction; 2], side: usize) -> Option<Lease> {
+    let [to_right, to_left] = directions;
+    let (received, sent) = match side {
+        0 => (to_right, to_left),
+        _ => (to_left, to_right),
+    };
+    Lease::of(received.frames(), sent.frames())
 }
 
 /// Returns the switch of the programs that the plan needs, if this kernel has them.

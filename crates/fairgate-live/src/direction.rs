@@ -5,6 +5,9 @@
 //!                       (the one copy)                    descriptors only            frame numbers only
 //! ```
 //!
+//! An AF_XDP socket receives a frame into memory of the store. Then there is no copy: the socket gets another
+//! chunk in exchange.
+//!
 //! Nothing is allocated on this path. A frame that has left the tree is never lost: it stays in the delay
 //! line until the socket takes it.
 
@@ -20,7 +23,6 @@ use nix::errno::Errno;
 use crate::config::Plan;
 use crate::delay_line::DelayLine;
 use crate::error::LiveError;
-use crate::frames::FrameStore;
 use crate::offload::{Identifications, Part, Segments};
 use crate::outgoing::Exit;
 use crate::packets::{Log, Outcome};
@@ -28,6 +30,7 @@ use crate::randomness::Randomness;
 use crate::rate::RateWindow;
 use crate::received::Received;
 use crate::sys::batch::BATCH;
+use crate::sys::frames::FrameStore;
 use crate::vlan::Tag;
 use crate::workers::{Seat, Shard};
 
@@ -112,12 +115,11 @@ pub(crate) struct Direction {
 const INTERFACES: [u16; 2] = [1, 2];
 
 impl Direction {
-    /// Builds the direction from the port at `side` (0 is left) as `plan` says, for frames of up to `longest`
-    /// bytes.
+    /// Builds the direction from the port at `side` (0 is left) as `plan` says, with an empty store.
     pub(crate) fn of_plan(
         plan: &Plan,
         side: usize,
-        longest: usize,
+        frames: FrameStore,
         randomness: &mut Randomness,
         seat: Option<&Seat>,
     ) -> Result<Direction, LiveError> {
@@ -125,7 +127,7 @@ impl Direction {
         let tree = queue.build(randomness.seed())?;
         let delay = plan.delay.as_nanos() as u64;
         let (port, hasher) = (INTERFACES[side], randomness.hasher);
-        let mut direction = Direction::new(port, tree, hasher, plan.frames, longest, delay);
+        let mut direction = Direction::new(port, tree, hasher, frames, delay);
         direction.overhead = plan.overhead;
         if queue.reads_bytes() {
             direction.link.keep_bytes();
@@ -134,17 +136,16 @@ impl Direction {
         Ok(direction)
     }
 
-    /// Returns a direction from the port of this number. It holds up to `count` frames, and delays them by
-    /// `delay` ns.
+    /// Returns a direction from the port of this number. It holds as many frames as `frames`, which is empty,
+    /// and delays them by `delay` ns.
     pub(crate) fn new(
         interface: u16,
         tree: Box<dyn Discipline>,
         hasher: FlowHasher,
-        count: u32,
-        longest: usize,
+        frames: FrameStore,
         delay: u64,
     ) -> Direction {
-        let mut link = Link::new(tree, count);
+        let mut link = Link::new(tree, frames.most());
         link.allow_copies();
         Direction {
             link,
@@ -152,8 +153,8 @@ impl Direction {
             sojourn: Histogram::new_with_bounds(1_000, LONGEST_SOJOURN, 2).expect("the bounds are in order"),
             rate: RateWindow::default(),
             log: Log::default(),
-            frames: FrameStore::new(count, longest),
-            delay_line: DelayLine::new(delay, count as usize),
+            delay_line: DelayLine::new(delay, frames.most() as usize),
+            frames,
             hasher,
             identifications: Identifications::default(),
             super_packets: 0,
@@ -187,25 +188,32 @@ impl Direction {
     }
 
     /// Takes a received frame in: into the tree, as the one or many packets that the wire would carry.
+    /// Returns the chunk that the socket gets in exchange, if the frame stays in the chunk that it was
+    /// received into.
     ///
     /// # Errors
     /// If it is longer than the store has room for. Nothing has happened then.
     #[inline]
-    pub(crate) fn accept(&mut self, received: &Received<'_>, now: Time) -> Result<(), TooLong> {
+    pub(crate) fn accept(&mut self, received: &Received<'_>, now: Time) -> Result<Option<u32>, TooLong> {
         if received.bytes.len() < received.length || received.bytes.len() < Tag::POSITION {
             self.counters.truncated += 1;
         } else if !received.offload.is_complete() {
-            return self.accept_unfinished(received, now);
+            return self.accept_unfinished(received, now).map(|()| None);
         } else if received.bytes.len() > self.frames.longest() {
             return Err(TooLong);
+        } else if received.tag.is_none() && self.frames.has(received.bytes) {
+            let adopted = self.frames.adopt(received.bytes);
+            self.enqueue(adopted.map(|adopted| adopted.number), None, now);
+            return Ok(adopted.map(|adopted| adopted.exchange));
         } else {
             let bytes = received.bytes;
-            self.accept_frame(received.tag, None, now, |out| {
+            let stored = self.frames.store(received.tag, |out| {
                 out[..bytes.len()].copy_from_slice(bytes);
                 bytes.len()
             });
+            self.enqueue(stored, None, now);
         }
-        Ok(())
+        Ok(None)
     }
 
     fn accept_unfinished(&mut self, received: &Received<'_>, now: Time) -> Result<(), TooLong> {
@@ -223,7 +231,8 @@ impl Direction {
                 None => segments.next_part(self.super_packets),
                 Some(_) => None,
             };
-            if !self.accept_frame(received.tag, part, now, |out| segments.write_next(out)) {
+            let stored = self.frames.store(received.tag, |out| segments.write_next(out));
+            if !self.enqueue(stored, part, now) {
                 // The rest of the super-packet finds no room either; it counts as one.
                 break;
             }
@@ -232,20 +241,22 @@ impl Direction {
     }
 
     /// Makes room for frames of up to `longest` bytes.
-    pub(crate) fn grow(&mut self, longest: usize) {
-        self.frames.grow(longest);
+    ///
+    /// # Errors
+    /// Fails if there is not enough memory. Nothing is lost.
+    pub(crate) fn grow(&mut self, longest: usize) -> Result<(), Errno> {
+        self.frames.grow(longest)
     }
 
-    /// Stores the frame that `write` writes, and enqueues it. False if there was no room to store it.
+    /// Returns the store.
+    pub(crate) fn frames(&mut self) -> &mut FrameStore {
+        &mut self.frames
+    }
+
+    /// Enqueues the frame with this number. Returns false if there was no room to store it.
     #[inline]
-    fn accept_frame(
-        &mut self,
-        tag: Option<Tag>,
-        part: Option<Part>,
-        now: Time,
-        write: impl FnOnce(&mut [u8]) -> usize,
-    ) -> bool {
-        let Some(number) = self.frames.store(tag, write) else {
+    fn enqueue(&mut self, stored: Option<u32>, part: Option<Part>, now: Time) -> bool {
+        let Some(number) = stored else {
             self.counters.no_frame += 1;
             return false;
         };
@@ -318,6 +329,9 @@ impl Direction {
     /// Sends what may leave by `now`, and what its tree lets leave within `ahead` ns after that.
     pub(crate) fn send(&mut self, now: Time, ahead: u64, port: &mut impl Exit) -> Result<Turn, Errno> {
         self.rate.update(now, self.counters.sent.bytes);
+        while let Some(number) = port.completed() {
+            self.frames.take_back(number);
+        }
         if !self.empty_line(now, port)? {
             return Ok(Turn::Blocked);
         }
@@ -423,9 +437,14 @@ impl Direction {
         loop {
             let frames = &self.frames;
             let (sent, result) = port.send(self.delay_line.due(now).map(|number| frames.outgoing(number)));
+            let keeps = port.keeps_sent();
             for _ in 0..sent {
-                let length = self.leave_line();
+                let (number, length) = self.leave_line();
                 self.counters.sent.add(length);
+                match keeps {
+                    true => self.frames.lend(number),
+                    false => self.frames.free(number),
+                }
             }
             match result {
                 Ok(()) if sent < BATCH => return Ok(true),
@@ -437,7 +456,8 @@ impl Direction {
                 Err(Errno::EMSGSIZE) => self.send_long(now, port),
                 // A runt, a TAP device that is down for the moment: goes on without it.
                 Err(Errno::EINVAL | Errno::EIO) => {
-                    self.leave_line();
+                    let (number, _) = self.leave_line();
+                    self.frames.free(number);
                     self.counters.refused += 1;
                 }
                 Err(errno) => return Err(errno),
@@ -451,23 +471,22 @@ impl Direction {
         let frames = &self.frames;
         let frame = self.delay_line.due(now).next().map(|number| frames.get(number));
         let sent = port.send_tagged(frame.expect("the port was handed this frame"));
-        let length = self.leave_line();
+        let (number, length) = self.leave_line();
+        self.frames.free(number);
         match sent {
             Ok(()) => self.counters.sent.add(length),
             Err(_) => self.counters.refused += 1,
         }
     }
 
-    /// Frees the frame at the end of the line; returns its length.
+    /// Takes the frame at the end of the line; returns its number and its length.
     #[inline]
-    fn leave_line(&mut self) -> u32 {
+    fn leave_line(&mut self) -> (u32, u32) {
         let number = self
             .delay_line
             .pop()
             .expect("a frame from the line was handed to the port");
-        let length = self.frames.get(number).len() as u32;
-        self.frames.free(number);
-        length
+        (number, self.frames.get(number).len() as u32)
     }
 
     /// Moves all packets from the tree to the line, in the order of their flows.
@@ -527,7 +546,8 @@ mod tests {
     /// A direction around a tree written as on the command line, with room for four frames.
     fn direction(queue: &str, delay: u64) -> Direction {
         let tree = Spec::inline(queue).unwrap().build(1).unwrap();
-        Direction::new(1, tree, FlowHasher::new([1, 2]), 4, 1518, delay)
+        let frames = FrameStore::new(4, 1518).unwrap();
+        Direction::new(1, tree, FlowHasher::new([1, 2]), frames, delay)
     }
 
     fn offer(direction: &mut Direction, bytes: &[u8], length: usize, now: Time) {
@@ -682,7 +702,8 @@ mod tests {
     fn the_direction_drives_by_the_rules() {
         check_driver(None, |discipline, arrivals| {
             let hasher = FlowHasher::new([1, 2]);
-            let mut direction = Direction::new(1, discipline, hasher, 4096, 1518, 0);
+            let mut direction =
+                Direction::new(1, discipline, hasher, FrameStore::new(4096, 1518).unwrap(), 0);
             let mut began = vec![None; arrivals.len()];
             let mut coming = arrivals.iter().enumerate().peekable();
             let mut due: Option<Time> = None;

@@ -2,6 +2,7 @@
 
 use crate::attach::{Attachment, GIVEN, Hooks, Switch, Word, no_diversion};
 use crate::backend::packet::Member;
+use crate::backend::xdp::Lease;
 use crate::backend::{self, BackendKind, Choice, Device};
 use crate::config::{End, Plan};
 use crate::error::LiveError;
@@ -85,12 +86,19 @@ impl Found {
         }
     }
 
-    /// Prepares everything as `plan` says. `member` is for one of several workers.
+    /// Returns the interface, unless this run has created it.
+    pub(crate) fn existing(&self) -> Option<&Interface> {
+        self.created.is_none().then_some(&self.interface)
+    }
+
+    /// Prepares everything as `plan` says. `member` is for one of several workers, `lease` for AF_XDP
+    /// sockets.
     pub(crate) fn prepare(
         self,
         plan: &Plan,
         switch: Option<&Switch>,
         member: Option<Member<'_>>,
+        lease: Option<&Lease>,
     ) -> Result<Prepared, LiveError> {
         let Found {
             interface,
@@ -128,7 +136,8 @@ impl Found {
             ),
             None => match backend::choose(plan.backend) {
                 (BackendKind::Xdp, _) => {
-                    let sockets = backend::xdp::prepare(&interface, switch)?;
+                    let lease = lease.expect("the frame stores of such a run are shared");
+                    let sockets = backend::xdp::prepare(&interface, switch, lease)?;
                     let (title, reason) = (sockets.title(), sockets.reason());
                     (Device::Xdp(Box::new(sockets)), title, reason)
                 }

@@ -1,9 +1,10 @@
 //! Checks whether two trees suit the interfaces that they run between. This needs the interfaces' MTU.
 
-use fairgate_config::{FileError, Frame, Problem, Spec};
+use fairgate_config::{FileError, Frame, Problem};
 
+use crate::backend;
+use crate::config::Plan;
 use crate::ethernet;
-use crate::frames::FrameStore;
 use crate::vlan::Tag;
 
 /// Rejects trees that would drop every full-sized frame, and what asks for marks or departure times, which no
@@ -11,9 +12,9 @@ use crate::vlan::Tag;
 ///
 /// # Errors
 /// Lists all such problems.
-pub(crate) fn check(queues: &[Spec; 2], mtu: usize) -> Result<(), FileError> {
-    let frame = frame(mtu, 0);
-    let problems = queues.iter().flat_map(|queue| {
+pub(crate) fn check(plan: &Plan, mtu: usize) -> Result<(), FileError> {
+    let frame = frame(plan, mtu, 0);
+    let problems = plan.queues.iter().flat_map(|queue| {
         let mut problems = queue.asks_for_marks();
         problems.extend(queue.asks_for_departure_times());
         problems.extend(queue.too_small_for(frame));
@@ -23,18 +24,18 @@ pub(crate) fn check(queues: &[Spec; 2], mtu: usize) -> Result<(), FileError> {
 }
 
 /// Returns the parts of the trees that accept full-sized frames but drop full-sized frames with a VLAN tag.
-pub(crate) fn warnings(queues: &[Spec; 2], mtu: usize) -> Vec<Problem> {
-    let frame = frame(mtu, Tag::BYTES);
-    queues
+pub(crate) fn warnings(plan: &Plan, mtu: usize) -> Vec<Problem> {
+    let frame = frame(plan, mtu, Tag::BYTES);
+    plan.queues
         .iter()
         .flat_map(|queue| queue.too_small_for(frame))
         .collect()
 }
 
 /// A full-sized frame as the disciplines count it.
-fn frame(mtu: usize, tags: usize) -> Frame {
+fn frame(plan: &Plan, mtu: usize, tags: usize) -> Frame {
     Frame {
         length: (mtu + ethernet::HEADER + tags) as u32,
-        memory: FrameStore::chunk_for(ethernet::longest_frame(mtu)) as u32,
+        memory: backend::chunk_for(plan, mtu) as u32,
     }
 }

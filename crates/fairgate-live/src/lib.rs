@@ -42,7 +42,6 @@ mod ethernet;
 mod exchange;
 mod fanout;
 mod fitness;
-mod frames;
 mod gather;
 mod links;
 mod notice;

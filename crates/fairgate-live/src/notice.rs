@@ -17,6 +17,19 @@ pub enum Notice {
         /// The new MTU, bytes.
         mtu: usize,
     },
+    /// Longer frames don't fit the memory of the run.
+    #[error(
+        "the MTU of `{interface}` was raised to {mtu}, but this run has no room for it: frames are lost if \
+         they are longer than an MTU of {most} allows, until the run is started again"
+    )]
+    MtuTooLarge {
+        /// The interface whose MTU was raised.
+        interface: String,
+        /// The new MTU, bytes.
+        mtu: usize,
+        /// The largest MTU for which there is room, bytes.
+        most: usize,
+    },
     /// The interface takes no longer frames from now on.
     #[error("the MTU of `{interface}` was lowered to {mtu}: longer frames to it are lost")]
     MtuLowered {
@@ -94,6 +107,7 @@ impl Notice {
     pub fn interface(&self) -> Option<&str> {
         match self {
             Notice::MtuRaised { interface, .. }
+            | Notice::MtuTooLarge { interface, .. }
             | Notice::MtuLowered { interface, .. }
             | Notice::Lost { interface, .. }
             | Notice::Back { interface }

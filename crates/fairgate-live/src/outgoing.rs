@@ -12,6 +12,16 @@ pub(crate) trait Exit {
 
     /// Sends a frame that [`Exit::send`] rejected as too long, if only its VLAN tag makes it too long.
     fn send_tagged(&mut self, frame: &[u8]) -> Result<(), Errno>;
+
+    /// Returns whether sent frames are still in use, until [`Exit::completed`] returns their chunks.
+    fn keeps_sent(&self) -> bool {
+        false
+    }
+
+    /// Returns the chunk of a frame that was sent and is not in use any more.
+    fn completed(&mut self) -> Option<u32> {
+        None
+    }
 }
 
 /// A finished frame that is handed to a back end.

@@ -8,6 +8,7 @@ use nix::errno::Errno;
 
 use crate::attach::{Attachment, Hooks, Switch};
 use crate::backend::packet::Member;
+use crate::backend::xdp::Lease;
 use crate::backend::{Backend, Choice, Device};
 use crate::config::{End, Plan};
 use crate::end::{Found, Prepared};
@@ -113,11 +114,12 @@ impl Port {
     }
 
     /// Queries the interface and follows its changes. Reports each with `notify`. Returns true if the port
-    /// has a new descriptor.
+    /// has a new descriptor. `lease` is asked for what AF_XDP sockets use of the frame stores.
     pub(crate) fn check(
         &mut self,
         plan: &Plan,
         switch: Option<&Switch>,
+        lease: &mut dyn FnMut() -> Option<Lease>,
         notify: &mut dyn FnMut(Notice),
     ) -> Result<bool, LiveError> {
         let query = LiveError::system(format!("querying `{}`", self.interface.name));
@@ -132,7 +134,8 @@ impl Port {
         // Ends the lock and the programs. An interface that was removed has no settings to restore.
         self.attachment = None;
         self.host_end = None;
-        match self.take_again(plan, switch) {
+        self.device.close();
+        match self.take_again(plan, switch, lease().as_ref()) {
             Ok(()) => {
                 self.last_failure = None;
                 self.change_to(State::Ready, notify);
@@ -164,13 +167,16 @@ impl Port {
             notify(Notice::Renamed { from, to: name });
         }
         let before = std::mem::replace(&mut self.interface.mtu, mtu);
-        if mtu != before {
-            self.device.follow_mtu(mtu);
-        }
         let interface = self.interface.name.clone();
         match mtu.cmp(&before) {
-            Ordering::Greater => notify(Notice::MtuRaised { interface, mtu }),
-            Ordering::Less => notify(Notice::MtuLowered { interface, mtu }),
+            Ordering::Greater => notify(match self.device.follow_mtu(mtu) {
+                Ok(()) => Notice::MtuRaised { interface, mtu },
+                Err(most) => Notice::MtuTooLarge { interface, mtu, most },
+            }),
+            Ordering::Less => {
+                let _ = self.device.follow_mtu(mtu);
+                notify(Notice::MtuLowered { interface, mtu });
+            }
             Ordering::Equal => {}
         }
         let state = match (is_up, has_carrier) {
@@ -206,9 +212,15 @@ impl Port {
     }
 
     /// Takes the new interface of the configured name in place of one that was removed.
-    fn take_again(&mut self, plan: &Plan, switch: Option<&Switch>) -> Result<(), LiveError> {
+    fn take_again(
+        &mut self,
+        plan: &Plan,
+        switch: Option<&Switch>,
+        lease: Option<&Lease>,
+    ) -> Result<(), LiveError> {
         let found = Found::find(&self.end, self.interface.mtu, switch)?;
-        let prepared = found.prepare(plan, switch, self.member.as_ref().map(Membership::member))?;
+        let member = self.member.as_ref().map(Membership::member);
+        let prepared = found.prepare(plan, switch, member, lease)?;
         self.missed_before += self.device.missed();
         self.interface = prepared.interface;
         self.device = prepared.device;
@@ -240,10 +252,11 @@ impl Port {
         self.device.front()
     }
 
-    /// Releases the frame that [`Port::front`] returned.
+    /// Releases the frame that [`Port::front`] returned. `exchange` is the chunk to receive with instead of
+    /// the frame's, if the direction has adopted that one.
     #[inline]
-    pub(crate) fn release(&mut self) {
-        self.device.release();
+    pub(crate) fn release(&mut self, exchange: Option<u32>) {
+        self.device.release(exchange);
     }
 
     /// Returns the number of frames that the kernel dropped because this process was too slow.
@@ -284,5 +297,15 @@ impl Exit for Port {
             Some(tag) if self.pushes_tags() => self.device.send_tagged(frame, tag),
             _ => Err(Errno::EMSGSIZE),
         }
+    }
+
+    #[inline]
+    fn keeps_sent(&self) -> bool {
+        self.device.keeps_sent()
+    }
+
+    #[inline]
+    fn completed(&mut self) -> Option<u32> {
+        self.device.completed()
     }
 }

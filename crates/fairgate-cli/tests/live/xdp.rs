@@ -6,9 +6,9 @@ use std::process::Command;
 use fairgate_live::testbed::Network;
 use nix::sys::signal::Signal;
 
-use crate::common::{live, output};
+use crate::common::{live, output, until};
 use crate::harness::{code_and_message, ping, refusal};
-use crate::run::{PLAIN, Run, plain, transfer};
+use crate::run::{PLAIN, Run, plain, transfer, transfer_between};
 
 /// The hosts leave checksums to their interfaces. The run completes them, so no host counts a wrong one.
 #[test]
@@ -98,6 +98,71 @@ fn it_is_refused_where_frames_would_be_lost() {
     transfer(&network, &format!("{}:4000", Network::RIGHT), "the largest MTU");
     let sent = run.status().directions[0].sent;
     assert!(sent.bytes / sent.packets > 2000, "{sent:?}");
+    run.stop();
+}
+
+/// The memory for frames is locked, so it is not made larger while the run goes on.
+#[test]
+fn an_mtu_beyond_the_memory_is_reported() {
+    let Some(_watched) = live("an_mtu_beyond_the_memory_is_reported") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let run = Run::start(&network.router, &plain("xdp"));
+    for interface in ["left", "right"] {
+        network
+            .router
+            .ip(&["link", "set", interface, "mtu", "3000"])
+            .unwrap();
+    }
+    for interface in ["left", "right"] {
+        let notice = format!("the MTU of `{interface}` was raised to 3000, but this run has no room for it");
+        until(&notice, || run.said().contains(&notice));
+        assert!(run.said().contains("longer than an MTU of 1770 allows"));
+    }
+    for host in [&network.left, &network.right] {
+        host.ip(&["link", "set", "eth0", "mtu", "1770"]).unwrap();
+    }
+    transfer(
+        &network,
+        &format!("{}:4000", Network::RIGHT),
+        "the largest MTU with room",
+    );
+    let sent = run.status().directions[0].sent;
+    assert!(sent.bytes / sent.packets > 1500, "{sent:?}");
+    run.stop();
+}
+
+/// A TAP device has no sockets, but its frames are in the memory that the sockets of the other end use. The
+/// device gives frames that have to be cut.
+#[test]
+fn a_tap_device_can_be_the_other_end() {
+    let Some(_watched) = live("a_tap_device_can_be_the_other_end") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let run = Run::start(
+        &network.router,
+        "[run]\nleft = \"left\"\nright = \"tap:fgr\"\nbackend = \"xdp\"\n",
+    );
+    let link = ["link", "set", "fgr", "netns", network.right.name()];
+    network.router.ip(&link).unwrap();
+    network.right.ip(&["link", "set", "fgr", "up"]).unwrap();
+    for (host, device, number) in [(&network.left, "eth0", 1), (&network.right, "fgr", 2)] {
+        let address = format!("10.79.0.{number}/24");
+        host.ip(&["address", "add", &address, "dev", device]).unwrap();
+    }
+    transfer(&network, "10.79.0.2:4000", "AF_XDP to TAP");
+    transfer_between(&network.right, &network.left, "10.79.0.1:4000", "TAP to AF_XDP");
+    let status = run.status();
+    for direction in &status.directions {
+        let lost = direction.lost;
+        assert_eq!(
+            lost.refused + lost.too_long + lost.unsupported_offload,
+            0,
+            "{lost:?}"
+        );
+    }
     run.stop();
 }
 

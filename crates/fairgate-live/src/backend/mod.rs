@@ -21,8 +21,13 @@ use std::os::fd::BorrowedFd;
 use nix::errno::Errno;
 
 use crate::backend::xdp::Xdp;
+use crate::config::Plan;
+use crate::error::LiveError;
+use crate::ethernet::longest_frame;
 use crate::outgoing::Outgoing;
 use crate::received::Received;
+use crate::sys::frames::FrameStore;
+use crate::sys::interface::Interface;
 use crate::sys::socket::PacketSocket;
 use crate::sys::tun_tap::TunTap;
 use crate::vlan::Tag;
@@ -46,12 +51,23 @@ pub(crate) trait Backend {
     /// Fails if the interface is gone. "No frame" is not an error.
     fn front(&mut self) -> Result<Option<Received<'_>>, Errno>;
 
-    /// Releases the frame that [`Backend::front`] returned.
-    fn release(&mut self);
+    /// Releases the frame that [`Backend::front`] returned. `exchange` is the chunk to receive with instead
+    /// of the frame's, if a frame store has adopted that one.
+    fn release(&mut self, exchange: Option<u32>);
 
     /// Sends some of `frames`, in order. Returns how many were sent, and the error of the next one: `EAGAIN`
     /// or `ENOBUFS` if there is no room at the moment, `EMSGSIZE` if it is longer than the MTU.
     fn send<'a>(&mut self, frames: impl Iterator<Item = Outgoing<'a>>) -> (usize, Result<(), Errno>);
+
+    /// Returns whether sent frames are still in use, until [`Backend::completed`] returns their chunks.
+    fn keeps_sent(&self) -> bool {
+        false
+    }
+
+    /// Returns the chunk of a frame that was sent and is not in use any more.
+    fn completed(&mut self) -> Option<u32> {
+        None
+    }
 
     /// Sends a frame that [`Backend::send`] rejected as too long without its outermost tag, which a program
     /// at the interface's hook adds again.
@@ -72,9 +88,16 @@ pub(crate) trait Backend {
     }
 
     /// Follows a change of the interface's MTU.
-    fn follow_mtu(&mut self, mtu: usize) {
+    ///
+    /// # Errors
+    /// Fails with the largest MTU that it can follow, if this one is larger. Longer frames are lost then.
+    fn follow_mtu(&mut self, mtu: usize) -> Result<(), usize> {
         let _ = mtu;
+        Ok(())
     }
+
+    /// Gives up the memory that it shares with frame stores. The interface is gone.
+    fn close(&mut self) {}
 
     /// Returns whether the back end works although its interface is not in this network namespace.
     fn is_elsewhere(&self) -> bool {
@@ -83,6 +106,38 @@ pub(crate) trait Backend {
 
     /// Returns the descriptor that becomes readable when frames arrive.
     fn receiver(&self) -> BorrowedFd<'_>;
+}
+
+/// Returns the bytes of memory per frame at an MTU.
+pub(crate) fn chunk_for(plan: &Plan, mtu: usize) -> usize {
+    match plan.backend {
+        Some(BackendKind::Xdp) => xdp::chunk_for(mtu),
+        Some(BackendKind::Packet) | None => FrameStore::chunk_for(longest_frame(mtu)),
+    }
+}
+
+/// Makes the stores for the frames of both directions. `ends` are the left and the right interface, if they
+/// existed before: the plan's back end is for these.
+///
+/// # Errors
+/// Fails if there is not enough memory.
+pub(crate) fn frame_stores(
+    plan: &Plan,
+    mtu: usize,
+    ends: [Option<&Interface>; 2],
+) -> Result<[FrameStore; 2], LiveError> {
+    let failed = || LiveError::system("getting memory for frames");
+    match plan.backend {
+        Some(BackendKind::Xdp) => {
+            let receiving = |end: Option<&Interface>| end.map_or(Ok(0), xdp::receiving_chunks);
+            let receiving = [receiving(ends[0])?, receiving(ends[1])?];
+            xdp::frame_stores(plan.frames, mtu, receiving).map_err(failed())
+        }
+        Some(BackendKind::Packet) | None => {
+            let store = || FrameStore::new(plan.frames, longest_frame(mtu)).map_err(failed());
+            Ok([store()?, store()?])
+        }
+    }
 }
 
 /// An open back end.
@@ -122,13 +177,23 @@ impl Backend for Device {
     }
 
     #[inline]
-    fn release(&mut self) {
-        forward!(self, backend => Backend::release(backend));
+    fn release(&mut self, exchange: Option<u32>) {
+        forward!(self, backend => Backend::release(backend, exchange));
     }
 
     #[inline]
     fn send<'a>(&mut self, frames: impl Iterator<Item = Outgoing<'a>>) -> (usize, Result<(), Errno>) {
         forward!(self, backend => Backend::send(backend, frames))
+    }
+
+    #[inline]
+    fn keeps_sent(&self) -> bool {
+        matches!(self, Device::Xdp(_))
+    }
+
+    #[inline]
+    fn completed(&mut self) -> Option<u32> {
+        forward!(self, backend => Backend::completed(backend))
     }
 
     fn send_tagged(&mut self, frame: &[u8], tag: Tag) -> Result<(), Errno> {
@@ -139,8 +204,12 @@ impl Backend for Device {
         forward!(self, backend => Backend::missed(backend))
     }
 
-    fn follow_mtu(&mut self, mtu: usize) {
-        forward!(self, backend => Backend::follow_mtu(backend, mtu));
+    fn follow_mtu(&mut self, mtu: usize) -> Result<(), usize> {
+        forward!(self, backend => Backend::follow_mtu(backend, mtu))
+    }
+
+    fn close(&mut self) {
+        forward!(self, backend => Backend::close(backend));
     }
 
     fn take_error(&self) -> Option<Errno> {

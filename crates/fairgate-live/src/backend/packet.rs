@@ -75,7 +75,7 @@ impl Backend for PacketSocket {
     }
 
     #[inline]
-    fn release(&mut self) {
+    fn release(&mut self, _exchange: Option<u32>) {
         PacketSocket::release(self);
     }
 

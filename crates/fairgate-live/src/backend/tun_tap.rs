@@ -26,7 +26,7 @@ impl Backend for TunTap {
     }
 
     #[inline]
-    fn release(&mut self) {
+    fn release(&mut self, _exchange: Option<u32>) {
         TunTap::release(self);
     }
 

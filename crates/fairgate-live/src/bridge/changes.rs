@@ -275,7 +275,7 @@ impl Changer {
     /// Returns the parts of the running trees that accept full-sized frames but drop full-sized frames with a
     /// VLAN tag.
     pub fn warnings(&self) -> Vec<Problem> {
-        fitness::warnings(&self.plan().queues, self.0.mtu.load(Ordering::Acquire))
+        fitness::warnings(&self.plan(), self.0.mtu.load(Ordering::Acquire))
     }
 
     /// Checks and plans the change, and waits until it is applied.
@@ -283,7 +283,7 @@ impl Changer {
         if let Some(key) = running.fixed_difference(plan) {
             return Err(ReloadError::Fixed { key });
         }
-        fitness::check(&plan.queues, self.0.mtu.load(Ordering::Acquire))?;
+        fitness::check(plan, self.0.mtu.load(Ordering::Acquire))?;
         let workers = self.workers();
         let planned = (0..workers.len()).map(|worker| self.order(kind, worker, running, plan));
         let planned = planned.collect::<Result<Vec<_>, ReloadError>>()?;

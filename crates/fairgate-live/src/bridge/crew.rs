@@ -16,11 +16,11 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use super::changes::{Inbox, Task};
 use super::{Bridge, Stopper, Wake};
+use crate::backend;
 use crate::clock;
 use crate::direction::Direction;
 use crate::end::Found;
 use crate::error::LiveError;
-use crate::ethernet::longest_frame;
 use crate::links::LinkChanges;
 use crate::port::Port;
 use crate::privileges;
@@ -296,13 +296,14 @@ impl Helper {
             let end = &plan.ends[side];
             let found = Found::find(end, lead.ports[side].interface.mtu, None)?;
             let membership = seat.membership(side, lead.ports[side].pushes_tags());
-            let prepared = found.prepare(plan, None, Some(membership.member()))?;
+            let prepared = found.prepare(plan, None, Some(membership.member()), None)?;
             Port::new(end, prepared, Some(membership))
         };
         let ports = [port(0)?, port(1)?];
-        let longest = longest_frame(lead.mtu());
-        let mut direction = |side| Direction::of_plan(plan, side, longest, randomness, Some(seat));
-        let directions = [direction(0)?, direction(1)?];
+        // AF_XDP has no further workers, so no interfaces share the stores.
+        let [to_right, to_left] = backend::frame_stores(plan, lead.mtu(), [None, None])?;
+        let mut direction = |side, store| Direction::of_plan(plan, side, store, randomness, Some(seat));
+        let directions = [direction(0, to_right)?, direction(1, to_left)?];
         let (orders, inbox) = lead.orders.of_another()?;
         let mut bridge = Bridge::assemble(Arc::clone(plan), seat.worker, links, ports, directions, orders)?;
         bridge.lead_news = Some(Arc::clone(news));

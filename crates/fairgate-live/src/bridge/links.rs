@@ -9,7 +9,7 @@ use fairgate::Time;
 use nix::errno::Errno;
 use nix::sys::epoll::EpollFlags;
 
-use super::{Bridge, PORTS};
+use super::{Bridge, PORTS, lease};
 use crate::clock;
 use crate::error::LiveError;
 use crate::ethernet::longest_frame;
@@ -28,7 +28,10 @@ impl Bridge {
         let plan = Arc::clone(&self.plan);
         for (side, token) in PORTS.into_iter().enumerate() {
             let was_missing = self.ports[side].is_missing();
-            let is_replaced = self.ports[side].check(&plan, self.switch.as_ref(), &mut self.notify)?;
+            let directions = &mut self.directions;
+            let mut lease = || lease(directions, side);
+            let port = &mut self.ports[side];
+            let is_replaced = port.check(&plan, self.switch.as_ref(), &mut lease, &mut self.notify)?;
             if is_replaced {
                 // The old descriptor left the event loop when it was closed.
                 self.watch(self.ports[side].receiver(), EpollFlags::EPOLLIN, token)?;
@@ -44,9 +47,10 @@ impl Bridge {
             self.orders.set_mtu(self.mtu());
             let longest = longest_frame(self.mtu());
             for direction in &mut self.directions {
-                direction.grow(longest);
+                let failed = LiveError::system("getting memory for longer frames");
+                direction.grow(longest).map_err(failed)?;
             }
-            if let Err(error) = fitness::check(&self.plan.queues, self.mtu()) {
+            if let Err(error) = fitness::check(&self.plan, self.mtu()) {
                 for problem in error.problems() {
                     (self.notify)(Notice::TooSmall(problem.clone()));
                 }

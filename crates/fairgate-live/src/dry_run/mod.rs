@@ -21,6 +21,7 @@ use std::sync::Arc;
 use fairgate::Time;
 use fairgate_capture::CaptureError;
 use miette::Diagnostic;
+use nix::errno::Errno;
 use thiserror::Error;
 
 use crate::config::Plan;
@@ -33,6 +34,7 @@ use crate::status::{
     Board, ChangesStatus, Detail, DirectionReading, Estimators, ProcessorStatus, RunReading, Status,
     TreeReading,
 };
+use crate::sys::frames::FrameStore;
 use sink::Sink;
 use source::Source;
 
@@ -141,6 +143,11 @@ impl std::fmt::Debug for DryRun {
     }
 }
 
+/// Returns what a lack of memory for frames is reported as.
+fn no_memory() -> impl FnOnce(Errno) -> LiveError {
+    LiveError::system("getting memory for frames")
+}
+
 impl DryRun {
     /// Builds the trees of `plan` and opens the captures. `seed` is as of [`Bridge::open`].
     ///
@@ -155,9 +162,12 @@ impl DryRun {
                 workers: plan.workers,
             });
         }
-        fitness::check(&plan.queues, MTU).map_err(LiveError::from)?;
+        fitness::check(plan, MTU).map_err(LiveError::from)?;
         let mut randomness = Randomness::new(seed);
-        let mut direction = |side| Direction::of_plan(plan, side, longest_frame(MTU), &mut randomness, None);
+        let mut direction = |side| {
+            let store = FrameStore::new(plan.frames, longest_frame(MTU)).map_err(no_memory())?;
+            Direction::of_plan(plan, side, store, &mut randomness, None)
+        };
         let directions = [direction(0)?, direction(1)?];
         let [left, right] = captures.received;
         let source = |path: Option<PathBuf>| path.map(|path| Source::open(path, MTU)).transpose();
@@ -316,7 +326,7 @@ impl DryRun {
         while let Some(arrival) = source.next_arrival().filter(|arrival| *arrival <= self.now) {
             let received = source.front();
             if let Err(TooLong) = direction.accept(&received, self.now) {
-                direction.grow(received.length);
+                direction.grow(received.length).map_err(no_memory())?;
                 continue;
             }
             self.last_arrival = arrival;

@@ -615,12 +615,14 @@ mod tests {
     use crate::direction::Direction;
     use crate::offload::VnetHeader;
     use crate::received::Received;
+    use crate::sys::frames::FrameStore;
 
     /// A direction that has dropped one frame, has two in its queue, and two in its delay line.
     fn status() -> Status {
         let queue = Spec::inline("fifo limit=2").expect("a fifo");
         let tree = queue.build(1).expect("a fifo");
-        let mut direction = Direction::new(1, tree, FlowHasher::new([1, 2]), 8, 1518, 1_000_000);
+        let frames = FrameStore::new(8, 1518).expect("memory for eight frames");
+        let mut direction = Direction::new(1, tree, FlowHasher::new([1, 2]), frames, 1_000_000);
         let offer = |direction: &mut Direction, count| {
             for _ in 0..count {
                 let received = Received {

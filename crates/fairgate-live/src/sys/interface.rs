@@ -144,11 +144,25 @@ struct EthtoolValue {
     data: u32,
 }
 
+/// `struct ethtool_channels` (linux/ethtool.h).
+#[repr(C)]
+#[derive(Debug, Default)]
+struct EthtoolChannels {
+    command: u32,
+    /// The largest numbers of each kind that the driver allows.
+    _most: [u32; 4],
+    receive: u32,
+    send: u32,
+    _other: u32,
+    combined: u32,
+}
+
 const ETHTOOL_GLINK: u32 = 0x0a;
 const ETHTOOL_GFLAGS: u32 = 0x25;
 const ETHTOOL_SFLAGS: u32 = 0x26;
 const ETHTOOL_GGRO: u32 = 0x2b;
 const ETHTOOL_SGRO: u32 = 0x2c;
+const ETHTOOL_GCHANNELS: u32 = 0x3c;
 const ETH_FLAG_LRO: u32 = 1 << 15;
 const ETH_FLAG_RXVLAN: u32 = 1 << 8;
 
@@ -185,6 +199,22 @@ impl Merging {
 /// Returns whether the interface takes VLAN tags out of received frames and reports them beside the frames.
 pub(crate) fn strips_tags(interface: &str) -> Result<bool, Errno> {
     Ok(ethtool(interface, ETHTOOL_GFLAGS, 0)? & ETH_FLAG_RXVLAN != 0)
+}
+
+/// Returns the number of an interface's queues: an AF_XDP socket can be bound to each. It is 1 if the driver
+/// can't tell.
+pub(crate) fn queues_of(interface: &str) -> Result<u32, Errno> {
+    let mut request = request(interface).ok_or(Errno::ENODEV)?;
+    let mut channels = EthtoolChannels {
+        command: ETHTOOL_GCHANNELS,
+        ..EthtoolChannels::default()
+    };
+    request.ifr_ifru.ifru_data = (&raw mut channels).cast();
+    match ioctl(&control_socket()?, libc::SIOCETHTOOL as libc::Ioctl, &mut request) {
+        Ok(()) => Ok((channels.receive.max(channels.send) + channels.combined).max(1)),
+        Err(Errno::EOPNOTSUPP) => Ok(1),
+        Err(errno) => Err(errno),
+    }
 }
 
 /// Sets or queries a value in the network namespace of this thread. It is 0 if the driver does not

@@ -15,6 +15,8 @@ pub(crate) struct Mapping {
 
 // SAFETY: a mapping is not tied to the thread that made it. Access to its memory is up to its users.
 unsafe impl Send for Mapping {}
+// SAFETY: as above. A shared reference gives its address and length only.
+unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// Maps `length` bytes of what `descriptor` stands for, from `offset` on. A child process does not get
@@ -61,6 +63,10 @@ impl Mapping {
     }
 
     fn hide_from_children(&self) -> Result<(), Errno> {
+        if cfg!(miri) {
+            // Miri has no `madvise`, and no children.
+            return Ok(());
+        }
         // SAFETY: the range is this mapping. What this process sees does not change.
         let result =
             unsafe { libc::madvise(self.base.as_ptr().cast(), self.length.get(), libc::MADV_DONTFORK) };

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //!   mapping     memory shared with the kernel        unsafe: mmap
+//!   chunks      memory in chunks for frames          unsafe: pointers into the mapping
+//!   frames      stores frames in chunks              unsafe: reads and writes chunks
 //!   layout      where a slot is in a ring: arithmetic
 //!   ring        reads slots of mapped memory         unsafe: pointers into the mapping
 //!   socket      AF_PACKET sockets, receive and send  unsafe: setsockopt
@@ -23,7 +25,9 @@
 
 pub(crate) mod batch;
 pub(crate) mod bpf;
+pub(crate) mod chunks;
 pub(crate) mod fanout;
+pub(crate) mod frames;
 pub(crate) mod guardian;
 pub(crate) mod interface;
 pub(crate) mod layout;

@@ -1,16 +1,17 @@
 //! One AF_XDP socket: it receives from one queue of an interface, and may send through it.
 //!
-//! Frames are in memory of ours (the UMEM), in chunks of one page. Receiving and sending share it, but not
-//! its chunks:
+//! Frames are in memory of ours (the UMEM), in chunks. It is one memory for both interfaces of a run, and for
+//! the frame stores of both directions:
 //! ```text
-//!   [ chunks to receive: fill ring, receive ring, or with us ][ chunks to send: free, or with the kernel ]
+//!   [ chunks of the frames from left to right ][ chunks of the frames from right to left ]
 //! ```
-//! Each queue has a UMEM of its own, not one for both interfaces of a run. Sharing one would save a copy if a
-//! frame stayed in the chunk that it was received in until the other interface has sent it. But a queue may
-//! hold a frame for seconds, and then the interface would have no chunks to receive with. So frames are
-//! copied into the frame store and out of it, which costs less than to lose them: 7.5 % of the thread's time
-//! with full frames (docs/performance.md). And an interface can be removed and made again without the other
-//! one.
+//! A socket receives into chunks of one direction and sends chunks of the other one. So a frame can stay
+//! where it is while it is queued and until the other interface has sent it. A queue may hold it for seconds:
+//! the socket gets another chunk in exchange, so that it does not run out of them (`sys/frames.rs`).
+//!
+//! Each socket registers the memory for itself. Sockets could also share one registration
+//! (`XDP_SHARED_UMEM`), but then all of them must move frames in the same way, with copies or without, and
+//! live on when an interface is removed.
 
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -18,37 +19,39 @@ use std::ptr;
 
 use nix::errno::Errno;
 
+use crate::sys::chunks::Chunks;
 use crate::sys::interface::Interface;
 use crate::sys::mapping::Mapping;
 use crate::sys::socket::{SEND_BUFFER, get_option, set_level_option, set_socket_option, take_error};
 use crate::sys::xdp_ring::{Consumer, ENTRIES_PER_CHUNK, Offsets, Producer, Ring};
 
-/// The length of a chunk. A page is the largest that every kernel takes.
-const CHUNK: usize = 4096;
+/// The lengths of chunks that every kernel takes: a page, or half of it.
+const PAGE: usize = 4096;
+const HALF_PAGE: usize = PAGE / 2;
 
 /// The bytes that the kernel keeps free in front of a received frame (`XDP_PACKET_HEADROOM`).
 const HEAD_ROOM: usize = 256;
 
-/// The bytes behind a frame in which drivers keep `skb_shared_info`.
+/// The bytes behind a frame in which drivers keep `skb_shared_info`, in pages of their own.
 const TAIL_ROOM: usize = 320;
 
 /// The longest frame for which native XDP works in all drivers: it fits a page with the two rooms.
-pub(crate) const LONGEST_FRAME: usize = CHUNK - HEAD_ROOM - TAIL_ROOM;
+pub(crate) const LONGEST_FRAME: usize = PAGE - HEAD_ROOM - TAIL_ROOM;
 
-/// The chunks to receive with. At a million packets per second they bridge a scheduling delay of 4 ms, like
-/// the slots of a packet socket's ring.
-const RECEIVE_CHUNKS: u32 = 4096;
+/// The chunks that one socket receives with. At a million packets per second they bridge a scheduling delay
+/// of 4 ms, like the slots of a packet socket's ring.
+pub(crate) const RECEIVE_CHUNKS: u32 = 4096;
 
-/// The chunks to send with. They limit the queue behind ours, which no discipline controls, because a chunk
-/// is free again only when the interface has sent its frame: 0.4 MB of full-sized frames, less than the
-/// memory of a packet socket ([`SEND_BUFFER`]).
-const SEND_CHUNKS: u32 = 256;
+/// The most chunks that a socket sends at a time. They limit the queue behind ours, which no discipline
+/// controls, because a chunk is returned only when the interface has sent its frame: 0.4 MB of full-sized
+/// frames, less than the memory of a packet socket ([`SEND_BUFFER`]).
+pub(crate) const SEND_CHUNKS: u32 = 256;
 
 /// The entries of the fill ring and of the transmit ring.
 const FILL_ENTRIES: u32 = ENTRIES_PER_CHUNK * RECEIVE_CHUNKS;
 const SEND_ENTRIES: u32 = ENTRIES_PER_CHUNK * SEND_CHUNKS;
 
-/// After this many released frames the kernel gets their chunks back, if it does not need them before.
+/// After this many released frames the kernel gets chunks for them, if it does not need them before.
 const RETURN: u32 = 64;
 
 /// `XDP_MAX_TX_SKB_BUDGET` (linux/if_xdp.h): how many frames one system call sends by copying.
@@ -56,6 +59,22 @@ const XDP_MAX_TX_SKB_BUDGET: libc::c_int = 9;
 
 /// The bytes in front of a received frame in which a program leaves what it knows about it.
 pub(crate) const NOTE: usize = 4;
+
+/// Returns the length of the chunks for frames of up to `longest` bytes.
+pub(crate) fn chunk_for(longest: usize) -> usize {
+    match longest <= longest_in(HALF_PAGE) {
+        true => HALF_PAGE,
+        false => PAGE,
+    }
+}
+
+/// Returns the length of the longest frame that chunks of this length can receive.
+pub(crate) fn longest_in(chunk: usize) -> usize {
+    LONGEST_FRAME.min(chunk - HEAD_ROOM)
+}
+
+/// What the kernel must keep to.
+const BOUNDS: &str = "the kernel must keep frames in the chunks that it got for them";
 
 /// How the kernel moves frames between the interface and our memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +98,8 @@ impl Transfer {
 #[derive(Debug)]
 struct Sender {
     ring: Producer<libc::xdp_desc>,
-    /// Addresses of chunks that hold no frame.
-    free: Vec<u64>,
+    /// The chunks whose frames were not sent yet.
+    in_flight: u32,
 }
 
 /// A socket that is bound to a queue.
@@ -92,31 +111,34 @@ pub(crate) struct XdpSocket {
     receive: Consumer<libc::xdp_desc>,
     completion: Consumer<u64>,
     sender: Option<Sender>,
-    /// How many chunks were released and not yet returned to the kernel.
+    /// How many frames were released for which the kernel has no other chunk yet.
     released: u32,
     transfer: Transfer,
-    umem: Mapping,
+    /// Where received frames are.
+    received: Chunks,
+    /// Where frames to send are. Both are in the same memory.
+    sent: Chunks,
     _rings: Vec<Mapping>,
 }
 
 impl XdpSocket {
     /// Opens a socket for a receive queue of `interface`, with the best transfer of `transfers` that works.
-    /// Nothing is received before a program redirects frames to the socket. Returns `None` if the interface
-    /// has no such queue.
+    /// Frames are received into `received` and sent from `sent`, two ranges of one memory. Nothing is
+    /// received before a program redirects frames to the socket and before [`XdpSocket::give`]. Returns
+    /// `None` if the interface has no such queue.
     pub(crate) fn open(
         interface: &Interface,
         queue: u32,
         sends: bool,
         transfers: &[Transfer],
+        [received, sent]: [&Chunks; 2],
     ) -> Result<Option<XdpSocket>, Errno> {
         let socket = xdp_socket()?;
-        let sending = if sends { SEND_CHUNKS } else { 0 };
-        let length = (RECEIVE_CHUNKS + sending) as usize * CHUNK;
-        let umem = Mapping::zeros(NonZeroUsize::new(length).expect("there are chunks to receive with"))?;
+        let memory = received.memory();
         let registration = libc::xdp_umem_reg {
-            addr: umem.base().as_ptr().expose_provenance() as u64,
-            len: length as u64,
-            chunk_size: CHUNK as u32,
+            addr: memory.base().as_ptr().expose_provenance() as u64,
+            len: memory.length() as u64,
+            chunk_size: received.length() as u32,
             headroom: 0,
             flags: 0,
             tx_metadata_len: 0,
@@ -155,7 +177,6 @@ impl XdpSocket {
                 Ring::new(&rings[2], receive, RECEIVE_CHUNKS),
             )
         };
-        let mut fill = Producer::new(fill);
         let mut sender = None;
         if sends {
             set_option(&socket, libc::XDP_TX_RING, &SEND_ENTRIES)?;
@@ -168,31 +189,34 @@ impl XdpSocket {
             sender = Some(Sender {
                 // SAFETY: as above.
                 ring: Producer::new(unsafe { Ring::new(&memory, offsets, SEND_ENTRIES) }),
-                free: (RECEIVE_CHUNKS..RECEIVE_CHUNKS + SEND_CHUNKS)
-                    .map(address)
-                    .collect(),
+                in_flight: 0,
             });
             rings.push(memory);
         }
-        for chunk in 0..RECEIVE_CHUNKS {
-            let is_in = fill.push(address(chunk));
-            assert!(is_in, "the ring has a place for each chunk");
-        }
-        fill.publish();
         let Some(transfer) = bind(&socket, interface, queue, transfers)? else {
             return Ok(None);
         };
         Ok(Some(XdpSocket {
             socket,
-            fill,
+            fill: Producer::new(fill),
             receive: Consumer::new(receive),
             completion: Consumer::new(completion),
             sender,
             released: 0,
             transfer,
-            umem,
+            received: received.clone(),
+            sent: sent.clone(),
             _rings: rings,
         }))
+    }
+
+    /// Gives the socket chunks to receive with, at most [`RECEIVE_CHUNKS`].
+    pub(crate) fn give(&mut self, numbers: &[u32]) {
+        for &number in numbers {
+            let is_in = self.fill.push(self.received.address(number));
+            assert!(is_in, "the ring has a place for each chunk");
+        }
+        self.return_chunks();
     }
 
     /// Returns how frames are moved.
@@ -215,35 +239,30 @@ impl XdpSocket {
     #[inline]
     pub(crate) fn front(&mut self) -> Option<(&[u8; NOTE], &[u8])> {
         let descriptor = self.receive.front()?;
-        let (start, length) = (descriptor.addr as usize, descriptor.len as usize);
-        let within = start % CHUNK;
-        assert!(
-            within >= NOTE
-                && within + length <= CHUNK
-                && start < RECEIVE_CHUNKS as usize * CHUNK
-                && start + length <= self.umem.length(),
-            "the kernel must keep a frame and the room in front of it within a chunk to receive with"
-        );
-        // SAFETY: the assertion keeps both slices inside one chunk. The kernel has given it to us with the
-        // descriptor, and does not write to it before `release`, which takes `&mut self` and so ends these
-        // borrows. The chunks to send with are others.
-        unsafe {
-            let frame = self.umem.base().as_ptr().add(start);
-            Some((
-                &*frame.sub(NOTE).cast::<[u8; NOTE]>(),
-                std::slice::from_raw_parts(frame, length),
-            ))
-        }
+        let (number, start) = self.received.chunk_at(descriptor.addr).expect(BOUNDS);
+        let before = start.checked_sub(NOTE).expect(BOUNDS);
+        // SAFETY: the kernel has given the chunk to us with the descriptor, and does not write to it before
+        // `release`, which takes `&mut self` and so ends this borrow. The frame store of the direction does
+        // not access it before it adopts it. It only reads then, because what it writes later is written
+        // after `release`: the bridge hands on a frame, releases it, and only then lets frames leave their
+        // tree.
+        let bytes = unsafe { self.received.get(number, before, NOTE + descriptor.len as usize) };
+        bytes.split_first_chunk()
     }
 
-    /// Releases the frame that [`XdpSocket::front`] returned.
+    /// Releases the frame that [`XdpSocket::front`] returned. Its chunk is used again, or the one in
+    /// `exchange` instead.
     #[inline]
-    pub(crate) fn release(&mut self) {
+    pub(crate) fn release(&mut self, exchange: Option<u32>) {
         let Some(descriptor) = self.receive.front() else {
             return;
         };
         self.receive.take();
-        let is_in = self.fill.push(descriptor.addr & !(CHUNK as u64 - 1));
+        let address = match exchange {
+            Some(number) => self.received.address(number),
+            None => descriptor.addr & !(self.received.length() as u64 - 1),
+        };
+        let is_in = self.fill.push(address);
         assert!(is_in, "the fill ring has a place for each chunk");
         self.released += 1;
         if self.released >= RETURN {
@@ -251,7 +270,7 @@ impl XdpSocket {
         }
     }
 
-    /// Gives the released chunks back to the kernel.
+    /// Gives the kernel the chunks for released frames.
     fn return_chunks(&mut self) {
         self.released = 0;
         self.receive.publish();
@@ -262,23 +281,20 @@ impl XdpSocket {
         }
     }
 
-    /// Writes a frame to be sent by [`XdpSocket::flush`]. Returns false if no chunk is free. The frame must
-    /// not be longer than [`LONGEST_FRAME`].
+    /// Has a frame sent by [`XdpSocket::flush`]. It must be in the memory that the socket sends from, and
+    /// nothing may write to it before [`XdpSocket::completed`] returns its chunk. Returns false if too many
+    /// frames are on their way already.
     #[inline]
     pub(crate) fn push(&mut self, frame: &[u8]) -> bool {
-        assert!(frame.len() <= CHUNK, "a frame must fit a chunk");
         let Some(sender) = &mut self.sender else {
             return false;
         };
-        let Some(address) = sender.free.pop() else {
+        if sender.in_flight == SEND_CHUNKS {
             return false;
-        };
-        // SAFETY: the chunk is inside the memory and is free, so neither the kernel nor a borrow of ours uses
-        // it. The frame is not in this memory, or is in a chunk to receive with.
-        unsafe {
-            let chunk = self.umem.base().as_ptr().add(address as usize);
-            chunk.copy_from_nonoverlapping(frame.as_ptr(), frame.len());
         }
+        sender.in_flight += 1;
+        let address = self.sent.address_of(frame);
+        let address = address.expect("the frame is in the store of the direction that this socket sends");
         let is_in = sender.ring.push(libc::xdp_desc {
             addr: address,
             len: frame.len() as u32,
@@ -288,21 +304,18 @@ impl XdpSocket {
         true
     }
 
-    /// Takes the chunks of frames that were sent back.
+    /// Returns the chunk of a frame that was sent, if there is one.
     #[inline]
-    pub(crate) fn reclaim(&mut self) {
-        let Some(sender) = &mut self.sender else {
-            return;
-        };
-        let mut any = false;
-        while let Some(address) = self.completion.front() {
-            self.completion.take();
-            sender.free.push(address & !(CHUNK as u64 - 1));
-            any = true;
-        }
-        if any {
+    pub(crate) fn completed(&mut self) -> Option<u32> {
+        let sender = self.sender.as_mut()?;
+        let Some(address) = self.completion.front() else {
             self.completion.publish();
-        }
+            return None;
+        };
+        self.completion.take();
+        sender.in_flight -= 1;
+        let (number, _) = self.sent.chunk_at(address).expect(BOUNDS);
+        Some(number)
     }
 
     /// Hands all written frames to the interface.
@@ -359,11 +372,6 @@ impl XdpSocket {
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
-}
-
-/// Returns the address of a chunk: its offset in the memory.
-fn address(chunk: u32) -> u64 {
-    u64::from(chunk) * CHUNK as u64
 }
 
 fn offsets_of(ring: libc::xdp_ring_offset) -> Offsets {

@@ -6,10 +6,12 @@ use std::thread;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use crate::backend::xdp::Lease;
 use crate::backend::{Backend, BackendKind, Device, packet, xdp};
 use crate::error::LiveError;
 use crate::outgoing::Outgoing;
 use crate::sys::batch::BATCH;
+use crate::sys::frames::FrameStore;
 use crate::sys::interface::Interface;
 use crate::sys::priority::set_realtime;
 use crate::sys::socket::Receive;
@@ -34,16 +36,14 @@ pub(crate) fn with_loop<T>(
     kind: BackendKind,
     measure: impl FnOnce() -> Result<T, TestbedError>,
 ) -> Result<(T, f64), TestbedError> {
-    let (mut from, mut to) = network
-        .router
-        .enter(|| Ok::<_, LiveError>((open(kind, "left")?, open(kind, "right")?)))??;
+    let mut ends = network.router.enter(|| open(kind))??;
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         let forwarder = scope.spawn(|| {
             // As the bridge. If the kernel refuses, the result is that of an ordinary thread.
             let _ = set_realtime();
             let busy = Busy::begin()?;
-            forward(&mut from, &mut to, &done).map_err(LiveError::system("forwarding frames"))?;
+            forward(&mut ends, &done).map_err(LiveError::system("forwarding frames"))?;
             busy.of_a_core()
         });
         let measured = measure();
@@ -55,32 +55,67 @@ pub(crate) fn with_loop<T>(
     })
 }
 
-fn open(kind: BackendKind, name: &str) -> Result<Device, LiveError> {
-    let interface = Interface::lookup(name).map_err(LiveError::unusable(name))?;
-    let mut device = match kind {
-        BackendKind::Packet => Device::Packet(Box::new(packet::prepare(&interface, Receive::All, None)?)),
-        BackendKind::Xdp => Device::Xdp(Box::new(xdp::prepare(&interface, None)?)),
+/// What the loop forwards with.
+struct Ends {
+    from: Device,
+    to: Device,
+    /// The frames of a batch.
+    frames: FrameStore,
+}
+
+fn open(kind: BackendKind) -> Result<Ends, LiveError> {
+    let [left, right] =
+        ["left", "right"].map(|name| Interface::lookup(name).map_err(LiveError::unusable(name)));
+    let (left, right) = (left?, right?);
+    let failed = || LiveError::system("getting memory for frames");
+    let (mut from, mut to, frames) = match kind {
+        BackendKind::Packet => {
+            let open = |interface: &Interface| packet::prepare(interface, Receive::All, None);
+            let frames = FrameStore::new(BATCH as u32, LONGEST).map_err(failed())?;
+            (
+                Device::Packet(Box::new(open(&left)?)),
+                Device::Packet(Box::new(open(&right)?)),
+                frames,
+            )
+        }
+        BackendKind::Xdp => {
+            let receiving = [xdp::receiving_chunks(&left)?, xdp::receiving_chunks(&right)?];
+            let stores = xdp::frame_stores(BATCH as u32, left.mtu, receiving).map_err(failed())?;
+            let [mut to_right, mut to_left] = stores;
+            let lease = Lease::of(&to_right, &mut to_left).expect("the stores are shared");
+            let from = xdp::prepare(&left, None, &lease)?;
+            let lease = Lease::of(&to_left, &mut to_right).expect("the stores are shared");
+            let to = xdp::prepare(&right, None, &lease)?;
+            (Device::Xdp(Box::new(from)), Device::Xdp(Box::new(to)), to_right)
+        }
     };
-    let receiving = LiveError::system(format!("receiving from `{name}`"));
-    device.start().map_err(receiving)?;
-    Ok(device)
+    from.start().map_err(LiveError::system("receiving from `left`"))?;
+    to.start().map_err(LiveError::system("receiving from `right`"))?;
+    Ok(Ends { from, to, frames })
 }
 
 /// Forwards frames until `done` is set.
-fn forward(from: &mut Device, to: &mut Device, done: &AtomicBool) -> Result<(), Errno> {
-    let mut frames = vec![([0; LONGEST], 0); BATCH];
+fn forward(Ends { from, to, frames }: &mut Ends, done: &AtomicBool) -> Result<(), Errno> {
+    let mut batch = Vec::with_capacity(BATCH);
     loop {
-        let mut count = 0;
-        while count < BATCH
+        while batch.len() < BATCH
             && let Some(received) = from.front()?
         {
-            let (frame, length) = &mut frames[count];
-            *length = received.bytes.len().min(LONGEST);
-            frame[..*length].copy_from_slice(&received.bytes[..*length]);
-            from.release();
-            count += 1;
+            let bytes = received.bytes;
+            let (number, exchange) = match frames.has(bytes) {
+                true => {
+                    let adopted = frames.adopt(bytes);
+                    (
+                        adopted.map(|adopted| adopted.number),
+                        adopted.map(|adopted| adopted.exchange),
+                    )
+                }
+                false => (frames.store(None, |to| copy(bytes, to)), None),
+            };
+            batch.push(number.expect("the store has room for a batch"));
+            from.release(exchange);
         }
-        if count == 0 {
+        if batch.is_empty() {
             if done.load(Ordering::Relaxed) {
                 return Ok(());
             }
@@ -90,17 +125,30 @@ fn forward(from: &mut Device, to: &mut Device, done: &AtomicBool) -> Result<(), 
                 Err(errno) => return Err(errno),
             }
         }
-        let mut sent = 0;
-        while sent < count {
-            let batch = frames[sent..count].iter();
-            let (some, result) = to.send(batch.map(|(frame, length)| Outgoing::whole(&frame[..*length])));
-            sent += some;
+        while !batch.is_empty() {
+            while let Some(number) = to.completed() {
+                frames.take_back(number);
+            }
+            let (sent, result) = to.send(batch.iter().map(|&number| Outgoing::whole(frames.get(number))));
+            for number in batch.drain(..sent) {
+                match to.keeps_sent() {
+                    true => frames.lend(number),
+                    false => frames.free(number),
+                }
+            }
             match result {
                 Ok(()) | Err(Errno::EAGAIN | Errno::ENOBUFS) => {}
                 Err(errno) => return Err(errno),
             }
         }
     }
+}
+
+/// Copies a frame, without what is longer than the longest.
+fn copy(bytes: &[u8], to: &mut [u8]) -> usize {
+    let length = bytes.len().min(LONGEST);
+    to[..length].copy_from_slice(&bytes[..length]);
+    length
 }
 
 /// Calls `measure` while the kernel's bridge connects `left` and `right`.

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! There is one socket for each receive queue, and one transmit ring, that of the first queue: frames leave
-//! in the order of the disciplines.
+//! in the order of the disciplines. All sockets of a run have their frames in the memory of the frame stores,
+//! so this process copies none of them, except frames whose VLAN tag has to be put back.
 //!
 //! An XDP program sees a frame before the kernel has made a packet of it. Three things that the kernel keeps
 //! beside a frame are not in it, so each has to be dealt with:
@@ -41,13 +42,18 @@ use crate::outgoing::Outgoing;
 use crate::received::Received;
 use crate::sys::batch::BATCH;
 use crate::sys::bpf::SocketMap;
-use crate::sys::interface::{Interface, strips_tags};
+use crate::sys::chunks::Chunks;
+use crate::sys::frames::FrameStore;
+use crate::sys::interface::{Interface, queues_of, strips_tags};
 use crate::sys::socket::Tagger;
-use crate::sys::xdp_socket::{LONGEST_FRAME, Transfer, XdpSocket};
+use crate::sys::xdp_socket::{self, RECEIVE_CHUNKS, SEND_CHUNKS, Transfer, XdpSocket};
 use crate::vlan::Tag;
 
-/// The largest MTU: a frame may have two VLAN tags.
-const MOST_MTU: usize = LONGEST_FRAME - ethernet::HEADER - 2 * Tag::BYTES;
+/// The bytes of a frame beside the payload that the MTU limits: a frame may have two VLAN tags.
+const AROUND_PAYLOAD: usize = ethernet::HEADER + 2 * Tag::BYTES;
+
+/// The largest MTU.
+const MOST_MTU: usize = xdp_socket::LONGEST_FRAME - AROUND_PAYLOAD;
 
 /// More receive queues than any interface has.
 const MOST_QUEUES: u32 = 1024;
@@ -62,9 +68,12 @@ pub(crate) struct Xdp {
     /// The attached program. Dropped first, so that the kernel has its frames back.
     _link: OwnedFd,
     map: SocketMap,
+    /// None if the interface is gone.
     queues: Vec<XdpSocket>,
     /// The queue of the next frame.
     current: usize,
+    /// The length of the longest frame that fits a chunk.
+    longest: usize,
     /// Readable when a frame has arrived at any queue.
     arrivals: Epoll,
     /// Keeps the interface promiscuous, too.
@@ -93,9 +102,70 @@ impl Xdp {
     }
 }
 
+/// The chunks of frame stores that the sockets of one interface use.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    /// The store of received frames.
+    received: Chunks,
+    /// Its chunks to receive with.
+    receiving: Vec<u32>,
+    /// The store of the frames to send.
+    sent: Chunks,
+}
+
+impl Lease {
+    /// Returns what an interface uses of the stores of the frames that it receives and of those that it
+    /// sends. It must have no sockets. Returns `None` if no sockets use the stores.
+    pub(crate) fn of(received: &FrameStore, sent: &mut FrameStore) -> Option<Lease> {
+        if !received.is_shared() {
+            return None;
+        }
+        sent.take_all_back();
+        Some(Lease {
+            received: received.chunks().clone(),
+            receiving: received.receiving(),
+            sent: sent.chunks().clone(),
+        })
+    }
+}
+
+/// Returns the bytes of memory per frame at an MTU.
+pub(crate) fn chunk_for(mtu: usize) -> usize {
+    xdp_socket::chunk_for(mtu + AROUND_PAYLOAD)
+}
+
+/// Returns the number of chunks that the sockets of an interface receive with.
+pub(crate) fn receiving_chunks(interface: &Interface) -> Result<u32, LiveError> {
+    let query = LiveError::system(format!("querying the queues of `{}`", interface.name));
+    let queues = queues_of(&interface.name).map_err(query)?;
+    Ok(queues.clamp(1, MOST_QUEUES) * RECEIVE_CHUNKS)
+}
+
+/// Makes the stores of both directions, for `frames` frames each at this MTU. `receiving` are the chunks that
+/// the left and the right interface receive with.
+///
+/// # Errors
+/// Fails if there is not enough memory.
+pub(crate) fn frame_stores(frames: u32, mtu: usize, receiving: [u32; 2]) -> Result<[FrameStore; 2], Errno> {
+    let counts = receiving.map(|receiving| frames.checked_add(receiving + SEND_CHUNKS));
+    let [Some(left), Some(right)] = counts else {
+        return Err(Errno::ENOMEM);
+    };
+    let [left, right] = Chunks::side_by_side([left, right], chunk_for(mtu))?;
+    Ok([
+        FrameStore::shared(left, frames, receiving[0]),
+        FrameStore::shared(right, frames, receiving[1]),
+    ])
+}
+
 /// Attaches the program and opens the sockets. Frames are received from [`Backend::start`] on.
-pub(crate) fn prepare(interface: &Interface, switch: Option<&Switch>) -> Result<Xdp, LiveError> {
+pub(crate) fn prepare(
+    interface: &Interface,
+    switch: Option<&Switch>,
+    lease: &Lease,
+) -> Result<Xdp, LiveError> {
     let name = &interface.name;
+    let longest = xdp_socket::longest_in(lease.received.length());
     if interface.mtu > MOST_MTU {
         return Err(refused(
             name,
@@ -105,13 +175,31 @@ pub(crate) fn prepare(interface: &Interface, switch: Option<&Switch>) -> Result<
             ),
             format!("lower it: `ip link set {name} mtu {MOST_MTU}`"),
         ));
+    } else if interface.mtu + AROUND_PAYLOAD > longest {
+        // Only an interface that comes back.
+        return Err(refused(
+            name,
+            format!(
+                "its MTU is {}, but the memory of this run was made for shorter frames",
+                interface.mtu
+            ),
+            format!(
+                "lower it: `ip link set {name} mtu {}`, or start the run again",
+                longest - AROUND_PAYLOAD
+            ),
+        ));
     }
     let tag_function = tag_function(interface)?;
     let failed = || LiveError::system(format!("opening AF_XDP sockets on `{name}`"));
     let map = SocketMap::new(MOST_QUEUES).map_err(failed())?;
     let link = program::attach(interface.index, switch, &map, tag_function)
         .map_err(|errno| not_attached(interface, errno))?;
-    let queues = open_queues(interface)?;
+    let mut queues = open_queues(interface, lease)?;
+    // An interface that comes back may have more queues.
+    let share = (lease.receiving.len() / queues.len()).min(RECEIVE_CHUNKS as usize);
+    for (queue, numbers) in queues.iter_mut().zip(lease.receiving.chunks_exact(share)) {
+        queue.give(numbers);
+    }
     let transfer = queues[0].transfer();
     let arrivals = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(failed())?;
     for queue in &queues {
@@ -123,6 +211,7 @@ pub(crate) fn prepare(interface: &Interface, switch: Option<&Switch>) -> Result<
         map,
         queues,
         current: 0,
+        longest,
         arrivals,
         tagger: Tagger::promiscuous(interface).map_err(failed())?,
         mtu: interface.mtu,
@@ -165,7 +254,8 @@ fn tag_function(interface: &Interface) -> Result<Option<i32>, LiveError> {
     }
 }
 
-fn open_queues(interface: &Interface) -> Result<Vec<XdpSocket>, LiveError> {
+fn open_queues(interface: &Interface, lease: &Lease) -> Result<Vec<XdpSocket>, LiveError> {
+    let chunks = [&lease.received, &lease.sent];
     let mut queues: Vec<XdpSocket> = Vec::new();
     for queue in 0..MOST_QUEUES {
         let transfers = match queues.first() {
@@ -173,13 +263,13 @@ fn open_queues(interface: &Interface) -> Result<Vec<XdpSocket>, LiveError> {
             // All queues as the first one.
             Some(first) => &[first.transfer()],
         };
-        let mut result = XdpSocket::open(interface, queue, queue == 0, transfers);
+        let mut result = XdpSocket::open(interface, queue, queue == 0, transfers, chunks);
         // The kernel frees the queue of a socket some time after the socket was closed, for example by a run
         // that was killed a moment ago.
         let start = Instant::now();
         while matches!(result, Err(Errno::EBUSY)) && start.elapsed() < PATIENCE {
             thread::sleep(BETWEEN_ATTEMPTS);
-            result = XdpSocket::open(interface, queue, queue == 0, transfers);
+            result = XdpSocket::open(interface, queue, queue == 0, transfers, chunks);
         }
         match result {
             Ok(Some(socket)) => queues.push(socket),
@@ -242,17 +332,14 @@ fn not_opened(interface: &Interface, queue: u32, errno: Errno) -> LiveError {
     }
 }
 
-impl Xdp {
-    /// Returns whether the interface sends a frame of this length. The driver would drop a longer one without
-    /// a word. As packet sockets do, this allows a customer's VLAN tag on top of the MTU.
-    #[inline]
-    fn may_send(&self, frame: &[u8]) -> bool {
-        let most = self.mtu + ethernet::HEADER;
-        let is_within = frame.len() <= most
-            || (frame.len() <= most + Tag::BYTES
-                && Tag::of(frame).is_some_and(|tag| tag.tpid == Tag::CUSTOMER));
-        is_within && frame.len() <= LONGEST_FRAME
-    }
+/// Returns whether an interface with this MTU sends a frame. The driver would drop a longer one without a
+/// word. As packet sockets do, this allows a customer's VLAN tag on top of the MTU.
+#[inline]
+fn may_send(frame: &[u8], mtu: usize) -> bool {
+    let most = mtu + ethernet::HEADER;
+    let is_within = frame.len() <= most
+        || (frame.len() <= most + Tag::BYTES && Tag::of(frame).is_some_and(|tag| tag.tpid == Tag::CUSTOMER));
+    is_within && frame.len() <= xdp_socket::LONGEST_FRAME
 }
 
 impl Backend for Xdp {
@@ -267,11 +354,14 @@ impl Backend for Xdp {
     #[inline]
     fn front(&mut self) -> Result<Option<Received<'_>>, Errno> {
         let mut empty = 0;
-        while !self.queues[self.current].has_frame() {
-            empty += 1;
+        loop {
             if empty == self.queues.len() {
                 return Ok(None);
             }
+            if self.queues[self.current].has_frame() {
+                break;
+            }
+            empty += 1;
             self.go_on();
         }
         let Some((note, bytes)) = self.queues[self.current].front() else {
@@ -292,20 +382,22 @@ impl Backend for Xdp {
     }
 
     #[inline]
-    fn release(&mut self) {
-        self.queues[self.current].release();
+    fn release(&mut self, exchange: Option<u32>) {
+        self.queues[self.current].release(exchange);
         self.go_on();
     }
 
     fn send<'a>(&mut self, frames: impl Iterator<Item = Outgoing<'a>>) -> (usize, Result<(), Errno>) {
-        self.queues[0].reclaim();
+        let Some(queue) = self.queues.first_mut() else {
+            return (0, Err(Errno::ENETDOWN));
+        };
         let (mut sent, mut result) = (0, Ok(()));
         for frame in frames.take(BATCH) {
             if frame.bytes.len() < ethernet::HEADER {
                 result = Err(Errno::EINVAL);
-            } else if !self.may_send(frame.bytes) {
+            } else if !may_send(frame.bytes, self.mtu) {
                 result = Err(Errno::EMSGSIZE);
-            } else if !self.queues[0].push(frame.bytes) {
+            } else if !queue.push(frame.bytes) {
                 result = Err(Errno::EAGAIN);
             }
             if result.is_err() {
@@ -314,8 +406,17 @@ impl Backend for Xdp {
             sent += 1;
         }
         // What is in the ring will be sent, so it counts, but a later call must flush the rest.
-        let flushed = self.queues[0].flush();
+        let flushed = queue.flush();
         (sent, result.and(flushed))
+    }
+
+    fn keeps_sent(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn completed(&mut self) -> Option<u32> {
+        self.queues.first_mut()?.completed()
     }
 
     fn send_tagged(&mut self, frame: &[u8], tag: Tag) -> Result<(), Errno> {
@@ -330,8 +431,16 @@ impl Backend for Xdp {
         self.queues.iter().find_map(XdpSocket::take_error)
     }
 
-    fn follow_mtu(&mut self, mtu: usize) {
+    fn follow_mtu(&mut self, mtu: usize) -> Result<(), usize> {
         self.mtu = mtu;
+        match mtu + AROUND_PAYLOAD <= self.longest {
+            true => Ok(()),
+            false => Err(self.longest - AROUND_PAYLOAD),
+        }
+    }
+
+    fn close(&mut self) {
+        self.queues.clear();
     }
 
     fn receiver(&self) -> BorrowedFd<'_> {
