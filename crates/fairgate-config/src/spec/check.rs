@@ -105,7 +105,9 @@ fn node(draft: &Draft, keys: &[&Written], registry: &Registry, problems: &mut Pr
 fn find_entry(draft: &Draft, registry: &Registry, problems: &mut Problems) -> Option<&'static dyn Entry> {
     let Some(named) = &draft.discipline else {
         if !draft.is_broken {
-            let help = format!("add a line like discipline = \"fifo\"; {SEE_LIST}");
+            // A change in words has classes without lines.
+            let help =
+                format!("add a line like discipline = \"fifo\", or / fifo to a class in words; {SEE_LIST}");
             problems.add(
                 draft.header.clone(),
                 "no `discipline` is named",

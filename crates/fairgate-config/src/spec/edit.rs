@@ -404,7 +404,12 @@ impl Line<'_> {
         let place = number.and_then(|number| number.checked_sub(1));
         let place = place.filter(|place| *place < node.filters.len());
         if place.is_none() {
-            let message = format!("there is no filter `{text}`, only {}", node.filters.len());
+            let there_are = match node.filters.len() {
+                0 => "there are none".to_owned(),
+                1 => "there is one".to_owned(),
+                count => format!("there are {count}"),
+            };
+            let message = format!("there is no filter `{text}`: {there_are}");
             self.mistake(at, message, "no such filter", help);
         }
         place

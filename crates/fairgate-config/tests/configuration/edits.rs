@@ -200,7 +200,7 @@ fn mistakes_are_located_in_the_line() {
             14,
         ),
         ("class move 10 rate=1mbit", "the new place is missing", 1, 15),
-        ("filter delete 1", "there is no filter `1`, only 0", 1, 15),
+        ("filter delete 1", "there is no filter `1`: there are none", 1, 15),
         ("filter add class=99 dscp=EF", "no class 99", 1, 18),
         (
             "filter add class=10 police.rat=1mbit police.burst=5kb",
