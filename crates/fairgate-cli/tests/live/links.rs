@@ -167,6 +167,44 @@ fn takes_new_interface(backend: &str) {
     ));
 }
 
+/// With AF_XDP, frames that wait are in memory that sockets share. What sockets of a removed interface had of
+/// it comes back: the small store would be used up otherwise.
+#[test]
+fn a_removed_interface_keeps_no_memory() {
+    let Some(_watched) = live("a_removed_interface_keeps_no_memory") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let configuration = format!(
+        "[queue.slow]\ndiscipline = \"tbf\"\nrate = \"5mbit\"\nburst = \"20kb\"\nlimit = \"1mb\"\n\
+         {}left_to_right = \"slow\"\nframes = 64\n",
+        plain("xdp")
+    );
+    let run = Run::start(&network.router, &configuration);
+    let source = network
+        .left
+        .enter(|| UdpSocket::bind((Network::LEFT, 5000)))
+        .unwrap();
+    let source = source.unwrap();
+    // A host refuses what nobody listens to, and may have no route for a moment: both are no failures here.
+    let flood = || (0..500).for_each(|_| drop(source.send_to(&[0; 1000], (Network::RIGHT, 5000))));
+    for _ in 0..6 {
+        let before = run.status().directions.swap_remove(0);
+        until("the store is full", || {
+            flood();
+            run.status().directions[0].lost.no_frame > before.lost.no_frame
+        });
+        replace(&network);
+        until("frames pass that were received later", || {
+            flood();
+            run.status().directions[0].sent.packets > before.sent.packets + 200
+        });
+    }
+    until_said(&run, "`right` was removed");
+    until_forwarding(&network);
+    run.stop();
+}
+
 /// An interface with an address may not be taken, just as at the start. It is taken when the address is gone.
 #[test]
 fn a_new_interface_must_be_unused() {

@@ -188,7 +188,11 @@ impl Backend for Device {
 
     #[inline]
     fn keeps_sent(&self) -> bool {
-        matches!(self, Device::Xdp(_))
+        match self {
+            Device::Packet(backend) => Backend::keeps_sent(&**backend),
+            Device::Xdp(backend) => Backend::keeps_sent(&**backend),
+            Device::TunTap(backend) => Backend::keeps_sent(backend),
+        }
     }
 
     #[inline]
