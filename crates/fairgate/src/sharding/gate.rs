@@ -41,9 +41,11 @@ impl Gate {
     }
 
     /// Grants what the rate has earned until `now`, and no more: takes back what was granted ahead of time.
-    /// Packets that were sent on it are a debt.
+    /// Packets that were sent on it are a debt. It takes back no more than was granted since the last report:
+    /// if the clock was set back by hours, that would be a debt of hours.
     fn fill_until(&mut self, now: Time) {
         let ahead = i128::from(self.rate) * i128::from(self.at.nanos_since(now));
+        let ahead = ahead.min(self.granted);
         self.credit -= ahead;
         self.granted -= ahead;
         self.at = self.at.min(now);
@@ -135,6 +137,24 @@ mod tests {
         gate.set_rate(2_000_000, Time::from_micros(400));
         assert_eq!(gate.settle(true, Time::from_micros(500)), (200 * BYTE, 0));
         assert_eq!(gate.debt(), 401);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_makes_no_debt_of_that_time() {
+        let mut gate = Gate::new();
+        gate.set_rate(1_000_000, Time::from_secs(100));
+        gate.settle(true, Time::from_secs(100));
+        gate.pay(2000);
+        assert_eq!(
+            gate.check(Time::from_secs(100) + 1_000_000),
+            Err(Time::from_secs(100) + 2_000_000)
+        );
+        let (granted, _) = gate.settle(true, Time::from_secs(1));
+        assert_eq!((granted, gate.debt()), (0, 2000));
+        assert_eq!(
+            gate.check(Time::from_secs(1)),
+            Err(Time::from_secs(1) + 2_000_000)
+        );
     }
 
     #[test]
