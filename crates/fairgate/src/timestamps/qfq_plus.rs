@@ -18,12 +18,15 @@
 //!
 //! Also as in Linux, groups are not always in QFQ's order. An aggregate that goes into service leaves its
 //! slot and so unblocks the groups below its own. If it has sent little and comes back to the same slot, they
-//! are not blocked again. So each of them may go before it once, although it finishes later.
+//! are not blocked again. So each of them may go before it once, although it finishes later. And a group may
+//! be eligible early: if an aggregate came after V had moved since the last selection, the update to V counts
+//! that whole step for its group, too.
 //!
 //! Invariants, checked after each operation in debug builds: an aggregate with busy flows is either in
 //! service or in a slot. Only the aggregate in service may have no busy flow. The first packet of a busy flow
 //! is at most as long as its deficit and as its aggregate's `max_packet`, so a full budget is always enough.
-//! The invariants of the groups, except for their order, hold whenever the groups have been updated to V.
+//! The invariants of the groups, except for their order and for early eligibility, hold whenever the groups
+//! have been updated to V.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
