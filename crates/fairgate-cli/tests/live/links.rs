@@ -167,8 +167,8 @@ fn takes_new_interface(backend: &str) {
     ));
 }
 
-/// With AF_XDP, frames that wait are in memory that sockets share. What sockets of a removed interface had of
-/// it comes back: the small store would be used up otherwise.
+/// With AF_XDP, sockets and waiting frames share memory. The chunks of a removed interface go to the new one:
+/// without them it would receive nothing.
 #[test]
 fn a_removed_interface_keeps_no_memory() {
     let Some(_watched) = live("a_removed_interface_keeps_no_memory") else {

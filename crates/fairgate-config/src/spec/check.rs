@@ -106,8 +106,9 @@ fn find_entry(draft: &Draft, registry: &Registry, problems: &mut Problems) -> Op
     let Some(named) = &draft.discipline else {
         if !draft.is_broken {
             // A change in words has classes without lines.
-            let help =
-                format!("add a line like discipline = \"fifo\", or / fifo to a class in words; {SEE_LIST}");
+            let help = format!(
+                "add a line like discipline = \"fifo\", or / fifo behind a class in words; {SEE_LIST}"
+            );
             problems.add(
                 draft.header.clone(),
                 "no `discipline` is named",

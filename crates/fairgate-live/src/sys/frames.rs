@@ -12,8 +12,8 @@
 //! ```
 //! A received frame is in a chunk of the socket. If the store adopts it, the socket gets a free chunk in
 //! exchange. There are more chunks than frames that the store may hold, by as many as sockets may have, so
-//! there is always one. The store says what each chunk is used for, so it knows which chunks a socket had
-//! that was closed.
+//! there is always one. The store notes what each chunk is used for. So it knows the chunks of a closed
+//! socket.
 
 use nix::errno::Errno;
 

@@ -100,6 +100,8 @@ struct Sender {
     ring: Producer<libc::xdp_desc>,
     /// The chunks whose frames were not sent yet.
     in_flight: u32,
+    /// Whether completions were taken whose places the kernel has not got back.
+    has_taken: bool,
 }
 
 /// A socket that is bound to a queue.
@@ -190,6 +192,7 @@ impl XdpSocket {
                 // SAFETY: as above.
                 ring: Producer::new(unsafe { Ring::new(&memory, offsets, SEND_ENTRIES) }),
                 in_flight: 0,
+                has_taken: false,
             });
             rings.push(memory);
         }
@@ -242,10 +245,9 @@ impl XdpSocket {
         let (number, start) = self.received.chunk_at(descriptor.addr).expect(BOUNDS);
         let before = start.checked_sub(NOTE).expect(BOUNDS);
         // SAFETY: the kernel has given the chunk to us with the descriptor, and does not write to it before
-        // `release`, which takes `&mut self` and so ends this borrow. The frame store of the direction does
-        // not access it before it adopts it. It only reads then, because what it writes later is written
-        // after `release`: the bridge hands on a frame, releases it, and only then lets frames leave their
-        // tree.
+        // `release`, which takes `&mut self` and so ends this borrow. The frame store may adopt the chunk
+        // before. It only reads the chunk until `release`: the bridge releases a frame before any frame
+        // leaves its tree, and the store writes to frames that leave.
         let bytes = unsafe { self.received.get(number, before, NOTE + descriptor.len as usize) };
         bytes.split_first_chunk()
     }
@@ -309,10 +311,14 @@ impl XdpSocket {
     pub(crate) fn completed(&mut self) -> Option<u32> {
         let sender = self.sender.as_mut()?;
         let Some(address) = self.completion.front() else {
-            self.completion.publish();
+            // The kernel reads the counter's cache line, so it is written only if there is something new.
+            if std::mem::take(&mut sender.has_taken) {
+                self.completion.publish();
+            }
             return None;
         };
         self.completion.take();
+        sender.has_taken = true;
         sender.in_flight -= 1;
         let (number, _) = self.sent.chunk_at(address).expect(BOUNDS);
         Some(number)

@@ -68,7 +68,7 @@ pub(crate) struct Xdp {
     /// The attached program. Dropped first, so that the kernel has its frames back.
     _link: OwnedFd,
     map: SocketMap,
-    /// None if the interface is gone.
+    /// Empty if the interface is gone.
     queues: Vec<XdpSocket>,
     /// The queue of the next frame.
     current: usize,
