@@ -101,6 +101,7 @@ impl State {
             in_line: 0,
             lost: Losses::default(),
             socket_full: 0,
+            super_packets: 0,
             sojourn: Sojourn::default(),
             tree: NodeStatus::of(&*tree.build(1).expect("the tree was checked")),
             queue: match detail {

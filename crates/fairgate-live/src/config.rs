@@ -15,6 +15,7 @@
 //! overhead = -14           # added to each frame's length, bytes, as the trees count it
 //! spin = "20us"             # stay awake for the last 20 us before the shaper's next packet
 //! offloads = "off"          # disable GRO and LRO during the run
+//! super_packets = "cut"     # cut merged packets before every tree; default: after trees that take them
 //! isolate = true            # isolate both interfaces from this machine's own stack, even if it uses them
 //! realtime = false          # do not ask for real-time scheduling
 //! backend = "xdp"           # how frames get to this process: packet or xdp; default: packet
@@ -92,6 +93,17 @@ pub enum Offloads {
     Off,
 }
 
+/// Where super-packets are cut into the packets of the link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SuperPackets {
+    /// After a tree that takes them as one packet ([`Spec::takes_super_packets`]), and before other trees.
+    #[default]
+    Whole,
+    /// Before every tree: it counts the packets of the link.
+    Cut,
+}
+
 /// Whether to isolate the interfaces from the kernel's own stack during the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Isolate {
@@ -127,6 +139,8 @@ pub struct Plan {
     pub spin: Duration,
     /// What to do about receive offloads.
     pub offloads: Offloads,
+    /// Where super-packets are cut.
+    pub super_packets: SuperPackets,
     /// Whether to isolate the interfaces from the kernel's own stack.
     pub isolate: Isolate,
     /// Whether to ask for real-time scheduling.
@@ -181,6 +195,8 @@ struct Section {
     spin: Option<Spanned<String>>,
     #[serde(default)]
     offloads: Offloads,
+    #[serde(default)]
+    super_packets: SuperPackets,
     isolate: Option<bool>,
     realtime: Option<bool>,
     backend: Option<BackendKind>,
@@ -251,6 +267,7 @@ impl Plan {
                 .map_or(Ok(0), |overhead| read_overhead(document, &overhead))?,
             spin: read_duration(document, section.spin.as_ref(), "spin", LONGEST_SPIN)?,
             offloads: section.offloads,
+            super_packets: section.super_packets,
             isolate: match section.isolate {
                 None => Isolate::Unused,
                 Some(true) => Isolate::Always,
@@ -319,6 +336,11 @@ impl Plan {
             Some(sharded) => sharded.part(worker),
             None => &self.queues[side],
         }
+    }
+
+    /// Returns whether a super-packet is one packet of the tree in the direction from the port at `side`.
+    pub(crate) fn takes_super_packets(&self, side: usize) -> bool {
+        self.super_packets == SuperPackets::Whole && self.queues[side].takes_super_packets()
     }
 
     /// Divides the trees among the workers. Call it whenever the trees have changed. Classes stay with the

@@ -23,7 +23,7 @@ use nix::errno::Errno;
 use crate::config::Plan;
 use crate::delay_line::DelayLine;
 use crate::error::LiveError;
-use crate::offload::{Identifications, Part, Segments};
+use crate::offload::{Identifications, Segments};
 use crate::outgoing::Exit;
 use crate::packets::{Log, Outcome};
 use crate::randomness::Randomness;
@@ -54,6 +54,8 @@ pub(crate) struct Counters {
     pub(crate) refused: u64,
     /// How often the socket had no room; the frames waited.
     pub(crate) socket_full: u64,
+    /// Super-packets that were one packet of the tree.
+    pub(crate) super_packets: u64,
 }
 
 impl AddAssign for Counters {
@@ -65,12 +67,38 @@ impl AddAssign for Counters {
         self.unsupported_offload += other.unsupported_offload;
         self.refused += other.refused;
         self.socket_full += other.socket_full;
+        self.super_packets += other.super_packets;
     }
 }
 
 /// A frame that is longer than the MTU allowed when the store was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooLong;
+
+/// The most segments of a super-packet that are one packet of the tree. A super-packet of 64 KiB has 43 full
+/// ones. One with more becomes several packets, so that each fits into a batch.
+const MOST_SEGMENTS: usize = 64;
+
+/// The frames of a packet for the tree.
+#[derive(Clone, Copy, Debug)]
+struct Frames {
+    first: u32,
+    last: u32,
+    count: u32,
+    /// The bytes of all of them on the link.
+    length: u32,
+}
+
+impl Frames {
+    fn one(number: u32, length: u32) -> Frames {
+        Frames {
+            first: number,
+            last: number,
+            count: 1,
+            length,
+        }
+    }
+}
 
 /// How a turn of sending ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +133,8 @@ pub(crate) struct Direction {
     interface: u16,
     /// The bytes that are added to each frame's length as the tree counts it.
     overhead: i32,
+    /// Whether the segments of a super-packet are one packet of the tree.
+    takes_super_packets: bool,
     /// The tree's own time: that of its last packet, which may be ahead of the clock.
     time: Time,
     /// The books of one of several workers.
@@ -129,6 +159,7 @@ impl Direction {
         let (port, hasher) = (INTERFACES[side], randomness.hasher);
         let mut direction = Direction::new(port, tree, hasher, frames, delay);
         direction.overhead = plan.overhead;
+        direction.takes_super_packets = plan.takes_super_packets(side);
         if queue.reads_bytes() {
             direction.link.keep_bytes();
         }
@@ -160,6 +191,7 @@ impl Direction {
             super_packets: 0,
             interface,
             overhead: 0,
+            takes_super_packets: false,
             time: Time::ZERO,
             shard: None,
         }
@@ -203,7 +235,7 @@ impl Direction {
             return Err(TooLong);
         } else if received.tag.is_none() && self.frames.has(received.bytes) {
             let adopted = self.frames.adopt(received.bytes);
-            self.enqueue(adopted.map(|adopted| adopted.number), None, now);
+            self.enqueue_frame(adopted.map(|adopted| adopted.number), now);
             return Ok(adopted.map(|adopted| adopted.exchange));
         } else {
             let bytes = received.bytes;
@@ -211,7 +243,7 @@ impl Direction {
                 out[..bytes.len()].copy_from_slice(bytes);
                 bytes.len()
             });
-            self.enqueue(stored, None, now);
+            self.enqueue_frame(stored, now);
         }
         Ok(None)
     }
@@ -226,18 +258,52 @@ impl Direction {
             return Err(TooLong);
         }
         self.super_packets = self.super_packets.wrapping_add(1);
+        let most = match self.takes_super_packets {
+            true => MOST_SEGMENTS as u32,
+            false => 1,
+        };
+        let mut packet: Option<Frames> = None;
         while !segments.is_finished() {
             let part = match received.tag {
                 None => segments.next_part(self.super_packets),
                 Some(_) => None,
             };
             let stored = self.frames.store(received.tag, |out| segments.write_next(out));
-            if !self.enqueue(stored, part, now) {
+            let Some(number) = stored else {
                 // The rest of the super-packet finds no room either; it counts as one.
+                self.counters.no_frame += 1;
                 break;
+            };
+            if part.is_some() {
+                self.frames.set_part(number, part);
+            }
+            let frames = match packet.take() {
+                None => Frames::one(number, self.counted_length(number)),
+                Some(before) => {
+                    self.frames.append(before.last, number);
+                    Frames {
+                        last: number,
+                        count: before.count + 1,
+                        length: before.length + self.counted_length(number),
+                        ..before
+                    }
+                }
+            };
+            match frames.count == most {
+                true => self.enqueue(frames, now),
+                false => packet = Some(frames),
             }
         }
+        if let Some(rest) = packet {
+            self.enqueue(rest, now);
+        }
         Ok(())
+    }
+
+    /// Returns the length of a frame as the tree counts it.
+    #[inline]
+    fn counted_length(&self, number: u32) -> u32 {
+        (self.frames.get(number).len() as u32).saturating_add_signed(self.overhead)
     }
 
     /// Makes room for frames of up to `longest` bytes.
@@ -253,23 +319,26 @@ impl Direction {
         &mut self.frames
     }
 
-    /// Enqueues the frame with this number. Returns false if there was no room to store it.
+    /// Enqueues the frame with this number, or counts that there was no room to store it.
     #[inline]
-    fn enqueue(&mut self, stored: Option<u32>, part: Option<Part>, now: Time) -> bool {
-        let Some(number) = stored else {
-            self.counters.no_frame += 1;
-            return false;
-        };
-        if part.is_some() {
-            self.frames.set_part(number, part);
+    fn enqueue_frame(&mut self, stored: Option<u32>, now: Time) {
+        match stored {
+            Some(number) => self.enqueue(Frames::one(number, self.counted_length(number)), now),
+            None => self.counters.no_frame += 1,
         }
+    }
+
+    /// Enqueues a packet. All of its frames are handled as the first one.
+    #[inline]
+    fn enqueue(&mut self, frames: Frames, now: Time) {
+        let number = frames.first;
+        self.counters.super_packets += u64::from(frames.count > 1);
         let frame = self.frames.get(number);
         let mut headers = dissect(frame, LinkType::Ethernet);
         headers.key.interface = self.interface;
-        let length = (frame.len() as u32).saturating_add_signed(self.overhead);
-        let mut packet = headers.packet(length, &self.hasher);
+        let mut packet = headers.packet(frames.length, &self.hasher);
         packet.cookie = u64::from(number);
-        packet.memory = self.frames.chunk();
+        packet.memory = self.frames.chunk() * frames.count;
         if let Some(shard) = &mut self.shard {
             shard.arrived(number, &headers.key, packet.flow);
         }
@@ -288,7 +357,6 @@ impl Direction {
             .expect("there are as many packets as frames, and a frame was free");
         self.enqueue_copies(time);
         self.free_dropped();
-        true
     }
 
     /// Copies the frames of packets that the last call to the tree has duplicated, and enqueues the copies.
@@ -301,6 +369,23 @@ impl Direction {
             counters.no_frame += u64::from(copy.is_none());
             copy.map(|number| (number.into(), ()))
         })
+    }
+
+    /// Says whether super-packets are packets of the tree from now on.
+    pub(crate) fn set_super_packets(&mut self, are_taken: bool) {
+        self.takes_super_packets = are_taken;
+    }
+
+    /// Prepares a change to a tree that takes no super-packets, or that takes them. If some may be queued
+    /// that the next tree does not take, all packets move to the line, in the order in which the tree sends
+    /// them. A tree that takes super-packets holds nothing back, so all of them may leave now.
+    #[cold]
+    pub(crate) fn before_change(&mut self, will_take_super_packets: bool, now: Time) {
+        if self.takes_super_packets && !will_take_super_packets {
+            while let Some(departure) = self.next_packet(now, 0) {
+                self.enter_line(&departure, now);
+            }
+        }
     }
 
     /// Enqueues the copies and frees the frames that a change of the tree has left.
@@ -317,12 +402,16 @@ impl Direction {
             if let Some(shard) = &mut self.shard {
                 shard.dropped(number);
             }
-            if self.log.is_kept() {
-                let (frame, outcome) = (self.frames.get(number), Outcome::Dropped(dropped.reason));
-                self.log
-                    .note(&dropped.slot, dropped.node, outcome, self.time, frame);
+            let mut rest = Some(number);
+            while let Some(number) = rest {
+                if self.log.is_kept() {
+                    let (frame, outcome) = (self.frames.get(number), Outcome::Dropped(dropped.reason));
+                    self.log
+                        .note(&dropped.slot, dropped.node, outcome, self.time, frame);
+                }
+                rest = self.frames.following(number);
+                self.frames.free(number);
             }
-            self.frames.free(number);
         }
     }
 
@@ -340,26 +429,35 @@ impl Direction {
         if !self.empty_line(now, port)? {
             return Ok(Turn::Blocked);
         }
-        Ok(match moved == BATCH {
+        Ok(match moved >= self.most_moved() {
             true => Turn::More,
             false => Turn::Done,
         })
     }
 
-    /// Moves up to a batch of packets from the tree to the line; returns how many.
+    /// The number of frames at which a turn ends.
+    fn most_moved(&self) -> usize {
+        match self.takes_super_packets {
+            true => BATCH - (MOST_SEGMENTS - 1),
+            false => BATCH,
+        }
+    }
+
+    /// Moves up to a batch of frames from the tree to the line; returns how many.
     #[inline]
     pub(crate) fn fill_line(&mut self, now: Time, ahead: u64) -> usize {
         let mut moved = 0;
-        while moved < BATCH
+        while moved < self.most_moved()
             && let Some(departure) = self.next_packet(now, ahead)
         {
-            self.enter_line(&departure, now);
-            moved += 1;
+            moved += self.enter_line(&departure, now);
         }
-        // Segments that leave together are joined if they are neighbours. Flows take turns in most trees.
-        let frames = &self.frames;
-        self.delay_line
-            .gather(moved, |number| frames.part(number).map(|part| part.super_packet));
+        if !self.takes_super_packets {
+            // Segments that leave together are joined if they are neighbours. Flows take turns in most trees.
+            let frames = &self.frames;
+            self.delay_line
+                .gather(moved, |number| frames.part(number).map(|part| part.super_packet));
+        }
         moved
     }
 
@@ -400,35 +498,37 @@ impl Direction {
         }
     }
 
-    /// Writes what the tree changed into a packet's frame, and puts the frame into the line.
+    /// Writes what the tree changed into a packet's frames, and puts the frames into the line. Returns how
+    /// many they are.
     #[inline]
-    fn enter_line(&mut self, departure: &Departure<()>, now: Time) {
+    fn enter_line(&mut self, departure: &Departure<()>, now: Time) -> usize {
         let packet = &departure.slot;
-        let number = packet.cookie as u32;
-        if self.log.is_kept() {
-            // Before the frame is changed.
-            self.log.note(
-                packet,
-                departure.node,
-                Outcome::Sent,
-                now,
-                self.frames.get(number),
-            );
-        }
-        if packet.is_marked() {
-            set_ce(self.frames.get_mut(number), LinkType::Ethernet);
-        }
-        if packet.is_remarked() {
-            set_dscp(self.frames.get_mut(number), LinkType::Ethernet, packet.dscp);
-        }
-        if let Some(bit) = packet.corrupted_bit() {
-            self.frames.get_mut(number)[(bit / 8) as usize] ^= 1 << (bit % 8);
-            // Joined, it would get a new checksum.
-            self.frames.set_part(number, None);
+        let mut rest = Some(packet.cookie as u32);
+        let mut count = 0;
+        while let Some(number) = rest {
+            if self.log.is_kept() {
+                // Before the frame is changed.
+                let frame = self.frames.get(number);
+                self.log.note(packet, departure.node, Outcome::Sent, now, frame);
+            }
+            if packet.is_marked() {
+                set_ce(self.frames.get_mut(number), LinkType::Ethernet);
+            }
+            if packet.is_remarked() {
+                set_dscp(self.frames.get_mut(number), LinkType::Ethernet, packet.dscp);
+            }
+            if let Some(bit) = packet.corrupted_bit() {
+                self.frames.get_mut(number)[(bit / 8) as usize] ^= 1 << (bit % 8);
+                // Joined, it would get a new checksum.
+                self.frames.set_part(number, None);
+            }
+            self.delay_line.push(number, now);
+            rest = self.frames.following(number);
+            count += 1;
         }
         self.sojourn
-            .saturating_record(now.nanos_since(packet.enqueued_at));
-        self.delay_line.push(number, now);
+            .saturating_record_n(now.nanos_since(packet.enqueued_at), count);
+        count as usize
     }
 
     /// Sends the frames that have come out of the line. False if the socket has no room for the next one.
@@ -536,196 +636,6 @@ impl Direction {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::offload::VnetHeader;
-    use etherparse::PacketBuilder;
-    use fairgate_config::Spec;
-    use fairgate_conformance::check_driver;
-
-    /// A direction around a tree written as on the command line, with room for four frames.
-    fn direction(queue: &str, delay: u64) -> Direction {
-        let tree = Spec::inline(queue).unwrap().build(1).unwrap();
-        let frames = FrameStore::new(4, 1518).unwrap();
-        Direction::new(1, tree, FlowHasher::new([1, 2]), frames, delay)
-    }
-
-    fn offer(direction: &mut Direction, bytes: &[u8], length: usize, now: Time) {
-        let received = Received {
-            bytes,
-            length,
-            tag: None,
-            offload: VnetHeader::default(),
-        };
-        if direction.accept(&received, now).is_err() {
-            direction.counters.too_long += 1;
-        }
-    }
-
-    /// A UDP packet whose sender can do ECN.
-    fn capable_frame() -> Vec<u8> {
-        let mut frame = Vec::new();
-        let mut ip =
-            etherparse::Ipv4Header::new(0, 64, etherparse::IpNumber::UDP, [10, 0, 0, 1], [10, 0, 0, 2])
-                .unwrap();
-        ip.ecn = etherparse::IpEcn::TWO;
-        PacketBuilder::ethernet2([2; 6], [4; 6])
-            .ip(etherparse::IpHeaders::Ipv4(ip, Default::default()))
-            .udp(1, 2)
-            .write(&mut frame, &[7; 500])
-            .unwrap();
-        frame
-    }
-
-    /// Every frame is in the store, in the line, or accounted for.
-    #[test]
-    fn frames_without_room_are_counted_and_others_freed() {
-        let mut direction = direction("fifo limit=2", 0);
-        let frame = capable_frame();
-        for _ in 0..3 {
-            offer(&mut direction, &frame, frame.len(), Time::ZERO);
-        }
-        // The third was dropped by the queue, and its frame freed.
-        assert_eq!(direction.link.root().statistics().dropped.packets, 1);
-        assert_eq!(direction.fill_line(Time::ZERO, 0), 2);
-        for _ in 0..4 {
-            offer(&mut direction, &frame, frame.len(), Time::ZERO);
-        }
-        // Two in the line and two queued: all four frames are in use.
-        assert_eq!(direction.counters.no_frame, 2);
-        assert_eq!(
-            (direction.in_delay_line(), direction.link.backlog().packets),
-            (2, 2)
-        );
-        offer(&mut direction, &frame[..100], frame.len(), Time::ZERO);
-        offer(&mut direction, &vec![0; 1600], 1600, Time::ZERO);
-        assert_eq!(
-            (direction.counters.truncated, direction.counters.too_long),
-            (1, 1)
-        );
-    }
-
-    #[test]
-    fn a_mark_is_written_into_the_frame() {
-        let mut direction = direction("codel ecn=true target=1ms interval=10ms", 0);
-        let frame = capable_frame();
-        let mut marked = 0;
-        for millis in 0..100 {
-            offer(&mut direction, &frame, frame.len(), Time::from_millis(millis));
-            offer(&mut direction, &frame, frame.len(), Time::from_millis(millis));
-            // A packet waits for 5 ms and more.
-            if millis >= 5 && direction.link.backlog().packets > 0 {
-                let later = Time::from_millis(millis + 20);
-                let next = direction.link.dequeue(later).packet();
-                let departure = next.expect("a work-conserving discipline with a backlog");
-                direction.enter_line(&departure, later);
-                let number = direction.delay_line.pop().unwrap();
-                marked += usize::from(direction.frames.get(number)[15] & 3 == 3);
-                direction.frames.free(number);
-            }
-        }
-        assert!(marked > 0);
-        assert_eq!(marked as u64, direction.link.root().statistics().marked);
-    }
-
-    /// A duplicate has a frame of its own with the same bytes, as long as there are frames.
-    #[test]
-    fn a_frame_is_duplicated() {
-        let mut direction = direction("netem duplicate=1", 0);
-        let frame = capable_frame();
-        offer(&mut direction, &frame, frame.len(), Time::ZERO);
-        assert_eq!(direction.link.backlog().packets, 2);
-        assert_eq!(direction.fill_line(Time::ZERO, 0), 2);
-        let numbers: Vec<u32> = std::iter::from_fn(|| direction.delay_line.pop()).collect();
-        assert!(numbers[0] != numbers[1]);
-        for number in numbers {
-            assert_eq!(direction.frames.get(number), frame);
-            direction.frames.free(number);
-        }
-        // Four frames are stored; the last packet finds no room for its copy.
-        for _ in 0..3 {
-            offer(&mut direction, &frame, frame.len(), Time::ZERO);
-        }
-        assert_eq!(direction.link.backlog().packets, 4);
-        assert_eq!(direction.counters.no_frame, 1);
-    }
-
-    #[test]
-    fn a_corrupted_frame_has_one_wrong_bit() {
-        let mut direction = direction("netem corrupt=1", 0);
-        let frame = capable_frame();
-        offer(&mut direction, &frame, frame.len(), Time::ZERO);
-        assert_eq!(direction.fill_line(Time::ZERO, 0), 1);
-        let number = direction.delay_line.pop().unwrap();
-        let sent = direction.frames.get(number).iter().zip(&frame);
-        let wrong: u32 = sent.map(|(sent, offered)| (sent ^ offered).count_ones()).sum();
-        assert_eq!(wrong, 1);
-    }
-
-    /// Acknowledgements of a download whose upload waits: three numbers, of which the last says all.
-    #[test]
-    fn redundant_acknowledgements_are_dropped() {
-        let mut direction = direction("cake bandwidth=1mbit ack_filter=aggressive", 0);
-        let mut numbers = Vec::new();
-        for number in [1000, 2000, 3000] {
-            let mut frame = Vec::new();
-            let packet = PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64);
-            let tcp = packet.tcp(1, 2, 3, 4).ack(number);
-            tcp.write(&mut frame, &[]).unwrap();
-            offer(&mut direction, &frame, frame.len(), Time::ZERO);
-        }
-        while direction.link.backlog().packets > 0 {
-            let next = direction.link.dequeue(Time::from_secs(1)).packet();
-            let departure = next.expect("the shaper has let it through");
-            let frame = direction.frames.get(departure.slot.cookie as u32);
-            numbers.push(u32::from_be_bytes(frame[42..46].try_into().unwrap()));
-        }
-        assert_eq!(numbers, [3000]);
-        let statistics = direction.link.root().statistics();
-        assert_eq!(statistics.dropped_for(fairgate::DropReason::RedundantAck), 2);
-    }
-
-    #[test]
-    fn the_line_delays_and_keeps_order() {
-        let mut direction = direction("fifo", 5_000_000);
-        let frame = capable_frame();
-        offer(&mut direction, &frame, frame.len(), Time::ZERO);
-        assert_eq!(direction.fill_line(Time::from_millis(1), 0), 1);
-        assert_eq!(direction.next_departure(), Some(Time::from_millis(6)));
-        assert_eq!(direction.delay_line.due(Time::from_nanos(5_999_999)).count(), 0);
-        assert_eq!(direction.delay_line.due(Time::from_millis(6)).count(), 1);
-    }
-
-    /// The tree's link has no transmission time: a packet that may be sent goes to the delay line
-    /// immediately. A frame begins with its number.
-    #[test]
-    fn the_direction_drives_by_the_rules() {
-        check_driver(None, |discipline, arrivals| {
-            let hasher = FlowHasher::new([1, 2]);
-            let mut direction =
-                Direction::new(1, discipline, hasher, FrameStore::new(4096, 1518).unwrap(), 0);
-            let mut began = vec![None; arrivals.len()];
-            let mut coming = arrivals.iter().enumerate().peekable();
-            let mut due: Option<Time> = None;
-            while let Some(now) = due
-                .into_iter()
-                .chain(coming.peek().map(|(_, packet)| packet.at))
-                .min()
-            {
-                if let Some((number, packet)) = coming.next_if(|(_, packet)| packet.at == now) {
-                    let mut frame = vec![0; packet.length as usize];
-                    frame[..4].copy_from_slice(&(number as u32).to_be_bytes());
-                    offer(&mut direction, &frame, frame.len(), now);
-                }
-                while direction.fill_line(now, 0) > 0 {}
-                while let Some(frame) = direction.delay_line.pop() {
-                    let number = direction.frames.get(frame)[..4].try_into().unwrap();
-                    began[u32::from_be_bytes(number) as usize] = Some(now);
-                    direction.frames.free(frame);
-                }
-                due = direction.next_departure();
-            }
-            began
-        });
-    }
-}
+mod super_packet_tests;
+#[cfg(test)]
+mod tests;

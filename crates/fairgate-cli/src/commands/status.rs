@@ -196,6 +196,13 @@ fn direction_text(direction: &DirectionStatus, before: Option<&DirectionStatus>,
         millis(sojourn.p99_us),
         millis(sojourn.max_us)
     );
+    if direction.super_packets > 0 {
+        let _ = writeln!(
+            text,
+            "{} super-packets were one packet of the tree each",
+            direction.super_packets
+        );
+    }
     let lost: Vec<String> = direction
         .lost
         .by_reason()

@@ -2,15 +2,17 @@
 
 use std::fs;
 use std::process::Command;
+use std::thread;
 use std::time::Duration;
 
 use fairgate_live::status::ask_change;
 use fairgate_live::status::protocol::Answer;
 use fairgate_live::testbed::Network;
+use nix::sys::signal::Signal;
 
 use crate::common::{live, output, until};
 use crate::harness::code_and_message;
-use crate::run::Run;
+use crate::run::{Run, transfer_of};
 use crate::stream::with_stream;
 
 const FIRST: &str = "[queue.line]\ndiscipline = \"fifo\"\n\n[run]\nleft = \"left\"\nright = \"right\"\n\
@@ -73,6 +75,61 @@ fn a_thousand_changes_lose_and_reorder_nothing() {
         tree.dequeued.packets + tree.backlog.packets
     );
     assert!(status.check().is_ok());
+    run.stop();
+}
+
+/// TCP passes a tree that takes super-packets whole, while it changes to trees that do not, and back.
+#[test]
+fn super_packets_survive_changes() {
+    let Some(_watched) = live("super_packets_survive_changes") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let whole = FIRST.replace("fifo", "fq_codel");
+    let run = Run::start(&network.router, &whole);
+    let address = format!("{}:5001", Network::RIGHT);
+    thread::scope(|scope| {
+        let transfer = || {
+            transfer_of(
+                100_000_000,
+                &network.left,
+                &network.right,
+                &address,
+                "while it changes",
+            )
+        };
+        let transferring = scope.spawn(transfer);
+        while !transferring.is_finished() {
+            change(&run, "queue change root tbf rate=4gbit burst=1mb / fq_codel");
+            change(&run, "queue change root fq_codel");
+            change(&run, "queue change root msfc");
+            change(&run, "queue change root fifo");
+            change(&run, "queue change root ets { 1 / fq_codel; 2 / msfc }");
+            thread::sleep(Duration::from_millis(5));
+        }
+    });
+    let direction = &run.status().directions[0];
+    assert!(direction.super_packets > 0, "{direction:?}");
+    let sent = &direction.sent;
+    assert!(
+        sent.bytes / sent.packets <= 1514,
+        "the link's packets are counted: {sent:?}"
+    );
+    let lost = direction.lost;
+    assert_eq!((lost.refused, lost.too_long, lost.unsupported_offload), (0, 0, 0));
+    assert!(run.status().check().is_ok());
+
+    // The same tree, if the configuration says that super-packets are cut before it.
+    let cut = format!("{whole}super_packets = \"cut\"\n");
+    fs::write(run.folder.path().join("run.toml"), cut).unwrap();
+    let changes = run.status().changes.applied;
+    run.signal(Signal::SIGHUP);
+    until("the file is read again", || {
+        run.status().changes.applied > changes
+    });
+    let before = run.status().directions[0].super_packets;
+    transfer_of(4_000_000, &network.left, &network.right, &address, "cut");
+    assert_eq!(run.status().directions[0].super_packets, before);
     run.stop();
 }
 

@@ -20,6 +20,7 @@ mod outcomes;
 mod print;
 mod refusals;
 mod shards;
+mod super_packets;
 mod templates;
 mod warnings;
 

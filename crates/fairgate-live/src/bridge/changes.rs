@@ -423,6 +423,7 @@ impl Bridge {
         let mut replaced = Vec::with_capacity(4);
         let mut result = Ok(());
         for (from, change) in order.changes.into_iter().enumerate() {
+            self.directions[from].before_change(order.plan.takes_super_packets(from), begin);
             match self.change(from, change, begin) {
                 Ok(old) => replaced.push(old),
                 Err(error) => {
@@ -453,6 +454,9 @@ impl Bridge {
                 ..Changed::default()
             }
         });
+        for (side, direction) in self.directions.iter_mut().enumerate() {
+            direction.set_super_packets(self.plan.takes_super_packets(side));
+        }
         // What was read of the trees may not fit the changed ones. Rates that follow a line change too often
         // for this: the reading of a large tree would never end. They leave all classes where they are.
         if order.kind == Kind::Trees {

@@ -125,7 +125,10 @@ pub struct DirectionStatus {
     pub lost: Losses,
     /// How often the socket had no room. No frames are lost by this.
     pub socket_full: u64,
-    /// The time from arrival to departure from the tree.
+    /// Super-packets that were one packet of the tree, whose figures count packets.
+    #[serde(default)]
+    pub super_packets: u64,
+    /// The time from arrival to departure from the tree, of each frame.
     pub sojourn: Sojourn,
     /// The tree of disciplines.
     pub tree: NodeStatus,
@@ -387,6 +390,7 @@ impl DirectionStatus {
                 refused: counters.refused,
             },
             socket_full: counters.socket_full,
+            super_packets: counters.super_packets,
             sojourn: Sojourn {
                 packets: sojourn.len(),
                 mean_us: sojourn.mean() / 1e3,

@@ -42,7 +42,12 @@ struct Place {
     /// Whether `parts` has an entry for it.
     is_part: bool,
     length: u32,
+    /// The next frame of the same packet, or [`END`].
+    next: u32,
 }
+
+/// No frame follows in the packet.
+const END: u32 = u32::MAX;
 
 /// What became of a frame that a socket has received into a chunk of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +97,7 @@ impl FrameStore {
             used,
             is_part: false,
             length: 0,
+            next: END,
         };
         let own = all - receiving;
         let mut places = vec![unused(Use::Free); own as usize];
@@ -228,6 +234,7 @@ impl FrameStore {
             used: Use::Frame,
             is_part: false,
             length: length as u32,
+            next: END,
         };
     }
 
@@ -309,6 +316,19 @@ impl FrameStore {
             true => self.parts[number as usize],
             false => None,
         }
+    }
+
+    /// Says that frame `next` follows frame `last` in the same packet.
+    #[inline]
+    pub(crate) fn append(&mut self, last: u32, next: u32) {
+        self.places[last as usize].next = next;
+    }
+
+    /// Returns the frame that follows in the same packet, if there is one.
+    #[inline]
+    pub(crate) fn following(&self, number: u32) -> Option<u32> {
+        let next = self.places[number as usize].next;
+        (next != END).then_some(next)
     }
 
     /// Returns a frame for a back end.

@@ -177,6 +177,7 @@ pub(crate) fn status(pid: u32, uptime_s: f64) -> Event {
             ..Losses::default()
         },
         socket_full: 0,
+        super_packets: 0,
         sojourn: Sojourn::default(),
         tree,
         queue: String::new(),

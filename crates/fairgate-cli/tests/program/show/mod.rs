@@ -61,6 +61,7 @@ fn status(spec: &Spec, device: &str, hosts: &[u8]) -> Status {
             in_line: 0,
             lost: Losses::default(),
             socket_full: 0,
+            super_packets: 0,
             sojourn: Sojourn {
                 packets: sent.packets,
                 ..Sojourn::default()

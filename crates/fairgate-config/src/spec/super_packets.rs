@@ -1,0 +1,105 @@
+//! Which trees may get a super-packet as one packet: several packets of a connection that a host or an
+//! interface has merged (GRO, GSO). A driver cuts it before the tree otherwise.
+
+use fairgate::classify::Filter;
+
+use super::Spec;
+
+/// The queues that control the delay and limit the memory of super-packets: CoDel in flow queues.
+const QUEUES: [&str; 2] = ["fq_codel", "msfc"];
+
+/// The disciplines that only choose among their classes.
+const SCHEDULERS: [&str; 3] = ["prio", "drr", "ets"];
+
+impl Spec {
+    /// Returns whether a super-packet may be one packet of this tree, as it is in Linux's `fq_codel`. Then
+    /// the tree counts it as one packet, drops or marks all of it, and may leave it where it is when a
+    /// neighbour's turn comes: shares are equal over several super-packets, not over several packets.
+    ///
+    /// The tree must not shape, because 64 KiB at once would be a burst. No limit in packets may decide what
+    /// is dropped: it would hold many times as many bytes. No filter may look at bytes of headers, which
+    /// differ from segment to segment, and none may police.
+    ///
+    /// ```
+    /// use fairgate_config::Spec;
+    ///
+    /// assert!(Spec::inline("fq_codel")?.takes_super_packets());
+    /// assert!(!Spec::inline("fq_codel limit=1000")?.takes_super_packets());
+    /// assert!(!Spec::inline("tbf rate=1gbit burst=100kb / fq_codel")?.takes_super_packets());
+    /// # Ok::<(), fairgate_config::FileError>(())
+    /// ```
+    pub fn takes_super_packets(&self) -> bool {
+        let depends_on_packets =
+            |filter: &Filter| filter.police.is_some() || !filter.condition.bytes.is_empty();
+        if self.settings.classifier.filters.iter().any(depends_on_packets) {
+            return false;
+        }
+        let name = self.discipline();
+        if QUEUES.contains(&name) {
+            // With `auto_priority`, msfc counts the drops of each flow.
+            return !self.is_given("limit") && !self.is_given("auto_priority");
+        }
+        let classes = self.classes();
+        let is_taken = |tree: Option<&Spec>| tree.is_some_and(Spec::takes_super_packets);
+        SCHEDULERS.contains(&name) && !classes.is_empty() && classes.iter().all(|class| is_taken(class.tree))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Document;
+
+    fn takes(text: &str) -> bool {
+        Spec::inline(text).unwrap().takes_super_packets()
+    }
+
+    #[test]
+    fn queues_with_a_limit_in_packets_take_none() {
+        assert!(takes("fq_codel"));
+        assert!(takes("fq_codel memory_limit=4mb target=1ms"));
+        assert!(takes("msfc"));
+        for refused in [
+            "fq_codel limit=10240",
+            "msfc auto_priority=true",
+            "fifo",
+            "fifo limit_bytes=100kb",
+            "codel",
+            "drr",
+            "sfq",
+            "cake",
+            "qfq",
+            "netem / fq_codel",
+        ] {
+            assert!(!takes(refused), "{refused}");
+        }
+    }
+
+    #[test]
+    fn shapers_take_none() {
+        assert!(!takes("tbf rate=100mbit burst=20kb / fq_codel"));
+        assert!(!takes("cake bandwidth=1gbit"));
+    }
+
+    #[test]
+    fn each_class_and_each_filter_decides() {
+        let tree = |second: &str, filter: &str| {
+            let text = format!(
+                "[queue.q]\ndiscipline = \"ets\"\n\
+                 [[queue.q.class]]\nid = 1\ndiscipline = \"fq_codel\"\n\
+                 [[queue.q.class]]\nid = 2\n{second}\n\
+                 [[queue.q.filter]]\nclass = 1\n{filter}\n"
+            );
+            let document = Document::parse("test.toml", &text).unwrap();
+            document.queue("q").unwrap().takes_super_packets()
+        };
+        let queue = "discipline = \"fq_codel\"";
+        assert!(tree(queue, "dscp = \"ef\""));
+        assert!(!tree("discipline = \"fifo\"", "dscp = \"ef\""));
+        assert!(!tree(
+            queue,
+            "dscp = \"ef\"\npolice = { rate = \"1mbit\", burst = \"10kb\" }"
+        ));
+        assert!(!tree(queue, "tcp_flags = \"syn\""));
+    }
+}
