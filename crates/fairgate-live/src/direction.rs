@@ -5,6 +5,9 @@
 //!                       (the one copy)                    descriptors only            frame numbers only
 //! ```
 //!
+//! A tree that neither shapes nor counts packets gets a super-packet as one packet, whose frames follow one
+//! another in the store. Other trees get each of its segments as a packet.
+//!
 //! An AF_XDP socket receives a frame into memory of the store. Then there is no copy: the socket gets another
 //! chunk in exchange.
 //!
@@ -115,7 +118,7 @@ pub(crate) enum Turn {
 
 /// A tree of disciplines between a receiving and a sending port.
 pub(crate) struct Direction {
-    /// The tree and its packets. A packet's cookie is its frame's number.
+    /// The tree and its packets. A packet's cookie is the number of its first frame.
     pub(crate) link: Link<()>,
     pub(crate) counters: Counters,
     /// Time from arrival to departure from the tree, ns.

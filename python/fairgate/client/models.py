@@ -781,7 +781,9 @@ class DirectionStatus(Model):
     socket_full: int
     """How often the socket had no room. No frames are lost by this."""
     sojourn: Sojourn
-    """The time from arrival to departure from the tree."""
+    """The time from arrival to departure from the tree, of each frame."""
+    super_packets: int | None = None
+    """Super-packets that were one packet of the tree, whose figures count packets."""
     to: str
     """The interface that frames are sent to."""
     tree: NodeStatus

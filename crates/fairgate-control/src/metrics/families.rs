@@ -116,7 +116,7 @@ impl Run<'_, '_> {
 /// Encodes what is counted outside of the trees, by direction.
 pub(super) fn of_directions(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
     type Value = fn(&DirectionStatus) -> u64;
-    let counters: [(&str, &str, Value); 3] = [
+    let counters: [(&str, &str, Value); 4] = [
         (
             "sent_bytes",
             "Bytes handed to the kernel, with Ethernet headers",
@@ -129,6 +129,11 @@ pub(super) fn of_directions(status: &Status, encoder: &mut DescriptorEncoder<'_>
             "socket_full",
             "Times that a socket had no room; nothing is lost by this",
             |it| it.socket_full,
+        ),
+        (
+            "super_packets",
+            "Super-packets that were one packet of the tree, whose figures count packets",
+            |it| it.super_packets,
         ),
     ];
     for (name, help, value) in counters {

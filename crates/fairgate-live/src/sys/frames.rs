@@ -1,7 +1,7 @@
 //! Stores frames while their packets are queued: memory in chunks, one for each frame.
 //!
-//! A packet's cookie is the number of its frame in this store. Chunks are reused last in, first out, because
-//! the last one is still in the cache. The memory of a chunk that was never needed is never touched.
+//! A packet's cookie is the number of its first frame in this store. Chunks are reused last in, first out,
+//! because the last one is still in the cache. The memory of a chunk that was never needed is never touched.
 //!
 //! AF_XDP sockets may have the same memory. Then a chunk goes round:
 //! ```text
@@ -39,15 +39,21 @@ enum Use {
 struct Place {
     start: u16,
     used: Use,
-    /// Whether `parts` has an entry for it.
-    is_part: bool,
+    /// Whether `segments` has an entry for it.
+    is_segment: bool,
     length: u32,
-    /// The next frame of the same packet, or [`END`].
-    next: u32,
 }
 
-/// No frame follows in the packet.
-const END: u32 = u32::MAX;
+const _: () = assert!(size_of::<Place>() == 8);
+
+/// What only frames have that were cut from a super-packet.
+#[derive(Clone, Copy, Debug, Default)]
+struct Segment {
+    /// Its place in the super-packet, if it may be joined again.
+    part: Option<Part>,
+    /// The next frame of the same packet of the tree, if this is not the last.
+    next: Option<u32>,
+}
 
 /// What became of a frame that a socket has received into a chunk of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +69,7 @@ pub(crate) struct Adopted {
 pub(crate) struct FrameStore {
     chunks: Chunks,
     places: Vec<Place>,
-    /// The places of segments in their super-packets.
-    parts: Vec<Option<Part>>,
+    segments: Vec<Segment>,
     free: Vec<u32>,
     /// The number of frames held.
     held: u32,
@@ -95,9 +100,8 @@ impl FrameStore {
         let unused = |used| Place {
             start: 0,
             used,
-            is_part: false,
+            is_segment: false,
             length: 0,
-            next: END,
         };
         let own = all - receiving;
         let mut places = vec![unused(Use::Free); own as usize];
@@ -105,7 +109,7 @@ impl FrameStore {
         FrameStore {
             chunks,
             places,
-            parts: vec![None; all as usize],
+            segments: vec![Segment::default(); all as usize],
             free: (0..own).rev().collect(),
             held: 0,
             most,
@@ -232,9 +236,8 @@ impl FrameStore {
         self.places[number as usize] = Place {
             start: start as u16,
             used: Use::Frame,
-            is_part: false,
+            is_segment: false,
             length: length as u32,
-            next: END,
         };
     }
 
@@ -300,35 +303,47 @@ impl FrameStore {
         &self.chunks
     }
 
-    /// Says that a frame is a part of a super-packet, or that it is none.
+    /// Says which part of a super-packet a frame is, or that it can't be joined.
     #[inline]
     pub(crate) fn set_part(&mut self, number: u32, part: Option<Part>) {
-        self.places[number as usize].is_part = part.is_some();
-        if part.is_some() {
-            self.parts[number as usize] = part;
-        }
+        self.segment_mut(number).part = part;
     }
 
-    /// Returns a frame's place in a super-packet, if it is part of one.
+    /// Returns a frame's place in a super-packet, if it is part of one and may be joined again.
     #[inline]
     pub(crate) fn part(&self, number: u32) -> Option<Part> {
-        match self.places[number as usize].is_part {
-            true => self.parts[number as usize],
-            false => None,
-        }
+        self.segment(number)?.part
     }
 
-    /// Says that frame `next` follows frame `last` in the same packet.
+    /// Says that frame `next` follows frame `last` in the same packet of the tree.
     #[inline]
     pub(crate) fn append(&mut self, last: u32, next: u32) {
-        self.places[last as usize].next = next;
+        self.segment_mut(last).next = Some(next);
     }
 
-    /// Returns the frame that follows in the same packet, if there is one.
+    /// Returns the frame that follows in the same packet of the tree, if there is one.
     #[inline]
     pub(crate) fn following(&self, number: u32) -> Option<u32> {
-        let next = self.places[number as usize].next;
-        (next != END).then_some(next)
+        self.segment(number)?.next
+    }
+
+    #[inline]
+    fn segment(&self, number: u32) -> Option<&Segment> {
+        let is_segment = self.places[number as usize].is_segment;
+        is_segment.then(|| &self.segments[number as usize])
+    }
+
+    #[inline]
+    fn segment_mut(&mut self, number: u32) -> &mut Segment {
+        let (place, segment) = (
+            &mut self.places[number as usize],
+            &mut self.segments[number as usize],
+        );
+        if !place.is_segment {
+            place.is_segment = true;
+            *segment = Segment::default();
+        }
+        segment
     }
 
     /// Returns a frame for a back end.
