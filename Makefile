@@ -15,7 +15,8 @@ TARGET = $${CARGO_TARGET_DIR:-$(CURDIR)/target}
 ENVIRONMENT = $(TARGET)/python
 RUST_VERSION = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
-.PHONY: help demo test own-discipline bench figures verdicts lint no-std package deny advisories semver msrv
+.PHONY: help demo debug-build test own-discipline bench figures verdicts lint no-std package deny advisories
+.PHONY: semver msrv
 .PHONY: packages try-packages static unit
 .PHONY: verdicts-live tools install integrations header tc-testing miri
 .PHONY: docs docs-environment
@@ -67,8 +68,10 @@ test: tools
 
 # The same selection as in `cargo test --workspace`, so that nothing is compiled twice: the dependencies of
 # tests choose features too.
-python-build:
+debug-build:
 	cargo build --workspace --lib --bins --tests
+
+python-build: debug-build
 	cp $(TARGET)/debug/lib_native.so python/fairgate/_native.abi3.so
 
 python-environment:
@@ -144,10 +147,8 @@ packages:
 	cargo build --release -p fairgate-cli
 	scripts/make-packages $(TARGET)/release/fairgate $(TARGET)/packages
 
-# The same selection as in `cargo test --workspace`, so that nothing is compiled twice. Not part of
-# `make test`, but of `.ci/run`: building the two tools takes minutes.
-try-packages:
-	cargo build --workspace --bin fairgate
+# Not part of `make test`, but of `.ci/run`: building the two tools takes minutes.
+try-packages: debug-build
 	scripts/try-packages $(TARGET)/debug/fairgate
 
 static:

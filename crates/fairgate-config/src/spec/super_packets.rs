@@ -13,12 +13,13 @@ const SCHEDULERS: [&str; 3] = ["prio", "drr", "ets"];
 
 impl Spec {
     /// Returns whether a super-packet may be one packet of this tree, as it is in Linux's `fq_codel`. Then
-    /// the tree counts it as one packet, drops or marks all of it, and may leave it where it is when a
-    /// neighbour's turn comes: shares are equal over several super-packets, not over several packets.
+    /// the tree counts it as one packet, and drops or marks all of it. Flows take turns by super-packets, so
+    /// shares are equal over longer times.
     ///
-    /// The tree must not shape, because 64 KiB at once would be a burst. No limit in packets may decide what
-    /// is dropped: it would hold many times as many bytes. No filter may look at bytes of headers, which
-    /// differ from segment to segment, and none may police.
+    /// * The tree must not shape: 64 KiB at once would be a burst.
+    /// * It must not have a limit in packets that a user has set: this limit would hold many times as many
+    ///   bytes.
+    /// * It must not police, and no filter may match bytes of headers, which differ from segment to segment.
     ///
     /// ```
     /// use fairgate_config::Spec;
