@@ -2,7 +2,9 @@
 
 use std::env;
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use nix::unistd::{Uid, geteuid};
@@ -36,7 +38,8 @@ pub fn default_socket(name: &str) -> PathBuf {
     folder().join(format!("{name}.{ENDING}"))
 }
 
-/// Returns the sockets of this user's runs, sorted by name. For root, these include the runs of services.
+/// Returns the sockets of this user's runs, sorted by name. For root, these include the runs of services. A
+/// run that was killed leaves its socket behind. Such a socket is not returned.
 ///
 /// # Errors
 /// Fails if other users could have created sockets in the folder.
@@ -62,8 +65,13 @@ pub fn running() -> Result<Vec<PathBuf>, FetchError> {
 fn sockets_in(entries: fs::ReadDir) -> Vec<PathBuf> {
     entries
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|ending| ending == ENDING))
+        .filter(|path| path.extension().is_some_and(|ending| ending == ENDING) && !is_dead(path))
         .collect()
+}
+
+/// Returns whether no process listens at a socket.
+fn is_dead(socket: &Path) -> bool {
+    UnixStream::connect(socket).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
 }
 
 /// Checks that a folder belongs to this user and that no one else may write to it.
@@ -115,9 +123,20 @@ pub(super) fn is_trusted(user: Uid, socket: &Path) -> bool {
 mod tests {
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::net::UnixListener;
 
     use super::*;
     use crate::testing::live;
+
+    #[test]
+    fn a_socket_of_a_killed_run_is_no_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let [alive, dead, other] =
+            ["alive.sock", "dead.sock", "alive.txt"].map(|name| folder.path().join(name));
+        let _listening = [&alive, &other].map(|path| UnixListener::bind(path).unwrap());
+        drop(UnixListener::bind(dead).unwrap());
+        assert_eq!(sockets_in(fs::read_dir(folder.path()).unwrap()), [alive]);
+    }
 
     #[test]
     fn a_folder_that_others_may_write_to_is_not_trusted() {
