@@ -39,7 +39,7 @@ pub(super) fn judge(
         }
         let missing = missing_cases(conditions, all_cases, findings);
         if !missing.is_empty() {
-            findings.leave_open(id, format!("not run live: {}", missing.join("; ")));
+            findings.leave_open(id, format!("not run live: {}", some_of(&missing)));
             continue;
         }
         let mut holds = true;
@@ -53,6 +53,16 @@ pub(super) fn judge(
         findings.judge(id, holds, found.join("; "));
     }
     Ok(())
+}
+
+/// Returns the first names of a list, and how many more there are: a claim can be about a hundred cases.
+fn some_of(names: &[&str]) -> String {
+    const SHOWN: usize = 3;
+    let mut text = names[..names.len().min(SHOWN)].join("; ");
+    if let Some(more @ 1..) = names.len().checked_sub(SHOWN) {
+        text += &format!("; and {more} more");
+    }
+    text
 }
 
 /// Returns the patterns of conditions that match cases of the experiment that were not run.
@@ -215,5 +225,16 @@ impl<'a> Known<'a> {
                 all.first().map_or("", |found| found.case.as_str()),
             ),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::some_of;
+
+    #[test]
+    fn a_long_list_is_cut_short() {
+        assert_eq!(some_of(&["a", "b", "c"]), "a; b; c");
+        assert_eq!(some_of(&["a", "b", "c", "d", "e"]), "a; b; c; and 2 more");
     }
 }
