@@ -15,7 +15,7 @@
 //! overhead = -14           # added to each frame's length, bytes, as the trees count it
 //! spin = "20us"             # stay awake for the last 20 us before the shaper's next packet
 //! offloads = "off"          # disable GRO and LRO during the run
-//! super_packets = "cut"     # cut merged packets before every tree; default: after trees that take them
+//! super_packets = "cut"     # no tree gets a merged packet as one packet; default: "whole"
 //! isolate = true            # isolate both interfaces from this machine's own stack, even if it uses them
 //! realtime = false          # do not ask for real-time scheduling
 //! backend = "xdp"           # how frames get to this process: packet or xdp; default: packet
@@ -93,14 +93,15 @@ pub enum Offloads {
     Off,
 }
 
-/// Where super-packets are cut into the packets of the link.
+/// Whether trees get super-packets whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SuperPackets {
-    /// After a tree that takes them as one packet ([`Spec::takes_super_packets`]), and before other trees.
+    /// Trees that take them get each as one packet ([`Spec::takes_super_packets`]). Other trees get the
+    /// packets of the link.
     #[default]
     Whole,
-    /// Before every tree: it counts the packets of the link.
+    /// Every tree gets the packets of the link.
     Cut,
 }
 
@@ -139,7 +140,7 @@ pub struct Plan {
     pub spin: Duration,
     /// What to do about receive offloads.
     pub offloads: Offloads,
-    /// Where super-packets are cut.
+    /// Whether trees get super-packets whole.
     pub super_packets: SuperPackets,
     /// Whether to isolate the interfaces from the kernel's own stack.
     pub isolate: Isolate,

@@ -379,9 +379,9 @@ impl Direction {
         self.takes_super_packets = are_taken;
     }
 
-    /// Prepares a change to a tree that takes no super-packets, or that takes them. If some may be queued
-    /// that the next tree does not take, all packets move to the line, in the order in which the tree sends
-    /// them. A tree that takes super-packets holds nothing back, so all of them may leave now.
+    /// Prepares a change of the tree. If the next tree does not take super-packets, and some may be queued,
+    /// all packets move to the line, in the order in which the tree sends them. A tree that takes
+    /// super-packets holds nothing back, so all of them may leave now.
     #[cold]
     pub(crate) fn before_change(&mut self, will_take_super_packets: bool, now: Time) {
         if self.takes_super_packets && !will_take_super_packets {

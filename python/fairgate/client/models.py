@@ -783,7 +783,7 @@ class DirectionStatus(Model):
     sojourn: Sojourn
     """The time from arrival to departure from the tree, of each frame."""
     super_packets: int | None = None
-    """Super-packets that were one packet of the tree, whose figures count packets."""
+    """Super-packets that were scheduled as one packet each; the tree counts each as one."""
     to: str
     """The interface that frames are sent to."""
     tree: NodeStatus

@@ -199,7 +199,7 @@ fn direction_text(direction: &DirectionStatus, before: Option<&DirectionStatus>,
     if direction.super_packets > 0 {
         let _ = writeln!(
             text,
-            "{} super-packets were one packet of the tree each",
+            "{} super-packets were scheduled as one packet each",
             direction.super_packets
         );
     }

@@ -132,7 +132,7 @@ pub(super) fn of_directions(status: &Status, encoder: &mut DescriptorEncoder<'_>
         ),
         (
             "super_packets",
-            "Super-packets that were one packet of the tree, whose figures count packets",
+            "Super-packets that were scheduled as one packet each; the tree counts each as one",
             |it| it.super_packets,
         ),
     ];

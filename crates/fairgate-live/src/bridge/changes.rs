@@ -418,12 +418,15 @@ impl Bridge {
 
     fn carry_out(&mut self, order: Order) {
         let begin = clock::now();
+        for (side, direction) in self.directions.iter_mut().enumerate() {
+            direction.before_change(order.plan.takes_super_packets(side), begin);
+        }
+        // From here on, what is dropped is dropped by the change.
         let dropped = self.dropped();
         self.hold_estimators();
         let mut replaced = Vec::with_capacity(4);
         let mut result = Ok(());
         for (from, change) in order.changes.into_iter().enumerate() {
-            self.directions[from].before_change(order.plan.takes_super_packets(from), begin);
             match self.change(from, change, begin) {
                 Ok(old) => replaced.push(old),
                 Err(error) => {

@@ -125,7 +125,7 @@ pub struct DirectionStatus {
     pub lost: Losses,
     /// How often the socket had no room. No frames are lost by this.
     pub socket_full: u64,
-    /// Super-packets that were one packet of the tree, whose figures count packets.
+    /// Super-packets that were scheduled as one packet each; the tree counts each as one.
     #[serde(default)]
     pub super_packets: u64,
     /// The time from arrival to departure from the tree, of each frame.

@@ -57,8 +57,8 @@ The file's [run] section:
   overhead = -14                     # added to the length that the trees count, bytes [default: 0]
   spin = \"20us\"                      # busy-wait for the last part of a wait, up to 1ms [default: none]
   offloads = \"off\"                   # disable GRO and LRO during the run [default: \"keep\"]
-  super_packets = \"cut\"              # cut merged packets before every tree [default: \"whole\": after trees
-                                     # that neither shape nor count packets: fq_codel, msfc]
+  super_packets = \"cut\"              # no tree gets a merged packet as one packet [default: \"whole\":
+                                     # trees that neither shape nor count packets do: fq_codel, msfc]
   isolate = true                     # keep this machine's own network stack away from the two interfaces
                                      # [default: if it does not use them; false: never]
   realtime = false                   # do not ask for real-time scheduling [default: true]
