@@ -58,8 +58,8 @@ tools:
 
 demo: tools
 	cargo build --release -p fairgate-cli
-	target/release/fairgate compare
-	target/release/fairgate compare --trace examples/recorded.pcap.gz --rate 15mbit --out fairgate-trace.html
+	$(TARGET)/release/fairgate compare
+	$(TARGET)/release/fairgate compare --trace examples/recorded.pcap.gz --rate 15mbit --out fairgate-trace.html
 
 test: tools
 	cargo test --workspace
