@@ -26,11 +26,19 @@ pub enum RecordError {
         /// The time that it had.
         limit: Duration,
     },
+    /// The stand-ins of tc, ip and others were asked more than is kept, 32 MiB.
+    #[error("`{name}` gives too many commands: more than 32 MiB of them")]
+    #[diagnostic(help("does it repeat itself for ever? Otherwise record its parts one by one"))]
+    TooMuch {
+        /// As the user gave it.
+        name: String,
+    },
     /// The kernel or the system refused something that the sandbox needs.
     #[error("can't isolate the script from this machine: {step}: {reason}")]
     #[diagnostic(help(
-        "a script is recorded only where it can change nothing. This needs user namespaces: the kernel's \
-         user.max_user_namespaces must be above 0, and a container or AppArmor must allow them"
+        "a script is recorded only where it can change nothing, behind all walls that docs/configuration.md \
+         lists. User namespaces need a user.max_user_namespaces above 0, and a container or AppArmor that \
+         allows them"
     ))]
     Refused {
         /// What was refused.

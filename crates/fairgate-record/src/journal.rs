@@ -45,6 +45,10 @@ pub(crate) fn read(journal: &Path) -> io::Result<Vec<Entry>> {
     };
     let file = Flock::lock(file, FlockArg::LockShared).map_err(|(_, error)| io::Error::from(error))?;
     let text = io::read_to_string(&*file)?;
-    let entries = text.lines().map(serde_json::from_str).collect::<Result<_, _>>();
-    entries.map_err(io::Error::other)
+    entries(&text).map_err(io::Error::other)
+}
+
+/// Returns the entries of a journal's text.
+pub(crate) fn entries(text: &str) -> serde_json::Result<Vec<Entry>> {
+    text.lines().map(serde_json::from_str).collect()
 }

@@ -5,7 +5,7 @@
 //! All stand-ins are this program: [`stage`] looks at the name that a process was started with.
 //!
 //! ```text
-//!   sandbox    the namespaces: this machine's files as a copy on write, no network, a private /sys and /dev
+//!   sandbox    the walls: this machine's files as a copy on write, no network, no privileges
 //!   machine    the interfaces that the script sees: those of this machine, and what it adds
 //!   stand_in   tc, ip, modprobe, iptables and the others
 //!   source     the line of the script that gave a command
@@ -13,17 +13,7 @@
 //!   recording  the result: commands of devices that still exist, and what tc does not do by itself
 //! ```
 //!
-//! A process of this crate becomes another one twice, because a process can't enter a new PID namespace
-//! itself:
-//!
-//! ```text
-//!   fairgate tc --record     waits, with a time limit
-//!     outer stage            new namespaces
-//!       init stage           process 1 of the PID namespace: mounts, starts the script, waits for it
-//!         the script         with all its children; they end with process 1
-//! ```
-//!
-//! Each stage asks the kernel to be killed with its parent. So nothing is left if any of them ends.
+//! `sandbox` describes the stages by which the script gets there.
 
 #![forbid(unsafe_code)]
 
@@ -56,14 +46,16 @@ pub struct Request<'r> {
     pub limit: Duration,
 }
 
-/// Runs a script and returns the commands that it gave. What the script writes goes to standard error.
+/// Runs a script and returns the commands that it gave. `output` takes what the script writes, which may
+/// contain control characters; another thread calls it.
 ///
 /// The program must call [`stage`] at its start.
 ///
 /// # Errors
-/// If the script can't be started, doesn't end in time, or the kernel refuses the namespaces.
-pub fn record(request: &Request) -> Result<Recording, RecordError> {
-    let (end, journal) = sandbox::run(request)?;
+/// If the script can't be started, doesn't end in time or gives too many commands, or if the kernel can't
+/// isolate it.
+pub fn record(request: &Request, output: &(dyn Fn(&str) + Sync)) -> Result<Recording, RecordError> {
+    let (end, journal) = sandbox::run(request, output)?;
     Ok(Recording::new(end, journal))
 }
 
@@ -75,9 +67,9 @@ pub fn stage() -> Option<ExitCode> {
     let name = Path::new(&called).file_name()?.to_str()?;
     let arguments: Vec<OsString> = arguments.collect();
     match name {
-        sandbox::OUTER => Some(sandbox::outer(&arguments)),
-        sandbox::MAPPER => Some(sandbox::mapper(&arguments)),
+        sandbox::SUPERVISOR => Some(sandbox::supervisor(&arguments)),
         sandbox::INIT => Some(sandbox::init(&arguments)),
+        sandbox::SCRIPT => Some(sandbox::script(&arguments)),
         _ => stand_in::run(name, &arguments),
     }
 }

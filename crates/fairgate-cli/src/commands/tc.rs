@@ -1,6 +1,7 @@
 //! `fairgate tc`: converts tc's commands to a configuration file, checks them, or runs them.
 
 use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use crate::commands::script::{self, Language, ScriptArgs, Source, Text};
 use crate::commands::ways::Tree;
 use crate::failure::{Failure, Outcome};
 use crate::input;
-use crate::output::Format;
+use crate::output::{Format, harmless};
 
 const LANGUAGE: Language = Language {
     name: "tc",
@@ -130,6 +131,12 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     script::run(&args.script, &LANGUAGE, &place, source, read, format)
 }
 
+/// Shows what a script writes. Its text is not this program's result.
+fn print_output(text: &str) {
+    // If standard error is closed, nobody wants it.
+    let _ = io::stderr().write_all(harmless(text).as_bytes());
+}
+
 /// Runs a shell script, and returns the commands of tc that it gave.
 fn recorded(args: &Args, script: &OsStr, arguments: &[OsString]) -> Result<Text, Failure> {
     let request = Request {
@@ -138,8 +145,10 @@ fn recorded(args: &Args, script: &OsStr, arguments: &[OsString]) -> Result<Text,
         devices: &args.with_device,
         limit: args.time_limit,
     };
-    let recording = fairgate_record::record(&request).map_err(|error| match error {
-        RecordError::NotFound { .. } | RecordError::TooLong { .. } => Failure::Input(error.into()),
+    let recording = fairgate_record::record(&request, &print_output).map_err(|error| match error {
+        RecordError::NotFound { .. } | RecordError::TooLong { .. } | RecordError::TooMuch { .. } => {
+            Failure::Input(error.into())
+        }
         _ => Failure::environment(error),
     })?;
     let text = recording.text();

@@ -1,24 +1,29 @@
-//! The init stage: process 1 of the namespaces. It arranges the files, starts the script, and reports.
+//! The init stage: process 1 of the PID namespace. It makes the files that the script sees, gives the script
+//! stage its identity, and waits for the script.
 
 use std::env;
-use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::io;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
 
-use super::files::{self, BASH_ENV, BIN};
-use super::{JOURNAL, Refusal, Report, end_with_parent, refused, report, report_file};
+use nix::errno::Errno;
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+use super::files::{self, BASH_ENV, JOURNAL};
+use super::identity::Identity;
+use super::{Channel, JOURNAL_LIMIT, Orders, Plan, Refusal, Report, SCRIPT, Word};
+use super::{end_with_parent, refused, report, walls};
 use crate::journal;
-use crate::source::{BASH_TRAP, VARIABLE};
+use crate::source::BASH_TRAP;
 
 /// Runs the stage. The arguments are the script and its arguments.
 pub(crate) fn init(arguments: &[OsString]) -> ExitCode {
-    let result = match record(arguments) {
-        Ok(ended) => ended,
-        Err(Refusal { step, reason }) => Report::Refused { step, reason },
-    };
+    let result = record(arguments).unwrap_or_else(Report::Refused);
     match report(&result) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
@@ -27,32 +32,90 @@ pub(crate) fn init(arguments: &[OsString]) -> ExitCode {
 
 fn record(arguments: &[OsString]) -> Result<Report, Refusal> {
     end_with_parent()?;
-    let [script, rest @ ..] = arguments else {
-        return Err(refused("arguments")("no script"));
-    };
-    let started = report_file().map_err(refused("the report of the outer stage"))?;
-    let started = serde_json::from_reader(started).map_err(refused("the report of the outer stage"))?;
-    let Report::Started(machine) = started else {
-        return Err(refused("the report of the outer stage")("it has no interfaces"));
-    };
+    let mut supervisor = Channel::above().map_err(refused("the supervisor"))?;
+    supervisor.send(&()).map_err(refused("the supervisor"))?;
+    let plan: Option<Plan> = supervisor.receive().map_err(refused("the supervisor"))?;
+    let Plan { machine, identity } = plan.ok_or("it ended").map_err(refused("the supervisor"))?;
     let current = env::current_dir().map_err(refused("the current folder"))?;
-    files::arrange(&machine)?;
+    let script = arguments
+        .first()
+        .ok_or("no script")
+        .map_err(refused("arguments"))?;
+    let writable = files::arrange(identity, script, &current)?;
     // A folder that is hidden inside can't be the current one.
     let _ = env::set_current_dir(&current);
     write_trap().map_err(refused("writing what bash reads first"))?;
-    let Some(script) = find(script) else {
-        return Ok(Report::NotFound);
+    // What the script puts in its place later is not read.
+    let journal = journal_of(identity).map_err(refused("the journal"))?;
+    let orders = Orders { machine, writable };
+    let first = match begin(arguments, identity, &orders)? {
+        Ok(first) => first,
+        Err(Word::NotFound) => return Ok(Report::NotFound),
+        Err(Word::Refused(refusal)) => return Err(refusal),
+        Err(Word::Isolated) => return Err(refused("the script stage")("it was isolated twice")),
     };
-    let status = command(&script, rest)
-        .map_err(refused("reading the script"))?
-        .status();
-    let failure = match status {
-        Ok(status) if status.success() => None,
-        Ok(status) => Some(status.to_string()),
-        Err(error) => return Err(refused(format!("starting {}", script.display()))(error)),
-    };
-    let journal = journal::read(Path::new(JOURNAL)).map_err(refused("reading the journal"))?;
+    let failure = wait(first).map_err(refused("waiting for the script"))?;
+    let mut text = String::new();
+    journal
+        .take(JOURNAL_LIMIT + 1)
+        .read_to_string(&mut text)
+        .map_err(refused("reading the journal"))?;
+    if text.len() as u64 > JOURNAL_LIMIT {
+        return Ok(Report::TooMuch);
+    }
+    let journal = journal::entries(&text).map_err(refused("reading the journal"))?;
     Ok(Report::Ended { failure, journal })
+}
+
+/// Creates the journal, into which the stand-ins write as the script's user. Returns it for reading.
+fn journal_of(identity: Identity) -> io::Result<File> {
+    File::create_new(JOURNAL)?;
+    chown(JOURNAL, Some(identity.user), Some(identity.group))?;
+    File::open(JOURNAL)
+}
+
+/// Starts the script stage, gives it its identity, and gives up all privileges of this process. Returns the
+/// process once it is the script, or what it says instead.
+fn begin(arguments: &[OsString], identity: Identity, orders: &Orders) -> Result<Result<Pid, Word>, Refusal> {
+    let failed = |error: io::Error| refused("the script stage")(error);
+    let mut command = Command::new("/proc/self/exe");
+    // Standard output is the report.
+    let output = io::stderr().as_fd().try_clone_to_owned().map_err(failed)?;
+    command.arg0(SCRIPT).args(arguments).stdout(output);
+    let (mut stage, child) = Channel::start(&mut command).map_err(failed)?;
+    match stage.receive().map_err(failed)? {
+        Some(Word::Isolated) => {}
+        Some(word) => return Ok(Err(word)),
+        None => return Err(refused("the script stage")("it ended")),
+    }
+    identity
+        .give(child.id())
+        .map_err(refused("mapping the script's user"))?;
+    files::close_processes().map_err(refused("a private /proc"))?;
+    walls::give_up_capabilities()?;
+    stage.send(orders).map_err(failed)?;
+    Ok(match stage.receive().map_err(failed)? {
+        Some(word) => Err(word),
+        // Its end of the socket was closed as it became the script.
+        None => Ok(Pid::from_raw(child.id().cast_signed())),
+    })
+}
+
+/// Waits until the script ends, and for all that others leave to process 1: processes that nobody waits for
+/// would count against the limit. Returns how the script failed.
+fn wait(first: Pid) -> nix::Result<Option<String>> {
+    loop {
+        match waitpid(None, None) {
+            Ok(WaitStatus::Exited(process, code)) if process == first => {
+                return Ok((code != 0).then(|| format!("exit status: {code}")));
+            }
+            Ok(WaitStatus::Signaled(process, signal, _)) if process == first => {
+                return Ok(Some(format!("signal: {} ({signal})", signal as i32)));
+            }
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// Writes the trap. What the user's own `BASH_ENV` names is read first.
@@ -65,71 +128,4 @@ fn write_trap() -> io::Result<()> {
         format!(". '{quoted}'\n")
     };
     fs::write(BASH_ENV, before + BASH_TRAP.trim_start())
-}
-
-/// Returns the script: a file, or a program in `PATH`.
-fn find(script: &OsStr) -> Option<PathBuf> {
-    let path = Path::new(script);
-    if path.is_file() {
-        return Some(path.to_owned());
-    }
-    if path.components().count() > 1 {
-        return None;
-    }
-    let folders = path_variable();
-    env::split_paths(&folders)
-        .map(|folder| folder.join(path))
-        .find(|program| program.is_file())
-}
-
-/// Returns `PATH` with the folders of system programs, which a user's may lack.
-fn path_variable() -> OsString {
-    let own = env::var_os("PATH").unwrap_or_default();
-    let mut folders: Vec<PathBuf> = env::split_paths(&own).collect();
-    for system in ["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(PathBuf::from) {
-        if !folders.contains(&system) {
-            folders.push(system);
-        }
-    }
-    env::join_paths(folders).unwrap_or(own)
-}
-
-/// Returns the command that starts the script. One that can't be executed by itself is for `sh`.
-fn command(script: &Path, arguments: &[OsString]) -> io::Result<Command> {
-    let is_executable = fs::metadata(script)?.permissions().mode() & 0o111 != 0;
-    let has_interpreter = fs::read(script)?.starts_with(b"#!");
-    let is_program = fs::read(script)?.starts_with(b"\x7fELF");
-    // Without a slash the name would be looked up in PATH. With one, the script sees its name as given.
-    let named = match script.components().count() {
-        1 => Path::new(".").join(script),
-        _ => script.to_owned(),
-    };
-    let mut command = if is_executable && (has_interpreter || is_program) {
-        Command::new(named)
-    } else {
-        let mut shell = interpreter(script)?;
-        shell.arg(named);
-        shell
-    };
-    let mut path = OsString::from(BIN);
-    path.push(":");
-    path.push(path_variable());
-    command
-        .args(arguments)
-        .env("PATH", path)
-        .env("BASH_ENV", BASH_ENV)
-        .env_remove(VARIABLE)
-        .stdin(Stdio::null());
-    Ok(command)
-}
-
-/// Returns the interpreter that the first line names, or `sh`.
-fn interpreter(script: &Path) -> io::Result<Command> {
-    let text = fs::read(script)?;
-    let first = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let first = String::from_utf8_lossy(first);
-    let mut words = first.strip_prefix("#!").unwrap_or("/bin/sh").split_whitespace();
-    let mut command = Command::new(words.next().unwrap_or("/bin/sh"));
-    command.args(words);
-    Ok(command)
 }
