@@ -288,7 +288,7 @@ def test_a_change_that_is_refused_has_all_its_mistakes(run: Client) -> None:
         run.change(["class change 30 rate=7mbit", "class delete 99"], from_="eth0")
     [mistake] = refused.value.errors
     assert mistake.place is not None
-    assert mistake.place.startswith("the change:2:")
+    assert mistake.place.startswith("line 2, word ")
     assert mistake.message in str(refused.value)
     assert f"  help: {mistake.help}" in str(refused.value)
     with pytest.raises(client.Refused, match="can be reserved"):

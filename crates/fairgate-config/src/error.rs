@@ -73,12 +73,27 @@ impl Problem {
         (self.origin.as_ref().map_or(line, |origin| origin.line), column)
     }
 
+    /// Returns the number of the word in its line, counted from 1. Blanks are between words.
+    pub fn word(&self) -> usize {
+        let (_, line) = self.before();
+        let words = line.split_whitespace().count();
+        // The location is within a word, or begins one.
+        let is_within = line.chars().next_back().is_some_and(|last| !last.is_whitespace());
+        words + usize::from(!is_within)
+    }
+
     fn position_in_text(&self) -> (usize, usize) {
+        let (lines, line) = self.before();
+        (lines + 1, line.chars().count() + 1)
+    }
+
+    /// Returns the number of lines before the location, and the part of its line before it.
+    fn before(&self) -> (usize, &str) {
         let text = self.source.inner();
         let before = &text[..self.span.start.min(text.len())];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
-        (line, before[line_start..].chars().count() + 1)
+        let lines = before.bytes().filter(|byte| *byte == b'\n').count();
+        (lines, &before[line_start..])
     }
 }
 

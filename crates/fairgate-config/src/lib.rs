@@ -24,7 +24,7 @@ pub use fairgate::registry::{
     Setting, Settings, Unit, UnitError, Value, units,
 };
 pub use spec::{
-    Assembly, Branch, BuildError, Change, ChangeError, ClassSpec, Estimator, EstimatorError, Frame, Replaced,
-    ShardBy, ShardedSpec, Spec, UnknownShardBy, Workers, WrittenDscp,
+    Assembly, Branch, BuildError, CHANGE, Change, ChangeError, ClassSpec, Estimator, EstimatorError, Frame,
+    Replaced, ShardBy, ShardedSpec, Spec, UnknownShardBy, Workers, WrittenDscp, renamed,
 };
 pub use suggest::similar_name;

@@ -16,7 +16,8 @@ use fairgate_live::status::protocol::{
 };
 use fairgate_live::status::{
     ChangesStatus, CountStatus, Detail, DirectionStatus, FlowOrder, FlowsStatus, Losses, NoPackets,
-    NodeStatus, ProcessorStatus, QUEUE, RunningTree, RunningTrees, Sojourn, Status,
+    NodeStatus, ProcessorStatus, QUEUE, RunningTree, RunningTrees, Sojourn, Status, changed_sides,
+    mistakes_of,
 };
 use fairgate_subscribers::{Entry, Settings, Subscribers as List};
 use http_body_util::BodyExt;
@@ -113,29 +114,15 @@ impl State {
 
     /// Returns the directions that are meant.
     fn sides(&self, from: Option<&str>) -> Result<std::ops::Range<usize>, Vec<Mistake>> {
-        let help = "name left or right".to_owned();
-        let wrong = |message: String| {
-            vec![Mistake {
-                place: None,
-                message,
-                help: help.clone(),
-            }]
-        };
-        match from {
-            None if self.trees[0] == self.trees[1] => Ok(0..2),
-            None => Err(wrong("the two directions have different trees".to_owned())),
-            Some(from) => match INTERFACES.iter().position(|name| *name == from) {
-                Some(side) => Ok(side..side + 1),
-                None => Err(wrong(format!("no direction is from `{from}`"))),
-            },
-        }
+        let are_equal = self.trees[0] == self.trees[1];
+        changed_sides(INTERFACES, from, [true; 2], are_equal).map_err(|mistake| vec![mistake])
     }
 
     fn change(&mut self, from: Option<&str>, lines: &[String]) -> Result<(), Vec<Mistake>> {
         let mut trees = self.trees.clone();
         for side in self.sides(from)? {
             let edited = trees[side].edited(&lines.join("\n"), &Registry::builtin());
-            trees[side] = edited.map_err(|error| mistakes(&error))?;
+            trees[side] = edited.map_err(|error| mistakes_of(&error))?;
         }
         self.trees = trees;
         Ok(())
@@ -212,6 +199,7 @@ impl Run for Rehearsal {
         let tree = |side: usize| TreeStatus {
             from: INTERFACES[side].to_owned(),
             to: INTERFACES[1 - side].to_owned(),
+            name: None,
             queue: state.trees[side].to_toml(QUEUE),
             workers: None,
         };
@@ -385,20 +373,11 @@ impl State {
             Err(error) => {
                 self.changes.refused += 1;
                 Answer::Refused {
-                    errors: mistakes(&error),
+                    errors: mistakes_of(&error),
                 }
             }
         }
     }
-}
-
-fn mistakes(error: &FileError) -> Vec<Mistake> {
-    let mistake = |problem: &fairgate_config::Problem| Mistake {
-        place: None,
-        message: problem.message.clone(),
-        help: problem.help.clone(),
-    };
-    error.problems().iter().map(mistake).collect()
 }
 
 impl Subscribers for Rehearsal {

@@ -129,6 +129,8 @@ pub struct Plan {
     /// The trees from left to right and from right to left. On one interface: of received frames and of sent
     /// frames.
     pub queues: [Spec; 2],
+    /// The names that the file gives to these trees.
+    pub queue_names: [Option<String>; 2],
     /// The maximum number of frames held in one direction.
     pub frames: u32,
     /// The delay behind the queue.
@@ -259,6 +261,7 @@ impl Plan {
             ends: place.ends,
             taken: place.taken,
             queues: [queue(place.queues[0])?, queue(place.queues[1])?],
+            queue_names: place.queues.map(|name| Some(name?.get_ref().clone())),
             frames: section
                 .frames
                 .map_or(Ok(DEFAULT_FRAMES), |frames| read_frames(document, &frames))?,
@@ -337,6 +340,13 @@ impl Plan {
             Some(sharded) => sharded.part(worker),
             None => &self.queues[side],
         }
+    }
+
+    /// Returns the directions that have a tree: the file names one, or a change has put it in the place of
+    /// the fifo.
+    pub(crate) fn shaped(&self) -> [bool; 2] {
+        let fifo = Spec::inline("fifo").expect("it is a discipline");
+        [0, 1].map(|side| self.queue_names[side].is_some() || self.queues[side] != fifo)
     }
 
     /// Returns whether a super-packet is one packet of the tree in the direction from the port at `side`.

@@ -16,7 +16,7 @@ use crate::view;
 /// What the screen shows at first.
 #[derive(Clone, Debug, Default)]
 pub struct Start {
-    /// The direction, by the interface that it receives from. Without it, the one from left to right.
+    /// The direction, by the interface that it receives from. Without it, the first that has a tree.
     pub from: Option<String>,
     /// The order of classes.
     pub sort: Sort,
@@ -81,6 +81,8 @@ pub struct Model {
     frozen: Option<Box<Data>>,
     /// The direction that was asked for by name.
     wanted: Option<String>,
+    /// Whether the first direction is chosen.
+    is_chosen: bool,
     pub(crate) side: usize,
     pub(crate) shape: Shape,
     pub(crate) sort: Sort,
@@ -158,6 +160,7 @@ impl Model {
             live: Data::default(),
             frozen: None,
             wanted: start.from,
+            is_chosen: false,
             side: 0,
             shape: Shape::default(),
             sort: start.sort,
@@ -187,7 +190,7 @@ impl Model {
             }
             Event::Status(status) => {
                 self.live.take_status(status);
-                self.choose_wanted();
+                self.choose_first();
                 None
             }
             Event::Trees(trees) => {
@@ -475,16 +478,17 @@ impl Model {
         side.top = side.top.clamp(least, side.selected.max(least)).min(last);
     }
 
-    fn choose_wanted(&mut self) {
+    /// Chooses the direction that is shown at first: the wanted one, else the first that has a tree.
+    fn choose_first(&mut self) {
         let Some(status) = &self.live.status else { return };
-        if let Some(wanted) = self.wanted.take()
-            && let Some(side) = status
-                .directions
-                .iter()
-                .position(|direction| direction.from == wanted)
-        {
-            self.side = side.min(1);
+        if std::mem::replace(&mut self.is_chosen, true) {
+            return;
         }
+        let side = status.directions.iter().position(|direction| match &self.wanted {
+            Some(wanted) => direction.from == *wanted,
+            None => direction.tree.discipline != "fifo",
+        });
+        self.side = side.map_or(self.side, |side| side.min(1));
     }
 
     fn lines_on_screen(&self) -> usize {

@@ -164,7 +164,7 @@ class Refused(ProblemError):
     ...     run.change(["class change 30 rate=7mbit", "class delete 99"], from_="eth0")
     ... except Refused as error:
     ...     [mistake.place for mistake in error.errors]
-    ['the change:2:14']
+    ['line 2, word 3']
     """
 
     @property

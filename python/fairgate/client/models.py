@@ -198,7 +198,7 @@ class Mistake(Model):
     message: str
     """What is wrong."""
     place: str | None = None
-    """Where: `the change:LINE:COLUMN`, or a place in the tree that would result."""
+    """Where: `word 3` or `line 2, word 3` of a change, or a place in the tree that would result."""
 
 
 class ParameterDocument(Model):

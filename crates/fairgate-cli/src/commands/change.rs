@@ -5,6 +5,9 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use fairgate_client::Remote;
+use fairgate_config::renamed;
+use fairgate_live::status::QUEUE;
+use fairgate_live::status::protocol::TreeStatus;
 use miette::Diagnostic;
 use serde::Serialize;
 use thiserror::Error;
@@ -162,23 +165,49 @@ fn show(words: &Words, format: Format) -> Result<Outcome, Failure> {
     let run = words.run.find()?;
     let trees = run.trees().map_err(failed(&run))?;
     let wanted = |from: &str| words.from.as_deref().is_none_or(|name| name == from);
-    let trees = trees
-        .directions
-        .iter()
-        .filter(|direction| wanted(&direction.from));
-    let trees: Vec<(&str, &str)> = trees
-        .map(|direction| (direction.from.as_str(), direction.queue.as_str()))
-        .collect();
+    let trees = trees.directions.iter().filter(|tree| wanted(&tree.from));
+    let trees: Vec<&TreeStatus> = trees.collect();
     match format {
-        Format::Json => output::json("queues", &Queues { queues: trees })?,
-        Format::Text => {
-            let shown = trees
-                .iter()
-                .map(|(from, tree)| format!("# from {from}\n{tree}\n"));
-            output::text(&output::harmless(&shown.collect::<String>()))?;
+        Format::Json => {
+            let queues = trees.iter().map(|tree| (tree.from.as_str(), tree.queue.as_str()));
+            output::json(
+                "queues",
+                &Queues {
+                    queues: queues.collect(),
+                },
+            )?;
         }
+        Format::Text => output::text(&output::harmless(&as_file(&trees)))?,
     }
     Ok(Outcome::Yes)
+}
+
+/// Returns the trees as a configuration file, with the names that the run's own file gives to them. One tree
+/// of both directions is there once. If a change made them different, each has the interface in its name.
+fn as_file(trees: &[&TreeStatus]) -> String {
+    let mut text = String::new();
+    let named: Vec<(&str, &TreeStatus)> = trees
+        .iter()
+        .map(|tree| (tree.name.as_deref().unwrap_or(&tree.from), *tree))
+        .collect();
+    for (place, (name, tree)) in named.iter().enumerate() {
+        let same = |other: &(&str, &TreeStatus)| other.0 == *name;
+        let mut before = named[..place].iter().filter(|other| same(other));
+        if before.any(|(_, other)| other.queue == tree.queue) {
+            text.push_str(&format!("# from {}: {name}, too\n\n", tree.from));
+            continue;
+        }
+        let differs = named
+            .iter()
+            .any(|other| same(other) && other.1.queue != tree.queue);
+        let name = match differs {
+            true => format!("{name} from {}", tree.from),
+            false => (*name).to_owned(),
+        };
+        let queue = renamed(&tree.queue, QUEUE, &name);
+        text.push_str(&format!("# from {}\n{queue}\n", tree.from));
+    }
+    text
 }
 
 /// The running trees: the interface that a direction receives from, and its tree as TOML.
@@ -219,5 +248,55 @@ impl fmt::Display for Changed {
             "Changed. Forwarding paused for {:.3} ms; the change dropped {dropped} packets.",
             pause_us / 1e3
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fairgate_config::{Document, Spec};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn trees() -> impl Strategy<Value = String> {
+        prop::sample::select(vec![
+            "fifo",
+            "fq_codel target=7ms",
+            "tbf rate=20mbit burst=5kb / sqf",
+            "drr { 1 / fifo; 2 quantum=3000 / htb default=1 { 1 rate=1mbit / codel } }",
+        ])
+        .prop_map(str::to_owned)
+    }
+
+    fn names() -> impl Strategy<Value = Option<String>> {
+        prop::option::of(prop::sample::select(vec![
+            "wan",
+            "tree",
+            "a \"b\"",
+            "\u{fc}p.link",
+        ]))
+        .prop_map(|name| name.map(str::to_owned))
+    }
+
+    proptest! {
+        /// What is printed is a configuration file with the same trees.
+        #[test]
+        fn what_is_shown_can_be_read_back(of in prop::array::uniform2((trees(), names()))) {
+            let from = ["eth0", "eth1"];
+            let trees: Vec<TreeStatus> = of.iter().zip(from).map(|((tree, name), from)| TreeStatus {
+                from: from.to_owned(),
+                to: "other".to_owned(),
+                name: name.clone(),
+                queue: Spec::inline(tree).unwrap().to_toml(QUEUE),
+                workers: None,
+            }).collect();
+            let text = as_file(&trees.iter().collect::<Vec<_>>());
+            let document = Document::parse("shown", &text).unwrap_or_else(|error| panic!("{text}{error:?}"));
+            let found: Vec<&Spec> = document.queues().map(|(_, spec)| spec).collect();
+            for (tree, _) in &of {
+                let tree = Spec::inline(tree).unwrap();
+                prop_assert!(found.contains(&&tree), "{text}");
+            }
+        }
     }
 }

@@ -6,7 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use fairgate_client::Remote;
-use fairgate_live::status::{AutorateStatus, DirectionStatus, NodeStatus, ProcessorStatus, Status};
+use fairgate_live::status::{
+    AutorateStatus, ClassStatus, DirectionStatus, NodeStatus, ProcessorStatus, Status, ValueStatus,
+};
 
 use crate::failure::{Failure, Imbalanced, Outcome};
 use crate::output::{self, Format};
@@ -225,13 +227,14 @@ fn direction_text(direction: &DirectionStatus, before: Option<&DirectionStatus>,
         "BYTES",
         "OVERLIMITS",
         "DROPPED FOR",
+        "STATE OF THE CLASS",
     ]);
     add_rows(
         &mut table,
         &direction.tree,
         before.map(|before| &before.tree),
         seconds,
-        0,
+        &Row::ROOT,
     );
     text.push_str(&output::table_text(&table));
     text
@@ -242,7 +245,7 @@ fn add_rows(
     node: &NodeStatus,
     before: Option<&NodeStatus>,
     seconds: f64,
-    depth: usize,
+    row: &Row<'_>,
 ) {
     // A class that was replaced, or that was assigned to another host, starts again at 0.
     let before = before.filter(|before| {
@@ -263,7 +266,7 @@ fn add_rows(
         .map(|(reason, count)| format!("{reason} {count}"))
         .collect();
     table.add_row([
-        format!("{:indent$}{class}{}", "", node.discipline, indent = 2 * depth),
+        format!("{:indent$}{class}{}", "", node.discipline, indent = 2 * row.depth),
         node.dequeued.packets.to_string(),
         node.dequeued.bytes.to_string(),
         megabits(
@@ -278,16 +281,65 @@ fn add_rows(
         node.backlog.bytes.to_string(),
         node.overlimits.to_string(),
         drops.join(", "),
+        row.state.map_or_else(String::new, state_text),
     ]);
     let mut of_before = before.map(|before| before.classes.iter().peekable());
+    // All of these are in the order of the classes' numbers.
+    let mut states = node.class_states.iter().peekable();
     for class in &node.classes {
-        // Both are in the order of their numbers.
+        while let Some(inner) = states.next_if(|state| Some(state.class) < class.class) {
+            add_inner_class(table, inner, row.depth + 1);
+        }
         let before = of_before.as_mut().and_then(|of_before| {
             while of_before.next_if(|other| other.class < class.class).is_some() {}
             of_before.next_if(|other| other.class == class.class)
         });
-        add_rows(table, class, before, seconds, depth + 1);
+        let below = Row {
+            depth: row.depth + 1,
+            state: states.next_if(|state| Some(state.class) == class.class),
+        };
+        add_rows(table, class, before, seconds, &below);
     }
+    for inner in states {
+        add_inner_class(table, inner, row.depth + 1);
+    }
+}
+
+/// Where a discipline is in the table, and what the discipline above keeps for its class.
+struct Row<'s> {
+    depth: usize,
+    state: Option<&'s ClassStatus>,
+}
+
+impl Row<'_> {
+    const ROOT: Row<'static> = Row {
+        depth: 0,
+        state: None,
+    };
+}
+
+/// Adds the row of a class that has classes below it and no discipline.
+fn add_inner_class(table: &mut comfy_table::Table, class: &ClassStatus, depth: usize) {
+    let mut row = vec![String::new(); 12];
+    row[0] = format!("{:indent$}{}: classes", "", class.class, indent = 2 * depth);
+    row[1] = class.sent.packets.to_string();
+    row[2] = class.sent.bytes.to_string();
+    row[9] = class.overlimits.to_string();
+    row[11] = state_text(class);
+    table.add_row(row);
+}
+
+/// Returns state variables under their names.
+fn state_text(class: &ClassStatus) -> String {
+    let variable = |(name, value): (&String, &ValueStatus)| match value {
+        ValueStatus::Integer(value) => format!("{name} {value}"),
+        ValueStatus::Nanos(nanos) => format!("{name} {}", millis(*nanos as f64 / 1e3)),
+        ValueStatus::Flag(true) => name.clone(),
+        ValueStatus::Flag(false) => format!("not {name}"),
+        ValueStatus::Unset => format!("{name} -"),
+    };
+    let variables: Vec<String> = class.variables.iter().map(variable).collect();
+    variables.join(", ")
 }
 
 /// Returns the rate of the bytes since `before`, in Mbit/s.

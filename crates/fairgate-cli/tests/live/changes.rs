@@ -5,6 +5,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
+use fairgate_config::{Document, Spec};
 use fairgate_live::status::ask_change;
 use fairgate_live::status::protocol::Answer;
 use fairgate_live::testbed::Network;
@@ -237,10 +238,7 @@ fn commands_change_a_run() {
     );
     let (code, message) = code_and_message(&command(&["class", "delete", "7"]));
     assert_eq!(code, Some(2));
-    assert!(
-        message.contains("the change:1:14: `drr` has no class 7"),
-        "{message}"
-    );
+    assert!(message.contains("word 3: `drr` has no class 7"), "{message}");
     let (code, message) = code_and_message(&command(&["class", "delete", "3"]));
     assert_eq!(code, Some(2));
     assert!(message.contains("class 3"), "{message}");
@@ -261,4 +259,74 @@ fn commands_change_a_run() {
         (changes.applied, changes.refused) == (5, 3)
     });
     run.stop();
+}
+
+/// If only one direction has a tree, no command needs to be told which one. Mistakes lead to what is meant.
+#[test]
+fn the_only_tree_is_meant() {
+    let Some(_watched) = live("the_only_tree_is_meant") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let between = "[run]\nleft = \"left\"\nright = \"right\"\nright_to_left = \"home line\"\n";
+    let on_one = "[run]\ndevice = \"right\"\negress = \"home line\"\n";
+    let tree = Spec::inline(
+        "tbf rate=50mbit burst=10kb / cbq bandwidth=50mbit { 1 rate=20mbit { 8 rate=10mbit / fifo; \
+         9 rate=5mbit / fifo } }",
+    );
+    let tree = tree.unwrap().to_toml("home line");
+    for section in [between, on_one] {
+        let run = Run::start(&network.router, &format!("{tree}{section}"));
+        let command = |words: &[&str]| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_fairgate"));
+            let socket = run.socket.to_str().unwrap();
+            output(command.args([words[0], "--socket", socket]).args(&words[1..]))
+        };
+        let refused = |words: &[&str]| {
+            let answer = command(words);
+            let message = String::from_utf8(answer.stderr).unwrap();
+            assert_eq!(answer.status.code(), Some(2), "{words:?}: {message}");
+            // Lines are broken where the terminal ends.
+            message
+                .split_whitespace()
+                .filter(|word| *word != "│")
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        let message = refused(&["class", "change", "9", "rate=6mbit"]);
+        assert!(message.contains("word 3") && message.contains("1/9"), "{message}");
+        let message = refused(&["filter", "add", "class=9", "dscp=EF"]);
+        assert!(message.contains("in=1"), "{message}");
+        let message = refused(&[
+            "reserve",
+            "add",
+            "call",
+            "rate=1mbit",
+            "burst=3kb",
+            "destination_port=5004",
+        ]);
+        assert!(!message.contains("`fifo`"), "{message}");
+        for words in [
+            &["class", "change", "1/9", "rate=6mbit"][..],
+            &["filter", "add", "in=1", "class=9", "dscp=EF"],
+            &["queue", "change", "1/8", "prio { 1 / fifo; 2 / sqf }"],
+        ] {
+            let changed = command(words);
+            assert_eq!(changed.status.code(), Some(0), "{words:?}: {changed:?}");
+        }
+        let shown = command(&["queue", "show"]);
+        let shown = String::from_utf8(shown.stdout).unwrap();
+        let document = Document::parse("shown", &shown).unwrap();
+        let line = document.queue("home line").expect("its name is kept");
+        assert!(line.to_toml("x").contains("6mbit"), "{shown}");
+        let status = command(&["status"]);
+        assert_eq!(status.status.code(), Some(0), "{status:?}");
+        let status = String::from_utf8(status.stdout).unwrap();
+        let inner = status
+            .lines()
+            .find(|line| line.contains("1: classes"))
+            .unwrap_or_else(|| panic!("{status}"));
+        assert!(inner.contains("avgidle") && inner.contains("lent"), "{status}");
+        run.stop();
+    }
 }

@@ -31,13 +31,16 @@ use toml::de::{DeTable, DeValue};
 use super::check::id_of;
 use super::draft::{Draft, FilterDraft, Written};
 use super::given::Given;
-use super::inline::Line;
+use super::inline::{Line, Missing};
 use super::{INNER, Spec, check_with};
 use crate::error::{FileError, Origin, Problems};
 use crate::registry::{PARENT, Registry};
 
 /// The name of the queue while it is changed.
 const NAME: &str = "queue";
+
+/// The name of the text with the changes, in the locations of mistakes.
+pub const CHANGE: &str = "the change";
 
 impl Spec {
     /// Returns this tree with changes in words, one in each line, as the module's documentation lists them:
@@ -71,7 +74,7 @@ impl Spec {
         };
         let of_line = |line: usize| {
             let line = line.checked_sub(before).filter(|line| *line > 0)?;
-            let file = "the change".to_owned();
+            let file = CHANGE.to_owned();
             Some(Origin { file, line })
         };
         result.map_err(|error| error.located(of_line))
@@ -98,7 +101,11 @@ fn edit(text: &str, tree: usize, registry: &Registry, problems: &mut Problems) -
         let location = start..start + line.trim_end().len();
         start += line.len();
         if !line.trim().is_empty() && !line.trim_start().starts_with('#') {
-            Line::new(text, location, problems).edit(&mut root)?;
+            let mut line = Line::new(text, location, problems);
+            if line.edit(&mut root).is_none() {
+                line.report_missing(&root);
+                return None;
+            }
         }
     }
     check_with(&root, registry, problems)
@@ -239,7 +246,16 @@ impl Line<'_> {
         self.settings(&mut filter)?;
         let mut entries = Vec::new();
         set_in_filter(&mut entries, as_in_a_file(filter.settings));
+        let unknown =
+            unknown_class(node, &entries).map(|(at, number)| (at, number, no_class_in(node, number)));
         node.filters.push(FilterDraft { header, entries });
+        if let Some((at, number, message)) = unknown
+            && let [path, ..] = &disciplines_with(root, number)[..]
+        {
+            let help = format!("write in={path}: the discipline there has a class {number}");
+            self.mistake(at, message, "no such class", &help);
+            return None;
+        }
         Some(())
     }
 
@@ -442,34 +458,94 @@ impl Line<'_> {
         Some(node)
     }
 
-    /// Reports that a discipline has no such class.
+    /// Notes that a discipline has no such class. It is reported when the whole tree can be searched.
     fn no_class<T>(&mut self, at: Range<usize>, node: &Draft, number: u16) -> Option<T> {
-        let discipline = node
-            .discipline
-            .as_ref()
-            .map_or("the discipline", |name| name.get_ref());
         let classes: Vec<String> = node
             .classes
             .iter()
             .filter_map(id_of)
             .map(|id| id.to_string())
             .collect();
-        let help = match classes.is_empty() {
-            true => "it has no classes; `fairgate queue show` shows the tree".to_owned(),
-            false => format!("it has the classes {}", classes.join(", ")),
-        };
-        self.mistake(
+        self.missing = Some(Missing {
             at,
-            format!("`{discipline}` has no class {number}"),
-            "no such class",
-            &help,
-        );
+            message: no_class_in(node, number),
+            number,
+            help: match classes.is_empty() {
+                true => "it has no classes; `fairgate queue show` shows the tree".to_owned(),
+                false => format!("it has the classes {}", classes.join(", ")),
+            },
+        });
         None
     }
+
+    /// Reports the class that was not found, if any, and where else in the tree there is one.
+    fn report_missing(&mut self, root: &Draft) {
+        let Some(missing) = self.missing.take() else {
+            return;
+        };
+        let Missing {
+            at,
+            message,
+            number,
+            help,
+        } = missing;
+        let help = match &disciplines_with(root, number)[..] {
+            [] => help,
+            paths => {
+                let paths: Vec<String> = paths.iter().map(|path| format!("{path}/{number}")).collect();
+                format!(
+                    "write {}, the path of the class {number} that there is",
+                    paths.join(" or ")
+                )
+            }
+        };
+        self.mistake(at, message, "no such class", &help);
+    }
+}
+
+fn no_class_in(node: &Draft, number: u16) -> String {
+    let name = node
+        .discipline
+        .as_ref()
+        .map_or("the discipline", |name| name.get_ref());
+    format!("`{name}` has no class {number}")
+}
+
+/// Returns the paths of the disciplines below the root that have a class with this number.
+fn disciplines_with(root: &Draft, number: u16) -> Vec<String> {
+    fn search(node: &Draft, path: &str, number: u16, found: &mut Vec<String>) {
+        let of_class = |class| Some((id_of(class)?, class.inner.as_deref()?));
+        let of_inner = node.inner.as_deref().map(|inner| (INNER, inner));
+        for (id, inner) in node.classes.iter().filter_map(of_class).chain(of_inner) {
+            let path = match path {
+                "" => id.to_string(),
+                above => format!("{above}/{id}"),
+            };
+            if class_of(inner, number).is_some() {
+                found.push(path.clone());
+            }
+            search(inner, &path, number, found);
+        }
+    }
+    let mut found = Vec::new();
+    search(root, "", number, &mut found);
+    found
 }
 
 fn class_of(node: &Draft, number: u16) -> Option<&Draft> {
     node.classes.iter().find(|class| id_of(class) == Some(number))
+}
+
+/// Returns the class that a filter names, with its location, if a discipline can't have it.
+fn unknown_class(node: &Draft, filter: &[Written]) -> Option<(Range<usize>, u16)> {
+    let (_, class) = filter.iter().find(|(key, _)| key.get_ref() == "class")?;
+    let Given::Integer(number) = class.get_ref() else {
+        return None;
+    };
+    let number = u16::try_from(*number).ok()?;
+    // A template has no number, and stands for many classes.
+    let is_known = |class: &Draft| id_of(class).is_none_or(|id| id == number);
+    (!node.classes.iter().any(is_known)).then(|| (class.span(), number))
 }
 
 /// Returns the class that a class names as its parent.

@@ -30,6 +30,15 @@ pub(crate) fn parse(text: &str, problems: &mut Problems) -> Option<Draft> {
     Some(tree)
 }
 
+/// A class that a change of a tree names and that is not there.
+pub(super) struct Missing {
+    pub(super) at: Range<usize>,
+    pub(super) message: String,
+    pub(super) number: u16,
+    /// What to do if there is none anywhere.
+    pub(super) help: String,
+}
+
 /// The rest of a line.
 pub(super) struct Line<'a> {
     pub(super) text: &'a str,
@@ -38,6 +47,8 @@ pub(super) struct Line<'a> {
     tokens: Peekable<vec::IntoIter<Range<usize>>>,
     depth: usize,
     problems: &'a mut Problems,
+    /// It is reported when the whole tree can be searched.
+    pub(super) missing: Option<Missing>,
 }
 
 impl<'a> Line<'a> {
@@ -53,6 +64,7 @@ impl<'a> Line<'a> {
             tokens: words.into_iter().peekable(),
             depth: 0,
             problems,
+            missing: None,
         }
     }
 

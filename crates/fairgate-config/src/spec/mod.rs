@@ -43,12 +43,14 @@ pub(crate) use check::check_with;
 pub use draft::{Draft, FilterDraft, Written};
 pub use dscp::WrittenDscp;
 pub(crate) use dscp::dscp;
+pub use edit::CHANGE;
 pub use estimator::{Estimator, EstimatorError};
 pub use given::Given;
 pub(crate) use given::in_order;
 #[cfg(test)]
 pub(crate) use given::read as read_value;
 pub(crate) use origin::Origin;
+pub use print::renamed;
 pub use refusals::Frame;
 pub use shards::{ShardBy, ShardedSpec, UnknownShardBy, Workers};
 

@@ -8,6 +8,18 @@ use super::{estimator, filters, templates};
 use crate::registry::{ClassSettings, PARENT, ParameterInfo, Setting};
 use crate::registry::{Unit, Value};
 
+/// Returns the text of [`Spec::to_toml`] with another name for the tree.
+pub fn renamed(toml: &str, from: &str, to: &str) -> String {
+    let table = |name: &str| format!("queue.{}", toml::Value::from(name));
+    let (from, to) = (table(from), table(to));
+    // Only these lines begin with a bracket. Text of values has its line ends escaped.
+    let line = |line: &str| match line.starts_with('[') {
+        true => line.replacen(&from, &to, 1),
+        false => line.to_owned(),
+    };
+    toml.split_inclusive('\n').map(line).collect()
+}
+
 impl Spec {
     /// Returns the tree as TOML under `[queue.NAME]`, with only the parameters that were set.
     /// [`Document::parse`](crate::Document::parse) reads the same tree from it.

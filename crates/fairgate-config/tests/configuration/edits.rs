@@ -235,6 +235,46 @@ fn mistakes_are_located_in_the_line() {
     }
 }
 
+/// A class is named by its path. Whoever names its number alone is told the path.
+#[test]
+fn a_class_further_down_is_offered() {
+    const DEEP: &str = "drr { 1 / htb default=21 { 20 rate=1mbit / fifo; 21 rate=1mbit / fifo }; \
+                        2 / tbf rate=1mbit burst=5kb / drr { 7 / fifo; 20 / fifo } }";
+    for (line, message, help, word) in [
+        ("class change 21 rate=2mbit", "`drr` has no class 21", "1/21", 3),
+        ("class delete 7", "`drr` has no class 7", "2/1/7", 3),
+        (
+            "class change 20 rate=2mbit",
+            "`drr` has no class 20",
+            "1/20 or 2/1/20",
+            3,
+        ),
+        ("queue change 1/7 codel", "`htb` has no class 7", "2/1/7", 3),
+        (
+            "class change 99 rate=2mbit",
+            "`drr` has no class 99",
+            "it has the classes 1, 2",
+            3,
+        ),
+        ("filter add dscp=EF class=21", "`drr` has no class 21", "in=1", 4),
+        (
+            "filter add in=2/1 class=21 dscp=EF",
+            "`drr` has no class 21",
+            "in=1",
+            4,
+        ),
+    ] {
+        let error = Spec::inline(DEEP)
+            .unwrap()
+            .edited(line, &Registry::builtin())
+            .expect_err(line);
+        let problem = &error.problems()[0];
+        assert_eq!(problem.message, message, "{line}");
+        assert!(problem.help.contains(help), "{line}: {}", problem.help);
+        assert_eq!(problem.word(), word, "{line}");
+    }
+}
+
 /// A change that leaves the rest of the tree without sense is located there.
 #[test]
 fn a_tree_that_becomes_invalid_is_refused_at_its_place() {

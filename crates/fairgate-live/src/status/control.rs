@@ -1,6 +1,8 @@
 //! Answers requests that change a run. This is done on threads that forward nothing.
 
-use fairgate_config::{FileError, Problem};
+use std::ops::Range;
+
+use fairgate_config::{CHANGE, FileError, Problem};
 use fairgate_reserve::Refusal as NotKept;
 use miette::Diagnostic;
 
@@ -46,6 +48,7 @@ impl Control {
         let tree = |side: usize| TreeStatus {
             from: plan.ends[side].title().to_owned(),
             to: plan.ends[1 - side].title().to_owned(),
+            name: plan.queue_names[side].clone(),
             queue: plan.queues[side].to_toml(QUEUE),
             workers: plan.classes_of_workers(side),
         };
@@ -91,31 +94,58 @@ impl Control {
     /// Returns the plan with the changes.
     fn edited(&self, plan: &Plan, from: Option<&str>, lines: &str) -> Result<Plan, Refusal> {
         let names = [plan.ends[0].title(), plan.ends[1].title()];
+        let are_equal = plan.queues[0] == plan.queues[1];
         let mut new = plan.clone();
-        let sides = match from {
-            None if plan.queues[0] == plan.queues[1] => 0..2,
-            None => {
-                let message = "the two directions have different trees".to_owned();
-                let help = format!(
-                    "say which one changes: --from {} or --from {}",
-                    names[0], names[1]
-                );
-                return Err(Refusal(refused(message, &help)));
-            }
-            Some(from) => match names.iter().position(|name| *name == from) {
-                Some(side) => side..side + 1,
-                None => {
-                    let message = format!("no direction is from `{from}`");
-                    let help = format!("name {} or {}", names[0], names[1]);
-                    return Err(Refusal(refused(message, &help)));
-                }
-            },
-        };
-        for side in sides {
+        for side in changed_sides(names, from, plan.shaped(), are_equal)? {
             new.queues[side] = plan.queues[side].edited(lines, self.reserver.registry())?;
         }
         Ok(new)
     }
+}
+
+/// Returns the directions that a change is for: the one from the interface that it names. Without a name it
+/// is the only one that has a tree, or both if their trees are equal. `names` are those of the interfaces.
+///
+/// # Errors
+/// If no direction has this name, or if one must be named.
+pub fn changed_sides(
+    names: [&str; 2],
+    from: Option<&str>,
+    shaped: [bool; 2],
+    are_equal: bool,
+) -> Result<Range<usize>, Mistake> {
+    let [left, right] = names;
+    match (from, shaped) {
+        (Some(from), _) => match names.iter().position(|name| *name == from) {
+            Some(side) => Ok(side..side + 1),
+            None => Err(mistake(
+                format!("no direction is from `{from}`"),
+                &format!("name {left} or {right}"),
+            )),
+        },
+        (None, [true, false]) => Ok(0..1),
+        (None, [false, true]) => Ok(1..2),
+        (None, _) if are_equal => Ok(0..2),
+        (None, _) => Err(mistake(
+            "the two directions have different trees".to_owned(),
+            &format!("say which one changes: --from {left} or --from {right}"),
+        )),
+    }
+}
+
+/// Returns the mistakes of a file or of a change, with their places.
+pub fn mistakes_of(error: &FileError) -> Vec<Mistake> {
+    let place = |problem: &Problem| match (problem.file(), problem.position()) {
+        (CHANGE, (1, _)) => format!("word {}", problem.word()),
+        (CHANGE, (line, _)) => format!("line {line}, word {}", problem.word()),
+        (file, (line, column)) => format!("{file}:{line}:{column}"),
+    };
+    let mistake = |problem: &Problem| Mistake {
+        place: Some(place(problem)),
+        message: problem.message.clone(),
+        help: problem.help.clone(),
+    };
+    error.problems().iter().map(mistake).collect()
 }
 
 fn answer(changed: Result<Changed, Refusal>) -> Answer {
@@ -134,16 +164,8 @@ pub(super) struct Refusal(pub(super) Answer);
 
 impl From<FileError> for Refusal {
     fn from(error: FileError) -> Refusal {
-        let mistake = |problem: &Problem| {
-            let (line, column) = problem.position();
-            Mistake {
-                place: Some(format!("{}:{line}:{column}", problem.file())),
-                message: problem.message.clone(),
-                help: problem.help.clone(),
-            }
-        };
         Refusal(Answer::Refused {
-            errors: error.problems().iter().map(mistake).collect(),
+            errors: mistakes_of(&error),
         })
     }
 }

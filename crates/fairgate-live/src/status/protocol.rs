@@ -237,6 +237,10 @@ pub struct TreeStatus {
     pub from: String,
     /// The interface that frames are sent to.
     pub to: String,
+    /// The name that the configuration gives to the tree. None if the direction has the fifo of one for which
+    /// it names none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// Its description: `[queue.tree]` of a configuration file.
     pub queue: String,
     /// The classes that each worker has, if several workers divide the classes of the tree.
@@ -275,7 +279,7 @@ pub enum Answer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Mistake {
-    /// Where: `the change:LINE:COLUMN`, or a place in the tree that would result.
+    /// Where: `word 3` or `line 2, word 3` of a change, or a place in the tree that would result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
     /// What is wrong.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fairgate::{Rate, Time};
-use fairgate_reserve::{Excess, Refusal as NotKept, Reservation, Reservations, Terms, check_place};
+use fairgate_reserve::{Excess, Reservation, Reservations, Terms, check_place};
 
 use super::control::{Control, Refusal, mistake};
 use super::protocol::{
@@ -106,7 +106,7 @@ impl Control {
         let names = [plan.ends[0].title(), plan.ends[1].title()];
         let of_both = format!("say which one: --from {} or --from {}", names[0], names[1]);
         let Some(from) = from else {
-            let possible: Vec<Result<(), NotKept>> = plan.queues.iter().map(check_place).collect();
+            let possible = plan.queues.each_ref().map(check_place);
             let mut fit = (0..2).filter(|&side| possible[side].is_ok());
             return match (fit.next(), fit.next()) {
                 (Some(only), None) => Ok(only),
@@ -115,8 +115,13 @@ impl Control {
                     Err(mistake(message, &of_both).into())
                 }
                 _ => {
-                    let why = possible.into_iter().find_map(Result::err);
-                    Err(why.expect("neither is possible").into())
+                    let [left, right] = possible;
+                    // Of a direction without a tree there is nothing to say.
+                    let why = match plan.shaped() {
+                        [false, true] => right,
+                        _ => left,
+                    };
+                    Err(why.expect_err("neither is possible").into())
                 }
             };
         };

@@ -60,8 +60,8 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         for folder in &self.0 {
-            // The kernel takes a moment to remove ended processes from their group. If that is not enough, the
-            // next recording tries it again.
+            // The kernel takes a moment to remove ended processes from their group. If that is not enough,
+            // the next recording tries it again.
             for _ in 0..200 {
                 match fs::remove_dir(folder) {
                     Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {

@@ -21,8 +21,8 @@ pub(super) struct Identity {
 impl Identity {
     /// Chooses it for this process, in the user namespace in which process 1 will be.
     ///
-    /// Root gives a script numbers that nobody has: a file of the kernel's settings belongs to user 0, whoever
-    /// opens it. Everybody else has only their own.
+    /// Root gives a script numbers that nobody has: a file of the kernel's settings belongs to user 0,
+    /// whoever opens it. Everybody else has only their own.
     pub(super) fn choose() -> Result<Identity, Refusal> {
         if !geteuid().is_root() {
             // In the namespace of process 1 the caller is root.

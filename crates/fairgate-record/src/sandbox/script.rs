@@ -66,8 +66,8 @@ fn isolate() -> Result<(), Refusal> {
     unshare(CloneFlags::CLONE_NEWUSER).map_err(refused("creating the script's user namespace"))
 }
 
-/// Enters the other namespaces, which belong to the user namespace. The mounts of process 1 are locked here, and
-/// the network is the script's own.
+/// Enters the other namespaces, which belong to the user namespace. The mounts of process 1 are locked here,
+/// and the network is the script's own.
 fn lock() -> Result<(), Refusal> {
     let namespaces = CloneFlags::CLONE_NEWNS
         | CloneFlags::CLONE_NEWNET

@@ -61,6 +61,7 @@ inner = { discipline = \"fq_codel\" }
 
 pub(crate) fn trees(revision: u64) -> Event {
     let tree = |from: &str, to: &str, queue: &str| TreeStatus {
+        name: None,
         from: from.to_owned(),
         to: to.to_owned(),
         queue: queue.to_owned(),

@@ -195,7 +195,7 @@ fn a_rate_is_changed() {
     assert_eq!(order.line, "class change 100 rate=3mbit");
     assert_eq!((order.from.as_str(), order.revision), ("eth0", Some(3)));
     let refused = Answered::Refused {
-        message: "nothing was changed: the change:1:18: `rate`: a rate must be above 0".to_owned(),
+        message: "nothing was changed: word 4: `rate`: a rate must be above 0".to_owned(),
         help: "write the rate of the link, or remove the shaper".to_owned(),
     };
     assert_eq!(model.update(Event::Answered(refused)), Some(Action::Reread));

@@ -8,8 +8,9 @@
 //! A throttled band (a shaper inside) is skipped. The watchdog of the discipline is the earliest watchdog of
 //! its throttled bands.
 //!
-//! Deviations from Linux: 1 to 64 bands instead of 2 to 16. The number of bands is fixed at construction.
-//! Non-goal: protection of lower bands from starvation. Use drr, ets, or a shaper in the upper band for that.
+//! Deviations from Linux: 1 to 64 bands instead of 2 to 16; with fewer than three, the default priomap fits.
+//! The number of bands is fixed at construction. Non-goal: protection of lower bands from starvation. Use
+//! drr, ets, or a shaper in the upper band for that.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -18,7 +19,7 @@ use crate::classify::{Classifier, Filtered};
 use crate::discipline::{Algorithm, Class, Discipline, Node, Verdict};
 use crate::error::ConfigError;
 use crate::pool::{PacketId, PacketQueue, Pool};
-use crate::queues::bands::{self, Bands};
+use crate::queues::bands::{self, Bands, MOST_BANDS};
 use crate::registry::{About, Children, Description, Family, Parameter, Placing, Unit, check_ranges};
 use crate::time::Time;
 
@@ -44,6 +45,18 @@ impl Default for Config {
     }
 }
 
+impl Config {
+    /// The default for this number of bands. What Linux's priomap gives to a band beyond the last one goes to
+    /// the last one. Linux itself refuses its own priomap for fewer than three bands.
+    pub fn for_bands(bands: usize) -> Config {
+        let last = bands.saturating_sub(1).min(MOST_BANDS - 1) as u8;
+        Config {
+            priomap: LINUX_PRIOMAP.map(|band| band.min(last)),
+            ..Config::default()
+        }
+    }
+}
+
 /// The parameters as users set them.
 pub const PARAMETERS: &[Parameter<Config>] = &[Parameter::new(
     "priomap",
@@ -64,7 +77,11 @@ pub static DESCRIPTION: Description<Config> = Description::new(
         children: Children::Bands,
     },
     PARAMETERS,
-    |_| Config::default(),
+    |classes| match classes {
+        // Asked for without classes, the default is Linux's.
+        [] => Config::default(),
+        classes => Config::for_bands(classes.len()),
+    },
     |config, parts| Ok(Box::new(Prio::node(config, parts.children)?)),
 )
 .with_placing(Placing::Classifier(|prio| &mut prio.classifier, |_| 64));

@@ -1,5 +1,5 @@
-//! Scripts that try to get out. Each one runs as root's and as an ordinary user's, and says `THROUGH` where it
-//! found a way. Before and after it, what a script could change on this machine is listed.
+//! Scripts that try to get out. Each one runs as root's and as an ordinary user's, and says `THROUGH` where
+//! it found a way. Before and after it, what a script could change on this machine is listed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};

@@ -1,9 +1,9 @@
 //! The system calls that a script may make, by seccomp.
 //!
-//! A call that is not in the list fails with ENOSYS, as if the kernel were older: programs know that. The list
-//! has what shells, the programs that they start, and interpreters need. So there is no mount, no namespace, no
-//! look into other processes, no key, no module, no clock that is set, and nothing that a newer kernel adds.
-//! What only root may do anyway fails with EPERM: of some calls programs know no other error.
+//! A call that is not in the list fails with ENOSYS, as if the kernel were older: programs know that. The
+//! list has what shells, the programs that they start, and interpreters need. So there is no mount, no
+//! namespace, no look into other processes, no key, no module, no clock that is set, and nothing that a newer
+//! kernel adds. What only root may do anyway fails with EPERM: of some calls programs know no other error.
 
 use crate::sandbox::{Refusal, refused};
 
@@ -347,12 +347,13 @@ mod filtered {
 
     type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-    /// Returns the programs for the kernel, in the order in which they are to be installed: with which arguments
-    /// calls are refused, and which calls there are.
+    /// Returns the programs for the kernel, in the order in which they are to be installed: with which
+    /// arguments calls are refused, and which calls there are.
     pub(super) fn programs() -> Result<[BpfProgram; 2], seccompiler::Error> {
         let processor: TargetArch = std::env::consts::ARCH.try_into()?;
         let refuse = |errno: i32| SeccompAction::Errno(errno.cast_unsigned());
-        // The kernel obeys the last program whose answer is an error, so this one lets the refused calls pass.
+        // The kernel obeys the last program whose answer is an error, so this one lets the refused calls
+        // pass.
         let known: Rules = ALLOWED
             .iter()
             .chain(OLDER)
@@ -386,8 +387,8 @@ mod filtered {
         };
         let terminal =
             |request: &libc::Ioctl| Ok(SeccompRule::new(vec![is(1, SeccompCmpOp::Eq, *request as i32)?])?);
-        // No AF_UNIX: the sockets of services are files, and a read-only file system does not close them. Pairs
-        // are allowed. Netlink only for the interfaces, of which the script has its own.
+        // No AF_UNIX: the sockets of services are files, and a read-only file system does not close them.
+        // Pairs are allowed. Netlink only for the interfaces, of which the script has its own.
         let families = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
         let others = families.map(|family| is(0, SeccompCmpOp::Ne, family));
         let others = others.into_iter().collect::<Result<Vec<_>, _>>()?;

@@ -1,6 +1,6 @@
-//! The files that a script may write, by Landlock: the second wall behind mounts that are read-only. A process
-//! with Landlock's limits can't mount or unmount anything either, and sends signals and connects to abstract
-//! sockets only among its own kind where the kernel knows these limits (Linux 6.12).
+//! The files that a script may write, by Landlock: the second wall behind mounts that are read-only. A
+//! process with Landlock's limits can't mount or unmount anything either, and sends signals and connects to
+//! abstract sockets only among its own kind where the kernel knows these limits (Linux 6.12).
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,6 @@
-//! What the script stage gives up before it becomes the script. None of it can be taken back, and all children
-//! of the script have the same limits. If the kernel can't build one of these walls, nothing is recorded.
+//! What the script stage gives up before it becomes the script. None of it can be taken back, and all
+//! children of the script have the same limits. If the kernel can't build one of these walls, nothing is
+//! recorded.
 
 mod calls;
 mod files;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Links to files of the host, and files in places that the stages use.
 /sbin/tc qdisc add dev e root pfifo limit 3
-ln -s /etc/passwd /tmp/link && (echo x >> /tmp/link) 2>/dev/null && [ "$(id -u)" != 0 ] && echo "THROUGH: a link"
+ln -s /etc/passwd /tmp/link && (echo written >> /tmp/link) 2>/dev/null
 ln "$0" /tmp/hard 2>/dev/null
 rm -rf /run/fairgate-record/bin /run/fairgate-record/machine.json 2>/dev/null
 mkdir -p /run/fairgate-record/machine.json 2>/dev/null

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Files of the host that can't be copied on write are read-only, and stay so. $1 is a folder with a mount in it.
+# Files of the host that can't be copied on write are read-only, and stay so. $1 is a folder with a mount in
+# it.
 for file in "$1"/mounted/victim.txt "$1"/mounted "$1"/victim.txt "$1" "$0" /etc/passwd /etc /; do
     mount -o remount,rw,bind "$file" 2>/dev/null && echo "THROUGH: remount of $file"
     mount -o remount,rw "$file" 2>/dev/null && echo "THROUGH: remount of $file"
