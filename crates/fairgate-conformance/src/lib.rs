@@ -39,6 +39,8 @@
 //! Each line becomes a test, and another test with a clock that is sometimes set back. `random_trees`
 //! composes trees of all of them, up to five levels deep.
 //!
+//! A discipline that shapes also keeps to its rate over every interval: [`check_ceilings`] tests that.
+//!
 //! A driver joins by [`check_driver`]: it must make the same calls at the same times as the simplest driver.
 //!
 //! How it works: a [`Case`] is a tree, other trees that replace the disciplines of its classes, a seed and a
@@ -52,12 +54,14 @@
 #![forbid(unsafe_code)]
 
 mod case;
+mod ceiling;
 mod driver;
 mod probe;
 mod recipe;
 mod schedule;
 
 pub use case::{Case, Operation, cases, cases_with_setbacks};
+pub use ceiling::{Ceiling, LONGEST, Traffic, check_ceilings, traffic};
 pub use driver::check_allocating;
 #[cfg(feature = "allocations")]
 pub use driver::{check, check_setbacks};

@@ -1,6 +1,7 @@
 //! Runs the suite on every discipline of the library. Each has one line.
 
 mod configs;
+mod rates;
 
 use fairgate::aqm::{
     ared::Ared,

@@ -622,6 +622,6 @@ pub(crate) fn sharded() -> impl Strategy<Value = sharding::Config> {
     })
 }
 
-fn rate(bits: u64) -> Rate {
+pub(crate) fn rate(bits: u64) -> Rate {
     Rate::from_bits_per_second(bits).expect("above 0")
 }

@@ -19,7 +19,7 @@
 //!
 //! Deviations from Linux: flows are found by hash and not by socket, so two may share a queue. Packets of a
 //! flow are not sorted by their departure times; a later packet waits for those before it. A pause may be
-//! longer than a second, so that low rates hold too.
+//! longer than a second, and a flow is not new again before its pause has ended, so that low rates hold too.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -347,7 +347,7 @@ impl Fq {
     fn activate(&mut self, index: u32, now: Time) {
         let flow = &mut self.flows[index as usize];
         let away = now.nanos_since(flow.idle_since);
-        if away >= FORGOTTEN_AFTER {
+        if away >= FORGOTTEN_AFTER && flow.next_at <= now {
             flow.credit = self.config.initial_quantum as i32;
             flow.next_at = Time::ZERO;
         } else if away > self.derived.refill_delay {

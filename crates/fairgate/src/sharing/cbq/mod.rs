@@ -23,13 +23,15 @@
 //! weighted round robin with deficits, so that packets of any length share in proportion to the weights. A
 //! class that may not borrow is *suspended* when it is overlimit, for as long that it may then send
 //! `minburst` packets in a row. It gets its rate less up to `packet / (32 length)` of it, because the average
-//! forgets.
+//! forgets. Of a debt it forgets a 32nd, too: packets of mixed lengths get up to a 31st more than the rate.
 //!
 //! `sharing/borrowing.rs` describes how classes are linked, and the order of their turns. The cost of a
 //! packet does not depend on the number of classes. ALTQ goes through all classes of a priority in turn.
 //!
 //! Deviations from ALTQ: a class that may borrow is not suspended if no class can lend, but is served as soon
-//! as one can. If ALTQ's search for a leaf within its rate meets the parent of such a leaf first, it sets the
+//! as one can. An idle time counts in full. ALTQ counts 2 s at most, and sets the average to its highest after
+//! them. But at a low rate a packet and a suspension take as long, and a class of 6.4 kbit/s would send twice
+//! its rate. If ALTQ's search for a leaf within its rate meets the parent of such a leaf first, it sets the
 //! cut-off to the level of the parent. Times are in ns instead of microseconds, and do not depend on timer
 //! ticks. An unclassified packet is dropped.
 //!
@@ -61,8 +63,8 @@ pub use config::{CLASS_PARAMETERS, ClassConfig, Config, DESCRIPTION, LinkSharing
 /// The binary logarithm of the number of packets that the average covers.
 const GAIN: u32 = 5;
 
-/// A class that was idle for longer starts again with the highest average, ns.
-const LONG_IDLE: u64 = 2_000_000_000;
+/// Longer idle times need not be distinguished: they bring any average to its highest, ns.
+const LONG_IDLE: u64 = 1 << 62;
 
 /// The level of all leaves.
 const LEAVES: u8 = 0;
@@ -93,9 +95,6 @@ impl Meter for Estimator {
     fn charge(&mut self, sent: Sent, _borrows: bool) {
         let cost = self.rate.nanos(sent.length.into()) as i64;
         let between = sent.completion.saturating_sub(self.last);
-        if between >= LONG_IDLE {
-            self.average = self.most;
-        }
         self.last = sent.completion;
         let idle = between.min(LONG_IDLE) as i64 - cost;
         self.average += idle - (self.average >> GAIN);

@@ -212,6 +212,19 @@ fn a_burst_passes_and_the_suspended_class_resumes_at_its_watchdog() {
     assert!((bytes(&sent[0]) - 1e5).abs() < 1e4, "{}", bytes(&sent[0]));
 }
 
+/// At 6 kbit/s a packet of 1000 bytes takes 1.3 s, and a suspension longer.
+#[test]
+fn a_suspension_of_seconds_is_no_idle_time() {
+    let alone = ClassConfig {
+        borrow: false,
+        ..class(1, None, 6)
+    };
+    let hour = 3_600_000_000_000;
+    let sent = run(&mut driver(config(vec![alone])), &[(1, 1000)], hour);
+    let share = bytes(&sent[0]) / at(6, hour);
+    assert!((0.95..1.02).contains(&share), "{share} of its rate");
+}
+
 #[test]
 fn no_class_borrows_while_another_is_within_its_rate() {
     let cutoff = |cbq: &Driver<Cbq>| cbq.root.algorithm().cutoff;

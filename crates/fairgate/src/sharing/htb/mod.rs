@@ -17,10 +17,11 @@
 //!
 //! Deviations from Linux: there are no filters at inner classes, so a packet that names one is classified by
 //! the filters of the discipline. The watchdog does not fire every few seconds if no event is due. A leaf
-//! that has no packet to send now is not asked before its watchdog time. A flush keeps the modes. As in
-//! Linux, a debt of tokens is at most one minute's worth, so a class is not limited to less than a packet per
-//! minute. As in Linux, a ceil may be below the rate, and a rate above that of the parent: the class can send
-//! while its own buckets permit it, and the debt of the parent grows.
+//! that has no packet to send now is not asked before its watchdog time. A flush keeps the modes. A debt of
+//! tokens is a minute's worth at most, as in Linux, or the time of one packet: Linux forgives what is beyond
+//! a minute, so a class sends a packet each minute however low its ceil is. As in Linux, a ceil may be below
+//! the rate, and a rate above that of the parent: the class can send while its own buckets permit it, and the
+//! debt of the parent grows.
 //!
 //! Non-goals: bounds on delay (use `hfsc`); hysteresis.
 
@@ -47,7 +48,7 @@ use crate::time::Time;
 
 pub use config::{CLASS_PARAMETERS, ClassConfig, Config, DESCRIPTION, PARAMETERS};
 
-/// The longest debt, and the longest pause that fills a bucket, ns, as in Linux.
+/// The longest debt of more than a packet, and the longest pause that fills a bucket, ns, as in Linux.
 const LONGEST: i64 = 60_000_000_000;
 
 /// The binary logarithm of Linux's tick, 64 ns, to which tc rounds the depths of buckets.
@@ -84,8 +85,11 @@ impl Buckets {
     #[cold]
     fn idle_for_long(&mut self, now: u64) {
         let excess = now - self.charged_at - LONGEST as u64;
-        self.empty_at = self.empty_at.wrapping_add(excess);
-        self.ceil_empty_at = self.ceil_empty_at.wrapping_add(excess);
+        for empty_at in [&mut self.empty_at, &mut self.ceil_empty_at] {
+            // It pays back all of a debt of a longer time.
+            let lost = excess.min(tokens(*empty_at, now).max(0) as u64);
+            *empty_at = empty_at.wrapping_add(lost);
+        }
     }
 }
 
@@ -99,7 +103,7 @@ fn tokens(empty_at: u64, now: u64) -> i64 {
 #[inline]
 fn paid(empty_at: u64, depth: u32, cost: u64, now: u64) -> u64 {
     let filled = tokens(empty_at, now).min(i64::from(depth) << TICK);
-    let left = (filled - cost as i64).max(1 - LONGEST);
+    let left = (filled - cost as i64).max((1 - LONGEST).min(-(cost as i64)));
     now.wrapping_sub(left as u64)
 }
 

@@ -9,6 +9,14 @@ use crate::sharing::borrowing::{Mode, PRIORITIES};
 use crate::sharing::index::ClassIndex;
 use crate::sharing::tree::LEVELS;
 
+/// The longest pause that fills a bucket, and the longest debt of more than a packet, ns.
+const MINUTE: i64 = 60_000_000_000;
+
+/// Returns the tokens after a pause. Of a pause longer than a minute, all counts that pays back a debt.
+pub(super) fn grown(tokens: i64, pause: i64) -> i64 {
+    (tokens + pause).min((tokens + MINUTE).max(0))
+}
+
 /// A round robin with a pointer to a class, as in Linux. If the class leaves a feed, its number is
 /// remembered.
 #[derive(Default)]
@@ -143,7 +151,7 @@ impl Model {
 
     fn mode_of(&self, index: usize, elapsed: i64) -> (Mode, u64) {
         let class = &self.classes[index];
-        match (class.ceil_tokens + elapsed, class.tokens + elapsed) {
+        match (grown(class.ceil_tokens, elapsed), grown(class.tokens, elapsed)) {
             (ceil, _) if ceil < 0 => (Mode::CantSend, -ceil as u64),
             (_, tokens) if tokens < 0 => (Mode::MayBorrow, -tokens as u64),
             _ => (Mode::CanSend, 0),
@@ -167,7 +175,7 @@ impl Model {
     }
 
     fn elapsed(&self, index: usize) -> i64 {
-        (self.now - self.classes[index].charged_at).min(60_000_000_000) as i64
+        (self.now - self.classes[index].charged_at) as i64
     }
 
     fn do_events(&mut self, level: usize) {
@@ -196,12 +204,13 @@ impl Model {
             let (elapsed, settings) = (self.elapsed(index), &self.config.classes[index]);
             let (depth, ceil_depth) = settings.depths();
             let paid = |tokens: i64, depth: u32, rate: Rate| {
-                let filled = (tokens + elapsed).min(i64::from(depth) * 64);
-                (filled - rate.meter().nanos(length.into()) as i64).max(1 - 60_000_000_000)
+                let filled = grown(tokens, elapsed).min(i64::from(depth) * 64);
+                let cost = rate.meter().nanos(length.into()) as i64;
+                (filled - cost).max((1 - MINUTE).min(-cost))
             };
             let class = &mut self.classes[index];
             class.tokens = match class.level < level {
-                true => class.tokens + elapsed,
+                true => grown(class.tokens, elapsed),
                 false => paid(class.tokens, depth, settings.rate),
             };
             class.ceil_tokens = paid(class.ceil_tokens, ceil_depth, settings.ceil());

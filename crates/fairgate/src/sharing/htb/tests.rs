@@ -1,6 +1,6 @@
 //! Comparison with a model in the plainest form, and the guarantees of rate and ceil.
 
-use super::model::Model;
+use super::model::{Model, grown};
 use super::*;
 use crate::classify::{Classifier, Filter, Match, Outcome};
 use crate::discipline::Discipline;
@@ -72,12 +72,12 @@ proptest! {
         for (pause, magnitude, length, borrows) in sent {
             now += pause << magnitude;
             buckets.charge(Sent { now, length, completion: now }, borrows);
-            let elapsed = ((pause << magnitude) as i64).min(LONGEST);
+            let pause = (pause << magnitude) as i64;
             let paid = |tokens: i64, depth: u32, meter: RateMeter| {
                 let cost = meter.nanos(link.count(length).into()) as i64;
-                ((tokens + elapsed).min(full(depth)) - cost).max(1 - LONGEST)
+                (grown(tokens, pause).min(full(depth)) - cost).max((1 - LONGEST).min(-cost))
             };
-            of_rate = if borrows { of_rate + elapsed } else { paid(of_rate, depth, rate) };
+            of_rate = if borrows { grown(of_rate, pause) } else { paid(of_rate, depth, rate) };
             of_ceil = paid(of_ceil, ceil_depth, ceil);
             let expected = match (of_ceil, of_rate) {
                 (..0, _) => (Mode::CantSend, -of_ceil as u64),
