@@ -50,7 +50,7 @@ pub fn answer_with<S: AsRef<str>>(registry: &Registry, arguments: &[S]) -> Answe
         Some(report) => Answer {
             code,
             document: exit::error_document(&report),
-            message: exit::shown(&report),
+            message: exit::shown(&report, false),
         },
     }
 }

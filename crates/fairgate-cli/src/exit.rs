@@ -1,15 +1,15 @@
 //! How the program ends: exit codes, and errors as text or JSON.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::process::ExitCode;
 
 use fairgate::balance::Imbalance;
 use fairgate_config::{FileError, Lines};
-use miette::{Report, miette};
+use miette::{MietteHandler, MietteHandlerOpts, Report, ReportHandler, miette};
 use serde::Serialize;
 
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Format, Unwritten};
+use crate::output::{self, Format, Unwritten, colour};
 
 /// Exit code of an [`Imbalanced`](crate::failure::Imbalanced).
 const IMBALANCE_CODE: u8 = 4;
@@ -40,7 +40,7 @@ pub(crate) fn finish(result: Result<Outcome, Failure>, format: Format) -> ExitCo
         return ExitCode::from(code);
     };
     match format {
-        Format::Text => output::say(shown(&report)),
+        Format::Text => output::say(shown(&report, colour::for_stderr())),
         // Standard output has the result, and must hold one document only.
         Format::Json if report.is::<Unwritten>() => output::say(error_document(&report).trim_end()),
         Format::Json => {
@@ -56,17 +56,35 @@ fn is_imbalance(report: &Report) -> bool {
     report.chain().any(|cause| cause.is::<Imbalance>())
 }
 
-/// Returns the report as text. If the location cannot be drawn, the text is only the message. For a script, a
-/// last line counts the lines.
-pub(crate) fn shown(report: &Report) -> String {
-    let mut text = String::new();
-    if write!(text, "{report:?}").is_err() {
-        text = report.to_string();
-    }
+/// Returns the report as text. For a script, a last line counts the lines.
+pub(crate) fn shown(report: &Report, is_coloured: bool) -> String {
+    let plain = drawn(report, false);
+    let mut text = output::coloured(&plain, || match is_coloured {
+        true => drawn(report, true),
+        false => plain.clone(),
+    });
     if let Some(lines) = lines(report) {
         let _ = write!(text, "\n{lines}");
     }
-    output::harmless(&text)
+    text
+}
+
+/// Draws the report. If its location cannot be drawn, the text is only the message.
+fn drawn(report: &Report, is_coloured: bool) -> String {
+    struct Drawn<'a>(&'a Report, MietteHandler);
+
+    impl fmt::Display for Drawn<'_> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            self.1.debug(self.0.as_ref(), f)
+        }
+    }
+
+    let handler = MietteHandlerOpts::new().color(is_coloured).build();
+    let mut text = String::new();
+    match write!(text, "{}", Drawn(report, handler)) {
+        Ok(()) => text,
+        Err(fmt::Error) => report.to_string(),
+    }
 }
 
 /// Returns the number of lines that were read and refused, if the error is in a script.

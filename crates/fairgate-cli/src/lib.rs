@@ -150,7 +150,6 @@ pub fn main_with(registry: &Registry) -> ExitCode {
     if let Some(code) = fairgate_record::stage() {
         return code;
     }
-    output::colour::install();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return exit::usage(&error),

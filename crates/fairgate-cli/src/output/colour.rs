@@ -7,21 +7,15 @@ use std::io;
 
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
-use miette::MietteHandlerOpts;
 
 /// Returns whether results on standard output are coloured.
 pub(crate) fn for_stdout() -> bool {
     is_wanted(&io::stdout())
 }
 
-/// Makes errors follow the same rules.
-pub(crate) fn install() {
-    let handler = Box::new(|_: &_| {
-        let options = MietteHandlerOpts::new().color(is_wanted(&io::stderr()));
-        Box::new(options.build()) as Box<dyn miette::ReportHandler>
-    });
-    // Fails only if a hook is already set. This is the only call.
-    let _ = miette::set_hook(handler);
+/// Returns whether errors on standard error are coloured.
+pub(crate) fn for_stderr() -> bool {
+    is_wanted(&io::stderr())
 }
 
 fn is_wanted(stream: &impl RawStream) -> bool {

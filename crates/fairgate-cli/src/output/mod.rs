@@ -56,30 +56,54 @@ pub(crate) fn lost(error: io::Error) -> Failure {
     }
 }
 
-/// Escapes control characters. Names come from files, interfaces and other processes, and must not control
-/// the terminal. Line ends, tabs and colours (`ESC [ numbers m`) are kept.
+/// Escapes everything that a terminal obeys or does not show: control characters, also those of colours;
+/// marks of text direction; characters of no width. Names come from files, interfaces and other processes,
+/// and must neither control the terminal nor look like other names. Line ends and tabs are kept.
 pub(crate) fn harmless(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(character) = rest.chars().next() {
-        let colour = colour_length(rest);
-        let (first, behind) = rest.split_at(colour.unwrap_or(character.len_utf8()));
-        if colour.is_some() || matches!(character, '\n' | '\t') || !character.is_control() {
-            plain.push_str(first);
+    for character in text.chars() {
+        if matches!(character, '\n' | '\t') || !is_hidden(character) {
+            plain.push(character);
         } else {
             plain.extend(character.escape_default());
         }
-        rest = behind;
     }
     plain
 }
 
-/// Returns the length in bytes of a colour sequence at the beginning of the text (ECMA-48, "select graphic
-/// rendition").
-fn colour_length(text: &str) -> Option<usize> {
-    let parameters = text.strip_prefix("\x1b[")?;
-    let length = parameters.find(|character: char| !character.is_ascii_digit() && character != ';')?;
-    parameters[length..].starts_with('m').then_some(length + 3)
+/// Returns a text with our own colours, if without them it is [`harmless`]. Otherwise its colours can't be
+/// told from those that a name brings: the text is returned without colours, and escaped.
+pub(crate) fn coloured(plain: &str, colours: impl FnOnce() -> String) -> String {
+    let shown = harmless(plain);
+    if shown == plain { colours() } else { shown }
+}
+
+/// Returns whether a terminal obeys the character or does not show it: Unicode's categories Cc, Zl, Zp and
+/// Cf (but not its signs of Arabic and Indic numbers, which are drawn), and its property
+/// `Default_Ignorable_Code_Point`.
+fn is_hidden(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{ad}'
+                | '\u{34f}'
+                | '\u{61c}'
+                | '\u{115f}'..='\u{1160}'
+                | '\u{17b4}'..='\u{17b5}'
+                | '\u{180b}'..='\u{180f}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{3164}'
+                | '\u{fe00}'..='\u{fe0f}'
+                | '\u{feff}'
+                | '\u{ffa0}'
+                | '\u{fff0}'..='\u{fffb}'
+                | '\u{13430}'..='\u{1343f}'
+                | '\u{1bca0}'..='\u{1bca3}'
+                | '\u{1d173}'..='\u{1d17a}'
+                | '\u{e0000}'..='\u{e0fff}'
+        )
 }
 
 /// Prints a line on standard error. If standard error is closed or full, the line is lost. Unlike
@@ -145,15 +169,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_characters_are_shown_and_not_sent() {
+    fn what_a_terminal_obeys_or_hides_is_shown_and_not_sent() {
         assert_eq!(
             harmless("a\x1b[2Jb\nc\u{9b}2Jd\r"),
             "a\\u{1b}[2Jb\nc\\u{9b}2Jd\\r"
         );
         assert_eq!(
-            harmless("\x1b[31;1mred\x1b[0m\t\u{e9}"),
-            "\x1b[31;1mred\x1b[0m\t\u{e9}"
+            harmless("\x1b[31;1mred\x1b[0m\t\u{e9}\u{4e2d}"),
+            "\\u{1b}[31;1mred\\u{1b}[0m\t\u{e9}\u{4e2d}"
         );
-        assert_eq!(harmless("\x1b[3"), "\\u{1b}[3");
+        let hidden = "\u{7f}\u{ad}\u{61c}\u{200b}\u{200d}\u{200e}\u{200f}\u{2028}\u{202a}\u{202e}\u{2060}\u{2066}\
+                      \u{2069}\u{3164}\u{fe0f}\u{feff}\u{e0041}";
+        for character in hidden.chars() {
+            assert_eq!(
+                harmless(&character.to_string()),
+                character.escape_unicode().to_string()
+            );
+        }
     }
 }

@@ -473,7 +473,7 @@ fn reload(
             match failure {
                 Failure::Input(report) | Failure::Environment(report) => {
                     let remedy = if is_refused(&report) { ELSEWHERE } else { "" };
-                    let message = format!("{}\n{remedy}{became}", exit::shown(&report));
+                    let message = format!("{}\n{remedy}{became}", exit::shown(&report, false));
                     log.write(Entry::new(Level::Error, "reload", message).with("outcome", "refused"));
                 }
                 // Reading a file prints nothing.
