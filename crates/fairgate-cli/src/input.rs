@@ -88,7 +88,7 @@ pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
 /// Returns the bytes of memory that are available without swapping, or the maximum if the system does not
 /// say.
 pub(crate) fn available_memory() -> u64 {
-    fairgate_bench::campaign::available_memory().unwrap_or(u64::MAX)
+    fairgate_live::Memory::watch().available()
 }
 
 /// Reads a text file.

@@ -342,6 +342,29 @@ impl Plan {
         }
     }
 
+    /// Refuses trees that need more than the available bytes of memory, beside those of a running plan.
+    ///
+    /// # Errors
+    /// Fails at the disciplines that need most.
+    pub fn fits(&self, running: Option<&Plan>, available: u64) -> Result<(), FileError> {
+        // Each worker has trees of its own, unless they divide the classes of one.
+        let trees = match self.shard_by {
+            Divide::Class => 1,
+            Divide::Flow | Divide::Left | Divide::Right => u64::from(self.workers),
+        };
+        let mut available = available / trees;
+        let mut too_large = Vec::new();
+        for (side, queue) in self.queues.iter().enumerate() {
+            let (needed, problem) = match running.map(|plan| &plan.queues[side]) {
+                None => (queue.memory(), queue.too_large_for(available)),
+                Some(old) => (queue.memory_beside(old), queue.too_large_beside(old, available)),
+            };
+            too_large.extend(problem);
+            available = available.saturating_sub(needed);
+        }
+        FileError::unless_empty(too_large)
+    }
+
     /// Returns the directions that have a tree: the file names one, or a change has put it in the place of
     /// the fifo.
     pub(crate) fn shaped(&self) -> [bool; 2] {

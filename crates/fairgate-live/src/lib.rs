@@ -44,6 +44,7 @@ mod fanout;
 mod fitness;
 mod gather;
 mod links;
+mod memory;
 mod notice;
 mod offload;
 mod outgoing;
@@ -73,6 +74,7 @@ pub use config::{
 };
 pub use dry_run::{Adapted, Captures, DryRun, DryRunError};
 pub use error::{LiveError, ReloadError};
+pub use memory::Memory;
 pub use notice::Notice;
 pub use privileges::{LaterFiles, Privileges, drop_privileges};
 pub use reserve::Reserver;

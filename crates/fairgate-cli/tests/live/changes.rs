@@ -330,3 +330,27 @@ fn the_only_tree_is_meant() {
         run.stop();
     }
 }
+
+/// A change that the machine has no memory for is refused, like a start, before anything is built.
+#[test]
+fn a_change_beyond_the_memory_is_refused() {
+    let Some(_watched) = live("a_change_beyond_the_memory_is_refused") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let run = Run::start(&network.router, FIRST);
+    let class = |number: usize| format!("{number} / fq_codel flows=1048576");
+    let classes: Vec<String> = (1..=600).map(class).collect();
+    let line = format!("queue change root drr {{ {} }}", classes.join("; "));
+    let Answer::Refused { errors } = ask_change(&run.socket, None, &[line]).unwrap() else {
+        panic!("the tree takes hundreds of gigabytes");
+    };
+    assert!(errors[0].message.contains("of memory"), "{errors:?}");
+    // What runs already is not counted again.
+    change(
+        &run,
+        "queue change root drr { 1 / fifo; 2 / fq_codel flows=65536 }",
+    );
+    change(&run, "class change 1 quantum=3000");
+    run.stop();
+}

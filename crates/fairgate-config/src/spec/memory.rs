@@ -1,7 +1,9 @@
 //! Estimates the memory that a tree occupies before the first packet. The packets themselves belong to the
 //! driver.
 
-use super::Spec;
+use std::collections::BTreeMap;
+
+use super::{ClassSpec, Spec};
 use crate::error::Problem;
 use crate::units;
 
@@ -21,7 +23,45 @@ impl Spec {
     /// Returns a problem at the discipline that occupies the most memory, if the tree needs more than
     /// `available` bytes. A program that knows the machine's memory should reject such a tree.
     pub fn too_large_for(&self, available: u64) -> Option<Problem> {
-        let needed = self.memory();
+        self.larger_than(self.memory(), available)
+    }
+
+    /// Returns the same for a tree that takes the place of a running one, beside which it is built: equal parts
+    /// are not built again.
+    pub fn too_large_beside(&self, running: &Spec, available: u64) -> Option<Problem> {
+        self.larger_than(self.memory_beside(running), available)
+    }
+
+    /// Returns an estimate of the memory of those parts that a change from `running` builds.
+    pub fn memory_beside(&self, running: &Spec) -> u64 {
+        if self == running {
+            return 0;
+        }
+        if self.discipline() != running.discipline() {
+            return self.memory();
+        }
+        // Whether other settings can be taken in place, only the discipline knows.
+        let own = match self.settings.own == running.settings.own {
+            true => 0,
+            false => self.own_memory(),
+        };
+        let before: BTreeMap<u16, ClassSpec<'_>> = running
+            .classes()
+            .into_iter()
+            .map(|class| (class.minor, class))
+            .collect();
+        self.classes().into_iter().fold(own, |sum, class| {
+            let tree = match (class.tree, before.get(&class.minor)) {
+                (Some(tree), Some(ClassSpec { tree: Some(old), .. })) => tree.memory_beside(old),
+                (Some(tree), _) => tree.memory(),
+                (None, Some(_)) => 0,
+                (None, None) => NODE,
+            };
+            sum.saturating_add(u64::from(class.count()).saturating_mul(tree))
+        })
+    }
+
+    fn larger_than(&self, needed: u64, available: u64) -> Option<Problem> {
         (needed > available).then(|| {
             let (culprit, count) = self.largest(1);
             let [needed, available] = [needed, available].map(units::format_memory);
@@ -128,5 +168,29 @@ mod tests {
             "{}",
             problem.message
         );
+    }
+
+    /// Equal parts of a running tree are not built again.
+    #[test]
+    fn a_change_needs_what_it_builds() {
+        let tree = |text: &str| Spec::inline(text).unwrap();
+        let (small, large) = ("1 / fifo", "2 / fq_codel flows=65536");
+        let running = tree(&format!("drr {{ {small}; {large} }}"));
+        assert_eq!(running.memory_beside(&running), 0);
+        let one = tree(&format!("drr {{ 1 quantum=3000 / fifo; {large} }}"));
+        assert!(one.memory_beside(&running) < large_memory() / 10);
+        let two = tree(&format!("drr {{ {small}; {large}; 3 / fq_codel flows=65536 }}"));
+        let needed = two.memory_beside(&running);
+        assert!((large_memory()..2 * large_memory()).contains(&needed), "{needed}");
+        let other = tree(&format!(
+            "htb {{ 1 rate=1mbit / fifo; 2 rate=1mbit / fq_codel flows=65536 }}"
+        ));
+        assert_eq!(other.memory_beside(&running), other.memory());
+        assert!(two.too_large_beside(&running, needed).is_none());
+        assert!(two.too_large_beside(&running, needed - 1).is_some());
+    }
+
+    fn large_memory() -> u64 {
+        Spec::inline("fq_codel flows=65536").unwrap().memory()
     }
 }

@@ -22,6 +22,7 @@ use crate::config::Plan;
 use crate::error::{LiveError, ReloadError};
 use crate::fanout::Fanout;
 use crate::fitness;
+use crate::memory::Memory;
 use crate::status::{Board, ChangesStatus, Estimators, WorkerReading};
 
 /// Changes a running bridge from other threads. Copies change the same bridge, one after the other.
@@ -40,6 +41,7 @@ struct Shared {
     tally: Tally,
     /// What the follower of the line says.
     board: Board,
+    memory: Memory,
 }
 
 /// What the changes so far have done.
@@ -143,6 +145,7 @@ impl Orders {
             fanouts,
             tally: Tally::default(),
             board: Board::default(),
+            memory: Memory::watch(),
         }))
         .orders()
     }
@@ -284,6 +287,9 @@ impl Changer {
             return Err(ReloadError::Fixed { key });
         }
         fitness::check(plan, self.0.mtu.load(Ordering::Acquire))?;
+        if kind == Kind::Trees {
+            plan.fits(Some(running), self.0.memory.available())?;
+        }
         let workers = self.workers();
         let planned = (0..workers.len()).map(|worker| self.order(kind, worker, running, plan));
         let planned = planned.collect::<Result<Vec<_>, ReloadError>>()?;

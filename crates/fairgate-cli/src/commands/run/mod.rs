@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
 
-use fairgate_config::{Document, FileError, Registry};
+use fairgate_config::{Document, Registry};
 use fairgate_control::{ControlError, Doors};
 use fairgate_live::status::{Audit, default_socket};
 use fairgate_live::{
-    Address, BackendKind, Bridge, Changer, Divide, Follower, LaterFiles, LiveError, Plan, RateSource,
-    ReloadError, Reserver, Sandbox, Wake, drop_privileges,
+    Address, BackendKind, Bridge, Changer, Follower, LaterFiles, LiveError, Plan, RateSource, ReloadError,
+    Reserver, Sandbox, Wake, drop_privileges,
 };
 use fairgate_reserve::Refusal as NotKept;
 use miette::Diagnostic;
@@ -218,7 +218,7 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
             return Err(NothingToControl.into());
         }
         let (document, plan) = read()?;
-        refuse_too_large(&plan)?;
+        plan.fits(None, input::available_memory())?;
         return dry::run(&args.dry, &document, &plan, args.seed, format);
     }
     if let Some(option) = args.dry.lonely() {
@@ -262,19 +262,6 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
     run_document(&read, &name, &book, &later, manner, registry, format)
 }
 
-/// Refuses trees that this machine has no memory for.
-fn refuse_too_large(plan: &Plan) -> Result<(), FileError> {
-    // Each worker has trees of its own, unless they divide the classes of one.
-    let trees = match plan.shard_by {
-        Divide::Class => 1,
-        Divide::Flow | Divide::Left | Divide::Right => u64::from(plan.workers),
-    };
-    let available = input::available_memory() / trees;
-    let queues = plan.queues.iter();
-    let too_large = queues.filter_map(|queue| queue.too_large_for(available));
-    FileError::unless_empty(too_large.collect())
-}
-
 /// Runs the plan that `read` returns with its document, and reads it again on a reload. `later` are the files
 /// that this needs, `name` is for messages. `read` notes the subscribers in `book`, if there are some.
 pub(crate) fn run_document(
@@ -287,7 +274,7 @@ pub(crate) fn run_document(
     format: Format,
 ) -> Result<Outcome, Failure> {
     let (document, plan) = read()?;
-    refuse_too_large(&plan)?;
+    plan.fits(None, input::available_memory())?;
     let watch = Watch::start(book).map_err(|source| Failure::environment(Unwatched { source }))?;
     let (watch, watched) = watch.unzip();
     // Who is told of the run is found before privileges are given up.
