@@ -30,6 +30,7 @@ pub use client::{
     fetch_used, record,
 };
 pub(crate) use control::Control;
+pub use control::Owner;
 pub(crate) use delays::DelayTap;
 pub use desk::{NoPackets, Recorder};
 pub use document::{
