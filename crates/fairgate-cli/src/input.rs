@@ -1,5 +1,6 @@
 //! Reading and checking of what users provide: files and values on the command line.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -70,10 +71,34 @@ pub(crate) fn at_location(problem: &Problem) -> String {
 /// Prints warnings for people. A JSON document has them as a key.
 pub(crate) fn warn(warnings: &[String], format: Format) {
     if format == Format::Text {
-        for warning in warnings {
+        for warning in summed(warnings.iter().cloned()) {
             output::say(format_args!("warning: {warning}"));
         }
     }
+}
+
+/// How many warnings of one kind are printed.
+const OF_A_KIND: usize = 3;
+
+/// Returns the first warnings of each kind, in their order. The last one of a kind says how many more there
+/// are: a tree can have thousands of classes with the same mistake. Warnings that differ in numbers only are
+/// of one kind.
+pub(crate) fn summed(warnings: impl Iterator<Item = String>) -> Vec<String> {
+    let mut kinds: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    let mut kept: Vec<String> = Vec::new();
+    for warning in warnings {
+        let kind = warning.replace(|character: char| character.is_ascii_digit(), "");
+        let (count, last) = kinds.entry(kind).or_default();
+        *count += 1;
+        if *count <= OF_A_KIND {
+            *last = kept.len();
+            kept.push(warning);
+        }
+    }
+    for (count, last) in kinds.into_values().filter(|(count, _)| *count > OF_A_KIND) {
+        kept[last] += &format!(" (and {} more like this)", count - OF_A_KIND);
+    }
+    kept
 }
 
 /// Parses a duration above 0 from the command line.
@@ -102,4 +127,26 @@ pub(crate) fn text(path: &Path) -> Result<String, Failure> {
         path: name,
         offset: error.utf8_error().valid_up_to(),
     })?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_warnings_of_a_kind_are_summed() {
+        let of_class = |class: usize| format!("class {class}: its bucket is too small");
+        let few = (1..=3).map(of_class).chain(["another one".to_owned()]);
+        assert_eq!(summed(few.clone()), few.collect::<Vec<_>>());
+        let many = summed((1..=2000).map(of_class).chain(["another one".to_owned()]));
+        assert_eq!(
+            many,
+            [
+                "class 1: its bucket is too small",
+                "class 2: its bucket is too small",
+                "class 3: its bucket is too small (and 1997 more like this)",
+                "another one"
+            ]
+        );
+    }
 }

@@ -6,7 +6,7 @@ use std::thread::Scope;
 use std::time::Duration;
 
 use fairgate_config::Registry;
-use fairgate_live::status::{Audit, Status, fetch};
+use fairgate_live::status::{Audit, Owner, Status, fetch};
 use fairgate_live::testbed::{Interrupt, TestbedError};
 use fairgate_live::{Bridge, LiveError, Stopper};
 
@@ -103,7 +103,7 @@ fn forward(
 ) {
     let open = || -> Result<Bridge, LiveError> {
         let mut bridge = Bridge::open(plan, Some(seed))?;
-        bridge.serve(socket, &Registry::builtin(), Audit::default())?;
+        bridge.serve(socket, &Registry::builtin(), Audit::default(), Owner::default())?;
         Ok(bridge)
     };
     match open() {

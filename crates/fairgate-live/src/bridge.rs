@@ -57,7 +57,7 @@ use crate::packets::PacketTap;
 use crate::port::{Membership, Port};
 use crate::randomness::Randomness;
 use crate::reserve::Reserver;
-use crate::status::{Audit, Control, DelayTap, Estimators, Inside, Server};
+use crate::status::{Audit, Control, DelayTap, Estimators, Inside, Owner, Server};
 use crate::sys::priority::{realtime_share, set_realtime};
 use crate::workers::Seat;
 
@@ -317,12 +317,19 @@ impl Bridge {
     ///
     /// # Errors
     /// Fails if another process listens there, or if the socket can't be created.
-    pub fn serve(&mut self, path: &Path, registry: &Registry, audit: Audit) -> Result<Reserver, LiveError> {
+    pub fn serve(
+        &mut self,
+        path: &Path,
+        registry: &Registry,
+        audit: Audit,
+        owner: Owner,
+    ) -> Result<Reserver, LiveError> {
         let longest = u32::try_from(longest_frame(self.mtu())).unwrap_or(u32::MAX);
         let reserver = Reserver::new(self.changer(), registry.clone(), longest);
         let control = Control {
             reserver: reserver.clone(),
             audit,
+            owner,
         };
         let (server, mut taps) = Server::bind(path, control, self.plan.workers.into(), self.plan.packet_log)?;
         self.watch(server.wanted(), EpollFlags::EPOLLIN, Token::Status)?;

@@ -5,6 +5,7 @@
 //! direction and its tree change together or not at all: the table is locked until the tree is running.
 
 use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -29,6 +30,8 @@ struct Shared {
     registry: Registry,
     /// The reservations of each direction. Locked for the whole of a change.
     tables: Mutex<[Reservations; 2]>,
+    /// The number of changes by hand since the trees were read from the file.
+    edits: AtomicU64,
     bell: Mutex<Bell>,
     rung: Condvar,
 }
@@ -77,6 +80,7 @@ impl Reserver {
             changer,
             registry,
             tables: Mutex::new([Reservations::new(longest), Reservations::new(longest)]),
+            edits: AtomicU64::new(0),
             bell: Mutex::default(),
             rung: Condvar::new(),
         }))
@@ -121,9 +125,11 @@ impl Reserver {
         &self,
         new: impl FnOnce(&Plan) -> Result<Plan, E>,
     ) -> Result<Changed, E> {
-        self.update(None, Kind::Trees, new, |table, _, tree| {
+        let mut changed = self.update(None, Kind::Trees, new, |table, _, tree| {
             table.moved(tree, self.registry())
-        })
+        })?;
+        changed.undone = self.0.edits.swap(0, Ordering::Relaxed);
+        Ok(changed)
     }
 
     /// Does the same for a change that must leave the classes and filters of reservations as they are. If the
@@ -134,7 +140,9 @@ impl Reserver {
         new: impl FnOnce(&Plan) -> Result<Plan, E>,
     ) -> Result<Changed, E> {
         let keep = |table: &Reservations, old: &Spec, tree: &Spec| table.after(old, tree, self.registry());
-        self.update(expected, Kind::Trees, new, keep)
+        let changed = self.update(expected, Kind::Trees, new, keep)?;
+        self.0.edits.fetch_add(1, Ordering::Relaxed);
+        Ok(changed)
     }
 
     /// Does the same for a rate that follows the line.

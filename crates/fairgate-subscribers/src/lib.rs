@@ -34,6 +34,7 @@
 
 mod check;
 mod csv;
+mod difference;
 mod entry;
 mod fields;
 mod file;
@@ -46,6 +47,7 @@ mod subscribers;
 mod texts;
 mod trees;
 
+pub use difference::Difference;
 pub use entry::Entry;
 pub use list::{DOWN, List, Node, Rates, Subscriber, UP};
 pub use numbers::{MOST, Numbers};

@@ -24,6 +24,11 @@ pub struct Settings {
     pub others: [u64; 2],
     /// Whether a change of the files is taken over by itself.
     pub watch: bool,
+    /// The share of the subscribers that a reading may remove, percent.
+    pub most_removed: u64,
+    /// The number of subscribers that a reading may remove whatever their share is: an operator has confirmed
+    /// it.
+    pub confirmed_removed: Option<u64>,
     /// What is in the class of a subscriber.
     pub(crate) leaf: Spec,
     pub(crate) leaves: Leaves,
@@ -86,6 +91,8 @@ struct Section {
     up: Spanned<String>,
     others: Option<Pair>,
     watch: Option<Spanned<bool>>,
+    most_removed: Option<Spanned<u64>>,
+    confirmed_removed: Option<Spanned<u64>>,
 }
 
 #[derive(Deserialize)]
@@ -115,6 +122,10 @@ struct PlanSection {
 /// How many flows a subscriber's discipline tells apart if nothing is said. A table for 1024, the default of
 /// fq_codel, would take 65 kB for each subscriber and direction.
 const FLOWS: u64 = 64;
+
+/// The share of the subscribers that a reading may remove if nothing is said, percent: a provider loses fewer
+/// at once, and a file that was cut off loses more.
+const MOST_REMOVED: u64 = 10;
 
 impl Settings {
     /// Reads the sections. Paths begin at the folder of the file. Returns `None` if there is no
@@ -169,11 +180,30 @@ impl Settings {
             read.insert(name, plan.read(document, registry)?);
         }
         let source = source(document, &section)?;
-        if let (Source::Api, Some(watch)) = (&source, &section.watch) {
+        let of_files = [
+            ("watch", section.watch.as_ref().map(Spanned::span)),
+            ("most_removed", section.most_removed.as_ref().map(Spanned::span)),
+            (
+                "confirmed_removed",
+                section.confirmed_removed.as_ref().map(Spanned::span),
+            ),
+        ];
+        for (key, place) in of_files {
+            if let (Source::Api, Some(place)) = (&source, place) {
+                return Err(document.error(
+                    place,
+                    format!("`{key}` is for files, but the list has none"),
+                    format!("add `file`, or remove `{key}`"),
+                ));
+            }
+        }
+        if let Some(most) = &section.most_removed
+            && *most.get_ref() > 100
+        {
             return Err(document.error(
-                watch.span(),
-                "`watch` is for files, but the list has none",
-                "add `file`, or remove `watch`",
+                most.span(),
+                format!("{} percent of the subscribers are more than all", most.get_ref()),
+                "write a number from 0 to 100: the percentage that a reading may remove",
             ));
         }
         Ok(Some(Settings {
@@ -182,6 +212,8 @@ impl Settings {
             line,
             others,
             watch: section.watch.is_none_or(|watch| *watch.get_ref()),
+            most_removed: section.most_removed.map_or(MOST_REMOVED, Spanned::into_inner),
+            confirmed_removed: section.confirmed_removed.map(Spanned::into_inner),
             leaf,
             leaves: Leaves {
                 cake: built_in("cake")?,

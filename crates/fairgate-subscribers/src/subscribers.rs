@@ -1,5 +1,7 @@
 //! The subscribers of a run: the list, the numbers of their classes, and the trees.
 
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use fairgate_config::{FileError, Registry, Spec};
@@ -7,14 +9,18 @@ use miette::NamedSource;
 
 use crate::Entry;
 use crate::check::{self, Read};
+use crate::difference::{Difference, differing};
 use crate::fields::Raw;
 use crate::file::{self, Written};
 use crate::libreqos;
-use crate::list::List;
-use crate::numbers::{MOST, Numbers, TooMany};
+use crate::list::{List, Node, Subscriber};
+use crate::numbers::{MOST, Numbers, OTHERS, TooMany};
 use crate::section::{Settings, Source};
 use crate::texts::{Mistake, Place, Text, Texts};
 use crate::trees::{self, Refused};
+
+/// How many nodes a warning names.
+const WORST: usize = 3;
 
 /// A checked list with the trees that it gives.
 #[derive(Clone, Debug)]
@@ -31,7 +37,8 @@ impl Subscribers {
     /// first. Without a file the list is that of `before`. Who was in the list before keeps its class.
     ///
     /// # Errors
-    /// If a text has a mistake. All mistakes are reported.
+    /// If a text has a mistake; all of them are reported. And if the list lacks more of those in `before`
+    /// than [`Settings::most_removed`] allows: then a file was probably cut off.
     pub fn read(
         settings: Settings,
         texts: &[Text],
@@ -66,7 +73,32 @@ impl Subscribers {
                 return Subscribers::of_entries(settings, entries, "the subscribers", before, registry);
             }
         }
-        Subscribers::checked(settings, list, read, known, before, registry)
+        let read = Subscribers::checked(settings, list, read, known, before, registry)?;
+        match before {
+            Some(before) => read.unless_cut_off(before),
+            None => Ok(read),
+        }
+    }
+
+    /// Refuses a list that lacks too many of those before.
+    fn unless_cut_off(self, before: &Subscribers) -> Result<Subscribers, FileError> {
+        let difference = self.since(before);
+        let (removed, most) = (difference.removed as u64, self.settings.most_removed);
+        let (had, count) = (before.list.subscribers.len() as u64, difference.count);
+        // Rounded up, so that one of a few may leave. All of them may not.
+        let is_within = removed <= (had * most).div_ceil(100) && (count > 0 || most == 100);
+        if removed == 0 || is_within || self.settings.confirmed_removed == Some(removed) {
+            return Ok(self);
+        }
+        let message = format!(
+            "{removed} of the {had} subscribers that run are not in the list any more ({difference}): a \
+             reading removes at most {most} percent, and never all"
+        );
+        let help = format!(
+            "if the file was cut off, write it again as a whole; if it is right, confirm it: write \
+             confirmed_removed = {removed} to [subscribers] and send SIGHUP; most_removed changes the limit"
+        );
+        Err(whole(&self.source, message, &help))
     }
 
     /// Takes a list of documents, which messages call `name`.
@@ -127,13 +159,7 @@ impl Subscribers {
             Err(Refused::Tree(error)) => {
                 let message = format!("the tree of the subscribers is refused: {error}");
                 let help = "correct the rates that it names in the list or in [subscribers]";
-                let text = Text {
-                    name: source.name().to_owned(),
-                    content: source.inner().clone(),
-                };
-                let mut texts = Texts::new(&[text]);
-                texts.report(0, Mistake::new(0..0, message, "refused", help));
-                Err(refused(texts))
+                Err(whole(&source, message, help))
             }
         }
     }
@@ -220,36 +246,85 @@ impl Subscribers {
         &self.settings
     }
 
+    /// Returns how this list differs from one before it.
+    pub fn since(&self, before: &Subscribers) -> Difference {
+        Difference::of(before.by_identifier(), self.by_identifier())
+    }
+
+    /// Returns the identifiers of those that differ from those of another list.
+    pub fn differing<'l>(&'l self, other: &'l Subscribers) -> BTreeSet<&'l str> {
+        differing(self.by_identifier(), other.by_identifier())
+    }
+
+    fn by_identifier(&self) -> impl Iterator<Item = (&str, &Subscriber)> {
+        let subscribers = self.list.subscribers.iter();
+        subscribers.map(|one| (one.id.as_str(), one))
+    }
+
     /// Returns warnings for settings that are valid but probably not intended: guarantees that together
     /// exceed the line or a node, so that they can't be kept.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
+        let name = self.source.name();
+        if self.list.subscribers.is_empty() && self.settings.source != Source::Api {
+            warnings.push(format!(
+                "{name}: the list is empty: all packets are those of no subscriber, in class {OTHERS}"
+            ));
+        }
         for (side, direction) in ["down", "up"].into_iter().enumerate() {
-            let guaranteed = |node: Option<&str>| -> u64 {
-                let of_node = self.list.subscribers.iter();
-                let of_node = of_node.filter(|one| node.is_none() || one.node.as_deref() == node);
-                of_node.filter_map(|one| one.rates[side].least).sum()
-            };
-            let mut check = |what: String, sum: u64, rate: u64| {
-                if sum > rate {
-                    warnings.push(format!(
-                        "{}: {sum} bit/s are guaranteed {direction} together, but {what} has {rate}: the \
-                         guarantees can't all be kept",
-                        self.source.name()
-                    ));
+            let mut of_nodes: BTreeMap<&str, u64> = BTreeMap::new();
+            let mut all = 0u64;
+            for one in &self.list.subscribers {
+                let least = one.rates[side].least.unwrap_or(0);
+                all = all.saturating_add(least);
+                if let Some(node) = &one.node {
+                    let sum = of_nodes.entry(node).or_default();
+                    *sum = sum.saturating_add(least);
                 }
-            };
-            check("the line".to_owned(), guaranteed(None), self.settings.line[side]);
-            for node in &self.list.nodes {
-                check(
-                    format!("`{}`", node.name),
-                    guaranteed(Some(&node.name)),
-                    node.rates[side],
-                );
+            }
+            let line = self.settings.line[side];
+            if all > line {
+                warnings.push(format!(
+                    "{name}: {all} bit/s are guaranteed {direction} together, but the line has {line}: the \
+                     guarantees can't all be kept"
+                ));
+            }
+            let sum = |node: &Node| of_nodes.get(node.name.as_str()).copied().unwrap_or(0);
+            let mut short: Vec<(u64, &Node)> = self.list.nodes.iter().map(|node| (sum(node), node)).collect();
+            short.retain(|(sum, node)| *sum > node.rates[side]);
+            short.sort_by_key(|(sum, node)| Reverse(sum - node.rates[side]));
+            let worst: Vec<String> = short
+                .iter()
+                .take(WORST)
+                .map(|(sum, node)| format!("`{}` has {} for {sum} bit/s", node.name, node.rates[side]))
+                .collect();
+            if !worst.is_empty() {
+                let which = if short.len() > worst.len() {
+                    "the worst: "
+                } else {
+                    ""
+                };
+                warnings.push(format!(
+                    "{name}: {} nodes have less than what is guaranteed {direction} below them together, so \
+                     that it can't all be kept; {which}{}",
+                    short.len(),
+                    worst.join(", ")
+                ));
             }
         }
         warnings
     }
+}
+
+/// Returns a mistake that is no line's, but the list's.
+fn whole(source: &NamedSource<String>, message: String, help: &str) -> FileError {
+    let text = Text {
+        name: source.name().to_owned(),
+        content: source.inner().clone(),
+    };
+    let mut texts = Texts::new(&[text]);
+    texts.report(0, Mistake::new(0..0, message, "refused", help));
+    refused(texts)
 }
 
 /// Returns the mistakes as an error.

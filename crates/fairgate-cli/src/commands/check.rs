@@ -24,9 +24,9 @@ Examples:
   fairgate check home.toml          the errors, or the trees that the file describes
   fairgate check --json home.toml   the same for a script; exit code 2 if there is an error
 
-Settings that are valid but probably not intended give a warning: a bucket below a full-sized frame, or a
-filter on a mark in a tree that is to be run. A full-sized frame has 1514 bytes at an MTU of 1500, or 1518
-with a VLAN tag.
+Settings that are valid but probably not intended give a warning: a bucket below a full-sized frame, an empty
+list of subscribers, or a filter on a mark in a tree that is to be run. A full-sized frame has 1514 bytes at
+an MTU of 1500, or 1518 with a VLAN tag.
 `fairgate run` knows the MTU of the interfaces, and rejects a bucket that is too small.")]
 pub(crate) struct Args {
     /// The file to check

@@ -1,8 +1,9 @@
 //! Messages of a run while it forwards: on standard error, or in the system's journal.
 //!
 //! Forwarding never waits for them: a separate thread writes the entries. If it has to wait, because nobody
-//! reads the pipe or the journal is busy, a few entries are kept and the others are counted. If standard
-//! error is closed, the entries are lost.
+//! reads the pipe or the journal is busy, all outcomes are kept: what was begun, changed or refused, and by
+//! whom. Of warnings, of which a large tree can have thousands, a few are kept and the others are counted. If
+//! standard error is closed, the entries are lost.
 
 mod entry;
 mod journal;
@@ -11,8 +12,8 @@ use std::env;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ use crate::output;
 pub(crate) use entry::{Entry, Level};
 use journal::Journal;
 
-/// The maximum number of entries that wait to be written.
+/// The maximum number of warnings that wait to be written.
 const WAITING: usize = 64;
 
 /// How long the end of the program waits for the last entries to be written.
@@ -55,9 +56,17 @@ pub(crate) enum Destination {
 /// Writes entries without waiting.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
-    entries: SyncSender<Entry>,
-    /// The number of entries for which there was no room.
-    lost: Arc<AtomicU64>,
+    entries: Sender<Entry>,
+    counts: Arc<Counts>,
+}
+
+/// The warnings that were passed to the writer thread.
+#[derive(Debug, Default)]
+struct Counts {
+    /// Those that wait to be written.
+    waiting: AtomicUsize,
+    /// Those for which there was no room.
+    lost: AtomicU64,
 }
 
 /// Ends when all copies of its [`Log`] are gone and their entries are written.
@@ -111,20 +120,23 @@ fn leads_to_journal(descriptor: impl AsFd) -> bool {
 
 /// Starts the writer thread. It inherits the blocked signals of the calling thread.
 pub(crate) fn start(mut destination: Destination) -> (Log, Writer) {
-    let (entries, waiting) = mpsc::sync_channel::<Entry>(WAITING);
+    let (entries, waiting) = mpsc::channel::<Entry>();
     let (done, written) = mpsc::channel();
-    let lost = Arc::new(AtomicU64::new(0));
+    let counts = Arc::<Counts>::default();
     let log = Log {
         entries,
-        lost: Arc::clone(&lost),
+        counts: Arc::clone(&counts),
     };
     thread::spawn(move || {
         for entry in waiting {
             destination.write(&entry);
-            match lost.swap(0, Ordering::Relaxed) {
+            if entry.level() == Level::Warning {
+                counts.waiting.fetch_sub(1, Ordering::Relaxed);
+            }
+            match counts.lost.swap(0, Ordering::Relaxed) {
                 0 => {}
                 count => {
-                    let message = format!("({count} more lines were not written in time)");
+                    let message = format!("({count} more warnings were not written in time)");
                     destination.write(&Entry::new(Level::Notice, "lost", message).with("lost", count));
                 }
             }
@@ -138,9 +150,14 @@ pub(crate) fn start(mut destination: Destination) -> (Log, Writer) {
 impl Log {
     /// Passes an entry to the writer thread.
     pub(crate) fn write(&self, entry: impl Into<Entry>) {
-        if self.entries.try_send(entry.into()).is_err() {
-            self.lost.fetch_add(1, Ordering::Relaxed);
+        let entry = entry.into();
+        if entry.level() == Level::Warning && self.counts.waiting.fetch_add(1, Ordering::Relaxed) >= WAITING {
+            self.counts.waiting.fetch_sub(1, Ordering::Relaxed);
+            self.counts.lost.fetch_add(1, Ordering::Relaxed);
+            return;
         }
+        // The thread ends only after all copies of the log.
+        let _ = self.entries.send(entry);
     }
 }
 
@@ -155,16 +172,28 @@ impl Writer {
 mod tests {
     use super::*;
 
+    /// However many warnings wait, what comes after them is written.
     #[test]
-    fn entries_beyond_what_waits_are_counted() {
-        let (entries, _waiting) = mpsc::sync_channel(WAITING);
+    fn warnings_beyond_what_waits_are_counted_and_outcomes_are_kept() {
+        let (entries, waiting) = mpsc::channel();
         let log = Log {
             entries,
-            lost: Arc::default(),
+            counts: Arc::default(),
         };
         for number in 0..WAITING + 3 {
-            log.write(Entry::new(Level::Info, "start", number.to_string()));
+            log.write(Entry::warning(number));
         }
-        assert_eq!(log.lost.load(Ordering::Relaxed), 3);
+        let outcomes = [Level::Error, Level::Notice, Level::Info]
+            .into_iter()
+            .cycle()
+            .take(3 * WAITING);
+        for level in outcomes {
+            log.write(Entry::new(level, "reload", "an outcome"));
+        }
+        assert_eq!(log.counts.lost.load(Ordering::Relaxed), 3);
+        drop(log);
+        let written: Vec<Entry> = waiting.iter().collect();
+        let outcomes = written.iter().filter(|entry| entry.level() != Level::Warning);
+        assert_eq!((outcomes.count(), written.len()), (3 * WAITING, 4 * WAITING));
     }
 }

@@ -1,13 +1,18 @@
 //! The subscribers of a run, kept in step with its trees.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use fairgate_config::{Document, Registry};
-use fairgate_subscribers::{Source, Subscribers};
+use fairgate_config::{Document, Registry, Spec};
+use fairgate_live::status::Owner;
+use fairgate_live::status::protocol::Mistake;
+use fairgate_subscribers::{Difference, Source, Subscribers};
 
-use super::{added_to, files, sides};
+use super::{QUEUES, added_to, files, sides};
 use crate::failure::Failure;
+use crate::output;
 
 /// The subscribers whose trees run, and those that were read and do not run yet. Copies are the same book.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +37,99 @@ pub(super) struct Page {
     pub(super) subscribers: Arc<Subscribers>,
     /// The directions of the run in which the trees `down` and `up` are.
     pub(super) sides: [usize; 2],
+    /// The list as the files have it. Clients of the API have changed what differs from it.
+    pub(super) of_files: Arc<Subscribers>,
+}
+
+/// What a reading of the files has done.
+pub(crate) struct Reading {
+    pub(crate) difference: Difference,
+    /// The subscribers that clients of the API had changed otherwise.
+    pub(crate) undone: Vec<String>,
+}
+
+/// How many subscribers a message names.
+const NAMED: usize = 3;
+
+impl fmt::Display for Reading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.difference)?;
+        if self.undone.is_empty() {
+            return Ok(());
+        }
+        let more = if self.undone.len() > NAMED { ", ..." } else { "" };
+        let named: Vec<String> = self
+            .undone
+            .iter()
+            .take(NAMED)
+            .map(|id| output::harmless(&format!("`{id}`")))
+            .collect();
+        write!(
+            f,
+            "; undone: what the API had changed of {} subscribers, {}{more}",
+            self.undone.len(),
+            named.join(", ")
+        )
+    }
+}
+
+impl Page {
+    fn refusal(&self, tree: &str, old: &Spec, new: &Spec) -> Mistake {
+        let list = &self.subscribers;
+        let numbers = list.numbers();
+        let changed = changed_class(old, new);
+        let is_changed = |id: &&str| changed.is_some() && numbers.of_subscriber(id) == changed;
+        let of = list
+            .list()
+            .subscribers
+            .iter()
+            .map(|one| one.id.as_str())
+            .find(is_changed);
+        let message = match (of, changed) {
+            (Some(id), Some(class)) => format!(
+                "class {class} is that of subscriber `{}`: the list decides about it",
+                output::harmless(id)
+            ),
+            _ => format!("the tree `{tree}` is made from the list of subscribers"),
+        };
+        let help = match (of, &list.settings().source) {
+            (_, Source::LibreQos { .. }) => {
+                "change ShapedDevices.csv or network.json: the run takes it over".to_owned()
+            }
+            (Some(id), Source::File(_)) => format!(
+                "change the subscriber's line in the list, or PATCH /v1/subscribers/{} with \
+                 {{\"{tree}\": RATE}}; a change of the class would be undone by the next one of the list",
+                output::harmless(id)
+            ),
+            (Some(id), Source::Api) => format!(
+                "PATCH /v1/subscribers/{} with {{\"{tree}\": RATE}}; a change of the class would be undone \
+                 by the next one of the list",
+                output::harmless(id)
+            ),
+            (None, _) => "change [subscribers] or the list and send SIGHUP; a change of the tree would be \
+                 undone by the next one of the list"
+                .to_owned(),
+        };
+        Mistake {
+            place: None,
+            message,
+            help,
+        }
+    }
+}
+
+/// Returns the first class that differs between two trees.
+fn changed_class(old: &Spec, new: &Spec) -> Option<u16> {
+    let known: BTreeMap<u16, String> = described(new).collect();
+    let mut classes = described(old);
+    let changed = classes.find(|(class, text)| known.get(class) != Some(text));
+    changed.map(|(class, _)| class)
+}
+
+/// Returns each class with a description that differs if the class does.
+fn described(tree: &Spec) -> impl Iterator<Item = (u16, String)> {
+    let classes = tree.classes().into_iter();
+    classes.map(|class| (class.minor, format!("{class:?}")))
 }
 
 impl Book {
@@ -55,17 +153,45 @@ impl Book {
         let before = before.as_ref().map(|page| &*page.subscribers);
         let sides = sides(&document)?;
         let (document, read) = added_to(document, before, registry)?;
-        self.pages().read = read.map(|subscribers| Page {
-            subscribers: Arc::new(subscribers),
-            sides,
+        self.pages().read = read.map(|subscribers| {
+            let subscribers = Arc::new(subscribers);
+            Page {
+                of_files: Arc::clone(&subscribers),
+                subscribers,
+                sides,
+            }
         });
         Ok(document)
     }
 
-    /// Notes that the trees of the subscribers that were read last are running.
-    pub(crate) fn keep(&self) {
+    /// Notes that the trees of the subscribers that were read last are running. Returns what has changed, if
+    /// there was a list before.
+    pub(crate) fn keep(&self) -> Option<Reading> {
         let mut pages = self.pages();
+        let before = pages.running.take();
         pages.running = pages.read.take();
+        let (before, now) = (before?, pages.running.as_ref()?);
+        let (ran, now) = (&before.subscribers, &now.subscribers);
+        let of_api = ran.differing(&before.of_files);
+        let replaced = now.differing(ran);
+        Some(Reading {
+            difference: now.since(ran),
+            undone: of_api
+                .intersection(&replaced)
+                .map(|id| (*id).to_owned())
+                .collect(),
+        })
+    }
+
+    /// Says why a change by hand of the tree of this direction is refused: the next change of the list would
+    /// undo it.
+    pub(crate) fn owner(&self) -> Owner {
+        let book = self.clone();
+        Owner::new(move |side, old, new| {
+            let page = book.running()?;
+            let place = page.sides.iter().position(|other| *other == side)?;
+            (old != new).then(|| page.refusal(QUEUES[place], old, new))
+        })
     }
 
     /// Returns the list that runs.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fairgate_config::FileError;
 use fairgate_control::{SubscriberChange, SubscriberChanged, SubscriberList, Subscribers};
 use fairgate_live::status::protocol::Answer;
-use fairgate_subscribers::{Entry, Subscribers as List};
+use fairgate_subscribers::{Difference, Entry, Subscribers as List};
 
 use super::book::Page;
 use crate::desk::Desk;
@@ -34,7 +34,7 @@ impl Desk {
         if let (Answer::Changed { .. }, Some(list)) = (&answer, made) {
             self.book.replace(Page {
                 subscribers: Arc::new(list),
-                sides: page.sides,
+                ..page.clone()
             });
         }
         answer
@@ -89,7 +89,12 @@ impl Subscribers for Desk {
             return SubscriberChanged::Stopped;
         };
         let list = Arc::clone(&page.subscribers);
-        let what = format!("subscribers: replace by {}", entries.len());
+        let known = list.entries();
+        let difference = Difference::of(
+            known.iter().map(|entry| (entry.id.as_str(), entry)),
+            entries.iter().map(|entry| (entry.id.as_str(), entry)),
+        );
+        let what = format!("subscribers: replace: {difference}");
         SubscriberChanged::Asked(self.take_over(who, &what, &page, if_revision, || {
             list.with_all(entries, &self.registry).map(Some)
         }))

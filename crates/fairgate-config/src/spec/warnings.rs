@@ -1,11 +1,15 @@
 //! Warnings about descriptions that are valid, but probably not intended.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use fairgate::Rate;
 
 use crate::registry::Value;
 use crate::spec::{ClassSpec, Spec};
+
+/// How many classes a warning names.
+const WORST: usize = 3;
 
 impl Spec {
     /// Returns the warnings about this tree and all trees in it.
@@ -19,9 +23,10 @@ impl Spec {
     }
 
     /// Reports classes whose children have more guaranteed rate together than the class has. The children
-    /// keep their guaranteed rates, so together they exceed the class's limit. Templates are left out: their
-    /// hosts seldom send at the same time, and overselling is the provider's decision.
-    fn oversubscribed(&self) -> Vec<String> {
+    /// keep their guaranteed rates, so together they exceed the class's limit. Many classes give one line.
+    /// Templates are left out: their hosts seldom send at the same time, and overselling is the provider's
+    /// decision.
+    fn oversubscribed(&self) -> Option<String> {
         let classes = self.classes();
         let mut below: BTreeMap<u16, u64> = BTreeMap::new();
         for class in classes.iter().filter(|class| class.template.is_none()) {
@@ -30,18 +35,37 @@ impl Spec {
                 *sum = sum.saturating_add(rate);
             }
         }
-        let warning = |class: &ClassSpec<'_>| {
+        let exceeded = |class: &ClassSpec<'_>| {
             let limit = number(class, "ceil").or_else(|| number(class, "rate"))?;
             let sum = *below.get(&class.minor)?;
-            let [sum, limit] = [sum, limit].map(|bits| Rate::from_bits_per_second(bits).ok());
-            (sum > limit).then_some(())?;
-            Some(format!(
-                "the classes below class {} have guaranteed rates of {} together, and will exceed its {} \
-                 when all of them send",
-                class.minor, sum?, limit?
-            ))
+            (sum > limit).then_some((class.minor, sum, limit))
         };
-        classes.iter().filter_map(warning).collect()
+        let mut exceeded: Vec<(u16, u64, u64)> = classes.iter().filter_map(exceeded).collect();
+        exceeded.sort_by_key(|(_, sum, limit)| Reverse(sum - limit));
+        let shown = |bits: u64| {
+            Rate::from_bits_per_second(bits).map_or_else(|_| bits.to_string(), |rate| rate.to_string())
+        };
+        match exceeded[..] {
+            [] => None,
+            [(class, sum, limit)] => Some(format!(
+                "the classes below class {class} have guaranteed rates of {} together, and will exceed its \
+                 {} when all of them send",
+                shown(sum),
+                shown(limit)
+            )),
+            _ => {
+                let worst = exceeded.iter().take(WORST);
+                let worst = worst.map(|(class, sum, limit)| {
+                    format!("below class {class}, {} in {}", shown(*sum), shown(*limit))
+                });
+                Some(format!(
+                    "the classes below {} classes have guaranteed rates that exceed the limit above them \
+                     when all of them send; the most: {}",
+                    exceeded.len(),
+                    worst.collect::<Vec<_>>().join("; ")
+                ))
+            }
+        }
     }
 }
 

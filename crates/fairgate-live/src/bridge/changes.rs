@@ -63,6 +63,8 @@ pub struct Changed {
     pub dropped: u64,
     /// The revision of the trees from now on.
     pub revision: u64,
+    /// The number of changes by hand that this one has replaced, because the trees are read from a file.
+    pub undone: u64,
 }
 
 /// A planned change, for a forwarding thread.

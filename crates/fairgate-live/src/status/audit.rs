@@ -31,11 +31,18 @@ impl Audit {
     }
 
     pub(super) fn note(&self, who: &str, what: &str, outcome: String) {
-        (self.0)(&AuditEntry {
+        (self.0)(&AuditEntry::new(who, what, &outcome));
+    }
+}
+
+impl AuditEntry {
+    /// Returns an entry of these texts, of which each becomes a part of one line.
+    pub fn new(who: &str, what: &str, outcome: &str) -> AuditEntry {
+        AuditEntry {
             who: one_line(who),
             what: one_line(what),
-            outcome: one_line(&outcome),
-        });
+            outcome: one_line(outcome),
+        }
     }
 }
 

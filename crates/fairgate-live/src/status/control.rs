@@ -1,8 +1,10 @@
 //! Answers requests that change a run. This is done on threads that forward nothing.
 
+use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
-use fairgate_config::{CHANGE, FileError, Problem};
+use fairgate_config::{CHANGE, FileError, Problem, Spec};
 use fairgate_reserve::Refusal as NotKept;
 use miette::Diagnostic;
 
@@ -22,6 +24,35 @@ pub(super) const LONGEST_REQUEST: u64 = 16 << 20;
 pub(crate) struct Control {
     pub(crate) reserver: Reserver,
     pub(crate) audit: Audit,
+    pub(crate) owner: Owner,
+}
+
+/// What the trees are made from, if that is not the file alone: it refuses changes by hand, which the next
+/// change of it would undo. Copies are the same owner.
+#[derive(Clone)]
+pub struct Owner(Arc<Refuses>);
+
+type Refuses = dyn Fn(usize, &Spec, &Spec) -> Option<Mistake> + Send + Sync;
+
+impl Owner {
+    /// Returns an owner that calls this function with a direction, 0 from the left, with its tree and with
+    /// the changed one. It returns why the change is refused, or nothing.
+    pub fn new(refuses: impl Fn(usize, &Spec, &Spec) -> Option<Mistake> + Send + Sync + 'static) -> Owner {
+        Owner(Arc::new(refuses))
+    }
+}
+
+/// All changes are accepted.
+impl Default for Owner {
+    fn default() -> Owner {
+        Owner::new(|_, _, _| None)
+    }
+}
+
+impl fmt::Debug for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Owner").finish_non_exhaustive()
+    }
 }
 
 /// Reads a request. No bytes at all are a request for the status.
@@ -97,7 +128,11 @@ impl Control {
         let are_equal = plan.queues[0] == plan.queues[1];
         let mut new = plan.clone();
         for side in changed_sides(names, from, plan.shaped(), are_equal)? {
-            new.queues[side] = plan.queues[side].edited(lines, self.reserver.registry())?;
+            let (old, edited) = (&plan.queues[side], &mut new.queues[side]);
+            *edited = old.edited(lines, self.reserver.registry())?;
+            if let Some(mistake) = (self.owner.0)(side, old, &*edited) {
+                return Err(mistake.into());
+            }
         }
         Ok(new)
     }

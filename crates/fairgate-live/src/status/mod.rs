@@ -30,7 +30,7 @@ pub use client::{
     fetch_used, record,
 };
 pub(crate) use control::Control;
-pub use control::{changed_sides, mistakes_of};
+pub use control::{Owner, changed_sides, mistakes_of};
 pub(crate) use delays::DelayTap;
 pub use desk::{NoPackets, Recorder};
 pub use document::{

@@ -143,3 +143,36 @@ fn guarantees_above_a_node_are_a_warning() {
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].contains("`AP_9` has 120500000"), "{warnings:?}");
 }
+
+/// Many nodes give one line, with the three that lack most.
+#[test]
+fn nodes_with_too_little_are_one_warning() {
+    let nodes: Vec<String> = (1..=50)
+        .map(|number| {
+            format!("\"N{number}\": {{\"downloadBandwidthMbps\": 10, \"uploadBandwidthMbps\": 100}}")
+        })
+        .collect();
+    let circuits: String = (1..=50)
+        .map(|number| format!("{number},N{number},10.0.0.{number},,{},1,200,10,\n", 10 + number))
+        .collect();
+    let names = "Circuit ID,Parent Node,IPv4,IPv6,Download Min Mbps,Upload Min Mbps,Download Max Mbps,\
+        Upload Max Mbps,sqm\n";
+    let list = read(
+        &format!("{names}{circuits}"),
+        &format!("{{{}}}", nodes.join(", ")),
+    )
+    .unwrap();
+    let warnings = list.warnings();
+    let of_nodes: Vec<&String> = warnings.iter().filter(|one| one.contains("50 nodes")).collect();
+    assert_eq!((of_nodes.len(), warnings.len()), (1, 2), "{warnings:?}");
+    let worst = "the worst: `N50` has 10000000 for 60000000 bit/s, `N49` has 10000000 for 59000000 bit/s, \
+        `N48` has 10000000 for 58000000 bit/s";
+    assert!(of_nodes[0].ends_with(worst), "{warnings:?}");
+    // The tree itself says it in one line, too.
+    assert_eq!(
+        list.trees()[0].warnings().len(),
+        1,
+        "{:?}",
+        list.trees()[0].warnings()
+    );
+}

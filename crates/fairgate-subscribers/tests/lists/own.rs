@@ -1,7 +1,7 @@
 //! Our own format.
 
 use fairgate_config::{Document, Registry};
-use fairgate_subscribers::{DOWN, Entry, Settings, UP};
+use fairgate_subscribers::{DOWN, Entry, Settings, Subscribers, UP};
 
 use super::{mistakes, read, read_with, settings, text};
 
@@ -282,4 +282,74 @@ fn one_subscriber_changes_by_its_document() {
     entry.plan = Some("none".to_owned());
     let found = mistakes(before.with(entry, &registry));
     assert_eq!(found.len(), 2, "{found:?}");
+}
+
+/// Returns a list of so many subscribers.
+fn of_length(count: usize) -> String {
+    let line = |number: usize| format!("{number},10.0.{}.{},home\n", number >> 8, number & 255);
+    "id,prefixes,plan\n".to_owned() + &(0..count).map(line).collect::<String>()
+}
+
+/// A file that was cut off is a valid list: what it would remove decides. A confirmed number is accepted, and
+/// no other one.
+#[test]
+fn a_reading_that_removes_too_many_is_refused() {
+    let before = read("list.csv", &of_length(1000), None).unwrap();
+    let with = |keys: &str, count: usize, before: &Subscribers| {
+        let settings = settings(&format!("file = \"list.csv\"\n{keys}"));
+        read_with(settings, &[text("list.csv", &of_length(count))], Some(before))
+    };
+    for (count, removed) in [(0, 1000), (499, 501), (899, 101)] {
+        let error = with("", count, &before).expect_err("too many are removed");
+        let problem = &error.problems()[0];
+        let words = format!(
+            "{removed} of the 1000 subscribers that run are not in the list any more (0 subscribers added, \
+             {removed} removed, 0 changed; there are {count})"
+        );
+        assert!(problem.message.contains(&words), "{problem}");
+        assert!(
+            problem.help.contains(&format!("confirmed_removed = {removed} ")),
+            "{}",
+            problem.help
+        );
+        let confirmed = with(&format!("confirmed_removed = {removed}"), count, &before).unwrap();
+        assert_eq!(confirmed.since(&before).removed, removed);
+        assert!(with(&format!("confirmed_removed = {}", removed - 1), count, &before).is_err());
+        assert!(with("most_removed = 100", count, &before).is_ok());
+        assert!(with("most_removed = 0", count, &before).is_err());
+    }
+    assert!(with("", 900, &before).is_ok());
+    assert!(with("most_removed = 0", 999, &before).is_err());
+    // One of a few may leave, but not the last one.
+    let few = read("list.csv", &of_length(3), None).unwrap();
+    assert!(with("", 2, &few).is_ok());
+    assert!(with("", 1, &few).is_err());
+    let one = read("list.csv", &of_length(1), None).unwrap();
+    assert!(with("", 0, &one).is_err());
+}
+
+#[test]
+fn an_empty_list_is_a_warning() {
+    let empty = read("list.csv", "id,prefixes,plan\n", None).unwrap();
+    let warnings = empty.warnings();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(
+        warnings[0].starts_with("list.csv: the list is empty"),
+        "{warnings:?}"
+    );
+    let of_api = read_with(settings(""), &[], None).unwrap();
+    assert_eq!(of_api.warnings(), Vec::<String>::new());
+}
+
+#[test]
+fn what_a_reading_may_remove_is_a_percentage_and_for_files() {
+    let refused = |keys: &str| {
+        let text = format!("[subscribers]\ndown = \"1gbit\"\nup = \"1gbit\"\n{keys}\n");
+        let document = Document::parse("isp.toml", &text).unwrap();
+        let error = Settings::read(&document, &Registry::builtin()).expect_err("a key is wrong");
+        error.problems()[0].message.clone()
+    };
+    assert!(refused("file = \"l.csv\"\nmost_removed = 101").contains("101 percent"));
+    assert!(refused("most_removed = 20").contains("`most_removed` is for files"));
+    assert!(refused("confirmed_removed = 20").contains("`confirmed_removed` is for files"));
 }

@@ -46,7 +46,9 @@ fn random() -> impl Strategy<Value = BTreeMap<u8, Random>> {
 
 fn with_shaper(shaper: usize) -> Settings {
     let shaper = ["htb", "hfsc", "cake"][shaper];
-    settings(&format!("file = \"list.csv\"\nshaper = \"{shaper}\""))
+    settings(&format!(
+        "file = \"list.csv\"\nmost_removed = 100\nshaper = \"{shaper}\""
+    ))
 }
 
 fn read(shaper: usize, list: &str, before: Option<&Subscribers>) -> Subscribers {

@@ -77,11 +77,7 @@ pub static DESCRIPTION: Description<Config> = Description::new(
         children: Children::Bands,
     },
     PARAMETERS,
-    |classes| match classes {
-        // Asked for without classes, the default is Linux's.
-        [] => Config::default(),
-        classes => Config::for_bands(classes.len()),
-    },
+    |classes| Config::for_bands(classes.len()),
     |config, parts| Ok(Box::new(Prio::node(config, parts.children)?)),
 )
 .with_placing(Placing::Classifier(|prio| &mut prio.classifier, |_| 64));

@@ -143,7 +143,8 @@ impl<S: 'static, C: 'static> Description<S, C> {
     }
 
     fn info(&self, parameters: &[Parameter<S>]) -> Vec<ParameterInfo> {
-        let mut start = (self.start)(&[1]);
+        // Defaults that depend on the number of classes are shown for three, as many as Linux' prio has.
+        let mut start = (self.start)(&[1, 2, 3]);
         parameters
             .iter()
             .map(|parameter| parameter.info(&mut start))

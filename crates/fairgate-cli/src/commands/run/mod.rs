@@ -10,7 +10,7 @@ use std::thread;
 
 use fairgate_config::{Document, Registry};
 use fairgate_control::{ControlError, Doors};
-use fairgate_live::status::{Audit, default_socket};
+use fairgate_live::status::{Audit, AuditEntry, default_socket};
 use fairgate_live::{
     Address, BackendKind, Bridge, Changer, Follower, LaterFiles, LiveError, Plan, RateSource, ReloadError,
     Reserver, Sandbox, Wake, drop_privileges,
@@ -129,6 +129,11 @@ pub(crate) struct Args {
     #[arg(long)]
     no_sandbox: bool,
 
+    /// Print the tables of `fairgate status` with all classes at the end. Without it, only the totals of each
+    /// direction; with --json, always everything
+    #[arg(long)]
+    tables: bool,
+
     #[command(flatten)]
     endpoints: endpoints::EndpointArgs,
 
@@ -143,6 +148,8 @@ pub(crate) struct Manner {
     pub(crate) log_format: Option<LogFormat>,
     /// Why the run is not confined, if it is not.
     pub(crate) unconfined: Option<&'static str>,
+    /// Whether the tables of all classes are printed at the end.
+    pub(crate) tables: bool,
 }
 
 #[derive(Debug, Error, Diagnostic)]
@@ -258,6 +265,7 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
         seed: args.seed,
         log_format: args.log_format,
         unconfined: args.no_sandbox.then_some("--no-sandbox was given"),
+        tables: args.tables,
     };
     run_document(&read, &name, &book, &later, manner, registry, format)
 }
@@ -295,7 +303,8 @@ pub(crate) fn run_document(
     let (log, writer) = log::start(destination);
     let audits = log.clone();
     let audit = Audit::new(move |entry| audits.write(entry));
-    let reserver = bridge.serve(later.socket, registry, audit).map_err(failure)?;
+    let reserver = bridge.serve(later.socket, registry, audit, book.owner());
+    let reserver = reserver.map_err(failure)?;
     let offered: Vec<String> = doors.offered().collect();
     let desk = Desk {
         inside: bridge.inside().expect("it is served"),
@@ -363,9 +372,9 @@ pub(crate) fn run_document(
         let (reloads, wanted) = mpsc::channel();
         let (log, told) = (log.clone(), service.clone());
         scope.spawn(move || {
-            for () in wanted {
+            for why in wanted {
                 told.reloading();
-                let became = reload(&reserver, &changer, read, name, book, &log, format);
+                let became = reload(&reserver, &changer, read, (name, why), book, &log, format);
                 told.reloaded(became);
             }
         });
@@ -374,7 +383,7 @@ pub(crate) fn run_document(
             // The thread that reads lives as long as this end.
             scope.spawn(move || {
                 watch.attend(book, || {
-                    let _ = reloads.send(());
+                    let _ = reloads.send("a change of the list's files");
                 });
             });
         }
@@ -382,7 +391,7 @@ pub(crate) fn run_document(
             match bridge.run() {
                 Ok(Wake::Stop) => break Ok(()),
                 // The thread lives as long as this end.
-                Ok(Wake::Reload) => drop(reloads.send(())),
+                Ok(Wake::Reload) => drop(reloads.send("SIGHUP")),
                 Err(error) => break Err(failure(error)),
             }
         };
@@ -395,7 +404,7 @@ pub(crate) fn run_document(
         }
         ended.and_then(|()| bridge.wind_up().map_err(failure))
     });
-    let last = bridge.status();
+    let mut last = bridge.status();
     // The interfaces are released before anything is printed, because standard output may block. Then nobody
     // answers who waits at the API.
     drop(bridge);
@@ -404,7 +413,14 @@ pub(crate) fn run_document(
     ended?;
     match format {
         Format::Json => output::json("status", &last)?,
-        Format::Text => output::text(&status::tables(&last, None))?,
+        Format::Text => {
+            if !manner.tables {
+                for direction in &mut last.directions {
+                    direction.tree.classes.clear();
+                }
+            }
+            output::text(&status::tables(&last, None))?;
+        }
     }
     Ok(Outcome::Yes)
 }
@@ -421,17 +437,18 @@ fn doing(plan: &Plan) -> String {
 }
 
 /// Reads the file again. An error in it, or a change that is not possible during a run, is reported and
-/// changes nothing. Returns what became of it, in a sentence.
+/// changes nothing. `why` caused it. Returns what became of it, in a sentence.
 fn reload(
     reserver: &Reserver,
     changer: &Changer,
     read: &dyn Fn() -> Result<(Document, Plan), Failure>,
-    name: &str,
+    (name, why): (&str, &str),
     book: &Book,
     log: &Log,
     format: Format,
 ) -> String {
     let mut document = None;
+    let what = format!("read {name} again");
     let _turn = book.turn();
     let changed = reserver.reload(|_| {
         let (read, plan) = read().map_err(Refusal)?;
@@ -440,19 +457,45 @@ fn reload(
     });
     match changed {
         Ok(changed) => {
-            book.keep();
+            let reading = book.keep();
             if let Some(document) = &document {
                 warn(changer, document, book, log, format);
             }
-            let became = format!("Read {name} again: its queues are active.");
+            let mut became = format!("Read {name} again: its queues are active.");
+            if let Some(reading) = &reading {
+                became += &format!(" {reading}.");
+            }
+            if changed.undone > 0 {
+                became += &format!(
+                    " {} changes by hand since the last reading gave way to what it says.",
+                    changed.undone
+                );
+            }
             let pause = changed.pause.as_secs_f64() * 1e3;
             let message = format!("{became} Forwarding paused for {pause:.3} ms.");
-            let entry = Entry::new(Level::Notice, "reload", message).with("outcome", "applied");
-            log.write(
-                entry
-                    .with("pause_us", changed.pause.as_micros())
-                    .with("revision", changed.revision),
-            );
+            let mut entry = Entry::new(Level::Notice, "reload", message)
+                .with("outcome", "applied")
+                .with("pause_us", changed.pause.as_micros())
+                .with("revision", changed.revision);
+            let mut outcome = format!("made, revision {}", changed.revision);
+            let mut undone = changed.undone;
+            if let Some(reading) = &reading {
+                let difference = reading.difference;
+                undone += reading.undone.len() as u64;
+                entry = entry
+                    .with("added", difference.added)
+                    .with("removed", difference.removed)
+                    .with("changed", difference.changed)
+                    .with("subscribers", difference.count);
+            }
+            log.write(entry.with("undone", undone));
+            if let Some(reading) = &reading {
+                outcome += &format!("; {reading}");
+            }
+            if changed.undone > 0 {
+                outcome += &format!("; {} changes by hand undone", changed.undone);
+            }
+            log.write(&AuditEntry::new(why, &what, &outcome));
             became
         }
         Err(Refusal(failure)) => {
@@ -462,6 +505,7 @@ fn reload(
                     let remedy = if is_refused(&report) { ELSEWHERE } else { "" };
                     let message = format!("{}\n{remedy}{became}", exit::shown(&report, false));
                     log.write(Entry::new(Level::Error, "reload", message).with("outcome", "refused"));
+                    log.write(&AuditEntry::new(why, &what, &format!("refused: {report}")));
                 }
                 // Reading a file prints nothing.
                 Failure::ReaderGone => {}
@@ -524,7 +568,7 @@ fn warn(changer: &Changer, document: &Document, book: &Book, log: &Log, format: 
         let warnings = changer.warnings();
         let warnings = warnings.iter().map(input::at_location);
         let of_trees = input::warnings(document.queues()).into_iter();
-        for warning in of_trees.chain(warnings).chain(book.warnings()) {
+        for warning in input::summed(of_trees.chain(warnings).chain(book.warnings())) {
             log.write(Entry::warning(warning));
         }
     }

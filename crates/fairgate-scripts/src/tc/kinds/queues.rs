@@ -77,6 +77,13 @@ pub(super) const PRIO: Kind = Kind {
     look: Look {
         options: &[&[show("priomap", plain)]],
         complete: |seen, details| {
+            // The default has no band beyond the last one.
+            let last = (seen.classes().len() as u64).saturating_sub(1);
+            for detail in &mut *details {
+                if let Amount::Numbers(bands) = &mut detail.amount {
+                    bands.iter_mut().for_each(|band| *band = (*band).min(last));
+                }
+            }
             details.insert(0, seen.number_of_classes("bands"));
             details.push(multiqueue());
         },
