@@ -25,6 +25,6 @@ pub use fairgate::registry::{
 };
 pub use spec::{
     Assembly, Branch, BuildError, Change, ChangeError, ClassSpec, Estimator, EstimatorError, Frame, Replaced,
-    ShardBy, ShardedSpec, Spec, UnknownShardBy, Workers, WrittenDscp,
+    ShardBy, ShardedSpec, Spec, UnknownShardBy, Workers, WrittenDscp, quoted,
 };
 pub use suggest::similar_name;

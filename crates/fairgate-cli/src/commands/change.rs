@@ -174,8 +174,8 @@ fn show(words: &Words, format: Format) -> Result<Outcome, Failure> {
         Format::Text => {
             let shown = trees
                 .iter()
-                .map(|(from, tree)| format!("# from {from}\n{tree}\n"));
-            output::text(&output::harmless(&shown.collect::<String>()))?;
+                .map(|(from, tree)| format!("# from {}\n{tree}\n", output::name(from)));
+            output::text(&shown.collect::<String>())?;
         }
     }
     Ok(Outcome::Yes)

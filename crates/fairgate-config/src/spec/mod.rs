@@ -49,6 +49,7 @@ pub(crate) use given::in_order;
 #[cfg(test)]
 pub(crate) use given::read as read_value;
 pub(crate) use origin::Origin;
+pub use print::quoted;
 pub use refusals::Frame;
 pub use shards::{ShardBy, ShardedSpec, UnknownShardBy, Workers};
 
