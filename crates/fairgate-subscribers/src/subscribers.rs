@@ -1,5 +1,6 @@
 //! The subscribers of a run: the list, the numbers of their classes, and the trees.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fairgate_config::{FileError, Registry, Spec};
@@ -10,7 +11,7 @@ use crate::check::{self, Read};
 use crate::fields::Raw;
 use crate::file::{self, Written};
 use crate::libreqos;
-use crate::list::List;
+use crate::list::{List, Subscriber};
 use crate::numbers::{MOST, Numbers, TooMany};
 use crate::section::{Settings, Source};
 use crate::texts::{Mistake, Place, Text, Texts};
@@ -96,9 +97,14 @@ impl Subscribers {
         registry: &Registry,
     ) -> Result<Subscribers, FileError> {
         check::identifiers(&read, &mut texts);
-        check::prefixes_are_apart(&read, &mut texts);
+        let known = before.map(|before| &before.list);
+        check::prefixes_are_apart(&read, known, &mut texts);
         let unnamed = || Arc::new(NamedSource::new("the subscribers", String::new()));
         let source = texts.source(0).unwrap_or_else(unnamed);
+        // What is wrong with the whole is shown where it was changed.
+        let changed = known.and_then(|list| changed(&read, list));
+        let changed = changed.unwrap_or(Place { text: 0, span: 0..0 });
+        let changed_source = texts.source(changed.text).unwrap_or_else(|| Arc::clone(&source));
         let has_mistakes = texts.count() > 0;
         list.subscribers = read.into_iter().map(|read| read.subscriber).collect();
         let none = Numbers::default();
@@ -108,7 +114,10 @@ impl Subscribers {
             Err(TooMany(count)) => {
                 let message = format!("there are {count} subscribers and nodes, but {MOST} classes");
                 let help = "divide them among several runs";
-                texts.report(0, Mistake::new(0..0, message, "too many", help));
+                texts.report(
+                    changed.text,
+                    Mistake::new(changed.span, message, "too many", help),
+                );
                 return Err(refused(texts));
             }
         };
@@ -128,11 +137,11 @@ impl Subscribers {
                 let message = format!("the tree of the subscribers is refused: {error}");
                 let help = "correct the rates that it names in the list or in [subscribers]";
                 let text = Text {
-                    name: source.name().to_owned(),
-                    content: source.inner().clone(),
+                    name: changed_source.name().to_owned(),
+                    content: changed_source.inner().clone(),
                 };
                 let mut texts = Texts::new(&[text]);
-                texts.report(0, Mistake::new(0..0, message, "refused", help));
+                texts.report(0, Mistake::new(changed.span, message, "refused", help));
                 Err(refused(texts))
             }
         }
@@ -319,4 +328,21 @@ impl Lines {
         self.text.content.push(' ');
         raw
     }
+}
+
+/// Returns the place of the first subscriber that is not in the list as it is.
+fn changed(read: &[Read], list: &List) -> Option<Place> {
+    let known: BTreeMap<&str, &Subscriber> = list
+        .subscribers
+        .iter()
+        .map(|known| (known.id.as_str(), known))
+        .collect();
+    let is_changed = |read: &&Read| {
+        let new = &read.subscriber;
+        known.get(new.id.as_str()).is_none_or(|known| {
+            (&known.name, &known.prefixes, &known.own, &known.plan)
+                != (&new.name, &new.prefixes, &new.own, &new.plan)
+        })
+    };
+    read.iter().find(is_changed).map(|read| read.place.clone())
 }
