@@ -144,9 +144,11 @@ left_to_right = "down"
 right_to_left = "up"
 api = "unix:api.sock"
 """
+# It would hide the figures of all rows, and turn the text around it.
+LONG = "Ben \u202e" + "x" * 190
 NAMES = [
     "Anna",
-    "Ben",
+    LONG,
     "Carla",
     "David",
     "Emil",
@@ -711,6 +713,20 @@ def village(desk: Namespace, program: str, tmp_path_factory: pytest.TempPathFact
         yield started
 
 
+def figures_are_visible(page: Page, table: str, name: str) -> None:
+    """A name is cut, with the whole of it as its title, and every row has its figures within the page."""
+    cut = page.locator(f"{table} .named", has_text=name).first
+    expect(cut).to_have_attribute("title", name)
+    assert "\u202e" not in page.locator(table).inner_text()
+    within = """table => {
+      const card = table.closest(".card").getBoundingClientRect();
+      const cells = [...table.querySelectorAll("td.number")];
+      return cells.every(cell => cell.getBoundingClientRect().right <= card.right);
+    }"""
+    grid = page.locator(table if table == "#tree" else f"{table} table")
+    assert grid.evaluate(within), "the figures are beside the card"
+
+
 def test_dashboard_subscribers(village: Run, browser: Browser) -> None:
     """The worst subscribers by delay and by use of their plan."""
     watched = Watched(browser)
@@ -726,7 +742,9 @@ def test_dashboard_subscribers(village: Run, browser: Browser) -> None:
     busy = ("Anna", "Carla", "Emil")
     until("those without a bound are first", lambda: rows.first.locator("button").inner_text() in busy)
     names = rows.locator("button").all_inner_texts()
-    assert names.index("Ben") > names.index("Anna")
+    shown = LONG.replace("\u202e", "\\u{202e}")
+    assert names.index(shown) > names.index("Anna")
+    figures_are_visible(page, "#subscribers", shown)
     accessible(page)
     page.set_viewport_size({"width": 1280, "height": 440})
     screenshot(page, "subscribers")
@@ -734,5 +752,6 @@ def test_dashboard_subscribers(village: Run, browser: Browser) -> None:
     expect(page.locator("#detail-title")).to_contain_text("Carla")
     expect(page.locator("#detail")).to_be_focused()
     expect(page.locator("#tree")).to_contain_text("Anna")
+    figures_are_visible(page, "#tree", shown)
     watched.check()
     watched.context.close()

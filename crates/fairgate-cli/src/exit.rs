@@ -40,12 +40,12 @@ pub(crate) fn finish(result: Result<Outcome, Failure>, format: Format) -> ExitCo
         return ExitCode::from(code);
     };
     match format {
-        Format::Text => output::say(shown(&report, colour::for_stderr())),
+        Format::Text => output::say_exact(shown(&report, colour::for_stderr())),
         // Standard output has the result, and must hold one document only.
-        Format::Json if report.is::<Unwritten>() => output::say(error_document(&report).trim_end()),
+        Format::Json if report.is::<Unwritten>() => output::say_exact(error_document(&report).trim_end()),
         Format::Json => {
             // If this cannot be written either, the exit code still reports the failure.
-            let _ = output::text(&error_document(&report));
+            let _ = output::exact(&error_document(&report));
         }
     }
     ExitCode::from(code)
@@ -98,6 +98,11 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     let json = std::env::args_os().any(|argument| argument == "--json");
     if error.use_stderr() && json {
         return finish(Err(usage_failure(error)), Format::Json);
+    }
+    let plain = error.render().to_string();
+    if error.use_stderr() && output::harmless(&plain) != plain {
+        output::say(plain.trim_end());
+        return ExitCode::from(2);
     }
     match (error.print(), error.use_stderr()) {
         // If this cannot be printed either, the exit code still reports it.

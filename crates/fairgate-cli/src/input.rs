@@ -18,9 +18,15 @@ pub(crate) enum ReadError {
     #[error("can't read {path}")]
     #[diagnostic(help("give the path of a configuration file; examples/home.toml is one"))]
     Unreadable { path: String, source: io::Error },
-    #[error("{path} is not text: the byte at offset {offset} is not UTF-8")]
-    #[diagnostic(help("a configuration file is TOML, in UTF-8"))]
-    NotText { path: String, offset: usize },
+    #[error("{path}:{line}: byte {column} of the line, 0x{byte:02x}, is not UTF-8")]
+    #[diagnostic(help("save the file as UTF-8; spreadsheets call it \"CSV UTF-8\""))]
+    NotText {
+        path: String,
+        line: usize,
+        /// From 1.
+        column: usize,
+        byte: u8,
+    },
 }
 
 /// Reads a configuration file of these disciplines.
@@ -37,7 +43,7 @@ pub(crate) fn warnings<'s>(queues: impl Iterator<Item = (&'s str, &'s Spec)>) ->
     let of_queue = |(name, spec): (&str, &Spec)| -> Vec<String> {
         let warnings = spec.warnings().into_iter();
         warnings
-            .map(|warning| format!("queue {name}: {warning}"))
+            .map(|warning| format!("queue {}: {warning}", output::name(name)))
             .collect()
     };
     queues.flat_map(of_queue).collect()
@@ -123,9 +129,19 @@ pub(crate) fn text(path: &Path) -> Result<String, Failure> {
         path: name.clone(),
         source,
     })?;
-    Ok(String::from_utf8(bytes).map_err(|error| ReadError::NotText {
-        path: name,
-        offset: error.utf8_error().valid_up_to(),
+    Ok(String::from_utf8(bytes).map_err(|error| {
+        let (bytes, place) = (error.as_bytes(), error.utf8_error().valid_up_to());
+        let before = &bytes[..place];
+        let line_start = before
+            .iter()
+            .rposition(|&byte| byte == b'\n')
+            .map_or(0, |at| at + 1);
+        ReadError::NotText {
+            path: name,
+            line: 1 + before.iter().filter(|&&byte| byte == b'\n').count(),
+            column: 1 + place - line_start,
+            byte: bytes[place],
+        }
     })?)
 }
 

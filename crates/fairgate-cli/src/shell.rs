@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
+use fairgate::harmless::is_hidden;
+
 /// Returns a command with these words.
 pub(crate) fn words(words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> String {
     let quoted: Vec<String> = words.into_iter().map(|word| quoted(word.as_ref())).collect();
@@ -15,7 +17,7 @@ pub(crate) fn quoted(word: &OsStr) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+%".contains(c);
     match word.to_str() {
         Some(text) if !text.is_empty() && text.chars().all(is_plain) => text.to_owned(),
-        Some(text) if !text.contains(char::is_control) => format!("'{}'", text.replace('\'', r"'\''")),
+        Some(text) if !text.contains(is_hidden) => format!("'{}'", text.replace('\'', r"'\''")),
         _ => format!("$'{}'", escaped(word)),
     }
 }
@@ -28,7 +30,7 @@ fn escaped(word: &OsStr) -> String {
         for c in chunk.valid().chars() {
             text.push_str(&match c {
                 '\'' | '\\' => Cow::from(format!("\\{c}")),
-                c if c.is_control() => {
+                c if is_hidden(c) => {
                     let bytes = c.to_string().into_bytes();
                     bytes.iter().map(octal).collect::<String>().into()
                 }

@@ -25,6 +25,6 @@ pub use fairgate::registry::{
 };
 pub use spec::{
     Assembly, Branch, BuildError, CHANGE, Change, ChangeError, ClassSpec, Estimator, EstimatorError, Frame,
-    Replaced, ShardBy, ShardedSpec, Spec, UnknownShardBy, Workers, WrittenDscp, renamed,
+    Replaced, ShardBy, ShardedSpec, Spec, UnknownShardBy, Workers, WrittenDscp, quoted, renamed,
 };
 pub use suggest::similar_name;

@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { Changes } from "./change.js";
 import { Charts } from "./charts.js";
 import { Detail } from "./detail.js";
-import { alertText, byId, segments, setText, terms } from "./dom.js";
+import { alertText, byId, harmless, segments, setText, terms } from "./dom.js";
 import { Flows } from "./flows.js";
 import * as format from "./format.js";
 import { History } from "./history.js";
@@ -50,7 +50,7 @@ function nameOf(path) {
   if (path === "root") return "all";
   const label = labelOf(path);
   const kind = tree.byPath?.get(path)?.discipline;
-  return [path, label || kind].filter(Boolean).join(" ");
+  return harmless([path, label || kind].filter(Boolean).join(" "));
 }
 
 /** Several workers have a tree each, below one root: classes are summed up over them. */
@@ -217,7 +217,7 @@ async function begin() {
   api.onUnauthorized(askForToken);
   const [health, trees] = [await api.get("/v1/health"), await api.get("/v1/trees")];
   setText(byId("run-name"), health.name);
-  document.title = `${health.name} - Fairgate`;
+  document.title = `${harmless(health.name)} - Fairgate`;
   const directions = trees.directions.map(({ from, to }) => [from, `${from} → ${to}`]);
   [[state.from]] = directions;
   segments(byId("directions"), "direction", directions, state.from, chooseDirection);

@@ -1,6 +1,6 @@
 // The charts of a direction: rate, delay, drops and marks of its classes. Each has a table that says the same.
 
-import { byId, h, setText } from "./dom.js";
+import { byId, h, named, setText } from "./dom.js";
 import * as format from "./format.js";
 
 /* global uPlot */
@@ -216,7 +216,7 @@ export class Charts {
     const rows = view.raw.filter((line) => !line.isBeside).map((line) => {
       const swatch = h("i", { class: "swatch" });
       swatch.style.background = line.colour;
-      return h("div", {}, swatch, h("span", {}, line.name),
+      return h("div", {}, swatch, named(line.name),
         h("b", { class: "number" }, valueAt(view.chart, line, at)));
     });
     tip.replaceChildren(h("div", { class: "muted" }, format.clock(plot.data[0][at])), ...rows);
@@ -242,7 +242,7 @@ export class Charts {
     view.table.replaceChildren(h("table", {},
       h("caption", { class: "visually-hidden" }, `${chart.title}, ${chart.unit}, newest first`),
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Time"),
-        ...lines.map((line) => h("th", { scope: "col", class: "number" }, line.name)))),
+        ...lines.map((line) => h("th", { scope: "col", class: "number" }, named(line.name))))),
       h("tbody", {}, ...places.map((at) => h("tr", {},
         h("th", { scope: "row" }, format.clock(times[at])),
         ...lines.map((line) => cell(line, at)))))));
@@ -253,7 +253,7 @@ export class Charts {
       const swatch = h("i", { class: "swatch" });
       swatch.style.background = colours[place];
       const button = h("button", { type: "button", "aria-pressed": String(!this.hidden.has(series.class)) }, swatch,
-        h("span", {}, series.name), h("b", { class: "number" }));
+        named(series.name), h("b", { class: "number" }));
       button.addEventListener("click", () => {
         if (!this.hidden.delete(series.class)) this.hidden.add(series.class);
         button.setAttribute("aria-pressed", String(!this.hidden.has(series.class)));

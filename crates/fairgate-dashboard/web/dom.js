@@ -8,15 +8,27 @@ export function h(tag, properties = {}, ...children) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else element.setAttribute(name, value === true ? "" : value);
   }
-  element.append(...children.filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(...children.filter((child) => child !== null && child !== undefined && child !== false)
+    .map((child) => (child instanceof Node ? child : harmless(String(child)))));
   return element;
 }
+
+/**
+ * Escapes what is not drawn or reorders the line around it, as the program does on a terminal: names come from
+ * others, and must not look like other names. Line ends and tabs are kept.
+ */
+export const harmless = (text) => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu,
+  (sign) => ("\n\t".includes(sign) ? sign : `\\u{${sign.codePointAt(0).toString(16)}}`));
+
+/** Makes a name, which is cut if it is long. The whole name is its title. */
+export const named = (text) => h("span", { class: "named", title: harmless(text) }, text);
 
 export const byId = (id) => document.getElementById(id);
 
 /** Writes a text only if it is another one, so that the browser does not lay out anew each second. */
 export function setText(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+  const shown = harmless(text);
+  if (element.textContent !== shown) element.textContent = shown;
 }
 
 let hideToast = 0;

@@ -1,7 +1,7 @@
 // The subscribers that are worst off: longest delay, most drops, or most of their plan in use.
 
 import * as api from "./api.js";
-import { byId, h, segments, setText } from "./dom.js";
+import { byId, h, named, segments, setText } from "./dom.js";
 import * as format from "./format.js";
 
 const SORTS = [["delay", "Longest delay"], ["drops", "Most drops"], ["use", "Most of the plan"], ["rate", "Rate"]];
@@ -68,13 +68,13 @@ export class Subscribers {
   row({ figures, limit, use }) {
     const entry = this.byClass.get(figures.class);
     const button = h("button", { type: "button", class: "link", onclick: () => this.onChoose(figures.class) },
-      entry.name || entry.id);
+      named(entry.name || entry.id));
     const bar = h("span", { class: "bar-fill" });
     bar.style.width = `${Math.min(1, use) * 100}%`;
     const dropped = figures.dropped_per_s > 0 ? "number bad" : "number";
     return h("tr", {},
-      h("th", { scope: "row" }, button, h("span", { class: "kind" }, entry.name ? entry.id : "")),
-      h("td", { class: "wide muted" }, entry.plan ?? "own rates"),
+      h("th", { scope: "row" }, button, h("span", { class: "kind" }, entry.name ? named(entry.id) : "")),
+      h("td", { class: "wide muted" }, named(entry.plan ?? "own rates")),
       h("td", { class: "number rate" }, h("span", { class: "rate-text" }, format.rate(figures.rate_bps)),
         h("span", { class: "rate-bar", "aria-hidden": "true" }, bar)),
       h("td", { class: "number wide" }, limit ? `${format.percent(use)} of ${format.rate(limit)}` : format.none),

@@ -1,7 +1,7 @@
 // The tree of a direction: its places, what they do, and which one is chosen. It is a treegrid (WAI-ARIA):
 // the arrow keys move and open, Enter chooses.
 
-import { byId, h, setText } from "./dom.js";
+import { byId, h, named, setText } from "./dom.js";
 import * as format from "./format.js";
 
 /** How many classes of hosts are shown: those that send most. */
@@ -160,7 +160,7 @@ export class Tree {
     const name = h("td", { role: "gridcell", class: "name" }, h("div", {},
       h("span", { class: "twist", "aria-hidden": "true" }, below.length && !isFlat ? (isClosed ? "▸" : "▾") : ""),
       h("span", {}, h("span", { class: "number" }, isFlat ? path : lastOf(path)),
-        label || place.host ? h("span", {}, ` ${label || place.host}`) : null,
+        label || place.host ? h("span", {}, " ", named(label || place.host)) : null,
         h("span", { class: "kind" }, place.discipline ?? "inner class",
           place.hosts ? ", for hosts" : ""))));
     name.firstChild.style.setProperty("--level", level - 1);

@@ -1,5 +1,6 @@
 //! A page of text, tables and charts. It has no scripts, and needs no network and no other file.
 
+use fairgate::harmless;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::chart::Chart;
@@ -71,7 +72,7 @@ pub enum Cell {
 impl Sheet {
     /// Returns the page as text.
     pub fn render(&self) -> String {
-        html! {
+        let page = html! {
             (DOCTYPE)
             html lang="en" {
                 head {
@@ -86,8 +87,8 @@ impl Sheet {
                     main { @for block in &self.blocks { (block.markup()) } }
                 }
             }
-        }
-        .into_string()
+        };
+        harmless::text(&page.into_string())
     }
 }
 

@@ -3,6 +3,8 @@
 use comfy_table::presets::{NOTHING, UTF8_HORIZONTAL_ONLY};
 use comfy_table::{Cell, CellAlignment, Color, Table};
 
+use fairgate::harmless::name;
+
 use crate::comparison::{Comparison, Completion, Measured};
 use crate::units;
 
@@ -124,7 +126,7 @@ pub fn render(comparison: &Comparison, colour: bool) -> String {
     );
     for remark in &comparison.remarks {
         text.push('\n');
-        text.push_str(&wrapped(remark, TEXT_WIDTH));
+        text.push_str(&wrapped(&name(remark), TEXT_WIDTH));
     }
     text
 }
@@ -160,8 +162,8 @@ fn groups(comparison: &Comparison, colour: bool) -> Table {
         let block = |first: &str, line: &dyn Fn(usize) -> String| {
             (0..rows.len()).fold(first.to_owned(), |text, row| text + "\n" + &line(row))
         };
-        let names = block(&group.name, &|row| {
-            format!("  {}", comparison.disciplines[row].name)
+        let names = block(&name(&group.name), &|row| {
+            format!("  {}", name(&comparison.disciplines[row].name))
         });
         let figures = columns.iter().map(|column| {
             let best = column.best_of(&rows);
@@ -202,7 +204,7 @@ fn disciplines(comparison: &Comparison, colour: bool) -> Table {
             in_words(delay.map(|d| d.p99_ns)),
             units::bytes(discipline.queue.mean_bytes),
         ];
-        let name = emphasised(Cell::new(&discipline.name), colour);
+        let name = emphasised(Cell::new(name(&discipline.name)), colour);
         let figures = figures.map(|text| Cell::new(text).set_alignment(CellAlignment::Right));
         table.add_row([name].into_iter().chain(figures));
     }

@@ -8,7 +8,7 @@ use fairgate::classify::Prefix;
 
 use crate::fields::Raw;
 use crate::file::Written;
-use crate::list::{Rates, Subscriber};
+use crate::list::{List, Rates, Subscriber};
 use crate::section::Plan;
 use crate::texts::{Mistake, Place, Texts};
 
@@ -190,15 +190,23 @@ pub(crate) fn overlaps<'p>(prefixes: impl IntoIterator<Item = &'p Prefix>) -> Ve
     found
 }
 
-/// Reports prefixes that overlap.
-pub(crate) fn prefixes_are_apart(all: &[Read], texts: &mut Texts) {
+/// Reports prefixes that overlap. If one of the two was there `before`, the mistake is at the other one.
+pub(crate) fn prefixes_are_apart(all: &[Read], before: Option<&List>, texts: &mut Texts) {
     let owners: Vec<(&Read, usize)> = all
         .iter()
         .flat_map(|read| (0..read.subscriber.prefixes.len()).map(move |place| (read, place)))
         .collect();
     let prefix = |(read, place): &(&'_ Read, usize)| read.subscriber.prefixes[*place];
     let prefixes: Vec<Prefix> = owners.iter().map(prefix).collect();
+    let was_there = |at: usize| {
+        let known = before.and_then(|list| list.find(&owners[at].0.subscriber.id));
+        known.is_some_and(|known| known.prefixes.contains(&prefixes[at]))
+    };
     for (first, second) in overlaps(&prefixes) {
+        let (first, second) = match was_there(second) && !was_there(first) {
+            true => (second, first),
+            false => (first, second),
+        };
         let (other, (read, place)) = (owners[first].0, owners[second]);
         let message = format!(
             "{} overlaps with {} of subscriber `{}`",

@@ -79,7 +79,14 @@ impl Raw {
             false => Err(self.wrong(
                 format!("`{key}` is {bits} bit/s, but must be at least {LEAST}"),
                 "too low",
-                "raise it; who is to get nothing is left out of the list",
+                match self
+                    .text
+                    .bytes()
+                    .all(|byte| byte.is_ascii_digit() || byte == b'.')
+                {
+                    true => format!("a number alone is bit/s; for Mbit/s write {}mbit", self.text),
+                    false => "raise it; who is to get nothing is left out of the list".to_owned(),
+                },
             )),
         }
     }

@@ -262,7 +262,14 @@ fn rate(document: &Document, text: &Spanned<String>) -> Result<u64, FileError> {
         false => Err(document.error(
             text.span(),
             format!("{bits} bit/s are less than {LEAST}"),
-            "write the rate like 100mbit",
+            match text
+                .get_ref()
+                .bytes()
+                .all(|byte| byte.is_ascii_digit() || byte == b'.')
+            {
+                true => format!("a number alone is bit/s; for Mbit/s write {}mbit", text.get_ref()),
+                false => "write the rate like 100mbit".to_owned(),
+            },
         )),
     }
 }

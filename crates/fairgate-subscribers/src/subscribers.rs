@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use fairgate_config::{FileError, Registry, Spec};
@@ -98,7 +99,7 @@ impl Subscribers {
             "if the file was cut off, write it again as a whole; if it is right, confirm it: write \
              confirmed_removed = {removed} to [subscribers] and send SIGHUP; most_removed changes the limit"
         );
-        Err(whole(&self.source, message, &help))
+        Err(at(&self.source, 0..0, message, &help))
     }
 
     /// Takes a list of documents, which messages call `name`.
@@ -128,9 +129,14 @@ impl Subscribers {
         registry: &Registry,
     ) -> Result<Subscribers, FileError> {
         check::identifiers(&read, &mut texts);
-        check::prefixes_are_apart(&read, &mut texts);
+        let known = before.map(|before| &before.list);
+        check::prefixes_are_apart(&read, known, &mut texts);
         let unnamed = || Arc::new(NamedSource::new("the subscribers", String::new()));
         let source = texts.source(0).unwrap_or_else(unnamed);
+        // What is wrong with the whole is shown where it was changed.
+        let changed = known.and_then(|list| changed(&read, list));
+        let changed = changed.unwrap_or(Place { text: 0, span: 0..0 });
+        let changed_source = texts.source(changed.text).unwrap_or_else(|| Arc::clone(&source));
         let has_mistakes = texts.count() > 0;
         list.subscribers = read.into_iter().map(|read| read.subscriber).collect();
         let none = Numbers::default();
@@ -140,7 +146,10 @@ impl Subscribers {
             Err(TooMany(count)) => {
                 let message = format!("there are {count} subscribers and nodes, but {MOST} classes");
                 let help = "divide them among several runs";
-                texts.report(0, Mistake::new(0..0, message, "too many", help));
+                texts.report(
+                    changed.text,
+                    Mistake::new(changed.span, message, "too many", help),
+                );
                 return Err(refused(texts));
             }
         };
@@ -159,7 +168,7 @@ impl Subscribers {
             Err(Refused::Tree(error)) => {
                 let message = format!("the tree of the subscribers is refused: {error}");
                 let help = "correct the rates that it names in the list or in [subscribers]";
-                Err(whole(&source, message, help))
+                Err(at(&changed_source, changed.span, message, help))
             }
         }
     }
@@ -317,13 +326,13 @@ impl Subscribers {
 }
 
 /// Returns a mistake that is no line's, but the list's.
-fn whole(source: &NamedSource<String>, message: String, help: &str) -> FileError {
+fn at(source: &NamedSource<String>, span: Range<usize>, message: String, help: &str) -> FileError {
     let text = Text {
         name: source.name().to_owned(),
         content: source.inner().clone(),
     };
     let mut texts = Texts::new(&[text]);
-    texts.report(0, Mistake::new(0..0, message, "refused", help));
+    texts.report(0, Mistake::new(span, message, "refused", help));
     refused(texts)
 }
 
@@ -394,4 +403,21 @@ impl Lines {
         self.text.content.push(' ');
         raw
     }
+}
+
+/// Returns the place of the first subscriber that is not in the list as it is.
+fn changed(read: &[Read], list: &List) -> Option<Place> {
+    let known: BTreeMap<&str, &Subscriber> = list
+        .subscribers
+        .iter()
+        .map(|known| (known.id.as_str(), known))
+        .collect();
+    let is_changed = |read: &&Read| {
+        let new = &read.subscriber;
+        known.get(new.id.as_str()).is_none_or(|known| {
+            (&known.name, &known.prefixes, &known.own, &known.plan)
+                != (&new.name, &new.prefixes, &new.own, &new.plan)
+        })
+    };
+    read.iter().find(is_changed).map(|read| read.place.clone())
 }

@@ -42,6 +42,7 @@ pub mod discipline;
 mod egress;
 mod error;
 pub mod flow;
+pub mod harmless;
 pub mod implicit;
 mod link;
 mod link_layer;

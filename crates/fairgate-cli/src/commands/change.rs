@@ -177,7 +177,7 @@ fn show(words: &Words, format: Format) -> Result<Outcome, Failure> {
                 },
             )?;
         }
-        Format::Text => output::text(&output::harmless(&as_file(&trees)))?,
+        Format::Text => output::text(&as_file(&trees))?,
     }
     Ok(Outcome::Yes)
 }
@@ -194,7 +194,11 @@ fn as_file(trees: &[&TreeStatus]) -> String {
         let same = |other: &(&str, &TreeStatus)| other.0 == *name;
         let mut before = named[..place].iter().filter(|other| same(other));
         if before.any(|(_, other)| other.queue == tree.queue) {
-            text.push_str(&format!("# from {}: {name}, too\n\n", tree.from));
+            text.push_str(&format!(
+                "# from {}: {}, too\n\n",
+                output::name(&tree.from),
+                output::name(name)
+            ));
             continue;
         }
         let differs = named
@@ -205,7 +209,7 @@ fn as_file(trees: &[&TreeStatus]) -> String {
             false => (*name).to_owned(),
         };
         let queue = renamed(&tree.queue, QUEUE, &name);
-        text.push_str(&format!("# from {}\n{queue}\n", tree.from));
+        text.push_str(&format!("# from {}\n{queue}\n", output::name(&tree.from)));
     }
     text
 }

@@ -129,9 +129,9 @@ fn tree_text(document: &Document, subscribers: Option<&Subscribers>) -> String {
         text.push_str(&format!("subscribers {count}, nodes {nodes}\n"));
     }
     for section in document.sections() {
-        text.push_str(&format!("section {section}\n"));
+        text.push_str(&format!("section {}\n", output::name(section)));
     }
-    text.push_str(&format!("{} is valid\n", document.name()));
+    text.push_str(&format!("{} is valid\n", output::name(document.name())));
     text
 }
 
@@ -139,7 +139,7 @@ fn tree_text(document: &Document, subscribers: Option<&Subscribers>) -> String {
 pub(crate) fn queues_text<'s>(queues: impl Iterator<Item = (&'s str, &'s Spec)>) -> String {
     let mut text = String::new();
     for (name, spec) in queues {
-        text.push_str(&format!("queue {name}\n"));
+        text.push_str(&format!("queue {}\n", output::name(name)));
         text.extend(spec.to_string().lines().map(|line| format!("  {line}\n")));
     }
     text

@@ -32,7 +32,7 @@ pub(crate) fn run(args: Args, mut program: clap::Command, format: Format) -> Res
     clap_complete::generate(args.shell, &mut program, "fairgate", &mut script);
     let script = String::from_utf8(script).expect("the help is text");
     match format {
-        Format::Text => output::text(&script)?,
+        Format::Text => output::exact(&script)?,
         Format::Json => {
             let shell = args.shell.to_string();
             output::json("completions", &Printed { shell, script })?;

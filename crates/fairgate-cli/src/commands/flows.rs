@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Outcome, Failure> {
                     true => "\x1b[H\x1b[2J",
                     false => "",
                 };
-                output::text(&format!("{clear}{}", output::harmless(&text(&flows))))?;
+                output::exact(&format!("{clear}{}", output::harmless(&text(&flows))))?;
             }
         }
         if !args.follow {

@@ -78,7 +78,7 @@ fn overview(entries: &[&dyn Entry]) -> String {
             Children::None => about.name.to_owned(),
             holds => format!("{}\n({})", about.name, holds.name()),
         };
-        table.add_row([name, about.when.to_owned(), lines.join("\n")]);
+        table.add_block([name, about.when.to_owned(), lines.join("\n")]);
     }
     let mut text = output::table_text(&table);
     text.push_str(
@@ -149,7 +149,7 @@ fn parameter_table(parameters: &[ParameterInfo]) -> String {
     }
     let mut table = output::page_table(["PARAMETER", "UNIT", "DEFAULT", "ALLOWED", "MEANING"], 2);
     for info in parameters {
-        table.add_row([
+        table.add_block([
             info.name.to_owned(),
             info.unit.name().to_owned(),
             default(info),

@@ -59,7 +59,7 @@ pub(crate) fn run(args: Args, program: clap::Command, format: Format) -> Result<
         let page = render(find(&program, &args.command)?);
         let text = String::from_utf8_lossy(&page.text).into_owned();
         match format {
-            Format::Text => output::text(&text)?,
+            Format::Text => output::exact(&text)?,
             Format::Json => output::json(
                 "man",
                 &Printed {

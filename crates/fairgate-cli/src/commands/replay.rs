@@ -100,7 +100,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     }
     let progress = progress::steps(paths.len() as u64, format);
     for path in &paths {
-        progress.set_message(path.display().to_string());
+        progress.set_message(output::name(&path.display().to_string()));
         report.add(path, fairgate_replay::replay(path, args.seed));
         progress.inc(1);
     }
@@ -145,7 +145,11 @@ impl Report {
     fn text(&self) -> String {
         let mut table = output::table(["TRACE", "RESULT", "DETAIL"]);
         for trace in &self.traces {
-            table.add_row([&trace.path, trace.result.name(), &trace.result.detail()]);
+            table.add_block([
+                &output::name(&trace.path),
+                trace.result.name(),
+                &trace.result.detail(),
+            ]);
         }
         let mut text = output::table_text(&table);
         let Summary {

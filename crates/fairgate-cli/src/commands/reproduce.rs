@@ -178,7 +178,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     for (index, (experiment, sink)) in experiments.iter().zip(sinks).enumerate() {
         let report = |share: f64, what: &str| {
             bar.set_position(((index as f64 + share.clamp(0.0, 1.0)) * STEPS) as u64);
-            bar.set_message(format!("{}: {what}", experiment.id));
+            bar.set_message(output::name(&format!("{}: {what}", experiment.id)));
         };
         report(0.0, "");
         let conditions = Conditions {
@@ -527,7 +527,7 @@ fn rows(result: &Reproduction) -> String {
         let others = ways.iter().map(|way| row.beside_text(way));
         table.add_row(first.into_iter().chain(others).chain(last));
     }
-    for column in table.column_iter_mut().skip(2).take(3 + ways.len()) {
+    for column in table.columns().skip(2).take(3 + ways.len()) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     output::table_text(&table)
@@ -541,7 +541,7 @@ fn grid_text(grid: &Grid) -> String {
         let values = values.iter().map(|&value| Grid::text(value));
         table.add_row(std::iter::once(name.clone()).chain(values));
     }
-    for column in table.column_iter_mut().skip(1) {
+    for column in table.columns().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     format!("{}\n{}\n", grid.title, output::table_text(&table))

@@ -172,7 +172,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Outcome, Failure> {
         .map_err(failed(&remote))?;
     match format {
         Format::Json => output::json("reservations", &Document { reservations })?,
-        Format::Text => output::text(&output::harmless(&text(&reservations, done)))?,
+        Format::Text => output::text(&text(&reservations, done))?,
     }
     Ok(Outcome::Yes)
 }

@@ -125,6 +125,9 @@ pub(crate) fn run(
 ) -> Result<Outcome, Failure> {
     let text = source()?;
     let found = read(&text).inspect_err(|_| input::warn(&text.notes, format))?;
+    if args.run.is_none() {
+        check_written(&text.name, &found)?;
+    }
     let named = || found.iter().map(|tree| (tree.name.as_str(), &tree.spec));
     if args.run.is_none() {
         input::warn(&warnings(&text, &found), format);
@@ -238,6 +241,16 @@ fn join(commands: &[&str]) -> String {
         .iter()
         .all(|command| command.contains(char::is_whitespace));
     commands.join(if are_lines { "\n" } else { " " })
+}
+
+/// Checks the configuration that is written, as `fairgate check` does: a script may have names that a
+/// configuration can't have.
+fn check_written(script: &str, trees: &[Tree]) -> Result<(), Failure> {
+    let document = Document::parse(&format!("configuration from {script}"), &toml(trees))?;
+    if printed_run(trees).is_some() {
+        Plan::read(&document)?;
+    }
+    Ok(())
 }
 
 fn toml(trees: &[Tree]) -> String {

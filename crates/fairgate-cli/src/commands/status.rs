@@ -61,7 +61,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
                 } else {
                     ""
                 };
-                output::text(&format!("{clear}{}", tables(&status, before.as_ref())))?;
+                output::exact(&format!("{clear}{}", tables(&status, before.as_ref())))?;
             }
         }
         if !args.follow {
@@ -241,7 +241,7 @@ fn direction_text(direction: &DirectionStatus, before: Option<&DirectionStatus>,
 }
 
 fn add_rows(
-    table: &mut comfy_table::Table,
+    table: &mut output::Table,
     node: &NodeStatus,
     before: Option<&NodeStatus>,
     seconds: f64,

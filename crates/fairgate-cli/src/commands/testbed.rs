@@ -107,7 +107,7 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
                 "{} of {}, {}: {}",
                 index + 1,
                 scenarios.len(),
-                scenario.label,
+                output::name(&scenario.label),
                 describe(stage, args.duration)
             ));
         };

@@ -489,8 +489,7 @@ fn text(answer: &Answer, remark: &str) -> String {
             names.push(value.name);
         }
     }
-    let mut table = output::table([answer.x]);
-    table.set_header([answer.x].into_iter().chain(names.iter().copied()));
+    let mut table = output::table([answer.x].into_iter().chain(names.iter().copied()));
     for row in &answer.rows {
         let cell = |name: &&str| {
             let value = row.values.iter().find(|value| value.name == *name);
@@ -502,7 +501,7 @@ fn text(answer: &Answer, remark: &str) -> String {
                 .chain(names.iter().map(cell)),
         );
     }
-    for column in table.column_iter_mut() {
+    for column in table.columns() {
         column.set_padding((0, 2));
         column.set_cell_alignment(CellAlignment::Right);
     }

@@ -112,7 +112,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
 
     let progress = progress::steps(recordings.len() as u64, format);
     for recording in &recordings {
-        progress.set_message(recording.cell.name.clone());
+        progress.set_message(output::name(&recording.cell.name));
         let comparison = validation
             .compare(recording, args.seed, args.runs)
             .map_err(RecordingError::Experiment)?;
@@ -220,7 +220,7 @@ impl Report {
             ]);
         }
         for column in 1..9 {
-            if let Some(column) = table.column_mut(column) {
+            if let Some(column) = table.columns().nth(column) {
                 column.set_cell_alignment(comfy_table::CellAlignment::Right);
             }
         }

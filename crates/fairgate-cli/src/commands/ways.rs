@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use fairgate_config::Spec;
+use fairgate_config::{Spec, quoted};
 use fairgate_scripts::tc::Way;
 use miette::Diagnostic;
 use serde::Serialize;
@@ -119,7 +119,6 @@ impl Run {
     /// Returns the section of a configuration file.
     pub(crate) fn section(&self) -> String {
         let mut text = "[run]\n".to_owned();
-        let quoted = |text: &str| serde_json::Value::from(text).to_string();
         let _ = match &self.left {
             Some(left) => writeln!(text, "left = {}", quoted(left)),
             None => writeln!(

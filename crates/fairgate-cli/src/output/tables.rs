@@ -2,20 +2,49 @@
 
 use std::io::{self, IsTerminal};
 
-use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
+use comfy_table::{ColumnConstraint, ContentArrangement, presets};
+
+use super::{harmless, name};
+
+/// A table. Its cells are names and figures: each is one line, and [`harmless`].
+pub(crate) struct Table(comfy_table::Table);
+
+impl Table {
+    pub(crate) fn add_row<T: ToString>(&mut self, cells: impl IntoIterator<Item = T>) {
+        self.0
+            .add_row(cells.into_iter().map(|cell| name(&cell.to_string())));
+    }
+
+    /// Adds a row whose cells may have several lines.
+    pub(crate) fn add_block<T: ToString>(&mut self, cells: impl IntoIterator<Item = T>) {
+        self.0
+            .add_row(cells.into_iter().map(|cell| harmless(&cell.to_string())));
+    }
+
+    /// Whether there are no rows.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn columns(&mut self) -> impl Iterator<Item = &mut comfy_table::Column> {
+        self.0.column_iter_mut()
+    }
+}
 
 /// Creates a table in the style of the program: aligned columns, no borders. Lines are wrapped only on a
 /// terminal, so that `grep` finds whole rows.
 pub(crate) fn table<'a>(header: impl IntoIterator<Item = &'a str>) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(header.into_iter());
+    let mut table = comfy_table::Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_header(header.into_iter().map(name));
     if io::stdout().is_terminal() {
         table.set_content_arrangement(ContentArrangement::Dynamic);
     }
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }
-    table
+    Table(table)
 }
 
 /// The width of a page that is not printed on a terminal, in columns.
@@ -23,7 +52,7 @@ const PAGE: u16 = 100;
 
 /// Returns the width of a page: the terminal's, if there is one.
 pub(crate) fn page_width() -> u16 {
-    Table::new().width().unwrap_or(PAGE)
+    comfy_table::Table::new().width().unwrap_or(PAGE)
 }
 
 /// Creates a table whose cells are wrapped between words so that it fits the page. The first `unbroken`
@@ -31,9 +60,10 @@ pub(crate) fn page_width() -> u16 {
 pub(crate) fn page_table<'a>(header: impl IntoIterator<Item = &'a str>, unbroken: usize) -> Table {
     let mut table = table(header);
     table
+        .0
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(page_width());
-    for column in table.column_iter_mut().take(unbroken) {
+    for column in table.columns().take(unbroken) {
         column.set_constraint(ColumnConstraint::ContentWidth);
     }
     table
@@ -59,6 +89,7 @@ pub(crate) fn wrap(text: &str, width: usize) -> String {
 /// Returns a table as text, without spaces at the ends of lines.
 pub(crate) fn table_text(table: &Table) -> String {
     table
+        .0
         .lines()
         .map(|line| format!("{}\n", line.trim_end()))
         .collect()

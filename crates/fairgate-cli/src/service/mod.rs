@@ -8,6 +8,7 @@ mod manager;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Instant;
 
+use fairgate::harmless;
 use fairgate_live::{Beat, Pulse};
 use nix::time::{ClockId, clock_gettime};
 
@@ -113,5 +114,5 @@ impl Event {
 
 /// Returns that the run forwards. The status is one line, whatever a file is called.
 fn ready(status: &str) -> String {
-    format!("READY=1\nSTATUS={}", status.replace(char::is_control, " "))
+    format!("READY=1\nSTATUS={}", harmless::name(status))
 }

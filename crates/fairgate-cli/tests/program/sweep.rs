@@ -1,11 +1,12 @@
 //! `fairgate sweep`: complete, resumable, and with every mistake named.
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+use fairgate_sim::results::Table;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -252,4 +253,27 @@ fn a_folder_that_cannot_be_made_is_refused() {
         3,
         &["can't use the folder", "--out"],
     );
+}
+
+/// Returns all rows, in the order in which readers take the parts.
+fn rows(folder: &Path) -> String {
+    let entries = fs::read_dir(folder).expect("the data set");
+    let mut parts: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    parts.retain(|part| part.extension().is_some_and(|ending| ending == "parquet"));
+    parts.sort();
+    let table = |part: PathBuf| Table::read_parquet(File::open(part).expect("a part")).expect("a table");
+    format!("{:?}", Table::concatenated(parts.into_iter().map(table)))
+}
+
+#[test]
+fn rows_are_in_the_order_of_the_runs_whatever_the_number_of_jobs() {
+    let scratch = Scratch::new();
+    let scenario = SCENARIO.replace("DURATION", "500ms");
+    for jobs in ["1", "2", "5"] {
+        scratch.json(&scenario, &["--jobs", jobs, "--out", jobs]);
+    }
+    let one = rows(&scratch.at("1"));
+    assert!(one.contains("target"), "{one}");
+    assert_eq!(one, rows(&scratch.at("2")));
+    assert_eq!(one, rows(&scratch.at("5")));
 }

@@ -209,3 +209,15 @@ fn a_direction_has_one_tree() {
         "{stderr}"
     );
 }
+
+/// What is printed is a configuration that `check` takes.
+#[test]
+fn a_name_that_no_interface_can_have_is_refused() {
+    let script = "qdisc add dev eth9223372036854775807 root sfq\nqdisc add dev eth0 root fq_codel";
+    for more in [&[][..], &["--tree"], &["--json"]] {
+        let (stdout, stderr) = ends(&[&["tc", script], more].concat(), 2);
+        let said = stdout + &stderr;
+        assert!(said.contains("is not a valid interface name"), "{said}");
+        assert!(said.contains("1 to 15 characters"), "{said}");
+    }
+}

@@ -50,7 +50,7 @@ pub(crate) use given::in_order;
 #[cfg(test)]
 pub(crate) use given::read as read_value;
 pub(crate) use origin::Origin;
-pub use print::renamed;
+pub use print::{quoted, renamed};
 pub use refusals::Frame;
 pub use shards::{ShardBy, ShardedSpec, UnknownShardBy, Workers};
 

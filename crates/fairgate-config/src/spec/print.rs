@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write};
 
+use fairgate::harmless::is_hidden;
+
 use super::check::RESERVED_KEYS;
 use super::{Estimator, Estimators, Spec, parent_of};
 use super::{estimator, filters, templates};
@@ -10,7 +12,7 @@ use crate::registry::{Unit, Value};
 
 /// Returns the text of [`Spec::to_toml`] with another name for the tree.
 pub fn renamed(toml: &str, from: &str, to: &str) -> String {
-    let table = |name: &str| format!("queue.{}", toml::Value::from(name));
+    let table = |name: &str| format!("queue.{}", quoted(name));
     let (from, to) = (table(from), table(to));
     // Only these lines begin with a bracket. Text of values has its line ends escaped.
     let line = |line: &str| match line.starts_with('[') {
@@ -25,7 +27,7 @@ impl Spec {
     /// [`Document::parse`](crate::Document::parse) reads the same tree from it.
     pub fn to_toml(&self, name: &str) -> String {
         let mut text = String::new();
-        let path = format!("queue.{}", toml::Value::from(name));
+        let path = format!("queue.{}", quoted(name));
         let _ = writeln!(text, "[{path}]");
         self.print(&path, &mut text, false);
         text
@@ -95,6 +97,25 @@ impl Spec {
             |(index, _): &Setting| class_parameters.iter().any(|info| info.name == own[*index].name);
         self.estimators.own.is_some() || self.settings.own.iter().any(is_of_class)
     }
+}
+
+/// Returns text as a string of TOML in double quotes. What TOML does not take, and what
+/// [is hidden](fairgate::harmless::is_hidden), is written by its number: the text can be shown and is read as
+/// the same.
+pub fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for character in text.chars() {
+        let _ = match character {
+            '"' | '\\' => write!(quoted, "\\{character}"),
+            '\n' => write!(quoted, "\\n"),
+            '\t' => write!(quoted, "\\t"),
+            '\r' => write!(quoted, "\\r"),
+            _ if !is_hidden(character) => write!(quoted, "{character}"),
+            _ if u32::from(character) <= 0xffff => write!(quoted, "\\u{:04X}", u32::from(character)),
+            _ => write!(quoted, "\\U{:08X}", u32::from(character)),
+        };
+    }
+    quoted + "\""
 }
 
 fn print_estimator(estimator: Option<Estimator>, text: &mut String) {

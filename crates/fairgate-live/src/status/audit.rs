@@ -65,7 +65,7 @@ impl fmt::Display for AuditEntry {
     }
 }
 
-/// Escapes what would end the line or control a terminal, and cuts what is too long.
+/// Escapes what would end the line, control a terminal or not be shown, and cuts what is too long.
 fn one_line(text: &str) -> String {
     let mut line = String::new();
     for character in text.chars() {
@@ -73,7 +73,7 @@ fn one_line(text: &str) -> String {
             line.push_str(&format!("... ({} bytes)", text.len()));
             break;
         }
-        match character.is_control() {
+        match fairgate::harmless::is_hidden(character) {
             true => line.extend(character.escape_default()),
             false => line.push(character),
         }

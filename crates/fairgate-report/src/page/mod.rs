@@ -3,6 +3,7 @@
 mod charts;
 mod text;
 
+use fairgate::harmless;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::comparison::{Comparison, Measured};
@@ -13,7 +14,7 @@ pub(crate) const STYLE: &str = include_str!("style.css");
 
 /// Returns the page as text.
 pub fn render(comparison: &Comparison) -> String {
-    html! {
+    let page = html! {
         (DOCTYPE)
         html lang="en" {
             head {
@@ -46,8 +47,8 @@ pub fn render(comparison: &Comparison) -> String {
                 }
             }
         }
-    }
-    .into_string()
+    };
+    harmless::text(&page.into_string())
 }
 
 /// The number of bytes at the beginning of a page that [`is_report`] needs.

@@ -1,5 +1,6 @@
 //! A plot with its title and legend. It is an SVG file or a part of a page.
 
+use fairgate::harmless;
 use maud::{Markup, PreEscaped, html};
 
 use crate::page::STYLE;
@@ -42,7 +43,7 @@ impl Figure<'_> {
         };
         let (width, height) = (frame.width(), TITLE + frame.height() + legend_height);
         let column = (width - frame.left()) / columns as f64;
-        html! {
+        let figure = html! {
             svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (width) " " (height) }
                 width=(width) height=(height) role="img" aria-label=(title) {
                 style {
@@ -59,8 +60,8 @@ impl Figure<'_> {
                     text.name x=(x + 33.0) y=(y + 10.0) { (name) }
                 }
             }
-        }
-        .into_string()
+        };
+        harmless::text(&figure.into_string())
     }
 
     /// Returns the figure as a part of a page. The page's style sheet defines the colours.

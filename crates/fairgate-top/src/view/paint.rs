@@ -1,5 +1,6 @@
 //! Text in cells.
 
+use fairgate::harmless;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -11,7 +12,7 @@ pub(super) fn write(line: Rect, text: &str, style: Style, cells: &mut Buffer) ->
     if line.width == 0 || line.height == 0 {
         return line;
     }
-    let (end, _) = cells.set_stringn(line.x, line.y, text, line.width.into(), style);
+    let (end, _) = cells.set_stringn(line.x, line.y, harmless::name(text), line.width.into(), style);
     Rect {
         x: end,
         width: line.right().saturating_sub(end),
@@ -21,6 +22,7 @@ pub(super) fn write(line: Rect, text: &str, style: Style, cells: &mut Buffer) ->
 
 /// Writes text at the end of a line.
 pub(super) fn write_right(line: Rect, text: &str, style: Style, cells: &mut Buffer) {
+    let text = &harmless::name(text);
     let length = text.chars().count().min(usize::from(line.width)) as u16;
     let end = Rect {
         x: line.right() - length,

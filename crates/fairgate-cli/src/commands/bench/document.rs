@@ -69,7 +69,7 @@ impl Document {
                 table.add_row(result.row());
             }
             for column in 2..8 {
-                if let Some(column) = table.column_mut(column) {
+                if let Some(column) = table.columns().nth(column) {
                     column.set_cell_alignment(CellAlignment::Right);
                 }
             }

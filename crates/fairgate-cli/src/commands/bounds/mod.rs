@@ -255,8 +255,7 @@ fn cells(row: &Row, finding: Option<&Finding>) -> [String; 3] {
 fn growth(survey: &Survey) -> String {
     let mut header = vec!["SCHEDULER".to_owned()];
     header.extend(survey.light_flows.iter().map(|light| format!("N = {light}")));
-    let mut table = output::table([""; 0]);
-    table.set_header(header);
+    let mut table = output::table(header.iter().map(String::as_str));
     for surveyed in &survey.schedulers {
         if surveyed.heavy_b_wfi.iter().all(Option::is_none) {
             continue;
@@ -266,9 +265,6 @@ fn growth(survey: &Survey) -> String {
             .iter()
             .map(|packets| packets.map_or("–".to_owned(), |packets| format!("{packets:.2}")));
         table.add_row(std::iter::once(surveyed.scheduler.to_owned()).chain(figures));
-    }
-    for column in table.column_iter_mut() {
-        column.set_padding((0, 2));
     }
     if table.is_empty() {
         return String::new();

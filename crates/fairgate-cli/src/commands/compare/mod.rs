@@ -308,10 +308,14 @@ fn show(
         |is_written| match format {
             Format::Json => output::json("compare", comparison),
             Format::Text => {
-                let table = table::render(comparison, colour::for_stdout());
+                let table = output::coloured(&table::render(comparison, false), || {
+                    table::render(comparison, colour::for_stdout())
+                });
                 let report = path.filter(|_| is_written);
-                let report = report.map_or(String::new(), |path| format!("\nReport: {path}\n"));
-                output::text(&format!("{table}{report}"))
+                let report = report.map_or(String::new(), |path| {
+                    format!("\nReport: {}\n", output::name(&path))
+                });
+                output::exact(&format!("{table}{report}"))
             }
         },
     )?;

@@ -162,7 +162,7 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
             sink.write(&runs)
         },
         |_| match format {
-            Format::Json => output::text(&runs.json_text()),
+            Format::Json => output::exact(&runs.json_text()),
             Format::Text => output::text(&runs.tables()),
         },
     )?;

@@ -283,7 +283,7 @@ fn observation_table(results: &Results) -> String {
         row.push(observation.unit.clone());
         table.add_row(row);
     }
-    for column in table.column_iter_mut().skip(2).take(6) {
+    for column in table.columns().skip(2).take(6) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     let mut text = format!("\n{}", output::table_text(&table));
@@ -368,8 +368,8 @@ fn cell_tables(results: &Results) -> String {
 }
 
 /// Right-aligns the columns from this one on, which hold numbers.
-pub(super) fn align(table: &mut comfy_table::Table, from: usize) {
-    for column in table.column_iter_mut().skip(from) {
+pub(super) fn align(table: &mut output::Table, from: usize) {
+    for column in table.columns().skip(from) {
         column.set_cell_alignment(CellAlignment::Right);
     }
 }

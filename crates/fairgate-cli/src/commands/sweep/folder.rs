@@ -4,7 +4,7 @@
 //! Its parts are complete Parquet files: each is written under another name and renamed. The footer of a part
 //! names its runs. Names of other files begin with `_`, so that readers of data sets pass over them.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -121,8 +121,8 @@ impl Folder {
     pub(super) fn writer(self) -> Writer {
         Writer {
             folder: self,
-            ids: Vec::new(),
-            tables: Vec::new(),
+            waiting: BTreeMap::new(),
+            first: 0,
             next: Instant::now() + EVERY,
             done: 0,
         }
@@ -180,32 +180,54 @@ fn runs_of(part: &Path) -> Result<Vec<String>, FolderError> {
 /// Collects finished runs, and writes them as parts.
 pub(super) struct Writer {
     folder: Folder,
-    ids: Vec<String>,
-    tables: Vec<Table>,
+    /// What is finished and not written, by its place among the runs.
+    waiting: BTreeMap<usize, (String, Table)>,
+    /// The place of the first run that is not written.
+    first: usize,
     next: Instant,
     done: usize,
 }
 
 impl Writer {
     /// Adds a run. Writes what is finished from time to time.
-    pub(super) fn add(&mut self, id: String, table: Table) -> Result<(), Failure> {
-        self.ids.push(id);
-        self.tables.push(table);
+    pub(super) fn add(&mut self, place: usize, id: String, table: Table) -> Result<(), Failure> {
+        self.waiting.insert(place, (id, table));
         match Instant::now() < self.next {
             true => Ok(()),
             false => self.flush(),
         }
     }
 
-    /// Writes what is finished.
+    /// Writes what is finished and has no unfinished run before it: the rows are in the order of the runs,
+    /// whatever the number of jobs.
     pub(super) fn flush(&mut self) -> Result<(), Failure> {
+        let mut end = self.first;
+        while self.waiting.contains_key(&end) {
+            end += 1;
+        }
+        let later = self.waiting.split_off(&end);
+        let ready = std::mem::replace(&mut self.waiting, later);
+        self.write(ready, end)
+    }
+
+    /// Writes everything that is finished.
+    pub(super) fn finish(&mut self) -> Result<(), Failure> {
+        self.flush()?;
+        let ready = std::mem::take(&mut self.waiting);
+        self.write(ready, self.first)
+    }
+
+    fn write(&mut self, ready: BTreeMap<usize, (String, Table)>, end: usize) -> Result<(), Failure> {
         self.next = Instant::now() + EVERY;
-        let ids = std::mem::take(&mut self.ids);
-        let Some(table) = Table::concatenated(std::mem::take(&mut self.tables)) else {
+        self.first = end;
+        let place = ready.keys().next().copied().unwrap_or_default();
+        let (ids, tables): (Vec<String>, Vec<Table>) = ready.into_values().unzip();
+        let Some(table) = Table::concatenated(tables) else {
             return Ok(());
         };
         // The first run is in no other part, so the name is new.
-        let name = format!("part-{}.parquet", ids[0]);
+        // Its place comes first, because readers take the parts in the order of their names.
+        let name = format!("part-{place:08}-{}.parquet", ids[0]);
         let part = self.folder.path.join(&name);
         let draft = self.folder.path.join(format!("_{name}.draft"));
         let note = serde_json::to_string(&ids).expect("a list of text");

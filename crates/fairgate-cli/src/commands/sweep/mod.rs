@@ -7,7 +7,7 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 
@@ -159,17 +159,22 @@ fn do_runs(
         let columns = &columns;
         let goes_on = &goes_on;
         scope.spawn(move || {
-            batch.map(left, |&number| {
+            // The batch divides the runs among its threads. Each takes the next one, so that they are
+            // finished nearly in their order.
+            let next = AtomicUsize::new(0);
+            batch.map(left, |_| {
                 if goes_on() {
+                    let place = next.fetch_add(1, Ordering::Relaxed);
+                    let done = one(sweep, left[place], left.len(), columns, bar, goes_on);
                     // The receiver has gone only if it stopped the work.
-                    let _ = send.send(one(sweep, number, left.len(), columns, bar, goes_on));
+                    let _ = send.send(done.map(|done| done.map(|(id, table)| (place, id, table))));
                 }
             });
         });
         let mut result = Ok(());
         loop {
             let added = match finished.recv_timeout(EVERY) {
-                Ok(Ok(Some((id, table)))) => writer.add(id, table),
+                Ok(Ok(Some((place, id, table)))) => writer.add(place, id, table),
                 Ok(Ok(None)) => Ok(()),
                 Ok(Err(error)) => Err(error.into()),
                 Err(RecvTimeoutError::Timeout) => writer.flush(),
@@ -183,7 +188,7 @@ fn do_runs(
             }
         }
     });
-    let written = writer.flush();
+    let written = writer.finish();
     bar.finish_and_clear();
     for handler in handlers {
         signal_hook::low_level::unregister(handler);

@@ -30,7 +30,7 @@ fn of_commands() -> Spec {
 
 /// Returns the status of a run with one direction. Packets of 1000 bytes to these hosts were enqueued, and
 /// one was sent.
-fn status(spec: &Spec, device: &str, hosts: &[u8]) -> Status {
+pub(crate) fn status(spec: &Spec, device: &str, hosts: &[u8]) -> Status {
     let mut tree = spec.build(1).expect("the description is valid");
     let mut pool = Pool::with_capacity(8);
     for &host in hosts {
@@ -73,7 +73,7 @@ fn status(spec: &Spec, device: &str, hosts: &[u8]) -> Status {
 }
 
 /// Answers `times` requests.
-fn serve(socket: &Path, status: &Status, times: usize) -> thread::JoinHandle<()> {
+pub(crate) fn serve(socket: &Path, status: &Status, times: usize) -> thread::JoinHandle<()> {
     let listener = UnixListener::bind(socket).expect("a socket of our own");
     let answer = serde_json::to_vec(status).expect("a status is JSON");
     thread::spawn(move || {
