@@ -15,7 +15,7 @@ use crate::embedded;
 use crate::failure::Failure;
 
 pub(crate) use tables::{page_table, page_width, table, table_text, wrap};
-pub(crate) use target::{Target, Targets, Unwritten};
+pub(crate) use target::{Target, Targets, Unwritten, create, replace};
 
 /// How a command prints its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
