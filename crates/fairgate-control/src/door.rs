@@ -103,6 +103,7 @@ impl Door {
             entry,
             rules: Rules {
                 tokens: tokens.map(Arc::new),
+                refusals: Arc::default(),
             },
         })
     }
