@@ -23,7 +23,9 @@ use thiserror::Error;
 pub struct Folder {
     path: PathBuf,
     opened: File,
-    found: Metadata,
+    owner: u32,
+    group: u32,
+    mode: u32,
 }
 
 /// Why nothing is written in a folder.
@@ -75,7 +77,9 @@ impl Folder {
         Ok(Folder {
             path: path.to_path_buf(),
             opened,
-            found,
+            owner: found.uid(),
+            group: found.gid(),
+            mode: found.mode(),
         })
     }
 
@@ -92,7 +96,7 @@ impl Folder {
     /// # Errors
     /// Fails if others may write and the sticky bit is missing.
     pub fn check_exchange(&self) -> Result<(), Unsafe> {
-        match others_may_write(&self.found) && self.found.mode() & STICKY == 0 {
+        match others_may_write(self.mode) && self.mode & STICKY == 0 {
             true => Err(Unsafe::Exchangeable {
                 folder: self.path.clone(),
             }),
@@ -105,8 +109,8 @@ impl Folder {
     /// # Errors
     /// Fails if others may write here, and it belongs neither to this user nor to the folder's owner.
     pub fn check_found(&self, name: &OsStr, found: &Metadata) -> Result<(), Unsafe> {
-        let owners = [self.found.uid(), geteuid().as_raw()];
-        match others_may_write(&self.found) && !owners.contains(&found.uid()) {
+        let owners = [self.owner, geteuid().as_raw()];
+        match others_may_write(self.mode) && !owners.contains(&found.uid()) {
             true => Err(Unsafe::Planted {
                 path: self.path.join(name),
                 user: found.uid(),
@@ -135,8 +139,8 @@ impl Folder {
         let file = File::from(openat(&self.opened, name, flags, mode)?);
         let found = file.metadata()?;
         self.check_found(name, &found)?;
-        if found.is_file() && found.nlink() == 1 && found.uid() != self.found.uid() {
-            fchown(&file, Some(self.found.uid()), Some(self.found.gid()))?;
+        if found.is_file() && found.nlink() == 1 && found.uid() != self.owner {
+            fchown(&file, Some(self.owner), Some(self.group))?;
         }
         Ok(file)
     }
@@ -177,12 +181,12 @@ const STICKY: u32 = 0o1000;
 
 /// Returns whether users other than the owner may write to a folder. The members of a group trust each other,
 /// but root is not one of them.
-fn others_may_write(folder: &Metadata) -> bool {
+fn others_may_write(mode: u32) -> bool {
     let others = match geteuid().is_root() {
         true => 0o022,
         false => 0o002,
     };
-    folder.mode() & others != 0
+    mode & others != 0
 }
 
 /// Follows the links of a path, as the kernel does, to where the file is or would be created. The last name
