@@ -281,7 +281,8 @@ def _check_plan(folder: Path, grid: Mapping[str, Any], measure: Measure) -> None
         return
     draft = folder / f"{_PLAN}.draft"
     try:
-        draft.write_text(json.dumps(plan), encoding="utf-8")
+        with _created(draft) as text:
+            text.write(json.dumps(plan).encode())
         draft.replace(file)
     except OSError as error:
         raise _unusable(folder, error) from error
@@ -305,7 +306,7 @@ def _locked(folder: Path) -> Iterator[None]:
     with ExitStack() as stack:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            lock = stack.enter_context((folder / _LOCK).open("w"))
+            lock = stack.enter_context((folder / _LOCK).open("r+b", opener=_found_or_created))
             if _is_locked(lock):
                 raise SweepError(
                     f"another sweep is writing into {folder}; wait until it has ended, "
@@ -318,7 +319,18 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def _is_locked(file: IO[str]) -> bool:
+def _found_or_created(path: str, _flags: int) -> int:
+    """Open a file without following a link, and leave its content as it is."""
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+
+
+def _created(path: Path) -> IO[bytes]:
+    """Create a file. What had its name before is removed, and a link is not followed."""
+    path.unlink(missing_ok=True)
+    return path.open("xb")
+
+
+def _is_locked(file: IO[bytes]) -> bool:
     """Lock the file as long as it is open. Returns whether another process has locked it."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -392,7 +404,8 @@ class _Writer:
         part = self.folder / f"part-{self._runs[0]}.parquet"
         draft = self.folder / f"_{part.name}.draft"
         try:
-            pyarrow.parquet.write_table(table, draft)
+            with _created(draft) as file:
+                pyarrow.parquet.write_table(table, file)
             draft.replace(part)
         except OSError as error:
             # It makes room. Whether it can be removed changes nothing.

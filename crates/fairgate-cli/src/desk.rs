@@ -46,6 +46,10 @@ impl Run for Desk {
         self.inside.reserve(who, from, order, if_revision)
     }
 
+    fn note(&self, who: &str, what: &str, outcome: &str) {
+        self.inside.note(who, what, outcome);
+    }
+
     fn flows(&self, order: FlowOrder, limit: usize) -> Option<FlowsStatus> {
         self.inside.flows(order, limit)
     }

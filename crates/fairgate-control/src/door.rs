@@ -1,14 +1,12 @@
 //! The sockets that are listened at. They are opened, and secrets are read, while the process still has its
 //! privileges.
 
-use std::fs::{self, Permissions};
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
 use fairgate_live::status::Listening;
-use fairgate_live::{Address, Endpoint, Endpoints, LiveError, Offer};
-use nix::unistd::{Gid, Group, chown};
+use fairgate_live::{Address, Endpoint, Endpoints, Offer};
+use nix::unistd::{Gid, Group};
 use tokio_rustls::TlsAcceptor;
 
 use crate::error::ControlError;
@@ -85,10 +83,7 @@ impl Door {
         let entry = match &endpoint.address {
             Address::Unix(path) => {
                 let group = endpoint.group.as_deref().map(find_group).transpose()?;
-                let listening = Listening::at(path)?;
-                if let Some(group) = group {
-                    open_to(&listening, group)?;
-                }
+                let listening = Listening::at(path, group)?;
                 Entry::Unix { listening, group }
             }
             Address::Tcp(address) => {
@@ -108,6 +103,7 @@ impl Door {
             entry,
             rules: Rules {
                 tokens: tokens.map(Arc::new),
+                refusals: Arc::default(),
             },
         })
     }
@@ -133,15 +129,4 @@ fn find_group(name: &str) -> Result<Gid, ControlError> {
     let found = Group::from_name(name).ok().flatten();
     let found = found.ok_or_else(|| ControlError::NoGroup(name.to_owned()))?;
     Ok(found.gid)
-}
-
-/// Lets the members of a group connect to a unix socket.
-fn open_to(listening: &Listening, group: Gid) -> Result<(), ControlError> {
-    let path = listening.path();
-    let refused = |reason: String| {
-        let message = format!("giving {} to its group failed: {reason}", path.display());
-        ControlError::Socket(LiveError::Socket(message))
-    };
-    chown(path, None, Some(group)).map_err(|errno| refused(errno.desc().to_owned()))?;
-    fs::set_permissions(path, Permissions::from_mode(0o660)).map_err(|error| refused(error.to_string()))
 }

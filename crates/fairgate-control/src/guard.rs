@@ -9,6 +9,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, HeaderValue, ORIGIN};
@@ -17,7 +18,9 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use fairgate_live::status::who_is;
 
+use crate::places::{Place, Refusals};
 use crate::problem::{Kind, Problem};
+use crate::shared::Shared;
 use crate::tokens::Tokens;
 
 /// The other end of a connection. It is an extension of each request.
@@ -31,7 +34,7 @@ pub(crate) enum Client {
         is_allowed: bool,
     },
     /// Anyone.
-    Remote,
+    Remote(IpAddr),
 }
 
 /// Who asks, for the audit. It is an extension of each request that has passed the guard.
@@ -39,22 +42,49 @@ pub(crate) enum Client {
 pub(crate) struct Who(pub(crate) Arc<str>);
 
 /// The rules of an endpoint.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
     /// The tokens that clients of other machines need. Without any, all clients are served.
     pub(crate) tokens: Option<Arc<Tokens>>,
+    pub(crate) refusals: Arc<Refusals>,
 }
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Lets a request through, or answers it.
-pub(crate) async fn guard(State(rules): State<Rules>, mut request: Request, next: Next) -> Response {
+/// Lets a request through, or answers it. Whoever shows that he may come in has one of the places for those
+/// who are known.
+pub(crate) async fn guard(
+    State((rules, shared)): State<(Rules, Shared)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let mut response = match rules.admit(&request) {
         Ok(who) => {
+            if let (Some(place), Some(known)) = (
+                request.extensions().get::<Arc<Place>>(),
+                rules.known(&request, &who),
+            ) {
+                place.know(&known);
+            }
             request.extensions_mut().insert(who);
             next.run(request).await
         }
-        Err(problem) => problem.into_response(),
+        Err(problem) => {
+            if let Some((who, why)) = rules.suspicious(&request)
+                && let Some(unsaid) = rules.refusals.count(Instant::now())
+            {
+                let what = format!("{} {}", request.method(), request.uri().path());
+                let before = match unsaid {
+                    0 => String::new(),
+                    unsaid => format!("; {unsaid} more requests were refused since the last such line"),
+                };
+                // The log may wait for its reader.
+                let noted =
+                    shared.ask(move |_, run| run.note(&who, &what, &format!("refused: {why}{before}")));
+                let _ = noted.await;
+            }
+            problem.into_response()
+        }
     };
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -103,6 +133,37 @@ impl Rules {
             }
         };
         Ok(Who(who.into()))
+    }
+}
+
+impl Rules {
+    /// Returns by what an admitted client is known: a user, or a token. Without tokens, nobody is.
+    fn known(&self, request: &Request, who: &Who) -> Option<Arc<str>> {
+        match (request.extensions().get::<Client>()?, &self.tokens) {
+            // Each of its processes is the same user.
+            (Client::Process { user, .. }, _) => Some(format!("uid {user}").into()),
+            (Client::Remote(_), Some(_)) => Some(Arc::clone(&who.0)),
+            (Client::Remote(_), None) => None,
+        }
+    }
+
+    /// Returns who has tried a token that is none, or is a user who may not come in, for the log.
+    fn suspicious(&self, request: &Request) -> Option<(String, &'static str)> {
+        match request.extensions().get::<Client>()? {
+            &Client::Process {
+                user,
+                process,
+                is_allowed: false,
+            } => Some((who_is(user, process), "the user may not control this run")),
+            Client::Remote(address) if self.tokens.is_some() => {
+                let headers = request.headers();
+                let known = |token| self.tokens.as_ref()?.owner(token);
+                let is_wrong =
+                    headers.contains_key(AUTHORIZATION) && bearer(headers).and_then(known).is_none();
+                is_wrong.then(|| (address.to_string(), "the token is none of the run's file"))
+            }
+            _ => None,
+        }
     }
 }
 
@@ -171,6 +232,8 @@ mod tests {
 
     use super::*;
 
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
     fn admitted(rules: &Rules, client: Client, headers: &[(&str, &str)]) -> Result<String, String> {
         let mut request = Request::builder().uri("/v1/status");
         for (name, value) in headers {
@@ -191,7 +254,7 @@ mod tests {
 
     #[test]
     fn requests_of_other_sites_are_refused() {
-        let rules = Rules { tokens: None };
+        let rules = Rules::default();
         let process = || Client::Process {
             user: 1000,
             process: 7,
@@ -256,13 +319,13 @@ mod tests {
             process: 7,
             is_allowed: false,
         };
-        let rules = Rules { tokens: None };
+        let rules = Rules::default();
         assert_eq!(admitted(&rules, stranger, &[]), Err("forbidden".to_owned()));
     }
 
     #[test]
     fn without_tokens_only_addresses_are_served() {
-        let rules = Rules { tokens: None };
+        let rules = Rules::default();
         for host in [
             "127.0.0.1:9095",
             "127.0.0.1",
@@ -271,7 +334,7 @@ mod tests {
             "LOCALHOST",
         ] {
             assert_eq!(
-                admitted(&rules, Client::Remote, &[("host", host)]),
+                admitted(&rules, Client::Remote(HERE), &[("host", host)]),
                 Ok("anyone".to_owned()),
                 "{host}"
             );
@@ -284,13 +347,13 @@ mod tests {
             ":9095",
         ] {
             assert_eq!(
-                admitted(&rules, Client::Remote, &[("host", host)]),
+                admitted(&rules, Client::Remote(HERE), &[("host", host)]),
                 Err("misdirected".to_owned()),
                 "{host}"
             );
         }
         assert_eq!(
-            admitted(&rules, Client::Remote, &[]),
+            admitted(&rules, Client::Remote(HERE), &[]),
             Err("misdirected".to_owned())
         );
     }

@@ -26,6 +26,7 @@ mod history;
 mod metrics;
 mod outline;
 mod page;
+mod places;
 mod precondition;
 mod problem;
 mod query;

@@ -222,6 +222,10 @@ impl Run for Rehearsal {
         });
     }
 
+    fn note(&self, who: &str, what: &str, outcome: &str) {
+        self.lock().log.push(format!("{who}: {what}: {outcome}"));
+    }
+
     fn change(&self, who: &str, from: Option<&str>, lines: &[String], if_revision: Option<u64>) -> Answer {
         let mut state = self.lock();
         state.log.push(format!("{who}: {}", lines.join("; ")));
@@ -398,13 +402,19 @@ impl Subscribers for Rehearsal {
         Some((Entry::of(list.list().find(id)?), class))
     }
 
-    fn change(&self, who: &str, id: &str, change: &mut SubscriberChange<'_>) -> SubscriberChanged {
+    fn change(
+        &self,
+        who: &str,
+        method: &str,
+        id: &str,
+        change: &mut SubscriberChange<'_>,
+    ) -> SubscriberChanged {
         let mut state = self.lock();
         let known = state.subscribers.list().find(id).map(Entry::of);
         let Some(made) = change(known.as_ref()) else {
             return SubscriberChanged::Stopped;
         };
-        state.log.push(format!("{who}: subscriber {id}"));
+        state.log.push(format!("{who}: {method} subscriber {id}"));
         let registry = Registry::builtin();
         let list = match made {
             Some(entry) => state.subscribers.with(entry, &registry),
@@ -478,7 +488,7 @@ impl Stage {
 
     /// Returns what an endpoint of a run offers, for a process of user 0.
     pub fn of(run: impl Run, offer: Offer) -> Stage {
-        let rules = Rules { tokens: None };
+        let rules = Rules::default();
         let run: Arc<dyn Run> = Arc::new(run);
         let shared = Shared::new(Arc::clone(&run));
         let stage = Stage {

@@ -32,6 +32,9 @@ pub trait Run: Send + Sync + 'static {
         if_revision: Option<u64>,
     ) -> Reserved;
 
+    /// Notes in the audit that somebody was refused who asked for something.
+    fn note(&self, who: &str, what: &str, outcome: &str);
+
     /// Returns the first `limit` flows, or nothing if the run has ended. The first call may take a second.
     fn flows(&self, order: FlowOrder, limit: usize) -> Option<FlowsStatus>;
 
@@ -100,10 +103,16 @@ pub trait Subscribers {
     /// Returns a subscriber and its class.
     fn one(&self, id: &str) -> Option<(Entry, u16)>;
 
-    /// Adds, changes or removes the subscriber `id`, for `who`. `change` gets it as it is, if it is there,
-    /// and returns what it becomes: nothing if it is removed. If `change` refuses, nothing is changed. No
-    /// other change comes in between.
-    fn change(&self, who: &str, id: &str, change: &mut SubscriberChange<'_>) -> SubscriberChanged;
+    /// Adds, changes or removes the subscriber `id`, for `who`, who has asked for it with `method`. `change`
+    /// gets it as it is, if it is there, and returns what it becomes: nothing if it is removed. If `change`
+    /// refuses, nothing is changed. No other change comes in between.
+    fn change(
+        &self,
+        who: &str,
+        method: &str,
+        id: &str,
+        change: &mut SubscriberChange<'_>,
+    ) -> SubscriberChanged;
 
     /// Puts another list in the place of the whole one, for `who`. If the trees have another revision than
     /// `if_revision`, nothing is changed.

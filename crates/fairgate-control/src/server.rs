@@ -2,11 +2,12 @@
 //! If the API is offered, there is also the thread that keeps the history.
 //!
 //! All of them have ordinary priority, so that the forwarding threads go first. A client that is slow, silent
-//! or one of many costs a place among [`CONNECTIONS`] for a bounded time and nothing else.
+//! or one of many costs a place at its door ([`places`](crate::places)) for a bounded time and nothing else.
 
 use std::convert::Infallible;
 use std::ffi::CString;
 use std::io;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -23,7 +24,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::unix::UCred;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::runtime::Builder;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tower_service::Service;
@@ -32,14 +33,13 @@ use crate::api::router;
 use crate::door::{Door, Entry};
 use crate::guard::Client;
 use crate::history::{self, Sampler};
+use crate::places::{Origin, Place, Places};
 use crate::run::Run;
 use crate::shared::Shared;
 use crate::streams::Streams;
 
-/// How many connections each door has at the same time. Further ones are closed at once.
-pub(crate) const CONNECTIONS: usize = 64;
-
-/// How long a handshake, or the head of a request, may take. It is also how long a connection may be idle.
+/// How long the first byte, a handshake or the head of a request may take, each. It is also how long a
+/// connection may be idle.
 const HEAD: Duration = Duration::from_secs(10);
 
 /// After this time a connection takes no further request.
@@ -150,61 +150,78 @@ pub(crate) fn start(doors: Vec<Door>, run: Arc<dyn Run>) -> io::Result<Control> 
 
 /// Accepts clients. A task serves each.
 async fn accept(door: Open, router: Router) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let places = Places::default();
     loop {
         let accepted = match &door {
-            Open::Unix(listener, group) => listener
-                .accept()
-                .await
-                .map(|(stream, _)| Accepted::Unix(stream, *group)),
-            Open::Tcp(listener, tls) => listener
-                .accept()
-                .await
-                .map(|(stream, _)| Accepted::Tcp(stream, tls.clone())),
+            Open::Unix(listener, group) => {
+                let accepted = listener.accept().await;
+                accepted.and_then(|(stream, _)| Accepted::process(stream, *group))
+            }
+            Open::Tcp(listener, tls) => {
+                let accepted = listener.accept().await;
+                accepted.map(|(stream, peer)| Accepted::Tcp(stream, peer.ip(), tls.clone()))
+            }
         };
-        match (accepted, Arc::clone(&places).try_acquire_owned()) {
-            (Ok(client), Ok(place)) => {
+        match accepted {
+            Ok(client) => {
+                let place = Arc::new(places.enter(client.origin()));
                 let router = router.clone();
                 tokio::spawn(async move {
-                    client.serve(router).await;
-                    drop(place);
+                    tokio::select! {
+                        () = client.serve(router, &place) => {}
+                        () = place.lost() => {}
+                    }
                 });
             }
-            // All places are taken.
-            (Ok(_), Err(_)) => {}
             // Too many open files, for example.
-            (Err(_), _) => sleep(Duration::from_millis(100)).await,
+            Err(_) => sleep(Duration::from_millis(100)).await,
         }
     }
 }
 
 enum Accepted {
-    Unix(UnixStream, Option<Gid>),
-    Tcp(TcpStream, Option<TlsAcceptor>),
+    Unix(UnixStream, UCred, Option<Gid>),
+    Tcp(TcpStream, IpAddr, Option<TlsAcceptor>),
 }
 
 impl Accepted {
-    async fn serve(self, router: Router) {
+    fn process(stream: UnixStream, group: Option<Gid>) -> io::Result<Accepted> {
+        let peer = stream.peer_cred()?;
+        Ok(Accepted::Unix(stream, peer, group))
+    }
+
+    fn origin(&self) -> Origin {
         match self {
-            Accepted::Unix(stream, group) => {
-                let Ok(peer) = stream.peer_cred() else {
-                    return;
-                };
+            Accepted::Unix(_, peer, _) => Origin::User(peer.uid()),
+            Accepted::Tcp(_, address, _) => Origin::of(*address),
+        }
+    }
+
+    async fn serve(self, router: Router, place: &Arc<Place>) {
+        match self {
+            Accepted::Unix(stream, peer, group) => {
                 let client = Client::Process {
                     user: peer.uid(),
                     process: peer.pid().unwrap_or(0),
                     is_allowed: is_allowed(&peer, group),
                 };
-                talk(stream, client, router).await;
+                if let Ok(Ok(())) = timeout(HEAD, stream.readable()).await {
+                    talk(stream, client, router, place).await;
+                }
             }
-            Accepted::Tcp(stream, tls) => {
+            Accepted::Tcp(stream, address, tls) => {
                 // Answers are short, and written at once.
                 let _ = stream.set_nodelay(true);
+                let client = Client::Remote(address);
+                if !matches!(timeout(HEAD, stream.readable()).await, Ok(Ok(()))) {
+                    return;
+                }
+                place.set_active(true);
                 match tls {
-                    None => talk(stream, Client::Remote, router).await,
+                    None => talk(stream, client, router, place).await,
                     Some(tls) => {
                         if let Ok(Ok(stream)) = timeout(HEAD, tls.accept(stream)).await {
-                            talk(stream, Client::Remote, router).await;
+                            talk(stream, client, router, place).await;
                         }
                     }
                 }
@@ -232,13 +249,25 @@ fn is_allowed(peer: &UCred, group: Option<Gid>) -> bool {
 }
 
 /// Answers the requests of a connection.
-async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin, client: Client, router: Router) {
+async fn talk(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    client: Client,
+    router: Router,
+    place: &Arc<Place>,
+) {
+    place.set_active(true);
     let streams = Streams::default();
     let answer = service_fn(|mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(client.clone());
         request.extensions_mut().insert(streams.clone());
+        request.extensions_mut().insert(Arc::clone(place));
         let mut router = router.clone();
-        async move { Ok::<_, Infallible>(router.call(request).await.unwrap_or_else(|never| match never {})) }
+        async move {
+            place.set_active(true);
+            let answer = router.call(request).await.unwrap_or_else(|never| match never {});
+            place.set_active(false);
+            Ok::<_, Infallible>(answer)
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

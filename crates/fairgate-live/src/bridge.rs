@@ -214,6 +214,7 @@ impl Bridge {
                     switch.as_ref(),
                     member,
                     lease(&mut directions, side).as_ref(),
+                    None,
                 )?,
                 membership,
             )

@@ -1,6 +1,6 @@
 //! Finds the ends of a run, and prepares them: interface, attachment and back end.
 
-use crate::attach::{Attachment, GIVEN, Hooks, Switch, Word, no_diversion};
+use crate::attach::{Attachment, GIVEN, Hooks, Lock, Switch, Word, no_diversion};
 use crate::backend::packet::Member;
 use crate::backend::xdp::Lease;
 use crate::backend::{self, BackendKind, Choice, Device};
@@ -29,6 +29,7 @@ pub(crate) struct Prepared {
     pub(crate) device: Device,
     pub(crate) choice: Choice,
     pub(crate) attachment: Option<Attachment>,
+    pub(crate) lock: Option<Lock>,
     pub(crate) host_end: Option<Hooks>,
 }
 
@@ -92,23 +93,29 @@ impl Found {
     }
 
     /// Prepares everything as `plan` says. `member` is for one of several workers, `lease` for AF_XDP
-    /// sockets.
+    /// sockets. An interface that has come back has its `lock` still.
     pub(crate) fn prepare(
         self,
         plan: &Plan,
         switch: Option<&Switch>,
         member: Option<Member<'_>>,
         lease: Option<&Lease>,
+        lock: Option<Lock>,
     ) -> Result<Prepared, LiveError> {
         let Found {
             interface,
             created,
             host_end,
         } = self;
+        // The first worker has the interface.
+        let is_ours = host_end.is_none() && member.is_none_or(|member| member.is_first);
+        let lock = match lock {
+            None if is_ours => Some(Lock::take(&interface)?),
+            lock => lock,
+        };
         let (attachment, receive) = match switch {
             _ if host_end.is_some() => (None, Receive::Nothing),
-            // The first worker has the interface.
-            _ if member.is_some_and(|member| !member.is_first) => (None, Receive::All),
+            _ if !is_ours => (None, Receive::All),
             Some(switch) if plan.is_on_one_interface() => {
                 let receive = if plan.taken[0] {
                     Receive::Unmarked(GIVEN)
@@ -157,6 +164,7 @@ impl Found {
             device,
             choice,
             attachment,
+            lock,
             host_end,
         })
     }

@@ -7,6 +7,7 @@ use miette::Diagnostic;
 use nix::errno::Errno;
 use thiserror::Error;
 
+use crate::folder::Unsafe;
 use crate::sys::interface::Unusable;
 
 /// An error of the live data plane.
@@ -210,6 +211,10 @@ pub enum LiveError {
         /// The path.
         path: PathBuf,
     },
+    /// Other users could exchange the socket.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    UnsafeFolder(#[from] Unsafe),
     /// Another process listens at the status socket.
     #[error("another process answers at {path}", path = .path.display())]
     #[diagnostic(help("stop that run, or give this one another `name` in [run] or another --socket"))]

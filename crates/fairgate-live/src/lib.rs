@@ -42,6 +42,7 @@ mod ethernet;
 mod exchange;
 mod fanout;
 mod fitness;
+pub mod folder;
 mod gather;
 mod links;
 mod memory;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use nix::errno::Errno;
 
-use crate::attach::{Attachment, Hooks, Switch};
+use crate::attach::{Attachment, Hooks, Lock, Switch};
 use crate::backend::packet::Member;
 use crate::backend::xdp::Lease;
 use crate::backend::{Backend, Choice, Device};
@@ -48,6 +48,8 @@ pub(crate) struct Port {
     /// `None` while the interface is missing, and for the host's end. Dropped after the device, so that the
     /// kernel gets the interface back after receiving has ended.
     attachment: Option<Attachment>,
+    /// Kept while the interface is away.
+    lock: Option<Lock>,
     /// The programs of a TAP device behind which the host's stack is.
     host_end: Option<Hooks>,
     /// The place among the sockets of several workers.
@@ -81,6 +83,7 @@ impl Port {
             device,
             choice,
             attachment,
+            lock,
             host_end,
         } = prepared;
         Ok(Port {
@@ -93,6 +96,7 @@ impl Port {
             missed_before: 0,
             last_failure: None,
             attachment,
+            lock,
             host_end,
             member,
         })
@@ -131,7 +135,7 @@ impl Port {
             return Ok(false);
         }
         self.change_to(State::Missing, notify);
-        // Ends the lock and the programs. An interface that was removed has no settings to restore.
+        // Ends the programs. An interface that was removed has no settings to restore.
         self.attachment = None;
         self.host_end = None;
         self.device.close();
@@ -220,7 +224,7 @@ impl Port {
     ) -> Result<(), LiveError> {
         let found = Found::find(&self.end, self.interface.mtu, switch)?;
         let member = self.member.as_ref().map(Membership::member);
-        let prepared = found.prepare(plan, switch, member, lease)?;
+        let prepared = found.prepare(plan, switch, member, lease, self.lock.clone())?;
         self.missed_before += self.device.missed();
         self.interface = prepared.interface;
         self.device = prepared.device;

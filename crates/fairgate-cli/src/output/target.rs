@@ -5,7 +5,11 @@
 //! incomplete file behind. When it is safe on disk, it replaces the old file in one step. A replaced file
 //! keeps its mode, owner and other attributes, and symbolic links are followed. Where replacement is not
 //! possible, the result is written in place: a device, a pipe, a file with several names, a file in a folder
-//! without write permission.
+//! without write permission. What another user may have put at the name as a trap is refused
+//! ([`fairgate_live::folder`]).
+//!
+//! All files that the program writes are opened here: [`create`] is for what is read while it grows, and
+//! [`replace`] for what belongs to a folder of the program's own.
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Seek};
@@ -13,17 +17,16 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
+use fairgate_live::folder::{Folder, end_of_links, folder_of};
 use miette::Diagnostic;
-use nix::fcntl::{AT_FDCWD, AtFlags, OFlag};
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, AtFlags, FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::unistd::linkat;
 use thiserror::Error;
 use xattr::FileExt;
 
 use crate::failure::Failure;
-
-/// The maximum number of symbolic links that are followed, as in the kernel.
-const MOST_LINKS: usize = 40;
 
 #[derive(Debug, Error, Diagnostic)]
 enum TargetError {
@@ -159,23 +162,19 @@ impl Target {
             place,
             draft,
         };
-        let there = match fs::metadata(path) {
-            Ok(there) => there,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let place = end_of_links(path)?;
-                let draft = draft_in(folder_of(&place))?;
-                return Ok(target(None, Some(place), draft));
-            }
-            Err(error) => return Err(error),
+        // It is not truncated. This only asks the kernel whether writing is allowed.
+        let Some(present) = open_present(path)? else {
+            let place = end_of_links(path)?;
+            let draft = draft_in(folder_of(&place))?;
+            return Ok(target(None, Some(place), draft));
         };
-        // This does not truncate the file. It only asks the kernel whether writing is allowed.
-        let present = OpenOptions::new().write(true).open(path)?;
+        let is_file = present.metadata()?.is_file();
         let replaced = || -> io::Result<(PathBuf, File)> {
             let place = fs::canonicalize(path)?;
             let draft = draft_in(folder_of(&place))?;
             Ok((place, draft))
         };
-        match there.is_file().then(replaced) {
+        match is_file.then(replaced) {
             Some(Ok((place, draft))) => Ok(target(Some(present), Some(place), draft)),
             _ => Ok(target(Some(present), None, tempfile::tempfile()?)),
         }
@@ -300,25 +299,62 @@ fn keep_attributes(of: &File, file: &File) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(kept.mode() & 0o7777))
 }
 
-/// Resolves symbolic links. The file itself need not exist.
-fn end_of_links(path: &Path) -> io::Result<PathBuf> {
-    let mut path = path.to_owned();
-    for _ in 0..MOST_LINKS {
-        let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
-        path = fs::canonicalize(folder_of(&path))?.join(name);
-        match fs::read_link(&path) {
-            Ok(next) => path = folder_of(&path).join(next),
-            Err(_) => return Ok(path),
+/// Opens what is at `path` for writing, if there is anything, and changes nothing.
+fn open_present(path: &Path) -> io::Result<Option<File>> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        found => found?,
+    };
+    let place = end_of_links(path)?;
+    let mut options = OpenOptions::new();
+    // A pipe that nobody reads would block for ever.
+    let options = options.write(true).custom_flags(OFlag::O_NONBLOCK.bits());
+    let present = match options.open(path) {
+        Ok(present) => present,
+        // The link leads to a file that is not there yet.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.raw_os_error() == Some(Errno::ENXIO as i32) => {
+            let message = "nobody reads this pipe: start its reader first";
+            return Err(io::Error::new(error.kind(), message));
+        }
+        Err(error) => return Err(error),
+    };
+    // A link of procfs to a pipe leads to no path. Only this user has such links.
+    if let Ok(folder) = Folder::of(&place)
+        && let Ok(there) = fs::symlink_metadata(&place)
+    {
+        let found = present.metadata()?;
+        folder.check_found(place.file_name().unwrap_or_default(), &found)?;
+        if (there.dev(), there.ino()) != (found.dev(), found.ino()) {
+            return Err(io::Error::other("it was exchanged while it was opened"));
         }
     }
-    Err(io::Error::other("too many symbolic links"))
+    let flags = OFlag::from_bits_retain(fcntl(&present, FcntlArg::F_GETFL)?) - OFlag::O_NONBLOCK;
+    fcntl(&present, FcntlArg::F_SETFL(flags))?;
+    Ok(Some(present))
 }
 
-fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
+/// Creates a file that others may read while it grows, or empties the one that is there.
+pub(crate) fn create(path: &Path) -> io::Result<File> {
+    if let Some(present) = open_present(path)? {
+        if present.metadata()?.is_file() {
+            present.set_len(0)?;
+        }
+        return Ok(present);
     }
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).open(end_of_links(path)?)
+}
+
+/// Gives `path` what `write` puts into a file without a name, in one step. Whatever had this name before is
+/// replaced, and a link is not followed.
+pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    let folder = folder_of(path);
+    let mut draft = draft_in(folder)?;
+    write(&mut draft)?;
+    draft.sync_all()?;
+    let (_, name) = named(&draft, folder)?;
+    Ok(name.persist(path)?)
 }
 
 /// A scope in which signals that end the program are blocked. The program must have no other thread that

@@ -1,11 +1,13 @@
 //! What clients of the API read and change of the subscribers.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use fairgate_config::FileError;
 use fairgate_control::{SubscriberChange, SubscriberChanged, SubscriberList, Subscribers};
 use fairgate_live::status::protocol::Answer;
 use fairgate_subscribers::{Difference, Entry, Subscribers as List};
+use serde_json::{Map, Value};
 
 use super::book::Page;
 use crate::desk::Desk;
@@ -63,7 +65,13 @@ impl Subscribers for Desk {
         Some((Entry::of(subscriber), class))
     }
 
-    fn change(&self, who: &str, id: &str, change: &mut SubscriberChange<'_>) -> SubscriberChanged {
+    fn change(
+        &self,
+        who: &str,
+        method: &str,
+        id: &str,
+        change: &mut SubscriberChange<'_>,
+    ) -> SubscriberChanged {
         let _turn = self.book.turn();
         let Some(page) = self.book.running() else {
             return SubscriberChanged::Stopped;
@@ -73,10 +81,7 @@ impl Subscribers for Desk {
         let Some(made) = change(known.as_ref()) else {
             return SubscriberChanged::Stopped;
         };
-        let what = match &made {
-            Some(_) => format!("subscriber {id}: put"),
-            None => format!("subscriber {id}: remove"),
-        };
+        let what = described(method, id, known.as_ref(), made.as_ref());
         SubscriberChanged::Asked(self.take_over(who, &what, &page, None, || match made {
             Some(entry) => list.with(entry, &self.registry).map(Some),
             None => list.without(id, &self.registry),
@@ -94,7 +99,7 @@ impl Subscribers for Desk {
             known.iter().map(|entry| (entry.id.as_str(), entry)),
             entries.iter().map(|entry| (entry.id.as_str(), entry)),
         );
-        let what = format!("subscribers: replace: {difference}");
+        let what = format!("PUT subscribers: {difference}");
         SubscriberChanged::Asked(self.take_over(who, &what, &page, if_revision, || {
             list.with_all(entries, &self.registry).map(Some)
         }))
@@ -103,4 +108,28 @@ impl Subscribers for Desk {
     fn revision(&self) -> u64 {
         self.inside.revision()
     }
+}
+
+/// Describes a change of a subscriber for the audit: each member as it was and as it is to be.
+fn described(method: &str, id: &str, known: Option<&Entry>, made: Option<&Entry>) -> String {
+    let members = |entry: Option<&Entry>| match entry.map(serde_json::to_value) {
+        Some(Ok(Value::Object(members))) => members,
+        _ => Map::new(),
+    };
+    let (old, new) = (members(known), members(made));
+    let names: BTreeSet<&String> = old
+        .keys()
+        .chain(new.keys())
+        .filter(|name| *name != "id")
+        .collect();
+    let shown = |value: Option<&Value>| value.map_or("none".to_owned(), Value::to_string);
+    let changed = names.into_iter().filter(|name| old.get(*name) != new.get(*name));
+    let changed: Vec<String> = changed
+        .map(|name| format!("{name} {} -> {}", shown(old.get(name)), shown(new.get(name))))
+        .collect();
+    let changed = match changed.is_empty() {
+        true => "no change".to_owned(),
+        false => changed.join(", "),
+    };
+    format!("{method} subscriber {id}: {changed}")
 }

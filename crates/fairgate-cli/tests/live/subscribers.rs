@@ -375,11 +375,13 @@ fn the_api_changes_one_subscriber() {
     let status = run.status();
     assert_eq!((status.changes.applied, status.changes.refused), (60, 1));
     assert_eq!(status.changes.dropped, 0);
-    assert!(
-        run.said().contains("subscriber new: put: made, revision"),
-        "{}",
-        run.said()
-    );
+    for entry in [
+        "PUT subscriber new: plan none -> \"home\", prefixes none -> [\"192.0.2.7\"]: made, revision",
+        "PATCH subscriber host: down \"31mbit\" -> \"32mbit\": made, revision",
+        "DELETE subscriber new: plan \"home\" -> none, prefixes [\"192.0.2.7/32\"] -> none: made, revision",
+    ] {
+        assert!(run.said().contains(entry), "{entry}: {}", run.said());
+    }
     // The files have the last word.
     takes_over(&run, "the file is read again", || run.signal(Signal::SIGHUP));
     let host = place.ask("GET", "/v1/subscribers/host", "").json();

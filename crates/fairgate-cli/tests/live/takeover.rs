@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::os::fd::AsRawFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
 
 use fairgate_live::testbed::{Namespace, Network};
 use nix::sys::signal::Signal;
@@ -194,6 +196,14 @@ fn an_interface_belongs_to_one_run() {
         return;
     };
     let network = Network::build().unwrap();
+    // Any user may bind these names, which locks once had.
+    let bind = || {
+        let name =
+            |index: u32| SocketAddr::from_abstract_name(format!("fairgate/interface/{index}")).unwrap();
+        let bound = (1..=400).map(|index| UnixListener::bind_addr(&name(index)).unwrap());
+        bound.collect::<Vec<_>>()
+    };
+    let _squatted = network.router.enter(bind).unwrap();
     let run = Run::start(&network.router, PLAIN);
     for other in [PLAIN, "[run]\nleft = \"tap:fg0\"\nright = \"right\"\n"] {
         let (code, message) = refusal(&network.router, other);
@@ -207,7 +217,17 @@ fn an_interface_belongs_to_one_run() {
     let beside = Network::build().unwrap();
     Run::start(&beside.router, PLAIN).stop();
     run.stop();
-    Run::start(&network.router, PLAIN).stop();
+    // Nobody else takes the place of an interface that is away.
+    let run = Run::start(&network.router, PLAIN);
+    ip(&network.router, "link del right");
+    until("the run notices", || run.said().contains("`right` was removed"));
+    let (code, message) = refusal(
+        &network.router,
+        "[run]\nleft = \"tap:fg0\"\nright = \"tap:right\"\n",
+    );
+    assert_eq!(code, Some(3));
+    assert!(message.contains("already forwards from `right`"), "{message}");
+    run.stop();
 }
 
 /// Returns whether generic receive offload is on at the two interfaces of the router.

@@ -39,8 +39,8 @@ pub(crate) fn router(shared: Shared, rules: Rules, offer: Offer) -> Router {
     let guarded = routes
         .fallback(nothing_here)
         .method_not_allowed_fallback(no_such_method)
-        .with_state(shared)
-        .layer(from_fn_with_state(rules, guard));
+        .with_state(shared.clone())
+        .layer(from_fn_with_state((rules, shared), guard));
     match offer {
         // The page needs no permission, and without the API it would have nothing to show.
         Offer::Api => guarded.layer(from_fn(page)),

@@ -303,8 +303,13 @@ async fn carry_out(
                 None
             }
         };
+        let method = match order {
+            Order::Put(_) => "PUT",
+            Order::Patch(_) => "PATCH",
+            Order::Remove => "DELETE",
+        };
         let list = of(run)?;
-        let changed = list.change(&who, &id, &mut change);
+        let changed = list.change(&who, method, &id, &mut change);
         // As it is from now on: the run writes rates and prefixes in its own way.
         let shown = || list.one(&id).map(|(entry, _)| entry).or(tag).unwrap_or_default();
         match (changed, refusal) {

@@ -48,6 +48,10 @@ impl Run for Played {
         self.rehearsal.reserve(who, from, order, if_revision)
     }
 
+    fn note(&self, who: &str, what: &str, outcome: &str) {
+        self.rehearsal.note(who, what, outcome);
+    }
+
     fn flows(&self, order: FlowOrder, limit: usize) -> Option<FlowsStatus> {
         self.rehearsal.flows(order, limit)
     }

@@ -275,6 +275,10 @@ impl Secure {
     }
 
     fn ask(&self, method: &str, target: &str, fields: &[(&str, &str)], body: &str) -> Answer {
+        ask(self.connect(), method, target, fields, body)
+    }
+
+    fn connect(&self) -> StreamOwned<ClientConnection, TcpStream> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -284,8 +288,84 @@ impl Secure {
         let name = ServerName::try_from("localhost").unwrap();
         let client = ClientConnection::new(Arc::new(config), name).unwrap();
         let stream = TcpStream::connect(self.address).unwrap();
-        ask(StreamOwned::new(client, stream), method, target, fields, body)
+        StreamOwned::new(client, stream)
     }
+}
+
+/// Clients that say nothing, that stop in the middle of a head, and that have the page again and again: they
+/// take each other's places, and none of an operator, though all have the same address.
+#[test]
+fn strangers_do_not_keep_operators_out() {
+    let secure = Secure::open();
+    let right = format!("Bearer {ALICE}");
+    let mut silent = Vec::new();
+    for round in 0..5 {
+        for _ in 0..80 {
+            silent.push(TcpStream::connect(secure.address).unwrap());
+        }
+        let mut talkers = Vec::new();
+        for number in 0..40 {
+            let mut talker = secure.connect();
+            let request: &[u8] = match number % 2 {
+                0 => b"GET / HTTP/1.1\r\nHost: x\r\n",
+                _ => b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+            };
+            // It may have lost its place already.
+            let _ = talker.write_all(request);
+            talkers.push(talker);
+        }
+        for _ in 0..4 {
+            let answer = secure.ask("GET", "/v1/health", &[("Authorization", &right)], "");
+            assert_eq!(answer.status, 200, "in round {round}");
+        }
+    }
+}
+
+/// Whoever has shown a token stays, however many come.
+#[test]
+fn a_known_client_keeps_its_connection() {
+    let secure = Secure::open();
+    let mut operator = secure.connect();
+    let request = format!("GET /v1/health HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {ALICE}\r\n\r\n");
+    for _ in 0..3 {
+        operator.write_all(request.as_bytes()).unwrap();
+        let mut status = [0; 12];
+        operator.read_exact(&mut status).unwrap();
+        assert_eq!(&status, b"HTTP/1.1 200");
+        let mut last = [0; 4];
+        while last != *b"\r\n\r\n" {
+            last.rotate_left(1);
+            operator.read_exact(&mut last[3..]).unwrap();
+        }
+        let strangers: Vec<TcpStream> = (0..200)
+            .map(|_| TcpStream::connect(secure.address).unwrap())
+            .collect();
+        // The server has taken them all in when it has closed the first ones.
+        let closed = (&strangers[0]).read(&mut [0]);
+        assert!(matches!(closed, Ok(0) | Err(_)), "{closed:?}");
+        let mut rest = [0; 1];
+        // The document of health is read as far as it is there.
+        while rest != *b"}" {
+            operator.read_exact(&mut rest).unwrap();
+        }
+    }
+}
+
+#[test]
+fn wrong_tokens_are_logged() {
+    let secure = Secure::open();
+    let wrong = format!("Bearer {}", "x".repeat(32));
+    for _ in 0..20 {
+        let answer = secure.ask("GET", "/v1/status", &[("Authorization", &wrong)], "");
+        assert_eq!(answer.status, 401);
+    }
+    // A client without any token has made no mistake: a browser does not know yet that it needs one.
+    assert_eq!(secure.ask("GET", "/v1/status", &[], "").status, 401);
+    let log = secure.run.log();
+    let line = "127.0.0.1: GET /v1/status: refused: the token is none of the run's file";
+    assert_eq!(log.first().map(String::as_str), Some(line));
+    // One line for many, in ten seconds.
+    assert!(log.len() < 5, "{log:?}");
 }
 
 #[test]
@@ -321,7 +401,8 @@ fn over_tcp_a_token_is_needed() {
             assert!(answer.header("www-authenticate").unwrap().starts_with("Bearer"));
         }
     }
-    assert_eq!(secure.run.log().len(), 1);
+    // The change, and a line about the wrong tokens.
+    assert_eq!(secure.run.log().len(), 2);
     let foreign = [
         ("Authorization", right.as_str()),
         ("Origin", "https://evil.example"),

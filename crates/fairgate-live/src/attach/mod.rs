@@ -24,20 +24,19 @@ use crate::error::LiveError;
 use crate::sys::interface::Interface;
 
 pub(crate) use hooks::{GIVEN, Hooks, mark_of};
-use lock::Lock;
+pub(crate) use lock::Lock;
 use merging::MergingGuard;
 use survey::Survey;
 pub(crate) use survey::kind_of;
 pub(crate) use switch::{Switch, Word};
 
-/// An interface that belongs to one run until this is dropped.
+/// What a run has changed at an interface that it has [locked](Lock), until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Attachment {
     _merging: MergingGuard,
     _hooks: Option<Hooks>,
     is_isolated: bool,
     pushes_tags: bool,
-    _lock: Lock,
 }
 
 impl Attachment {
@@ -51,7 +50,6 @@ impl Attachment {
         plan: &Plan,
         switch: Option<&Switch>,
     ) -> Result<Attachment, LiveError> {
-        let lock = Lock::take(interface)?;
         let hooks = if is_tap {
             None
         } else {
@@ -62,7 +60,6 @@ impl Attachment {
             is_isolated: hooks.is_some(),
             pushes_tags: hooks.is_some(),
             _hooks: hooks,
-            _lock: lock,
         })
     }
 
@@ -72,7 +69,6 @@ impl Attachment {
         plan: &Plan,
         switch: &Switch,
     ) -> Result<Attachment, LiveError> {
-        let lock = Lock::take(interface)?;
         switch.set(Word::Interface, interface.index);
         let hooks = Hooks::divert(interface.index, plan.taken, switch);
         let hooks = hooks.map_err(|errno| no_diversion(errno, &interface.name))?;
@@ -81,7 +77,6 @@ impl Attachment {
             is_isolated: false,
             pushes_tags: plan.taken[1],
             _hooks: Some(hooks),
-            _lock: lock,
         })
     }
 

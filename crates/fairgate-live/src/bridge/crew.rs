@@ -296,7 +296,7 @@ impl Helper {
             let end = &plan.ends[side];
             let found = Found::find(end, lead.ports[side].interface.mtu, None)?;
             let membership = seat.membership(side, lead.ports[side].pushes_tags());
-            let prepared = found.prepare(plan, None, Some(membership.member()), None)?;
+            let prepared = found.prepare(plan, None, Some(membership.member()), None, None)?;
             Port::new(end, prepared, Some(membership))
         };
         let ports = [port(0)?, port(1)?];

@@ -13,6 +13,7 @@ use landlock::{
 
 use crate::config::{Address, End, Plan, RateSource};
 use crate::privileges::{LaterFiles, existing_folder};
+use crate::status::lock_folders;
 
 /// The newest version of Landlock's interface whose rights this module knows. Older kernels have fewer.
 const KNOWN: ABI = ABI::V6;
@@ -82,6 +83,13 @@ fn needed(plan: &Plan, later: &LaterFiles<'_>) -> Vec<Right> {
             AccessFs::MakeSock | AccessFs::MakeDir | AccessFs::RemoveFile,
         ));
     }
+    // The locks of its interfaces are removed in the end.
+    let locks = lock_folders().unwrap_or_default();
+    rights.extend(
+        locks
+            .into_iter()
+            .map(|folder| (folder, AccessFs::RemoveFile.into())),
+    );
     // The waiting time of threads; the kernel's types, for programs of AF_XDP.
     for folder in ["/proc", "/sys"] {
         rights.push((folder.into(), AccessFs::ReadFile.into()));

@@ -105,6 +105,11 @@ impl Control {
         answer
     }
 
+    /// Notes in the audit what else was asked for.
+    pub(super) fn note(&self, who: &str, what: &str, outcome: &str) {
+        self.audit.note(who, what, outcome.to_owned());
+    }
+
     /// Changes to the trees of the plan that `new` makes, for `who`. `what` says what was asked for.
     pub(super) fn replace(
         &self,

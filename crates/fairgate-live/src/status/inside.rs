@@ -72,6 +72,11 @@ impl Inside {
         self.control().change(who, from, lines, if_revision)
     }
 
+    /// Notes in the audit that something else was asked for, and what became of it.
+    pub fn note(&self, who: &str, what: &str, outcome: &str) {
+        self.control().note(who, what, outcome);
+    }
+
     /// Changes to the trees of the plan that `new` makes from the running one, for `who`. `what` says in the
     /// audit what was asked for. If the trees have another revision than the expected one, nothing changes.
     pub fn replace(

@@ -41,6 +41,7 @@ pub(crate) use estimators::Estimators;
 pub use fetch_error::FetchError;
 pub use inside::{Inside, RunningTree, RunningTrees};
 pub use listening::Listening;
+pub(crate) use place::lock_folders;
 pub use place::{default_socket, running};
 pub(crate) use reading::{DirectionReading, RunReading, STEP, TreeReading};
 pub use server::who_is;

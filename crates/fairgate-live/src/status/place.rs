@@ -1,9 +1,9 @@
 //! Where the sockets of runs are, and which of them can be trusted.
 
 use std::env;
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -23,14 +23,49 @@ const SERVICES: &str = "/run/fairgate/service";
 
 /// Returns the folder of the sockets: /run/fairgate for root, otherwise a folder of the user's own.
 pub(super) fn folder() -> PathBuf {
-    if geteuid().is_root() {
-        return PathBuf::from(ROOTS);
+    match geteuid().is_root() {
+        true => PathBuf::from(ROOTS),
+        false => own_folder(),
     }
+}
+
+fn own_folder() -> PathBuf {
     match env::var_os("XDG_RUNTIME_DIR") {
         Some(folder) => PathBuf::from(folder).join("fairgate"),
         // Other users can create folders there too, so the name alone does not make it trustworthy.
         None => env::temp_dir().join(format!("fairgate-{}", geteuid())),
     }
+}
+
+/// Returns the folders in each of which a run locks its interfaces. For root these are its own and that of
+/// services, whose runs can't open root's. Where root may not create its folder, as in a user namespace, it
+/// has one as other users have it.
+///
+/// # Errors
+/// Fails if other users may write to the folder.
+pub(crate) fn lock_folders() -> Result<Vec<PathBuf>, FetchError> {
+    let services = Path::new(SERVICES);
+    let owner = owner_chosen_by_root(services).ok();
+    if !geteuid().is_root() && owner == Some(geteuid()) {
+        return Ok(vec![services.to_path_buf()]);
+    }
+    let own = folder();
+    let made = match create(&own) {
+        Err(FetchError::Io(_) | FetchError::Folder { .. }) if geteuid().is_root() => None,
+        made => Some(made?),
+    };
+    match made {
+        Some(()) if owner.is_some() && geteuid().is_root() => Ok(vec![own, services.to_path_buf()]),
+        Some(()) => Ok(vec![own]),
+        None => create(&own_folder()).map(|()| vec![own_folder()]),
+    }
+}
+
+/// Creates a folder that only this user may write to.
+pub(super) fn create(folder: &Path) -> Result<(), FetchError> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(0o755).create(folder)?;
+    check_folder(folder)
 }
 
 /// Returns the default socket of the run called `name`.

@@ -73,7 +73,7 @@ impl Server {
         packet_log: Option<PacketLog>,
     ) -> Result<(Server, Vec<Taps>), LiveError> {
         let system = || LiveError::io(format!("listening at {}", path.display()));
-        let listening = Listening::at(path)?;
+        let listening = Listening::at(path, None)?;
         let wanted = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
             .map_err(LiveError::system("preparing the status socket"))?;
         let (readings, made) = mpsc::channel();

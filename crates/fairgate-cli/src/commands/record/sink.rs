@@ -1,5 +1,6 @@
 //! The file of a recording.
 
+#[cfg(feature = "parquet")]
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
@@ -7,6 +8,8 @@ use std::path::Path;
 #[cfg(feature = "parquet")]
 use fairgate_sim::results::ParquetFile;
 use fairgate_sim::results::{CsvFile, Table};
+
+use crate::output;
 
 /// A recording that is being written. The extension of its name decides on the format.
 pub(super) enum Sink {
@@ -36,12 +39,12 @@ impl Sink {
         #[cfg(feature = "parquet")]
         if path.extension().is_some_and(|ending| ending == "parquet") {
             return Ok(Sink::Parquet(Parquet {
-                file: ParquetFile::new(&empty, File::create(path)?)?,
+                file: ParquetFile::new(&empty, output::create(path)?)?,
                 intervals: Vec::new(),
                 rows: 0,
             }));
         }
-        Sink::csv(Box::new(File::create(path)?), &empty)
+        Sink::csv(Box::new(output::create(path)?), &empty)
     }
 
     fn csv(into: Box<dyn Write>, empty: &Table) -> io::Result<Sink> {

@@ -1,16 +1,17 @@
 //! The folder of a sweep's data set. `fairgate.sweep` of the Python package has the same format, so each goes
 //! on where the other was interrupted.
 //!
-//! Its parts are complete Parquet files: each is written under another name and renamed. The footer of a part
-//! names its runs. Names of other files begin with `_`, so that readers of data sets pass over them.
+//! Its parts are complete Parquet files: each gets its name when it is written. The footer of a part names
+//! its runs. Names of other files begin with `_`, so that readers of data sets pass over them.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use fairgate_live::folder::lock_file;
 use fairgate_sim::results::{Table, parquet_note};
 use fairgate_sim::sweep::Sweep;
 use miette::Diagnostic;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::failure::Failure;
+use crate::output::replace;
 
 /// The key in a part's footer.
 const RUNS: &str = "fairgate.runs";
@@ -79,7 +81,7 @@ impl Folder {
             })
         };
         fs::create_dir_all(&path).map_err(refused)?;
-        let lock = File::create(path.join(LOCK)).map_err(refused)?;
+        let lock = lock_file(&path.join(LOCK)).map_err(refused)?;
         match lock.try_lock() {
             Err(TryLockError::WouldBlock) => {
                 let path = path.display().to_string();
@@ -98,7 +100,7 @@ impl Folder {
             if is_part(&part) {
                 finished.extend(runs_of(&part)?);
             } else if part.extension() == Some(OsStr::new("draft")) {
-                // A killed sweep left it. Nobody else writes now.
+                // A killed sweep of the Python package left it. Nobody else writes now.
                 fs::remove_file(&part).map_err(refused)?;
             }
         }
@@ -141,9 +143,7 @@ fn check_plan(folder: &Path, plan: &Plan, refused: impl Fn(io::Error) -> Failure
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let text = serde_json::to_string(plan).expect("a plan has text keys");
-            let draft = folder.join(format!("{PLAN}.draft"));
-            let written = fs::write(&draft, text).and_then(|()| fs::rename(&draft, &file));
-            return written.map_err(refused);
+            return replace(&file, |draft| draft.write_all(text.as_bytes())).map_err(refused);
         }
         Err(error) => return Err(refused(error)),
     };
@@ -228,18 +228,10 @@ impl Writer {
         // The first run is in no other part, so the name is new.
         // Its place comes first, because readers take the parts in the order of their names.
         let name = format!("part-{place:08}-{}.parquet", ids[0]);
-        let part = self.folder.path.join(&name);
-        let draft = self.folder.path.join(format!("_{name}.draft"));
+        let part = self.folder.path.join(name);
         let note = serde_json::to_string(&ids).expect("a list of text");
-        let written = File::create(&draft)
-            .and_then(|mut file| {
-                table.write_parquet_with(RUNS, note, &mut file)?;
-                file.sync_all()
-            })
-            .and_then(|()| fs::rename(&draft, &part));
+        let written = replace(&part, |draft| table.write_parquet_with(RUNS, note, draft));
         written.map_err(|source| {
-            // It makes room. Whether it can be removed changes nothing.
-            let _ = fs::remove_file(&draft);
             Failure::environment(FolderError::Unwritten {
                 path: part.display().to_string(),
                 runs: ids.len(),

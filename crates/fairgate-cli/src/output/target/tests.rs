@@ -186,12 +186,16 @@ fn a_pipe_and_a_device_are_written_in_place() {
     let scratch = Scratch::new();
     let pipe = scratch.at("pipe");
     assert!(node(&pipe, &["p"]), "anybody can make a pipe");
-    let reader = std::thread::spawn({
-        let pipe = pipe.clone();
-        move || fs::read(pipe).unwrap()
-    });
+    // A pipe that nobody reads is refused, so its reader comes first.
+    let mut reader = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlag::O_NONBLOCK.bits())
+        .open(&pipe)
+        .unwrap();
     write(&pipe, "through it").unwrap();
-    assert_eq!(reader.join().unwrap(), b"through it");
+    let mut read = Vec::new();
+    io::Read::read_to_end(&mut reader, &mut read).unwrap();
+    assert_eq!(read, b"through it");
     assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
 
     // These are like /dev/null and /dev/full. A folder mounted without device support refuses to open them.
@@ -244,4 +248,88 @@ fn a_draft_that_cannot_be_named_is_copied() {
     assert_eq!(fs::read(&name).unwrap(), b"all of it");
     drop(name);
     assert_eq!(scratch.names(), Vec::<String>::new());
+}
+
+/// Lets everyone write to a folder, which another user then has put something into.
+#[track_caller]
+fn shared(scratch: &Scratch, planted: &Path) -> bool {
+    fs::set_permissions(scratch.0.path(), Permissions::from_mode(0o1777)).unwrap();
+    let given = std::os::unix::fs::lchown(planted, Some(65_534), Some(65_534));
+    if given.is_err() {
+        let _ = writeln!(io::stderr(), "SKIPPED: chown needs root");
+    }
+    given.is_ok()
+}
+
+type Way = fn(&Path, &str) -> Result<(), String>;
+
+/// The ways in which results are written to a path that a user has given.
+const WAYS: [Way; 2] = [
+    |path, text| write(path, text).map_err(|error| complaint(Err::<(), _>(error))),
+    |path, text| {
+        let written = create(path).and_then(|mut file| file.write_all(text.as_bytes()));
+        written.map_err(|error| error.to_string())
+    },
+];
+
+#[test]
+fn what_another_user_has_put_there_is_not_written() {
+    for way in WAYS {
+        let scratch = Scratch::new();
+        let victim = tempfile::NamedTempFile::new().unwrap();
+        fs::write(&victim, "precious").unwrap();
+        for kind in ["link", "open link", "file", "pipe"] {
+            let path = scratch.at("out");
+            match kind {
+                "link" => symlink(victim.path(), &path).unwrap(),
+                "open link" => symlink("/nonexistent-folder/new", &path).unwrap(),
+                "file" => fs::write(&path, "old").unwrap(),
+                _ => nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap(),
+            }
+            // The pipe has a reader, so that it could be written.
+            let reader = OpenOptions::new()
+                .read(true)
+                .custom_flags(OFlag::O_NONBLOCK.bits())
+                .open(&path);
+            if !shared(&scratch, &path) {
+                return;
+            }
+            let error = way(&path, "new").expect_err(kind);
+            assert!(error.contains("belongs to user 65534"), "{kind}: {error}");
+            assert!(error.contains(&path.display().to_string()), "{kind}: {error}");
+            assert_eq!(fs::read(&victim).unwrap(), b"precious");
+            if kind == "file" {
+                assert_eq!(fs::read(&path).unwrap(), b"old");
+            }
+            drop(reader);
+            fs::remove_file(&path).unwrap();
+        }
+        // What the same user or the folder's owner has put there is written.
+        let own = scratch.with("own", "old");
+        symlink(&own, scratch.at("link")).unwrap();
+        way(&scratch.at("link"), "new").unwrap();
+        assert_eq!(fs::read(&own).unwrap(), b"new");
+    }
+}
+
+#[test]
+fn a_pipe_that_nobody_reads_is_reported() {
+    for way in WAYS {
+        let scratch = Scratch::new();
+        let path = scratch.at("pipe");
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let error = way(&path, "new").unwrap_err();
+        assert!(error.contains("nobody reads this pipe"), "{error}");
+    }
+}
+
+#[test]
+fn a_file_of_the_programs_own_replaces_a_link() {
+    let scratch = Scratch::new();
+    let victim = scratch.with("victim", "precious");
+    symlink(&victim, scratch.at("part")).unwrap();
+    replace(&scratch.at("part"), |file| file.write_all(b"new")).unwrap();
+    assert_eq!(fs::read(&victim).unwrap(), b"precious");
+    assert_eq!(fs::read(scratch.at("part")).unwrap(), b"new");
+    assert!(!scratch.at("part").is_symlink());
 }
