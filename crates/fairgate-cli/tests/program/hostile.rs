@@ -225,7 +225,7 @@ fn names_from_a_run_do_not_control_the_terminal() {
         (&["status", "--socket", socket], "\\u{202e}"),
         (&["show", "--socket", socket], "\\u{202e}"),
         (&["show", "--dev", "other", "--socket", socket], "\\u{202e}"),
-        (&["top", "--once", "--socket", socket], "\\u{202e}"),
+        (&["top", "--once", "--socket", socket], ""),
         (&["flows", "--socket", socket], ""),
         (&["change", "show", "--socket", socket], ""),
         (&["reserve", "list", "--socket", socket], ""),
