@@ -319,7 +319,7 @@ impl Row<'_> {
 }
 
 /// Adds the row of a class that has classes below it and no discipline.
-fn add_inner_class(table: &mut comfy_table::Table, class: &ClassStatus, depth: usize) {
+fn add_inner_class(table: &mut output::Table, class: &ClassStatus, depth: usize) {
     let mut row = vec![String::new(); 12];
     row[0] = format!("{:indent$}{}: classes", "", class.class, indent = 2 * depth);
     row[1] = class.sent.packets.to_string();

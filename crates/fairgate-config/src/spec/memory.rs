@@ -182,9 +182,7 @@ mod tests {
         let two = tree(&format!("drr {{ {small}; {large}; 3 / fq_codel flows=65536 }}"));
         let needed = two.memory_beside(&running);
         assert!((large_memory()..2 * large_memory()).contains(&needed), "{needed}");
-        let other = tree(&format!(
-            "htb {{ 1 rate=1mbit / fifo; 2 rate=1mbit / fq_codel flows=65536 }}"
-        ));
+        let other = tree("htb { 1 rate=1mbit / fifo; 2 rate=1mbit / fq_codel flows=65536 }");
         assert_eq!(other.memory_beside(&running), other.memory());
         assert!(two.too_large_beside(&running, needed).is_none());
         assert!(two.too_large_beside(&running, needed - 1).is_some());
