@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use nix::sys::resource::{Resource, getrlimit};
 use nix::unistd::{SysconfVar, sysconf};
 
-/// Where the kernel says what is left. The files are opened once, because a run that forwards may not open them
-/// any more.
+/// Where the kernel says what is left. The files are opened once, because a run that forwards may not open
+/// them any more.
 #[derive(Debug)]
 pub struct Memory {
     machine: Option<File>,
@@ -38,8 +38,8 @@ impl Memory {
         }
     }
 
-    /// Returns the bytes that are available without swapping: the least of the machine's estimate, of what the
-    /// control groups of this process leave, and of its limit of address space. If nothing says so, the
+    /// Returns the bytes that are available without swapping: the least of the machine's estimate, of what
+    /// the control groups of this process leave, and of its limit of address space. If nothing says so, the
     /// maximum.
     pub fn available(&self) -> u64 {
         let machine = self.machine.as_ref().and_then(text).and_then(|text| {

@@ -11,8 +11,8 @@ pub fn text(text: &str) -> String {
     escaped(text, |character| matches!(character, '\n' | '\t'))
 }
 
-/// Returns the name with everything escaped that [`is_hidden`], also line ends and tabs, which would break the
-/// line or the table that the name is part of.
+/// Returns the name with everything escaped that [`is_hidden`], also line ends and tabs, which would break
+/// the line or the table that the name is part of.
 pub fn name(name: &str) -> String {
     escaped(name, |_| false)
 }

@@ -26,8 +26,8 @@ impl Spec {
         self.larger_than(self.memory(), available)
     }
 
-    /// Returns the same for a tree that takes the place of a running one, beside which it is built: equal parts
-    /// are not built again.
+    /// Returns the same for a tree that takes the place of a running one, beside which it is built: equal
+    /// parts are not built again.
     pub fn too_large_beside(&self, running: &Spec, available: u64) -> Option<Problem> {
         self.larger_than(self.memory_beside(running), available)
     }
