@@ -69,8 +69,8 @@ mod tests {
             text("\x1b[31;1mred\x1b[0m\t\u{e9}\u{4e2d}"),
             "\\u{1b}[31;1mred\\u{1b}[0m\t\u{e9}\u{4e2d}"
         );
-        let hidden = "\u{7f}\u{ad}\u{61c}\u{200b}\u{200d}\u{200e}\u{200f}\u{2028}\u{202a}\u{202e}\u{2060}\u{2066}\
-                      \u{2069}\u{3164}\u{fe0f}\u{feff}\u{e0041}";
+        let hidden = "\u{7f}\u{ad}\u{61c}\u{200b}\u{200d}\u{200e}\u{200f}\u{2028}\u{202a}\u{202e}\
+                      \u{2060}\u{2066}\u{2069}\u{3164}\u{fe0f}\u{feff}\u{e0041}";
         for character in hidden.chars() {
             assert_eq!(
                 text(&character.to_string()),

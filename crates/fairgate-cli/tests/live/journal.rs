@@ -159,6 +159,8 @@ fn entries_have_a_priority_and_fields() {
         ("applied", "1")
     );
     made["FAIRGATE_PAUSE_US"].parse::<u64>().unwrap();
+    let audit = journal.entry(&[("FAIRGATE_EVENT", "audit"), ("FAIRGATE_WHO", "SIGHUP")]);
+    assert_eq!(audit["FAIRGATE_OUTCOME"], "made, revision 1", "{audit:?}");
 
     // A change that a client asks for, and an interface that goes down.
     let mut change = Command::new(env!("CARGO_BIN_EXE_fairgate"));

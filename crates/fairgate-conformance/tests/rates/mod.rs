@@ -235,7 +235,8 @@ proptest! {
     fn hfsc(rate in rates(), traffic in traffic()) {
         let limit = hfsc::ServiceCurve::linear(rate.bits_per_second());
         let class = hfsc::ClassConfig { ul: Some(limit), ..hfsc::ClassConfig::of_rate(1, None, rate) };
-        let config = hfsc::Config { classifier: classifier(), classes: vec![class], ..hfsc::Config::default() };
+        let own = hfsc::Config::default();
+        let config = hfsc::Config { classifier: classifier(), classes: vec![class], ..own };
         let tree = boxed(hfsc::Hfsc::node(config, vec![queue()]).unwrap());
         let bytes = rate.bits_per_second().div_ceil(8);
         let ticks = 1_000_000_000 / 64;
