@@ -85,8 +85,9 @@ class Packet:
     ----------
     corrupted_bit : int or None
         The wrong bit of a packet that ``netem`` corrupted, when it leaves: bit ``n % 8``, counted from the
-        lowest one, of byte ``n // 8``. The program flips it in the payload, if it keeps any. None if the
-        packet is intact.
+        lowest one, of byte ``n // 8``. The program flips it in the payload, if it keeps any. The bit is one
+        of `length` bytes: a payload that has fewer, because `length` counts what a link adds, may not have
+        it. None if the packet is intact.
     """
 
     def __init__(

@@ -113,8 +113,8 @@ typedef struct {
   uint64_t cookie;
   // When it was enqueued.
   uint64_t enqueued_at;
-  // The wrong bit of a packet that netem corrupted: the caller flips it with fairgate_frame_flip.
-  // FAIRGATE_NO_BIT for any other packet.
+  // The wrong bit of a packet that netem corrupted, one of length bytes: the caller flips it with
+  // fairgate_frame_flip. FAIRGATE_NO_BIT for any other packet.
   uint64_t corrupted_bit;
   // The length in bytes.
   uint32_t length;

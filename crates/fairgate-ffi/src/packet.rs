@@ -83,8 +83,8 @@ pub struct CDeparture {
     pub cookie: u64,
     /// When it was enqueued.
     pub enqueued_at: u64,
-    /// The wrong bit of a packet that `netem` corrupted: the caller flips it with `fairgate_frame_flip`.
-    /// `FAIRGATE_NO_BIT` for any other packet.
+    /// The wrong bit of a packet that `netem` corrupted, one of `length` bytes: the caller flips it with
+    /// `fairgate_frame_flip`. `FAIRGATE_NO_BIT` for any other packet.
     pub corrupted_bit: u64,
     /// The length in bytes.
     pub length: u32,
@@ -103,7 +103,7 @@ impl CDeparture {
     pub(crate) fn of(slot: &Slot) -> CDeparture {
         // Few packets are corrupted. The call is made only for those.
         let corrupted_bit = if slot.is_corrupted() {
-            slot.corrupted_bit()
+            slot.corrupted_bit(slot.length as usize)
         } else {
             None
         };

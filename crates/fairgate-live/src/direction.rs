@@ -26,7 +26,7 @@ use nix::errno::Errno;
 use crate::config::Plan;
 use crate::delay_line::DelayLine;
 use crate::error::LiveError;
-use crate::offload::{Identifications, Segments};
+use crate::offload::{Identifications, Refused, Segments};
 use crate::outgoing::Exit;
 use crate::packets::{Log, Outcome};
 use crate::randomness::Randomness;
@@ -53,6 +53,8 @@ pub(crate) struct Counters {
     pub(crate) too_long: u64,
     /// Lost on arrival: an offload that can't be done in software.
     pub(crate) unsupported_offload: u64,
+    /// Lost on arrival: super-packets of many tiny segments.
+    pub(crate) tiny_segments: u64,
     /// Lost on departure: the other interface does not take such a frame.
     pub(crate) refused: u64,
     /// How often the socket had no room; the frames waited.
@@ -68,6 +70,7 @@ impl AddAssign for Counters {
         self.truncated += other.truncated;
         self.too_long += other.too_long;
         self.unsupported_offload += other.unsupported_offload;
+        self.tiny_segments += other.tiny_segments;
         self.refused += other.refused;
         self.socket_full += other.socket_full;
         self.super_packets += other.super_packets;
@@ -253,9 +256,15 @@ impl Direction {
 
     fn accept_unfinished(&mut self, received: &Received<'_>, now: Time) -> Result<(), TooLong> {
         let segments = Segments::new(received.bytes, received.offload, &mut self.identifications);
-        let Ok(mut segments) = segments else {
-            self.counters.unsupported_offload += 1;
-            return Ok(());
+        let mut segments = match segments {
+            Ok(segments) => segments,
+            Err(refused) => {
+                match refused {
+                    Refused::Unsupported => self.counters.unsupported_offload += 1,
+                    Refused::TinySegments => self.counters.tiny_segments += 1,
+                }
+                return Ok(());
+            }
         };
         if segments.longest() > self.frames.longest() {
             return Err(TooLong);
@@ -520,8 +529,11 @@ impl Direction {
             if packet.is_remarked() {
                 set_dscp(self.frames.get_mut(number), LinkType::Ethernet, packet.dscp);
             }
-            if let Some(bit) = packet.corrupted_bit() {
-                self.frames.get_mut(number)[(bit / 8) as usize] ^= 1 << (bit % 8);
+            if packet.is_corrupted() {
+                let frame = self.frames.get_mut(number);
+                if let Some(bit) = packet.corrupted_bit(frame.len()) {
+                    frame[(bit / 8) as usize] ^= 1 << (bit % 8);
+                }
                 // Joined, it would get a new checksum.
                 self.frames.set_part(number, None);
             }

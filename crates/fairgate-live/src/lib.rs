@@ -73,7 +73,7 @@ pub use config::{
     Address, Autorate, Divide, End, Endpoint, EndpointError, Endpoints, Isolate, Offer, Offloads, PacketLog,
     Plan, RateSource,
 };
-pub use dry_run::{Adapted, Captures, DryRun, DryRunError};
+pub use dry_run::{Adapted, Captures, DryRun, DryRunError, Place};
 pub use error::{LiveError, ReloadError};
 pub use memory::Memory;
 pub use notice::Notice;

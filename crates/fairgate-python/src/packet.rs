@@ -79,7 +79,7 @@ impl Packet {
             priority: slot.priority,
             dscp: AtomicU8::new(slot.dscp),
             ecn: AtomicU8::new(slot.ecn as u8),
-            corrupted_bit: AtomicU64::new(slot.corrupted_bit().unwrap_or(NO_BIT)),
+            corrupted_bit: AtomicU64::new(slot.corrupted_bit(slot.length as usize).unwrap_or(NO_BIT)),
             class: slot.class,
             key,
         }
@@ -124,7 +124,7 @@ impl Packet {
     pub(crate) fn update(&self, slot: &Slot) {
         self.dscp.store(slot.dscp, Ordering::Relaxed);
         self.ecn.store(slot.ecn as u8, Ordering::Relaxed);
-        let bit = slot.corrupted_bit().unwrap_or(NO_BIT);
+        let bit = slot.corrupted_bit(slot.length as usize).unwrap_or(NO_BIT);
         self.corrupted_bit.store(bit, Ordering::Relaxed);
     }
 

@@ -107,12 +107,15 @@ impl Slot {
         self.flags.has(Flags::CORRUPTED)
     }
 
-    /// Returns the bit to flip in the bytes of a corrupted packet: its number from the first bit of the
-    /// `length` bytes. Each packet has a bit of its own, and every bit is equally likely.
-    pub fn corrupted_bit(&self) -> Option<u64> {
-        self.is_corrupted().then(|| {
+    /// Returns the bit to flip in a corrupted packet of which the driver has this many bytes: its number from
+    /// the first bit of them. Each packet has a bit of its own, and every bit is equally likely. The number
+    /// of bytes is not [`length`], which may count what a link adds. `None` also if there are none.
+    ///
+    /// [`length`]: Slot::length
+    pub fn corrupted_bit(&self, bytes: usize) -> Option<u64> {
+        (self.is_corrupted() && bytes > 0).then(|| {
             let own = mixed(self.flow.raw() ^ mixed(self.enqueued_at.nanos() ^ mixed(self.cookie)));
-            ((u128::from(own) * u128::from(u64::from(self.length) * 8)) >> 64) as u64
+            ((u128::from(own) * (bytes as u128 * 8)) >> 64) as u64
         })
     }
 

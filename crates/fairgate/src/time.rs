@@ -20,6 +20,10 @@ impl Time {
     pub const ZERO: Time = Time(0);
     /// The latest time. It is later than every event.
     pub const MAX: Time = Time(u64::MAX);
+    /// The last time at which a driver calls a discipline: a year before [`Time::MAX`]. What disciplines add
+    /// to it, the time of a packet or of a pause, does not reach the end of time. A watchdog that is later
+    /// means that nothing will be sent.
+    pub const LAST: Time = Time(u64::MAX - 366 * 86_400 * 1_000_000_000);
 
     /// Returns the time `nanos` nanoseconds after the origin.
     pub const fn from_nanos(nanos: u64) -> Self {

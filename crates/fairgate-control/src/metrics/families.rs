@@ -152,6 +152,7 @@ pub(super) fn of_directions(status: &Status, encoder: &mut DescriptorEncoder<'_>
             ("truncated", lost.truncated),
             ("too_long", lost.too_long),
             ("unsupported_offload", lost.unsupported_offload),
+            ("tiny_segments", lost.tiny_segments),
             ("refused", lost.refused),
         ];
         for (reason, packets) in reasons {

@@ -145,7 +145,8 @@ proptest! {
                             prop_assert_eq!(departure.cookie, expected.payload);
                             prop_assert_eq!(departure.ecn, expected.slot.ecn as u8);
                             prop_assert_eq!(departure.is_marked, expected.slot.is_marked());
-                            let bit = expected.slot.corrupted_bit().unwrap_or(FAIRGATE_NO_BIT);
+                            let bit = expected.slot.corrupted_bit(expected.slot.length as usize);
+                            let bit = bit.unwrap_or(FAIRGATE_NO_BIT);
                             prop_assert_eq!(departure.corrupted_bit, bit);
                             prop_assert_eq!(departure.enqueued_at, expected.slot.enqueued_at.nanos());
                         }

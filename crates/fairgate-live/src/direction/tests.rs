@@ -5,6 +5,7 @@ use crate::offload::VnetHeader;
 use etherparse::PacketBuilder;
 use fairgate_config::Spec;
 use fairgate_conformance::check_driver;
+use proptest::prelude::*;
 
 /// A direction around a tree written as on the command line, with room for four frames.
 fn direction(queue: &str, delay: u64) -> Direction {
@@ -112,16 +113,22 @@ fn a_frame_is_duplicated() {
     assert_eq!(direction.counters.no_frame, 1);
 }
 
-#[test]
-fn a_corrupted_frame_has_one_wrong_bit() {
-    let mut direction = direction("netem corrupt=1", 0);
-    let frame = capable_frame();
-    offer(&mut direction, &frame, frame.len(), Time::ZERO);
-    assert_eq!(direction.fill_line(Time::ZERO, 0), 1);
-    let number = direction.delay_line.pop().unwrap();
-    let sent = direction.frames.get(number).iter().zip(&frame);
-    let wrong: u32 = sent.map(|(sent, offered)| (sent ^ offered).count_ones()).sum();
-    assert_eq!(wrong, 1);
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever the tree counts beside the frame.
+    #[test]
+    fn a_corrupted_frame_has_one_wrong_bit(overhead in -14i32..=1000, micros in 0u64..1_000_000) {
+        let mut direction = direction("netem corrupt=1", 0);
+        direction.overhead = overhead;
+        let (frame, now) = (capable_frame(), Time::from_micros(micros));
+        offer(&mut direction, &frame, frame.len(), now);
+        assert_eq!(direction.fill_line(now, 0), 1);
+        let number = direction.delay_line.pop().unwrap();
+        let sent = direction.frames.get(number).iter().zip(&frame);
+        let wrong: u32 = sent.map(|(sent, offered)| (sent ^ offered).count_ones()).sum();
+        prop_assert_eq!(wrong, 1);
+    }
 }
 
 /// Acknowledgements of a download whose upload waits: three numbers, of which the last says all.

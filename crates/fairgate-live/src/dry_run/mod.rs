@@ -38,6 +38,8 @@ use crate::sys::frames::FrameStore;
 use sink::Sink;
 use source::Source;
 
+pub use source::Place;
+
 /// The MTU of both ends, bytes.
 const MTU: usize = 1500;
 
@@ -73,17 +75,55 @@ pub enum DryRunError {
         source: CaptureError,
     },
     /// A capture has packets without an Ethernet header.
-    #[error("packet {packet} of {path} has no Ethernet header: its link type is {link}")]
+    #[error("{packet} has no Ethernet header: its link type is {link}")]
     #[diagnostic(help(
         "capture on an Ethernet interface; `fairgate compare --trace` reads captures of other links"
     ))]
     NotEthernet {
-        /// The capture.
-        path: String,
-        /// The number of the packet, from 1.
-        packet: u64,
+        /// The packet.
+        packet: Place,
         /// The link type of the packet.
         link: String,
+    },
+    /// A packet arrives later than times can be.
+    #[error(
+        "the time of {packet} is {time} after 1970, and this pass adds {}: that is after {}, the latest time \
+         of a dry run",
+        Time::from_nanos(*.later),
+        Time::LAST
+    )]
+    #[diagnostic(help(
+        "if the times of the capture are wrong, set them: editcap -t OFFSET; if not, read it fewer times \
+         (`--repeat`)"
+    ))]
+    TooLate {
+        /// The packet.
+        packet: Place,
+        /// Its time in the capture.
+        time: Time,
+        /// What is added in this pass, ns.
+        later: u64,
+    },
+    /// A tree never sends some of its packets.
+    #[error(
+        "{from} -> {to} still holds {held} packets after all others were sent, and sends none before {}, the \
+         latest time of a dry run; the last to arrive was {packet}, at {arrived}",
+        Time::LAST
+    )]
+    #[diagnostic(help(
+        "give the tree a higher rate, or correct the times of the capture: editcap -t OFFSET"
+    ))]
+    Held {
+        /// The end that receives the packets.
+        from: String,
+        /// The end that would send them.
+        to: String,
+        /// How many packets are queued.
+        held: u64,
+        /// The last packet that arrived.
+        packet: Place,
+        /// When it arrived.
+        arrived: Time,
     },
     /// Several workers.
     #[error(
@@ -120,6 +160,11 @@ pub struct Adapted {
     pub completed: u64,
     /// Frames that an offload had merged from several packets. They were cut again.
     pub cut: u64,
+    /// Frames of a capture whose time is before that of a frame before them. They arrive at the latest time
+    /// so far.
+    pub out_of_order: u64,
+    /// The greatest difference between such a frame's time and its arrival, ns.
+    pub furthest_back: u64,
 }
 
 /// A run from captures to captures, in the time of the captures. Frames take the same way as between
@@ -133,6 +178,8 @@ pub struct DryRun {
     now: Time,
     started: Time,
     last_arrival: Time,
+    /// The end that received the last frame, and the frame's number in its capture.
+    last_packet: (usize, u64),
     passes_left: u64,
 }
 
@@ -192,6 +239,7 @@ impl DryRun {
             now: started,
             started,
             last_arrival: started,
+            last_packet: (0, 0),
             passes_left: captures.passes.max(1) - 1,
         })
     }
@@ -200,8 +248,8 @@ impl DryRun {
     /// arrived, and those that may leave have left.
     ///
     /// # Errors
-    /// Fails if a capture is damaged or has packets without an Ethernet header, or if a frame can't be
-    /// written.
+    /// Fails if a capture is damaged or has packets without an Ethernet header, if a frame can't be written,
+    /// or if a time is later than [`Time::LAST`]: a packet's in the capture, or that of the next departure.
     pub fn go_on(&mut self, events: usize) -> Result<bool, DryRunError> {
         for _ in 0..events {
             let arrival = match self.next_arrival() {
@@ -215,6 +263,9 @@ impl DryRun {
             let Some(next) = departures.chain(arrival).min() else {
                 return Ok(false);
             };
+            if next > Time::LAST {
+                return Err(self.held());
+            }
             self.now = self.now.max(next);
             self.look_at_estimators();
             for side in 0..2 {
@@ -270,6 +321,8 @@ impl DryRun {
         for source in self.sources.iter().flatten() {
             all.completed += source.adapted.completed;
             all.cut += source.adapted.cut;
+            all.out_of_order += source.adapted.out_of_order;
+            all.furthest_back = all.furthest_back.max(source.adapted.furthest_back);
         }
         all
     }
@@ -306,11 +359,30 @@ impl DryRun {
             .min()
     }
 
+    /// Returns the error for packets that their tree never sends.
+    #[cold]
+    fn held(&self) -> DryRunError {
+        let queued = |from: &usize| self.directions[*from].link.backlog().packets;
+        let from = (0..2).max_by_key(queued).expect("there are two");
+        let (side, packet) = self.last_packet;
+        let names = [0, 1].map(|side: usize| self.plan.ends[side].title().to_owned());
+        DryRunError::Held {
+            from: names[from].clone(),
+            to: names[1 - from].clone(),
+            held: queued(&from),
+            packet: Place {
+                path: self.sources[side].as_ref().map_or(String::new(), Source::path),
+                packet,
+            },
+            arrived: self.last_arrival,
+        }
+    }
+
     /// Reads both captures from their beginning, with later times.
     #[cold]
     fn begin_pass(&mut self) -> Result<(), DryRunError> {
         self.passes_left -= 1;
-        let later = (self.last_arrival - self.started) + BETWEEN_PASSES;
+        let later = (self.last_arrival - self.started).saturating_add(BETWEEN_PASSES);
         for source in self.sources.iter_mut().flatten() {
             source.begin_again(later)?;
         }
@@ -330,6 +402,7 @@ impl DryRun {
                 continue;
             }
             self.last_arrival = arrival;
+            self.last_packet = (side, source.number());
             source.release()?;
         }
         Ok(())

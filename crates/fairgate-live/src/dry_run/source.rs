@@ -26,6 +26,21 @@ pub(super) struct Source {
     pub(super) adapted: Adapted,
 }
 
+/// A packet of a capture, to name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The capture.
+    pub path: String,
+    /// The number of the packet, from 1.
+    pub packet: u64,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "packet {} of {}", self.packet, self.path)
+    }
+}
+
 impl Source {
     pub(super) fn open(path: PathBuf, mtu: usize) -> Result<Source, DryRunError> {
         let mut source = Source {
@@ -60,6 +75,23 @@ impl Source {
         self.arrival
     }
 
+    /// Returns the number of the oldest frame in the capture, from 1.
+    pub(super) fn number(&self) -> u64 {
+        self.capture.counts().packets
+    }
+
+    pub(super) fn path(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// Returns where the oldest frame is in the capture.
+    fn place(&self) -> Place {
+        Place {
+            path: self.path(),
+            packet: self.number(),
+        }
+    }
+
     /// Returns the oldest frame.
     #[inline]
     pub(super) fn front(&self) -> Received<'_> {
@@ -73,19 +105,25 @@ impl Source {
 
     /// Goes on to the next frame.
     pub(super) fn release(&mut self) -> Result<(), DryRunError> {
-        let path = || self.path.display().to_string();
         let record = self.capture.next_record();
-        let record = record.map_err(|source| DryRunError::Capture { path: path(), source })?;
+        let record = record.map_err(|source| DryRunError::Capture {
+            path: self.path.display().to_string(),
+            source,
+        })?;
         let Some(record) = record else {
             self.arrival = None;
             return Ok(());
         };
+        let arrival = record.time.nanos().checked_add(self.later).map(Time::from_nanos);
+        let Some(arrival) = arrival.filter(|&arrival| arrival <= Time::LAST) else {
+            let (time, later) = (record.time, self.later);
+            let packet = self.place();
+            return Err(DryRunError::TooLate { packet, time, later });
+        };
         if record.link != LinkType::ETHERNET {
-            return Err(DryRunError::NotEthernet {
-                path: path(),
-                link: record.link.to_string(),
-                packet: self.capture.counts().packets,
-            });
+            let link = record.link.to_string();
+            let packet = self.place();
+            return Err(DryRunError::NotEthernet { packet, link });
         }
         // A frame check sequence was on the link, but is not part of the frame that an interface hands over.
         let length = record.length as usize - usize::from(record.check_sequence).min(record.length as usize);
@@ -93,12 +131,15 @@ impl Source {
         self.bytes.extend(&record.data[..record.data.len().min(length)]);
         self.adapted.completed += u64::from(self.bytes.len() < length);
         self.bytes.resize(length, 0);
-        self.arrival = Some(record.time + self.later);
+        self.arrival = Some(arrival);
         let offload = match length > longest_frame(self.mtu) {
             true => merged(&mut self.bytes, self.mtu),
             false => None,
         };
         self.adapted.cut += u64::from(offload.is_some());
+        let counts = self.capture.counts();
+        self.adapted.out_of_order = self.adapted.out_of_order.max(counts.out_of_order);
+        self.adapted.furthest_back = self.adapted.furthest_back.max(counts.furthest_back);
         self.offload = offload.unwrap_or_default();
         Ok(())
     }

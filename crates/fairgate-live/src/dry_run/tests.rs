@@ -3,7 +3,7 @@ use std::io::Write;
 use std::path::Path;
 
 use etherparse::PacketBuilder;
-use fairgate_capture::{Capture, CaptureWriter, LinkType};
+use fairgate_capture::{Capture, CaptureWriter, LinkType, PcapngWriter};
 use fairgate_config::Document;
 use proptest::prelude::*;
 
@@ -186,6 +186,94 @@ fn long_frames_are_forwarded() {
     assert_eq!(sent, frames);
 }
 
+/// Writes a capture of frames of 1000 bytes at these times.
+fn write_at(path: &Path, times: &[u64]) {
+    let mut writer = PcapngWriter::new(Vec::new(), LinkType::ETHERNET, u32::MAX, "a").unwrap();
+    for time in times {
+        writer
+            .packet(Time::from_nanos(*time), 1000, &udp(1, 958))
+            .unwrap();
+    }
+    fs::write(path, writer.finish().unwrap()).unwrap();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever the times and the rate, a dry run ends: with all frames sent, or at the first time that
+    /// can't be.
+    #[test]
+    fn a_dry_run_ends(
+        mut times in proptest::collection::vec(
+            prop_oneof![0u64..1 << 40, any::<u64>(), u64::MAX - (1 << 40)..=u64::MAX], 1..6,
+        ),
+        is_sorted in any::<bool>(),
+        bits in prop_oneof![Just(8u64), Just(1000), 8u64..1 << 36],
+        shaper in prop_oneof![
+            Just("tbf\"\nburst = \"1514b\"\nlimit = \"1gb\"\nrate"),
+            Just("leaky_bucket\"\nbucket = \"1gb\"\nrate"),
+            Just("netem\"\ndelay = \"4s\"\nrate"),
+            Just("htb\"\ndefault = 1\n[[queue.q.class]]\nid = 1\ndiscipline = \"fifo\"\nrate"),
+            Just("cbq\"\nbandwidth = \"100gbit\"\ndefault = 1\n[[queue.q.class]]\nid = 1\nborrow = false\n\
+                  discipline = \"fifo\"\nrate"),
+            Just("hfsc\"\ndefault = 1\n[[queue.q.class]]\nid = 1\nls = \"1mbit\"\n\
+                  discipline = \"fifo\"\nul"),
+        ],
+        passes in 1u64..7,
+    ) {
+        if is_sorted {
+            times.sort_unstable();
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("in.pcapng");
+        write_at(&path, &times);
+        let captures = Captures { received: [Some(path), None], passes, ..Captures::default() };
+        let queue = format!("discipline = \"{shaper} = \"{bits}bit\"");
+        let ended = DryRun::open(&plan(&queue), captures, Some(1)).and_then(|mut dry_run| {
+            // Each frame arrives once, and a shaper waits for it a few times at most.
+            for _ in 0..100 * times.len() as u64 * passes {
+                if !dry_run.go_on(1)? {
+                    return Ok(Some(dry_run.status()));
+                }
+            }
+            Ok(None)
+        });
+        let latest = times.iter().scan(0, |latest, &time| { *latest = time.max(*latest); Some(*latest) });
+        let first_late = latest.clone().position(|time| time > Time::LAST.nanos());
+        match ended {
+            Ok(status) => {
+                let status = status.expect("it ends");
+                prop_assert_eq!(first_late, None);
+                prop_assert_eq!(status.directions[0].sent.packets, times.len() as u64 * passes);
+            }
+            Err(DryRunError::TooLate { packet, .. }) => {
+                prop_assert_eq!(packet.packet, first_late.map_or(packet.packet, |late| late as u64 + 1));
+                prop_assert!(first_late.is_some() || passes > 1);
+            }
+            Err(DryRunError::Held { held, .. }) => prop_assert!(held > 0),
+            Err(error) => prop_assert!(false, "{error:?}"),
+        }
+    }
+}
+
+/// At 8 bit/s the second packet leaves after a quarter of an hour, which is too late.
+#[test]
+fn packets_that_a_tree_never_sends_are_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("in.pcapng");
+    write_at(&path, &[Time::LAST.nanos() - 1, Time::LAST.nanos()]);
+    let queue = "discipline = \"tbf\"\nrate = \"8bit\"\nburst = \"1514b\"\nlimit = \"1mb\"";
+    let captures = Captures {
+        received: [Some(path), None],
+        passes: 1,
+        ..Captures::default()
+    };
+    let mut dry_run = DryRun::open(&plan(queue), captures, Some(1)).unwrap();
+    let error = dry_run.go_on(100).unwrap_err();
+    let is_expected = matches!(&error, DryRunError::Held { held: 1, packet, .. } if packet.packet == 2);
+    assert!(is_expected, "{error:?}");
+}
+
 #[test]
 fn bad_captures_are_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -195,7 +283,11 @@ fn bad_captures_are_refused() {
     write(&path, LinkType::ETHERNET, 60, &[]);
     assert!(matches!(error(&path), DryRunError::NoPackets { .. }));
     write(&path, LinkType::RAW_IP, 60, &[(0, udp(1, 1)[14..].to_vec())]);
-    assert!(matches!(error(&path), DryRunError::NotEthernet { packet: 1, .. }));
+    let place = |packet| Place {
+        path: path.display().to_string(),
+        packet,
+    };
+    assert!(matches!(error(&path), DryRunError::NotEthernet { packet, .. } if packet == place(1)));
     write(&path, LinkType::ETHERNET, 60, &[(0, udp(1, 1)), (1, udp(1, 1))]);
     let whole = fs::read(&path).unwrap();
     fs::File::create(&path)

@@ -26,6 +26,11 @@
 //! chain of headers does not lead there is rejected, and the caller counts it. Frames over 64 KiB ("BIG
 //! TCP"), IPsec, UDP fragmentation offload (removed in Linux 4.14), and lists of packets under one header
 //! (`rx-gro-list`) are rejected, too.
+//!
+//! The work is bounded by the bytes that arrive: a super-packet becomes at most 128 segments, or one for each
+//! 48 bytes of payload. A frame of 64 KiB with segments of one byte would be 65,000 packets. Linux sends no
+//! TCP segments of less than 48 bytes (`tcp_min_snd_mss`) and at most 128 datagrams at once
+//! (`UDP_MAX_SEGMENTS`); shorter segments that an interface has merged (GRO) are fewer.
 
 mod cut;
 mod identification;
@@ -46,9 +51,14 @@ pub(crate) use join::{LONGEST_HEADERS, Part};
 use vnet::Wanted;
 pub(crate) use vnet::{VNET_HEADER, VnetHeader};
 
-/// The error for a frame that this module can't finish.
+/// Why a frame is not finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Unsupported;
+pub(crate) enum Refused {
+    /// This module can't do it.
+    Unsupported,
+    /// It would become many segments that are hardly more than headers.
+    TinySegments,
+}
 
 #[derive(Clone, Copy, Debug)]
 enum Work {
@@ -72,8 +82,8 @@ impl<'a> Segments<'a> {
         frame: &'a [u8],
         offload: VnetHeader,
         identifications: &mut Identifications,
-    ) -> Result<Segments<'a>, Unsupported> {
-        let wanted = offload.wanted().ok_or(Unsupported)?;
+    ) -> Result<Segments<'a>, Refused> {
+        let wanted = offload.wanted().ok_or(Refused::Unsupported)?;
         let work = match wanted {
             // The checksums of outer UDP and GRE headers are complete: senders compute them from the final
             // value of this checksum ("local checksum offload").
@@ -81,13 +91,11 @@ impl<'a> Segments<'a> {
                 let start = usize::from(offload.checksum_start);
                 let field = start + usize::from(offload.checksum_offset);
                 if field + 2 > frame.len() {
-                    return Err(Unsupported);
+                    return Err(Refused::Unsupported);
                 }
                 Work::Checksum { start, field }
             }
-            Wanted::Tcp { .. } | Wanted::Udp => {
-                Work::Cut(Cut::new(frame, offload, wanted, identifications).ok_or(Unsupported)?)
-            }
+            Wanted::Tcp { .. } | Wanted::Udp => Work::Cut(Cut::new(frame, offload, wanted, identifications)?),
         };
         Ok(Segments {
             frame,

@@ -162,19 +162,22 @@ pub struct Losses {
     pub too_long: u64,
     /// The frame needed an offload that can't be done in software.
     pub unsupported_offload: u64,
+    /// A super-packet of more than 128 segments with less than 48 bytes of payload each.
+    pub tiny_segments: u64,
     /// The interface did not accept the frame.
     pub refused: u64,
 }
 
 impl Losses {
     /// Returns each reason in words, and how many frames were lost for it.
-    pub fn by_reason(&self) -> [(&'static str, u64); 6] {
+    pub fn by_reason(&self) -> [(&'static str, u64); 7] {
         [
             ("ring full", self.ring_full),
             ("no free frame", self.no_frame),
             ("truncated", self.truncated),
             ("too long", self.too_long),
             ("unsupported offload", self.unsupported_offload),
+            ("tiny segments", self.tiny_segments),
             ("refused by the interface", self.refused),
         ]
     }
@@ -387,6 +390,7 @@ impl DirectionStatus {
                 truncated: counters.truncated,
                 too_long: counters.too_long,
                 unsupported_offload: counters.unsupported_offload,
+                tiny_segments: counters.tiny_segments,
                 refused: counters.refused,
             },
             socket_full: counters.socket_full,

@@ -482,10 +482,11 @@ impl<M: Meter> Borrowing<M> {
         self.next_event[level] = self.next_event[level].min(time);
     }
 
-    /// Sets the clock, and activates the parked leaves whose time has come.
+    /// Sets the clock, and activates the parked leaves whose time has come. The clock stays before the events
+    /// that are later than times can be, so that none of them is ever due.
     #[inline]
     pub(super) fn advance(&mut self, now: Time) {
-        self.now = self.now.max(now.nanos());
+        self.now = self.now.max(now.nanos().min(NEVER - 2));
         self.inner.wake_up(now);
         while let Some(leaf) = self.inner.next_woken() {
             self.occupied -= 1;

@@ -83,6 +83,13 @@ pub(super) enum TraceError {
         packets: u64,
         view: String,
     },
+    #[error(
+        "the time of packet {packet} of {file} is more than {} s after that of the first, without the pauses \
+         of more than a day: times end there",
+        fairgate::Time::LAST.nanos() / 1_000_000_000
+    )]
+    #[diagnostic(help("the times of the capture are wrong; `--duration` replays its beginning"))]
+    TooLate { file: String, packet: u64 },
     #[error(transparent)]
     Build(BuildError),
     #[error("the queue of `{discipline}` reached {packets} packets, which is the maximum here")]

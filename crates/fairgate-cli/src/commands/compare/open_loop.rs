@@ -140,7 +140,7 @@ impl OpenLoop {
 
     /// Sends everything that may be sent, counts what is left, and returns the totals.
     pub(super) fn finish(mut self) -> Totals {
-        self.run_until(Time::MAX);
+        self.run_until(Time::LAST);
         let drops = self.link.root().statistics().dropped_by_reason;
         let mut left = Vec::new();
         self.link

@@ -185,6 +185,12 @@ impl Packets<'_> {
         let packet = match self.capture.next_record() {
             Ok(Some(record)) => {
                 let time = self.clock.read(record.time);
+                if time > Time::LAST {
+                    return Err(TraceError::TooLate {
+                        file: self.options.source.to_string(),
+                        packet: self.clock.packets,
+                    });
+                }
                 is_within(time, self.options.duration).then(|| {
                     let mut captured = Captured::of(&record, time, self.options.mtu);
                     if self.reads_acknowledgements {

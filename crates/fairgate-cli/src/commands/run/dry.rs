@@ -116,11 +116,13 @@ pub(super) fn run(
 /// Forwards all frames.
 fn forward(dry_run: &mut DryRun, passes: u64, format: Format) -> Result<(), Failure> {
     let (_, size) = dry_run.position();
-    let bar = progress::bytes(size.map(|size| size * passes), format);
+    let bar = progress::bytes(size.map(|size| size.saturating_mul(passes)), format);
     while dry_run.go_on(EVENTS).map_err(failure)? {
         let (position, _) = dry_run.position();
         let done = passes - 1 - dry_run.passes_left();
-        bar.set_position(size.map_or(position, |size| done * size + position));
+        bar.set_position(size.map_or(position, |size| {
+            done.saturating_mul(size).saturating_add(position)
+        }));
     }
     bar.finish_and_clear();
     Ok(())
@@ -141,6 +143,14 @@ fn note(dry_run: &DryRun) {
             "note: {} frames had been merged by an offload of the machine that captured them; they were cut \
              into packets for an MTU of 1500 bytes",
             adapted.cut
+        ));
+    }
+    if adapted.out_of_order > 0 {
+        output::say(format_args!(
+            "note: {} frames had an earlier time than a frame before them, by up to {:.6} s; they arrived at \
+             the latest time so far",
+            adapted.out_of_order,
+            adapted.furthest_back as f64 / 1e9
         ));
     }
 }

@@ -11,7 +11,7 @@ mod tunnels;
 mod wire;
 
 use super::vnet::VnetHeader;
-use super::{Identifications, Segments, Unsupported};
+use super::{Identifications, Refused, Segments};
 
 const NEEDS_CHECKSUM: u8 = 1;
 const GSO_NONE: u8 = 0;
@@ -31,7 +31,7 @@ fn vnet(flags: u8, gso_type: u8, size: u16, start: usize, offset: u16) -> VnetHe
 }
 
 /// Returns all finished frames of `frame`.
-fn finish(frame: &[u8], offload: VnetHeader) -> Result<Vec<Vec<u8>>, Unsupported> {
+fn finish(frame: &[u8], offload: VnetHeader) -> Result<Vec<Vec<u8>>, Refused> {
     finish_after(frame, offload, &mut Identifications::default())
 }
 
@@ -40,7 +40,7 @@ fn finish_after(
     frame: &[u8],
     offload: VnetHeader,
     identifications: &mut Identifications,
-) -> Result<Vec<Vec<u8>>, Unsupported> {
+) -> Result<Vec<Vec<u8>>, Refused> {
     let mut segments = Segments::new(frame, offload, identifications)?;
     let mut out = vec![0xee; segments.longest()];
     let mut frames = Vec::new();

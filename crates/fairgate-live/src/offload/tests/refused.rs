@@ -6,7 +6,7 @@ use super::stacks::stack;
 use super::tunnels::super_packet;
 use super::wire::{Stack, Transport, Tunnel, Version, Wrap};
 use super::{
-    GSO_NONE, GSO_TCP4, GSO_TCP6, GSO_UDP_FRAGMENTS, GSO_UDP_L4, NEEDS_CHECKSUM, Unsupported, finish, vnet,
+    GSO_NONE, GSO_TCP4, GSO_TCP6, GSO_UDP_FRAGMENTS, GSO_UDP_L4, NEEDS_CHECKSUM, Refused, finish, vnet,
 };
 use crate::offload::vnet::VnetHeader;
 use crate::offload::{Identifications, Segments};
@@ -28,7 +28,7 @@ type Change = fn(&mut Vec<u8>);
 const PAYLOAD: [u8; 3000] = [7; 3000];
 
 /// Changes a frame and returns the number of its segments, or the error.
-fn cut_after(stack: &Stack, change: impl Fn(&mut Vec<u8>)) -> Result<usize, Unsupported> {
+fn cut_after(stack: &Stack, change: impl Fn(&mut Vec<u8>)) -> Result<usize, Refused> {
     let (mut frame, offload) = super_packet(stack, &PAYLOAD, 1000, 0);
     change(&mut frame);
     finish(&frame, offload).map(|frames| frames.len())
@@ -67,7 +67,7 @@ fn a_virtio_header_that_does_not_match_is_rejected() {
             "a tunnel type, which packet sockets do not report",
         ),
     ] {
-        assert_eq!(finish(&frame, header).err(), Some(Unsupported), "{why}");
+        assert_eq!(finish(&frame, header).err(), Some(Refused::Unsupported), "{why}");
     }
     assert_eq!(
         finish(&frame, vnet(NEEDS_CHECKSUM, GSO_TCP4, 1000, 34, 16))
@@ -127,7 +127,7 @@ fn headers_that_are_not_understood_are_rejected() {
         }),
     ];
     for (what, stack, change) in refused {
-        assert_eq!(cut_after(stack, change), Err(Unsupported), "{what}");
+        assert_eq!(cut_after(stack, change), Err(Refused::Unsupported), "{what}");
     }
 }
 
@@ -135,7 +135,7 @@ fn headers_that_are_not_understood_are_rejected() {
 /// header's field.
 #[test]
 fn an_outer_udp_checksum_needs_the_final_destination() {
-    for (checksum, expected) in [(false, Ok(3)), (true, Err(Unsupported))] {
+    for (checksum, expected) in [(false, Ok(3)), (true, Err(Refused::Unsupported))] {
         let stack = stack_of(vec![Wrap::Udp {
             over: Version::V4,
             checksum,
@@ -153,6 +153,28 @@ fn an_outer_udp_checksum_needs_the_final_destination() {
     }
 }
 
+/// The work for a super-packet is bounded by its bytes: any number of segments of 48 bytes, and 128 shorter
+/// ones.
+#[test]
+fn many_tiny_segments_are_rejected() {
+    let stack = stack_of(Vec::new());
+    let count = |size: u16, payload: usize| {
+        let (frame, offload) = super_packet(&stack, &vec![7; payload], size, 0);
+        finish(&frame, offload).map(|frames| frames.len())
+    };
+    for size in 1..48 {
+        let most = 128 * usize::from(size);
+        assert_eq!(count(size, most), Ok(128));
+        assert_eq!(
+            count(size, most + 1),
+            Err(Refused::TinySegments),
+            "segments of {size}"
+        );
+    }
+    assert_eq!(count(1, 65_000), Err(Refused::TinySegments));
+    assert_eq!(count(48, 65_000), Ok(1355));
+}
+
 /// Super-packets over 64 KiB are rejected.
 #[test]
 fn packets_longer_than_ip_allows_are_rejected() {
@@ -162,7 +184,7 @@ fn packets_longer_than_ip_allows_are_rejected() {
     frame.push(0);
     assert_eq!(
         Segments::new(&frame, offload, &mut Identifications::default()).err(),
-        Some(Unsupported)
+        Some(Refused::Unsupported)
     );
 }
 

@@ -5,7 +5,6 @@ use proptest::prelude::*;
 use super::stacks::stack;
 use super::wire::{SegmentFields, Stack, Transport, Tunnel, Version, Wrap};
 use super::{GSO_ECN, GSO_TCP4, GSO_TCP6, GSO_UDP_L4, NEEDS_CHECKSUM, finish, vnet};
-use crate::offload::Unsupported;
 use crate::offload::vnet::VnetHeader;
 
 const ACK: u8 = 0x10;
@@ -135,7 +134,7 @@ fn a_changed_bit_in_a_tunnel_header_never_gives_wrong_segments() {
                 let mut frame = frame.clone();
                 damage(&mut frame);
                 match finish(&frame, offload) {
-                    Err(Unsupported) => {}
+                    Err(_) => {}
                     Ok(frames) => {
                         let mut right = right.clone();
                         right.iter_mut().for_each(damage);

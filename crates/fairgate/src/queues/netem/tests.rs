@@ -174,8 +174,8 @@ fn a_corrupted_packet_has_a_bit_to_flip() {
             .dequeue(Time::from_nanos(number), &mut driver.pool)
             .unwrap();
         let slot = driver.pool.release(left);
-        assert_eq!(slot.is_corrupted(), slot.corrupted_bit().is_some());
-        if let Some(bit) = slot.corrupted_bit() {
+        assert_eq!(slot.is_corrupted(), slot.corrupted_bit(100).is_some());
+        if let Some(bit) = slot.corrupted_bit(100) {
             assert!(bit < 800);
             corrupted += 1;
             first_half += u32::from(bit < 400);
