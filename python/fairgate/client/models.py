@@ -182,6 +182,8 @@ class Losses(Model):
     """The interface did not accept the frame."""
     ring_full: int
     """The receive ring was full: this process was too slow."""
+    tiny_segments: int
+    """A super-packet of more than 128 segments with less than 48 bytes of payload each."""
     too_long: int
     """The frame was longer than the MTU allows."""
     truncated: int
@@ -425,6 +427,11 @@ class TreeStatus(Model):
 
     from_: Annotated[str, Field(alias="from")]
     """The interface that frames are received from."""
+    name: str | None = None
+    """
+    The name that the configuration gives to the tree. None if the direction has the fifo of one for which
+    it names none.
+    """
     queue: str
     """Its description: `[queue.tree]` of a configuration file."""
     to: str
