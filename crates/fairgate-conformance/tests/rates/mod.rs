@@ -171,9 +171,9 @@ proptest! {
         check_ceilings(flows, packet(), rate, &traffic, &[ceiling(rate, PACKET + PACKET / 2, 0)]);
     }
 
-    /// At a higher rate a flow sends a quantum, exceeded by a packet, for each pause. It is not paced while it
-    /// has credit: the initial quantum, again after three seconds, and a quantum after `refill_delay`. So it
-    /// has these rates beside `maxrate`.
+    /// At a higher rate a flow sends a quantum, exceeded by a packet, for each pause. It is not paced while
+    /// it has credit: the initial quantum, again after three seconds, and a quantum after `refill_delay`. So
+    /// it has these rates beside `maxrate`.
     #[test]
     fn fq_at_a_high_rate(rate in rates(), quantum in bursts(), traffic in traffic()) {
         let config = fq::Config {
@@ -235,7 +235,8 @@ proptest! {
     fn hfsc(rate in rates(), traffic in traffic()) {
         let limit = hfsc::ServiceCurve::linear(rate.bits_per_second());
         let class = hfsc::ClassConfig { ul: Some(limit), ..hfsc::ClassConfig::of_rate(1, None, rate) };
-        let config = hfsc::Config { classifier: classifier(), classes: vec![class], ..hfsc::Config::default() };
+        let own = hfsc::Config::default();
+        let config = hfsc::Config { classifier: classifier(), classes: vec![class], ..own };
         let tree = boxed(hfsc::Hfsc::node(config, vec![queue()]).unwrap());
         let bytes = rate.bits_per_second().div_ceil(8);
         let ticks = 1_000_000_000 / 64;
@@ -246,9 +247,9 @@ proptest! {
     }
 
     /// A class that may not borrow. The highest average is a burst. It is a limit after a packet was charged,
-    /// so the first packet after a pause costs nothing, and a packet leaves while the average is above 0. Of a
-    /// debt the average forgets a 32nd at each packet, so the class waits for 31 of 32 parts of it. The end of
-    /// transmissions is computed up to 16 of the longest packets ahead of the clock.
+    /// so the first packet after a pause costs nothing, and a packet leaves while the average is above 0. Of
+    /// a debt the average forgets a 32nd at each packet, so the class waits for 31 of 32 parts of it. The end
+    /// of transmissions is computed up to 16 of the longest packets ahead of the clock.
     #[test]
     fn cbq(
         rate in rates(), factor in 1u64..1000, maxburst in 1u16..20, minburst in 1u16..20,
@@ -277,8 +278,8 @@ proptest! {
         check_ceilings(tree, packet(), rate, &traffic, &[ceiling(waited, 2 * PACKET, nanos)]);
     }
 
-    /// The burst, an interval, and a packet of each shard, which is paid for after it was sent. (It is called a
-    /// hundred times a second, which takes the test too long at lower rates.)
+    /// The burst, an interval, and a packet of each shard, which is paid for after it was sent. (It is called
+    /// a hundred times a second, which takes the test too long at lower rates.)
     #[test]
     fn sharded(rate in rates_from(6), burst in 0..LONGEST, traffic in traffic()) {
         const SHARDS: u64 = 3;

@@ -29,11 +29,11 @@
 //! packet does not depend on the number of classes. ALTQ goes through all classes of a priority in turn.
 //!
 //! Deviations from ALTQ: a class that may borrow is not suspended if no class can lend, but is served as soon
-//! as one can. An idle time counts in full. ALTQ counts 2 s at most, and sets the average to its highest after
-//! them. But at a low rate a packet and a suspension take as long, and a class of 6.4 kbit/s would send twice
-//! its rate. If ALTQ's search for a leaf within its rate meets the parent of such a leaf first, it sets the
-//! cut-off to the level of the parent. Times are in ns instead of microseconds, and do not depend on timer
-//! ticks. An unclassified packet is dropped.
+//! as one can. An idle time counts in full. ALTQ counts 2 s at most, and sets the average to its highest
+//! after them. But at a low rate a packet and a suspension take as long, and a class of 6.4 kbit/s would send
+//! twice its rate. If ALTQ's search for a leaf within its rate meets the parent of such a leaf first, it sets
+//! the cut-off to the level of the parent. Times are in ns instead of microseconds, and do not depend on
+//! timer ticks. An unclassified packet is dropped.
 //!
 //! Non-goals: a bound on delay; exact rates over a few packets (use `htb`): the estimator averages over 32
 //! packets.
