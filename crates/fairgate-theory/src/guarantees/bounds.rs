@@ -175,8 +175,8 @@ pub static KEPT: &[Promises] = &[
         relative_fairness: Some(QFQ_RELATIVE),
         ..Promises::none(
             "qfq",
-            "a flow that was not eligible and crosses a slot exceeds theorem 7's 3 phi_k sigma_k, also by the \
-             paper's figures: the proof gives L_k more",
+            "a flow that was not eligible and crosses a slot exceeds theorem 7's 3 phi_k sigma_k, also in \
+             the paper's figures: the proof gives L_k more",
         )
     },
     Promises::none(
@@ -237,7 +237,8 @@ pub static KEPT: &[Promises] = &[
 /// Our text of the QFQ paper has lost its formulas. Those of theorems 7 and 8, (23) and (30), and of WF2Q+
 /// and S-KPS are from a restatement. Not in this table: corollaries, our own derivations, and formulas that
 /// are not restated. These are (28), the relative fairness of QFQ, and by how much GFQ's indices are lower
-/// than QFQ's. Section VI defines the B-WFI over any interval, so its bounds stand for both kinds of intervals.
+/// than QFQ's. Section VI defines the B-WFI over any interval, so its bounds stand for both kinds of
+/// intervals.
 pub static PRINTED: &[Promises] = &[
     Promises {
         relative_fairness: Some(DRR_RELATIVE),

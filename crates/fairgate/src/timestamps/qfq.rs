@@ -21,13 +21,13 @@
 //! rate R. Packets are at most L long, the flow's own at most l. B-WFI `3 phi sigma + l + 2 phi L`, T-WFI `(3
 //! sigma + l / phi + 2 L) / R`. The paper (theorems 7 and 8) has them without l. But a flow is served until
 //! its *rounded* start is after V, when its start may be two sigma ahead. If it is not eligible then, it
-//! waits for its finish, two sigma after the rounded start. Any packet that crosses the end of the slot moves the
-//! finish to V + 4 sigma, counted from the first wait, and V may pass a finish by L. So 4 phi sigma less what
-//! the flow sends are possible. Short packets after a long one send almost nothing; packets of one length of
-//! 2/3 phi sigma could still lose 10/3 phi sigma. It is not our late jump that exceeds the theorems: figures
-//! 3 to 5 in exact numbers do so too, with 2012 bytes where 1540 are allowed (131 %; `fairgate-theory`,
-//! `tests/measures/literal_qfq.rs`). There a helper flow just above V keeps V from jumping. The proof is in
-//! `fairgate-theory`, `guarantees/bounds.rs`.
+//! waits for its finish, two sigma after the rounded start. Any packet that crosses the end of the slot moves
+//! the finish to V + 4 sigma, counted from the first wait, and V may pass a finish by L. So 4 phi sigma less
+//! what the flow sends are possible. Short packets after a long one send almost nothing; packets of one
+//! length of 2/3 phi sigma could still lose 10/3 phi sigma. It is not our late jump that exceeds the
+//! theorems: figures 3 to 5 in exact numbers do so too, with 2012 bytes where 1540 are allowed (131 %;
+//! `fairgate-theory`, `tests/measures/literal_qfq.rs`). There a helper flow just above V keeps V from
+//! jumping. The proof is in `fairgate-theory`, `guarantees/bounds.rs`.
 //!
 //! The theorems assume a constant sum of weights. With the live sum V advances faster. While few flows are
 //! busy it could get far past the finish of a waiting flow. Flows that come next would be put back to this
