@@ -42,8 +42,8 @@ impl Literal {
         buckets.entry(rounded).or_default().push_back(flow);
     }
 
-    /// Equation (7): if all groups start after V, it becomes the first start. The paper has that at the end of
-    /// each enqueue and dequeue.
+    /// Equation (7): if all groups start after V, it becomes the first start. The paper has that at the end
+    /// of each enqueue and dequeue.
     fn jump(&mut self) {
         let starts = self.groups.values().filter_map(|buckets| buckets.keys().next());
         self.now = starts.min().map_or(self.now, |&first| self.now.max(first));
