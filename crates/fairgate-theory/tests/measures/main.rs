@@ -1,4 +1,5 @@
 //! Exact measures of schedulers beside theory.
 
 mod guarantees;
+mod literal_qfq;
 mod wfq;
