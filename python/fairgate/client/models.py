@@ -182,6 +182,8 @@ class Losses(Model):
     """The interface did not accept the frame."""
     ring_full: int
     """The receive ring was full: this process was too slow."""
+    tiny_segments: int
+    """A super-packet of more than 128 segments with less than 48 bytes of payload each."""
     too_long: int
     """The frame was longer than the MTU allows."""
     truncated: int
