@@ -306,7 +306,7 @@ def _locked(folder: Path) -> Iterator[None]:
     with ExitStack() as stack:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            lock = stack.enter_context((folder / _LOCK).open("r+b", opener=_found_or_created))
+            lock = stack.enter_context(open(folder / _LOCK, "r+b", opener=_found_or_created))
             if _is_locked(lock):
                 raise SweepError(
                     f"another sweep is writing into {folder}; wait until it has ended, "
