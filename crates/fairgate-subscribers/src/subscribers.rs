@@ -260,7 +260,7 @@ impl Subscribers {
         Difference::of(before.by_identifier(), self.by_identifier())
     }
 
-    /// Returns the identifiers of those that differ from those of another list.
+    /// Returns the identifiers of the subscribers that are not the same in both lists.
     pub fn differing<'l>(&'l self, other: &'l Subscribers) -> BTreeSet<&'l str> {
         differing(self.by_identifier(), other.by_identifier())
     }
