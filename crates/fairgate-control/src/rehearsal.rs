@@ -393,6 +393,7 @@ impl Subscribers for Rehearsal {
             revision: state.revision,
             entries: list.entries(),
             classes: ids.filter_map(|id| list.numbers().of_subscriber(id)).collect(),
+            is_changeable: list.is_changeable(),
         }
     }
 

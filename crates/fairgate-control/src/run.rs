@@ -134,6 +134,8 @@ pub struct SubscriberList {
     pub entries: Vec<Entry>,
     /// The number of each one's class.
     pub classes: Vec<u16>,
+    /// Whether they may be changed here: those of LibreQoS' files are changed there.
+    pub is_changeable: bool,
 }
 
 /// What became of a change of subscribers.

@@ -29,6 +29,7 @@ impl Desk {
                 for (side, tree) in page.sides.into_iter().zip(list.trees()) {
                     plan.queues[side] = tree.clone();
                 }
+                page.name_classes(&list, &mut plan);
                 made = Some(list);
             }
             Ok(plan)
@@ -55,6 +56,7 @@ impl Subscribers for Desk {
             revision: self.inside.revision(),
             entries: page.subscribers.entries(),
             classes: list.iter().map(|subscriber| class(&subscriber.id)).collect(),
+            is_changeable: page.subscribers.is_changeable(),
         }
     }
 

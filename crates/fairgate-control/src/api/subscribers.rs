@@ -32,6 +32,8 @@ pub(super) struct SubscriberDocument {
     subscribers: Vec<Entry>,
     /// The class of each one in both trees, by its identifier.
     classes: BTreeMap<String, u16>,
+    /// Whether they may be changed by the API. Those of LibreQoS' files are changed there.
+    is_changeable: bool,
 }
 
 /// Another list of subscribers.
@@ -138,6 +140,7 @@ pub(super) async fn list(State(shared): State<Shared>) -> Result<Response, Probl
             revision: all.revision,
             subscribers: all.entries,
             classes,
+            is_changeable: all.is_changeable,
         };
         Ok((tag, json_bytes(&document)?))
     });
