@@ -418,6 +418,7 @@ pub(crate) fn run_document(
             if !manner.tables {
                 for direction in &mut last.directions {
                     direction.tree.classes.clear();
+                    direction.tree.class_states.clear();
                 }
             }
             output::text(&status::tables(&last, None))?;
