@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import re
 import shutil
@@ -971,5 +972,52 @@ def test_dashboard_fits_all_widths(village: Run, browser: Browser) -> None:
                 page.set_viewport_size({"width": width, "height": 900})
                 page.wait_for_timeout(300)
                 page.screenshot(path=f"{folder}/{view.lower()}-{width}.png", full_page=True)
+    watched.check()
+    watched.context.close()
+
+
+def test_dashboard_draws_nothing_where_nothing_was(village: Run, browser: Browser) -> None:
+    """No line leads from the delay before an idle time to that behind it. A delay alone is a point."""
+    watched = Watched(browser)
+    page = watched.page
+    idle = range(15, 45)
+
+    def answer(route: Any) -> None:
+        document = route.fetch().json()
+        at = [document["now_s"] - 60 + second for second in range(1, 61)]
+        root = document["series"][0]
+        delay = [None if second in idle else 5.0 for second in range(60)]
+        delay[30] = 5.0
+        nothing = [0.0] * 60
+        lists = {name: nothing for name, value in root.items() if isinstance(value, list)}
+        lists |= {"delay_ms": delay, "highest_p95_ms": delay}
+        if "after=" in route.request.url:
+            at, lists = [], {name: [] for name in lists}
+        route.fulfill(json={**document, "at_s": at, "step_s": 1.0, "series": [{**root, **lists}]})
+
+    page.route("**/v1/history?*", answer)
+    page.goto(f"http://127.0.0.1:{PORT + 1}/")
+    page.get_by_role("radio", name="1 min").check()
+    until("the delay is drawn", lambda: drawn(page, "delay", 0))
+    columns = page.evaluate(
+        """() => {
+            const canvas = document.querySelector("#chart-delay canvas");
+            const colour = getComputedStyle(document.documentElement).getPropertyValue("--series-0").trim();
+            const wanted = [1, 3, 5].map(at => parseInt(colour.slice(at, at + 2), 16));
+            const { width, height } = canvas;
+            const { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
+            const isDrawn = x => [...Array(height).keys()].some(y => {
+                const at = 4 * (y * width + x);
+                return data[at + 3] > 40 && wanted.every((part, k) => Math.abs(part - data[at + k]) < 40);
+            });
+            return [...Array(width).keys()].filter(isDrawn);
+        }"""
+    )
+    # Two lines, and the point between them.
+    gaps = [(one, other) for one, other in itertools.pairwise(columns) if other - one > 20]
+    assert len(gaps) == 2, columns
+    # The last line is 14 s long.
+    seconds = (columns[-1] - gaps[1][1]) / 14
+    assert all(abs((other - one) / seconds - 15.5) < 1.5 for one, other in gaps), gaps
     watched.check()
     watched.context.close()
