@@ -255,13 +255,11 @@ pub(crate) fn short_name(tree: &Tree, index: usize) -> String {
 fn described(path: &str, tree: &Tree, index: usize) -> String {
     let node = tree.node(index);
     let mut text = path.to_owned();
-    let host = node.host.as_deref().unwrap_or_default();
-    let subscriber = node
-        .subscriber
-        .as_ref()
-        .map(ToString::to_string)
-        .unwrap_or_default();
-    for word in [host, &subscriber, &node.discipline] {
+    // As in `status`. The number of the class looks like the identifier of another subscriber.
+    if let Some(subscriber) = &node.subscriber {
+        text.push_str(&format!(": {subscriber} /"));
+    }
+    for word in [node.host.as_deref().unwrap_or_default(), &node.discipline] {
         if !word.is_empty() {
             text.push(' ');
             text.push_str(word);

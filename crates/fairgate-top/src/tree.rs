@@ -401,11 +401,11 @@ mod tests {
         };
         let shown = |tree: &Tree| crate::listing::name(tree, tree.find("16").unwrap());
         tree.take_status(&status("1001"));
-        assert_eq!(shown(&tree), "16 1001 Anna fifo");
+        assert_eq!(shown(&tree), "16: 1001 Anna / fifo");
         tree.reshape(outlined());
-        assert_eq!(shown(&tree), "16 1001 Anna fifo");
+        assert_eq!(shown(&tree), "16: 1001 Anna / fifo");
         tree.take_status(&status("1002"));
-        assert_eq!(shown(&tree), "16 1002 Anna fifo");
+        assert_eq!(shown(&tree), "16: 1002 Anna / fifo");
     }
 
     /// The class of a host that has gone is forgotten when the screen shows nothing of it any more.

@@ -55,7 +55,7 @@ const COLUMNS: [Column; 7] = [
         title: "CLASS",
         width: 22,
         text: |flow| match (&flow.subscriber, flow.class.is_empty()) {
-            (Some(subscriber), _) => format!("{} {}", flow.class, subscriber.brief(14)),
+            (Some(subscriber), _) => format!("{}: {}", flow.class, subscriber.brief(14)),
             (None, true) => flow.discipline.clone(),
             (None, false) => format!("{} {}", flow.class, flow.discipline),
         },
