@@ -776,6 +776,24 @@ def opened(village: Run, browser: Browser, **options: Any) -> tuple[Watched, Pag
     return watched, page
 
 
+def test_dashboard_says_what_it_leaves_out(village: Run, browser: Browser) -> None:
+    """Of many subscribers the worst are shown. How many there are is not how many the page has asked for."""
+    watched, page = opened(village, browser)
+
+    def many(route: Any) -> None:
+        document = route.fetch().json()
+        route.fulfill(json={**document, "count": 20_003, "subscribers": 19_999})
+
+    page.route("**/v1/classes?*", many)
+    page.get_by_role("tab", name="Subscribers").click()
+    head = page.locator("#subscribers .card-head")
+    expect(head).to_contain_text(re.compile("12 subscribers, 19,999 have had packets, [0-9]+ are shown"))
+    page.get_by_role("radio", name="Most of the plan").check()
+    expect(head).to_contain_text(re.compile("[0-9]+ of the 2,000 classes with the highest rate are shown"))
+    watched.check()
+    watched.context.close()
+
+
 def test_dashboard_finds_subscribers_by_what_they_are_called(village: Run, browser: Browser) -> None:
     """A number is an identifier, and one of a class only if the user says so."""
     watched, page = opened(village, browser)

@@ -7,6 +7,8 @@ import { nameOf } from "./list.js";
 
 const SORTS = [["delay", "Longest delay"], ["drops", "Most drops"], ["use", "Most of the plan"], ["rate", "Rate"]];
 const SHOWN = 50;
+/** Among how many with the highest rate those are looked for that use most of their plan. */
+const MOST = 2000;
 
 export class Subscribers {
   /**
@@ -41,7 +43,7 @@ export class Subscribers {
     this.from = from;
     // What is in use of a plan is known here alone, so it is looked for among all who send.
     const isUse = this.sort === "use";
-    const asked = { from, sort: isUse ? "rate" : this.sort, limit: isUse ? 2000 : 4 * SHOWN };
+    const asked = { from, sort: isUse ? "rate" : this.sort, limit: isUse ? MOST : 4 * SHOWN };
     const document = await api.get("/v1/classes", asked);
     // With several workers, a path begins with the number of the worker. A subscriber has one worker.
     const isSharded = document.classes[0]?.discipline === "sharded";
@@ -55,7 +57,9 @@ export class Subscribers {
     if (isUse) rows.sort((one, other) => other.use - one.use);
     const shown = rows.slice(0, SHOWN);
     const count = `${format.count(this.list.size)} subscribers, ${format.count(document.subscribers)} have had packets`;
-    setText(this.count, `${count}, ${format.count(shown.length)} are shown`);
+    const isPart = isUse && document.count > document.classes.length;
+    const among = isPart ? ` of the ${format.count(MOST)} classes with the highest rate` : "";
+    setText(this.count, `${count}, ${format.count(shown.length)}${among} are shown`);
     this.body.replaceChildren(...shown.map((row) => this.row(row)));
   }
 
