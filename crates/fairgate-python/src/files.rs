@@ -1,5 +1,5 @@
-//! Files that the package writes, opened by the rules of the program: what another user may have put at a name
-//! as a trap is refused.
+//! Files that the package writes, opened by the rules of the program: what another user may have put at a
+//! name as a trap is refused.
 
 use std::fs::File;
 use std::io;
@@ -15,8 +15,8 @@ pub(crate) fn create(path: PathBuf) -> PyResult<i32> {
     descriptor(folder::create(&path))
 }
 
-/// Opens a file that processes lock, and leaves its content as it is. Returns its descriptor, which the caller
-/// closes.
+/// Opens a file that processes lock, and leaves its content as it is. Returns its descriptor, which the
+/// caller closes.
 #[pyfunction]
 pub(crate) fn lock_file(path: PathBuf) -> PyResult<i32> {
     descriptor(folder::lock_file(&path))

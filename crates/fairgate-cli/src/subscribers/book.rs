@@ -39,6 +39,8 @@ pub(super) struct Page {
     pub(super) sides: [usize; 2],
     /// The list as the files have it. Clients of the API have changed what differs from it.
     pub(super) of_files: Arc<Subscribers>,
+    /// How it differed from the list before it when it was last read or replaced as a whole.
+    pub(super) difference: Option<Difference>,
 }
 
 /// What a reading of the files has done.
@@ -159,6 +161,7 @@ impl Book {
                 of_files: Arc::clone(&subscribers),
                 subscribers,
                 sides,
+                difference: None,
             }
         });
         Ok(document)
@@ -170,12 +173,14 @@ impl Book {
         let mut pages = self.pages();
         let before = pages.running.take();
         pages.running = pages.read.take();
-        let (before, now) = (before?, pages.running.as_ref()?);
-        let (ran, now) = (&before.subscribers, &now.subscribers);
+        let (before, page) = (before?, pages.running.as_mut()?);
+        let (ran, now) = (&before.subscribers, &page.subscribers);
         let of_api = ran.differing(&before.of_files);
         let replaced = now.differing(ran);
+        let difference = now.since(ran);
+        page.difference = Some(difference);
         Some(Reading {
-            difference: now.since(ran),
+            difference,
             undone: of_api
                 .intersection(&replaced)
                 .map(|id| (*id).to_owned())
