@@ -256,8 +256,8 @@ fn idle_subscribers_cost_kilobytes() {
     assert_eq!(flows(&many.trees()[DOWN]), "1024");
 }
 
-/// More than there are numbers for is refused, not cut. What comes after is not read any more: a mistake there
-/// is not found.
+/// More than there are numbers for is refused, not cut. What comes after is not read any more: a mistake
+/// there is not found.
 #[test]
 fn more_subscribers_than_classes_are_refused() {
     let most = fairgate_subscribers::MOST;
