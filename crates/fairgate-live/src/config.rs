@@ -377,6 +377,11 @@ impl Plan {
         self.super_packets == SuperPackets::Whole && self.queues[side].takes_super_packets()
     }
 
+    /// Returns whether packets in the direction from the port at `side` leave at their times and not before.
+    pub(crate) fn keeps_times(&self, side: usize) -> bool {
+        !self.delay.is_zero() || self.queues[side].keeps_times()
+    }
+
     /// Divides the trees among the workers. Call it whenever the trees have changed. Classes stay with the
     /// workers that have them in the plan `before`.
     ///
