@@ -396,6 +396,7 @@ impl Subscribers for Rehearsal {
             entries: list.entries(),
             classes: ids.filter_map(|id| list.numbers().of_subscriber(id)).collect(),
             difference: state.difference,
+            is_changeable: list.is_changeable(),
         }
     }
 

@@ -142,6 +142,8 @@ pub struct SubscriberList {
     pub classes: Vec<u16>,
     /// How the list differed from the one before it when it was last read or replaced as a whole.
     pub difference: Option<Difference>,
+    /// Whether they may be changed here: those of LibreQoS' files are changed there.
+    pub is_changeable: bool,
 }
 
 /// What became of a change of subscribers.

@@ -49,9 +49,11 @@ pub const ASSETS: &[Asset] = assets! {
     "/detail.js", "detail.js", SCRIPT;
     "/dialog.js", "dialog.js", SCRIPT;
     "/dom.js", "dom.js", SCRIPT;
+    "/find.js", "find.js", SCRIPT;
     "/flows.js", "flows.js", SCRIPT;
     "/format.js", "format.js", SCRIPT;
     "/history.js", "history.js", SCRIPT;
+    "/list.js", "list.js", SCRIPT;
     "/login.js", "login.js", SCRIPT;
     "/packets.js", "packets.js", SCRIPT;
     "/subscribers.js", "subscribers.js", SCRIPT;

@@ -80,6 +80,19 @@ export async function post(path, body) {
   return (await request("POST", path, { body })).text();
 }
 
+export const subscriberPath = (id) => `/v1/subscribers/${encodeURIComponent(id)}`;
+
+/** Returns a subscriber and its own entity tag. */
+export async function getSubscriber(id) {
+  return getTagged(subscriberPath(id));
+}
+
+/** Changes members of a subscriber if it still has this tag. Returns the answer and the new tag. */
+export async function patchSubscriber(id, members, match) {
+  const response = await request("PATCH", subscriberPath(id), { body: members, match });
+  return { document: await response.json(), etag: response.headers.get("ETag") };
+}
+
 /** Changes trees if they still have this tag. Returns the answer and the new tag. */
 export async function change(from, lines, match) {
   const response = await request("POST", "/v1/changes", { body: { from, lines }, match });

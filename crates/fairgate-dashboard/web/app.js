@@ -8,6 +8,7 @@ import { alertText, byId, harmless, segments, setText, terms } from "./dom.js";
 import { Flows } from "./flows.js";
 import * as format from "./format.js";
 import { History } from "./history.js";
+import { SubscriberList, wholeNameOf } from "./list.js";
 import { askForToken } from "./login.js";
 import { offer } from "./packets.js";
 import { Subscribers } from "./subscribers.js";
@@ -28,18 +29,18 @@ const state = {
   revision: null,
   lastAt: 0,
   lastNewsAt: 0,
-  hasSubscribers: false,
 };
 let history = null;
 let charts = null;
 let timer = 0;
 
-const labelOf = (path) => (subscribers ? subscribers.labelOf(path) : "");
+const list = new SubscriberList();
 const detail = { current: null };
-const tree = new Tree((path) => detail.current?.show(path), labelOf);
+const tree = new Tree((path) => detail.current?.show(path), list);
 const changes = new Changes(() => update());
-detail.current = new Detail(tree, labelOf, {
-  change: (path) => changes.open(state.from, path),
+detail.current = new Detail(tree, list, {
+  change: (path) => changes.openPlace(state.from, path),
+  changeSubscriber: (id) => changes.openSubscriber(id),
   focus: (path) => showOnly(path),
 });
 let subscribers = null;
@@ -48,9 +49,10 @@ let flows = null;
 /** The name of a class in the charts. */
 function nameOf(path) {
   if (path === "root") return "all";
-  const label = labelOf(path);
+  const subscriber = list.of(path);
+  if (subscriber) return harmless(wholeNameOf(subscriber));
   const kind = tree.byPath?.get(path)?.discipline;
-  return harmless([path, label || kind].filter(Boolean).join(" "));
+  return harmless([path, kind].filter(Boolean).join(" "));
 }
 
 /** Several workers have a tree each, below one root: classes are summed up over them. */
@@ -101,10 +103,19 @@ function showTiles(document) {
 
 async function loadTree(revision) {
   const { document } = await api.getTagged("/v1/outline", { from: state.from });
-  if (state.hasSubscribers) await subscribers.load();
+  await loadSubscribers();
   tree.setPlaces(document.places);
   detail.current.show(tree.chosen);
   state.revision = revision;
+}
+
+/** Reads the list of subscribers. A reload may have brought one, or taken it away. */
+async function loadSubscribers() {
+  const { subscribers: isThere } = await api.get("/v1/health");
+  byId("tab-subscribers").hidden = !isThere;
+  if (isThere) await list.load();
+  else list.clear();
+  if (!isThere && state.view === "subscribers") chooseView("overview");
 }
 
 function setHealth(text, kind) {
@@ -170,7 +181,7 @@ async function turn() {
 function restart() {
   history = new History(state.from, state.seconds, state.only);
   byId("all-classes").hidden = !state.only;
-  setText(byId("all-classes"), `Only class ${state.only}. Show all classes`);
+  setText(byId("all-classes"), state.only ? `Only ${nameOf(state.only)}. Show all classes` : "");
   turn();
 }
 
@@ -228,13 +239,11 @@ async function begin() {
   byId("all-classes").addEventListener("click", () => showOnly(null));
   charts = new Charts(nameOf);
   flows = new Flows();
-  subscribers = new Subscribers(tree, (path) => {
+  subscribers = new Subscribers(tree, list, (path) => {
     chooseView("overview");
     tree.choose(path);
     byId("detail").focus();
   });
-  state.hasSubscribers = health.subscribers;
-  byId("tab-subscribers").hidden = !health.subscribers;
   if (health.packets) offer(() => state.from);
   makeTabs();
   document.addEventListener("visibilitychange", turn);

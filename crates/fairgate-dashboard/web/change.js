@@ -1,12 +1,88 @@
-// Changes of a class: the parameters are written, the exact lines are shown, and only then they are sent. If
-// somebody else has changed the trees since they were read, nothing is changed. What was changed can be undone.
+// Changes of a class or of a subscriber: values are written, then what would be sent is shown with whose it is,
+// and only then it is sent. If somebody else has changed it since it was read, nothing is changed. What was
+// changed can be undone.
 
 import * as api from "./api.js";
-import { byId, h, toast } from "./dom.js";
+import { byId, h, terms, toast } from "./dom.js";
 import { openDialog } from "./dialog.js";
+import { nameOf } from "./list.js";
 
 /** Values are one word each. */
 const quoted = (value) => (/\s/.test(value) ? `'${value}'` : value);
+
+/**
+ * What can be changed. `read` returns it anew, `about` makes what is said of it in both steps, `fields` makes
+ * the form, and `edited` returns the change that a form makes: the text that is shown, what sends it, and the
+ * change that undoes it. It returns nothing if nothing is different.
+ */
+async function readPlace(from, path) {
+  const { document, etag } = await api.getTagged("/v1/outline/place", { from, path });
+  const made = (lines, inverse) => ({
+    text: lines.join("\n"),
+    introduction: `These lines are sent for packets that come from ${from}:`,
+    send: (match) => api.change(from, lines, match),
+    inverse: inverse ? made(inverse) : null,
+  });
+  return {
+    read: () => readPlace(from, path),
+    etag,
+    title: path === "root" ? "Change the root" : `Change class ${path}`,
+    other: "the trees",
+    note: `For packets that come from ${from}. An empty field gets its default. `
+      + "Packets stay queued, and nothing is changed before you confirm it.",
+    about: () => null,
+    fields: () => document.changeable.map(part),
+    edited(form) {
+      const { lines, inverse } = edited(form, document.changeable);
+      return lines.length ? made(lines, inverse) : null;
+    },
+  };
+}
+
+const RATES = [
+  ["plan", "The name of its plan. It gives the rates that are not written here."],
+  ["down", "The most that it gets, like 100mbit."],
+  ["up", "The most that it sends."],
+  ["down_min", "What it gets in any case."],
+  ["up_min", "What it may send in any case."],
+];
+
+async function readSubscriber(id) {
+  const { document, etag } = await api.getSubscriber(id);
+  const { subscriber } = document;
+  const shown = (value) => value ?? "none of its own";
+  const made = (members, before, isInverse) => ({
+    text: `PATCH ${api.subscriberPath(id)}\n${JSON.stringify(members, null, 1).replace(/\n */g, " ")}`,
+    introduction: "This is sent:",
+    values: Object.keys(members).map((name) => [name, `${shown(before[name])} → ${shown(members[name])}`]),
+    send: (match) => api.patchSubscriber(id, members, match),
+    inverse: isInverse ? null : made(before, members, true),
+  });
+  return {
+    read: () => readSubscriber(id),
+    etag,
+    title: `Change subscriber ${nameOf(subscriber)}`,
+    other: "this subscriber",
+    note: "The list of subscribers decides about both directions. An empty field comes from the plan. "
+      + "Packets stay queued, and nothing is changed before you confirm it.",
+    about: () => h("dl", { class: "settings who" }, ...terms([
+      ["Name", subscriber.name ?? "none"],
+      ["Identifier", subscriber.id],
+      ["Addresses", subscriber.prefixes.join(", ") || "none"],
+    ])),
+    fields: () => RATES.map(([name, hint]) => input(name, name, subscriber[name] ?? "", "none of its own", hint)),
+    edited(form) {
+      const [members, before] = [{}, {}];
+      for (const [name] of RATES) {
+        const value = form.elements.namedItem(name).value.trim() || null;
+        const old = subscriber[name] ?? null;
+        if (value === old) continue;
+        [members[name], before[name]] = [value, old];
+      }
+      return Object.keys(members).length ? made(members, before, false) : null;
+    },
+  };
+}
 
 /** Returns what was edited: for each part of the place the words that make it, and those that undo it. */
 function edited(form, changeable) {
@@ -31,18 +107,21 @@ function edited(form, changeable) {
   return { lines, inverse };
 }
 
-function field(parameter, name) {
+function input(name, label, value, placeholder, hint) {
   const id = `parameter-${name}`;
-  const hint = `${parameter.meaning} Allowed: ${parameter.allowed}.`;
   return h("div", { class: "field" },
-    h("label", { for: id }, parameter.name),
+    h("label", { for: id }, label),
     h("input", {
       id, name, type: "text", autocomplete: "off", spellcheck: "false", autocapitalize: "off",
-      value: parameter.is_given ? parameter.value : "",
-      placeholder: parameter.is_given ? "" : parameter.value,
-      "aria-describedby": `${id}-hint`,
+      value, placeholder, "aria-describedby": `${id}-hint`,
     }),
     h("p", { class: "muted small", id: `${id}-hint` }, hint));
+}
+
+function field(parameter, name) {
+  const hint = `${parameter.meaning} Allowed: ${parameter.allowed}.`;
+  const [value, placeholder] = parameter.is_given ? [parameter.value, ""] : ["", parameter.value];
+  return input(name, parameter.name, value, placeholder, hint);
 }
 
 /** The parameters of a part: those that were set and rates first, the others folded. */
@@ -71,18 +150,22 @@ export class Changes {
   }
 
   /** Opens the dialog for a place. */
-  async open(from, path) {
-    let read;
+  openPlace(from, path) {
+    return this.open(() => readPlace(from, path));
+  }
+
+  /** Opens the dialog for a subscriber. */
+  openSubscriber(id) {
+    return this.open(() => readSubscriber(id));
+  }
+
+  async open(read) {
     try {
-      read = await api.getTagged("/v1/outline/place", { from, path });
+      this.subject = await read();
     } catch (error) {
       toast(error.message);
       return;
     }
-    this.from = from;
-    this.path = path;
-    this.etag = read.etag;
-    this.changeable = read.document.changeable;
     this.edit();
     if (!this.dialog.open) openDialog(this.dialog);
     this.form.querySelector("input")?.focus();
@@ -90,29 +173,28 @@ export class Changes {
 
   /** The first step: values are written. */
   edit() {
-    const title = this.path === "root" ? "Change the root" : `Change class ${this.path}`;
+    const { subject } = this;
     const note = h("p", { class: "bad", role: "alert", hidden: true });
-    this.form ??= null;
     const form = h("form", {},
-      h("h2", { id: "change-title" }, title),
-      h("p", { class: "muted" }, `For packets that come from ${this.from}. An empty field gets its default. `
-        + "Packets stay queued, and nothing is changed before you confirm it."),
-      ...this.changeable.map(part), note,
+      h("h2", { id: "change-title" }, subject.title),
+      subject.about(),
+      h("p", { class: "muted" }, subject.note),
+      ...subject.fields(), note,
       h("div", { class: "actions" },
         h("button", { type: "button", class: "quiet", onclick: () => this.dialog.close() }, "Cancel"),
         h("button", { type: "submit", class: "primary" }, "Review")));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      const change = edited(form, this.changeable);
-      note.hidden = change.lines.length > 0;
+      const change = subject.edited(form);
+      note.hidden = Boolean(change);
       note.textContent = "Nothing is different yet.";
-      if (change.lines.length) this.confirm(change);
+      if (change) this.confirm(change);
     });
     this.form = form;
     this.dialog.replaceChildren(form);
   }
 
-  /** The second step: the lines are shown. */
+  /** The second step: whose it is and what is sent are shown. */
   confirm(change, undoing = false) {
     const problem = h("div", { role: "alert", class: "problem", hidden: true });
     const send = h("button", { type: "submit", class: "primary" }, undoing ? "Undo it" : "Make this change");
@@ -121,8 +203,10 @@ export class Changes {
       : h("button", { type: "button", class: "quiet", onclick: () => this.back() }, "Back");
     const form = h("form", {},
       h("h2", { id: "change-title" }, undoing ? "Undo the change?" : "Make this change?"),
-      h("p", { class: "muted" }, `These lines are sent for packets that come from ${this.from}:`),
-      h("pre", { tabindex: "0", "aria-label": "Lines that are sent" }, change.lines.join("\n")),
+      this.subject.about(),
+      change.values ? h("dl", { class: "settings values" }, ...terms(change.values)) : null,
+      h("p", { class: "muted" }, change.introduction),
+      h("pre", { tabindex: "0", "aria-label": "What is sent" }, change.text),
       problem,
       h("div", { class: "actions" }, back, send));
     form.addEventListener("submit", async (event) => {
@@ -143,34 +227,34 @@ export class Changes {
     this.form.querySelector("input")?.focus();
   }
 
-  async send({ lines, inverse }, undoing) {
-    const { document: made, etag } = await api.change(this.from, lines, this.etag);
+  async send(change, undoing) {
+    const { subject } = this;
+    const { document: made, etag } = await change.send(subject.etag);
     this.dialog.close();
     this.onChanged();
     const dropped = made.dropped ? ` ${made.dropped} packets had no room any more.` : "";
     const text = `${undoing ? "Undone" : "Changed"}: revision ${made.revision}. Forwarding paused for `
       + `${made.pause_us.toFixed(0)} µs.${dropped}`;
-    const { from, path } = this;
     const undo = h("button", {
       type: "button", class: "quiet", id: "undo", onclick: () => {
-        Object.assign(this, { from, path, etag });
-        this.confirm({ lines: inverse, inverse: lines }, true);
+        this.subject = { ...subject, etag };
+        this.confirm(change.inverse, true);
         openDialog(this.dialog);
       },
     }, "Undo");
     toast(text, undoing ? [] : [undo]);
   }
 
-  /** Says why nothing was changed. After a change by somebody else, the place can be read again. */
+  /** Says why nothing was changed. After a change by somebody else, it can be read again. */
   explain(error, problem, send) {
+    const { subject } = this;
     problem.hidden = false;
     if (error.status === 412) {
       send.hidden = true;
       problem.replaceChildren(
-        h("p", {}, h("b", {}, "Somebody else has changed the trees in the meantime. "),
-          "Nothing was changed. Read the class again, and see whether the change still makes sense."),
-        h("button", { type: "button", class: "primary", onclick: () => this.open(this.from, this.path) },
-          "Read it again"));
+        h("p", {}, h("b", {}, `Somebody else has changed ${subject.other} in the meantime. `),
+          "Nothing was changed. Read it again, and see whether the change still makes sense."),
+        h("button", { type: "button", class: "primary", onclick: () => this.open(subject.read) }, "Read it again"));
       problem.querySelector("button").focus();
       return;
     }

@@ -126,7 +126,7 @@ export class Charts {
     const { list, hasOther } = shownSeries(this.history, this.nameOf);
     const times = this.history.times();
     this.first = times[0] ?? Infinity;
-    const key = `${this.history.from} ${list.map((series) => series.class).join(" ")}`;
+    const key = `${this.history.from} ${list.map((series) => `${series.class} ${series.name}`).join()}`;
     const isNew = key !== this.key;
     this.key = key;
     const colours = list.map((_, place) => colourOf(place, list.length, hasOther));
@@ -143,7 +143,7 @@ export class Charts {
         values: series[chart.figure],
       }));
       if (chart.beside) {
-        for (const line of lines) line.beside = percentiles(line.series, chart);
+        for (const line of lines) line.beside = line.series[chart.beside];
         lines.push(...lines.filter((line) => line.series.class !== "other").map((line) => (
           { name: `${line.name} p95`, colour: line.colour, values: line.beside, dashed: true, isBeside: true })));
         const isLong = this.history.document.step_s > 1;
@@ -172,8 +172,9 @@ export class Charts {
       width: chart.stacked || line.isBeside ? 1 : 1.75,
       dash: line.dashed ? [5, 4] : undefined,
       fill: chart.stacked ? faded(line.colour, 0.28) : undefined,
-      spanGaps: !chart.stacked && !line.isBeside,
-      points: { show: false },
+      // Where no packet left there is no delay, and before a class was there nothing is known of it.
+      spanGaps: false,
+      points: { show: false, filter: (plot, place) => lonely(plot.data[place]), size: 3, fill: line.colour },
     }));
     // A stacked class fills the space down to the one below it.
     const bands = chart.stacked ? lines.slice(1).map((_, place) => ({ series: [place + 2, place + 1] })) : [];
@@ -282,12 +283,12 @@ function valueAt(chart, line, at) {
   return typeof beside === "number" ? `${text}, p95 ${chart.show(beside)}` : text;
 }
 
-/**
- * The percentiles of a class. uPlot draws no line where a value is null: nobody looked, and none was counted.
- * Where no packet left it is undefined, and the line goes on.
- */
-const percentiles = (series, chart) =>
-  series[chart.beside].map((value, at) => value ?? (series[chart.figure][at] === null ? undefined : null));
+/** The places of values between two gaps: no line shows them. */
+function lonely(values) {
+  const isThere = (at) => typeof values[at] === "number";
+  const places = [...values.keys()].filter((at) => isThere(at) && !isThere(at - 1) && !isThere(at + 1));
+  return places.length ? places : null;
+}
 
 function sum(list) {
   const [first] = list;

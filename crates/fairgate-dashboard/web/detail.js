@@ -2,6 +2,7 @@
 
 import { byId, h, setText, terms } from "./dom.js";
 import * as format from "./format.js";
+import { nameOf } from "./list.js";
 
 /** Words for the settings of a place. */
 const settingsOf = (place) => {
@@ -11,10 +12,10 @@ const settingsOf = (place) => {
 };
 
 export class Detail {
-  /** `actions` are {change, focus}: what the buttons do. */
-  constructor(tree, labelOf, actions) {
+  /** `list` knows whose a class is. `actions` are {change, changeSubscriber, focus}: what the buttons do. */
+  constructor(tree, list, actions) {
     this.tree = tree;
-    this.labelOf = labelOf;
+    this.list = list;
     this.actions = actions;
     this.element = byId("detail");
   }
@@ -24,26 +25,39 @@ export class Detail {
     const place = this.tree.byPath?.get(path);
     if (!place) return;
     this.path = path;
-    const label = this.labelOf(path);
-    const title = path === "root" ? "Root" : `Class ${path}`;
+    const subscriber = this.list.of(path);
+    const called = path === "root" ? "Root" : `Class ${path}`;
+    const words = [subscriber ? `${subscriber.id} · ${called.toLowerCase()}` : null, place.discipline ?? "inner class",
+      place.host];
     this.figures = h("dl", { class: "figures" });
     // Several workers have a history each.
     const canFocus = place.discipline !== null && !place.hosts && !this.tree.isSharded;
     this.element.replaceChildren(
       h("div", { class: "card-head" },
-        h("h2", { id: "detail-title" }, title, " ", h("small", { class: "muted" },
-          [place.discipline ?? "inner class", place.host, label].filter(Boolean).join(" · ")))),
+        h("h2", { id: "detail-title" }, subscriber ? nameOf(subscriber) : called, " ",
+          h("small", { class: "muted" }, words.filter(Boolean).join(" · ")))),
+      subscriber ? h("p", { class: "small" }, subscriber.prefixes.join(", ")) : "",
       this.figures,
       h("h3", {}, "Set"),
       ...settingsOf(place),
       h("div", { class: "actions" },
-        h("button", { type: "button", class: "primary", id: "open-change", onclick: () => this.actions.change(place.change) },
-          "Change …"),
+        this.changeButton(path, place),
         canFocus && path !== "root"
           ? h("button", { type: "button", class: "quiet", onclick: () => this.actions.focus(path) },
             "Only this class in the charts")
           : null));
     this.update();
+  }
+
+  /** Returns the button that changes a place, or says who decides about it: a list gives its trees as a whole. */
+  changeButton(path, place) {
+    const button = (text, onclick) => h("button", { type: "button", class: "primary", id: "open-change", onclick }, text);
+    const note = (text) => h("p", { class: "muted small", id: "not-here" }, text);
+    if (!this.list.isThere) return button("Change …", () => this.actions.change(place.change));
+    const subscriber = this.list.holderOf(path);
+    if (!subscriber) return note("The list of subscribers decides about this class: change [subscribers] in the file of the run.");
+    if (!this.list.isChangeable) return note("LibreQoS' files decide about this class: change ShapedDevices.csv.");
+    return button("Change the subscriber …", () => this.actions.changeSubscriber(subscriber.id));
   }
 
   /** Shows what the place does now. */

@@ -1,8 +1,9 @@
 // The flows of the run, with their round trip times: GET /v1/flows.
 
 import * as api from "./api.js";
-import { byId, h, segments, setText } from "./dom.js";
+import { byId, h, named, segments, setText } from "./dom.js";
 import * as format from "./format.js";
+import { wholeNameOf } from "./list.js";
 
 const SORTS = [["rate", "Rate"], ["round_trip", "Round trip"], ["delay", "Delay"], ["dropped", "Drops"]];
 
@@ -14,13 +15,14 @@ export class Flows {
     const sorts = h("div", { class: "segments", role: "radiogroup", "aria-label": "Sort by" });
     this.body = h("tbody");
     this.count = h("span", { class: "muted small" });
-    const number = ["Rate", "RTT", "Delay", "Drops"];
+    const number = [["Rate", "rate"], ["RTT", ""], ["Delay", "medium"], ["Drops", "count"]];
     byId("flows").replaceChildren(h("section", { class: "card", "aria-labelledby": "flows-title" },
       h("div", { class: "card-head" }, h("h2", { id: "flows-title" }, "Flows"), this.count, sorts),
       h("table", { class: "grid" },
         h("caption", { class: "visually-hidden" }, "Flows of this direction"),
-        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "From and to"), h("th", { scope: "col", class: "wide" },
-          "Class"), ...number.map((name) => h("th", { scope: "col", class: "number" }, name)),
+        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "From and to"), h("th", { scope: "col", class: "wide text" },
+          "Class or subscriber"), ...number.map(([name, kind]) =>
+          h("th", { scope: "col", class: `number ${kind}`.trim() }, name)),
         h("th", { scope: "col", class: "number wide" }, "Age"))),
         this.body),
       h("p", { class: "muted small" }, "RTT is the median round trip that the time stamps of TCP show in passing; "
@@ -49,11 +51,12 @@ export class Flows {
         h("span", { class: "number" }, h("span", { class: "muted" }, " to "),
           address(flow.destination, flow.destination_port)),
         h("span", { class: "kind" }, flow.protocol)),
-      h("td", { class: "wide number class" }, flow.class || "root"),
+      h("td", { class: "wide number class" },
+        flow.subscriber ? named(wholeNameOf(flow.subscriber)) : flow.class || "root"),
       h("td", { class: "number" }, format.rate(flow.rate_bps)),
       h("td", { class: "number" }, rtt ? format.delay(rtt.median) : format.none,
         rtt ? h("small", {}, format.delay(rtt.minimum)) : null),
-      h("td", { class: "number" }, format.delay(flow.delay_ms)),
+      h("td", { class: "number medium" }, format.delay(flow.delay_ms)),
       h("td", { class: flow.dropped ? "number bad" : "number" }, format.count(flow.dropped)),
       h("td", { class: "number wide" }, format.duration(flow.age_s)));
   }

@@ -2,7 +2,9 @@
 // the arrow keys move and open, Enter chooses.
 
 import { byId, h, named, setText } from "./dom.js";
+import { finder } from "./find.js";
 import * as format from "./format.js";
+import { nameOf } from "./list.js";
 
 /** How many classes of hosts are shown: those that send most. */
 const MOST_HOSTS = 50;
@@ -14,10 +16,10 @@ const MOST_ROWS = 400;
 const lastOf = (path) => (path === "root" ? "root" : path.slice(path.lastIndexOf("/") + 1));
 
 export class Tree {
-  /** `onChoose` is called with the place that the user chooses; `labelOf` returns the name of a subscriber. */
-  constructor(onChoose, labelOf) {
+  /** `onChoose` is called with the place that the user chooses; `list` knows whose a class is. */
+  constructor(onChoose, list) {
     this.onChoose = onChoose;
-    this.labelOf = labelOf;
+    this.list = list;
     this.places = [];
     this.closed = new Set();
     this.chosen = "root";
@@ -49,6 +51,7 @@ export class Tree {
     this.byPath = new Map(this.places.map((place) => [place.path, place]));
     this.addHosts();
     if (!this.byPath.has(this.chosen)) this.choose("root");
+    byId("tree-find").title = this.list.isThere ? "By identifier, name or address, or class:20" : "By discipline or host, or class:20";
     this.build();
   }
 
@@ -127,17 +130,19 @@ export class Tree {
 
   /** Makes the rows that are to be seen. */
   build() {
-    const wanted = byId("tree-find").value.trim().toLowerCase();
+    const wanted = byId("tree-find").value.trim();
     const hadFocus = this.body.contains(document.activeElement);
+    const fits = wanted ? finder(wanted) : null;
     const visible = [];
-    const matches = (place) =>
-      `${place.path} ${place.discipline ?? ""} ${place.host ?? ""} ${this.labelOf(place.path)}`.toLowerCase().includes(wanted);
     const walk = (place, level) => {
-      if (!wanted || matches(place)) visible.push([place, wanted ? 1 : level]);
-      if (!wanted && this.closed.has(place.path)) return;
+      const rank = fits ? fits(place, this.list.of(place.path)) : 0;
+      if (rank !== null) visible.push([place, fits ? 1 : level, rank]);
+      if (!fits && this.closed.has(place.path)) return;
       for (const below of this.children.get(place.path)) walk(below, level + 1);
     };
     if (this.places.length) walk(this.places[0], 1);
+    // The best is first. Those that fit alike keep their order.
+    visible.sort(([, , one], [, , other]) => one - other);
     const shown = visible.slice(0, MOST_ROWS);
     this.rows = new Map(shown.map(([place, level]) => [place.path, this.makeRow(place, level, Boolean(wanted))]));
     this.body.replaceChildren(...this.rows.values());
@@ -148,21 +153,27 @@ export class Tree {
     const left = visible.length - shown.length;
     const note = byId("tree-note");
     note.hidden = left === 0 && visible.length > 0;
-    setText(note, visible.length ? `${format.count(left)} more classes: find them by number or name.`
-      : "No class has this in its name.");
+    const by = this.list.isThere ? "identifier, name or address" : "discipline or host";
+    setText(note, visible.length ? `${format.count(left)} more classes: find them by ${by}, or class:NUMBER.`
+      : `Nothing has this in its ${by}. class:20 finds the class of this number.`);
   }
 
   makeRow(place, level, isFlat) {
     const { path } = place;
     const below = this.children.get(path);
     const isClosed = this.closed.has(path);
-    const label = this.labelOf(path);
+    const subscriber = this.list.of(path);
+    const number = isFlat ? path : lastOf(path);
+    const kind = `${place.discipline ?? "inner class"}${place.hosts ? ", for hosts" : ""}`;
+    // A subscriber is called by its name. The number of its class looks like the identifier of another one.
+    const called = subscriber
+      ? [named(nameOf(subscriber)), h("span", { class: "kind" },
+        subscriber.name ? named(subscriber.id) : null, subscriber.name ? " · " : null, `class ${number}, ${kind}`)]
+      : [h("span", { class: "number" }, number), place.host ? named(place.host) : null,
+        h("span", { class: "kind" }, kind)];
     const name = h("td", { role: "gridcell", class: "name" }, h("div", {},
       h("span", { class: "twist", "aria-hidden": "true" }, below.length && !isFlat ? (isClosed ? "▸" : "▾") : ""),
-      h("span", {}, h("span", { class: "number" }, isFlat ? path : lastOf(path)),
-        label || place.host ? h("span", {}, " ", named(label || place.host)) : null,
-        h("span", { class: "kind" }, place.discipline ?? "inner class",
-          place.hosts ? ", for hosts" : ""))));
+      h("span", { class: "called" }, ...called.filter(Boolean))));
     name.firstChild.style.setProperty("--level", level - 1);
     const bar = h("span", { class: "bar-fill" });
     const row = h("tr", {

@@ -45,6 +45,7 @@ use toml::Spanned;
 
 use self::autorate::AutorateSection;
 use crate::backend::BackendKind;
+use crate::status::SubscriberNames;
 use crate::sys::interface::Interface;
 
 pub(crate) use autorate::names as rate_names;
@@ -131,6 +132,8 @@ pub struct Plan {
     pub queues: [Spec; 2],
     /// The names that the file gives to these trees.
     pub queue_names: [Option<String>; 2],
+    /// The subscribers whose classes are in these trees, if the trees are those of a list.
+    pub subscribers: [SubscriberNames; 2],
     /// The maximum number of frames held in one direction.
     pub frames: u32,
     /// The delay behind the queue.
@@ -262,6 +265,7 @@ impl Plan {
             taken: place.taken,
             queues: [queue(place.queues[0])?, queue(place.queues[1])?],
             queue_names: place.queues.map(|name| Some(name?.get_ref().clone())),
+            subscribers: Default::default(),
             frames: section
                 .frames
                 .map_or(Ok(DEFAULT_FRAMES), |frames| read_frames(document, &frames))?,

@@ -88,7 +88,7 @@ pub struct Curve {
     pub dash: usize,
     /// How the curve is drawn.
     pub drawn: Drawn,
-    /// The points from left to right. Points that aren't finite are left out.
+    /// The points from left to right. A line has a gap at points that aren't finite.
     pub points: Vec<Point>,
 }
 
@@ -138,7 +138,7 @@ impl Curve {
             name: &self.name,
             colour,
             dash: self.dash % COLOURS,
-            points: finite().map(|point| (point.x, point.y)).collect(),
+            points: self.points.iter().map(|point| (point.x, point.y)).collect(),
         };
         let dots: Vec<Mark> = finite()
             .map(|point| Mark {
@@ -147,7 +147,7 @@ impl Curve {
             })
             .collect();
         html! {
-            @if self.drawn != Drawn::Marks && !line.points.is_empty() { (lines(frame, &[line])) }
+            @if self.drawn != Drawn::Marks && !dots.is_empty() { (lines(frame, &[line])) }
             @if self.drawn != Drawn::Line { (marks(frame, &self.name, colour, &dots)) }
         }
     }
@@ -252,5 +252,29 @@ mod tests {
     fn points_that_are_not_finite_are_left_out() {
         let svg = chart(&[(0.0, f64::NAN), (1.0, f64::INFINITY)]).svg();
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+    }
+
+    /// Nothing is known between two points beside a gap, so no line leads there.
+    #[test]
+    fn a_line_has_gaps() {
+        let drawn = |ys: &[f64]| {
+            let points: Vec<(f64, f64)> = (0_u8..).map(f64::from).zip(ys.iter().copied()).collect();
+            let svg = chart(&points).svg();
+            let commands = |letter: char| {
+                svg.split("d=\"")
+                    .nth(1)
+                    .unwrap()
+                    .split('"')
+                    .next()
+                    .unwrap()
+                    .matches(letter)
+                    .count()
+            };
+            ['M', 'L', 'h'].map(commands)
+        };
+        let gap = f64::NAN;
+        assert_eq!(drawn(&[1.0, 1.0, 1.0, 1.0]), [1, 3, 0]);
+        assert_eq!(drawn(&[1.0, 1.0, gap, 1.0, 1.0]), [2, 2, 0]);
+        assert_eq!(drawn(&[gap, 1.0, gap, gap, 1.0, 1.0, gap]), [2, 1, 1]);
     }
 }

@@ -216,19 +216,17 @@ impl Subscribers {
 
     /// Returns the documents of a list that may be changed one by one.
     fn entries_of_its_own(&self, id: &str) -> Result<Vec<Entry>, FileError> {
-        match self.settings.source {
-            Source::LibreQos { .. } => {
-                let mut texts = Texts::new(&[Text {
-                    name: "the list".to_owned(),
-                    content: id.to_owned(),
-                }]);
-                let message = "the subscribers of LibreQoS' files are changed there";
-                let help = "change ShapedDevices.csv; the run takes it over";
-                texts.report(0, Mistake::new(0..id.len(), message, "not here", help));
-                Err(refused(texts))
-            }
-            Source::File(_) | Source::Api => Ok(self.entries()),
+        if self.is_changeable() {
+            return Ok(self.entries());
         }
+        let mut texts = Texts::new(&[Text {
+            name: "the list".to_owned(),
+            content: id.to_owned(),
+        }]);
+        let message = "the subscribers of LibreQoS' files are changed there";
+        let help = "change ShapedDevices.csv; the run takes it over";
+        texts.report(0, Mistake::new(0..id.len(), message, "not here", help));
+        Err(refused(texts))
     }
 
     /// Returns the documents of all subscribers, in the order of the list.
@@ -254,6 +252,11 @@ impl Subscribers {
     /// Returns what the sections of the configuration say.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Returns whether subscribers may be changed one by one. Those of LibreQoS' files are changed there.
+    pub fn is_changeable(&self) -> bool {
+        !matches!(self.settings.source, Source::LibreQos { .. })
     }
 
     /// Returns how this list differs from one before it.

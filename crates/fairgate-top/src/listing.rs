@@ -206,8 +206,22 @@ fn kept(tree: &Tree, rules: &Rules<'_>) -> Vec<bool> {
 }
 
 fn is_match(tree: &Tree, index: usize, rules: &Rules<'_>) -> bool {
-    (!rules.only_used || tree.is_used(index))
-        && (rules.filter.is_empty() || name(tree, index).to_lowercase().contains(rules.filter))
+    (!rules.only_used || tree.is_used(index)) && fits(tree, index, rules.filter)
+}
+
+/// Returns whether a filter in lower case finds a place: by its host, its subscriber or its discipline. The
+/// number of a class looks like the identifier of a subscriber, so it is one only behind `class:`.
+pub(crate) fn fits(tree: &Tree, index: usize, filter: &str) -> bool {
+    let Some(number) = filter.strip_prefix("class:") else {
+        return described("", tree, index).to_lowercase().contains(filter);
+    };
+    let (key, number) = (&*tree.node(index).key, number.trim());
+    number.is_empty()
+        || key == number
+        || key.strip_suffix(number).is_some_and(|above| above.ends_with('/'))
+        || key
+            .strip_prefix(number)
+            .is_some_and(|below| below.starts_with('/'))
 }
 
 fn sort(tree: &Tree, by: Sort, places: &mut [usize]) {
@@ -223,7 +237,7 @@ fn sort(tree: &Tree, by: Sort, places: &mut [usize]) {
     places.sort_by(|one, other| more(one, other).then_with(|| by_number(one, other)));
 }
 
-/// Returns the whole name of a place: its path, its discipline and its host.
+/// Returns the whole name of a place: its path, its host or its subscriber, and its discipline.
 pub(crate) fn name(tree: &Tree, index: usize) -> String {
     let node = tree.node(index);
     let path = if node.key.is_empty() { "root" } else { &*node.key };
@@ -241,7 +255,13 @@ pub(crate) fn short_name(tree: &Tree, index: usize) -> String {
 fn described(path: &str, tree: &Tree, index: usize) -> String {
     let node = tree.node(index);
     let mut text = path.to_owned();
-    for word in [node.host.as_deref().unwrap_or_default(), &node.discipline] {
+    let host = node.host.as_deref().unwrap_or_default();
+    let subscriber = node
+        .subscriber
+        .as_ref()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    for word in [host, &subscriber, &node.discipline] {
         if !word.is_empty() {
             text.push(' ');
             text.push_str(word);
@@ -331,6 +351,28 @@ mod tests {
             shown(Shape::Tree, Sort::Class, "nothing", false, &[]),
             ["root fifo"]
         );
+    }
+
+    /// Those of subscribers are taken for identifiers.
+    #[test]
+    fn a_filter_takes_numbers_for_those_of_classes_only_if_it_says_so() {
+        let found = |filter| shown(Shape::Tree, Sort::Class, filter, false, &[]);
+        assert_eq!(found("104"), ["root fifo"]);
+        assert_eq!(
+            found("class:104"),
+            [
+                "root fifo",
+                " 1",
+                "  100-119 fifo, 2 hosts",
+                "   104 10.0.0.8 fifo"
+            ]
+        );
+        assert_eq!(
+            found("class:9"),
+            ["root fifo", " 1", "  9 fifo", "   1 fifo", "   2 fifo"]
+        );
+        assert_eq!(found("class:2"), ["root fifo", " 1", "  9 fifo", "   2 fifo"]);
+        assert_eq!(found("class:0"), ["root fifo"]);
     }
 
     #[test]

@@ -351,7 +351,7 @@ impl Model {
     fn select_match(&mut self) {
         let filter = self.filter.to_lowercase();
         let tree = &self.data().trees[self.side];
-        let is_match = |line: &Line| listing::name(tree, line.index).to_lowercase().contains(&filter);
+        let is_match = |line: &Line| listing::fits(tree, line.index, &filter);
         if let Some(line) = self.lines().iter().position(is_match) {
             self.select(line);
         }

@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 
 use fairgate_config::registry::PARENT;
-use fairgate_config::{ClassSpec, Document, Registry, Spec, Unit};
+use fairgate_config::{ClassSpec, Document, ParameterInfo, Registry, Spec, Unit, Value};
 use fairgate_live::status::QUEUE;
 use fairgate_live::status::protocol::{TreeStatus, TreesStatus};
 
@@ -233,13 +233,11 @@ impl Place {
     /// Adds what was set of the class itself.
     fn add_class(&mut self, class: &ClassSpec<'_>, path: &str) {
         let of_class = class.parameters.iter().filter(|(info, _)| info.name != PARENT);
-        let given = |(info, value): &&(fairgate_config::ParameterInfo, fairgate_config::Value)| {
-            info.default.as_ref() != Some(value)
-        };
+        let given = |(info, value): &&(ParameterInfo, Value)| info.default.as_ref() != Some(value);
         let shown = of_class
             .clone()
             .filter(given)
-            .map(|(info, value)| format!("{} {}", info.name, info.unit.show(value)));
+            .map(|(info, value)| setting(info, value));
         self.settings = shown.chain(std::mem::take(&mut self.settings)).collect();
         let owner = match &class.template {
             None => format!("class {}", class.minor),
@@ -277,11 +275,43 @@ fn is_rate(unit: Unit) -> bool {
     matches!(unit, Unit::Rate | Unit::Curve)
 }
 
+/// Returns what was set of a parameter. Rates are in Mbit, as the measured ones beside them, to 1 kbit. What
+/// is edited has its exact value.
+fn setting(info: &ParameterInfo, value: &Value) -> String {
+    let value = info.unit.show(value);
+    let shown = match is_rate(info.unit) {
+        // A service curve has two, with a time between them.
+        true => value.split(':').map(in_megabits).collect::<Vec<_>>().join(":"),
+        false => value,
+    };
+    format!("{} {shown}", info.name)
+}
+
+/// Returns a rate as configuration files have it in Mbit, and any other word as it is.
+fn in_megabits(word: &str) -> String {
+    let number = word.strip_suffix("bit").map(|rate| match rate.as_bytes().last() {
+        Some(b'k') => (&rate[..rate.len() - 1], 1e-3),
+        Some(b'm') => (&rate[..rate.len() - 1], 1.0),
+        Some(b'g') => (&rate[..rate.len() - 1], 1e3),
+        Some(b't') => (&rate[..rate.len() - 1], 1e6),
+        _ => (rate, 1e-6),
+    });
+    let megabits = number.and_then(|(number, factor)| Some(number.parse::<f64>().ok()? * factor));
+    match megabits {
+        None => word.to_owned(),
+        Some(megabits) => {
+            let decimals = if megabits < 0.001 { 6 } else { 3 };
+            let text = format!("{megabits:.decimals$}");
+            format!("{}mbit", text.trim_end_matches('0').trim_end_matches('.'))
+        }
+    }
+}
+
 fn settings_of(spec: &Spec) -> Vec<String> {
     let parameters = spec.parameters().into_iter();
     parameters
         .filter(|(info, _)| spec.is_given(info.name))
-        .map(|(info, value)| format!("{} {}", info.name, info.unit.show(&value)))
+        .map(|(info, value)| setting(&info, &value))
         .collect()
 }
 
@@ -316,6 +346,30 @@ mod tests {
 
     const TREE: &str = "htb default=9 { 1 rate=1gbit { 9 rate=10mbit ceil=1gbit / drr { 1 / fifo }; \
         100 each=destination count=20 overflow=9 rate=2mbit / fq_codel flows=64 } }";
+
+    #[test]
+    fn rates_that_were_set_are_in_megabits() {
+        let shown = |word: &str| in_megabits(word);
+        assert_eq!(shown("18432731bit"), "18.433mbit");
+        assert_eq!(shown("12500kbit"), "12.5mbit");
+        assert_eq!([shown("2mbit"), shown("1gbit")], ["2mbit", "1000mbit"]);
+        assert_eq!([shown("10kbit"), shown("8bit")], ["0.01mbit", "0.000008mbit"]);
+        assert_eq!([shown("5ms"), shown("bit")], ["5ms", "bit"]);
+        let spec =
+            Spec::inline("hfsc default=1 { 1 ls=12500kbit rt=1gbit:5ms:64kbit / fifo limit=7 }").unwrap();
+        let outline = Outline::of(&spec);
+        assert_eq!(
+            outline.places[1].settings,
+            ["rt 1000mbit:5ms:0.064mbit", "ls 12.5mbit", "limit 7"]
+        );
+        // What is edited is exact.
+        assert!(
+            outline.places[1]
+                .rates
+                .iter()
+                .any(|rate| rate.value == "12500kbit")
+        );
+    }
 
     #[test]
     fn classes_are_below_their_parents_and_hosts_together() {

@@ -34,6 +34,7 @@ pub(crate) fn status(discipline: &str) -> NodeStatus {
         discipline: discipline.to_owned(),
         class: None,
         host: None,
+        subscriber: None,
         enqueued: NOTHING,
         dequeued: NOTHING,
         dropped: NOTHING,

@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use fairgate_live::status::NodeStatus;
 use fairgate_live::status::protocol::ClassInterval;
+use fairgate_live::status::{NodeStatus, SubscriberName};
 
 use crate::figures::Figures;
 use crate::history::{History, LENGTH};
@@ -39,6 +39,8 @@ pub(crate) struct Node {
     pub(crate) kind: Kind,
     pub(crate) discipline: String,
     pub(crate) host: Option<String>,
+    /// Whose class it is, as the last status has it.
+    pub(crate) subscriber: Option<SubscriberName>,
     /// What it did in interval `tick`.
     figures: Figures,
     tick: u64,
@@ -114,6 +116,7 @@ impl Tree {
             // Another discipline begins anew.
             if node.discipline == old.discipline || old.discipline.is_empty() || node.discipline.is_empty() {
                 node.host = old.host;
+                node.subscriber = old.subscriber;
                 node.figures = old.figures;
                 node.tick = old.tick;
                 node.history = old.history;
@@ -188,6 +191,9 @@ impl Tree {
         if node.host != status.host {
             node.host.clone_from(&status.host);
             node.history = History::default();
+        }
+        if node.subscriber != status.subscriber {
+            node.subscriber.clone_from(&status.subscriber);
         }
         if node.discipline != status.discipline {
             node.discipline.clone_from(&status.discipline);
@@ -304,6 +310,7 @@ impl Node {
             kind: Kind::Discipline,
             discipline: String::new(),
             host: None,
+            subscriber: None,
             figures: Figures::default(),
             tick: 0,
             history: History::default(),
@@ -372,6 +379,33 @@ mod tests {
         assert!(tree.find("7/1").is_some());
         tree.reshape(outline("htb default=10 { 10 rate=1mbit / fifo }"));
         assert!(tree.find("9").is_none(), "it was deleted");
+    }
+
+    /// A status says whose a class is. Another tree may give the class to somebody else.
+    #[test]
+    fn a_class_has_the_subscriber_of_the_last_status() {
+        let mut tree = Tree::default();
+        let outlined =
+            || outline("htb default=2 { 1 rate=1gbit { 2 rate=1mbit / fifo; 16 rate=1mbit / fifo } }");
+        tree.reshape(outlined());
+        let status = |id: &str| {
+            let mut class = crate::testing::status("fifo");
+            class.class = Some(16);
+            class.subscriber = Some(SubscriberName {
+                id: id.to_owned(),
+                name: Some("Anna".to_owned()),
+            });
+            let mut root = crate::testing::status("htb");
+            root.classes.push(class);
+            root
+        };
+        let shown = |tree: &Tree| crate::listing::name(tree, tree.find("16").unwrap());
+        tree.take_status(&status("1001"));
+        assert_eq!(shown(&tree), "16 1001 Anna fifo");
+        tree.reshape(outlined());
+        assert_eq!(shown(&tree), "16 1001 Anna fifo");
+        tree.take_status(&status("1002"));
+        assert_eq!(shown(&tree), "16 1002 Anna fifo");
     }
 
     /// The class of a host that has gone is forgotten when the screen shows nothing of it any more.

@@ -79,42 +79,6 @@ class ChangesStatus(Model):
     """Changes that were refused: nothing was changed by them."""
 
 
-class ClassFigures(Model):
-    """What a class did between the last two readings."""
-
-    backlog_bytes: int
-    """What waits."""
-    backlog_packets: int
-    """What waits."""
-    class_: Annotated[str, Field(alias="class")]
-    """The numbers of the classes from the root on, as `20/3`; `root` for the root."""
-    delay_ms: float | None = None
-    """The mean time that the packets which left it had spent there; null if none did."""
-    discipline: str
-    """The discipline in it."""
-    dropped_packets: int
-    """Packets dropped since the start of the run."""
-    dropped_per_s: float
-    """Packets dropped."""
-    host: str | None = None
-    """The host that has the class, if classes are given to hosts."""
-    marked_per_s: float
-    """Packets marked with Congestion Experienced."""
-    p95_ms: float | None = None
-    """
-    The 95th percentile of these times, accurate to 7 %; null if none was counted: no packet left, or
-    nobody has asked for the classes or the history in the last minute.
-    """
-    p99_ms: float | None = None
-    """The 99th percentile of these times."""
-    packets_per_s: float
-    """What left it."""
-    rate_bps: float
-    """What left it, bits per second."""
-    sent_bytes: int
-    """What left it since the start of the run."""
-
-
 class CountStatus(Model):
     """A number of packets and their bytes."""
 
@@ -364,6 +328,8 @@ class SubscriberDocument(Tagged):
 
     classes: dict[str, int]
     """The class of each one in both trees, by its identifier."""
+    is_changeable: bool
+    """Whether they may be changed by the API. Those of LibreQoS' files are changed there."""
     revision: int
     """The revision of the trees."""
     subscribers: list[Entry]
@@ -379,6 +345,15 @@ class SubscriberMade(Tagged):
     """For how long nothing was forwarded, microseconds."""
     revision: int
     """The revision of the trees from now on."""
+
+
+class SubscriberName(Model):
+    """The subscriber that a class belongs to."""
+
+    id: str
+    """Its identifier in the list."""
+    name: str | None = None
+    """Its name in the list, if it has one."""
 
 
 class SubscriberStatus(Tagged):
@@ -469,6 +444,44 @@ class Changes(Tagged):
     """The revision of the trees: it grows by 1 with each change, whoever makes it."""
 
 
+class ClassFigures(Model):
+    """What a class did between the last two readings."""
+
+    backlog_bytes: int
+    """What waits."""
+    backlog_packets: int
+    """What waits."""
+    class_: Annotated[str, Field(alias="class")]
+    """The numbers of the classes from the root on, as `20/3`; `root` for the root."""
+    delay_ms: float | None = None
+    """The mean time that the packets which left it had spent there; null if none did."""
+    discipline: str
+    """The discipline in it."""
+    dropped_packets: int
+    """Packets dropped since the start of the run."""
+    dropped_per_s: float
+    """Packets dropped."""
+    host: str | None = None
+    """The host that has the class, if classes are given to hosts."""
+    marked_per_s: float
+    """Packets marked with Congestion Experienced."""
+    p95_ms: float | None = None
+    """
+    The 95th percentile of these times, accurate to 7 %; null if none was counted: no packet left, or
+    nobody has asked for the classes or the history in the last minute.
+    """
+    p99_ms: float | None = None
+    """The 99th percentile of these times."""
+    packets_per_s: float
+    """What left it."""
+    rate_bps: float
+    """What left it, bits per second."""
+    sent_bytes: int
+    """What left it since the start of the run."""
+    subscriber: SubscriberName | None = None
+    """The subscriber that the class belongs to, if the tree is that of a list of subscribers."""
+
+
 class ClassInterval(Model):
     """What a discipline did in an interval."""
 
@@ -547,6 +560,8 @@ class ClassesDocument(Model):
     """The time between the two readings; null before the second one."""
     sojourn: Sojourn
     """The times that packets have spent in the tree since the start of the run."""
+    subscribers: int
+    """How many of these are the classes of subscribers."""
     to: str
     """The interface that it sends to."""
 
@@ -588,6 +603,8 @@ class FlowStatus(Model):
     """The source address. It is `::` if the packets are no IP packets."""
     source_port: int
     """Its port, or 0."""
+    subscriber: SubscriberName | None = None
+    """The subscriber whose class that queue is in, if the tree is that of a list of subscribers."""
 
 
 class FlowsStatus(Model):
@@ -692,6 +709,8 @@ class NodeStatus(Model):
     arrival at to departure from this node. From two statuses, divide the difference of these sums by the
     difference of `dequeued.packets`: the result is the mean delay between them.
     """
+    subscriber: SubscriberName | None = None
+    """The subscriber that this class belongs to, if the tree is that of a list of subscribers."""
     variables: dict[str, Value]
     """State variables, under the field's usual names."""
 

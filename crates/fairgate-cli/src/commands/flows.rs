@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use fairgate_live::status::{FlowOrder, FlowsStatus};
 
+use super::status::NAME;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format};
 use crate::remote::{RunArgs, failed};
@@ -96,11 +97,15 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Outcome, Failure> {
     }
 }
 
+/// The column of subscribers, in a run that has some.
+const SUBSCRIBER: usize = 3;
+
 fn text(status: &FlowsStatus) -> String {
     if status.flows.is_empty() {
         return "No packet has passed since the flows are observed.\n".to_owned();
     }
-    let head = [
+    let has_subscribers = status.flows.iter().any(|flow| flow.subscriber.is_some());
+    let mut head = vec![
         "FROM",
         "FLOW",
         "CLASS",
@@ -112,9 +117,12 @@ fn text(status: &FlowsStatus) -> String {
         "ROUND TRIP",
         "IDLE",
     ];
+    if has_subscribers {
+        head.insert(SUBSCRIBER, "SUBSCRIBER");
+    }
     let mut table = output::table(head);
     for flow in &status.flows {
-        table.add_row([
+        let mut row = vec![
             flow.from.clone(),
             flow.to_string(),
             match flow.class.is_empty() {
@@ -131,7 +139,13 @@ fn text(status: &FlowsStatus) -> String {
                 None => String::new(),
             },
             format!("{:.0} s", flow.idle_s),
-        ]);
+        ];
+        if has_subscribers {
+            let subscriber = flow.subscriber.as_ref();
+            let name = subscriber.map_or(String::new(), |subscriber| subscriber.brief(NAME));
+            row.insert(SUBSCRIBER, name);
+        }
+        table.add_row(row);
     }
     let mut text = output::table_text(&table);
     let others = status.active - status.flows.len() as u64;

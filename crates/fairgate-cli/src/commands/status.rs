@@ -36,6 +36,9 @@ pub(crate) struct Args {
     used: bool,
 }
 
+/// How much of the name of a subscriber is shown, characters. A JSON document has the whole name.
+pub(crate) const NAME: usize = 32;
+
 /// The time between two statuses. Rates and delays are measured over it.
 const INTERVAL: Duration = Duration::from_secs(1);
 
@@ -257,9 +260,12 @@ fn add_rows(
         .host
         .as_ref()
         .map_or(String::new(), |host| format!("{host} "));
+    let subscriber = node.subscriber.as_ref().map_or(String::new(), |subscriber| {
+        format!("{} / ", subscriber.brief(NAME))
+    });
     let class = node
         .class
-        .map_or(String::new(), |class| format!("{class}: {host}"));
+        .map_or(String::new(), |class| format!("{class}: {host}{subscriber}"));
     let drops: Vec<String> = node
         .drops
         .iter()

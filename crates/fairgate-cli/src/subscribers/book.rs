@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fairgate_config::{Document, Registry, Spec};
+use fairgate_live::Plan;
 use fairgate_live::status::Owner;
 use fairgate_live::status::protocol::Mistake;
 use fairgate_subscribers::{Difference, Source, Subscribers};
 
-use super::{QUEUES, added_to, files, sides};
+use super::{QUEUES, added_to, files, names, sides};
 use crate::failure::Failure;
 use crate::output;
 
@@ -76,6 +77,14 @@ impl fmt::Display for Reading {
 }
 
 impl Page {
+    /// Says in a plan whose the classes are, for this list.
+    pub(super) fn name_classes(&self, list: &Subscribers, plan: &mut Plan) {
+        let names = names(list);
+        for side in self.sides {
+            plan.subscribers[side] = names.clone();
+        }
+    }
+
     fn refusal(&self, tree: &str, old: &Spec, new: &Spec) -> Mistake {
         let list = &self.subscribers;
         let numbers = list.numbers();
@@ -165,6 +174,13 @@ impl Book {
             }
         });
         Ok(document)
+    }
+
+    /// Says in the plan of a document whose the classes of the list are that was read for it.
+    pub(crate) fn name_classes(&self, plan: &mut Plan) {
+        if let Some(page) = &self.pages().read {
+            page.name_classes(&page.subscribers, plan);
+        }
     }
 
     /// Notes that the trees of the subscribers that were read last are running. Returns what has changed, if

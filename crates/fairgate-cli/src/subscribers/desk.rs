@@ -31,6 +31,7 @@ impl Desk {
                 for (side, tree) in page.sides.into_iter().zip(list.trees()) {
                     plan.queues[side] = tree.clone();
                 }
+                page.name_classes(&list, &mut plan);
                 made = Some(list);
             }
             Ok(plan)
@@ -59,6 +60,7 @@ impl Subscribers for Desk {
             entries: page.subscribers.entries(),
             classes: list.iter().map(|subscriber| class(&subscriber.id)).collect(),
             difference: page.difference,
+            is_changeable: page.subscribers.is_changeable(),
         }
     }
 

@@ -6,7 +6,8 @@ mod files;
 mod watch;
 
 use fairgate_config::{Document, Registry};
-use fairgate_subscribers::{Settings, Subscribers};
+use fairgate_live::status::{SubscriberName, SubscriberNames};
+use fairgate_subscribers::{Settings, Subscriber, Subscribers};
 use serde::Deserialize;
 
 use crate::failure::Failure;
@@ -43,6 +44,18 @@ pub(crate) fn added_to(
         .into_iter()
         .zip(subscribers.trees().clone());
     Ok((document.with_queues(trees), Some(subscribers)))
+}
+
+/// Returns whose the classes of a list are.
+fn names(list: &Subscribers) -> SubscriberNames {
+    let numbered = |one: &Subscriber| {
+        let name = SubscriberName {
+            id: one.id.clone(),
+            name: (!one.name.is_empty()).then(|| one.name.clone()),
+        };
+        Some((list.numbers().of_subscriber(&one.id)?, name))
+    };
+    list.list().subscribers.iter().filter_map(numbered).collect()
 }
 
 /// Returns the directions of a run, 0 from the left, in which the trees `down` and `up` are.

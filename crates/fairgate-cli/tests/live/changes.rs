@@ -134,6 +134,40 @@ fn super_packets_survive_changes() {
     run.stop();
 }
 
+/// A reading of the file undoes changes by hand, and says how many: in the log and in its audit. A file that
+/// is refused undoes none.
+#[test]
+fn a_reload_says_how_many_changes_it_undoes() {
+    let Some(_watched) = live("a_reload_says_how_many_changes_it_undoes") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let run = Run::start(&network.router, FIRST);
+    let file = run.folder.path().join("run.toml");
+    let reads_again = |words: &str| {
+        let before = run.said().matches(words).count();
+        run.signal(Signal::SIGHUP);
+        until("the file is read again", || {
+            run.said().matches(words).count() > before
+        });
+    };
+    for line in ["queue change root limit=100", "queue change root limit=200"] {
+        change(&run, line);
+    }
+    fs::write(&file, "[run]\nnonsense = 1\n").unwrap();
+    reads_again("the run continues unchanged");
+    fs::write(&file, FIRST).unwrap();
+    reads_again("its queues are active");
+    let said = run.said();
+    let gave_way = "2 changes by hand since the last reading gave way to what it says";
+    assert_eq!(said.matches(gave_way).count(), 1, "{said}");
+    assert_eq!(said.matches("2 changes by hand undone").count(), 1, "{said}");
+    // There is nothing more to undo.
+    reads_again("its queues are active");
+    assert_eq!(run.said().matches("by hand").count(), 2, "{}", run.said());
+    run.stop();
+}
+
 /// Prints the pause for changes of a tree of 4,000 classes with a filter each.
 #[test]
 fn a_tree_of_four_thousand_classes_changes() {

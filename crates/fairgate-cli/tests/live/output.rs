@@ -15,6 +15,34 @@ use crate::common::{live, output, until};
 use crate::harness::{code_and_message, ping, refusal};
 use crate::run::{PLAIN, Run};
 
+/// At its end a run prints the totals of each direction. All classes are printed only if that is asked for.
+#[test]
+fn classes_are_printed_at_the_end_if_asked_for() {
+    let Some(_watched) = live("classes_are_printed_at_the_end_if_asked_for") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let tree = "discipline = \"htb\"\ndefault = 20\nclass = [{ id = 1, rate = \"1gbit\" }, \
+        { id = 20, parent = 1, rate = \"1gbit\", discipline = \"codel\" }]\n";
+    let configuration =
+        format!("[queue.line]\n{tree}{PLAIN}left_to_right = \"line\"\nright_to_left = \"line\"\n");
+    for (words, are_printed) in [(&["run"][..], false), (&["run", "--tables"], true)] {
+        let mut run = Run::spawn(&network.router, &configuration, words, |_| {}).wait();
+        run.signal(Signal::SIGINT);
+        let output = run.output();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(text.matches("\nhtb ").count(), 2, "{text}");
+        for row in ["  20: codel ", "  1: classes "] {
+            assert_eq!(
+                text.matches(row).count(),
+                if are_printed { 2 } else { 0 },
+                "{row}: {text}"
+            );
+        }
+    }
+}
+
 /// Returns a stream that is always full.
 fn full() -> Stdio {
     OpenOptions::new().write(true).open("/dev/full").unwrap().into()

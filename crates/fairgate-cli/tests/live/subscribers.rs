@@ -3,14 +3,16 @@
 use std::fs;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+use fairgate_live::status::NodeStatus;
 use fairgate_live::testbed::Network;
 use nix::sys::signal::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::common::{live, until};
+use crate::common::{live, output, until};
 use crate::http::{Answer, ask};
 use crate::run::{Run, transfer_of};
 use crate::stream::with_stream;
@@ -348,6 +350,82 @@ fn no_change_is_undone_in_silence() {
     run.stop();
 }
 
+/// A class of the list is called by the name of its subscriber: by what prints a run and by its documents,
+/// with one worker and with several.
+#[test]
+fn classes_are_called_by_the_names_of_subscribers() {
+    let Some(_watched) = live("classes_are_called_by_the_names_of_subscribers") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let list = format!(
+        "id,name,prefixes,plan\nh-1,Anna Host,{},home\nh-2,,192.0.2.9,home\n",
+        Network::RIGHT
+    );
+    for workers in ["", "\nworkers = 2\nshard_by = \"class\"\n"] {
+        let place = Place::new("file = \"list.csv\"", "list.csv", &list);
+        let file = place.folder.path().join("isp.toml");
+        let text = fs::read_to_string(&file).unwrap();
+        fs::write(&file, text + workers).unwrap();
+        let run = place.start(&network);
+        let printed = |words: &[&str]| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_fairgate"));
+            command.args(words).arg("--socket").arg(&run.socket);
+            let output = output(&mut command);
+            assert!(output.status.success(), "{words:?}: {output:?}");
+            String::from_utf8(output.stdout).unwrap()
+        };
+        // Flows are known from the first question on.
+        let mut flows = String::new();
+        with_stream(&network, EVERY, || {
+            until("the flow is seen", || {
+                flows = printed(&["flows"]);
+                flows.contains("h-1 Anna Host")
+            });
+        });
+        assert!(flows.contains("SUBSCRIBER"), "{flows}");
+        let document: Value = serde_json::from_str(&printed(&["flows", "--json"])).unwrap();
+        let named = |flow: &Value| flow["subscriber"] == json!({"id": "h-1", "name": "Anna Host"});
+        assert!(
+            document["flows"].as_array().unwrap().iter().any(named),
+            "{document}"
+        );
+        let text = printed(&["status"]);
+        assert_eq!(
+            text.matches("16: h-1 Anna Host / fq_codel").count(),
+            named_in(&run, 16),
+            "{text}"
+        );
+        assert!(text.contains("17: h-2 / fq_codel"), "{text}");
+        assert!(!text.contains("2: h-"), "{text}");
+        // A name changes alone, and the trees are as before.
+        let body = json!({"name": "Berta Host"}).to_string();
+        assert_eq!(place.ask("PATCH", "/v1/subscribers/h-1", &body).status, 200);
+        assert!(printed(&["status", "--json"]).contains("Berta Host"));
+        run.stop();
+    }
+}
+
+/// Returns how many nodes of both directions are the class of a subscriber.
+fn named_in(run: &Run, class: u16) -> usize {
+    fn count(node: &NodeStatus, class: u16) -> usize {
+        let is_named = node.class == Some(class) && node.subscriber.is_some();
+        usize::from(is_named)
+            + node
+                .classes
+                .iter()
+                .map(|below| count(below, class))
+                .sum::<usize>()
+    }
+    let directions = run.status().directions;
+    let named = directions
+        .iter()
+        .map(|direction| count(&direction.tree, class))
+        .sum();
+    assert!(named >= 2, "{named} nodes of class {class} have a subscriber");
+    named
+}
+
 /// One subscriber is added, changed and removed through the API while the stream of another one goes on.
 #[test]
 fn the_api_changes_one_subscriber() {
@@ -413,6 +491,11 @@ fn files_of_libreqos_run() {
         \"children\": {\"AP\": {\"downloadBandwidthMbps\": 50.5, \"uploadBandwidthMbps\": 50}}}}";
     fs::write(Path::new(&place.folder.path()).join("network.json"), network_json).unwrap();
     let run = place.start(&network);
+    // Nobody is offered a change that is refused.
+    assert_eq!(
+        place.ask("GET", "/v1/subscribers", "").json()["is_changeable"],
+        false
+    );
     let to_right = format!("{}:5200", Network::RIGHT);
     transfer_of(
         2_000_000,

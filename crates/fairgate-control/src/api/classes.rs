@@ -60,6 +60,8 @@ pub(super) struct ClassesDocument {
     lost: Losses,
     /// How many classes packets have come to, with the root.
     count: usize,
+    /// How many of these are the classes of subscribers.
+    subscribers: usize,
     /// The root, and the classes that have most of what is sorted by.
     classes: Vec<ClassFigures>,
 }
@@ -108,6 +110,11 @@ pub(super) async fn classes(
             missed_delays: history.missed_delays,
             lost: direction.lost,
             count: direction.latest.len(),
+            subscribers: direction
+                .latest
+                .iter()
+                .filter(|class| class.subscriber.is_some())
+                .count(),
             classes: first(&direction.latest, wanted.sort, wanted.limit.unwrap_or(100)),
         };
         drop(history);
@@ -150,6 +157,7 @@ mod tests {
             class: name.to_owned(),
             discipline: "fifo".to_owned(),
             host: None,
+            subscriber: None,
             rate_bps,
             packets_per_s: 0.0,
             delay_ms,

@@ -35,6 +35,8 @@ pub(super) struct SubscriberDocument {
     /// How the list differed from the one before it when it was last read from its files or replaced as a
     /// whole. None if that never happened.
     difference: Option<Difference>,
+    /// Whether they may be changed by the API. Those of LibreQoS' files are changed there.
+    is_changeable: bool,
 }
 
 /// Another list of subscribers.
@@ -149,6 +151,7 @@ pub(super) async fn list(State(shared): State<Shared>) -> Result<Response, Probl
             subscribers: all.entries,
             classes,
             difference: all.difference,
+            is_changeable: all.is_changeable,
         };
         Ok((tag, json_bytes(&document)?))
     });

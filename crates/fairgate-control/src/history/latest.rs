@@ -1,5 +1,6 @@
 //! What a class did between the last two readings.
 
+use fairgate_live::status::SubscriberName;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -16,6 +17,9 @@ pub(crate) struct ClassFigures {
     /// The host that has the class, if classes are given to hosts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) host: Option<String>,
+    /// The subscriber that the class belongs to, if the tree is that of a list of subscribers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) subscriber: Option<SubscriberName>,
     /// What left it, bits per second.
     pub(crate) rate_bps: f64,
     /// What left it.
@@ -51,6 +55,7 @@ impl ClassFigures {
             },
             discipline: status.discipline.clone(),
             host: status.host.clone(),
+            subscriber: status.subscriber.clone(),
             rate_bps: moved.per_second(8 * moved.bytes),
             packets_per_s: moved.per_second(moved.packets),
             delay_ms: moved.delay_ms(),

@@ -9,7 +9,9 @@ use fairgate_control::{Recorder, Run, WhatIf, WhatIfRefused};
 use fairgate_live::status::protocol::{
     Answer, ClassInterval, Interval, Percentiles, ReserveOrder, Reserved, TreesStatus,
 };
-use fairgate_live::status::{Detail, FlowOrder, FlowsStatus, NoPackets, NodeStatus, RunningTrees, Status};
+use fairgate_live::status::{
+    Detail, FlowOrder, FlowsStatus, NoPackets, NodeStatus, RunningTrees, Status, SubscriberName,
+};
 use serde_json::Value;
 
 /// A rehearsal with a status that the test makes.
@@ -88,7 +90,7 @@ impl Run for Played {
 impl Played {
     /// Sets the time, and what each class of the first direction has counted since the start: packets of 125
     /// bytes, each of which waited for 4 ms. A tenth of them was dropped besides. The first class has others
-    /// below it.
+    /// below it. Class 2 belongs to a subscriber.
     fn set(&self, at_s: f64, classes: &[(u16, u64)]) {
         let mut status = self.status.lock().unwrap();
         status.uptime_s = at_s;
@@ -111,6 +113,10 @@ impl Played {
             .map(|&(number, packets)| {
                 let mut class = empty.clone();
                 class.class = Some(number);
+                class.subscriber = (number == 2).then(|| SubscriberName {
+                    id: "1002".to_owned(),
+                    name: None,
+                });
                 count(&mut class, packets);
                 class
             })
@@ -234,6 +240,13 @@ fn what_classes_did_is_shown() {
     assert_eq!(names(&now, "classes"), ["root", "2", "1/7"]);
     assert_eq!((&now["count"], &now["seconds"]), (&5.into(), &1.0.into()));
     assert_eq!(now["classes"][0]["rate_bps"], 350_000.0);
+    // All subscribers are counted, also those that are not among the first.
+    let first = json(&stage, "/v1/classes?from=left&limit=0");
+    assert_eq!(
+        (names(&first, "classes"), &first["subscribers"]),
+        (vec!["root".to_owned()], &1.into())
+    );
+    assert_eq!(now["classes"][1]["subscriber"], serde_json::json!({"id": "1002"}));
 
     // Class 2 is removed, and class 1 begins anew.
     run.set(31.0, &[(1, 10), (3, 550)]);

@@ -312,6 +312,7 @@ mod tests {
     use fairgate::NodeNumber;
 
     use super::*;
+    use crate::packets::QueueName;
     use crate::packets::log::tests::slot;
     use crate::packets::log::{Log, Outcome, Taken};
 
@@ -376,7 +377,7 @@ mod tests {
         let (_taps, desk, _) = ends(2, None);
         let wanted = || desk.wanted.load(Ordering::Relaxed);
         assert_eq!((wanted(), desk.keeps_packets()), (0, false));
-        let names = |_, _, _| (String::new(), "");
+        let names = |_, _, _| QueueName::default();
         let shown = || desk.flows(FlowOrder::Rate, 10, ["a", "b"], &names);
         assert_eq!(shown(), FlowsStatus::default());
         desk.observe_flows();
@@ -405,7 +406,7 @@ mod tests {
         desk.take_in(0, noted([&[now - 30, now - 20], &[]]));
         desk.observe_flows();
         desk.take_in(0, noted([&[now], &[]]));
-        let names = |_, _, _| (String::new(), "");
+        let names = |_, _, _| QueueName::default();
         let status = desk.flows(FlowOrder::Rate, 10, ["a", "b"], &names);
         assert_eq!((status.active, status.flows[0].packets), (1, 3));
         assert!(status.observed_s >= 1.0, "{status:?}");

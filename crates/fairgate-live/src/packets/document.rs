@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::status::SubscriberName;
+
 /// By what flows are sorted, the largest first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -59,6 +61,9 @@ pub struct FlowStatus {
     pub class: String,
     /// The discipline of that queue. Empty if it is not there any more.
     pub discipline: String,
+    /// The subscriber whose class that queue is in, if the tree is that of a list of subscribers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subscriber: Option<SubscriberName>,
     /// What was sent over the last second, bit/s.
     pub rate_bps: f64,
     /// Bytes that were sent.

@@ -13,6 +13,7 @@ use super::document::{FlowOrder, FlowStatus, FlowsStatus, RoundTripStatus};
 use super::log::{Outcome, Record};
 use super::round_trips::{Measured, RoundTrips};
 use crate::rate::RateWindow;
+use crate::status::SubscriberName;
 
 /// The maximum number of flows: 16 MB.
 const MOST: usize = 16_384;
@@ -56,9 +57,17 @@ struct Flow {
     trips: RoundTrips,
 }
 
-/// Names the queues of a run: path and discipline of a worker's node with this number, in the direction from
-/// a side.
-pub(super) type Names<'n> = dyn Fn(usize, usize, u32) -> (String, &'static str) + 'n;
+/// Names the queues of a run: that of a worker's node with this number, in the direction from a side.
+pub(super) type Names<'n> = dyn Fn(usize, usize, u32) -> QueueName + 'n;
+
+/// What users call a queue. All is empty if it is not there any more.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct QueueName {
+    /// The numbers of the classes to it, like `20/3`. Empty for the root.
+    pub(crate) class: String,
+    pub(crate) discipline: &'static str,
+    pub(crate) subscriber: Option<SubscriberName>,
+}
 
 impl Flows {
     /// Notes what became of a packet of a worker. Records come in the order in which they ended.
@@ -201,7 +210,7 @@ impl Flow {
     fn status(&mut self, now: Time, ends: [&str; 2], names: &Names<'_>) -> FlowStatus {
         let (side, key) = self.id;
         let (worker, node) = self.place;
-        let (class, discipline) = names(worker, side, node);
+        let queue = names(worker, side, node);
         let [source, destination] = key.addresses().map(|address| address.to_string());
         let millis = |nanos: u64| nanos as f64 / 1e6;
         let trips = |trips: Measured| RoundTripStatus {
@@ -216,8 +225,9 @@ impl Flow {
             destination,
             destination_port: key.destination_port,
             protocol: protocol(&key),
-            class,
-            discipline: discipline.to_owned(),
+            class: queue.class,
+            discipline: queue.discipline.to_owned(),
+            subscriber: queue.subscriber,
             rate_bps: self.rate.bits_per_second(now, self.bytes),
             bytes: self.bytes,
             packets: self.packets,
@@ -324,7 +334,11 @@ mod tests {
     }
 
     fn status(flows: &mut Flows, millis: u64, order: FlowOrder) -> FlowsStatus {
-        let names = |worker, side, node| (format!("{worker}/{side}/{node}"), "fq_codel");
+        let names = |worker, side, node| QueueName {
+            class: format!("{worker}/{side}/{node}"),
+            discipline: "fq_codel",
+            subscriber: None,
+        };
         flows.status(Time::from_millis(millis), order, 100, ["eth0", "eth1"], &names)
     }
 

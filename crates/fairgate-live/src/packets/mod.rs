@@ -19,6 +19,7 @@ mod tap;
 
 pub(crate) use desk::{PacketDesk, ends};
 pub use document::{FlowOrder, FlowStatus, FlowsStatus, RoundTripStatus};
+pub(crate) use flows::QueueName;
 pub(crate) use log::{Log, Outcome};
 pub(crate) use pcapng::pcapng;
 pub(crate) use tap::PacketTap;

@@ -47,8 +47,8 @@ pub(crate) fn pcapng(
             continue;
         };
         comment.clear();
-        let (class, discipline) = names(worker, side, record.node.raw());
-        describe(&record, &class, discipline, &mut comment);
+        let queue = names(worker, side, record.node.raw());
+        describe(&record, &queue.class, queue.discipline, &mut comment);
         let at = Time::from_nanos(record.arrived.nanos() + epoch);
         writer.received(interface, at, record.length, record.bytes, &comment)?;
     }

@@ -15,6 +15,7 @@ use crate::pace::Punctuality;
 use crate::status::autorate::AutorateStatus;
 use crate::status::estimators::Rates;
 use crate::status::reading::{ClassReadingOf, DirectionReading, NodeReading, RunReading, TreeReading};
+use crate::status::subscriber_names::SubscriberName;
 use crate::sys::priority::waited_for_processor;
 
 /// The status of a running bridge.
@@ -213,6 +214,9 @@ pub struct NodeStatus {
     /// since the host got the class. Counters of disciplines below it are since the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
+    /// The subscriber that this class belongs to, if the tree is that of a list of subscribers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subscriber: Option<SubscriberName>,
     /// Packets enqueued.
     pub enqueued: CountStatus,
     /// Packets dequeued.
@@ -323,13 +327,15 @@ impl Status {
             board,
             directions,
         } = reading;
-        let direction = |(mut direction, queue): (DirectionReading, &Spec)| {
+        let direction = |(side, mut direction): (usize, DirectionReading)| {
             if detail == Detail::Used {
                 direction.tree.keep_used();
             }
-            DirectionStatus::of_reading(direction, started, Some(queue).filter(|_| detail == Detail::All))
+            let queue = Some(&plan.queues[side]).filter(|_| detail == Detail::All);
+            let mut status = DirectionStatus::of_reading(direction, started, queue);
+            plan.subscribers[side].add_to(&mut status.tree);
+            status
         };
-        let directions = directions.into_iter().zip(&plan.queues);
         Status {
             name: plan.name.clone(),
             pid: std::process::id(),
@@ -339,7 +345,7 @@ impl Status {
             changes,
             revision: plan.revision,
             autorate: board.read(),
-            directions: directions.map(direction).collect(),
+            directions: directions.into_iter().enumerate().map(direction).collect(),
         }
     }
 
@@ -466,6 +472,7 @@ impl NodeStatus {
             discipline: node.name.to_owned(),
             class: node.class,
             host: node.host,
+            subscriber: None,
             enqueued: statistics.enqueued.into(),
             dequeued: statistics.dequeued.into(),
             dropped: statistics.dropped.into(),

@@ -19,6 +19,7 @@ mod reading;
 mod recording;
 mod reservations;
 mod server;
+mod subscriber_names;
 mod workers;
 
 pub use crate::packets::{FlowOrder, FlowStatus, FlowsStatus, RoundTripStatus};
@@ -46,5 +47,6 @@ pub use place::{default_socket, running};
 pub(crate) use reading::{DirectionReading, RunReading, STEP, TreeReading};
 pub use server::who_is;
 pub(crate) use server::{Server, Taps};
+pub use subscriber_names::{SubscriberName, SubscriberNames};
 pub use workers::SHARDED;
 pub(crate) use workers::{Sent, WorkerReading, WorkersReading};

@@ -6,28 +6,51 @@ use fairgate::NodeNumber;
 
 use super::path::Path;
 use super::reading::RunReading;
+use super::subscriber_names::SubscriberNames;
+use super::workers::SHARDED;
+use crate::packets::QueueName;
 
-/// Path of classes and discipline of each queue, by worker, side and number.
-pub(super) struct QueueNames(HashMap<(usize, usize, NodeNumber), (String, &'static str)>);
+/// The queues of a run, by worker, side and number.
+pub(super) struct QueueNames {
+    /// Path of classes and discipline of each.
+    queues: HashMap<(usize, usize, NodeNumber), (String, &'static str)>,
+    subscribers: [SubscriberNames; 2],
+    has_workers: bool,
+}
 
 impl QueueNames {
     pub(super) fn of(reading: &RunReading) -> QueueNames {
-        let mut names = HashMap::new();
+        let mut queues = HashMap::new();
         for (side, direction) in reading.directions.iter().enumerate() {
             let mut path = Path::default();
             for node in &direction.tree.nodes {
                 let path = path.enter(node);
                 if node.number != NodeNumber::NONE {
-                    names.insert((node.worker, side, node.number), (path.to_owned(), node.name));
+                    queues.insert((node.worker, side, node.number), (path.to_owned(), node.name));
                 }
             }
         }
-        QueueNames(names)
+        let roots = reading
+            .directions
+            .iter()
+            .map(|direction| direction.tree.nodes.first());
+        QueueNames {
+            queues,
+            subscribers: reading.plan.subscribers.clone(),
+            has_workers: roots.flatten().any(|root| root.name == SHARDED),
+        }
     }
 
-    /// Returns path and discipline of a queue. Both are empty if it is not there any more.
-    pub(super) fn name(&self, worker: usize, side: usize, node: u32) -> (String, &'static str) {
-        let found = self.0.get(&(worker, side, NodeNumber::from_raw(node)));
-        found.cloned().unwrap_or_default()
+    /// Returns what a queue is called.
+    pub(super) fn name(&self, worker: usize, side: usize, node: u32) -> QueueName {
+        let found = self.queues.get(&(worker, side, NodeNumber::from_raw(node)));
+        let Some((class, discipline)) = found else {
+            return QueueName::default();
+        };
+        QueueName {
+            class: class.clone(),
+            discipline,
+            subscriber: self.subscribers[side].of_path(class, self.has_workers).cloned(),
+        }
     }
 }

@@ -72,12 +72,20 @@ impl Frame {
         self.width
     }
 
-    /// Returns a line through points, as the `d` attribute of a path.
+    /// Returns a line through points, as the `d` attribute of a path. It has a gap at points that are not
+    /// finite. A point between two gaps is a dash.
     pub(crate) fn path(&self, points: &[(f64, f64)]) -> String {
         let mut d = String::with_capacity(points.len() * 12);
-        for (index, &(x, y)) in points.iter().enumerate() {
-            let command = if index == 0 { 'M' } else { 'L' };
-            write!(d, "{command}{:.1} {:.1}", self.at_x(x), self.at_y(y)).expect("strings take any text");
+        for run in points.split(|(x, y)| !x.is_finite() || !y.is_finite()) {
+            if let [(x, y)] = run {
+                let (x, y) = (self.at_x(*x), self.at_y(*y));
+                write!(d, "M{:.1} {y:.1}h2", x - 1.0).expect("strings take any text");
+                continue;
+            }
+            for (index, &(x, y)) in run.iter().enumerate() {
+                let command = if index == 0 { 'M' } else { 'L' };
+                write!(d, "{command}{:.1} {:.1}", self.at_x(x), self.at_y(y)).expect("strings take any text");
+            }
         }
         d
     }

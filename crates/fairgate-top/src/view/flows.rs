@@ -54,9 +54,10 @@ const COLUMNS: [Column; 7] = [
     Column {
         title: "CLASS",
         width: 22,
-        text: |flow| match flow.class.is_empty() {
-            true => flow.discipline.clone(),
-            false => format!("{} {}", flow.class, flow.discipline),
+        text: |flow| match (&flow.subscriber, flow.class.is_empty()) {
+            (Some(subscriber), _) => format!("{} {}", flow.class, subscriber.brief(14)),
+            (None, true) => flow.discipline.clone(),
+            (None, false) => format!("{} {}", flow.class, flow.discipline),
         },
     },
 ];

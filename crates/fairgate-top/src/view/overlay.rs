@@ -24,7 +24,7 @@ const HELP: &[(&str, &str)] = &[
     ("s, S", "sort by class, rate, delay, drops, backlog; backwards"),
     ("v", "the tree, a flat list of classes, or the classes of hosts"),
     ("u", "leave out what no packet has come to, or show it"),
-    ("/", "show only names with this text; esc removes it"),
+    ("/", "show names with this text, or class:20; esc removes it"),
     ("r", "change a rate of the class; you are asked before"),
     (
         "f",

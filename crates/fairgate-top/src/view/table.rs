@@ -90,7 +90,7 @@ impl Column {
             Column::Mean => 9,
             Column::Backlog | Column::P50 | Column::P95 | Column::Max => 8,
             Column::Packets => 11,
-            Column::Set => 26,
+            Column::Set => 28,
             Column::Reasons => 30,
         }
     }

@@ -216,6 +216,7 @@ pub(crate) fn flows() -> Event {
         protocol: "tcp".to_owned(),
         class: "100".to_owned(),
         discipline: "fq_codel".to_owned(),
+        subscriber: None,
         rate_bps: 24e6 / f64::from(number),
         bytes: 125_000_000 / u64::from(number),
         packets: 84_000,

@@ -174,26 +174,24 @@ impl Recording {
         quantity: Quantity,
         chooses: &dyn Fn(&str) -> bool,
     ) -> Option<Picture> {
-        let mut chosen: Vec<&Series> = self
-            .series
-            .iter()
-            .filter(|series| chooses(&series.name))
-            .collect();
+        let all = self.series.iter().filter(|series| chooses(&series.name));
+        // A class has the same colour in all pictures.
+        let mut chosen: Vec<(usize, &Series)> = all.enumerate().collect();
         let most = match quantity {
             Quantity::Delay => MOST_DELAYS,
             _ => MOST_CURVES,
         };
         if quantity == Quantity::Drops {
-            chosen.retain(|series| series.dropped > 0.0);
-            chosen.sort_by(|one, other| other.dropped.total_cmp(&one.dropped));
+            chosen.retain(|(_, series)| series.dropped > 0.0);
+            chosen.sort_by(|(_, one), (_, other)| other.dropped.total_cmp(&one.dropped));
         }
         let left_out = chosen.len().saturating_sub(most);
         chosen.truncate(most);
+        apart(&mut chosen);
         let curves: Vec<Curve> = chosen
             .iter()
-            .enumerate()
-            .flat_map(|(colour, series)| series.curves(table, quantity, colour))
-            .filter(|curve| !curve.points.is_empty())
+            .flat_map(|(colour, series)| series.curves(table, quantity, *colour))
+            .filter(|curve| curve.points.iter().any(|point| point.y.is_finite()))
             .collect();
         if curves.is_empty() {
             return None;
@@ -269,6 +267,16 @@ impl Recording {
     }
 }
 
+/// Gives classes that have no colour in the other pictures, because others sent more, those that are left
+/// over in this one.
+fn apart(chosen: &mut [(usize, &Series)]) {
+    let taken: Vec<usize> = chosen.iter().map(|(colour, _)| *colour).collect();
+    let mut free = (0..MOST_CURVES).filter(|colour| !taken.contains(colour));
+    for (colour, _) in chosen.iter_mut().filter(|(colour, _)| *colour >= MOST_CURVES) {
+        *colour = free.next().expect("there are as many colours as curves");
+    }
+}
+
 impl Series {
     fn curves(&self, table: &Table, quantity: Quantity, colour: usize) -> Vec<Curve> {
         let value = |name: &str, row: usize| table.column(name).and_then(|column| column.number(row));
@@ -290,10 +298,12 @@ impl Series {
                 .iter()
                 .enumerate()
                 .map(|(dash, (name, shown))| {
+                    // No packet left: there is no delay, and the curve has a gap.
+                    let delay = |point: &Point| value(name, point.row?);
                     let points = self
                         .points
                         .iter()
-                        .filter_map(|point| Some((point.time_s, value(name, point.row?)?)));
+                        .map(|point| (point.time_s, delay(point).unwrap_or(f64::NAN)));
                     Curve::line(format!("{}, {shown}", self.name), colour, points).dashed(dash)
                 })
                 .collect(),
@@ -305,6 +315,43 @@ impl Series {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Those that sent most have the colours in order. Those that dropped most are others.
+    #[test]
+    fn a_class_has_one_colour_in_all_pictures() {
+        let mut text = "time_s,from,class,discipline,rate_bps,bytes,dropped,backlog_packets\n".to_owned();
+        let count = MOST_CURVES + 5;
+        for class in 0..count {
+            text.push_str(&format!(
+                "1,left,{},fifo,8,{},{class},0\n",
+                class + 1,
+                1000 - class
+            ));
+        }
+        let table = Table::read_csv(text.as_bytes()).unwrap();
+        let recording = Recording::of(&table, Path::new("r.csv")).unwrap();
+        let colours = |quantity| {
+            let picture = recording.picture(&table, quantity, &|_| true).unwrap();
+            let Figure::Chart(chart) = picture.figure else {
+                panic!("a recording has charts only");
+            };
+            let of_curve = |curve: Curve| (curve.name, curve.colour);
+            chart.curves.into_iter().map(of_curve).collect::<HashMap<_, _>>()
+        };
+        let (rates, drops) = (colours(Quantity::Throughput), colours(Quantity::Drops));
+        let both: Vec<&String> = rates.keys().filter(|name| drops.contains_key(*name)).collect();
+        assert_eq!(
+            (rates.len(), drops.len(), both.len()),
+            (MOST_CURVES, MOST_CURVES, 5)
+        );
+        for name in both {
+            assert_eq!(rates[name], drops[name], "{name}");
+        }
+        for of_picture in [rates, drops] {
+            let distinct: std::collections::BTreeSet<usize> = of_picture.into_values().collect();
+            assert_eq!(distinct, (0..MOST_CURVES).collect());
+        }
+    }
 
     /// Class 1 did something in the second and fourth of five intervals.
     #[test]
@@ -335,7 +382,12 @@ mod tests {
         assert_eq!(of_class(Quantity::Throughput), zeros(4.0, 4.0));
         assert_eq!(of_class(Quantity::Backlog), zeros(3.0, 3.0));
         assert_eq!(of_class(Quantity::Drops), zeros(2.0, 4.0));
-        assert_eq!(of_class(Quantity::Delay), [(2.0, 2.5), (4.0, 2.5)]);
+        // A delay of nobody is no delay of 0.
+        let delays: Vec<Option<f64>> = of_class(Quantity::Delay)
+            .into_iter()
+            .map(|(_, delay)| delay.is_finite().then_some(delay))
+            .collect();
+        assert_eq!(delays, [None, Some(2.5), None, Some(2.5), None]);
         let picture = recording
             .picture(&table, Quantity::Throughput, &|_| true)
             .unwrap();

@@ -212,7 +212,8 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
             None => {
                 let document = input::document(Path::new(file(&args.words)?), registry)?;
                 let document = book.add_to(document, registry)?;
-                let plan = Plan::read(&document)?;
+                let mut plan = Plan::read(&document)?;
+                book.name_classes(&mut plan);
                 (document, plan)
             }
         };
@@ -417,6 +418,7 @@ pub(crate) fn run_document(
             if !manner.tables {
                 for direction in &mut last.directions {
                     direction.tree.classes.clear();
+                    direction.tree.class_states.clear();
                 }
             }
             output::text(&status::tables(&last, None))?;

@@ -1,0 +1,46 @@
+// The list of subscribers: whose a class is. GET /v1/subscribers
+
+import * as api from "./api.js";
+
+export class SubscriberList {
+  constructor() {
+    this.clear();
+  }
+
+  /** The run has no list. */
+  clear() {
+    this.byClass = new Map();
+    /** Whether the trees of the run are those of a list. */
+    this.isThere = false;
+    /** Whether subscribers may be changed here. Those of LibreQoS' files are changed there. */
+    this.isChangeable = false;
+  }
+
+  /** Reads the list. It may have changed if the trees have. */
+  async load() {
+    const document = await api.get("/v1/subscribers");
+    this.byClass = new Map(document.subscribers.map((entry) => [String(document.classes[entry.id]), entry]));
+    this.isThere = true;
+    this.isChangeable = document.is_changeable;
+  }
+
+  get size() {
+    return this.byClass.size;
+  }
+
+  /** Returns the subscriber that has a class, or nothing. */
+  of(path) {
+    return this.byClass.get(path) ?? null;
+  }
+
+  /** Returns the subscriber whose class this is, or is in. */
+  holderOf(path) {
+    return this.of(path.split("/")[0]);
+  }
+}
+
+/** How a subscriber is called: its name, or its identifier if it has none. */
+export const nameOf = (entry) => entry.name || entry.id;
+
+/** Identifier and name. */
+export const wholeNameOf = ({ id, name }) => (name ? `${id} ${name}` : id);
