@@ -92,6 +92,25 @@ pub enum Notice {
         /// The direction, as `[run]` names it.
         direction: &'static str,
     },
+    /// A run that was killed, with the children that restore settings, had left something disabled.
+    #[error("a killed run had left {what} of `{interface}` off; that was undone")]
+    Restored {
+        /// The interface.
+        interface: String,
+        /// The offloads, as ethtool(8) names them.
+        what: String,
+    },
+    /// The same, and it is not known what it was, or the system refuses.
+    #[error(
+        "what a killed run left off at `{interface}` can't be turned on again: {why}; look at `ethtool -k \
+         {interface}`, and turn on what is missing, as in `ethtool -K {interface} gro on`"
+    )]
+    NotRestored {
+        /// The interface.
+        interface: String,
+        /// Why not.
+        why: String,
+    },
     /// The interface is there again, but can't be used.
     #[error("`{interface}` is there again, but can't be used: {reason}")]
     NotTaken {
@@ -111,6 +130,8 @@ impl Notice {
             | Notice::MtuLowered { interface, .. }
             | Notice::Lost { interface, .. }
             | Notice::Back { interface }
+            | Notice::Restored { interface, .. }
+            | Notice::NotRestored { interface, .. }
             | Notice::Renamed { to: interface, .. }
             | Notice::NotTaken { interface, .. } => Some(interface),
             Notice::TooSmall(_)

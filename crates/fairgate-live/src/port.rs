@@ -126,6 +126,9 @@ impl Port {
         lease: &mut dyn FnMut() -> Option<Lease>,
         notify: &mut dyn FnMut(Notice),
     ) -> Result<bool, LiveError> {
+        if let Some(notice) = self.attachment.as_mut().and_then(Attachment::untold) {
+            notify(notice);
+        }
         let query = LiveError::system(format!("querying `{}`", self.interface.name));
         if let Some(condition) = Interface::condition(&self.control, self.interface.index).map_err(query)? {
             self.follow(condition, notify);

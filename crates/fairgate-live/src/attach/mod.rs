@@ -21,6 +21,7 @@ use nix::errno::Errno;
 
 use crate::config::{Isolate, Plan};
 use crate::error::LiveError;
+use crate::notice::Notice;
 use crate::sys::interface::Interface;
 
 pub(crate) use hooks::{GIVEN, Hooks, mark_of};
@@ -34,6 +35,8 @@ pub(crate) use switch::{Switch, Word};
 #[derive(Debug)]
 pub(crate) struct Attachment {
     _merging: MergingGuard,
+    /// What users should know of its beginning.
+    untold: Option<Notice>,
     _hooks: Option<Hooks>,
     is_isolated: bool,
     pushes_tags: bool,
@@ -42,10 +45,11 @@ pub(crate) struct Attachment {
 impl Attachment {
     /// Prepares an interface of a bump in the wire as `plan` says.
     ///
-    /// `is_tap` says that this is a TAP device. The kernel is then an ordinary neighbour: it keeps its
-    /// addresses on the device and is not isolated.
+    /// `lock` is that of the interface. `is_tap` says that this is a TAP device. The kernel is then an
+    /// ordinary neighbour: it keeps its addresses on the device and is not isolated.
     pub(crate) fn take(
         interface: &Interface,
+        lock: &Lock,
         is_tap: bool,
         plan: &Plan,
         switch: Option<&Switch>,
@@ -55,8 +59,10 @@ impl Attachment {
         } else {
             isolate(interface, plan.isolate, switch)?
         };
+        let (merging, untold) = MergingGuard::apply(interface, lock, plan.offloads)?;
         Ok(Attachment {
-            _merging: MergingGuard::apply(&interface.name, plan.offloads)?,
+            _merging: merging,
+            untold,
             is_isolated: hooks.is_some(),
             pushes_tags: hooks.is_some(),
             _hooks: hooks,
@@ -66,18 +72,26 @@ impl Attachment {
     /// Prepares an interface that the host itself uses.
     pub(crate) fn take_from_host(
         interface: &Interface,
+        lock: &Lock,
         plan: &Plan,
         switch: &Switch,
     ) -> Result<Attachment, LiveError> {
         switch.set(Word::Interface, interface.index);
         let hooks = Hooks::divert(interface.index, plan.taken, switch);
         let hooks = hooks.map_err(|errno| no_diversion(errno, &interface.name))?;
+        let (merging, untold) = MergingGuard::apply(interface, lock, plan.offloads)?;
         Ok(Attachment {
-            _merging: MergingGuard::apply(&interface.name, plan.offloads)?,
+            _merging: merging,
+            untold,
             is_isolated: false,
             pushes_tags: plan.taken[1],
             _hooks: Some(hooks),
         })
+    }
+
+    /// Returns what users should know of what was found here, once.
+    pub(crate) fn untold(&mut self) -> Option<Notice> {
+        self.untold.take()
     }
 
     /// Returns whether the interface is isolated from the kernel's own stack.
