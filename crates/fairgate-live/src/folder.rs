@@ -13,7 +13,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use miette::Diagnostic;
-use nix::fcntl::{OFlag, openat};
+use nix::fcntl::{OFlag, openat, renameat};
 use nix::sys::stat::Mode;
 use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
 use thiserror::Error;
@@ -143,6 +143,23 @@ impl Folder {
             fchown(&file, Some(self.owner), Some(self.group))?;
         }
         Ok(file)
+    }
+
+    /// Opens the file of this name for reading. A link is not followed, and a pipe does not block.
+    ///
+    /// # Errors
+    /// Fails if there is no file, or if the system refuses.
+    pub fn open_file(&self, name: &OsStr) -> io::Result<File> {
+        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+        Ok(openat(&self.opened, name, flags, Mode::empty())?.into())
+    }
+
+    /// Gives a file another name in this folder, in place of the file that had it.
+    ///
+    /// # Errors
+    /// Fails if there is no file, or if the system refuses.
+    pub fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+        Ok(renameat(&self.opened, from, &self.opened, to)?)
     }
 
     /// Removes the name of a file.

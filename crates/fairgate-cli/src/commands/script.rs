@@ -5,8 +5,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use fairgate_config::{Document, Origin, Registry};
+use fairgate_live::Plan;
 use fairgate_live::status::default_socket;
-use fairgate_live::{LaterFiles, Plan};
 use fairgate_scripts::tc::Device;
 use miette::Diagnostic;
 use serde::Serialize;
@@ -15,7 +15,7 @@ use thiserror::Error;
 use crate::commands::ways::{Run, Tree};
 use crate::commands::{check, run};
 use crate::failure::{Failure, Outcome};
-use crate::input;
+use crate::input::{self, Texts};
 use crate::output::{self, Format};
 use crate::subscribers::Book;
 
@@ -140,7 +140,7 @@ pub(crate) fn run(
     match (&args.run, format, args.tree) {
         (Some(interface), ..) => {
             let device = Run::of(&found, interface)?.right;
-            let read = || {
+            let read = |_: &Texts| {
                 let document = document(&read(&source()?)?, interface)?;
                 let plan = Plan::read(&document)?;
                 Ok((document, plan))
@@ -150,9 +150,9 @@ pub(crate) fn run(
             let named = found.iter().flat_map(|tree| tree.files.clone());
             let files: Vec<PathBuf> = scripts.chain(named).chain(place.folder.clone()).collect();
             let socket = default_socket(&device);
-            let later = LaterFiles {
-                read: &files,
-                socket: &socket,
+            let later = |_: &Plan| run::Later {
+                read: files.clone(),
+                socket: socket.clone(),
                 api: None,
             };
             let manner = run::Manner {
@@ -162,7 +162,7 @@ pub(crate) fn run(
                 ..run::Manner::default()
             };
             let (book, registry) = (Book::default(), Registry::builtin());
-            run::run_document(&read, "the script", &book, &later, manner, &registry, format)
+            run::run_document(&read, "the script", &book, &later, &manner, &registry, format)
         }
         (None, Format::Json, _) => {
             let queues = named().map(|(name, spec)| (name.to_owned(), check::tree(spec)));

@@ -123,9 +123,9 @@ pub(crate) struct MergingGuardian {
 }
 
 impl MergingGuardian {
-    /// Starts a guardian that enables the offloads of [`Merging::ALL`] for which `on` is true, and writes then
-    /// `done` at `place` of each of the files `notes`. It holds the locks of these files until then, so that
-    /// no other run reads the offloads before.
+    /// Starts a guardian that enables the offloads of [`Merging::ALL`] for which `on` is true, and then
+    /// writes `done` at `place` of each of the files `notes`. It holds the locks of these files until then,
+    /// so that no other run reads the offloads before.
     pub(crate) fn start(
         interface: u32,
         on: [bool; 2],
