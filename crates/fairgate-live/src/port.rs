@@ -126,8 +126,8 @@ impl Port {
         lease: &mut dyn FnMut() -> Option<Lease>,
         notify: &mut dyn FnMut(Notice),
     ) -> Result<bool, LiveError> {
-        if let Some(notice) = self.attachment.as_mut().and_then(Attachment::untold) {
-            notify(notice);
+        if let Some(attachment) = &mut self.attachment {
+            attachment.untold().into_iter().for_each(&mut *notify);
         }
         let query = LiveError::system(format!("querying `{}`", self.interface.name));
         if let Some(condition) = Interface::condition(&self.control, self.interface.index).map_err(query)? {

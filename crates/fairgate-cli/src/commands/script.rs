@@ -12,7 +12,7 @@ use miette::Diagnostic;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::commands::ways::{Run, Tree};
+use crate::commands::ways::{Run, Tree, without_run};
 use crate::commands::{check, run};
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Texts};
@@ -255,15 +255,22 @@ fn check_written(script: &str, trees: &[Tree]) -> Result<(), Failure> {
 
 fn toml(trees: &[Tree]) -> String {
     let queues = trees.iter().map(|tree| tree.spec.to_toml(&tree.name));
-    let run = printed_run(trees).map(|run| run.section());
-    let texts: Vec<String> = queues.chain(run).collect();
+    let run = match printed_run(trees) {
+        Some(run) => run.section(),
+        None => without_run(trees, trees.iter().all(works)),
+    };
+    let texts: Vec<String> = queues.chain([run]).collect();
     texts.join("\n")
 }
 
 /// Returns the run to print beside the trees. A tree that can't work live has none.
 fn printed_run(trees: &[Tree]) -> Option<Run> {
-    let works = |tree: &Tree| input::refused_live(&tree.spec, |_| None).is_empty();
     Run::named_by(trees).filter(|_| trees.iter().all(works))
+}
+
+/// Returns whether a tree can work live.
+fn works(tree: &Tree) -> bool {
+    input::refused_live(&tree.spec, |_| None).is_empty()
 }
 
 /// Returns the document that `fairgate run` would get for these trees.

@@ -81,6 +81,7 @@ impl From<Notice> for Entry {
         let level = match notice {
             Notice::TooSmall(_)
             | Notice::NotRestored { .. }
+            | Notice::OtherShaper { .. }
             | Notice::ProbesUnanswered
             | Notice::RateFileWrong { .. }
             | Notice::RateRefused { .. } => Level::Warning,

@@ -6,6 +6,7 @@
 //!   hooks       programs that take frames away from the kernel's own stack
 //!   switch      turns these programs on and off at once
 //!   merging     receive offloads
+//!   shapers     the kernel's own shapers, which a run goes past
 //! ```
 //!
 //! A packet socket receives copies. Without the programs, the kernel also answers, routes and bridges the
@@ -14,6 +15,7 @@
 mod hooks;
 mod lock;
 mod merging;
+mod shapers;
 mod survey;
 mod switch;
 
@@ -27,6 +29,7 @@ use crate::sys::interface::Interface;
 pub(crate) use hooks::{GIVEN, Hooks, mark_of};
 pub(crate) use lock::Lock;
 use merging::MergingGuard;
+use shapers::Shaper;
 use survey::Survey;
 pub(crate) use survey::kind_of;
 pub(crate) use switch::{Switch, Word};
@@ -36,7 +39,7 @@ pub(crate) use switch::{Switch, Word};
 pub(crate) struct Attachment {
     _merging: MergingGuard,
     /// What users should know of its beginning.
-    untold: Option<Notice>,
+    untold: Vec<Notice>,
     _hooks: Option<Hooks>,
     is_isolated: bool,
     pushes_tags: bool,
@@ -60,9 +63,11 @@ impl Attachment {
             isolate(interface, plan.isolate, switch)?
         };
         let (merging, untold) = MergingGuard::apply(interface, lock, plan.offloads)?;
+        let shapers = [shapers::of_sent(interface).ok().flatten(), None];
+        let untold = untold.into_iter().chain(told(interface, shapers));
         Ok(Attachment {
             _merging: merging,
-            untold,
+            untold: untold.collect(),
             is_isolated: hooks.is_some(),
             pushes_tags: hooks.is_some(),
             _hooks: hooks,
@@ -80,9 +85,18 @@ impl Attachment {
         let hooks = Hooks::divert(interface.index, plan.taken, switch);
         let hooks = hooks.map_err(|errno| no_diversion(errno, &interface.name))?;
         let (merging, untold) = MergingGuard::apply(interface, lock, plan.offloads)?;
+        let [received, sent] = plan.taken;
+        // A kernel without traffic control has no shapers.
+        let shapers = [
+            sent.then(|| shapers::of_sent(interface).ok().flatten()).flatten(),
+            received
+                .then(|| shapers::of_received(interface).ok().flatten())
+                .flatten(),
+        ];
+        let untold = untold.into_iter().chain(told(interface, shapers));
         Ok(Attachment {
             _merging: merging,
-            untold,
+            untold: untold.collect(),
             is_isolated: false,
             pushes_tags: plan.taken[1],
             _hooks: Some(hooks),
@@ -90,8 +104,8 @@ impl Attachment {
     }
 
     /// Returns what users should know of what was found here, once.
-    pub(crate) fn untold(&mut self) -> Option<Notice> {
-        self.untold.take()
+    pub(crate) fn untold(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.untold)
     }
 
     /// Returns whether the interface is isolated from the kernel's own stack.
@@ -103,6 +117,20 @@ impl Attachment {
     pub(crate) fn pushes_tags(&self) -> bool {
         self.pushes_tags
     }
+}
+
+/// Tells of the kernel's shapers of what an interface sends and of what it receives.
+fn told(interface: &Interface, [sent, received]: [Option<Shaper>; 2]) -> impl Iterator<Item = Notice> {
+    let notice = |shaper: Shaper, is_past: bool| Notice::OtherShaper {
+        interface: interface.name.clone(),
+        device: shaper.device,
+        kind: shaper.kind,
+        rate: shaper.rate,
+        is_past,
+    };
+    let sent = sent.map(|shaper| notice(shaper, true));
+    sent.into_iter()
+        .chain(received.map(|shaper| notice(shaper, false)))
 }
 
 /// Converts the error of an interface whose frames can't be taken from the host.
