@@ -32,7 +32,7 @@ pub(crate) struct RunArgs {
 }
 
 #[derive(Debug, Error, Diagnostic)]
-enum NoRun {
+pub(crate) enum NoRun {
     #[error("no run was found")]
     #[diagnostic(help(
         "start one with `fairgate run FILE`, give its --socket, or the --api of a run on another machine"
@@ -101,7 +101,8 @@ impl RunArgs {
     }
 }
 
-fn only_socket() -> Result<PathBuf, NoRun> {
+/// Returns the socket of the only run of this machine.
+pub(crate) fn only_socket() -> Result<PathBuf, NoRun> {
     let mut sockets = running().map_err(NoRun::Untrusted)?;
     match sockets.len() {
         0 => Err(NoRun::None),

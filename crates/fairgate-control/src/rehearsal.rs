@@ -191,6 +191,7 @@ impl Run for Rehearsal {
             processor: ProcessorStatus::default(),
             changes: state.changes,
             revision: state.revision,
+            fallback: None,
             autorate: None,
             directions: vec![state.direction(0, detail), state.direction(1, detail)],
         })

@@ -163,6 +163,9 @@ pub struct Plan {
     pub autorate: Option<Autorate>,
     /// How much of the last packets is kept. `None` for nothing.
     pub packet_log: Option<PacketLog>,
+    /// Why the run has another configuration than its file says, if so: one sentence. It is shown in the
+    /// status.
+    pub fallback: Option<String>,
     /// How many changes have led to these trees.
     pub(crate) revision: u64,
     /// What several workers run of each tree, since [`Plan::divide`]. `None` if there is nothing to share.
@@ -288,6 +291,7 @@ impl Plan {
             endpoints,
             autorate: None,
             packet_log,
+            fallback: None,
             revision: 0,
             sharded: [None, None],
         };

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use miette::Diagnostic;
 use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, OFlag, fcntl, openat};
+use nix::fcntl::{FcntlArg, OFlag, fcntl, openat, renameat};
 use nix::sys::stat::Mode;
 use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
 use thiserror::Error;
@@ -185,6 +185,23 @@ impl Folder {
             fchown(&file, Some(self.owner), Some(self.group))?;
         }
         Ok(file)
+    }
+
+    /// Opens the file of this name for reading. A link is not followed, and a pipe does not block.
+    ///
+    /// # Errors
+    /// Fails if there is no file, or if the system refuses.
+    pub fn open_file(&self, name: &OsStr) -> io::Result<File> {
+        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+        Ok(openat(&self.opened, name, flags, Mode::empty())?.into())
+    }
+
+    /// Gives a file another name in this folder, in place of the file that had it.
+    ///
+    /// # Errors
+    /// Fails if there is no file, or if the system refuses.
+    pub fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+        Ok(renameat(&self.opened, from, &self.opened, to)?)
     }
 
     /// Removes the name of a file.

@@ -161,7 +161,7 @@ fn read_json(number: usize, content: &str, room: usize, texts: &mut Texts) -> Re
             for member in members {
                 match member.name.as_ref() {
                     "subscribers" => list = Some(member.value),
-                    "revision" | "classes" | "difference" => {}
+                    "revision" | "classes" | "difference" | "is_changeable" => {}
                     name => {
                         let help = "write a list, or an object with `subscribers`";
                         let message = format!("there is no member `{name}` beside the list");

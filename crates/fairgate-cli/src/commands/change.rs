@@ -238,10 +238,16 @@ pub(crate) fn make(
     if_revision: Option<u64>,
 ) -> Result<Changed, Failure> {
     let made = run.change(from, lines, if_revision).map_err(failed(run))?;
-    Ok(Changed {
-        pause_us: made.pause_us,
-        dropped: made.dropped,
-    })
+    Ok(made.into())
+}
+
+impl From<fairgate_client::Changed> for Changed {
+    fn from(made: fairgate_client::Changed) -> Changed {
+        Changed {
+            pause_us: made.pause_us,
+            dropped: made.dropped,
+        }
+    }
 }
 
 impl fmt::Display for Changed {

@@ -13,6 +13,7 @@ use fairgate_subscribers::{Difference, Source, Subscribers};
 
 use super::{QUEUES, added_to, files, names, sides};
 use crate::failure::Failure;
+use crate::input::Texts;
 use crate::output;
 
 /// The subscribers whose trees run, and those that were read and do not run yet. Copies are the same book.
@@ -155,7 +156,12 @@ impl Book {
 
     /// Reads the subscribers of a document and adds their trees to it. Call [`keep`](Book::keep) when these
     /// run.
-    pub(crate) fn add_to(&self, document: Document, registry: &Registry) -> Result<Document, Failure> {
+    pub(crate) fn add_to(
+        &self,
+        document: Document,
+        registry: &Registry,
+        texts: &Texts,
+    ) -> Result<Document, Failure> {
         let before = {
             let mut pages = self.pages();
             pages.read = None;
@@ -163,7 +169,7 @@ impl Book {
         };
         let before = before.as_ref().map(|page| &*page.subscribers);
         let sides = sides(&document)?;
-        let (document, read) = added_to(document, before, registry)?;
+        let (document, read) = added_to(document, before, registry, texts)?;
         self.pages().read = read.map(|subscribers| {
             let subscribers = Arc::new(subscribers);
             Page {

@@ -38,6 +38,9 @@ pub struct Status {
     /// The revision of the trees. It grows by 1 with each change, and is 0 at the start.
     #[serde(default)]
     pub revision: u64,
+    /// Why the run has another configuration than its file says, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<String>,
     /// The rates that follow the line, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub autorate: Option<AutorateStatus>,
@@ -344,6 +347,7 @@ impl Status {
             processor,
             changes,
             revision: plan.revision,
+            fallback: plan.fallback.clone(),
             autorate: board.read(),
             directions: directions.into_iter().enumerate().map(direction).collect(),
         }
@@ -664,6 +668,7 @@ mod tests {
             processor: ProcessorStatus::default(),
             changes: ChangesStatus::default(),
             revision: 0,
+            fallback: None,
             autorate: None,
             directions: vec![DirectionStatus::of_reading(reading, Time::ZERO, Some(&queue))],
         }
