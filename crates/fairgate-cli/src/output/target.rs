@@ -346,6 +346,18 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
     options.write(true).create_new(true).open(end_of_links(path)?)
 }
 
+/// Removes what [`create`] has made at `path`, if the name still leads there.
+pub(crate) fn remove(path: &Path, file: &File) {
+    let is_it = || -> io::Result<bool> {
+        let [there, own] = [fs::symlink_metadata(path)?, file.metadata()?];
+        Ok((there.dev(), there.ino()) == (own.dev(), own.ino()))
+    };
+    if is_it().is_ok_and(|is_it| is_it) {
+        // The failure that led here is the one to report.
+        let _ = fs::remove_file(path);
+    }
+}
+
 /// Gives `path` what `write` puts into a file without a name, in one step. Whatever had this name before is
 /// replaced, and a link is not followed.
 pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
