@@ -85,7 +85,7 @@ enum RecordError {
         source: io::Error,
     },
     #[error("can't wait for Ctrl-C")]
-    #[diagnostic(help("raise the limit of open files"))]
+    #[diagnostic(help("raise the limit of open files: `ulimit -n`, `LimitNOFILE=` in a unit of systemd"))]
     Signals(#[source] io::Error),
     #[cfg(not(feature = "parquet"))]
     #[error("this program was built without Parquet")]

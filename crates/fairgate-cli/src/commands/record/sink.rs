@@ -29,8 +29,8 @@ enum Rows {
     Parquet(Parquet),
 }
 
-/// A Parquet file, and the rows of its next row group. Their space on the disk is allocated as they come. So a
-/// full disk is noticed at once, and the file can be finished with the rows before.
+/// A Parquet file, and the rows of its next row group. Their space on the disk is allocated as they come: so
+/// a full disk is noticed at once, and the file can be finished with the rows before.
 #[cfg(feature = "parquet")]
 struct Parquet {
     writer: ParquetFile<File>,
