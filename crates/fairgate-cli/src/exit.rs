@@ -128,8 +128,7 @@ impl Diagnostic for Helped<'_> {
     }
 }
 
-/// Returns the remedy. Any file or socket of any command can meet the limit of open files, and then the advice
-/// for this file is wrong.
+/// Returns the remedy. Any file or socket can meet the limit of open files. Then the advice for it is wrong.
 pub(crate) fn help(report: &Report) -> Option<Box<dyn fmt::Display + '_>> {
     // Some errors have only the text of the system's error.
     let texts = [Errno::EMFILE, Errno::ENFILE].map(|errno| errno.desc());

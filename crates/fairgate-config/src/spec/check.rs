@@ -254,7 +254,10 @@ impl<'a> Reader<'a> {
         let of_class = suggest::similar(word, self.beside.iter().map(|info| info.name));
         let help = match of_class {
             Some(name) if suggest::similar(word, known.iter().copied()).is_none() => {
-                format!("did you mean `{name}` of the class? The discipline itself has: {}", known.join(", "))
+                format!(
+                    "did you mean `{name}` of the class? The discipline itself has: {}",
+                    known.join(", ")
+                )
             }
             _ => suggest::remedy(word, "it has", known),
         };
