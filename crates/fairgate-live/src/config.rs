@@ -66,6 +66,9 @@ pub enum End {
     Host(String),
 }
 
+/// What the status calls the stack of this machine.
+pub(crate) const HOST: &str = "host";
+
 impl End {
     /// Returns the interface's name.
     pub fn name(&self) -> &str {
@@ -77,7 +80,7 @@ impl End {
     /// Returns what the status calls it: the interface's name, or `host`.
     pub(crate) fn title(&self) -> &str {
         match self {
-            End::Host(_) => "host",
+            End::Host(_) => HOST,
             End::Interface(name) | End::Tap(name) | End::Tun(name) => name,
         }
     }

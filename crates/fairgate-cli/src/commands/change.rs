@@ -15,7 +15,7 @@ use thiserror::Error;
 use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::output::{self, Format};
-use crate::remote::{RunArgs, failed};
+use crate::remote::{RunArgs, failed, unchanged};
 
 /// What changes, in words, and in which run
 #[derive(clap::Args)]
@@ -237,7 +237,7 @@ pub(crate) fn make(
     lines: &[String],
     if_revision: Option<u64>,
 ) -> Result<Changed, Failure> {
-    let made = run.change(from, lines, if_revision).map_err(failed(run))?;
+    let made = run.change(from, lines, if_revision).map_err(unchanged(run))?;
     Ok(made.into())
 }
 

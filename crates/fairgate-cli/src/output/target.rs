@@ -330,6 +330,18 @@ fn keep_attributes(of: &File, file: &File) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(kept.mode() & 0o7777))
 }
 
+/// Removes what [`create`](fairgate_live::folder::create) has made at `path`, if the name still leads there.
+pub(crate) fn remove(path: &Path, file: &File) {
+    let is_it = || -> io::Result<bool> {
+        let [there, own] = [fs::symlink_metadata(path)?, file.metadata()?];
+        Ok((there.dev(), there.ino()) == (own.dev(), own.ino()))
+    };
+    if is_it().is_ok_and(|is_it| is_it) {
+        // The failure that led here is the one to report.
+        let _ = fs::remove_file(path);
+    }
+}
+
 /// Gives `path` what `write` puts into a file without a name, in one step. Whatever had this name before is
 /// replaced, and a link is not followed.
 pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {

@@ -226,7 +226,9 @@ fn a_home_line_needs_no_file() {
         crate::common::program::Program::start(&mut command)
     };
     let run = Run {
-        program: Some(start("--down 50mbit --up 10mbit docsis overhead 20 ack-filter")),
+        program: Some(start(
+            "--down 50mbit --up 10mbit --packet-log 30s docsis overhead 20 ack-filter",
+        )),
         folder: tempfile::tempdir().unwrap(),
         socket: socket.clone(),
     }
@@ -243,8 +245,22 @@ fn a_home_line_needs_no_file() {
     ] {
         assert!(status.contains(written), "{written}: {status}");
     }
+    let ask = |words: &[&str]| {
+        let mut command = network.left.command(env!("CARGO_BIN_EXE_fairgate"));
+        command.args(words).arg("--socket").arg(&socket);
+        let output = crate::common::output(&mut command);
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    // The machine's own stack is an end of this run.
+    let text = ask(&["status"]);
+    assert!(text.contains("eth0") && !text.contains("kept away"), "{text}");
+    let capture = folder.path().join("last.pcapng");
+    let text = ask(&["packets", "-o", capture.to_str().unwrap()]);
+    assert!(text.contains("last.pcapng: "), "{text}");
     run.stop();
     for (words, said) in [
+        ("--down 50mbit --packet-log 2h", "`packet_log` is"),
         ("--down 50mbit nonsense", "nonsense"),
         ("docsis", "--dev needs a rate"),
     ] {

@@ -95,12 +95,18 @@ impl Known<'_> {
 /// Checks a discipline whose draft is its own.
 fn whole(draft: &Draft, known: &mut Known<'_>, problems: &mut Problems) -> Option<Spec> {
     let keys: Vec<&Written> = draft.settings.iter().collect();
-    node(draft, &keys, known, problems)
+    node(draft, &keys, &[], known, problems)
 }
 
 /// Checks a discipline. `keys` are the settings of the draft that belong to the discipline. A class's draft
-/// also has settings of the class.
-fn node(draft: &Draft, keys: &[&Written], known: &mut Known<'_>, problems: &mut Problems) -> Option<Spec> {
+/// also has settings of the class, which are `beside` them.
+fn node(
+    draft: &Draft,
+    keys: &[&Written],
+    beside: &[ParameterInfo],
+    known: &mut Known<'_>,
+    problems: &mut Problems,
+) -> Option<Spec> {
     let entry = find_entry(draft, known.registry, problems);
     let Some(entry) = entry else {
         // The inner discipline is checked all the same.
@@ -111,6 +117,7 @@ fn node(draft: &Draft, keys: &[&Written], known: &mut Known<'_>, problems: &mut 
     let mut reader = Reader {
         entry,
         draft,
+        beside,
         known,
         problems,
     };
@@ -192,6 +199,8 @@ struct ReadClass<'a> {
 struct Reader<'a, 'r> {
     entry: &'static dyn Entry,
     draft: &'a Draft,
+    /// The settings of the class that holds it, if they are written beside its own.
+    beside: &'a [ParameterInfo],
     known: &'a mut Known<'r>,
     problems: &'a mut Problems,
 }
@@ -281,12 +290,19 @@ impl<'a> Reader<'a, '_> {
         } else {
             ""
         };
-        self.problems.add(
-            key.span(),
-            format!("`{}`{with} has no parameter `{}`", about.name, key.get_ref()),
-            "unknown parameter",
-            suggest::remedy(key.get_ref(), "it has", known),
-        );
+        let word = key.get_ref();
+        let of_class = suggest::similar(word, self.beside.iter().map(|info| info.name));
+        let help = match of_class {
+            Some(name) if suggest::similar(word, known.iter().copied()).is_none() => {
+                format!(
+                    "did you mean `{name}` of the class? The discipline itself has: {}",
+                    known.join(", ")
+                )
+            }
+            _ => suggest::remedy(word, "it has", known),
+        };
+        let message = format!("`{}`{with} has no parameter `{word}`", about.name);
+        self.problems.add(key.span(), message, "unknown parameter", help);
     }
 
     /// Reads the estimator of a discipline or a class.
@@ -378,6 +394,7 @@ impl<'a> Reader<'a, '_> {
             specs.extend(class_child(
                 class.draft,
                 &class.of_child,
+                &self.entry.class_parameters(),
                 self.known,
                 self.problems,
             ));
@@ -462,7 +479,7 @@ impl<'a> Reader<'a, '_> {
             }
             let template = self.template(&of_template, numbered.as_ref());
             let Some((minor, location)) = numbered else {
-                let _ = class_child(draft, &of_child, self.known, self.problems);
+                let _ = class_child(draft, &of_child, &parameters, self.known, self.problems);
                 continue;
             };
             if found.iter().any(|other| other.minor == minor) {
@@ -473,7 +490,7 @@ impl<'a> Reader<'a, '_> {
                 );
                 let help = "give every class a number of its own";
                 self.problems.add(location, message, "given before", help);
-                let _ = class_child(draft, &of_child, self.known, self.problems);
+                let _ = class_child(draft, &of_child, &parameters, self.known, self.problems);
                 continue;
             }
             found.push(ReadClass {
@@ -631,15 +648,19 @@ impl<'a> Reader<'a, '_> {
 fn class_child(
     class: &Draft,
     keys: &[&Written],
+    beside: &[ParameterInfo],
     known: &mut Known<'_>,
     problems: &mut Problems,
 ) -> Option<Spec> {
     let (None, Some(inner)) = (&class.discipline, &class.inner) else {
-        return node(class, keys, known, problems);
+        return node(class, keys, beside, known, problems);
     };
     for (key, _) in keys {
         let message = format!("a class has no parameter `{}`", key.get_ref());
-        let help = "write it into `inner` if it is for the discipline there";
+        let help = match suggest::similar(key.get_ref(), beside.iter().map(|info| info.name)) {
+            Some(name) => format!("did you mean `{name}`?"),
+            None => "write it into `inner` if it is for the discipline there".to_owned(),
+        };
         problems.add(key.span(), message, "unknown parameter", help);
     }
     whole(inner, known, problems)
@@ -729,11 +750,11 @@ impl<'a> Targets<'a> {
     fn number(&self, key: &'static str, given: &Spanned<Given>) -> Result<u16, Mistake> {
         let number = class_number(key, given)?;
         match self {
-            Targets::Classes(classes) => classes.find(number, given),
+            Targets::Classes(classes) => classes.find(key, number, given),
             Targets::UpTo(_, _, most) if u32::from(number) <= *most => Ok(number),
             Targets::UpTo(draft, name, most) => Err(Mistake {
                 span: given.span(),
-                message: format!("`{name}` has no class {}", draft.class_name(number)),
+                message: no_class(key, name, &draft.class_name(number)),
                 label: "no such class".to_owned(),
                 help: match most {
                     0 => "it has no classes with these parameters".to_owned(),
@@ -786,7 +807,7 @@ impl ClassTargets<'_> {
                     help: "name another class, like overflow = 9, or set `default`".to_owned(),
                 });
         };
-        let found = self.find(template.overflow, given)?;
+        let found = self.find("overflow", template.overflow, given)?;
         match self.template_of(found) {
             None => Ok(found),
             Some(_) => Err(Mistake {
@@ -798,7 +819,8 @@ impl ClassTargets<'_> {
         }
     }
 
-    fn find(&self, number: u16, given: &Spanned<Given>) -> Result<u16, Mistake> {
+    /// Returns the number that `key` names, if packets can be put into its class.
+    fn find(&self, key: &str, number: u16, given: &Spanned<Given>) -> Result<u16, Mistake> {
         let ClassTargets { draft, name, .. } = self;
         let shown = draft.class_name(number);
         let mistake = |message, label: &str, help| Mistake {
@@ -828,12 +850,19 @@ impl ClassTargets<'_> {
             [] => "add this class: there is none yet".to_owned(),
             _ => format!("name one of its classes ({}), or add this one", known.join(", ")),
         };
-        Err(mistake(
-            format!("`{name}` has no class {shown}"),
-            "no such class",
-            help,
-        ))
+        Err(mistake(no_class(key, name, &shown), "no such class", help))
     }
+}
+
+/// Says that a discipline has no class of this number. Who deletes the default class may not know that it is
+/// the default.
+fn no_class(key: &str, discipline: &str, number: &str) -> String {
+    let needed = match key {
+        "default" => format!("class {number} is the default, but "),
+        "overflow" => format!("class {number} is the `overflow`, but "),
+        _ => String::new(),
+    };
+    format!("{needed}`{discipline}` has no class {number}")
 }
 
 fn class_number(key: &'static str, given: &Spanned<Given>) -> Result<u16, Mistake> {

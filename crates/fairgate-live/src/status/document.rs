@@ -11,6 +11,7 @@ use fairgate_config::Spec;
 use serde::{Deserialize, Serialize};
 
 use crate::clock;
+use crate::config::HOST;
 use crate::pace::Punctuality;
 use crate::status::autorate::AutorateStatus;
 use crate::status::estimators::Rates;
@@ -46,6 +47,15 @@ pub struct Status {
     pub autorate: Option<AutorateStatus>,
     /// The directions from left to right and from right to left.
     pub directions: Vec<DirectionStatus>,
+}
+
+impl Status {
+    /// Returns whether the run is on one interface that this machine itself uses.
+    pub fn is_on_one_interface(&self) -> bool {
+        self.directions
+            .first()
+            .is_some_and(|direction| direction.to == HOST)
+    }
 }
 
 /// How much a status says.

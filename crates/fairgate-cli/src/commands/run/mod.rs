@@ -92,6 +92,7 @@ Instead of left, right and their trees, for an interface that this machine itsel
   device = \"eth0\"
   ingress = \"down\"                   # [queue.down], for the frames that it receives
   egress = \"up\"                      # [queue.up], for the frames that it sends
+To see its packets: tcpdump -i fairgate0, in both directions as this machine sees them.
 
 A dry run forwards the frames of captures in the captures' time, by the same code. It needs Ethernet captures
 of what the interfaces receive: tcpdump -Q in. With `device`, left is the network and right is this machine.
@@ -192,7 +193,8 @@ struct NoCapture(&'static str);
 #[derive(Debug, Error, Diagnostic)]
 #[error("the files of the subscribers can't be watched for changes")]
 #[diagnostic(help(
-    "raise fs.inotify.max_user_instances or max_user_watches, or write watch = false in [subscribers]"
+    "raise fs.inotify.max_user_instances, max_user_watches or the limit of open files (`ulimit -n`), or \
+     write watch = false in [subscribers]"
 ))]
 struct Unwatched {
     source: io::Error,

@@ -56,7 +56,7 @@ pub(crate) struct Args {
     file: PathBuf,
 
     /// The folder of the data set [default: the file's name with the ending .runs, in this folder]
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(short, long, value_name = "FOLDER")]
     out: Option<PathBuf>,
 
     /// The number of simulations at a time [default: the number of processors]
