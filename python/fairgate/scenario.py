@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike, fspath
@@ -167,7 +168,9 @@ class Scenario:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the configuration file, for ``fairgate simulate``."""
-        Path(path).write_text(self.to_toml(), encoding="utf-8")
+        text = self.to_toml()
+        with os.fdopen(_native.create(_arguments.path("the file", path)), "w", encoding="utf-8") as file:
+            file.write(text)
 
     @property
     def queues(self) -> dict[str, Tree]:

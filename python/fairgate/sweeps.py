@@ -14,7 +14,6 @@ import itertools
 import json
 import os
 import queue
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -40,8 +39,8 @@ Measure = str | Callable[[Results], Mapping[str, Any]]
 
 # How many runs wait in the executor at most. More would only take memory.
 _WAITING = 256
-# Finished runs are written after this time, in seconds.
-_EVERY = 1.0
+# A part has this share of the runs before it, and at most this number, as in ``fairgate sweep``.
+_SHARE, _LARGEST = 16, 4096
 # How often a pool of processes is replaced without a finished run in between.
 _PATIENCE = 3
 
@@ -186,7 +185,7 @@ def sweep(
         _check_plan(folder, grid, measure)
         before = _finished(folder)
         left = [run for run in runs if run.id not in before]
-        writer = _Writer(folder, _columns(grid))
+        writer = _Writer(folder, _columns(grid), left)
         task = _Task(scenario._name, measure, _disciplines_of(scenario, grid))
         with shown(progress, len(runs), "sweep") as report:
             try:
@@ -195,7 +194,7 @@ def sweep(
                     if report is not None:
                         report(len(runs) - len(left) + writer.done)
             finally:
-                writer.flush()
+                writer.finish()
     return Sweep(folder, writer.done, len(runs) - len(left))
 
 
@@ -306,7 +305,7 @@ def _locked(folder: Path) -> Iterator[None]:
     with ExitStack() as stack:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            lock = stack.enter_context(open(folder / _LOCK, "r+b", opener=_found_or_created))
+            lock = stack.enter_context(os.fdopen(_native.lock_file(str(folder / _LOCK)), "r+b"))
             if _is_locked(lock):
                 raise SweepError(
                     f"another sweep is writing into {folder}; wait until it has ended, "
@@ -317,11 +316,6 @@ def _locked(folder: Path) -> Iterator[None]:
         except OSError as error:
             raise _unusable(folder, error) from error
         yield
-
-
-def _found_or_created(path: str, _flags: int) -> int:
-    """Open a file without following a link, and leave its content as it is."""
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
 
 
 def _created(path: Path) -> IO[bytes]:
@@ -363,45 +357,54 @@ def _finished(folder: Path) -> set[str]:
 
 
 class _Writer:
-    """Collects finished runs, and writes them as parts."""
+    """Collects finished runs, and writes them as parts.
 
-    def __init__(self, folder: Path, columns: Mapping[str, Callable[[Any], Any]]) -> None:
+    Rows and parts are in the order of the runs, however they are finished.
+    """
+
+    def __init__(
+        self, folder: Path, columns: Mapping[str, Callable[[Any], Any]], left: Sequence[_Run]
+    ) -> None:
         self.folder, self.done = folder, 0
         self._columns = columns
-        self._rows: list[Any] = []
-        self._runs: list[str] = []
-        self._seen: set[str] = set()
-        self._next = time.monotonic() + _EVERY
+        self._order = [run.id for run in left]
+        self._waiting: dict[str, Any] = {}
+        # The places of the first run that is not written, and of the first that is not finished.
+        self._first = self._finished = 0
 
     def add(self, run: _Run, rows: Any) -> None:
+        """Add a run, and write each part whose runs are all finished."""
         import pyarrow
 
-        if run.id in self._seen:
-            return
-        self._seen.add(run.id)
         self.done += 1
         columns = {path: self._columns[path](value) for path, value in run.values.items()}
         added = {name: [value] * len(rows) for name, value in {**columns, "seed": run.seed}.items()}
         table = pyarrow.table(added)
         for name in rows.column_names:
             table = table.append_column(name, rows[name])
-        self._rows.append(table)
-        self._runs.append(run.id)
-        if time.monotonic() >= self._next:
-            self.flush()
+        self._waiting[run.id] = table
+        while self._finished < len(self._order) and self._order[self._finished] in self._waiting:
+            self._finished += 1
+        while self._finished >= (end := self._first + min(max(self._first // _SHARE, 1), _LARGEST)):
+            first, self._first = self._first, end
+            self._write(first, self._order[first:end])
 
-    def flush(self) -> None:
-        """Write what is finished."""
+    def finish(self) -> None:
+        """Write everything that is finished, as the last part."""
+        ready = [run for run in self._order[self._first :] if run in self._waiting]
+        if ready:
+            self._write(self._order.index(ready[0]), ready)
+
+    def _write(self, place: int, runs: list[str]) -> None:
         import pyarrow
         import pyarrow.parquet
 
-        self._next = time.monotonic() + _EVERY
-        if not self._rows:
-            return
-        table = pyarrow.concat_tables(self._rows, promote_options="permissive")
-        table = table.replace_schema_metadata({_RUNS: json.dumps(self._runs)})
+        tables = [self._waiting.pop(run) for run in runs]
+        table = pyarrow.concat_tables(tables, promote_options="permissive")
+        table = table.replace_schema_metadata({_RUNS: json.dumps(runs)})
         # The first run is in no other part, so the name is new.
-        part = self.folder / f"part-{self._runs[0]}.parquet"
+        # Its place comes first, because readers take the parts in the order of their names.
+        part = self.folder / f"part-{place:08}-{runs[0]}.parquet"
         draft = self.folder / f"_{part.name}.draft"
         try:
             with _created(draft) as file:
@@ -413,9 +416,8 @@ class _Writer:
                 draft.unlink(missing_ok=True)
             raise SweepError(
                 f"{part} can't be written: {error}; make room, and the same call does the last "
-                f"{len(self._runs)} runs again"
+                f"{len(runs)} runs again"
             ) from error
-        self._rows, self._runs = [], []
 
 
 def _values(path: str, values: object) -> list[Any]:

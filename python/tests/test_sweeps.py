@@ -241,8 +241,8 @@ def test_the_program_and_this_package_go_on_with_each_other(
         assert (found.done, found.skipped) == (12, 0)
         second = by_program("b")
         assert (second["done"], second["skipped"]) == (0, 12)
-    (part,) = (tmp_path / "b").glob("part-*.parquet")
-    part.unlink()
+    for part in (tmp_path / "b").glob("part-*.parquet"):
+        part.unlink()
     assert by_program("b")["done"] == 12
     order = [("queue.wan.target", "ascending"), ("simulate.flow.call.udp.rate", "ascending"),
              ("seed", "ascending"), ("group", "ascending")]  # fmt: skip
@@ -273,6 +273,37 @@ def test_columns_have_the_same_types_as_the_program_s(
     order = [(name, "ascending") for name in own.column_names[:8]]
     assert own.sort_by(order).equals(other.sort_by(order))
     assert set(own["queue.lan"].to_pylist()) == {'{"discipline":"fifo","limit":5}', '{"discipline":"sfq"}'}
+
+
+def test_the_files_are_the_same_however_the_runs_are_finished(short: fg.Scenario, tmp_path: Path) -> None:
+    def files(workers: int) -> dict[str, bytes]:
+        out = tmp_path / str(workers)
+        grid = {**GRID, "simulate.duration": ["3s", "100ms"]}
+        with ThreadPoolExecutor(workers) as executor:
+            fg.sweep(short, grid, 2, executor, out=out)
+        return {part.name: part.read_bytes() for part in out.glob("part-*.parquet")}
+
+    one = files(1)
+    assert len(one) > 16
+    assert one == files(2) == files(5)
+
+
+def test_no_trap_is_followed(short: fg.Scenario, tmp_path: Path) -> None:
+    precious, folder = tmp_path / "precious", tmp_path / "everybody"
+    precious.write_text("precious")
+    folder.mkdir()
+    folder.chmod(0o1777)
+    trap = folder / "trap.pcapng"
+    trap.hardlink_to(precious)
+    captured = short.replace(captures=[{"interface": "home->server", "file": str(trap)}])
+    with pytest.raises(OSError, match=r"trap\.pcapng is one of 2 names"):
+        short.save(trap)
+    with pytest.raises(fg.FairgateError, match=r"trap\.pcapng is one of 2 names"):
+        captured.run()
+    (folder / "_lock").symlink_to(precious)
+    with ThreadPoolExecutor(1) as executor, pytest.raises(fg.SweepError, match="_lock is a symbolic link"):
+        fg.sweep(short, {}, 1, executor, out=folder)
+    assert precious.read_text() == "precious"
 
 
 def test_only_one_sweep_writes_into_a_folder(short: fg.Scenario, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ use fairgate_live::status::{Detail, FlowOrder, FlowsStatus, Inside, NoPackets, R
 use miette::Report;
 
 use crate::commands::compare::what_if;
+use crate::exit;
 use crate::failure::Failure;
 use crate::subscribers::Book;
 
@@ -102,6 +103,8 @@ fn refused(failure: Failure) -> WhatIfRefused {
     WhatIfRefused::Mistakes(vec![Mistake {
         place: None,
         message: causes.join(": "),
-        help: report.help().map(|help| help.to_string()).unwrap_or_default(),
+        help: exit::help(&report)
+            .map(|help| help.to_string())
+            .unwrap_or_default(),
     }])
 }

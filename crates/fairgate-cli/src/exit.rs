@@ -1,11 +1,16 @@
 //! How the program ends: exit codes, and errors as text or JSON.
 
+use std::error::Error;
 use std::fmt::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 use fairgate::balance::Imbalance;
 use fairgate_config::{FileError, Lines};
-use miette::{MietteHandler, MietteHandlerOpts, Report, ReportHandler, miette};
+use miette::{
+    Diagnostic, LabeledSpan, MietteHandler, MietteHandlerOpts, Report, ReportHandler, SourceCode, miette,
+};
+use nix::errno::Errno;
 use serde::Serialize;
 
 use crate::failure::{Failure, Outcome};
@@ -69,21 +74,101 @@ pub(crate) fn shown(report: &Report, is_coloured: bool) -> String {
     text
 }
 
-/// Draws the report. If its location cannot be drawn, the text is only the message.
+/// Draws the report. Several mistakes of a file are below one another.
 fn drawn(report: &Report, is_coloured: bool) -> String {
-    struct Drawn<'a>(&'a Report, MietteHandler);
+    let several = report
+        .downcast_ref::<FileError>()
+        .filter(|error| error.problems().len() > 1);
+    let Some(error) = several else {
+        return drawn_one(&Helped(report), is_coloured);
+    };
+    let mut text = drawn_one(miette!("{error}").as_ref(), is_coloured);
+    for problem in error.problems() {
+        text.push('\n');
+        text.push_str(&drawn_one(problem, is_coloured));
+    }
+    text
+}
+
+/// A report with the remedy for its cause, if that has one of its own.
+#[derive(Debug)]
+struct Helped<'r>(&'r Report);
+
+impl fmt::Display for Helped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self.0, f)
+    }
+}
+
+impl Error for Helped<'_> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source()
+    }
+}
+
+impl Diagnostic for Helped<'_> {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        help(self.0)
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.0.source_code()
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        self.0.labels()
+    }
+
+    fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
+        self.0.related()
+    }
+
+    fn diagnostic_source(&self) -> Option<&dyn Diagnostic> {
+        self.0.diagnostic_source()
+    }
+}
+
+/// Returns the remedy. Any file or socket can meet the limit of open files. Then the advice for it is wrong.
+pub(crate) fn help(report: &Report) -> Option<Box<dyn fmt::Display + '_>> {
+    // Some errors have only the text of the system's error.
+    let texts = [Errno::EMFILE, Errno::ENFILE].map(|errno| errno.desc());
+    let is_limit = |cause: &(dyn Error + 'static)| {
+        let code = cause
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::raw_os_error);
+        let is_code = code.is_some_and(|code| code == Errno::EMFILE as i32 || code == Errno::ENFILE as i32);
+        is_code || texts.iter().any(|text| cause.to_string().contains(text))
+    };
+    let own = report.help();
+    // One that raises a limit knows which one: those of inotify have the same error.
+    let raises = own
+        .as_ref()
+        .is_some_and(|help| help.to_string().starts_with("raise "));
+    match !raises && report.chain().any(is_limit) {
+        true => Some(Box::new(MORE_FILES)),
+        false => own,
+    }
+}
+
+/// The remedy for too many open files.
+const MORE_FILES: &str = "raise the limit of open files: `ulimit -n 65536` in the shell, \
+                          `LimitNOFILE=65536` in a unit of systemd";
+
+/// Draws one mistake. If its location cannot be drawn, the text is only the message.
+fn drawn_one(diagnostic: &dyn Diagnostic, is_coloured: bool) -> String {
+    struct Drawn<'a>(&'a dyn Diagnostic, MietteHandler);
 
     impl fmt::Display for Drawn<'_> {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            self.1.debug(self.0.as_ref(), f)
+            self.1.debug(self.0, f)
         }
     }
 
     let handler = MietteHandlerOpts::new().color(is_coloured).build();
     let mut text = String::new();
-    match write!(text, "{}", Drawn(report, handler)) {
+    match write!(text, "{}", Drawn(diagnostic, handler)) {
         Ok(()) => text,
-        Err(fmt::Error) => report.to_string(),
+        Err(fmt::Error) => diagnostic.to_string(),
     }
 }
 
@@ -188,7 +273,7 @@ impl ErrorDocument {
                     .map(ToString::to_string)
                     .collect::<Vec<_>>()
                     .join(": "),
-                help: report.help().map(|help| help.to_string()),
+                help: help(report).map(|help| help.to_string()),
                 location: None,
             }],
         };
@@ -203,6 +288,35 @@ mod tests {
     use crate::failure::Imbalanced;
 
     /// The error of the simulator's own check reaches the exit code, whichever command ran it.
+    #[test]
+    fn the_limit_of_open_files_has_its_remedy_everywhere() {
+        #[derive(Debug, thiserror::Error, Diagnostic)]
+        #[error("can't write a.csv")]
+        #[diagnostic(help("choose another place"))]
+        struct Refused(#[source] io::Error);
+
+        let limit = || io::Error::from_raw_os_error(Errno::EMFILE as i32);
+        let live = fairgate_live::LiveError::System {
+            action: "opening a socket".to_owned(),
+            source: Errno::EMFILE,
+        };
+        for report in [
+            Report::new(Refused(limit())),
+            Report::new(live),
+            miette!("a.csv: {}", limit()),
+        ] {
+            let text = shown(&report, false);
+            assert!(
+                text.contains("ulimit -n") && text.contains("LimitNOFILE"),
+                "{text}"
+            );
+            assert!(!text.contains("choose another place"), "{text}");
+            assert!(error_document(&report).contains("ulimit -n"));
+        }
+        let other = Report::new(Refused(io::ErrorKind::NotFound.into()));
+        assert!(shown(&other, false).contains("choose another place"));
+    }
+
     #[test]
     fn figures_that_do_not_add_up_have_an_exit_code_of_their_own() {
         let imbalance = || fairgate::balance::of("a", "packets", ("in", 2), &[("out", 1)]).unwrap_err();

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use fairgate_config::units::parse_duration;
@@ -18,6 +19,9 @@ pub(crate) enum ReadError {
     #[error("can't read {path}")]
     #[diagnostic(help("give the path of a configuration file; examples/home.toml is one"))]
     Unreadable { path: String, source: io::Error },
+    #[error("the copy has no text of {path}")]
+    #[diagnostic(help("correct the configuration file; the next run that forwards makes a new copy"))]
+    NotInCopy { path: String },
     #[error("{path}:{line}: byte {column} of the line, 0x{byte:02x}, is not UTF-8")]
     #[diagnostic(help("save the file as UTF-8; spreadsheets call it \"CSV UTF-8\""))]
     NotText {
@@ -29,13 +33,85 @@ pub(crate) enum ReadError {
     },
 }
 
+/// Where the texts of a configuration come from.
+#[derive(Debug, Default)]
+pub(crate) struct Texts {
+    /// The texts by path, instead of the files.
+    copy: Option<BTreeMap<PathBuf, String>>,
+    /// What was read, if it is to be noted.
+    read: Option<Mutex<BTreeMap<PathBuf, String>>>,
+}
+
+impl Texts {
+    /// The files, of whose texts copies are noted.
+    pub(crate) fn noted() -> Texts {
+        Texts {
+            copy: None,
+            read: Some(Mutex::default()),
+        }
+    }
+
+    /// A copy, in place of the files of these paths.
+    pub(crate) fn of_copy(copy: BTreeMap<PathBuf, String>) -> Texts {
+        Texts {
+            copy: Some(copy),
+            read: None,
+        }
+    }
+
+    /// Reads a text.
+    pub(crate) fn text(&self, path: &Path) -> Result<String, Failure> {
+        let text = match &self.copy {
+            None => text(path)?,
+            Some(copy) => copy.get(path).cloned().ok_or_else(|| ReadError::NotInCopy {
+                path: path.display().to_string(),
+            })?,
+        };
+        if let Some(read) = &self.read {
+            let mut read = read.lock().unwrap_or_else(PoisonError::into_inner);
+            read.insert(path.to_owned(), text.clone());
+        }
+        Ok(text)
+    }
+
+    /// Returns the paths in a folder. `None` if this is no folder.
+    pub(crate) fn in_folder(&self, folder: &Path) -> Option<io::Result<Vec<PathBuf>>> {
+        match &self.copy {
+            None if folder.is_dir() => Some(
+                folder
+                    .read_dir()
+                    .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect()),
+            ),
+            None => None,
+            Some(copy) => {
+                let inside = copy.keys().filter(|path| path.parent() == Some(folder));
+                let inside: Vec<PathBuf> = inside.cloned().collect();
+                (!inside.is_empty()).then_some(Ok(inside))
+            }
+        }
+    }
+
+    /// Returns what was read and noted.
+    pub(crate) fn read(&self) -> BTreeMap<PathBuf, String> {
+        let read = self.read.as_ref();
+        read.map_or_else(BTreeMap::new, |read| {
+            read.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        })
+    }
+
+    /// Reads a configuration file of these disciplines.
+    pub(crate) fn document(&self, path: &Path, registry: &Registry) -> Result<Document, Failure> {
+        Ok(Document::parse_with(
+            &path.display().to_string(),
+            &self.text(path)?,
+            registry,
+        )?)
+    }
+}
+
 /// Reads a configuration file of these disciplines.
 pub(crate) fn document(path: &Path, registry: &Registry) -> Result<Document, Failure> {
-    Ok(Document::parse_with(
-        &path.display().to_string(),
-        &text(path)?,
-        registry,
-    )?)
+    Texts::default().document(path, registry)
 }
 
 /// Returns warnings for settings that are valid but probably not intended.

@@ -12,6 +12,7 @@ mod embedded;
 mod exit;
 mod failure;
 mod input;
+mod last_good;
 mod log;
 mod output;
 mod progress;
@@ -30,8 +31,8 @@ use crate::commands::sweep;
 #[cfg(feature = "experiments")]
 use crate::commands::{bench, bounds, replay, reproduce, theory, validate};
 use crate::commands::{
-    change, check, compare, completions, dummynet, flows, list, man, packets, plot, record, reserve, run,
-    show, simulate, status, tc, testbed, top,
+    change, check, compare, completions, dummynet, flows, list, man, packets, plot, record, reload, reserve,
+    run, show, simulate, status, tc, testbed, top,
 };
 pub use crate::embedded::{Answer, answer_with};
 use crate::failure::{Failure, Outcome};
@@ -74,6 +75,7 @@ enum Command {
     Filter(change::FilterArgs),
     Queue(change::QueueArgs),
     Change(change::Args),
+    Reload(reload::Args),
     Reserve(reserve::Args),
     Show(show::Args),
     Tc(tc::Args),
@@ -116,6 +118,7 @@ impl Command {
             Command::Filter(args) => change::filter(&args.words, format),
             Command::Queue(args) => change::queue(&args.words, format),
             Command::Change(args) => change::run(&args, format),
+            Command::Reload(args) => reload::run(args, format),
             Command::Reserve(args) => reserve::run(&args, format),
             Command::Tc(args) => tc::run(args, format),
             Command::Dummynet(args) => dummynet::run(args, format),

@@ -32,7 +32,7 @@ pub(crate) struct RunArgs {
 }
 
 #[derive(Debug, Error, Diagnostic)]
-enum NoRun {
+pub(crate) enum NoRun {
     #[error("no run was found")]
     #[diagnostic(help(
         "start one with `fairgate run FILE`, give its --socket, or the --api of a run on another machine"
@@ -55,13 +55,15 @@ struct NoAnswer {
     source: ClientError,
 }
 
-/// Why a run has changed nothing.
+/// Why a run refuses an order.
 #[derive(Debug, Error, Diagnostic)]
-#[error("nothing was changed: {message}")]
+#[error("{}{message}", if *.is_change { "nothing was changed: " } else { "" })]
 #[diagnostic(help("{help}"))]
 struct Refused {
     message: String,
     help: String,
+    /// Whether it was to change something.
+    is_change: bool,
 }
 
 impl RunArgs {
@@ -101,7 +103,8 @@ impl RunArgs {
     }
 }
 
-fn only_socket() -> Result<PathBuf, NoRun> {
+/// Returns the socket of the only run of this machine.
+pub(crate) fn only_socket() -> Result<PathBuf, NoRun> {
     let mut sockets = running().map_err(NoRun::Untrusted)?;
     match sockets.len() {
         0 => Err(NoRun::None),
@@ -116,10 +119,19 @@ fn only_socket() -> Result<PathBuf, NoRun> {
     }
 }
 
-/// Returns a function that makes a failure from the error of a run.
+/// Returns a function that makes a failure from the error of a run that was asked something.
 pub(crate) fn failed(run: &Remote) -> impl Fn(ClientError) -> Failure + '_ {
-    move |error| match error {
-        ClientError::Refused(mistakes) => refusal(&mistakes).into(),
+    |error| failure(run, error, false)
+}
+
+/// Does the same for a run that was to change something.
+pub(crate) fn unchanged(run: &Remote) -> impl Fn(ClientError) -> Failure + '_ {
+    |error| failure(run, error, true)
+}
+
+fn failure(run: &Remote, error: ClientError, is_change: bool) -> Failure {
+    match error {
+        ClientError::Refused(mistakes) => refusal(&mistakes, is_change).into(),
         ClientError::Stale { revision } => stale(revision).into(),
         source => {
             let is_bad_input = source.is_bad_input();
@@ -137,7 +149,7 @@ pub(crate) fn failed(run: &Remote) -> impl Fn(ClientError) -> Failure + '_ {
 }
 
 /// Makes one error of all mistakes.
-fn refusal(mistakes: &[Mistake]) -> Refused {
+fn refusal(mistakes: &[Mistake], is_change: bool) -> Refused {
     let one = |mistake: &Mistake| match &mistake.place {
         Some(place) => format!("{place}: {}", mistake.message),
         None => mistake.message.clone(),
@@ -147,6 +159,7 @@ fn refusal(mistakes: &[Mistake]) -> Refused {
     Refused {
         message: output::harmless(&messages.join("\n")),
         help: output::harmless(&help.join("\n")),
+        is_change,
     }
 }
 
@@ -155,5 +168,6 @@ fn stale(revision: u64) -> Refused {
     Refused {
         message: format!("the trees have revision {revision} by now"),
         help: "look at them again, and repeat the change if it still makes sense".to_owned(),
+        is_change: true,
     }
 }

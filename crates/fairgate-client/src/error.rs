@@ -105,7 +105,7 @@ pub enum ClientError {
     NoAuthorities,
     /// The system refuses what a connection needs.
     #[error("this process has no room for a connection")]
-    #[diagnostic(help("raise the limit of open files"))]
+    #[diagnostic(help("raise the limit of open files: `ulimit -n`, `LimitNOFILE=` in a unit of systemd"))]
     NoRoom(#[source] io::Error),
 }
 

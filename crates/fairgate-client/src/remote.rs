@@ -1,15 +1,15 @@
 //! A run that is asked and changed, by whichever way.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fairgate_live::status::protocol::{
     Answer, Interval, ReservationStatus, ReserveOrder, Reserved, TreesStatus,
 };
 use fairgate_live::status::{
-    FlowOrder, FlowsStatus, Status, ask_change_of, ask_reserve, fetch, fetch_flows, fetch_packets,
-    fetch_trees, fetch_used, record,
+    FlowOrder, FlowsStatus, Status, ask_change_of, ask_reload, ask_reserve, fetch, fetch_flows,
+    fetch_packets, fetch_trees, fetch_used, record,
 };
 use serde::Deserialize;
 
@@ -40,6 +40,22 @@ pub struct Changed {
     pub pause_us: f64,
     /// Packets for which a new limit had no room, or whose class was removed.
     pub dropped: u64,
+}
+
+fn changed(answer: Answer) -> Result<Changed, ClientError> {
+    match answer {
+        Answer::Changed {
+            pause_us,
+            dropped,
+            revision,
+        } => Ok(Changed {
+            revision,
+            pause_us,
+            dropped,
+        }),
+        Answer::Stale { revision } => Err(ClientError::Stale { revision }),
+        Answer::Refused { errors } => Err(ClientError::Refused(errors)),
+    }
 }
 
 impl Remote {
@@ -74,21 +90,15 @@ impl Remote {
         if_revision: Option<u64>,
     ) -> Result<Changed, ClientError> {
         match self {
-            Remote::Socket(socket) => match ask_change_of(socket, from, lines, if_revision)? {
-                Answer::Changed {
-                    pause_us,
-                    dropped,
-                    revision,
-                } => Ok(Changed {
-                    revision,
-                    pause_us,
-                    dropped,
-                }),
-                Answer::Stale { revision } => Err(ClientError::Stale { revision }),
-                Answer::Refused { errors } => Err(ClientError::Refused(errors)),
-            },
+            Remote::Socket(socket) => changed(ask_change_of(socket, from, lines, if_revision)?),
             Remote::Api(api) => api.change(from, lines, if_revision),
         }
+    }
+
+    /// Has the run that listens at this status socket read its configuration again. The API does not do this.
+    #[expect(clippy::missing_errors_doc, reason = "the type says it")]
+    pub fn reload(socket: &Path) -> Result<Changed, ClientError> {
+        changed(ask_reload(socket)?)
     }
 
     /// Carries out an order about reservations. Returns the one that was added, changed or refreshed, none if

@@ -19,7 +19,7 @@ use fairgate_live::status::{
     NodeStatus, ProcessorStatus, QUEUE, RunningTree, RunningTrees, Sojourn, Status, changed_sides,
     mistakes_of,
 };
-use fairgate_subscribers::{Entry, Settings, Subscribers as List};
+use fairgate_subscribers::{Difference, Entry, Settings, Subscribers as List};
 use http_body_util::BodyExt;
 use tokio::runtime::{Builder, Runtime};
 use tower_service::Service;
@@ -48,6 +48,7 @@ struct State {
     changes: ChangesStatus,
     reservations: Vec<TermsStatus>,
     subscribers: List,
+    difference: Option<Difference>,
     has_ended: bool,
     /// Who changed something, and what.
     log: Vec<String>,
@@ -66,6 +67,7 @@ impl Rehearsal {
             changes: ChangesStatus::default(),
             reservations: Vec::new(),
             subscribers: no_subscribers()?,
+            difference: None,
             has_ended: false,
             log: Vec::new(),
         }))))
@@ -189,6 +191,7 @@ impl Run for Rehearsal {
             processor: ProcessorStatus::default(),
             changes: state.changes,
             revision: state.revision,
+            fallback: None,
             autorate: None,
             directions: vec![state.direction(0, detail), state.direction(1, detail)],
         })
@@ -393,6 +396,7 @@ impl Subscribers for Rehearsal {
             revision: state.revision,
             entries: list.entries(),
             classes: ids.filter_map(|id| list.numbers().of_subscriber(id)).collect(),
+            difference: state.difference,
             is_changeable: list.is_changeable(),
         }
     }
@@ -428,16 +432,27 @@ impl Subscribers for Rehearsal {
         SubscriberChanged::Asked(state.take(list))
     }
 
-    fn replace(&self, who: &str, entries: Vec<Entry>, if_revision: Option<u64>) -> SubscriberChanged {
+    fn replace(
+        &self,
+        who: &str,
+        entries: Vec<Entry>,
+        if_revision: Option<u64>,
+    ) -> Option<(Answer, Difference)> {
         let mut state = self.lock();
         state.log.push(format!("{who}: subscribers {}", entries.len()));
         let revision = state.revision;
         if if_revision.is_some_and(|expected| expected != revision) {
             state.changes.refused += 1;
-            return SubscriberChanged::Asked(Answer::Stale { revision });
+            return Some((Answer::Stale { revision }, Difference::default()));
         }
         let list = state.subscribers.with_all(entries, &Registry::builtin());
-        SubscriberChanged::Asked(state.take(list))
+        let difference = list.as_ref().map(|list| list.since(&state.subscribers));
+        let difference = difference.unwrap_or_default();
+        let answer = state.take(list);
+        if matches!(answer, Answer::Changed { .. }) {
+            state.difference = Some(difference);
+        }
+        Some((answer, difference))
     }
 
     fn revision(&self) -> u64 {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fairgate_live::status::protocol::{Answer, Interval, Mistake, ReserveOrder, Reserved, TreesStatus};
 use fairgate_live::status::{Detail, FlowOrder, FlowsStatus, NoPackets, RunningTrees, Status};
-use fairgate_subscribers::Entry;
+use fairgate_subscribers::{Difference, Entry};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -115,8 +115,14 @@ pub trait Subscribers {
     ) -> SubscriberChanged;
 
     /// Puts another list in the place of the whole one, for `who`. If the trees have another revision than
-    /// `if_revision`, nothing is changed.
-    fn replace(&self, who: &str, entries: Vec<Entry>, if_revision: Option<u64>) -> SubscriberChanged;
+    /// `if_revision`, nothing is changed. Returns the answer of the run and how the lists differ, or nothing
+    /// if the run has no list any more.
+    fn replace(
+        &self,
+        who: &str,
+        entries: Vec<Entry>,
+        if_revision: Option<u64>,
+    ) -> Option<(Answer, Difference)>;
 
     /// Returns the revision of the trees.
     fn revision(&self) -> u64;
@@ -134,6 +140,8 @@ pub struct SubscriberList {
     pub entries: Vec<Entry>,
     /// The number of each one's class.
     pub classes: Vec<u16>,
+    /// How the list differed from the one before it when it was last read or replaced as a whole.
+    pub difference: Option<Difference>,
     /// Whether they may be changed here: those of LibreQoS' files are changed there.
     pub is_changeable: bool,
 }

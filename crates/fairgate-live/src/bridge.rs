@@ -445,7 +445,7 @@ impl Bridge {
             if self.reading.is_some() {
                 busy |= self.read_on();
             }
-            let is_paced = self.plan.delay.is_zero() && self.directions.iter().any(Direction::is_throttled);
+            let is_paced = self.directions.iter().any(Direction::is_paced);
             let reason = match self.pace.next(now, busy, is_paced) {
                 Next::Work => self.poll(EpollTimeout::ZERO)?,
                 Next::Wait => self.wait(now, wake)?,

@@ -66,6 +66,9 @@ pub enum End {
     Host(String),
 }
 
+/// What the status calls the stack of this machine.
+pub(crate) const HOST: &str = "host";
+
 impl End {
     /// Returns the interface's name.
     pub fn name(&self) -> &str {
@@ -77,7 +80,7 @@ impl End {
     /// Returns what the status calls it: the interface's name, or `host`.
     pub(crate) fn title(&self) -> &str {
         match self {
-            End::Host(_) => "host",
+            End::Host(_) => HOST,
             End::Interface(name) | End::Tap(name) | End::Tun(name) => name,
         }
     }
@@ -163,6 +166,9 @@ pub struct Plan {
     pub autorate: Option<Autorate>,
     /// How much of the last packets is kept. `None` for nothing.
     pub packet_log: Option<PacketLog>,
+    /// Why the run has another configuration than its file says, if so: one sentence. It is shown in the
+    /// status.
+    pub fallback: Option<String>,
     /// How many changes have led to these trees.
     pub(crate) revision: u64,
     /// What several workers run of each tree, since [`Plan::divide`]. `None` if there is nothing to share.
@@ -288,6 +294,7 @@ impl Plan {
             endpoints,
             autorate: None,
             packet_log,
+            fallback: None,
             revision: 0,
             sharded: [None, None],
         };
@@ -379,6 +386,11 @@ impl Plan {
     /// Returns whether a super-packet is one packet of the tree in the direction from the port at `side`.
     pub(crate) fn takes_super_packets(&self, side: usize) -> bool {
         self.super_packets == SuperPackets::Whole && self.queues[side].takes_super_packets()
+    }
+
+    /// Returns whether packets in the direction from the port at `side` leave at their times and not before.
+    pub(crate) fn keeps_times(&self, side: usize) -> bool {
+        !self.delay.is_zero() || self.queues[side].keeps_times()
     }
 
     /// Divides the trees among the workers. Call it whenever the trees have changed. Classes stay with the

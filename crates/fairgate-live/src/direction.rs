@@ -141,6 +141,8 @@ pub(crate) struct Direction {
     overhead: i32,
     /// Whether the segments of a super-packet are one packet of the tree.
     takes_super_packets: bool,
+    /// Whether no packet may leave before its time.
+    keeps_times: bool,
     /// The tree's own time: that of its last packet, which may be ahead of the clock.
     time: Time,
     /// The books of one of several workers.
@@ -165,7 +167,8 @@ impl Direction {
         let (port, hasher) = (INTERFACES[side], randomness.hasher);
         let mut direction = Direction::new(port, tree, hasher, frames, delay);
         direction.overhead = plan.overhead;
-        direction.takes_super_packets = plan.takes_super_packets(side);
+        direction.set_super_packets(plan.takes_super_packets(side));
+        direction.set_times(plan.keeps_times(side));
         if queue.reads_bytes() {
             direction.link.keep_bytes();
         }
@@ -198,6 +201,7 @@ impl Direction {
             interface,
             overhead: 0,
             takes_super_packets: false,
+            keeps_times: false,
             time: Time::ZERO,
             shard: None,
         }
@@ -388,6 +392,11 @@ impl Direction {
         self.takes_super_packets = are_taken;
     }
 
+    /// Says whether packets have times before which they may not leave, from now on.
+    pub(crate) fn set_times(&mut self, are_kept: bool) {
+        self.keeps_times = are_kept;
+    }
+
     /// Prepares a change of the tree. If the next tree does not take super-packets, and some may be queued,
     /// all packets move to the line, in the order in which the tree sends them. A tree that takes
     /// super-packets holds nothing back, so all of them may leave now.
@@ -455,9 +464,11 @@ impl Direction {
         }
     }
 
-    /// Moves up to a batch of frames from the tree to the line; returns how many.
+    /// Moves up to a batch of frames from the tree to the line; returns how many. They may leave by `now`, or
+    /// within `ahead` ns after that if packets have no times.
     #[inline]
     pub(crate) fn fill_line(&mut self, now: Time, ahead: u64) -> usize {
+        let ahead = if self.keeps_times { 0 } else { ahead };
         let mut moved = 0;
         while moved < self.most_moved()
             && let Some(departure) = self.next_packet(now, ahead)
@@ -638,8 +649,11 @@ impl Direction {
     }
 
     /// Returns whether the tree has packets and none may leave now: a shaper waits, or the worker for its
-    /// part of the rate.
-    pub(crate) fn is_throttled(&self) -> bool {
+    /// part of the rate. A tree that keeps times does not count: its packets must not wait any longer.
+    pub(crate) fn is_paced(&self) -> bool {
+        if self.keeps_times {
+            return false;
+        }
         let is_held_back = || self.shard.as_ref().is_some_and(Shard::is_held_back);
         self.link.backlog().packets > 0 && (self.link.root().watchdog().is_some() || is_held_back())
     }

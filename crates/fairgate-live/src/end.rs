@@ -113,22 +113,23 @@ impl Found {
             None if is_ours => Some(Lock::take(&interface)?),
             lock => lock,
         };
-        let (attachment, receive) = match switch {
+        let (attachment, receive) = match (switch, &lock) {
             _ if host_end.is_some() => (None, Receive::Nothing),
-            _ if !is_ours => (None, Receive::All),
-            Some(switch) if plan.is_on_one_interface() => {
+            // The first worker has the lock, too.
+            (_, None) => (None, Receive::All),
+            (Some(switch), Some(lock)) if plan.is_on_one_interface() => {
                 let receive = if plan.taken[0] {
                     Receive::Unmarked(GIVEN)
                 } else {
                     Receive::Nothing
                 };
                 (
-                    Some(Attachment::take_from_host(&interface, plan, switch)?),
+                    Some(Attachment::take_from_host(&interface, lock, plan, switch)?),
                     receive,
                 )
             }
-            switch => {
-                let attachment = Attachment::take(&interface, created.is_some(), plan, switch)?;
+            (switch, Some(lock)) => {
+                let attachment = Attachment::take(&interface, lock, created.is_some(), plan, switch)?;
                 (Some(attachment), Receive::All)
             }
         };

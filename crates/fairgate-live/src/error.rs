@@ -247,6 +247,22 @@ impl LiveError {
         )
     }
 
+    /// Returns whether the error is in the state of an interface, so that it may go away by itself or by a
+    /// setting of the interface.
+    pub fn may_pass(&self) -> bool {
+        matches!(
+            self,
+            LiveError::NoInterface { .. }
+                | LiveError::InterfaceDown { .. }
+                | LiveError::NotEthernet { .. }
+                | LiveError::MtuMismatch { .. }
+                | LiveError::MtuTooLarge { .. }
+                | LiveError::LargeReceiveOffload { .. }
+                | LiveError::Used { .. }
+                | LiveError::InterfaceInUse { .. }
+        )
+    }
+
     /// Converts the error of a system call. Missing privileges become an error of their own.
     pub(crate) fn system(action: impl Into<String>) -> impl FnOnce(Errno) -> LiveError {
         let action = action.into();

@@ -1,19 +1,24 @@
 //! A folder in which files are made, and what other users may do there.
 //!
+//! All files that the program and the Python package write are opened here: [`open_present`] and [`create`]
+//! for results, [`lock_file`] for locks, and [`Folder`] for what is made by descriptor.
+//!
 //! Who may write to a folder may put a link, a pipe or a file of his own at a name that is used next. In a
 //! folder with the sticky bit he can't replace the files of others. The rule for files that are there already
 //! is that of the kernel's `fs.protected_symlinks`, `protected_fifos` and `protected_regular`
 //! (proc_sys_fs(5)), which not every machine has turned on, and which a program that resolves links itself
-//! passes by.
+//! passes by. As there, the owner of a folder is trusted in it: he can exchange whatever is there anyway.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use miette::Diagnostic;
-use nix::fcntl::{OFlag, openat};
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl, openat, renameat};
 use nix::sys::stat::Mode;
 use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
 use thiserror::Error;
@@ -55,6 +60,25 @@ pub enum Unsafe {
         path: PathBuf,
         /// Its owner.
         user: u32,
+    },
+    /// The file has other names, and somebody else may have put this one here.
+    #[error(
+        "{path} is one of {names} names of a file, and other users may write to its folder: it may be a trap",
+        path = .path.display()
+    )]
+    #[diagnostic(help("remove it, or choose a folder of your own"))]
+    Shared {
+        /// What was found.
+        path: PathBuf,
+        /// How many names (hard links) the file has.
+        names: u64,
+    },
+    /// A link is not followed where a file is expected.
+    #[error("{path} is a symbolic link, and it is not followed here", path = .path.display())]
+    #[diagnostic(help("remove it, or choose another folder"))]
+    Link {
+        /// What was found.
+        path: PathBuf,
     },
 }
 
@@ -107,15 +131,33 @@ impl Folder {
     /// Checks that what was found at `name` is not what another user may have put there.
     ///
     /// # Errors
-    /// Fails if others may write here, and it belongs neither to this user nor to the folder's owner.
+    /// Fails if others may write here, and it belongs neither to this user nor to the folder's owner, or is a
+    /// file with other names.
     pub fn check_found(&self, name: &OsStr, found: &Metadata) -> Result<(), Unsafe> {
-        let owners = [self.owner, geteuid().as_raw()];
-        match others_may_write(self.mode) && !owners.contains(&found.uid()) {
-            true => Err(Unsafe::Planted {
-                path: self.path.join(name),
-                user: found.uid(),
-            }),
-            false => Ok(()),
+        if !others_may_write(self.mode) {
+            return Ok(());
+        }
+        let path = || self.path.join(name);
+        if ![self.owner, geteuid().as_raw()].contains(&found.uid()) {
+            let user = found.uid();
+            return Err(Unsafe::Planted { path: path(), user });
+        }
+        // Whoever can see a file can give it another name, unless the kernel protects it
+        // (`fs.protected_hardlinks`).
+        if found.is_file() && found.nlink() > 1 {
+            let names = found.nlink();
+            return Err(Unsafe::Shared { path: path(), names });
+        }
+        Ok(())
+    }
+
+    /// Returns a path that leads to this folder, whatever has its name meanwhile.
+    pub fn fixed_path(&self) -> PathBuf {
+        let fixed = PathBuf::from(format!("/proc/self/fd/{}", self.opened.as_raw_fd()));
+        // Without procfs there is only the name.
+        match fixed.exists() {
+            true => fixed,
+            false => self.path.clone(),
         }
     }
 
@@ -145,6 +187,23 @@ impl Folder {
         Ok(file)
     }
 
+    /// Opens the file of this name for reading. A link is not followed, and a pipe does not block.
+    ///
+    /// # Errors
+    /// Fails if there is no file, or if the system refuses.
+    pub fn open_file(&self, name: &OsStr) -> io::Result<File> {
+        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+        Ok(openat(&self.opened, name, flags, Mode::empty())?.into())
+    }
+
+    /// Gives a file another name in this folder, in place of the file that had it.
+    ///
+    /// # Errors
+    /// Fails if there is no file, or if the system refuses.
+    pub fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+        Ok(renameat(&self.opened, from, &self.opened, to)?)
+    }
+
     /// Removes the name of a file.
     ///
     /// # Errors
@@ -172,9 +231,68 @@ pub fn lock_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     let alone = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
     options.read(true).write(true).create(true).truncate(false);
-    let file = options.mode(0o666).custom_flags(alone.bits()).open(path)?;
+    let opened = options.mode(0o666).custom_flags(alone.bits()).open(path);
+    let file = opened.map_err(|error| match error.raw_os_error() {
+        Some(code) if code == Errno::ELOOP as i32 => Unsafe::Link { path: path.into() }.into(),
+        _ => error,
+    })?;
     folder.check_found(path.file_name().unwrap_or_default(), &file.metadata()?)?;
     Ok(file)
+}
+
+/// Opens what is at `path` for writing, if there is anything, and changes nothing. Links are followed as by
+/// [`end_of_links`].
+///
+/// # Errors
+/// Fails if the system refuses, if another user may have put something there, and if it is a pipe that nobody
+/// reads.
+pub fn open_present(path: &Path) -> io::Result<Option<File>> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        found => found?,
+    };
+    let place = end_of_links(path)?;
+    let mut options = OpenOptions::new();
+    // A pipe that nobody reads would block for ever.
+    let options = options.write(true).custom_flags(OFlag::O_NONBLOCK.bits());
+    let present = match options.open(path) {
+        Ok(present) => present,
+        // The link leads to a file that is not there yet.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.raw_os_error() == Some(Errno::ENXIO as i32) => {
+            let message = "nobody reads this pipe: start its reader first";
+            return Err(io::Error::new(error.kind(), message));
+        }
+        Err(error) => return Err(error),
+    };
+    // A link of procfs to a pipe leads to no path. Only this user has such links.
+    if let Ok(folder) = Folder::of(&place)
+        && let Ok(there) = fs::symlink_metadata(&place)
+    {
+        let found = present.metadata()?;
+        folder.check_found(place.file_name().unwrap_or_default(), &found)?;
+        if (there.dev(), there.ino()) != (found.dev(), found.ino()) {
+            return Err(io::Error::other("it was exchanged while it was opened"));
+        }
+    }
+    let flags = OFlag::from_bits_retain(fcntl(&present, FcntlArg::F_GETFL)?) - OFlag::O_NONBLOCK;
+    fcntl(&present, FcntlArg::F_SETFL(flags))?;
+    Ok(Some(present))
+}
+
+/// Creates a file that others may read while it grows, or empties the one that is there.
+///
+/// # Errors
+/// Fails as [`open_present`] does.
+pub fn create(path: &Path) -> io::Result<File> {
+    if let Some(present) = open_present(path)? {
+        if present.metadata()?.is_file() {
+            present.set_len(0)?;
+        }
+        return Ok(present);
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).open(end_of_links(path)?)
 }
 
 const STICKY: u32 = 0o1000;
@@ -267,5 +385,40 @@ mod tests {
             let found = end_of_links(&link).map_err(|error| error.to_string());
             assert_eq!(found.is_ok(), is_fine, "{mode:o}: {found:?}");
         }
+    }
+
+    /// Somebody who can't write a file gives it a name where its owner writes results.
+    #[test]
+    fn a_file_with_other_names_is_refused_where_others_may_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let [precious, trap] = ["precious", "trap"].map(|name| folder.path().join(name));
+        fs::write(&precious, "precious").unwrap();
+        fs::hard_link(&precious, &trap).unwrap();
+        for (mode, is_fine) in [(0o755, true), (0o1777, false), (0o777, false)] {
+            fs::set_permissions(folder.path(), Permissions::from_mode(mode)).unwrap();
+            let results = [open_present(&trap).map(drop), lock_file(&trap).map(drop)];
+            for result in results {
+                let result = result.map_err(|error| error.to_string());
+                assert_eq!(result.is_ok(), is_fine, "{mode:o}: {result:?}");
+                if let Err(what) = result {
+                    assert!(what.contains("trap is one of 2 names of a file"), "{what}");
+                }
+            }
+        }
+        create(&trap).unwrap_err();
+        assert_eq!(fs::read(&precious).unwrap(), b"precious");
+    }
+
+    #[test]
+    fn a_fixed_path_leads_to_the_folder_that_was_opened() {
+        let above = tempfile::tempdir().unwrap();
+        let [first, moved] = ["first", "moved"].map(|name| above.path().join(name));
+        fs::create_dir(&first).unwrap();
+        let folder = Folder::open(&first).unwrap();
+        fs::rename(&first, &moved).unwrap();
+        fs::create_dir(&first).unwrap();
+        fs::write(folder.fixed_path().join("result"), "1").unwrap();
+        assert!(moved.join("result").exists());
+        assert!(!first.join("result").exists());
     }
 }

@@ -1,5 +1,6 @@
 //! Events that users may want to know about while frames are forwarded.
 
+use fairgate::Rate;
 use fairgate_config::Problem;
 use thiserror::Error;
 
@@ -92,6 +93,40 @@ pub enum Notice {
         /// The direction, as `[run]` names it.
         direction: &'static str,
     },
+    /// A run that was killed, with the children that restore settings, had left something disabled.
+    #[error("a killed run had left {what} of `{interface}` off; that was undone")]
+    Restored {
+        /// The interface.
+        interface: String,
+        /// The offloads, as ethtool(8) names them.
+        what: String,
+    },
+    /// The same, and it is not known what it was, or the system refuses.
+    #[error(
+        "what a killed run left off at `{interface}` can't be turned on again: {why}; look at `ethtool -k \
+         {interface}`, and turn on what is missing, as in `ethtool -K {interface} gro on`"
+    )]
+    NotRestored {
+        /// The interface.
+        interface: String,
+        /// Why not.
+        why: String,
+    },
+    /// The kernel has a shaper of its own at the interface.
+    #[error("{}", other_shaper(.interface, .device, .kind, *.rate, *.is_past))]
+    OtherShaper {
+        /// The interface.
+        interface: String,
+        /// The device that has the shaper: the interface, or the one to which it redirects what it receives.
+        device: String,
+        /// The qdisc, like `cake`.
+        kind: String,
+        /// Its rate.
+        rate: Option<Rate>,
+        /// Whether it shapes what the interface sends, which goes past it. Otherwise it shapes what the
+        /// interface receives, as the run does.
+        is_past: bool,
+    },
     /// The interface is there again, but can't be used.
     #[error("`{interface}` is there again, but can't be used: {reason}")]
     NotTaken {
@@ -100,6 +135,21 @@ pub enum Notice {
         /// Why not. It is tried again each second.
         reason: LiveError,
     },
+}
+
+fn other_shaper(interface: &str, device: &str, kind: &str, rate: Option<Rate>, is_past: bool) -> String {
+    let rate = rate.map_or(String::new(), |rate| format!(" at {rate}"));
+    match is_past {
+        true => format!(
+            "`{interface}` has a shaper of the kernel already, {kind}{rate}: what this run sends goes past \
+             it; stop what has set it up, SQM for example, or remove it: tc qdisc del dev {interface} root"
+        ),
+        false => format!(
+            "what `{interface}` receives is also shaped by the kernel, by {kind}{rate} on `{device}`: the \
+             lower rate decides, and packets wait there, too; stop what has set it up, SQM for example, or \
+             remove it: tc filter del dev {interface} ingress"
+        ),
+    }
 }
 
 impl Notice {
@@ -111,6 +161,9 @@ impl Notice {
             | Notice::MtuLowered { interface, .. }
             | Notice::Lost { interface, .. }
             | Notice::Back { interface }
+            | Notice::OtherShaper { interface, .. }
+            | Notice::Restored { interface, .. }
+            | Notice::NotRestored { interface, .. }
             | Notice::Renamed { to: interface, .. }
             | Notice::NotTaken { interface, .. } => Some(interface),
             Notice::TooSmall(_)

@@ -126,6 +126,9 @@ impl Port {
         lease: &mut dyn FnMut() -> Option<Lease>,
         notify: &mut dyn FnMut(Notice),
     ) -> Result<bool, LiveError> {
+        if let Some(attachment) = &mut self.attachment {
+            attachment.untold().into_iter().for_each(&mut *notify);
+        }
         let query = LiveError::system(format!("querying `{}`", self.interface.name));
         if let Some(condition) = Interface::condition(&self.control, self.interface.index).map_err(query)? {
             self.follow(condition, notify);

@@ -33,6 +33,8 @@ pub struct LaterFiles<'a> {
     pub socket: &'a Path,
     /// The unix socket of the API, which it removes.
     pub api: Option<&'a Path>,
+    /// A file that it replaces by a new one, again and again.
+    pub kept: Option<&'a Path>,
 }
 
 /// The privileges that a run has kept.
@@ -151,7 +153,7 @@ impl LaterFiles<'_> {
     /// Returns the first file or folder that this thread can't use as the run will have to.
     fn inaccessible(&self) -> Option<PathBuf> {
         let unread = self.read.iter().find(|file| !may(file, AccessFlags::R_OK));
-        let mut sockets = [Some(self.socket), self.api].into_iter().flatten();
+        let mut sockets = [Some(self.socket), self.api, self.kept].into_iter().flatten();
         unread.cloned().or_else(|| sockets.find_map(unwritable_folder))
     }
 }

@@ -10,6 +10,7 @@ mod conformance;
 mod discipline;
 mod errors;
 mod failure;
+mod files;
 mod packet;
 mod queue;
 mod registry;
@@ -30,6 +31,8 @@ mod _native {
     use super::conformance::conformance;
     #[pymodule_export]
     use super::discipline::DisciplineBase;
+    #[pymodule_export]
+    use super::files::{create, lock_file};
     #[pymodule_export]
     use super::packet::Packet;
     #[pymodule_export]

@@ -1,10 +1,12 @@
 //! A scenario: checked once, run with any seed.
 
-use std::fs::File;
 use std::io::BufWriter;
 use std::num::NonZeroUsize;
+use std::path::Path;
 
 use fairgate_config::{ClassSpec, Document, FileError, Spec};
+use fairgate_live::Memory;
+use fairgate_live::folder::create;
 use fairgate_sim::{Batch, Error, Scenario as Described, Simulation};
 use pyo3::prelude::*;
 
@@ -22,8 +24,7 @@ pub(crate) struct Scenario {
 
 /// Reads and checks a scenario for this machine's memory.
 pub(crate) fn read(document: &Document) -> Result<Described, FileError> {
-    let memory = fairgate_bench::campaign::available_memory().unwrap_or(u64::MAX);
-    Described::read_for(document, memory)
+    Described::read_for(document, Memory::watch().available())
 }
 
 /// Whether a tree has a discipline written in Python.
@@ -84,7 +85,7 @@ impl Scenario {
         let mut run = || {
             let mut simulation = Simulation::new(&scenario)?;
             for (number, path) in captures.iter().enumerate() {
-                let file = File::create(path).map_err(|error| Error::Capture {
+                let file = create(Path::new(path)).map_err(|error| Error::Capture {
                     interface: simulation.capture_interface(number).to_owned(),
                     what: format!("{path}: {error}"),
                 })?;

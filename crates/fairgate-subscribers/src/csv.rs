@@ -21,21 +21,26 @@ pub(crate) struct Record<'t> {
     pub(crate) span: Range<usize>,
 }
 
-/// Returns the records of a text, or the first mistake.
-pub(crate) fn records(text: &str) -> Result<Vec<Record<'_>>, Mistake> {
+/// Returns the records of a text one after the other, up to the first mistake. The text may be much longer
+/// than what a caller takes from it.
+pub(crate) fn records(text: &str) -> impl Iterator<Item = Result<Record<'_>, Mistake>> {
     // Spreadsheets begin a file in UTF-8 with this mark.
     let start = text.len() - text.trim_start_matches('\u{feff}').len();
     let mut reader = Reader { text, at: start };
-    let mut records = Vec::new();
-    while reader.at < text.len() {
-        let line = reader.line();
-        if line.trim().is_empty() || line.starts_with('#') {
+    std::iter::from_fn(move || {
+        while reader.at < text.len() {
+            let line = reader.line();
+            if !line.trim().is_empty() && !line.starts_with('#') {
+                let record = reader.record();
+                if record.is_err() {
+                    reader.at = text.len();
+                }
+                return Some(record);
+            }
             reader.at += line.len() + 1;
-            continue;
         }
-        records.push(reader.record()?);
-    }
-    Ok(records)
+        None
+    })
 }
 
 struct Reader<'t> {
@@ -141,9 +146,10 @@ mod tests {
 
     fn values(text: &str) -> Vec<Vec<String>> {
         let mut values = Vec::new();
-        for record in records(text).unwrap() {
+        for record in records(text) {
             values.push(
                 record
+                    .unwrap()
                     .fields
                     .into_iter()
                     .map(|field| field.value.into_owned())
@@ -168,7 +174,7 @@ mod tests {
     #[test]
     fn a_span_is_where_the_field_is() {
         let text = "a, bc ,\"d e\"\n";
-        let record = &records(text).unwrap()[0];
+        let record = records(text).next().unwrap().unwrap();
         let spans: Vec<&str> = record
             .fields
             .iter()
@@ -180,8 +186,10 @@ mod tests {
 
     #[test]
     fn mistakes_have_a_place() {
-        assert_eq!(records("1,\"open\n2,3\n").unwrap_err().span, 2..3);
-        assert_eq!(records("1,\"a\" b,3\n").unwrap_err().span, 5..7);
+        let mistake = |text: &str| records(text).find_map(Result::err).unwrap().span;
+        assert_eq!(mistake("1,\"open\n2,3\n"), 2..3);
+        assert_eq!(mistake("0,1\n1,\"a\" b,3\n"), 9..11);
+        assert_eq!(records("1,\"a\" b\n2,3\n").count(), 1);
     }
 
     proptest! {
@@ -196,7 +204,7 @@ mod tests {
 
         #[test]
         fn any_text_is_read_or_refused(text in "[a\",\n\r #\u{e9}\u{feff}]{0,40}") {
-            if let Err(mistake) = records(&text) {
+            if let Some(mistake) = records(&text).find_map(Result::err) {
                 prop_assert!(text.get(mistake.span).is_some());
             }
         }

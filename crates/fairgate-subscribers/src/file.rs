@@ -9,6 +9,7 @@
 use crate::csv;
 use crate::fields::Raw;
 use crate::json::{self, Json, Value};
+use crate::numbers::MOST;
 use crate::texts::{Mistake, Place, Texts};
 
 /// The names of columns and members.
@@ -41,16 +42,27 @@ impl Written {
     }
 }
 
-/// Reads a text, as JSON if its name ends in `.json` and else as CSV. Mistakes are reported.
-pub(crate) fn read(number: usize, name: &str, content: &str, texts: &mut Texts) -> Vec<Written> {
+/// Reads a text, as JSON if its name ends in `.json` and else as CSV. Mistakes are reported. `room` is how
+/// many subscribers there may still be: a list with more of them is not read to its end.
+pub(crate) fn read(number: usize, name: &str, content: &str, room: usize, texts: &mut Texts) -> Vec<Written> {
     let read = match name.to_ascii_lowercase().ends_with(".json") {
-        true => read_json(number, content, texts),
-        false => read_csv(number, content, texts),
+        true => read_json(number, content, room, texts),
+        false => read_csv(number, content, room, texts),
     };
     read.unwrap_or_else(|mistake| {
         texts.report(number, mistake);
         Vec::new()
     })
+}
+
+/// Returns the mistake of a subscriber for which there is no class.
+pub(crate) fn too_many(span: std::ops::Range<usize>) -> Mistake {
+    Mistake::new(
+        span,
+        format!("there are more than {MOST} subscribers and nodes, but {MOST} classes"),
+        "no class is left for this one",
+        "divide them among several runs",
+    )
 }
 
 fn unknown(key: &str, span: std::ops::Range<usize>, what: &str) -> Mistake {
@@ -62,9 +74,9 @@ fn unknown(key: &str, span: std::ops::Range<usize>, what: &str) -> Mistake {
     )
 }
 
-fn read_csv(number: usize, content: &str, texts: &mut Texts) -> Result<Vec<Written>, Mistake> {
-    let mut records = csv::records(content)?.into_iter();
-    let Some(header) = records.next() else {
+fn read_csv(number: usize, content: &str, room: usize, texts: &mut Texts) -> Result<Vec<Written>, Mistake> {
+    let mut records = csv::records(content);
+    let Some(header) = records.next().transpose()? else {
         return Err(Mistake::new(
             0..0,
             "the list is empty",
@@ -101,6 +113,10 @@ fn read_csv(number: usize, content: &str, texts: &mut Texts) -> Result<Vec<Writt
     }
     let mut all = Vec::new();
     for record in records {
+        let record = record?;
+        if all.len() == room {
+            return Err(too_many(record.span));
+        }
         if record.fields.len() != columns.len() {
             let message = format!(
                 "this line has {} fields, but the line of names has {}",
@@ -128,7 +144,7 @@ fn read_csv(number: usize, content: &str, texts: &mut Texts) -> Result<Vec<Writt
     Ok(all)
 }
 
-fn read_json(number: usize, content: &str, texts: &mut Texts) -> Result<Vec<Written>, Mistake> {
+fn read_json(number: usize, content: &str, room: usize, texts: &mut Texts) -> Result<Vec<Written>, Mistake> {
     let json = json::parse(content)?;
     let no_list = |json: &Json<'_>| {
         Mistake::new(
@@ -145,7 +161,7 @@ fn read_json(number: usize, content: &str, texts: &mut Texts) -> Result<Vec<Writ
             for member in members {
                 match member.name.as_ref() {
                     "subscribers" => list = Some(member.value),
-                    "revision" | "classes" => {}
+                    "revision" | "classes" | "difference" | "is_changeable" => {}
                     name => {
                         let help = "write a list, or an object with `subscribers`";
                         let message = format!("there is no member `{name}` beside the list");
@@ -169,6 +185,9 @@ fn read_json(number: usize, content: &str, texts: &mut Texts) -> Result<Vec<Writ
     };
     let mut all = Vec::new();
     for subscriber in subscribers {
+        if all.len() == room {
+            return Err(too_many(subscriber.span.start..subscriber.span.start + 1));
+        }
         match read_object(number, subscriber, texts) {
             Ok(written) => all.push(written),
             Err(mistake) => texts.report(number, mistake),

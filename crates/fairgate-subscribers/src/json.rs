@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::numbers::MOST;
 use crate::texts::Mistake;
 
 /// A value and its place in the text.
@@ -90,7 +91,7 @@ impl<'t> Reader<'t> {
     /// Returns a mistake at the next character.
     fn wrong(&self, message: &str, help: &str) -> Mistake {
         let next = self.text[self.at..].chars().next().map_or(0, char::len_utf8);
-        Mistake::new(self.at..self.at + next, message, "not JSON", help)
+        Mistake::new(self.at..self.at + next, message, "not read", help)
     }
 
     fn value(&mut self) -> Result<Json<'t>, Mistake> {
@@ -148,6 +149,7 @@ impl<'t> Reader<'t> {
             }
             self.at += 1;
             let value = self.value()?;
+            self.has_room(members.len())?;
             members.push(Member { name, span, value });
             if !self.goes_on(b'}')? {
                 return Ok(Value::Object(members));
@@ -163,10 +165,21 @@ impl<'t> Reader<'t> {
             return Ok(Value::List(values));
         }
         loop {
+            self.skip_space();
+            self.has_room(values.len())?;
             values.push(self.value()?);
             if !self.goes_on(b']')? {
                 return Ok(Value::List(values));
             }
+        }
+    }
+
+    /// Refuses more values than there can be subscribers: nothing is read that could not be used.
+    fn has_room(&self, count: usize) -> Result<(), Mistake> {
+        let message = format!("a list or an object has more than {MOST} values");
+        match count < MOST {
+            true => Ok(()),
+            false => Err(self.wrong(&message, "divide the subscribers among several runs")),
         }
     }
 

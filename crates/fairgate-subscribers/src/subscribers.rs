@@ -62,7 +62,8 @@ impl Subscribers {
             (Source::LibreQos { .. }, _) => unreachable!("LibreQoS has two files"),
             (Source::File(_), _) => {
                 for (number, text) in texts.iter().enumerate() {
-                    let written = file::read(number, &text.name, &text.content, &mut known);
+                    let room = MOST - read.len();
+                    let written = file::read(number, &text.name, &text.content, room, &mut known);
                     let checked = written.into_iter();
                     read.extend(
                         checked.filter_map(|one| check::subscriber(one, &settings.plans, &mut known)),

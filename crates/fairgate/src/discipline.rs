@@ -124,7 +124,8 @@ pub trait Algorithm: Send + 'static {
         None
     }
 
-    /// Moves all packets to `into`, in the order of their flows, and resets the state.
+    /// Moves all packets to `into`, in the order of their flows, and resets the state. It is not called if
+    /// nothing is queued.
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue);
 
     /// Returns when to call `dequeue` again after it returned nothing although packets are queued.
@@ -215,7 +216,7 @@ pub trait Discipline: Send {
     /// Returns the packet that the next `dequeue` will return, now or later. It stays in the backlog.
     fn peek(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId>;
 
-    /// Gives all packets back with [`DropReason::Flushed`].
+    /// Gives all packets back with [`DropReason::Flushed`]. Without packets nothing happens.
     fn flush(&mut self, pool: &mut Pool);
 
     /// Moves all packets to `into`, in the order of their flows, for the discipline that replaces this one.
@@ -570,6 +571,10 @@ impl<A: Algorithm> Discipline for Node<A> {
     }
 
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        // A table of a million flows is not looked through for nothing while packets wait.
+        if self.backlog().packets == 0 {
+            return;
+        }
         let mut own = PacketQueue::new();
         if let Peeked::TakenOut(peeked) = core::mem::take(&mut self.peeked) {
             own.push_back(peeked, pool);

@@ -15,7 +15,7 @@ use thiserror::Error;
 use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::output::{self, Format};
-use crate::remote::{RunArgs, failed};
+use crate::remote::{RunArgs, failed, unchanged};
 
 /// What changes, in words, and in which run
 #[derive(clap::Args)]
@@ -237,11 +237,17 @@ pub(crate) fn make(
     lines: &[String],
     if_revision: Option<u64>,
 ) -> Result<Changed, Failure> {
-    let made = run.change(from, lines, if_revision).map_err(failed(run))?;
-    Ok(Changed {
-        pause_us: made.pause_us,
-        dropped: made.dropped,
-    })
+    let made = run.change(from, lines, if_revision).map_err(unchanged(run))?;
+    Ok(made.into())
+}
+
+impl From<fairgate_client::Changed> for Changed {
+    fn from(made: fairgate_client::Changed) -> Changed {
+        Changed {
+            pause_us: made.pause_us,
+            dropped: made.dropped,
+        }
+    }
 }
 
 impl fmt::Display for Changed {

@@ -35,7 +35,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Outcome, Failure> {
     let document = input::document(&args.file, registry)?;
-    let (document, list) = subscribers::added_to(document, None, registry)?;
+    let (document, list) = subscribers::added_to(document, None, registry, &input::Texts::default())?;
     let plan = check_sections(&document, registry)?;
     let mut warnings = warnings(&document, plan.as_ref());
     warnings.extend(list.as_ref().map(Subscribers::warnings).unwrap_or_default());

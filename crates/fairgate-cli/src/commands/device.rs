@@ -24,6 +24,10 @@ pub(crate) struct DeviceArgs {
     /// The rate of what the interface sends, like 10mbit
     #[arg(long, value_name = "RATE", requires = "dev", value_parser = parse_rate)]
     up: Option<Rate>,
+
+    /// Keep the last packets for so long, like 30s: `packet_log` of a file [default: none]
+    #[arg(long, value_name = "TIME", requires = "dev")]
+    packet_log: Option<String>,
 }
 
 #[derive(Debug, Error, Diagnostic)]
@@ -55,6 +59,9 @@ impl DeviceArgs {
             ("egress", "up", self.up, ""),
         ];
         let mut section = format!("[run]\ndevice = {device:?}\n");
+        if let Some(length) = &self.packet_log {
+            section += &format!("packet_log = {length:?}\n");
+        }
         let mut queues = Vec::new();
         for (key, name, rate, own_word) in rates {
             if let Some(rate) = rate {

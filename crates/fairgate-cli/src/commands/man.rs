@@ -26,7 +26,7 @@ pub(crate) struct Args {
     command: Vec<String>,
 
     /// Write all pages into this folder
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(short, long, value_name = "FOLDER")]
     out: Option<PathBuf>,
 }
 

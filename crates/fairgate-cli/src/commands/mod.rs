@@ -17,6 +17,7 @@ pub(crate) mod man;
 pub(crate) mod packets;
 pub(crate) mod plot;
 pub(crate) mod record;
+pub(crate) mod reload;
 #[cfg(feature = "experiments")]
 pub(crate) mod replay;
 #[cfg(feature = "experiments")]

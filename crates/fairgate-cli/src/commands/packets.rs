@@ -30,7 +30,7 @@ pub(crate) struct Args {
     run: RunArgs,
 
     /// The file to write: pcapng
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     out: PathBuf,
 
     /// Only packets that were sent or dropped in this time before now [default: all that the run keeps]

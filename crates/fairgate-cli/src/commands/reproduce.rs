@@ -64,7 +64,7 @@ pub(crate) struct Args {
     seeds: Option<u64>,
 
     /// Folder for the results, with a folder for each experiment
-    #[arg(long, value_name = "FOLDER", default_value = "fairgate-reproduce")]
+    #[arg(short, long, value_name = "FOLDER", default_value = "fairgate-reproduce")]
     out: PathBuf,
 
     /// Measure only enough to see that it works; claims may fail because there is too little data

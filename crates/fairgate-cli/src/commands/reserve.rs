@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::failure::{Failure, Outcome};
 use crate::input::positive_duration;
 use crate::output::{self, Format};
-use crate::remote::{RunArgs, failed};
+use crate::remote::{RunArgs, failed, unchanged};
 
 /// Reserve a rate and a delay for a flow of a run
 #[derive(clap::Args)]
@@ -167,9 +167,12 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Outcome, Failure> {
         How::List(run) => (run, ReserveOrder::List, ""),
     };
     let remote = run.run.find()?;
-    let reservations = remote
-        .reserve(run.from.as_deref(), order)
-        .map_err(failed(&remote))?;
+    let is_change = !matches!(order, ReserveOrder::List);
+    let reserved = remote.reserve(run.from.as_deref(), order);
+    let reservations = reserved.map_err(|error| match is_change {
+        true => unchanged(&remote)(error),
+        false => failed(&remote)(error),
+    })?;
     match format {
         Format::Json => output::json("reservations", &Document { reservations })?,
         Format::Text => output::text(&text(&reservations, done))?,

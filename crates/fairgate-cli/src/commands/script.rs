@@ -5,17 +5,17 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use fairgate_config::{Document, Origin, Registry};
+use fairgate_live::Plan;
 use fairgate_live::status::default_socket;
-use fairgate_live::{LaterFiles, Plan};
 use fairgate_scripts::tc::Device;
 use miette::Diagnostic;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::commands::ways::{Run, Tree};
+use crate::commands::ways::{Run, Tree, without_run};
 use crate::commands::{check, run};
 use crate::failure::{Failure, Outcome};
-use crate::input;
+use crate::input::{self, Texts};
 use crate::output::{self, Format};
 use crate::subscribers::Book;
 
@@ -140,7 +140,7 @@ pub(crate) fn run(
     match (&args.run, format, args.tree) {
         (Some(interface), ..) => {
             let device = Run::of(&found, interface)?.right;
-            let read = || {
+            let read = |_: &Texts| {
                 let document = document(&read(&source()?)?, interface)?;
                 let plan = Plan::read(&document)?;
                 Ok((document, plan))
@@ -150,9 +150,9 @@ pub(crate) fn run(
             let named = found.iter().flat_map(|tree| tree.files.clone());
             let files: Vec<PathBuf> = scripts.chain(named).chain(place.folder.clone()).collect();
             let socket = default_socket(&device);
-            let later = LaterFiles {
-                read: &files,
-                socket: &socket,
+            let later = |_: &Plan| run::Later {
+                read: files.clone(),
+                socket: socket.clone(),
                 api: None,
             };
             let manner = run::Manner {
@@ -162,7 +162,7 @@ pub(crate) fn run(
                 ..run::Manner::default()
             };
             let (book, registry) = (Book::default(), Registry::builtin());
-            run::run_document(&read, "the script", &book, &later, manner, &registry, format)
+            run::run_document(&read, "the script", &book, &later, &manner, &registry, format)
         }
         (None, Format::Json, _) => {
             let queues = named().map(|(name, spec)| (name.to_owned(), check::tree(spec)));
@@ -255,15 +255,22 @@ fn check_written(script: &str, trees: &[Tree]) -> Result<(), Failure> {
 
 fn toml(trees: &[Tree]) -> String {
     let queues = trees.iter().map(|tree| tree.spec.to_toml(&tree.name));
-    let run = printed_run(trees).map(|run| run.section());
-    let texts: Vec<String> = queues.chain(run).collect();
+    let run = match printed_run(trees) {
+        Some(run) => run.section(),
+        None => without_run(trees, trees.iter().all(works)),
+    };
+    let texts: Vec<String> = queues.chain([run]).collect();
     texts.join("\n")
 }
 
 /// Returns the run to print beside the trees. A tree that can't work live has none.
 fn printed_run(trees: &[Tree]) -> Option<Run> {
-    let works = |tree: &Tree| input::refused_live(&tree.spec, |_| None).is_empty();
     Run::named_by(trees).filter(|_| trees.iter().all(works))
+}
+
+/// Returns whether a tree can work live.
+fn works(tree: &Tree) -> bool {
+    input::refused_live(&tree.spec, |_| None).is_empty()
 }
 
 /// Returns the document that `fairgate run` would get for these trees.

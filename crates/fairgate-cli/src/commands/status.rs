@@ -93,8 +93,12 @@ pub(crate) fn tables(status: &Status, before: Option<&Status>) -> String {
         "{}: process {}, running for {:.1} s\n",
         status.name, status.pid, status.uptime_s
     );
+    if let Some(fallback) = &status.fallback {
+        let _ = writeln!(text, "NOT what the file says: {fallback}");
+    }
     text.push_str(&processor_text(&status.processor));
-    if !status.isolated {
+    // On one interface the stack is an end of the run.
+    if !status.isolated && !status.is_on_one_interface() {
         text.push_str("this machine's own network stack is not kept away from these interfaces\n");
     }
     if let Some(autorate) = &status.autorate {

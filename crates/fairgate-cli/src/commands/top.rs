@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use crate::commands::change;
 use crate::commands::status::ask;
+use crate::exit;
 use crate::failure::{Failure, Imbalanced, Outcome};
 use crate::input::positive_duration;
 use crate::output::{self, Format};
@@ -131,7 +132,9 @@ fn make(run: &Remote, order: &Order) -> Answered {
             let causes: Vec<String> = report.chain().map(ToString::to_string).collect();
             Answered::Refused {
                 message: causes.join(": "),
-                help: report.help().map(|help| help.to_string()).unwrap_or_default(),
+                help: exit::help(&report)
+                    .map(|help| help.to_string())
+                    .unwrap_or_default(),
             }
         }
         // Only commands that print have this failure.

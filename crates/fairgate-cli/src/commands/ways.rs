@@ -140,6 +140,37 @@ impl Run {
     }
 }
 
+/// Returns comments for a configuration file of these trees without [run]: why it has none, and how to add
+/// one. `work` says whether all trees can work live.
+pub(crate) fn without_run(trees: &[Tree], work: bool) -> String {
+    let devices: Vec<&str> = devices(trees).into_iter().collect();
+    let named = devices
+        .iter()
+        .map(|device| quoted(device))
+        .collect::<Vec<_>>()
+        .join(", ");
+    let sent = trees.iter().find(|tree| tree.way == Way::Out);
+    let why = match (&devices[..], sent) {
+        _ if !work => "a tree can't be run live; `fairgate check` says why.".to_owned(),
+        ([], _) => "the script names no device that has the packets of a tree.".to_owned(),
+        ([_], Some(tree)) => format!(
+            "the script says what leaves by {named}, and not from where it comes.\n\
+             # Add this for what this machine itself sends, or left, right and left_to_right = {}:\n\
+             # [run]\n# device = {named}\n# egress = {}",
+            quoted(&tree.name),
+            quoted(&tree.name)
+        ),
+        ([left, right], _)
+            if direction(trees, Some(left), Some(right)).is_err()
+                || direction(trees, Some(right), Some(left)).is_err() =>
+        {
+            format!("between {named}, packets of a direction would pass two trees.")
+        }
+        _ => format!("the script has trees for {named}, and a run joins two interfaces."),
+    };
+    format!("# There is no [run]: {why}\n# `fairgate run --help` explains the section.\n")
+}
+
 /// Returns the devices whose packets have trees.
 fn devices(trees: &[Tree]) -> BTreeSet<&str> {
     trees

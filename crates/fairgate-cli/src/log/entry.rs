@@ -80,6 +80,8 @@ impl From<Notice> for Entry {
     fn from(notice: Notice) -> Entry {
         let level = match notice {
             Notice::TooSmall(_)
+            | Notice::NotRestored { .. }
+            | Notice::OtherShaper { .. }
             | Notice::ProbesUnanswered
             | Notice::RateFileWrong { .. }
             | Notice::RateRefused { .. } => Level::Warning,

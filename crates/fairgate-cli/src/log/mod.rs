@@ -7,6 +7,7 @@
 
 mod entry;
 mod journal;
+mod time;
 
 use std::env;
 use std::io;
@@ -25,6 +26,7 @@ use crate::output;
 
 pub(crate) use entry::{Entry, Level};
 use journal::Journal;
+pub(crate) use time::utc;
 
 /// The maximum number of warnings that wait to be written.
 const WAITING: usize = 64;
@@ -95,7 +97,8 @@ impl Destination {
         Destination::Journal(Box::new(journal))
     }
 
-    fn write(&mut self, entry: &Entry) {
+    /// Writes an entry. This may wait.
+    pub(crate) fn write(&mut self, entry: &Entry) {
         match self {
             Destination::Text => output::say(entry),
             Destination::Journal(journal) => {

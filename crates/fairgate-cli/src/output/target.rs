@@ -8,8 +8,8 @@
 //! without write permission. What another user may have put at the name as a trap is refused
 //! ([`fairgate_live::folder`]).
 //!
-//! All files that the program writes are opened here: [`create`] is for what is read while it grows, and
-//! [`replace`] for what belongs to a folder of the program's own.
+//! [`replace`] is for what belongs to a folder of the program's own, and [`fairgate_live::folder::create`]
+//! for what is read while it grows. Nothing is written by other ways.
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Seek};
@@ -17,10 +17,9 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-use fairgate_live::folder::{Folder, end_of_links, folder_of};
+use fairgate_live::folder::{Folder, end_of_links, folder_of, open_present};
 use miette::Diagnostic;
-use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, AtFlags, FcntlArg, OFlag, fcntl};
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::unistd::linkat;
 use thiserror::Error;
@@ -95,7 +94,10 @@ impl Targets {
         match draft_in(outer) {
             Ok(draft) => Ok(Target {
                 present: None,
-                place: Some(path.clone()),
+                place: Some(Place {
+                    folder: None,
+                    path: path.clone(),
+                }),
                 path,
                 draft,
             }),
@@ -149,9 +151,44 @@ pub(crate) struct Target {
     /// The existing file, open for writing.
     present: Option<File>,
     /// Where the result gets its name. If none, the result is written into the existing file.
-    place: Option<PathBuf>,
+    place: Option<Place>,
     /// The file that receives the result. It has no name.
     draft: File,
+}
+
+/// Where a result gets its name.
+struct Place {
+    /// Kept open, so that nobody exchanges it meanwhile. None if it does not exist yet.
+    folder: Option<Folder>,
+    path: PathBuf,
+}
+
+impl Place {
+    fn new(path: PathBuf) -> io::Result<Place> {
+        let folder = Some(Folder::of(&path)?);
+        Ok(Place { folder, path })
+    }
+
+    /// Gives the draft this name. `adapt` changes it before. Returns `false` if `adapt` fails.
+    fn name(&self, draft: &File, adapt: impl FnOnce(&File) -> io::Result<()>) -> io::Result<bool> {
+        let made;
+        let folder = match &self.folder {
+            Some(folder) => folder,
+            None => {
+                fs::create_dir_all(folder_of(&self.path))?;
+                made = Folder::of(&self.path)?;
+                &made
+            }
+        };
+        let place = folder.fixed_path();
+        let (file, name) = named(draft, &place)?;
+        if adapt(&file).is_err() {
+            return Ok(false);
+        }
+        file.sync_all()?;
+        name.persist(place.join(self.path.file_name().unwrap_or_default()))?;
+        Ok(true)
+    }
 }
 
 impl Target {
@@ -164,14 +201,14 @@ impl Target {
         };
         // It is not truncated. This only asks the kernel whether writing is allowed.
         let Some(present) = open_present(path)? else {
-            let place = end_of_links(path)?;
-            let draft = draft_in(folder_of(&place))?;
+            let place = Place::new(end_of_links(path)?)?;
+            let draft = draft_in(folder_of(&place.path))?;
             return Ok(target(None, Some(place), draft));
         };
         let is_file = present.metadata()?.is_file();
-        let replaced = || -> io::Result<(PathBuf, File)> {
-            let place = fs::canonicalize(path)?;
-            let draft = draft_in(folder_of(&place))?;
+        let replaced = || -> io::Result<(Place, File)> {
+            let place = Place::new(fs::canonicalize(path)?)?;
+            let draft = draft_in(folder_of(&place.path))?;
             Ok((place, draft))
         };
         match is_file.then(replaced) {
@@ -208,24 +245,18 @@ impl Target {
 
     /// Replaces the existing file with the draft. Returns `false` and does nothing if that would lose other
     /// names or attributes.
-    fn replace(&self, place: &Path) -> io::Result<bool> {
+    fn replace(&self, place: &Place) -> io::Result<bool> {
         if let Some(present) = &self.present
             && present.metadata()?.nlink() > 1
         {
             return Ok(false);
         }
         self.draft.sync_all()?;
-        fs::create_dir_all(folder_of(place))?;
         let _whole = Uninterrupted::begin()?;
-        let (file, name) = named(&self.draft, folder_of(place))?;
-        if let Some(present) = &self.present
-            && keep_attributes(present, &file).is_err()
-        {
-            return Ok(false);
-        }
-        file.sync_all()?;
-        name.persist(place)?;
-        Ok(true)
+        place.name(&self.draft, |file| match &self.present {
+            Some(present) => keep_attributes(present, file),
+            None => Ok(()),
+        })
     }
 
     /// Copies the draft into the existing file.
@@ -299,62 +330,25 @@ fn keep_attributes(of: &File, file: &File) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(kept.mode() & 0o7777))
 }
 
-/// Opens what is at `path` for writing, if there is anything, and changes nothing.
-fn open_present(path: &Path) -> io::Result<Option<File>> {
-    match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        found => found?,
+/// Removes what [`create`](fairgate_live::folder::create) has made at `path`, if the name still leads there.
+pub(crate) fn remove(path: &Path, file: &File) {
+    let is_it = || -> io::Result<bool> {
+        let [there, own] = [fs::symlink_metadata(path)?, file.metadata()?];
+        Ok((there.dev(), there.ino()) == (own.dev(), own.ino()))
     };
-    let place = end_of_links(path)?;
-    let mut options = OpenOptions::new();
-    // A pipe that nobody reads would block for ever.
-    let options = options.write(true).custom_flags(OFlag::O_NONBLOCK.bits());
-    let present = match options.open(path) {
-        Ok(present) => present,
-        // The link leads to a file that is not there yet.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) if error.raw_os_error() == Some(Errno::ENXIO as i32) => {
-            let message = "nobody reads this pipe: start its reader first";
-            return Err(io::Error::new(error.kind(), message));
-        }
-        Err(error) => return Err(error),
-    };
-    // A link of procfs to a pipe leads to no path. Only this user has such links.
-    if let Ok(folder) = Folder::of(&place)
-        && let Ok(there) = fs::symlink_metadata(&place)
-    {
-        let found = present.metadata()?;
-        folder.check_found(place.file_name().unwrap_or_default(), &found)?;
-        if (there.dev(), there.ino()) != (found.dev(), found.ino()) {
-            return Err(io::Error::other("it was exchanged while it was opened"));
-        }
+    if is_it().is_ok_and(|is_it| is_it) {
+        // The failure that led here is the one to report.
+        let _ = fs::remove_file(path);
     }
-    let flags = OFlag::from_bits_retain(fcntl(&present, FcntlArg::F_GETFL)?) - OFlag::O_NONBLOCK;
-    fcntl(&present, FcntlArg::F_SETFL(flags))?;
-    Ok(Some(present))
-}
-
-/// Creates a file that others may read while it grows, or empties the one that is there.
-pub(crate) fn create(path: &Path) -> io::Result<File> {
-    if let Some(present) = open_present(path)? {
-        if present.metadata()?.is_file() {
-            present.set_len(0)?;
-        }
-        return Ok(present);
-    }
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true).open(end_of_links(path)?)
 }
 
 /// Gives `path` what `write` puts into a file without a name, in one step. Whatever had this name before is
 /// replaced, and a link is not followed.
 pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    let folder = folder_of(path);
-    let mut draft = draft_in(folder)?;
+    let mut draft = draft_in(folder_of(path))?;
     write(&mut draft)?;
     draft.sync_all()?;
-    let (_, name) = named(&draft, folder)?;
-    Ok(name.persist(path)?)
+    Place::new(path.to_owned())?.name(&draft, |_| Ok(())).map(drop)
 }
 
 /// A scope in which signals that end the program are blocked. The program must have no other thread that

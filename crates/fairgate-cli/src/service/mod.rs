@@ -4,6 +4,7 @@
 //! A thread of its own tells it. Forwarding never waits for the manager.
 
 mod manager;
+mod waiting;
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Instant;
@@ -13,6 +14,7 @@ use fairgate_live::{Beat, Pulse};
 use nix::time::{ClockId, clock_gettime};
 
 pub(crate) use manager::Manager;
+pub(crate) use waiting::{Patience, Waited};
 
 /// What happens to a run that its manager should know.
 enum Event {

@@ -13,6 +13,7 @@ use fairgate_subscribers::{Difference, Source, Subscribers};
 
 use super::{QUEUES, added_to, files, names, sides};
 use crate::failure::Failure;
+use crate::input::Texts;
 use crate::output;
 
 /// The subscribers whose trees run, and those that were read and do not run yet. Copies are the same book.
@@ -40,6 +41,8 @@ pub(super) struct Page {
     pub(super) sides: [usize; 2],
     /// The list as the files have it. Clients of the API have changed what differs from it.
     pub(super) of_files: Arc<Subscribers>,
+    /// How it differed from the list before it when it was last read or replaced as a whole.
+    pub(super) difference: Option<Difference>,
 }
 
 /// What a reading of the files has done.
@@ -153,7 +156,12 @@ impl Book {
 
     /// Reads the subscribers of a document and adds their trees to it. Call [`keep`](Book::keep) when these
     /// run.
-    pub(crate) fn add_to(&self, document: Document, registry: &Registry) -> Result<Document, Failure> {
+    pub(crate) fn add_to(
+        &self,
+        document: Document,
+        registry: &Registry,
+        texts: &Texts,
+    ) -> Result<Document, Failure> {
         let before = {
             let mut pages = self.pages();
             pages.read = None;
@@ -161,13 +169,14 @@ impl Book {
         };
         let before = before.as_ref().map(|page| &*page.subscribers);
         let sides = sides(&document)?;
-        let (document, read) = added_to(document, before, registry)?;
+        let (document, read) = added_to(document, before, registry, texts)?;
         self.pages().read = read.map(|subscribers| {
             let subscribers = Arc::new(subscribers);
             Page {
                 of_files: Arc::clone(&subscribers),
                 subscribers,
                 sides,
+                difference: None,
             }
         });
         Ok(document)
@@ -186,12 +195,14 @@ impl Book {
         let mut pages = self.pages();
         let before = pages.running.take();
         pages.running = pages.read.take();
-        let (before, now) = (before?, pages.running.as_ref()?);
-        let (ran, now) = (&before.subscribers, &now.subscribers);
+        let (before, page) = (before?, pages.running.as_mut()?);
+        let (ran, now) = (&before.subscribers, &page.subscribers);
         let of_api = ran.differing(&before.of_files);
         let replaced = now.differing(ran);
+        let difference = now.since(ran);
+        page.difference = Some(difference);
         Some(Reading {
-            difference: now.since(ran),
+            difference,
             undone: of_api
                 .intersection(&replaced)
                 .map(|id| (*id).to_owned())

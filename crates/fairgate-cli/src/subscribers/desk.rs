@@ -13,13 +13,15 @@ use super::book::Page;
 use crate::desk::Desk;
 
 impl Desk {
-    /// Changes the trees to those of another list.
+    /// Changes the trees to those of another list. `difference` is that of a list that was replaced as a
+    /// whole.
     fn take_over(
         &self,
         who: &str,
         what: &str,
         page: &Page,
         if_revision: Option<u64>,
+        difference: Option<Difference>,
         list: impl FnOnce() -> Result<Option<List>, FileError>,
     ) -> Answer {
         let mut made = None;
@@ -37,6 +39,7 @@ impl Desk {
         if let (Answer::Changed { .. }, Some(list)) = (&answer, made) {
             self.book.replace(Page {
                 subscribers: Arc::new(list),
+                difference: difference.or(page.difference),
                 ..page.clone()
             });
         }
@@ -56,6 +59,7 @@ impl Subscribers for Desk {
             revision: self.inside.revision(),
             entries: page.subscribers.entries(),
             classes: list.iter().map(|subscriber| class(&subscriber.id)).collect(),
+            difference: page.difference,
             is_changeable: page.subscribers.is_changeable(),
         }
     }
@@ -84,17 +88,20 @@ impl Subscribers for Desk {
             return SubscriberChanged::Stopped;
         };
         let what = described(method, id, known.as_ref(), made.as_ref());
-        SubscriberChanged::Asked(self.take_over(who, &what, &page, None, || match made {
+        SubscriberChanged::Asked(self.take_over(who, &what, &page, None, None, || match made {
             Some(entry) => list.with(entry, &self.registry).map(Some),
             None => list.without(id, &self.registry),
         }))
     }
 
-    fn replace(&self, who: &str, entries: Vec<Entry>, if_revision: Option<u64>) -> SubscriberChanged {
+    fn replace(
+        &self,
+        who: &str,
+        entries: Vec<Entry>,
+        if_revision: Option<u64>,
+    ) -> Option<(Answer, Difference)> {
         let _turn = self.book.turn();
-        let Some(page) = self.book.running() else {
-            return SubscriberChanged::Stopped;
-        };
+        let page = self.book.running()?;
         let list = Arc::clone(&page.subscribers);
         let known = list.entries();
         let difference = Difference::of(
@@ -102,9 +109,10 @@ impl Subscribers for Desk {
             entries.iter().map(|entry| (entry.id.as_str(), entry)),
         );
         let what = format!("PUT subscribers: {difference}");
-        SubscriberChanged::Asked(self.take_over(who, &what, &page, if_revision, || {
+        let answer = self.take_over(who, &what, &page, if_revision, Some(difference), || {
             list.with_all(entries, &self.registry).map(Some)
-        }))
+        });
+        Some((answer, difference))
     }
 
     fn revision(&self) -> u64 {

@@ -2,14 +2,14 @@
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use fairgate_subscribers::{Source, Text};
 use miette::Diagnostic;
 use thiserror::Error;
 
 use crate::failure::Failure;
-use crate::input;
+use crate::input::Texts;
 
 #[derive(Debug, Error, Diagnostic)]
 #[error("can't read the folder {path}")]
@@ -20,20 +20,22 @@ struct UnreadableFolder {
 }
 
 /// Reads the texts of a list, in a fixed order.
-pub(super) fn texts(source: &Source) -> Result<Vec<Text>, Failure> {
+pub(super) fn texts(source: &Source, texts: &Texts) -> Result<Vec<Text>, Failure> {
     let files = match source {
         Source::Api => Vec::new(),
-        Source::File(path) if path.is_dir() => in_folder(path).map_err(|source| UnreadableFolder {
-            path: path.display().to_string(),
-            source,
-        })?,
-        Source::File(path) => vec![path.clone()],
+        Source::File(path) => match texts.in_folder(path) {
+            Some(found) => lists(found.map_err(|source| UnreadableFolder {
+                path: path.display().to_string(),
+                source,
+            })?),
+            None => vec![path.clone()],
+        },
         Source::LibreQos { devices, network } => vec![devices.clone(), network.clone()],
     };
     let text = |file: PathBuf| {
         Ok(Text {
             name: file.display().to_string(),
-            content: input::text(&file)?,
+            content: texts.text(&file)?,
         })
     };
     files.into_iter().map(text).collect()
@@ -48,19 +50,18 @@ pub(super) fn paths(source: &Source) -> Vec<PathBuf> {
     }
 }
 
-/// Returns the files of a folder that are lists, sorted by name. Those of editors begin with a dot or end
-/// otherwise.
-fn in_folder(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for entry in folder.read_dir()? {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy().to_lowercase();
-        if !name.starts_with('.') && (name.ends_with(".csv") || name.ends_with(".json")) {
-            files.push(entry.path());
-        }
-    }
+/// Returns the files that are lists, sorted by name. Those of editors begin with a dot or end otherwise.
+fn lists(mut files: Vec<PathBuf>) -> Vec<PathBuf> {
+    files.retain(|file| {
+        let name = file
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .to_lowercase();
+        !name.starts_with('.') && (name.ends_with(".csv") || name.ends_with(".json"))
+    });
     files.sort();
-    Ok(files)
+    files
 }
 
 /// What tells one state of the files from another one: for each its inode, its length, and the time of its
@@ -69,9 +70,13 @@ pub(super) type State = Vec<(PathBuf, u64, u64, (i64, i64))>;
 
 /// Returns the state of the files of a list. Those that can't be looked at are left out.
 pub(super) fn state(source: &Source) -> State {
-    let files = match source {
-        Source::File(path) if path.is_dir() => in_folder(path).unwrap_or_default(),
-        other => paths(other),
+    let in_folder = match source {
+        Source::File(path) => Texts::default().in_folder(path),
+        _ => None,
+    };
+    let files = match in_folder {
+        Some(found) => found.map(lists).unwrap_or_default(),
+        None => paths(source),
     };
     let of = |file: PathBuf| {
         let found = file.metadata().ok()?;

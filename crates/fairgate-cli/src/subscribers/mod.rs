@@ -11,6 +11,7 @@ use fairgate_subscribers::{Settings, Subscriber, Subscribers};
 use serde::Deserialize;
 
 use crate::failure::Failure;
+use crate::input::Texts;
 
 pub(crate) use book::Book;
 pub(crate) use watch::Watch;
@@ -32,12 +33,13 @@ pub(crate) fn added_to(
     document: Document,
     before: Option<&Subscribers>,
     registry: &Registry,
+    texts: &Texts,
 ) -> Result<(Document, Option<Subscribers>), Failure> {
     let Some(settings) = Settings::read(&document, registry)? else {
         return Ok((document, None));
     };
     are_used(&document)?;
-    let texts = files::texts(&settings.source)?;
+    let texts = files::texts(&settings.source, texts)?;
     let subscribers = Subscribers::read(settings, &texts, before, registry)?;
     let trees = QUEUES
         .map(str::to_owned)

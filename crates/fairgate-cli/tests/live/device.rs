@@ -3,6 +3,7 @@
 use fairgate_live::testbed::{Namespace, Network};
 use nix::sys::signal::Signal;
 
+use crate::common::program::Program;
 use crate::common::{live, until};
 use crate::harness::{ping, refusal};
 use crate::run::{Run, call, succeeds, transfer, transfer_between};
@@ -225,7 +226,9 @@ fn a_home_line_needs_no_file() {
         crate::common::program::Program::start(&mut command)
     };
     let run = Run {
-        program: Some(start("--down 50mbit --up 10mbit docsis overhead 20 ack-filter")),
+        program: Some(start(
+            "--down 50mbit --up 10mbit --packet-log 30s docsis overhead 20 ack-filter",
+        )),
         folder: tempfile::tempdir().unwrap(),
         socket: socket.clone(),
     }
@@ -242,8 +245,22 @@ fn a_home_line_needs_no_file() {
     ] {
         assert!(status.contains(written), "{written}: {status}");
     }
+    let ask = |words: &[&str]| {
+        let mut command = network.left.command(env!("CARGO_BIN_EXE_fairgate"));
+        command.args(words).arg("--socket").arg(&socket);
+        let output = crate::common::output(&mut command);
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    // The machine's own stack is an end of this run.
+    let text = ask(&["status"]);
+    assert!(text.contains("eth0") && !text.contains("kept away"), "{text}");
+    let capture = folder.path().join("last.pcapng");
+    let text = ask(&["packets", "-o", capture.to_str().unwrap()]);
+    assert!(text.contains("last.pcapng: "), "{text}");
     run.stop();
     for (words, said) in [
+        ("--down 50mbit --packet-log 2h", "`packet_log` is"),
         ("--down 50mbit nonsense", "nonsense"),
         ("docsis", "--dev needs a rate"),
     ] {
@@ -281,5 +298,89 @@ fn keys_that_do_not_fit_one_interface_are_rejected() {
         (code, message.contains("needs `device`")),
         (Some(2), true),
         "{message}"
+    );
+}
+
+/// Runs `fairgate run --dev eth0` on the left host with these words, and returns what it says of shapers.
+fn shapers(network: &Network, words: &[&str]) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("sock");
+    let mut command = network.left.command(env!("CARGO_BIN_EXE_fairgate"));
+    command
+        .args(["run", "--json", "--dev", "eth0", "--socket"])
+        .arg(&socket)
+        .args(words);
+    let run = Run {
+        program: Some(Program::start(&mut command)),
+        folder,
+        socket,
+    };
+    let run = run.wait();
+    let mut said = String::new();
+    // The pulse of the threads comes after the notices of the start.
+    until("the run says what it has found", || {
+        said = run.said();
+        said.contains("of the kernel") || run.status().uptime_s > 2.0
+    });
+    run.stop();
+    said.lines()
+        .filter(|line| line.contains("kernel"))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// An SQM that is on the device is named with its rate and the remedy: what is sent goes past it, and what is
+/// received is shaped twice.
+#[test]
+fn a_shaper_that_is_there_already_is_named() {
+    let Some(_watched) = live("a_shaper_that_is_there_already_is_named") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let tc = |words: &str| {
+        let words: Vec<&str> = words.split(' ').collect();
+        call(&network.left, "tc", &words);
+    };
+    let past = "`eth0` has a shaper of the kernel already, ";
+    tc("qdisc add dev eth0 root pfifo limit 100");
+    assert_eq!(
+        shapers(&network, &["--up", "10mbit", "--down", "10mbit"]),
+        [""; 0]
+    );
+    tc("qdisc replace dev eth0 root handle 1: tbf rate 20mbit burst 10kb latency 50ms");
+    let said = shapers(&network, &["--up", "10mbit"]);
+    assert!(
+        said.len() == 1 && said[0].contains(&format!("{past}tbf at 20Mbit: ")),
+        "{said:?}"
+    );
+    assert!(said[0].contains("tc qdisc del dev eth0 root"), "{said:?}");
+    assert_eq!(
+        shapers(&network, &["--down", "10mbit"]),
+        [""; 0],
+        "it is not passed by"
+    );
+
+    tc("qdisc replace dev eth0 root handle 2: htb default 10");
+    tc("class add dev eth0 parent 2: classid 2:1 htb rate 5mbit ceil 7mbit");
+    tc("class add dev eth0 parent 2:1 classid 2:10 htb rate 1mbit ceil 90mbit");
+    ip(&network.left, "link add ifb4eth0 type ifb");
+    ip(&network.left, "link set ifb4eth0 up");
+    tc("qdisc add dev eth0 handle ffff: ingress");
+    let redirect = "action mirred egress redirect dev ifb4eth0";
+    tc(&format!(
+        "filter add dev eth0 parent ffff: protocol all u32 match u32 0 0 {redirect}"
+    ));
+    let sent = format!("{past}htb at 7Mbit: ");
+    let said = shapers(&network, &["--up", "10mbit", "--down", "10mbit"]);
+    assert!(
+        said.len() == 1 && said[0].contains(&sent),
+        "an ifb without a shaper: {said:?}"
+    );
+    tc("qdisc add dev ifb4eth0 root handle 1: tbf rate 50mbit burst 10kb latency 50ms");
+    let said = shapers(&network, &["--up", "10mbit", "--down", "10mbit"]);
+    let received = "what `eth0` receives is also shaped by the kernel, by tbf at 50Mbit on `ifb4eth0`: ";
+    assert!(
+        said.len() == 2 && said[0].contains(&sent) && said[1].contains(received),
+        "{said:?}"
     );
 }

@@ -185,3 +185,51 @@ fn a_recording_is_drawn_from_parquet() {
     );
     run.stop();
 }
+
+/// On a full disk a recording has all intervals before, and can be drawn. One that has none leaves no file.
+#[test]
+fn a_recording_survives_a_full_disk() {
+    let Some(_watched) = live("a_recording_survives_a_full_disk") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let run = Run::start(&network.router, TREE);
+    // The last size has no room for a first interval.
+    for (file, size) in [("r.csv", "16k"), ("r.parquet", "256k"), ("r.parquet", "32k")] {
+        let (disk, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let script = "mount -t tmpfs -o size=$1 none $2 || exit 99
+            $4 record --interval 10ms --socket $3 -o $2/$6
+            echo \"code $?\"
+            ls -A $2
+            cp $2/* $5
+            ! test -e $2/$6 || $4 plot $2/$6 -o $5/r.svg";
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", script, "sh", size]);
+        command.arg(disk.path()).arg(&run.socket);
+        command
+            .arg(env!("CARGO_BIN_EXE_fairgate"))
+            .arg(out.path())
+            .arg(file);
+        let ended = output(&mut command);
+        let (said, shown) = (
+            String::from_utf8_lossy(&ended.stderr),
+            String::from_utf8_lossy(&ended.stdout),
+        );
+        assert!(said.contains("No space left"), "{file} {size}: {said}");
+        if size == "32k" {
+            assert_eq!(shown, "code 3\n", "{said}");
+            continue;
+        }
+        assert!(shown.starts_with(&format!("code 3\n{file}\n")), "{shown}");
+        assert!(
+            said.contains("intervals before") && !said.contains("torn"),
+            "{said}"
+        );
+        let figure = fs::read_to_string(out.path().join("r.svg")).unwrap();
+        assert!(figure.contains("left drr"), "{figure}");
+        if file == "r.csv" {
+            assert!(Rows::read(&out.path().join(file)).of_class("").count() > 1);
+        }
+    }
+    run.stop();
+}

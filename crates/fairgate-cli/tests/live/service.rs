@@ -18,7 +18,7 @@ use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 
 use crate::common::program::Program;
-use crate::common::{live, until};
+use crate::common::{live, output, until};
 use crate::privileges::{NEEDED, holds};
 use crate::run::{PLAIN, Run, TWO_WORKERS, plain, succeeds, transfer};
 
@@ -156,6 +156,226 @@ fn the_manager_is_told_when_packets_pass_what_is_reloaded_and_the_end() {
             listener.within(Duration::from_millis(200)),
             None,
             "nothing follows the end"
+        );
+    }
+}
+
+/// Runs `fairgate reload` for a run. Returns its exit code and what it says.
+fn reload(network: &Network, run: &Run) -> (Option<i32>, String) {
+    let socket = run.socket.to_str().unwrap();
+    let mut command = network.router.command(env!("CARGO_BIN_EXE_fairgate"));
+    let output = output(command.args(["reload", "--socket", socket]));
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(said).unwrap())
+}
+
+/// Who has the file read again by a command hears what became of it, with the places of mistakes.
+#[test]
+fn a_reload_by_command_says_what_became_of_it() {
+    let Some(_watched) = live("a_reload_by_command_says_what_became_of_it") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let run = Run::start(&network.router, PLAIN);
+    let file = run.folder.path().join("run.toml");
+    let queue = "left_to_right = \"q\"\n[queue.q]\ndiscipline = \"fifo\"\n";
+    fs::write(&file, format!("{PLAIN}{queue}")).unwrap();
+    let (code, said) = reload(&network, &run);
+    assert!(
+        code == Some(0) && said.starts_with("Changed. Forwarding paused for "),
+        "{said}"
+    );
+    assert_eq!(run.status().revision, 1);
+    for (text, why) in [
+        (
+            format!("{PLAIN}{}", queue.replace("fifo", "fivo")),
+            "run.toml:6:14: ",
+        ),
+        (
+            PLAIN.replace("right\"", "other\""),
+            "`right` in [run] has changed",
+        ),
+    ] {
+        fs::write(&file, text).unwrap();
+        let (code, said) = reload(&network, &run);
+        assert!(code == Some(2) && said.contains(why), "{code:?} {said}");
+    }
+    assert_eq!(run.status().revision, 1);
+    let audit = run.said();
+    assert!(
+        audit.contains("audit: uid 0, pid ") && audit.contains(": made, revision 1"),
+        "{audit}"
+    );
+    run.stop();
+}
+
+fn rename(network: &Network, from: &str, to: &str) {
+    for words in [
+        ["link", "set", from, "down"].as_slice(),
+        &["link", "set", from, "name", to],
+        &["link", "set", to, "up"],
+    ] {
+        network.router.ip(words).unwrap();
+    }
+}
+
+/// A service whose interface comes late waits for it. Its manager and its log say for what, the log once, and
+/// SIGHUP does not end it.
+#[test]
+fn a_run_waits_for_its_interface() {
+    let Some(_watched) = live("a_run_waits_for_its_interface") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notify");
+    let listener = Listener::at(&path);
+    rename(&network, "right", "late");
+    let begin = || {
+        Run::spawn(&network.router, PLAIN, &["run", "--json", "--wait"], |command| {
+            command.env("NOTIFY_SOCKET", &path);
+        })
+    };
+    let waiting = "Waiting: there is no interface `right` in this network namespace.";
+    let run = begin();
+    for _ in 0..2 {
+        let told = listener.next();
+        assert_eq!(told["STATUS"], waiting);
+        assert!(!told.contains_key("READY"), "{told:?}");
+        run.signal(Signal::SIGHUP);
+    }
+    rename(&network, "late", "right");
+    let mut told = listener.next();
+    while told["STATUS"] == waiting {
+        told = listener.next();
+    }
+    assert_eq!(
+        (told["READY"].as_str(), told["STATUS"].as_str()),
+        ("1", "Forwarding between left and right.")
+    );
+    assert!(answers_once(&network, 10));
+    let said = run.said();
+    assert_eq!(said.matches("waiting: ").count(), 1, "{said}");
+    run.stop();
+
+    rename(&network, "right", "late");
+    let mut run = begin();
+    while listener.next()["STATUS"] != waiting {}
+    run.signal(Signal::SIGTERM);
+    assert_eq!(run.output().status.code(), Some(0), "a stop ends the wait");
+}
+
+/// After a bad edit and a crash, a run begins with what has forwarded last, and says so wherever somebody
+/// looks. When the file is right again, it is taken over.
+#[test]
+fn a_run_whose_file_is_refused_begins_with_the_last_good_one() {
+    let Some(_watched) = live("a_run_whose_file_is_refused_begins_with_the_last_good_one") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let (file, list, copy) = (at("run.toml"), at("list.csv"), at("state/copy.json"));
+    let path = at("notify");
+    let listener = Listener::at(&path);
+    let good = "[subscribers]\nfile = \"list.csv\"\nwatch = false\ndown = \"1gbit\"\nup = \"1gbit\"\n\n\
+                [run]\nleft = \"left\"\n\
+                right = \"right\"\nleft_to_right = \"down\"\nright_to_left = \"up\"\n";
+    let good = good.replace("list.csv", list.to_str().unwrap());
+    let subscribers = "id,prefixes,down,up\nanna,10.9.0.2,20mbit,5mbit\n";
+    let begin = || {
+        let socket = at("sock");
+        let mut command = network.router.command(env!("CARGO_BIN_EXE_fairgate"));
+        command.args(["run", "--json", "--socket"]).arg(&socket);
+        command.arg("--last-good").arg(&copy).arg(&file);
+        command.env("NOTIFY_SOCKET", &path);
+        Run {
+            program: Some(Program::start(&mut command)),
+            folder: tempfile::tempdir().unwrap(),
+            socket,
+        }
+    };
+    let crash = |mut run: Run| {
+        run.signal(Signal::SIGKILL);
+        run.output();
+    };
+    // Nothing has forwarded yet.
+    fs::write(&file, "[run]\nleft = 5\n").unwrap();
+    fs::write(&list, subscribers).unwrap();
+    let output = begin().output();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said.contains("no configuration has forwarded yet"), "{said}");
+
+    fs::write(&file, &good).unwrap();
+    let run = begin().wait();
+    until("what forwards is kept", || copy.exists());
+    assert_eq!(run.status().fallback, None);
+    assert_eq!(listener.next()["STATUS"], "Forwarding between left and right.");
+    crash(run);
+    // The file, its list, or both are damaged or gone.
+    type Spoil<'a> = &'a dyn Fn();
+    let spoils: [(Spoil<'_>, &str); 3] = [
+        (
+            &|| fs::write(&file, "[run]\nleft = 5\n").unwrap(),
+            "run.toml:2:8: ",
+        ),
+        (
+            &|| fs::write(&list, "id,prefixes,down,up\nanna,10.9.0.2,fast,5mbit\n").unwrap(),
+            "list.csv:",
+        ),
+        (&|| fs::remove_file(&list).unwrap(), "list.csv"),
+    ];
+    for (spoil, why) in spoils {
+        fs::write(&file, &good).unwrap();
+        fs::write(&list, subscribers).unwrap();
+        spoil();
+        let run = begin().wait();
+        let status = listener.next();
+        assert!(
+            status["STATUS"].contains(", with the last good configuration: "),
+            "{status:?}"
+        );
+        let fallback = run.status().fallback.expect("it says so");
+        assert!(
+            fallback.contains(why) && fallback.contains(" is used instead"),
+            "{fallback}"
+        );
+        until("the log says so", || run.said().contains("WAS REFUSED. "));
+        assert!(answers_once(&network, 10));
+        let (code, said) = reload(&network, &run);
+        assert!(
+            code == Some(2) && said.contains(why.trim_end_matches(": ")),
+            "{said}"
+        );
+        assert_eq!(listener.next()["RELOADING"], "1");
+        listener.next();
+        if why == "list.csv" {
+            fs::write(&list, subscribers).unwrap();
+            assert_eq!(reload(&network, &run).0, Some(0));
+            assert_eq!(run.status().fallback, None, "the file is what runs");
+            assert_eq!(listener.next()["RELOADING"], "1");
+            listener.next();
+        }
+        crash(run);
+    }
+    // A copy that others may have written is none.
+    spoils[0].0();
+    for spoil in [
+        &|| fs::set_permissions(&copy, Permissions::from_mode(0o666)).unwrap(),
+        &|| {
+            fs::set_permissions(&copy, Permissions::from_mode(0o600)).unwrap();
+            fs::write(&copy, "nonsense").unwrap();
+        },
+    ] as [&dyn Fn(); 2]
+    {
+        spoil();
+        let output = begin().output();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(
+            said.contains("copy.json of the last good configuration can't be used"),
+            "{said}"
         );
     }
 }

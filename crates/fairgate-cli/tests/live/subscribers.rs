@@ -275,6 +275,11 @@ fn a_list_that_is_cut_off_removes_nobody() {
     fs::write(&file, configuration.replace("file = \"list.csv\"\n", confirmed)).unwrap();
     takes_over(&run, "it is confirmed", || run.signal(Signal::SIGHUP));
     assert_eq!(count(), 49);
+    let counts = serde_json::json!({"added": 0, "removed": 51, "changed": 49, "count": 49});
+    assert_eq!(
+        place.ask("GET", "/v1/subscribers", "").json()["difference"],
+        counts
+    );
     let counts = "0 subscribers added, 51 removed, 49 changed; there are 49";
     let said = run.said();
     assert!(

@@ -266,6 +266,72 @@ fn offloads_are_switched_off_and_on_again() {
     }
 }
 
+/// Kills a run and all its children at once, as the kernel does with a whole control group.
+fn kill_with_children(run: &mut Run) {
+    let process = run.program.as_ref().expect("the run has not ended").id();
+    let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap();
+    let children: Vec<&str> = children.split_whitespace().collect();
+    assert!(!children.is_empty(), "it has children that restore settings");
+    for child in children {
+        let child = nix::unistd::Pid::from_raw(child.parse().unwrap());
+        nix::sys::signal::kill(child, Signal::SIGKILL).unwrap();
+    }
+    run.signal(Signal::SIGKILL);
+    run.output();
+}
+
+/// If nobody was left to restore the offloads, the next run does, whatever it does with them itself.
+#[test]
+fn offloads_are_restored_by_the_next_run_if_all_processes_were_killed() {
+    let Some(_watched) = live("offloads_are_restored_by_the_next_run_if_all_processes_were_killed") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    for (interface, state) in [("right", "off"), ("left", "on")] {
+        call(&network.router, "ethtool", &["-K", interface, "gro", state]);
+    }
+    let off = format!("{PLAIN}offloads = \"off\"\n");
+    let undone = "a killed run had left gro of `left` off; that was undone";
+    for (next, while_it_runs) in [(PLAIN, [true, false]), (&off, [false, false])] {
+        kill_with_children(&mut Run::start(&network.router, &off));
+        assert_eq!(merging(&network), [false, false], "nobody restored it");
+        let run = Run::start(&network.router, next);
+        assert_eq!(merging(&network), while_it_runs);
+        until("the log says so", || run.said().contains(undone));
+        run.stop();
+        assert_eq!(merging(&network), [true, false]);
+    }
+    // What was restored is not noted any more: it may be switched off by hand afterwards.
+    let mut run = Run::start(&network.router, &off);
+    run.signal(Signal::SIGKILL);
+    run.output();
+    until("the children restore it", || merging(&network) == [true, false]);
+    call(&network.router, "ethtool", &["-K", "left", "gro", "off"]);
+    let run = Run::start(&network.router, PLAIN);
+    assert_eq!(merging(&network), [false, false]);
+    run.stop();
+}
+
+/// The offloads are those of the device, whatever its name is in the end.
+#[test]
+fn offloads_of_a_renamed_interface_are_restored() {
+    let Some(_watched) = live("offloads_of_a_renamed_interface_are_restored") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    call(&network.router, "ethtool", &["-K", "left", "gro", "on"]);
+    let run = Run::start(&network.router, &format!("{PLAIN}offloads = \"off\"\n"));
+    ip(&network.router, "link set left down");
+    ip(&network.router, "link set left name other");
+    ip(&network.router, "link set other up");
+    until("the run follows", || {
+        run.said().contains("`left` was renamed to `other`")
+    });
+    run.stop();
+    let offloads = call(&network.router, "ethtool", &["-k", "other"]);
+    assert!(offloads.contains("generic-receive-offload: on"), "{offloads}");
+}
+
 /// Returns whether echo requests of `payload` bytes, which must not be fragmented, are answered.
 fn echo_passes(network: &Network, address: &str, payload: usize) -> bool {
     let payload = payload.to_string();

@@ -243,3 +243,35 @@ fn several_results_are_side_by_side() {
         assert_eq!(plot(arguments)["errors"][0]["message"], message, "{arguments:?}");
     }
 }
+
+/// A recording that was cut off is drawn up to its last whole row. No message says to overwrite a file.
+#[test]
+fn a_torn_recording_is_drawn() {
+    let folder = Folder(tempfile::tempdir().unwrap());
+    let names = "time_s,from,class,discipline,rate_bps,bytes,dropped\n";
+    let row = "1,left,,fifo,8000,1000,0\n";
+    let said = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    for torn in ["2,left,,fi", "2,left,,fifo,8000,1000,0"] {
+        std::fs::write(folder.path("r.csv"), format!("{names}{row}{row}{torn}")).unwrap();
+        let output = folder.run(&["plot", "r.csv", "-o", "r.svg"]);
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        assert!(said(&output).contains("warning: the last row of r.csv is torn"));
+        assert!(folder.svg("r.svg").contains("left fifo"));
+    }
+    let files = [
+        ("short.csv", format!("{names}1,left\n{row}")),
+        ("columns.csv", "time_s,from\n1,left\n".to_owned()),
+        ("r.parquet", "PAR1 and no end".to_owned()),
+        ("empty.csv", String::new()),
+        ("results.json", "{}".to_owned()),
+    ];
+    for (name, content) in files {
+        std::fs::write(folder.path(name), content).unwrap();
+        let output = folder.run(&["plot", name, "-o", "r.svg"]);
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        let said = said(&output);
+        for way in ["-o ", "--out "] {
+            assert!(!said.contains(&format!("{way}{name}")), "{said}");
+        }
+    }
+}

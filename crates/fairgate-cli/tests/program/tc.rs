@@ -221,3 +221,46 @@ fn a_name_that_no_interface_can_have_is_refused() {
         assert!(said.contains("1 to 15 characters"), "{said}");
     }
 }
+
+/// A file without [run] says why, and how to add one. With it, it can be run.
+#[test]
+fn a_run_that_is_left_out_is_named() {
+    let adds = |devices: &[&str]| {
+        let lines = devices
+            .iter()
+            .map(|device| format!("qdisc add dev {device} root fq_codel"));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    let (stdout, _) = ends(&["tc", &adds(&["wan"])], 0);
+    let why = "# There is no [run]: the script says what leaves by \"wan\", and not from where it comes.";
+    assert!(stdout.contains(why), "{stdout}");
+    let at = stdout.find("# [run]").expect("the section as a comment");
+    let section: Vec<&str> = stdout[at..].lines().take(3).map(|line| &line[2..]).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("wan.toml");
+    std::fs::write(&file, format!("{stdout}\n{}\n", section.join("\n"))).unwrap();
+    let (said, _) = ends(&["check", file.to_str().unwrap()], 0);
+    assert!(said.contains("wan"), "{said}");
+
+    let (stdout, _) = ends(&["tc", &adds(&["lan", "wan"])], 0);
+    assert!(
+        stdout.contains("\n[run]\n") && !stdout.contains("# There is no [run]"),
+        "{stdout}"
+    );
+    for (script, why) in [
+        (
+            adds(&["a", "b", "c"]),
+            "the script has trees for \"a\", \"b\", \"c\", and a run joins two",
+        ),
+        (
+            "qdisc add dev wan root etf clockid CLOCK_TAI".to_owned(),
+            "a tree can't be run live",
+        ),
+    ] {
+        let (stdout, _) = ends(&["tc", &script], 0);
+        assert!(
+            stdout.contains(&format!("# There is no [run]: {why}")),
+            "{stdout}"
+        );
+    }
+}

@@ -3,7 +3,7 @@
 //! Every discipline is built once during the check, from the leaves to the root, with fifos in location of
 //! its children. So the disciplines themselves have accepted every description.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::{Range, RangeInclusive};
 
 use fairgate::classify::Template;
@@ -45,27 +45,80 @@ pub fn check(draft: &Draft, problems: &mut Problems) -> Option<Spec> {
 
 /// Checks a draft of the registry's disciplines and reports all mistakes. Returns `None` if there was one.
 pub(crate) fn check_with(draft: &Draft, registry: &Registry, problems: &mut Problems) -> Option<Spec> {
+    let mut known = Known {
+        registry,
+        accepted: VecDeque::with_capacity(REMEMBERED),
+    };
+    whole(draft, &mut known, problems)
+}
+
+/// How many accepted disciplines are remembered.
+const REMEMBERED: usize = 16;
+
+/// The disciplines that can be named, and those that were built last.
+///
+/// Large trees have the same few disciplines in many classes, and a table for a million flows takes 15 ms to
+/// build.
+struct Known<'r> {
+    registry: &'r Registry,
+    /// Disciplines without children that were built and accepted, the last one first.
+    accepted: VecDeque<(&'static str, Settings)>,
+}
+
+impl Known<'_> {
+    /// Builds a discipline that holds `held` others, to see whether it accepts its settings.
+    fn try_out(
+        &mut self,
+        entry: &'static dyn Entry,
+        settings: &Settings,
+        held: usize,
+    ) -> Result<(), ConfigError> {
+        let name = entry.about().name;
+        let is_same = |(known, of_known): &(&str, Settings)| *known == name && of_known == settings;
+        if held == 0 && self.accepted.iter().any(is_same) {
+            return Ok(());
+        }
+        // The children were built one by one before. Fifos replace them here, so that the check of a large
+        // tree does not need the memory of the whole tree.
+        let stand_in = || -> Box<dyn Discipline> {
+            Box::new(Fifo::node(fifo::Config::default()).expect("the default is valid"))
+        };
+        entry.build(settings, Parts::new((0..held).map(|_| stand_in()).collect(), 0))?;
+        if held == 0 {
+            self.accepted.truncate(REMEMBERED - 1);
+            self.accepted.push_front((name, settings.clone()));
+        }
+        Ok(())
+    }
+}
+
+/// Checks a discipline whose draft is its own.
+fn whole(draft: &Draft, known: &mut Known<'_>, problems: &mut Problems) -> Option<Spec> {
     let keys: Vec<&Written> = draft.settings.iter().collect();
-    node(draft, &keys, registry, problems)
+    node(draft, &keys, &[], known, problems)
 }
 
 /// Checks a discipline. `keys` are the settings of the draft that belong to the discipline. A class's draft
-/// also has settings of the class.
-fn node(draft: &Draft, keys: &[&Written], registry: &Registry, problems: &mut Problems) -> Option<Spec> {
-    let entry = find_entry(draft, registry, problems);
+/// also has settings of the class, which are `beside` them.
+fn node(
+    draft: &Draft,
+    keys: &[&Written],
+    beside: &[ParameterInfo],
+    known: &mut Known<'_>,
+    problems: &mut Problems,
+) -> Option<Spec> {
+    let entry = find_entry(draft, known.registry, problems);
     let Some(entry) = entry else {
         // The inner discipline is checked all the same.
-        let _ = draft
-            .inner
-            .as_deref()
-            .map(|inner| check_with(inner, registry, problems));
+        let _ = draft.inner.as_deref().map(|inner| whole(inner, known, problems));
         return None;
     };
     let before = problems.count();
     let mut reader = Reader {
         entry,
         draft,
-        registry,
+        beside,
+        known,
         problems,
     };
     let mut settings = Settings {
@@ -81,14 +134,8 @@ fn node(draft: &Draft, keys: &[&Written], registry: &Registry, problems: &mut Pr
     if draft.is_broken || problems.count() > before {
         return None;
     }
-    // The children were built one by one before. Fifos replace them here, so that the check of a large tree
-    // does not need the memory of the whole tree.
-    let stand_in = || -> Box<dyn Discipline> {
-        Box::new(Fifo::node(fifo::Config::default()).expect("the default is valid"))
-    };
-    let parts = Parts::new((0..held).map(|_| stand_in()).collect(), 0);
-    match entry.build(&settings, parts) {
-        Ok(_) => Some(Spec {
+    match known.try_out(entry, &settings, held) {
+        Ok(()) => Some(Spec {
             entry,
             settings,
             children,
@@ -149,14 +196,16 @@ struct ReadClass<'a> {
 }
 
 /// Reads the settings, children and filters of one discipline.
-struct Reader<'a> {
+struct Reader<'a, 'r> {
     entry: &'static dyn Entry,
     draft: &'a Draft,
-    registry: &'a Registry,
+    /// The settings of the class that holds it, if they are written beside its own.
+    beside: &'a [ParameterInfo],
+    known: &'a mut Known<'r>,
     problems: &'a mut Problems,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> Reader<'a, '_> {
     fn name(&self) -> &'static str {
         self.entry.about().name
     }
@@ -241,12 +290,19 @@ impl<'a> Reader<'a> {
         } else {
             ""
         };
-        self.problems.add(
-            key.span(),
-            format!("`{}`{with} has no parameter `{}`", about.name, key.get_ref()),
-            "unknown parameter",
-            suggest::remedy(key.get_ref(), "it has", known),
-        );
+        let word = key.get_ref();
+        let of_class = suggest::similar(word, self.beside.iter().map(|info| info.name));
+        let help = match of_class {
+            Some(name) if suggest::similar(word, known.iter().copied()).is_none() => {
+                format!(
+                    "did you mean `{name}` of the class? The discipline itself has: {}",
+                    known.join(", ")
+                )
+            }
+            _ => suggest::remedy(word, "it has", known),
+        };
+        let message = format!("`{}`{with} has no parameter `{word}`", about.name);
+        self.problems.add(key.span(), message, "unknown parameter", help);
     }
 
     /// Reads the estimator of a discipline or a class.
@@ -275,7 +331,7 @@ impl<'a> Reader<'a> {
         match (&self.draft.inner, kind) {
             (None, _) => {}
             (Some(inner), Children::Inner | Children::InnerOrQueue) => {
-                specs.extend(check_with(inner, self.registry, self.problems));
+                specs.extend(whole(inner, self.known, self.problems));
                 held = specs.len();
             }
             (Some(inner), _) => {
@@ -338,7 +394,8 @@ impl<'a> Reader<'a> {
             specs.extend(class_child(
                 class.draft,
                 &class.of_child,
-                self.registry,
+                &self.entry.class_parameters(),
+                self.known,
                 self.problems,
             ));
             held += class.template.map_or(1, |template| usize::from(template.count));
@@ -422,7 +479,7 @@ impl<'a> Reader<'a> {
             }
             let template = self.template(&of_template, numbered.as_ref());
             let Some((minor, location)) = numbered else {
-                let _ = class_child(draft, &of_child, self.registry, self.problems);
+                let _ = class_child(draft, &of_child, &parameters, self.known, self.problems);
                 continue;
             };
             if found.iter().any(|other| other.minor == minor) {
@@ -433,7 +490,7 @@ impl<'a> Reader<'a> {
                 );
                 let help = "give every class a number of its own";
                 self.problems.add(location, message, "given before", help);
-                let _ = class_child(draft, &of_child, self.registry, self.problems);
+                let _ = class_child(draft, &of_child, &parameters, self.known, self.problems);
                 continue;
             }
             found.push(ReadClass {
@@ -591,18 +648,22 @@ impl<'a> Reader<'a> {
 fn class_child(
     class: &Draft,
     keys: &[&Written],
-    registry: &Registry,
+    beside: &[ParameterInfo],
+    known: &mut Known<'_>,
     problems: &mut Problems,
 ) -> Option<Spec> {
     let (None, Some(inner)) = (&class.discipline, &class.inner) else {
-        return node(class, keys, registry, problems);
+        return node(class, keys, beside, known, problems);
     };
     for (key, _) in keys {
         let message = format!("a class has no parameter `{}`", key.get_ref());
-        let help = "write it into `inner` if it is for the discipline there";
+        let help = match suggest::similar(key.get_ref(), beside.iter().map(|info| info.name)) {
+            Some(name) => format!("did you mean `{name}`?"),
+            None => "write it into `inner` if it is for the discipline there".to_owned(),
+        };
         problems.add(key.span(), message, "unknown parameter", help);
     }
-    check_with(inner, registry, problems)
+    whole(inner, known, problems)
 }
 
 /// The classes or flows that filters can name.
@@ -689,11 +750,11 @@ impl<'a> Targets<'a> {
     fn number(&self, key: &'static str, given: &Spanned<Given>) -> Result<u16, Mistake> {
         let number = class_number(key, given)?;
         match self {
-            Targets::Classes(classes) => classes.find(number, given),
+            Targets::Classes(classes) => classes.find(key, number, given),
             Targets::UpTo(_, _, most) if u32::from(number) <= *most => Ok(number),
             Targets::UpTo(draft, name, most) => Err(Mistake {
                 span: given.span(),
-                message: format!("`{name}` has no class {}", draft.class_name(number)),
+                message: no_class(key, name, &draft.class_name(number)),
                 label: "no such class".to_owned(),
                 help: match most {
                     0 => "it has no classes with these parameters".to_owned(),
@@ -746,7 +807,7 @@ impl ClassTargets<'_> {
                     help: "name another class, like overflow = 9, or set `default`".to_owned(),
                 });
         };
-        let found = self.find(template.overflow, given)?;
+        let found = self.find("overflow", template.overflow, given)?;
         match self.template_of(found) {
             None => Ok(found),
             Some(_) => Err(Mistake {
@@ -758,7 +819,8 @@ impl ClassTargets<'_> {
         }
     }
 
-    fn find(&self, number: u16, given: &Spanned<Given>) -> Result<u16, Mistake> {
+    /// Returns the number that `key` names, if packets can be put into its class.
+    fn find(&self, key: &str, number: u16, given: &Spanned<Given>) -> Result<u16, Mistake> {
         let ClassTargets { draft, name, .. } = self;
         let shown = draft.class_name(number);
         let mistake = |message, label: &str, help| Mistake {
@@ -788,12 +850,19 @@ impl ClassTargets<'_> {
             [] => "add this class: there is none yet".to_owned(),
             _ => format!("name one of its classes ({}), or add this one", known.join(", ")),
         };
-        Err(mistake(
-            format!("`{name}` has no class {shown}"),
-            "no such class",
-            help,
-        ))
+        Err(mistake(no_class(key, name, &shown), "no such class", help))
     }
+}
+
+/// Says that a discipline has no class of this number. Who deletes the default class may not know that it is
+/// the default.
+fn no_class(key: &str, discipline: &str, number: &str) -> String {
+    let needed = match key {
+        "default" => format!("class {number} is the default, but "),
+        "overflow" => format!("class {number} is the `overflow`, but "),
+        _ => String::new(),
+    };
+    format!("{needed}`{discipline}` has no class {number}")
 }
 
 fn class_number(key: &'static str, given: &Spanned<Given>) -> Result<u16, Mistake> {

@@ -171,6 +171,21 @@ impl Spec {
             })
     }
 
+    /// Returns whether a discipline of the tree gives packets a time to leave at: a delay (`netem`), or one
+    /// that the sender has chosen (`etf`). A driver must not send such a packet before its time. A shaper's
+    /// packets may leave a little earlier, because the rate stays the same.
+    ///
+    /// ```
+    /// use fairgate_config::Spec;
+    ///
+    /// assert!(Spec::inline("tbf rate=10mbit burst=3kb / netem delay=10ms")?.keeps_times());
+    /// assert!(!Spec::inline("tbf rate=10mbit burst=3kb / fq_codel")?.keeps_times());
+    /// # Ok::<(), fairgate_config::FileError>(())
+    /// ```
+    pub fn keeps_times(&self) -> bool {
+        matches!(self.discipline(), "netem" | "etf") || self.trees().any(|(_, tree)| tree.keeps_times())
+    }
+
     /// Returns the registry's entry for the root discipline.
     pub fn entry(&self) -> &'static dyn Entry {
         self.entry

@@ -662,3 +662,30 @@ fn no_flag_in_the_documentation_is_set_to_its_default() {
     }
     assert!(seen > 0);
 }
+
+/// Equal disciplines are built once during a check, however many classes have them.
+#[test]
+fn a_check_builds_what_is_equal_once() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use fairgate::fifo::{self, Fifo};
+    use fairgate::registry::{About, Description};
+
+    static BUILT: AtomicUsize = AtomicUsize::new(0);
+    static LARGE: Description<fifo::Config> = Description::new(
+        About::new("large", "A queue", "In this test."),
+        fifo::PARAMETERS,
+        |_| fifo::Config::default(),
+        |config, _| {
+            BUILT.fetch_add(1, Ordering::Relaxed);
+            Ok(Box::new(Fifo::node(config)?))
+        },
+    );
+    let mut registry = Registry::builtin();
+    registry.add(&LARGE).unwrap();
+    let class = |number: usize| format!("{number} / large limit={}", 10 + number % 3);
+    let classes: Vec<String> = (1..=200).map(class).collect();
+    let tree = format!("drr {{ {} }}", classes.join("; "));
+    Spec::inline_with(&tree, &registry).unwrap();
+    assert_eq!(BUILT.load(Ordering::Relaxed), 3);
+}

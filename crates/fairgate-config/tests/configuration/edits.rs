@@ -279,6 +279,9 @@ fn a_class_further_down_is_offered() {
 #[test]
 fn a_tree_that_becomes_invalid_is_refused_at_its_place() {
     let error = edited(TREE, "class delete 20").expect_err("it is the default");
-    assert!(error.problems()[0].message.contains("20"), "{error:?}");
+    assert_eq!(
+        error.problems()[0].message,
+        "class 20 is the default, but `htb` has no class 20"
+    );
     assert_eq!(error.problems()[0].file(), "the changed tree");
 }

@@ -305,7 +305,7 @@ fn classes() {
     in_queue(
         &format!("{TREE}default = 2"),
         "2",
-        "`drr` has no class 2",
+        "class 2 is the default, but `drr` has no class 2",
         "(1, 7)",
     );
 }
@@ -575,7 +575,7 @@ fn trees_of_classes() {
         &[top, leaf],
         "default = 11",
         "11",
-        "`htb` has no class 11",
+        "class 11 is the default, but `htb` has no class 11",
         "name one of its classes (10)",
     );
     in_classes(
@@ -598,6 +598,21 @@ fn trees_of_classes() {
         "\"codel\"",
         "class 1 has classes below it, and holds no discipline",
         "put it into a class",
+    );
+    // Whether the word belongs to the class or to the discipline in it is not known.
+    in_classes(
+        &["id = 1, rate = \"10mbit\", priority = 2, discipline = \"fifo\""],
+        "",
+        "priority",
+        "`fifo` has no parameter `priority`",
+        "did you mean `prio` of the class?",
+    );
+    in_classes(
+        &["id = 1, rate = \"10mbit\", priority = 2, inner = { discipline = \"fifo\" }"],
+        "",
+        "priority",
+        "a class has no parameter `priority`",
+        "did you mean `prio`?",
     );
     in_classes(
         &["id = 1, rate = \"10mbit\", celi = \"20mbit\"", leaf],
@@ -677,7 +692,7 @@ fn classes_for_hosts() {
     in_template(
         &with("overflow = 9", "overflow = 8"),
         "8",
-        "`htb` has no class 8",
+        "class 8 is the `overflow`, but `htb` has no class 8",
         "(9, 100)",
     );
     in_template(

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use fairgate_live::status::protocol::Answer;
-use fairgate_subscribers::Entry;
+use fairgate_subscribers::{Difference, Entry};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -32,6 +32,9 @@ pub(super) struct SubscriberDocument {
     subscribers: Vec<Entry>,
     /// The class of each one in both trees, by its identifier.
     classes: BTreeMap<String, u16>,
+    /// How the list differed from the one before it when it was last read from its files or replaced as a
+    /// whole. None if that never happened.
+    difference: Option<Difference>,
     /// Whether they may be changed by the API. Those of LibreQoS' files are changed there.
     is_changeable: bool,
 }
@@ -62,6 +65,9 @@ pub(super) struct SubscriberMade {
     pause_us: f64,
     /// Packets that had no room any more.
     dropped: u64,
+    /// How the list differs from the one before it, if it was replaced as a whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    difference: Option<Difference>,
 }
 
 /// Members of a subscriber that change: those of the document; null leaves one to the plan.
@@ -72,12 +78,14 @@ pub(super) struct SubscriberPatch(Map<String, Value>);
 
 /// Returns the list, if the run has one.
 fn of(run: &dyn Run) -> Result<&dyn Subscribers, Problem> {
-    run.subscribers().ok_or_else(|| {
-        Problem::new(
-            Kind::NotFound,
-            "this run has no subscribers; add [subscribers] to its file",
-        )
-    })
+    run.subscribers().ok_or_else(no_list)
+}
+
+fn no_list() -> Problem {
+    Problem::new(
+        Kind::NotFound,
+        "this run has no subscribers; add [subscribers] to its file",
+    )
 }
 
 fn unknown(id: &str) -> Problem {
@@ -96,6 +104,7 @@ fn answer(
     shared: &Shared,
     answer: Answer,
     success: StatusCode,
+    difference: Option<Difference>,
     tag: impl FnOnce(u64) -> Result<String, Problem>,
 ) -> Result<Response, Problem> {
     match answer {
@@ -108,6 +117,7 @@ fn answer(
                 revision,
                 pause_us,
                 dropped,
+                difference,
             };
             json(success, Some(&tag(revision)?), &made)
         }
@@ -140,6 +150,7 @@ pub(super) async fn list(State(shared): State<Shared>) -> Result<Response, Probl
             revision: all.revision,
             subscribers: all.entries,
             classes,
+            difference: all.difference,
             is_changeable: all.is_changeable,
         };
         Ok((tag, json_bytes(&document)?))
@@ -183,12 +194,12 @@ pub(super) async fn replace_all(
     let asked = shared.ask(move |shared, run| {
         let list = of(run)?;
         let revision = expected.revision(shared, || list.revision());
-        match list.replace(&who, order.subscribers, revision) {
-            SubscriberChanged::Asked(made) => {
-                answer(shared, made, StatusCode::OK, |revision| Ok(tag(shared, revision)))
-            }
-            SubscriberChanged::Stopped => Err(Problem::new(Kind::Internal, "nobody has refused the list")),
-        }
+        let (made, difference) = list
+            .replace(&who, order.subscribers, revision)
+            .ok_or_else(no_list)?;
+        answer(shared, made, StatusCode::OK, Some(difference), |revision| {
+            Ok(tag(shared, revision))
+        })
     });
     asked.await?
 }
@@ -317,7 +328,7 @@ async fn carry_out(
         let shown = || list.one(&id).map(|(entry, _)| entry).or(tag).unwrap_or_default();
         match (changed, refusal) {
             (SubscriberChanged::Asked(made), _) => {
-                answer(shared, made, success, |_| tag_of(shared, &shown()))
+                answer(shared, made, success, None, |_| tag_of(shared, &shown()))
             }
             (SubscriberChanged::Stopped, Some(problem)) => Err(problem),
             (SubscriberChanged::Stopped, None) => Err(Problem::new(Kind::Internal, "nobody has refused it")),

@@ -84,16 +84,19 @@ fn the_whole_list_has_the_tag_of_the_trees() {
     let document: Value = serde_json::from_slice(&all.body).unwrap();
     assert_eq!(document["revision"], run.revision());
     assert_eq!(document["classes"], json!({"17": 16}));
+    assert_eq!(document["difference"], Value::Null);
     let other = json!({"subscribers": [
         {"id": "20", "prefixes": ["192.0.2.20"], "down": "5mbit", "up": "5mbit"},
         document["subscribers"][0],
     ]});
     let put = client.ask("PUT", "/v1/subscribers", Some(tag(&all)), Some(other.clone()));
     assert_eq!(put.status, 200, "{put:?}");
-    assert_eq!(
-        client.get("/v1/subscribers")["classes"],
-        json!({"17": 16, "20": 17})
-    );
+    let counts = json!({"added": 1, "removed": 0, "changed": 0, "count": 2});
+    let made: Value = serde_json::from_slice(&put.body).unwrap();
+    assert_eq!(made["difference"], counts);
+    let now = client.get("/v1/subscribers");
+    assert_eq!(now["classes"], json!({"17": 16, "20": 17}));
+    assert_eq!(now["difference"], counts);
     let late = client.ask("PUT", "/v1/subscribers", Some(tag(&all)), Some(other));
     assert_eq!(late.status, 412);
 }

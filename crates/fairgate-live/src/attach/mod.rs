@@ -6,6 +6,7 @@
 //!   hooks       programs that take frames away from the kernel's own stack
 //!   switch      turns these programs on and off at once
 //!   merging     receive offloads
+//!   shapers     the kernel's own shapers, which a run goes past
 //! ```
 //!
 //! A packet socket receives copies. Without the programs, the kernel also answers, routes and bridges the
@@ -14,6 +15,7 @@
 mod hooks;
 mod lock;
 mod merging;
+mod shapers;
 mod survey;
 mod switch;
 
@@ -21,11 +23,13 @@ use nix::errno::Errno;
 
 use crate::config::{Isolate, Plan};
 use crate::error::LiveError;
+use crate::notice::Notice;
 use crate::sys::interface::Interface;
 
 pub(crate) use hooks::{GIVEN, Hooks, mark_of};
 pub(crate) use lock::Lock;
 use merging::MergingGuard;
+use shapers::Shaper;
 use survey::Survey;
 pub(crate) use survey::kind_of;
 pub(crate) use switch::{Switch, Word};
@@ -34,6 +38,8 @@ pub(crate) use switch::{Switch, Word};
 #[derive(Debug)]
 pub(crate) struct Attachment {
     _merging: MergingGuard,
+    /// What users should know of its beginning.
+    untold: Vec<Notice>,
     _hooks: Option<Hooks>,
     is_isolated: bool,
     pushes_tags: bool,
@@ -42,10 +48,11 @@ pub(crate) struct Attachment {
 impl Attachment {
     /// Prepares an interface of a bump in the wire as `plan` says.
     ///
-    /// `is_tap` says that this is a TAP device. The kernel is then an ordinary neighbour: it keeps its
-    /// addresses on the device and is not isolated.
+    /// `lock` is that of the interface. `is_tap` says that this is a TAP device. The kernel is then an
+    /// ordinary neighbour: it keeps its addresses on the device and is not isolated.
     pub(crate) fn take(
         interface: &Interface,
+        lock: &Lock,
         is_tap: bool,
         plan: &Plan,
         switch: Option<&Switch>,
@@ -55,8 +62,12 @@ impl Attachment {
         } else {
             isolate(interface, plan.isolate, switch)?
         };
+        let (merging, untold) = MergingGuard::apply(interface, lock, plan.offloads)?;
+        let shapers = [shapers::of_sent(interface).ok().flatten(), None];
+        let untold = untold.into_iter().chain(told(interface, shapers));
         Ok(Attachment {
-            _merging: MergingGuard::apply(&interface.name, plan.offloads)?,
+            _merging: merging,
+            untold: untold.collect(),
             is_isolated: hooks.is_some(),
             pushes_tags: hooks.is_some(),
             _hooks: hooks,
@@ -66,18 +77,35 @@ impl Attachment {
     /// Prepares an interface that the host itself uses.
     pub(crate) fn take_from_host(
         interface: &Interface,
+        lock: &Lock,
         plan: &Plan,
         switch: &Switch,
     ) -> Result<Attachment, LiveError> {
         switch.set(Word::Interface, interface.index);
         let hooks = Hooks::divert(interface.index, plan.taken, switch);
         let hooks = hooks.map_err(|errno| no_diversion(errno, &interface.name))?;
+        let (merging, untold) = MergingGuard::apply(interface, lock, plan.offloads)?;
+        let [received, sent] = plan.taken;
+        // A kernel without traffic control has no shapers.
+        let shapers = [
+            sent.then(|| shapers::of_sent(interface).ok().flatten()).flatten(),
+            received
+                .then(|| shapers::of_received(interface).ok().flatten())
+                .flatten(),
+        ];
+        let untold = untold.into_iter().chain(told(interface, shapers));
         Ok(Attachment {
-            _merging: MergingGuard::apply(&interface.name, plan.offloads)?,
+            _merging: merging,
+            untold: untold.collect(),
             is_isolated: false,
             pushes_tags: plan.taken[1],
             _hooks: Some(hooks),
         })
+    }
+
+    /// Returns what users should know of what was found here, once.
+    pub(crate) fn untold(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.untold)
     }
 
     /// Returns whether the interface is isolated from the kernel's own stack.
@@ -89,6 +117,20 @@ impl Attachment {
     pub(crate) fn pushes_tags(&self) -> bool {
         self.pushes_tags
     }
+}
+
+/// Tells of the kernel's shapers of what an interface sends and of what it receives.
+fn told(interface: &Interface, [sent, received]: [Option<Shaper>; 2]) -> impl Iterator<Item = Notice> {
+    let notice = |shaper: Shaper, is_past: bool| Notice::OtherShaper {
+        interface: interface.name.clone(),
+        device: shaper.device,
+        kind: shaper.kind,
+        rate: shaper.rate,
+        is_past,
+    };
+    let sent = sent.map(|shaper| notice(shaper, true));
+    sent.into_iter()
+        .chain(received.map(|shaper| notice(shaper, false)))
 }
 
 /// Converts the error of an interface whose frames can't be taken from the host.

@@ -99,6 +99,13 @@ pub(crate) fn kind_of(interface: &Interface) -> Result<Option<String>, LiveError
         .find_map(|link| link.kind))
 }
 
+/// Returns the name of the interface with this index, in the network namespace of this thread.
+pub(super) fn name_of_link(index: u32) -> std::io::Result<Option<String>> {
+    let links = dump(RouteNetlinkMessage::GetLink(LinkMessage::default()))?;
+    let mut links = links.iter().filter_map(Link::of);
+    Ok(links.find(|link| link.index == index).map(|link| link.name))
+}
+
 /// The needed properties of a kernel link.
 struct Link {
     index: u32,
@@ -169,7 +176,7 @@ fn address_of(message: &RouteNetlinkMessage, index: u32) -> Option<String> {
 }
 
 /// Sends a request and returns all answers.
-fn dump(request: RouteNetlinkMessage) -> std::io::Result<Vec<RouteNetlinkMessage>> {
+pub(super) fn dump(request: RouteNetlinkMessage) -> std::io::Result<Vec<RouteNetlinkMessage>> {
     let mut socket = Socket::new(NETLINK_ROUTE)?;
     socket.bind_auto()?;
     socket.connect(&SocketAddr::new(0, 0))?;

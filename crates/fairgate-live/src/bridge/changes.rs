@@ -467,6 +467,7 @@ impl Bridge {
         });
         for (side, direction) in self.directions.iter_mut().enumerate() {
             direction.set_super_packets(self.plan.takes_super_packets(side));
+            direction.set_times(self.plan.keeps_times(side));
         }
         // What was read of the trees may not fit the changed ones. Rates that follow a line change too often
         // for this: the reading of a large tree would never end. They leave all classes where they are.

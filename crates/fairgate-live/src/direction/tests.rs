@@ -196,3 +196,30 @@ fn the_direction_drives_by_the_rules() {
         began
     });
 }
+
+/// Packets of a shaper may leave together a little early. Those that have a time may not.
+#[test]
+fn no_packet_leaves_before_the_end_of_its_delay() {
+    const AHEAD: u64 = 500_000;
+    let at = Time::from_micros;
+    let frame = capable_frame();
+    let left_early = |queue: &str, delay: u64| {
+        let tree = Spec::inline(queue).unwrap();
+        let mut direction = direction(queue, delay);
+        direction.set_times(delay > 0 || tree.keeps_times());
+        // The first one is sent at once by a shaper, and the second one after 10 ms.
+        for _ in 0..2 {
+            offer(&mut direction, &frame, frame.len(), Time::ZERO);
+            direction.fill_line(Time::ZERO, AHEAD);
+        }
+        let early = direction.fill_line(at(9_600), AHEAD) > 0;
+        direction.fill_line(at(10_000), AHEAD);
+        assert_eq!(direction.link.backlog().packets, 0, "{queue}");
+        early
+    };
+    let shaper = "tbf rate=433600bit burst=542 latency=1s";
+    assert!(left_early(shaper, 0));
+    assert!(!left_early(shaper, 5_000_000));
+    assert!(!left_early("netem delay=10ms", 0));
+    assert!(!left_early("prio { 1 / netem delay=10ms; 2 / fifo }", 0));
+}

@@ -22,12 +22,13 @@ pub(super) use unfiltered::Calls;
 )))]
 mod unfiltered {
     use crate::config::Plan;
+    use crate::privileges::LaterFiles;
 
     #[derive(Debug)]
     pub(crate) struct Calls;
 
     impl Calls {
-        pub(crate) fn new(_: &Plan) -> Result<Calls, String> {
+        pub(crate) fn new(_: &Plan, _: &LaterFiles<'_>) -> Result<Calls, String> {
             Err("not supported on this processor".to_owned())
         }
 
@@ -53,6 +54,7 @@ mod filtered {
     use super::super::files::asks_for_groups;
     use crate::backend::BackendKind;
     use crate::config::{Divide, Isolate, Plan};
+    use crate::privileges::LaterFiles;
 
     /// Allowed with any arguments.
     const ALLOWED: &[c_long] = &[
@@ -191,6 +193,14 @@ mod filtered {
     #[cfg(not(target_arch = "x86_64"))]
     const OLDER: &[c_long] = &[];
 
+    /// To replace a file.
+    const REPLACING: &[c_long] = &[
+        libc::SYS_fsync,
+        #[cfg(not(target_arch = "riscv64"))]
+        libc::SYS_renameat,
+        libc::SYS_renameat2,
+    ];
+
     /// The families of sockets that a run opens after its start. Those of the endpoints are open.
     const FAMILIES: [i32; 4] = [libc::AF_UNIX, libc::AF_NETLINK, libc::AF_PACKET, libc::AF_XDP];
 
@@ -243,8 +253,8 @@ mod filtered {
     }
 
     impl Calls {
-        pub(crate) fn new(plan: &Plan) -> Result<Calls, String> {
-            compile(plan).map_err(|error| error.to_string())
+        pub(crate) fn new(plan: &Plan, later: &LaterFiles<'_>) -> Result<Calls, String> {
+            compile(plan, later).map_err(|error| error.to_string())
         }
 
         /// Limits this thread. Returns how many calls it may make.
@@ -261,9 +271,9 @@ mod filtered {
         }
     }
 
-    fn compile(plan: &Plan) -> Result<Calls, seccompiler::Error> {
+    fn compile(plan: &Plan, later: &LaterFiles<'_>) -> Result<Calls, seccompiler::Error> {
         let processor: TargetArch = std::env::consts::ARCH.try_into()?;
-        let rules = rules(plan)?;
+        let rules = rules(plan, later)?;
         let count = rules.len();
         let refuse = |errno: i32| SeccompAction::Errno(errno as u32);
         let allowed = SeccompFilter::new(rules, refuse(libc::EPERM), SeccompAction::Allow, processor)?;
@@ -276,7 +286,7 @@ mod filtered {
         })
     }
 
-    fn rules(plan: &Plan) -> Result<Rules, seccompiler::Error> {
+    fn rules(plan: &Plan, later: &LaterFiles<'_>) -> Result<Rules, seccompiler::Error> {
         let mut rules: Rules = ALLOWED
             .iter()
             .chain(OLDER)
@@ -313,6 +323,9 @@ mod filtered {
         let has_programs = plan.isolate != Isolate::Never || plan.shard_by == Divide::Class;
         if has_programs || plan.backend == Some(BackendKind::Xdp) {
             rules.insert(libc::SYS_bpf, Vec::new());
+        }
+        if later.kept.is_some() {
+            rules.extend(REPLACING.iter().map(|call| (*call, Vec::new())));
         }
         Ok(rules)
     }

@@ -83,6 +83,11 @@ fn needed(plan: &Plan, later: &LaterFiles<'_>) -> Vec<Right> {
             AccessFs::MakeSock | AccessFs::MakeDir | AccessFs::RemoveFile,
         ));
     }
+    if let Some(kept) = later.kept {
+        let replaced =
+            read | AccessFs::MakeReg | AccessFs::WriteFile | AccessFs::RemoveFile | AccessFs::Truncate;
+        rights.push((folder_of(kept), replaced));
+    }
     // The locks of its interfaces are removed in the end.
     let locks = lock_folders().unwrap_or_default();
     rights.extend(

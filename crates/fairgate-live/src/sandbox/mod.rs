@@ -39,7 +39,7 @@ impl Sandbox {
     /// is open, and just before [`Bridge::confine`].
     pub fn new(plan: &Plan, later: &LaterFiles<'_>) -> Sandbox {
         Sandbox {
-            calls: Calls::new(plan),
+            calls: Calls::new(plan, later),
             files: Files::new(plan, later),
         }
     }

@@ -59,6 +59,7 @@ fn only_the_files_of_the_run_can_be_used() {
         read: &files,
         socket: &socket,
         api: None,
+        kept: None,
     };
     confined(&plan(PLAN), &later, |confined| {
         let Ok(version) = confined.files else {
@@ -120,6 +121,43 @@ fn only_the_files_of_the_run_can_be_used() {
     });
 }
 
+/// A file that is kept can be replaced, and nothing else be written.
+#[test]
+fn the_file_that_is_kept_can_be_replaced() {
+    let [kept, other] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let path = kept.path().join("kept");
+    let socket = other.path().join("sock");
+    for is_kept in [true, false] {
+        let later = LaterFiles {
+            read: &[],
+            socket: &socket,
+            api: None,
+            kept: is_kept.then_some(&path),
+        };
+        confined(&plan(PLAN), &later, |confined| {
+            if !confined.is_whole() {
+                say(&format!(
+                    "SKIPPED: the_file_that_is_kept_can_be_replaced: {confined}"
+                ));
+                return;
+            }
+            let replace = || {
+                let folder = crate::folder::Folder::of(&path)?;
+                let mut file = folder.create_own("new".as_ref())?;
+                std::io::Write::write_all(&mut file, b"new")?;
+                file.sync_all()?;
+                folder.rename("new".as_ref(), "kept".as_ref())
+            };
+            match is_kept {
+                true => replace().unwrap(),
+                false => assert!(is_refused(replace())),
+            }
+            assert!(is_refused(fs::write(other.path().join("file"), "new")));
+        });
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+}
+
 /// Programs are not executed, and sockets of the Internet are not opened, with what an API with a group needs
 /// and without.
 #[test]
@@ -129,6 +167,7 @@ fn calls_that_a_run_does_not_need_are_refused() {
         read: &[],
         socket,
         api: None,
+        kept: None,
     };
     let with_group = format!("{PLAN}api = \"unix:/tmp/api.sock\"\napi_group = \"root\"\n");
     for text in [PLAN, &with_group] {

@@ -74,6 +74,15 @@ pub fn ask_change_of(
     ask(socket, &request, None)
 }
 
+/// Has the run that listens at `socket` read its configuration again, and waits until it has.
+///
+/// # Errors
+/// Fails as [`ask_change`] does. A configuration that is refused is an answer.
+pub fn ask_reload(socket: &Path) -> Result<Answer, FetchError> {
+    // To read a long list of subscribers takes seconds.
+    ask(socket, &Request::Reload, None)
+}
+
 /// Has the run that listens at `socket` carry out an order about reservations: see [`Request::Reserve`].
 ///
 /// # Errors

@@ -30,15 +30,33 @@ pub(crate) struct Control {
 /// What the trees are made from, if that is not the file alone: it refuses changes by hand, which the next
 /// change of it would undo. Copies are the same owner.
 #[derive(Clone)]
-pub struct Owner(Arc<Refuses>);
+pub struct Owner {
+    refuses: Arc<Refuses>,
+    reloads: Option<Arc<Reloads>>,
+}
 
 type Refuses = dyn Fn(usize, &Spec, &Spec) -> Option<Mistake> + Send + Sync;
+
+type Reloads = dyn Fn(&str) -> Answer + Send + Sync;
 
 impl Owner {
     /// Returns an owner that calls this function with a direction, 0 from the left, with its tree and with
     /// the changed one. It returns why the change is refused, or nothing.
     pub fn new(refuses: impl Fn(usize, &Spec, &Spec) -> Option<Mistake> + Send + Sync + 'static) -> Owner {
-        Owner(Arc::new(refuses))
+        Owner {
+            refuses: Arc::new(refuses),
+            reloads: None,
+        }
+    }
+
+    /// Adds a function that reads the configuration again, for a client that it is told of, and returns what
+    /// became of it. It is called on a thread that forwards nothing, and waits.
+    #[must_use]
+    pub fn with_reload(self, reloads: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Owner {
+        Owner {
+            reloads: Some(Arc::new(reloads)),
+            ..self
+        }
     }
 }
 
@@ -64,7 +82,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Request, Answer> {
         refused(
             format!("the request is not understood: {error}"),
             "send {\"request\": \"status\"}, {\"request\": \"trees\"}, \
-             {\"request\": \"change\", \"lines\": [...]}, \
+             {\"request\": \"change\", \"lines\": [...]}, {\"request\": \"reload\"}, \
              {\"request\": \"record\", \"interval_us\": 400000}, {\"request\": \"flows\"}, \
              {\"request\": \"packets\"} or \
              {\"request\": \"reserve\", \"order\": \"list\"}",
@@ -105,6 +123,17 @@ impl Control {
         answer
     }
 
+    /// Has the configuration read again, for `who`. That notes it in the audit.
+    pub(super) fn reload(&self, who: &str) -> Answer {
+        match &self.owner.reloads {
+            Some(reloads) => reloads(who),
+            None => refused(
+                "this run has no configuration that it could read again".to_owned(),
+                "start it by `fairgate run`",
+            ),
+        }
+    }
+
     /// Notes in the audit what else was asked for.
     pub(super) fn note(&self, who: &str, what: &str, outcome: &str) {
         self.audit.note(who, what, outcome.to_owned());
@@ -135,7 +164,7 @@ impl Control {
         for side in changed_sides(names, from, plan.shaped(), are_equal)? {
             let (old, edited) = (&plan.queues[side], &mut new.queues[side]);
             *edited = old.edited(lines, self.reserver.registry())?;
-            if let Some(mistake) = (self.owner.0)(side, old, &*edited) {
+            if let Some(mistake) = (self.owner.refuses)(side, old, &*edited) {
                 return Err(mistake.into());
             }
         }

@@ -39,7 +39,9 @@ impl NoPackets {
     /// Returns what to do.
     pub fn remedy(&self) -> String {
         match self {
-            NoPackets::NotKept => "add packet_log = \"30s\" to [run], and start the run again".to_owned(),
+            NoPackets::NotKept => "start the run again, with packet_log = \"30s\" in [run], or with \
+                                   `--packet-log 30s` beside --dev"
+                .to_owned(),
             NoPackets::Ended => "start it again".to_owned(),
             NoPackets::NoDirection { ends, .. } => format!("name {} or {}", ends[0], ends[1]),
         }

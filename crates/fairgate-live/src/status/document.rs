@@ -11,6 +11,7 @@ use fairgate_config::Spec;
 use serde::{Deserialize, Serialize};
 
 use crate::clock;
+use crate::config::HOST;
 use crate::pace::Punctuality;
 use crate::status::autorate::AutorateStatus;
 use crate::status::estimators::Rates;
@@ -38,11 +39,23 @@ pub struct Status {
     /// The revision of the trees. It grows by 1 with each change, and is 0 at the start.
     #[serde(default)]
     pub revision: u64,
+    /// Why the run has another configuration than its file says, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<String>,
     /// The rates that follow the line, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub autorate: Option<AutorateStatus>,
     /// The directions from left to right and from right to left.
     pub directions: Vec<DirectionStatus>,
+}
+
+impl Status {
+    /// Returns whether the run is on one interface that this machine itself uses.
+    pub fn is_on_one_interface(&self) -> bool {
+        self.directions
+            .first()
+            .is_some_and(|direction| direction.to == HOST)
+    }
 }
 
 /// How much a status says.
@@ -344,6 +357,7 @@ impl Status {
             processor,
             changes,
             revision: plan.revision,
+            fallback: plan.fallback.clone(),
             autorate: board.read(),
             directions: directions.into_iter().enumerate().map(direction).collect(),
         }
@@ -664,6 +678,7 @@ mod tests {
             processor: ProcessorStatus::default(),
             changes: ChangesStatus::default(),
             revision: 0,
+            fallback: None,
             autorate: None,
             directions: vec![DirectionStatus::of_reading(reading, Time::ZERO, Some(&queue))],
         }

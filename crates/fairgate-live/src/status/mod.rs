@@ -27,8 +27,8 @@ pub use audit::{Audit, AuditEntry};
 pub(crate) use autorate::Board;
 pub use autorate::{AutorateDirection, AutorateStatus};
 pub use client::{
-    Recordings, ask_change, ask_change_of, ask_reserve, fetch, fetch_flows, fetch_packets, fetch_trees,
-    fetch_used, record,
+    Recordings, ask_change, ask_change_of, ask_reload, ask_reserve, fetch, fetch_flows, fetch_packets,
+    fetch_trees, fetch_used, record,
 };
 pub(crate) use control::Control;
 pub use control::{Owner, changed_sides, mistakes_of};

@@ -3,6 +3,7 @@
 //!
 //! `{"request": "status"}`, or nothing at all, is answered by the [`Status`](super::Status).
 //! `{"request": "change", "lines": ["class add 30 rate=5mbit / fq_codel"]}` is answered by an [`Answer`].
+//! `{"request": "reload"}` has it read its configuration again, and is answered by an [`Answer`], too.
 //! `{"request": "record", "interval_us": 400000}` is answered by many documents, one in each line:
 //! [`Recorded`]. They end with the run, or when the client closes the connection.
 //! `{"request": "reserve", "order": {"refresh": {"name": "call"}}}` is answered by [`Reserved`].
@@ -47,6 +48,8 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         if_revision: Option<u64>,
     },
+    /// To read the configuration again, as after SIGHUP.
+    Reload,
     /// To be told at each interval what each class did.
     Record {
         /// The length of an interval in microseconds, at least 1,000.

@@ -185,6 +185,10 @@ fn answer(desk: &Arc<Desk>, mut client: UnixStream) -> io::Result<()> {
                 .change(&who(&client), from.as_deref(), &lines, if_revision);
             send(&mut client, &answer)
         }
+        Ok(Request::Reload) => {
+            let answer = desk.control.reload(&who(&client));
+            send(&mut client, &answer)
+        }
         Ok(Request::Reserve {
             from,
             order,

@@ -221,7 +221,7 @@ impl<const N: usize> SharedWords<N> {
             unsafe { AtomicU32::from_ptr(address) }.store(0, Ordering::SeqCst);
         };
         // SAFETY: the work is one store into memory that exists.
-        unsafe { Guardian::start(work) }
+        unsafe { Guardian::start(&[], work) }
     }
 
     /// Returns the two halves of the instruction `to = address of the word`.

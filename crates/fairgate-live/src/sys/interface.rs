@@ -1,11 +1,12 @@
 //! Properties of an interface: index, MTU, state, and the offloads that merge packets.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::fmt;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
-use crate::sys::guardian::Guardian;
+use crate::sys::guardian::{FIRST_KEPT, Guardian};
 
 /// An Ethernet interface that is up.
 #[derive(Clone, Debug)]
@@ -122,17 +123,33 @@ pub(crate) struct MergingGuardian {
 }
 
 impl MergingGuardian {
-    /// Starts a guardian that enables the offloads of [`Merging::ALL`] for which `on` is true.
-    pub(crate) fn start(interface: &str, on: [bool; 2]) -> Result<MergingGuardian, Errno> {
+    /// Starts a guardian that enables the offloads of [`Merging::ALL`] for which `on` is true, and then
+    /// writes `done` at `place` of each of the files `notes`. It holds the locks of these files until then,
+    /// so that no other run reads the offloads before.
+    pub(crate) fn start(
+        interface: u32,
+        on: [bool; 2],
+        notes: &[BorrowedFd<'_>],
+        (place, done): (u64, &[u8]),
+    ) -> Result<MergingGuardian, Errno> {
+        let count = notes.len() as RawFd;
         let work = || {
+            let mut is_restored = true;
             for (_, merging) in on.iter().zip(Merging::ALL).filter(|(is_on, _)| **is_on) {
                 // The interface may no longer exist; then there is nothing to restore.
-                let _ = merging.set(interface, true);
+                is_restored &= matches!(merging.set(interface, true), Ok(()) | Err(Errno::ENODEV));
+            }
+            for note in (FIRST_KEPT..FIRST_KEPT + count).filter(|_| is_restored) {
+                // SAFETY: system calls with a descriptor of this process and live memory.
+                unsafe {
+                    libc::lseek(note, place as libc::off_t, libc::SEEK_SET);
+                    libc::write(note, done.as_ptr().cast(), done.len());
+                }
             }
         };
-        // SAFETY: `Merging::set` creates a socket and calls `ioctl` with structures on its stack, into which
-        // names are copied byte by byte. It does not allocate, lock or unwrap.
-        let guardian = unsafe { Guardian::start(work) }?;
+        // SAFETY: `Merging::set` creates a socket and calls `ioctl` with structures on its stack. It does not
+        // allocate, lock or unwrap. The rest are system calls.
+        let guardian = unsafe { Guardian::start(notes, work) }?;
         Ok(MergingGuardian { _guardian: guardian })
     }
 }
@@ -171,21 +188,21 @@ impl Merging {
     pub(crate) const ALL: [Merging; 2] = [Merging::Gro, Merging::Lro];
 
     /// Returns whether the offload is enabled. It is not, if the driver does not support the query.
-    pub(crate) fn is_on(self, interface: &str) -> Result<bool, Errno> {
+    pub(crate) fn is_on(self, interface: u32) -> Result<bool, Errno> {
         let answer = match self {
-            Merging::Gro => ethtool(interface, ETHTOOL_GGRO, 0)? != 0,
-            Merging::Lro => ethtool(interface, ETHTOOL_GFLAGS, 0)? & ETH_FLAG_LRO != 0,
+            Merging::Gro => ethtool_at(interface, ETHTOOL_GGRO, 0)? != 0,
+            Merging::Lro => ethtool_at(interface, ETHTOOL_GFLAGS, 0)? & ETH_FLAG_LRO != 0,
         };
         Ok(answer)
     }
 
-    /// Enables or disables the offload.
-    pub(crate) fn set(self, interface: &str, on: bool) -> Result<(), Errno> {
+    /// Enables or disables the offload. The interface may have been renamed meanwhile.
+    pub(crate) fn set(self, interface: u32, on: bool) -> Result<(), Errno> {
         match self {
-            Merging::Gro => ethtool(interface, ETHTOOL_SGRO, u32::from(on))?,
+            Merging::Gro => ethtool_at(interface, ETHTOOL_SGRO, u32::from(on))?,
             Merging::Lro => {
-                let others = ethtool(interface, ETHTOOL_GFLAGS, 0)? & !ETH_FLAG_LRO;
-                ethtool(
+                let others = ethtool_at(interface, ETHTOOL_GFLAGS, 0)? & !ETH_FLAG_LRO;
+                ethtool_at(
                     interface,
                     ETHTOOL_SFLAGS,
                     others | if on { ETH_FLAG_LRO } else { 0 },
@@ -193,6 +210,38 @@ impl Merging {
             }
         };
         Ok(())
+    }
+}
+
+/// The names of the offloads in messages and notes, as ethtool(8) has them.
+impl fmt::Display for Merging {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Merging::Gro => "gro",
+            Merging::Lro => "lro",
+        })
+    }
+}
+
+/// Returns the cookie of the network namespace of this thread: a number that no other namespace has until the
+/// next boot. Kernels before Linux 5.14 have none; it is 0 then.
+pub(crate) fn namespace_cookie() -> Result<u64, Errno> {
+    let control = control_socket()?;
+    let mut cookie = 0u64;
+    let mut length = size_of::<u64>() as libc::socklen_t;
+    // SAFETY: the option is a u64, for which there is room.
+    let result = unsafe {
+        libc::getsockopt(
+            control.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_NETNS_COOKIE,
+            (&raw mut cookie).cast(),
+            &raw mut length,
+        )
+    };
+    match Errno::result(result) {
+        Err(Errno::ENOPROTOOPT) => Ok(0),
+        result => result.map(|_| cookie),
     }
 }
 
@@ -226,23 +275,43 @@ fn ethtool(interface: &str, command: u32, data: u32) -> Result<u32, Errno> {
     }
 }
 
+/// Does the same by the interface's index, without allocating.
+fn ethtool_at(interface: u32, command: u32, data: u32) -> Result<u32, Errno> {
+    let control = control_socket()?;
+    let mut request = named(&control, interface)?;
+    match ethtool_of(&control, &mut request, command, data) {
+        Err(Errno::EOPNOTSUPP) => Ok(0),
+        result => result,
+    }
+}
+
 fn ethtool_by(control: &OwnedFd, interface: &str, command: u32, data: u32) -> Result<u32, Errno> {
     let mut request = request(interface).ok_or(Errno::ENODEV)?;
+    ethtool_of(control, &mut request, command, data)
+}
+
+fn ethtool_of(control: &OwnedFd, request: &mut libc::ifreq, command: u32, data: u32) -> Result<u32, Errno> {
     let mut value = EthtoolValue { command, data };
     request.ifr_ifru.ifru_data = (&raw mut value).cast();
-    ioctl(control, libc::SIOCETHTOOL as libc::Ioctl, &mut request).map(|()| value.data)
+    ioctl(control, libc::SIOCETHTOOL as libc::Ioctl, request).map(|()| value.data)
 }
 
 /// Returns the name of the interface with this index, or `None` if there is none.
 fn name_of(control: &OwnedFd, index: u32) -> Result<Option<String>, Errno> {
-    // SAFETY: `ifreq` consists of integers and a pointer, for which all-zero is a valid value.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    request.ifr_ifru.ifru_ifindex = index as libc::c_int;
-    match ioctl(control, libc::SIOCGIFNAME as libc::Ioctl, &mut request) {
-        Ok(()) => Ok(Some(name_in(&request))),
+    match named(control, index) {
+        Ok(request) => Ok(Some(name_in(&request))),
         Err(Errno::ENODEV) => Ok(None),
         Err(errno) => Err(errno),
     }
+}
+
+/// Returns a request about the interface with this index.
+fn named(control: &OwnedFd, index: u32) -> Result<libc::ifreq, Errno> {
+    // SAFETY: `ifreq` consists of integers and a pointer, for which all-zero is a valid value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    request.ifr_ifru.ifru_ifindex = index as libc::c_int;
+    ioctl(control, libc::SIOCGIFNAME as libc::Ioctl, &mut request)?;
+    Ok(request)
 }
 
 /// Returns the name in a request.

@@ -10,21 +10,35 @@ impl Table {
         CsvFile::new(into).add(self)
     }
 
-    /// Reads what [`write_csv`](Table::write_csv) wrote. All columns are text.
+    /// Reads what [`write_csv`](Table::write_csv) wrote. All columns are text. Also returns whether the last
+    /// line is torn, because the file was not finished: such a line is left out.
     ///
     /// # Errors
-    /// If the file can't be read, or a line has more or fewer fields than the first one.
-    pub fn read_csv(from: impl Read) -> io::Result<Table> {
-        let mut reader = csv::Reader::from_reader(from);
+    /// If the file can't be read, or another line has more or fewer fields than the first one.
+    pub fn read_csv(mut from: impl Read) -> io::Result<(Table, bool)> {
+        let mut text = Vec::new();
+        from.read_to_end(&mut text)?;
+        let is_torn = text.last().is_some_and(|&end| end != b'\n');
+        let mut reader = csv::Reader::from_reader(&text[..]);
         let names: Vec<String> = reader.headers()?.iter().map(str::to_owned).collect();
         let mut columns = vec![Vec::new(); names.len()];
-        for line in reader.records() {
-            for (column, field) in columns.iter_mut().zip(&line?) {
+        let mut lines = reader.byte_records().peekable();
+        while let Some(line) = lines.next() {
+            // Even with all fields, the last one may have lost its end.
+            if is_torn && lines.peek().is_none() {
+                break;
+            }
+            let line = line?;
+            for (column, field) in columns.iter_mut().zip(&line) {
+                let field = std::str::from_utf8(field).map_err(|error| {
+                    let number = line.position().map_or(0, csv::Position::line);
+                    io::Error::new(io::ErrorKind::InvalidData, format!("line {number}: {error}"))
+                })?;
                 column.push(field.to_owned());
             }
         }
         let columns = names.into_iter().zip(columns.into_iter().map(Column::Text));
-        Ok(Table::of(columns.collect()))
+        Ok((Table::of(columns.collect()), is_torn))
     }
 }
 
@@ -72,6 +86,7 @@ impl Column {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn names_are_quoted_and_missing_values_are_empty() {
@@ -81,6 +96,46 @@ mod tests {
         let mut text = Vec::new();
         table.write_csv(&mut text).unwrap();
         assert_eq!(String::from_utf8(text).unwrap(), "flow,sent\n\"a,b\",5\nc,\n");
+    }
+
+    proptest! {
+        /// Wherever a file ends: the whole rows are read, and it is said that one is torn.
+        #[test]
+        fn a_file_is_read_up_to_a_torn_last_row(
+            fields in prop::collection::vec(("[a,\"\n é]{0,6}", any::<Option<u64>>()), 0..6),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let mut table = Table::new(fields.len());
+            table.text("flow", &fields, |(name, _)| name);
+            table.integer("sent", &fields, |(_, sent)| *sent);
+            // The ends of the lines: of the names, and of each row.
+            let (mut text, mut ends) = (Vec::new(), Vec::new());
+            for rows in 0..=fields.len() {
+                text.clear();
+                let mut part = Table::new(rows);
+                part.text("flow", &fields[..rows], |(name, _)| name);
+                part.integer("sent", &fields[..rows], |(_, sent)| *sent);
+                part.write_csv(&mut text).unwrap();
+                ends.push(text.len());
+            }
+            let end = ends[0] + cut.index(text.len() - ends[0] + 1);
+            let rows = ends.iter().filter(|&&whole| whole <= end).count() - 1;
+            // A line break within a name is no end of a row, but looks like one at the end of a file.
+            prop_assume!(ends[rows] == end || text[end - 1] != b'\n');
+            let (read, is_torn) = Table::read_csv(&text[..end]).unwrap();
+            prop_assert_eq!(is_torn, ends[rows] != end);
+            prop_assert_eq!(read.rows(), rows);
+            for (row, (name, _)) in fields[..rows].iter().enumerate() {
+                let Some(Column::Text(names)) = read.column("flow") else { panic!() };
+                prop_assert_eq!(&names[row], name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_short_row_in_the_middle_is_an_error() {
+        assert!(Table::read_csv(&b"a,b\n1\n2,3\n"[..]).is_err());
+        assert!(Table::read_csv(&b"a,b\n1\n2,3"[..]).is_err());
     }
 
     #[test]

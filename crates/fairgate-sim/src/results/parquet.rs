@@ -16,6 +16,12 @@ use parquet::schema::types::Type;
 
 use crate::results::{Column, Table};
 
+/// What a value takes beside its own bytes, at most: its length, its number in a dictionary, its level.
+const BESIDE_VALUE: usize = 4 + 4 + 1;
+/// What a column of a row group takes beside its values, at most: headers of pages, statistics, its part of
+/// the footer. A text in statistics has at most 64 bytes.
+const BESIDE_COLUMN: usize = 2_048;
+
 impl Table {
     /// Writes a Parquet file. Its integers are signed. That is enough, because no count, rate or time here
     /// reaches 2^63.
@@ -51,6 +57,24 @@ impl Table {
     /// If the file can't be read, is broken, or has columns of other types.
     pub fn read_parquet(file: File) -> io::Result<Table> {
         Table::try_read(file).map_err(io_error)
+    }
+
+    /// Returns an upper bound for the bytes of a Parquet file with these rows as its only row group. Another
+    /// row group adds no more. The bound of several tables below one another is at most the sum of theirs.
+    pub fn most_parquet_bytes(&self) -> u64 {
+        let of_column = |column: &Column| match column {
+            Column::Text(values) => {
+                let bytes: usize = values.iter().map(String::len).sum();
+                values.len() * BESIDE_VALUE + bytes
+            }
+            Column::Integer(values) => values.len() * (8 + BESIDE_VALUE),
+            Column::Real(values) => values.len() * (8 + BESIDE_VALUE),
+            Column::Flag(values) => values.len() * (1 + BESIDE_VALUE),
+        };
+        let of_columns = self
+            .columns()
+            .map(|(name, column)| of_column(column) + BESIDE_COLUMN + 3 * name.len());
+        (of_columns.sum::<usize>() + BESIDE_COLUMN) as u64
     }
 
     fn try_read(file: File) -> Result<Table, ParquetError> {
@@ -226,6 +250,7 @@ fn definitions<T>(values: &[Option<T>]) -> Vec<i16> {
 mod tests {
     use super::*;
     use parquet::record::RowAccessor;
+    use proptest::prelude::*;
 
     #[test]
     fn a_reader_returns_the_written_values() {
@@ -242,6 +267,35 @@ mod tests {
         assert_eq!(rows[0].get_long(1).unwrap(), 5);
         assert!(rows[1].get_long(1).is_err(), "this value is missing");
         assert_eq!(rows[1].get_double(2).unwrap(), 0.25);
+    }
+
+    proptest! {
+        /// The space that is kept for rows is enough for them, also in several row groups.
+        #[test]
+        fn rows_take_no_more_bytes_than_the_bound(
+            rows in prop::collection::vec(
+                ("[a-zé]{0,90}", any::<Option<u64>>(), any::<Option<f64>>()),
+                0..400,
+            ),
+            group in 1usize..400,
+        ) {
+            let table = |rows: &[(String, Option<u64>, Option<f64>)]| {
+                let mut table = Table::new(rows.len());
+                table.text("flow", rows, |(name, ..)| name);
+                table.integer("sent", rows, |&(_, sent, _)| sent);
+                table.real("share", rows, |&(.., share)| share);
+                table
+            };
+            let file = tempfile::tempfile().unwrap();
+            let mut writer = ParquetFile::new(&table(&[]), file.try_clone().unwrap()).unwrap();
+            let mut bound = table(&[]).most_parquet_bytes();
+            for rows in rows.chunks(group) {
+                writer.add(&table(rows)).unwrap();
+                bound += table(rows).most_parquet_bytes();
+            }
+            writer.finish().unwrap();
+            prop_assert!(file.metadata().unwrap().len() <= bound);
+        }
     }
 
     #[test]
@@ -290,7 +344,7 @@ mod tests {
         drop(csv);
         let whole = Table::concatenated(parts).unwrap();
         assert_eq!(Table::read_parquet(file).unwrap(), whole);
-        let from_text = Table::read_csv(&text[..]).unwrap();
+        let (from_text, _) = Table::read_csv(&text[..]).unwrap();
         assert_eq!(from_text.rows(), 4);
         for name in ["sent", "share"] {
             let numbers = |table: &Table| {

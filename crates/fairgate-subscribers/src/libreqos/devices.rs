@@ -11,7 +11,9 @@ use super::Network;
 use crate::check::{self, Read};
 use crate::csv::{self, Field, Record};
 use crate::fields::Raw;
+use crate::file::too_many;
 use crate::list::{Rates, Subscriber};
+use crate::numbers::MOST;
 use crate::section::Leaves;
 use crate::texts::{Mistake, Place, Texts};
 
@@ -111,8 +113,8 @@ impl Columns {
 
 impl Reader<'_> {
     fn read(&mut self, content: &str) -> Result<(), Mistake> {
-        let mut records = csv::records(content)?.into_iter();
-        let Some(header) = records.next() else {
+        let mut records = csv::records(content);
+        let Some(header) = records.next().transpose()? else {
             return Err(Mistake::new(0..0, "the list is empty", "no line of names", NAMES));
         };
         let columns = Columns::of(&header);
@@ -121,6 +123,11 @@ impl Reader<'_> {
             return Err(Mistake::new(header.span, message, "the names", NAMES));
         }
         for record in records {
+            let record = record?;
+            // The last one may be a further device of a known circuit.
+            if self.circuits.len() > MOST {
+                return Err(too_many(record.span));
+            }
             let count = record.fields.len();
             let has_comment = columns.place("comment").is_some();
             if count < columns.count || (count > columns.count && !has_comment) {

@@ -256,17 +256,39 @@ fn idle_subscribers_cost_kilobytes() {
     assert_eq!(flows(&many.trees()[DOWN]), "1024");
 }
 
-/// More than there are numbers for is refused, not cut.
+/// More than there are numbers for is refused, not cut. What comes after is not read any more: a mistake
+/// there is not found.
 #[test]
 fn more_subscribers_than_classes_are_refused() {
-    let mut list = "id,prefixes,plan\n".to_owned();
-    for number in 0..=fairgate_subscribers::MOST {
+    let most = fairgate_subscribers::MOST;
+    let address = |number: usize| {
         let [a, b, c, d] = (0x0a00_0000 + number as u32).to_be_bytes();
-        list += &format!("{number},{a}.{b}.{c}.{d},home\n");
-    }
-    let found = super::mistakes(super::read("list.csv", &list, None));
+        format!("{a}.{b}.{c}.{d}")
+    };
+    let row = |number: usize| format!("{number},{},home\n", address(number));
+    let list = |count: usize| "id,prefixes,plan\n".to_owned() + &(0..count).map(row).collect::<String>();
+    let refused = |name: &str, list: &str| super::mistakes(super::read(name, list, None));
+    let found = refused("list.csv", &(list(most + 1) + "\"not closed"));
+    let words = "there are more than 65520 subscribers and nodes, but 65520 classes";
+    assert_eq!(found, [format!("list.csv:65522:1: {words}")]);
+    let object = |number: usize| {
+        let address = address(number);
+        format!(r#"{{"id": {number}, "prefixes": ["{address}"], "plan": "home"}}"#)
+    };
+    let objects: Vec<String> = (0..=most).map(object).collect();
+    let found = refused("list.json", &format!("[\n{},\n nonsense", objects.join(",\n")));
+    let words = "a list or an object has more than 65520 values";
+    assert_eq!(found, [format!("list.json:65522:1: {words}")]);
+    // The last ones are in a second file.
+    let settings = super::settings("file = \"lists\"");
+    let texts = [
+        super::text("a.csv", &list(most)),
+        super::text("b.csv", &row(most)),
+    ];
+    let names = super::text("b.csv", &format!("id,prefixes,plan\n{}", texts[1].content));
+    let found = super::mistakes(super::read_with(settings, &[texts[0].clone(), names], None));
     assert_eq!(
         found,
-        ["list.csv:1:1: there are 65521 subscribers and nodes, but 65520 classes"]
+        ["b.csv:2:1: there are more than 65520 subscribers and nodes, but 65520 classes"]
     );
 }

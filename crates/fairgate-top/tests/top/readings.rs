@@ -197,6 +197,7 @@ pub(crate) fn status(pid: u32, uptime_s: f64) -> Event {
         },
         changes: ChangesStatus::default(),
         revision: 3,
+        fallback: None,
         autorate: None,
         directions: vec![
             direction("eth0", "eth1", root, 17),

@@ -144,3 +144,68 @@ impl<A: Algorithm> Node<A> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discipline::Verdict;
+    use crate::packet::Packet;
+    use crate::queues::fifo::{self, Fifo};
+    use crate::testing::Driver;
+
+    /// One packet, in a table that takes long to look through.
+    #[derive(Default)]
+    struct Slow {
+        packet: Option<PacketId>,
+        looked_through: u32,
+    }
+
+    impl Algorithm for Slow {
+        const NAME: &'static str = "slow";
+        type Config = ();
+
+        fn enqueue(&mut self, packet: PacketId, _now: Time, _pool: &mut Pool) -> Verdict {
+            self.packet = Some(packet);
+            Verdict::Queued
+        }
+
+        fn dequeue(&mut self, _now: Time, _pool: &mut Pool) -> Option<PacketId> {
+            self.packet.take()
+        }
+
+        fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+            self.looked_through += 1;
+            into.push_back(self.packet.take().expect("something is queued"), pool);
+        }
+
+        fn config(&self) {}
+
+        fn reconfigure(&mut self, (): (), _now: Time, _pool: &mut Pool) -> Result<(), ConfigError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_discipline_without_packets_is_not_looked_through() {
+        let mut driver = Driver::new(Node::new(Slow::default()));
+        let fresh = || Fifo::node(fifo::Config::default()).expect("the default is valid");
+        driver.root.flush(&mut driver.pool);
+        fresh().take_over(
+            &mut driver.root,
+            &Heritage::default(),
+            Time::ZERO,
+            &mut driver.pool,
+        );
+        assert_eq!(driver.root.algorithm.looked_through, 0);
+        driver.offer(Packet::of_length(100), Time::ZERO);
+        let mut next = fresh();
+        next.take_over(
+            &mut driver.root,
+            &Heritage::default(),
+            Time::ZERO,
+            &mut driver.pool,
+        );
+        assert_eq!(driver.root.algorithm.looked_through, 1);
+        assert_eq!(next.backlog().packets, 1);
+    }
+}

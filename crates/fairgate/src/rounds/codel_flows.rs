@@ -35,6 +35,17 @@ pub(super) struct Flow {
     pub(super) link: ListLink,
 }
 
+impl Flow {
+    fn idle() -> Flow {
+        Flow {
+            queue: PacketQueue::new(),
+            codel: State::default(),
+            deficit: 0,
+            link: ListLink::OUTSIDE,
+        }
+    }
+}
+
 impl Linked for Flow {
     #[inline]
     fn link(&mut self) -> &mut ListLink {
@@ -88,14 +99,8 @@ const BLOCK: usize = 32;
 
 impl CodelFlows {
     pub(super) fn new(count: u32, limits: Limits) -> CodelFlows {
-        let idle = Flow {
-            queue: PacketQueue::new(),
-            codel: State::default(),
-            deficit: 0,
-            link: ListLink::OUTSIDE,
-        };
         CodelFlows {
-            all: vec![idle; count as usize].into(),
+            all: vec![Flow::idle(); count as usize].into(),
             bounds: vec![0; (count as usize).div_ceil(BLOCK)].into(),
             totals: Totals::default(),
             limits,
@@ -165,8 +170,10 @@ impl CodelFlows {
     pub(super) fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
         for flow in &mut self.all {
             flow.queue.append_to(into, pool);
+            *flow = Flow::idle();
         }
-        *self = CodelFlows::new(self.count(), self.limits);
+        self.bounds.fill(0);
+        self.totals = Totals::default();
     }
 
     #[inline]

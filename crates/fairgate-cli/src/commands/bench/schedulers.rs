@@ -81,7 +81,7 @@ pub(crate) struct Args {
     no_instructions: bool,
 
     /// Also write the results to a file (.csv, .html, .svg, .json); can be given several times
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     out: Vec<PathBuf>,
 }
 

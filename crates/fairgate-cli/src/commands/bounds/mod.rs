@@ -58,7 +58,7 @@ pub(crate) struct Args {
 
     /// Also write the results to a file (.csv, .html, .json), or the figure (.svg); can be given several
     /// times
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     out: Vec<PathBuf>,
 }
 

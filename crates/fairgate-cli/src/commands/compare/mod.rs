@@ -98,7 +98,7 @@ pub(crate) struct Args {
 
     /// The file for the report [default: fairgate-report.html, which replaces only another report; none with
     /// --json]
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
 
     #[command(flatten)]

@@ -66,7 +66,7 @@ pub(crate) struct Args {
 
     /// The file for the figure, SVG. If it ends in `.html`, a page with all quantities [default:
     /// QUANTITY.svg]
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
@@ -121,7 +121,9 @@ impl Quantity {
 #[derive(Debug, Error, Diagnostic)]
 enum PlotError {
     #[error("{path} is not a result of `fairgate simulate`: {what}")]
-    #[diagnostic(help("write one with `fairgate simulate SCENARIO --out {path}`"))]
+    #[diagnostic(help(
+        "name a file that `fairgate simulate SCENARIO --out FILE` wrote; it would replace this one"
+    ))]
     NotResults { path: String, what: String },
     #[error("{path} has no results of seed {seed}")]
     #[diagnostic(help("its seeds are {known}"))]

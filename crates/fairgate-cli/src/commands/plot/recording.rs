@@ -11,6 +11,8 @@ use fairgate_sim::results::{Column, Table};
 use miette::Diagnostic;
 use thiserror::Error;
 
+use crate::output;
+
 use super::{Figure, MOST_CURVES, Page, Picture, Quantity, above};
 
 /// The quantities of a recording, in the order of the page.
@@ -31,8 +33,13 @@ const PERCENTILES: [(&str, &str); 3] = [
 #[derive(Debug, Error, Diagnostic)]
 pub(super) enum RecordingError {
     #[error("{path} is not a recording: {what}")]
-    #[diagnostic(help("write one with `fairgate record -o {path}`"))]
+    #[diagnostic(help("name a file that `fairgate record -o FILE` wrote; it would replace this one"))]
     Broken { path: String, what: String },
+    #[error("{path} is a recording that was not finished: {what}")]
+    #[diagnostic(help(
+        "a Parquet file can be read when its recording has ended; one in CSV always, up to its last whole row"
+    ))]
+    Unfinished { path: String, what: String },
     #[cfg(not(feature = "parquet"))]
     #[error("this program was built without Parquet")]
     #[diagnostic(help("record CSV, or build it with `--features parquet`"))]
@@ -77,7 +84,16 @@ pub(super) fn read(path: &Path) -> Result<Option<Table>, RecordingError> {
     };
     let table = match is_parquet {
         true => parquet(path)?,
-        false => File::open(path).and_then(Table::read_csv).map_err(broken)?,
+        false => {
+            let (table, is_torn) = File::open(path).and_then(Table::read_csv).map_err(broken)?;
+            if is_torn {
+                output::say(format_args!(
+                    "warning: the last row of {} is torn. It is left out.",
+                    path.display()
+                ));
+            }
+            table
+        }
     };
     Ok(Some(table))
 }
@@ -86,7 +102,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Table>, RecordingError> {
 fn parquet(path: &Path) -> Result<Table, RecordingError> {
     File::open(path)
         .and_then(Table::read_parquet)
-        .map_err(|error| RecordingError::Broken {
+        .map_err(|error| RecordingError::Unfinished {
             path: path.display().to_string(),
             what: error.to_string(),
         })
@@ -328,7 +344,7 @@ mod tests {
                 1000 - class
             ));
         }
-        let table = Table::read_csv(text.as_bytes()).unwrap();
+        let table = Table::read_csv(text.as_bytes()).unwrap().0;
         let recording = Recording::of(&table, Path::new("r.csv")).unwrap();
         let colours = |quantity| {
             let picture = recording.picture(&table, quantity, &|_| true).unwrap();
@@ -366,7 +382,7 @@ mod tests {
                 ));
             }
         }
-        let table = Table::read_csv(text.as_bytes()).unwrap();
+        let (table, _) = Table::read_csv(text.as_bytes()).unwrap();
         let recording = Recording::of(&table, Path::new("r.csv")).unwrap();
         let of_class = |quantity| {
             let picture = recording

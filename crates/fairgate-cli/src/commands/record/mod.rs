@@ -48,7 +48,8 @@ columns:
   backlog_packets, backlog_bytes   at the end of the interval
   dropped_aqm, dropped_queue_limit, ...   packets dropped in the interval, by reason
 
-Each interval is written to a CSV file at once. A Parquet file can be read when the recording has ended.
+Each interval is written to a CSV file at once. A Parquet file can be read when the recording has ended. On a
+full disk the recording ends, and its file has all intervals before.
 `fairgate plot` draws both.")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -63,7 +64,7 @@ pub(crate) struct Args {
     length: Option<Duration>,
 
     /// The file to write, .parquet or CSV [default: CSV to standard output]
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long = "out", alias = "output", value_name = "FILE")]
     output: Option<PathBuf>,
 
     /// Draw the recording into this page (HTML) when it has ended
@@ -74,10 +75,17 @@ pub(crate) struct Args {
 #[derive(Debug, Error, Diagnostic)]
 enum RecordError {
     #[error("can't write {path}")]
-    #[diagnostic(help("make room, or name another file; the rows before are whole in a CSV file"))]
+    #[diagnostic(help("make room, or name another file"))]
     Unwritten { path: String, source: io::Error },
+    #[error("can't write more to {path}")]
+    #[diagnostic(help("make room, or name another file; this one has the {intervals} intervals before"))]
+    Ended {
+        path: String,
+        intervals: u64,
+        source: io::Error,
+    },
     #[error("can't wait for Ctrl-C")]
-    #[diagnostic(help("raise the limit of open files"))]
+    #[diagnostic(help("raise the limit of open files: `ulimit -n`, `LimitNOFILE=` in a unit of systemd"))]
     Signals(#[source] io::Error),
     #[cfg(not(feature = "parquet"))]
     #[error("this program was built without Parquet")]
@@ -105,18 +113,20 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Outcome, Failure> {
         ));
     }
     let stopping = Stopping::on_signal(&intervals)?;
-    let (begin, mut count, mut missed) = (Instant::now(), 0u64, 0);
+    let (begin, mut missed) = (Instant::now(), 0);
     for interval in intervals {
         let interval = interval.map_err(failed(&run))?;
         missed += interval.missed_delays;
         let rows = columns::table(&interval.rows);
-        sink.add(rows).map_err(|error| unwritten(path, error))?;
-        count += 1;
+        if let Err(error) = sink.add(rows) {
+            return Err(ended(path, sink, error));
+        }
         if args.length.is_some_and(|length| begin.elapsed() >= length) {
             break;
         }
     }
     drop(stopping);
+    let count = sink.intervals();
     sink.finish().map_err(|error| unwritten(path, error))?;
     if is_told {
         output::say(format_args!("Recorded {count} intervals."));
@@ -139,6 +149,19 @@ fn unwritten(path: Option<&Path>, source: io::Error) -> Failure {
             path: path.display().to_string(),
             source,
         }),
+    }
+}
+
+/// Ends the file after the last interval that it could take.
+fn ended(path: Option<&Path>, sink: Sink, source: io::Error) -> Failure {
+    let intervals = sink.intervals();
+    match path {
+        Some(path) if sink.keep_whole() => Failure::environment(RecordError::Ended {
+            path: path.display().to_string(),
+            intervals,
+            source,
+        }),
+        path => unwritten(path, source),
     }
 }
 

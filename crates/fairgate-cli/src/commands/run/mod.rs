@@ -1,31 +1,35 @@
 //! `fairgate run`: the live data plane, between two interfaces or on one; or a dry run (`dry`).
 
+mod beginning;
 mod dry;
 mod endpoints;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
-use fairgate_config::{Document, Registry};
+use fairgate_config::{Document, FileError, Registry};
 use fairgate_control::{ControlError, Doors};
-use fairgate_live::status::{Audit, AuditEntry, default_socket};
+use fairgate_live::status::protocol::{Answer, Mistake};
+use fairgate_live::status::{Audit, AuditEntry, default_socket, mistakes_of};
 use fairgate_live::{
-    Address, BackendKind, Bridge, Changer, Follower, LaterFiles, LiveError, Plan, RateSource, ReloadError,
-    Reserver, Sandbox, Wake, drop_privileges,
+    Address, BackendKind, Beat, Changer, Follower, LaterFiles, LiveError, Plan, Pulse, RateSource,
+    ReloadError, Reserver, Sandbox, Wake, drop_privileges,
 };
 use fairgate_reserve::Refusal as NotKept;
 use miette::Diagnostic;
 use thiserror::Error;
 
 use crate::commands::device::DeviceArgs;
+use crate::commands::run::beginning::Begun;
 use crate::commands::status;
 use crate::desk::Desk;
 use crate::exit;
 use crate::failure::{Failure, Outcome};
-use crate::input;
-use crate::log::{self, Destination, Entry, Level, Log, LogFormat};
+use crate::input::{self, Texts};
+use crate::last_good::LastGood;
+use crate::log::{self, Entry, Level, Log, LogFormat};
 use crate::output::{self, Format};
 use crate::service::{Manager, Service};
 use crate::subscribers::{Book, Watch};
@@ -88,6 +92,7 @@ Instead of left, right and their trees, for an interface that this machine itsel
   device = \"eth0\"
   ingress = \"down\"                   # [queue.down], for the frames that it receives
   egress = \"up\"                      # [queue.up], for the frames that it sends
+To see its packets: tcpdump -i fairgate0, in both directions as this machine sees them.
 
 A dry run forwards the frames of captures in the captures' time, by the same code. It needs Ethernet captures
 of what the interfaces receive: tcpdump -Q in. With `device`, left is the network and right is this machine.
@@ -134,6 +139,16 @@ pub(crate) struct Args {
     #[arg(long)]
     tables: bool,
 
+    /// Wait, for ever if need be, while an interface is missing or down or can't be used yet. For services:
+    /// the manager is told what the run waits for
+    #[arg(long)]
+    wait: bool,
+
+    /// Keep a copy of the configuration in this file once it forwards, and begin with the copy if FILE is
+    /// refused
+    #[arg(long, value_name = "COPY", conflicts_with = "dev")]
+    last_good: Option<PathBuf>,
+
     #[command(flatten)]
     endpoints: endpoints::EndpointArgs,
 
@@ -142,7 +157,7 @@ pub(crate) struct Args {
 }
 
 /// How a run is run, apart from its configuration.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Manner {
     pub(crate) seed: Option<u64>,
     pub(crate) log_format: Option<LogFormat>,
@@ -150,7 +165,24 @@ pub(crate) struct Manner {
     pub(crate) unconfined: Option<&'static str>,
     /// Whether the tables of all classes are printed at the end.
     pub(crate) tables: bool,
+    /// Whether the run waits for its interfaces.
+    pub(crate) wait: bool,
+    /// Where the configuration that has forwarded last is.
+    pub(crate) last_good: Option<LastGood>,
 }
+
+/// The files that a run uses after its start.
+#[derive(Clone, Debug)]
+pub(crate) struct Later {
+    /// Files, and folders of files, that it reads again on a reload.
+    pub(crate) read: Vec<PathBuf>,
+    pub(crate) socket: PathBuf,
+    /// The unix socket of the API.
+    pub(crate) api: Option<PathBuf>,
+}
+
+/// Reads a configuration from these texts.
+pub(crate) type Reading<'a> = dyn Fn(&Texts) -> Result<(Document, Plan), Failure> + Sync + 'a;
 
 #[derive(Debug, Error, Diagnostic)]
 #[error("`{0}` is for a dry run, but no capture is given")]
@@ -161,16 +193,28 @@ struct NoCapture(&'static str);
 #[derive(Debug, Error, Diagnostic)]
 #[error("the files of the subscribers can't be watched for changes")]
 #[diagnostic(help(
-    "raise fs.inotify.max_user_instances or max_user_watches, or write watch = false in [subscribers]"
+    "raise fs.inotify.max_user_instances, max_user_watches or the limit of open files (`ulimit -n`), or \
+     write watch = false in [subscribers]"
 ))]
 struct Unwatched {
     source: io::Error,
 }
 
 #[derive(Debug, Error, Diagnostic)]
-#[error("a dry run has neither API nor metrics")]
-#[diagnostic(help("leave out --api and --metrics: it ends by itself, and prints its status"))]
+#[error("a dry run has neither API nor metrics, nor interfaces to wait for, nor a last good configuration")]
+#[diagnostic(help(
+    "leave out --api, --metrics, --wait and --last-good: it ends by itself, and prints its status"
+))]
 struct NothingToControl;
+
+/// There is no place for the copy.
+#[derive(Debug, Error, Diagnostic)]
+#[error("there is no place for the copy {path} of the configuration")]
+#[diagnostic(help("give a file in a folder of your own with --last-good"))]
+struct NoPlace {
+    path: String,
+    source: io::Error,
+}
 
 /// Sorts errors of the API into invalid files and refusals of the machine.
 fn control_failure(error: ControlError) -> Failure {
@@ -206,12 +250,17 @@ fn file(words: &[String]) -> Result<&str, Failure> {
 
 pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Outcome, Failure> {
     let book = Book::default();
-    let read = || {
-        let (document, mut plan) = match args.device.device() {
-            Some(device) => args.device.read(device, &args.words)?,
-            None => {
-                let document = input::document(Path::new(file(&args.words)?), registry)?;
-                let document = book.add_to(document, registry)?;
+    let file = match args.device.device() {
+        Some(_) => None,
+        None => Some(file(&args.words)?),
+    };
+    let read = |texts: &Texts| {
+        let (document, mut plan) = match (args.device.device(), file) {
+            (Some(device), _) => args.device.read(device, &args.words)?,
+            (None, file) => {
+                let file = file.expect("clap requires it without --dev");
+                let document = texts.document(Path::new(file), registry)?;
+                let document = book.add_to(document, registry, texts)?;
                 let mut plan = Plan::read(&document)?;
                 book.name_classes(&mut plan);
                 (document, plan)
@@ -222,89 +271,121 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
         Ok((document, plan))
     };
     if args.dry.is_wanted() {
-        if args.endpoints.is_given() {
+        if args.endpoints.is_given() || args.wait || args.last_good.is_some() {
             return Err(NothingToControl.into());
         }
-        let (document, plan) = read()?;
+        let (document, plan) = read(&Texts::default())?;
         plan.fits(None, input::available_memory())?;
         return dry::run(&args.dry, &document, &plan, args.seed, format);
     }
     if let Some(option) = args.dry.lonely() {
         return Err(NoCapture(option).into());
     }
-    let (_, plan) = read()?;
-    let socket = match &args.socket {
-        Some(socket) => socket.clone(),
-        None => default_socket(&plan.name),
-    };
-    let api = match plan.endpoints.api.map(|api| api.address) {
-        Some(Address::Unix(path)) => Some(path),
-        _ => None,
-    };
-    let rates = plan.autorate.and_then(|autorate| match autorate.source {
-        // It may be written later.
-        RateSource::File(path) if !path.exists() => path.parent().map(Path::to_path_buf),
-        RateSource::File(path) => Some(path),
-        RateSource::Reflectors(_) => None,
-    });
-    let (name, mut files) = match args.device.device() {
-        Some(_) => ("the command line".to_owned(), Vec::new()),
-        None => {
-            let file = file(&args.words)?;
-            let mut files = vec![PathBuf::from(file)];
-            files.extend(book.paths());
-            (file.to_owned(), files)
+    let later = |plan: &Plan| {
+        let api = match plan.endpoints.api.as_ref().map(|api| &api.address) {
+            Some(Address::Unix(path)) => Some(path.clone()),
+            _ => None,
+        };
+        let rates = plan
+            .autorate
+            .as_ref()
+            .and_then(|autorate| match &autorate.source {
+                // It may be written later.
+                RateSource::File(path) if !path.exists() => path.parent().map(Path::to_path_buf),
+                RateSource::File(path) => Some(path.clone()),
+                RateSource::Reflectors(_) => None,
+            });
+        let lists = if file.is_some() { book.paths() } else { Vec::new() };
+        Later {
+            read: file
+                .map(PathBuf::from)
+                .into_iter()
+                .chain(lists)
+                .chain(rates)
+                .collect(),
+            socket: match &args.socket {
+                Some(socket) => socket.clone(),
+                None => default_socket(&plan.name),
+            },
+            api,
         }
     };
-    files.extend(rates);
-    let later = LaterFiles {
-        read: &files,
-        socket: &socket,
-        api: api.as_deref(),
-    };
+    let last_good = args.last_good.as_deref().map(LastGood::at).transpose();
+    let last_good = last_good.map_err(|source| {
+        let path = args
+            .last_good
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
+        Failure::environment(NoPlace { path, source })
+    })?;
     let manner = Manner {
         seed: args.seed,
         log_format: args.log_format,
         unconfined: args.no_sandbox.then_some("--no-sandbox was given"),
         tables: args.tables,
+        wait: args.wait,
+        last_good,
     };
-    run_document(&read, &name, &book, &later, manner, registry, format)
+    let name = file.unwrap_or("the command line");
+    run_document(&read, name, &book, &later, &manner, registry, format)
 }
 
-/// Runs the plan that `read` returns with its document, and reads it again on a reload. `later` are the files
-/// that this needs, `name` is for messages. `read` notes the subscribers in `book`, if there are some.
+/// Runs the plan that `read` returns with its document, and reads it again on a reload. `later` returns the
+/// files that this needs, `name` is for messages. `read` notes the subscribers in `book`, if there are some.
 pub(crate) fn run_document(
-    read: &(dyn Fn() -> Result<(Document, Plan), Failure> + Sync),
+    read: &Reading<'_>,
     name: &str,
     book: &Book,
-    later: &LaterFiles<'_>,
-    manner: Manner,
+    later: &dyn Fn(&Plan) -> Later,
+    manner: &Manner,
     registry: &Registry,
     format: Format,
 ) -> Result<Outcome, Failure> {
-    let (document, plan) = read()?;
-    plan.fits(None, input::available_memory())?;
-    let watch = Watch::start(book).map_err(|source| Failure::environment(Unwatched { source }))?;
-    let (watch, watched) = watch.unzip();
     // Who is told of the run is found before privileges are given up.
     let (manager, untold) = Manager::of_environment();
-    let destination = Destination::open(manner.log_format, &plan.name).map_err(Failure::environment)?;
-    let mut bridge = Bridge::open(&plan, manner.seed).map_err(failure)?;
+    let begun = match beginning::begin(read, name, manner, manager.as_ref())? {
+        Some(begun) => begun,
+        // A signal has ended the wait.
+        None => return Ok(Outcome::Yes),
+    };
+    let Begun {
+        document,
+        plan,
+        mut bridge,
+        texts,
+        destination,
+        entries,
+    } = begun;
+    let later = later(&plan);
+    let later = LaterFiles {
+        read: &later.read,
+        socket: &later.socket,
+        api: later.api.as_deref(),
+        kept: manner.last_good.as_ref().map(LastGood::path),
+    };
+    let watch = Watch::start(book).map_err(|source| Failure::environment(Unwatched { source }))?;
+    let (watch, watched) = watch.unzip();
     bridge.watch_signals().map_err(failure)?;
     let priority = bridge.prioritise();
     // Ports, and files that only root may read, are opened before privileges are given up.
     let doors = Doors::open(&plan.endpoints).map_err(control_failure)?;
     let follower = Follower::open(&plan, registry).map_err(failure)?;
-    let privileges = drop_privileges(&plan, later).map_err(failure)?;
+    let privileges = drop_privileges(&plan, &later).map_err(failure)?;
     let confined = match manner.unconfined {
-        None => Ok(bridge.confine(Sandbox::new(&plan, later))),
+        None => Ok(bridge.confine(Sandbox::new(&plan, &later))),
         Some(why) => Err(why),
     };
     // The log is started after signals are handled, because its thread must not receive them.
     let (log, writer) = log::start(destination);
     let audits = log.clone();
     let audit = Audit::new(move |entry| audits.write(entry));
-    let reserver = bridge.serve(later.socket, registry, audit, book.owner());
+    let (reloads, wanted) = mpsc::channel::<Order>();
+    // The thread that reads ends when this is empty.
+    let reloads = Arc::new(Mutex::new(Some(reloads)));
+    let asked = Arc::clone(&reloads);
+    let owner = book.owner().with_reload(move |who| order(&asked, who));
+    let reserver = bridge.serve(later.socket, registry, audit, owner);
     let reserver = reserver.map_err(failure)?;
     let offered: Vec<String> = doors.offered().collect();
     let desk = Desk {
@@ -317,6 +398,9 @@ pub(crate) fn run_document(
     bridge.on_notice(move |notice| notices.write(notice));
     let changer = bridge.changer();
     book.keep();
+    for entry in entries {
+        log.write(entry);
+    }
     warn(&changer, &document, book, &log, format);
     if let Err(error) = priority {
         log.write(Entry::warning(format_args!(
@@ -358,11 +442,31 @@ pub(crate) fn run_document(
         }
     }
     let (service, attendant) = Service::of(manager);
+    let order = |why: &str| {
+        if let Some(reloads) = &*reloads.lock().unwrap_or_else(PoisonError::into_inner) {
+            // The thread lives as long as this end.
+            let _ = reloads.send(Order {
+                why: why.to_owned(),
+                answer: None,
+            });
+        }
+    };
     let pulse = bridge.pulse();
     let ended = thread::scope(|scope| {
         if let Some(attendant) = attendant {
-            let status = format!("{what}.");
+            let status = match plan.fallback {
+                None => format!("{what}."),
+                Some(_) => format!("{what}, with the last good configuration: {name} was refused."),
+            };
             scope.spawn(move || attendant.attend(&pulse, &status));
+        }
+        let keeper = manner.last_good.as_ref().map(|last_good| Keeper {
+            last_good,
+            pulse: bridge.pulse(),
+            log: log.clone(),
+        });
+        if let Some((keeper, texts)) = keeper.clone().zip(texts) {
+            scope.spawn(move || keeper.keep(&texts));
         }
         let follower_stop = follower.as_ref().map(Follower::stopper);
         if let Some(follower) = follower {
@@ -370,35 +474,39 @@ pub(crate) fn run_document(
             scope.spawn(move || follower.run(&reserver, &pulse, &|notice| log.write(notice)));
         }
         // A thread of its own reads the file and plans the change, while this one forwards.
-        let (reloads, wanted) = mpsc::channel();
         let (log, told) = (log.clone(), service.clone());
         scope.spawn(move || {
-            for why in wanted {
+            for Order { why, answer } in wanted {
                 told.reloading();
-                let became = reload(&reserver, &changer, read, (name, why), book, &log, format);
+                let texts = keeper.as_ref().map_or_else(Texts::default, |_| Texts::noted());
+                let read = || read(&texts);
+                let (became, result) = reload(&reserver, &changer, &read, (name, &why), book, &log, format);
                 told.reloaded(became);
+                let is_made = matches!(result, Answer::Changed { .. });
+                if let Some(answer) = answer {
+                    // The client may have gone.
+                    let _ = answer.send(result);
+                }
+                if let Some(keeper) = keeper.as_ref().filter(|_| is_made) {
+                    keeper.keep(&texts);
+                }
             }
         });
         if let Some(watch) = watch {
-            let reloads = reloads.clone();
-            // The thread that reads lives as long as this end.
-            scope.spawn(move || {
-                watch.attend(book, || {
-                    let _ = reloads.send("a change of the list's files");
-                });
-            });
+            let order = &order;
+            scope.spawn(move || watch.attend(book, || order("a change of the list's files")));
         }
         let ended = loop {
             match bridge.run() {
                 Ok(Wake::Stop) => break Ok(()),
-                // The thread lives as long as this end.
-                Ok(Wake::Reload) => drop(reloads.send("SIGHUP")),
+                Ok(Wake::Reload) => order("SIGHUP"),
                 Err(error) => break Err(failure(error)),
             }
         };
         service.stopping();
         // Its thread ends with this and with the thread that reads the file.
-        drop((service, reloads, watched));
+        drop((service, watched));
+        reloads.lock().unwrap_or_else(PoisonError::into_inner).take();
         bridge.end_changes();
         if let Some(stop) = follower_stop {
             stop.stop();
@@ -439,7 +547,7 @@ fn doing(plan: &Plan) -> String {
 }
 
 /// Reads the file again. An error in it, or a change that is not possible during a run, is reported and
-/// changes nothing. `why` caused it. Returns what became of it, in a sentence.
+/// changes nothing. `why` caused it. Returns what became of it: in a sentence, and for who has asked for it.
 fn reload(
     reserver: &Reserver,
     changer: &Changer,
@@ -448,7 +556,7 @@ fn reload(
     book: &Book,
     log: &Log,
     format: Format,
-) -> String {
+) -> (String, Answer) {
     let mut document = None;
     let what = format!("read {name} again");
     let _turn = book.turn();
@@ -498,12 +606,19 @@ fn reload(
                 outcome += &format!("; {} changes by hand undone", changed.undone);
             }
             log.write(&AuditEntry::new(why, &what, &outcome));
-            became
+            let answer = Answer::Changed {
+                pause_us: changed.pause.as_nanos() as f64 / 1e3,
+                dropped: changed.dropped,
+                revision: changed.revision,
+            };
+            (became, answer)
         }
         Err(Refusal(failure)) => {
             let became = format!("{name} was not applied; the run continues unchanged.");
+            let mut errors = Vec::new();
             match failure {
                 Failure::Input(report) | Failure::Environment(report) => {
+                    errors = mistakes(&report);
                     let remedy = if is_refused(&report) { ELSEWHERE } else { "" };
                     let message = format!("{}\n{remedy}{became}", exit::shown(&report, false));
                     log.write(Entry::new(Level::Error, "reload", message).with("outcome", "refused"));
@@ -512,7 +627,74 @@ fn reload(
                 // Reading a file prints nothing.
                 Failure::ReaderGone => {}
             }
-            became
+            (became, Answer::Refused { errors })
+        }
+    }
+}
+
+/// Someone wants the configuration to be read again.
+struct Order {
+    /// Who, or what has happened.
+    why: String,
+    answer: Option<mpsc::Sender<Answer>>,
+}
+
+/// Has the configuration read again, for a client, and waits for what becomes of it.
+fn order(reloads: &Mutex<Option<mpsc::Sender<Order>>>, who: &str) -> Answer {
+    let (answer, answered) = mpsc::channel();
+    if let Some(reloads) = &*reloads.lock().unwrap_or_else(PoisonError::into_inner) {
+        // The thread lives as long as this end.
+        let _ = reloads.send(Order {
+            why: who.to_owned(),
+            answer: Some(answer),
+        });
+    }
+    answered.recv().unwrap_or_else(|_| Answer::Refused {
+        errors: vec![Mistake {
+            place: None,
+            message: "the run has ended".to_owned(),
+            help: "start it again".to_owned(),
+        }],
+    })
+}
+
+/// Returns what is wrong, for a client.
+fn mistakes(report: &miette::Report) -> Vec<Mistake> {
+    match report.downcast_ref::<FileError>() {
+        Some(error) => mistakes_of(error),
+        None => vec![Mistake {
+            place: None,
+            message: report
+                .chain()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(": "),
+            help: report.help().map(|help| help.to_string()).unwrap_or_default(),
+        }],
+    }
+}
+
+/// Keeps a copy of the configuration once it forwards.
+#[derive(Clone)]
+struct Keeper<'a> {
+    last_good: &'a LastGood,
+    pulse: Pulse,
+    log: Log,
+}
+
+impl Keeper<'_> {
+    /// Waits until all forwarding threads have made a turn, and keeps what was read. A copy is good if the
+    /// run that was read from it forwards.
+    fn keep(&self, texts: &Texts) {
+        if self.pulse.beat(None) != Beat::Alive {
+            return;
+        }
+        if let Err(error) = self.last_good.keep(texts) {
+            let path = self.last_good.path().display();
+            self.log.write(Entry::warning(format_args!(
+                "the copy {path} of the configuration can't be written: {error}; the next start can't fall \
+                 back to what runs now"
+            )));
         }
     }
 }

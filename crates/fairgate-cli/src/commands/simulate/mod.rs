@@ -98,7 +98,7 @@ pub(crate) struct Args {
     duration: Option<Duration>,
 
     /// Write results to a file (.json, .csv, .parquet) or a folder
-    #[arg(long, value_name = "PATH")]
+    #[arg(short, long, value_name = "PATH")]
     out: Option<PathBuf>,
 }
 

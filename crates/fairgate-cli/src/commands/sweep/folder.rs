@@ -9,7 +9,6 @@ use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use fairgate_live::folder::lock_file;
 use fairgate_sim::results::{Table, parquet_note};
@@ -25,8 +24,11 @@ use crate::output::replace;
 const RUNS: &str = "fairgate.runs";
 const PLAN: &str = "_sweep.json";
 const LOCK: &str = "_lock";
-/// Finished runs are written after this time.
-pub(super) const EVERY: Duration = Duration::from_secs(1);
+/// A part has a sixteenth of the runs before it. So a sweep that is killed does at most about this share of
+/// its runs again, there are few files, and they are the same whatever the number of jobs.
+const SHARE: usize = 16;
+/// The largest number of runs of a part. They are held in memory until all of them are finished.
+const LARGEST: usize = 4096;
 
 #[derive(Debug, Error, Diagnostic)]
 enum FolderError {
@@ -125,7 +127,7 @@ impl Folder {
             folder: self,
             waiting: BTreeMap::new(),
             first: 0,
-            next: Instant::now() + EVERY,
+            finished: 0,
             done: 0,
         }
     }
@@ -177,49 +179,43 @@ fn runs_of(part: &Path) -> Result<Vec<String>, FolderError> {
     serde_json::from_str(&note).map_err(|error| broken(error.to_string()))
 }
 
-/// Collects finished runs, and writes them as parts.
+/// Collects finished runs, and writes them as parts. Runs are known by their place among those that this call
+/// does. The rows are in this order.
 pub(super) struct Writer {
     folder: Folder,
-    /// What is finished and not written, by its place among the runs.
+    /// What is finished and not written, by place.
     waiting: BTreeMap<usize, (String, Table)>,
     /// The place of the first run that is not written.
     first: usize,
-    next: Instant,
+    /// The place of the first run that is not finished.
+    finished: usize,
     done: usize,
 }
 
 impl Writer {
-    /// Adds a run. Writes what is finished from time to time.
+    /// Adds a run. Writes each part whose runs are all finished.
     pub(super) fn add(&mut self, place: usize, id: String, table: Table) -> Result<(), Failure> {
         self.waiting.insert(place, (id, table));
-        match Instant::now() < self.next {
-            true => Ok(()),
-            false => self.flush(),
+        while self.waiting.contains_key(&self.finished) {
+            self.finished += 1;
         }
+        while self.finished >= end_of_part(self.first) {
+            let end = end_of_part(self.first);
+            let later = self.waiting.split_off(&end);
+            let ready = std::mem::replace(&mut self.waiting, later);
+            self.first = end;
+            self.write(ready)?;
+        }
+        Ok(())
     }
 
-    /// Writes what is finished and has no unfinished run before it: the rows are in the order of the runs,
-    /// whatever the number of jobs.
-    pub(super) fn flush(&mut self) -> Result<(), Failure> {
-        let mut end = self.first;
-        while self.waiting.contains_key(&end) {
-            end += 1;
-        }
-        let later = self.waiting.split_off(&end);
-        let ready = std::mem::replace(&mut self.waiting, later);
-        self.write(ready, end)
-    }
-
-    /// Writes everything that is finished.
+    /// Writes everything that is finished, as the last part.
     pub(super) fn finish(&mut self) -> Result<(), Failure> {
-        self.flush()?;
         let ready = std::mem::take(&mut self.waiting);
-        self.write(ready, self.first)
+        self.write(ready)
     }
 
-    fn write(&mut self, ready: BTreeMap<usize, (String, Table)>, end: usize) -> Result<(), Failure> {
-        self.next = Instant::now() + EVERY;
-        self.first = end;
+    fn write(&mut self, ready: BTreeMap<usize, (String, Table)>) -> Result<(), Failure> {
         let place = ready.keys().next().copied().unwrap_or_default();
         let (ids, tables): (Vec<String>, Vec<Table>) = ready.into_values().unzip();
         let Some(table) = Table::concatenated(tables) else {
@@ -246,4 +242,9 @@ impl Writer {
     pub(super) fn done(&self) -> usize {
         self.done
     }
+}
+
+/// Returns the place after the last run of the part that begins at `first`.
+fn end_of_part(first: usize) -> usize {
+    first + (first / SHARE).clamp(1, LARGEST)
 }

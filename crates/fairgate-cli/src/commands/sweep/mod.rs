@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc;
 use std::thread;
 
 use fairgate_config::Registry;
@@ -28,7 +28,7 @@ use crate::input;
 use crate::output::{self, Format};
 use crate::progress;
 use columns::Columns;
-use folder::{EVERY, Folder};
+use folder::Folder;
 
 /// Simulate a scenario with many values and seeds, into one Parquet data set
 #[derive(clap::Args)]
@@ -56,7 +56,7 @@ pub(crate) struct Args {
     file: PathBuf,
 
     /// The folder of the data set [default: the file's name with the ending .runs, in this folder]
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(short, long, value_name = "FOLDER")]
     out: Option<PathBuf>,
 
     /// The number of simulations at a time [default: the number of processors]
@@ -172,13 +172,11 @@ fn do_runs(
             });
         });
         let mut result = Ok(());
-        loop {
-            let added = match finished.recv_timeout(EVERY) {
-                Ok(Ok(Some((place, id, table)))) => writer.add(place, id, table),
-                Ok(Ok(None)) => Ok(()),
-                Ok(Err(error)) => Err(error.into()),
-                Err(RecvTimeoutError::Timeout) => writer.flush(),
-                Err(RecvTimeoutError::Disconnected) => return result,
+        for done in finished {
+            let added = match done {
+                Ok(Some((place, id, table))) => writer.add(place, id, table),
+                Ok(None) => Ok(()),
+                Err(error) => Err(error.into()),
             };
             if result.is_ok()
                 && let Err(error) = added
@@ -187,6 +185,7 @@ fn do_runs(
                 result = Err(error);
             }
         }
+        result
     });
     let written = writer.finish();
     bar.finish_and_clear();

@@ -267,7 +267,8 @@ type Way = fn(&Path, &str) -> Result<(), String>;
 const WAYS: [Way; 2] = [
     |path, text| write(path, text).map_err(|error| complaint(Err::<(), _>(error))),
     |path, text| {
-        let written = create(path).and_then(|mut file| file.write_all(text.as_bytes()));
+        let written =
+            fairgate_live::folder::create(path).and_then(|mut file| file.write_all(text.as_bytes()));
         written.map_err(|error| error.to_string())
     },
 ];

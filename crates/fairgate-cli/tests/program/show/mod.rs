@@ -49,6 +49,7 @@ pub(crate) fn status(spec: &Spec, device: &str, hosts: &[u8]) -> Status {
         changes: ChangesStatus::default(),
         processor: ProcessorStatus::default(),
         revision: 0,
+        fallback: None,
         autorate: None,
         directions: vec![DirectionStatus {
             from: "eth0".to_owned(),

@@ -1,0 +1,38 @@
+//! `fairgate reload`: has a run read its file again, and waits for what becomes of it.
+
+use std::path::PathBuf;
+
+use fairgate_client::Remote;
+
+use crate::commands::change::Changed;
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Format};
+use crate::remote::{failed, only_socket};
+
+/// Have a run read its file again while it forwards, and say what became of it
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  fairgate reload                             the only run of this machine
+  fairgate reload --socket /run/fairgate/home.sock
+
+The exit code is 2 if the file was refused: the run continues unchanged. Like SIGHUP, but with an answer.")]
+pub(crate) struct Args {
+    /// The socket of the run; optional if there is only one
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
+    let socket = match args.socket {
+        Some(socket) => socket,
+        None => only_socket().map_err(Failure::environment)?,
+    };
+    let made = Remote::reload(&socket);
+    let changed = Changed::from(made.map_err(failed(&Remote::Socket(socket)))?);
+    match format {
+        Format::Json => output::json("change", &changed)?,
+        Format::Text => output::text(&format!("{changed}\n"))?,
+    }
+    Ok(Outcome::Yes)
+}

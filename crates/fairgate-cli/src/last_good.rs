@@ -1,0 +1,130 @@
+//! The configuration that has forwarded last: a copy of all texts that it was read from, in one file. A run
+//! whose file is refused at the start, after a bad edit and a crash for example, begins with it.
+//!
+//! The file is a JSON document, `fairgate.last-good/1`. Only this user and root may write to it and to its
+//! folder: what it says is run.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::DirBuilder;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use fairgate_live::folder::{Folder, folder_of};
+use miette::Diagnostic;
+use nix::unistd::geteuid;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::input::Texts;
+use crate::log::utc;
+
+const SCHEMA: &str = "fairgate.last-good/1";
+
+/// The largest copy, bytes: the longest list of subscribers has less.
+const LARGEST: u64 = 256 << 20;
+
+/// Where the copy is.
+#[derive(Clone, Debug)]
+pub(crate) struct LastGood {
+    path: PathBuf,
+}
+
+/// A copy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Document {
+    schema: String,
+    /// When it has forwarded first, UTC.
+    since: String,
+    /// The texts by the paths that they were read from.
+    texts: BTreeMap<PathBuf, String>,
+}
+
+/// Why there is no copy to begin with.
+#[derive(Debug, Error, Diagnostic)]
+pub(crate) enum NoCopy {
+    #[error("no configuration has forwarded yet: there is no copy {0}")]
+    None(String),
+    #[error("the copy {path} of the last good configuration can't be used")]
+    Unusable { path: String, source: io::Error },
+}
+
+impl LastGood {
+    /// Prepares the place of the copy. Its folder is made if it is missing.
+    pub(crate) fn at(path: &Path) -> io::Result<LastGood> {
+        let folder = folder_of(path);
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
+        Ok(LastGood {
+            path: path.to_owned(),
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn name(&self) -> &OsStr {
+        self.path.file_name().expect("it was checked")
+    }
+
+    /// Reads the copy. Returns when it has forwarded first, and its texts.
+    pub(crate) fn load(&self) -> Result<(String, Texts), NoCopy> {
+        let path = || self.path.display().to_string();
+        match self.read() {
+            Ok(document) => Ok((document.since, Texts::of_copy(document.texts))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(NoCopy::None(path())),
+            Err(source) => Err(NoCopy::Unusable { path: path(), source }),
+        }
+    }
+
+    fn read(&self) -> io::Result<Document> {
+        let folder = Folder::of(&self.path)?;
+        folder.check_exchange()?;
+        let file = folder.open_file(self.name())?;
+        let found = file.metadata()?;
+        let owners = [0, geteuid().as_raw()];
+        if !found.is_file() || !owners.contains(&found.uid()) || found.mode() & 0o022 != 0 {
+            let message = "it is no file that only this user and root may write to";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+        }
+        let mut text = String::new();
+        file.take(LARGEST).read_to_string(&mut text)?;
+        let document: Document = serde_json::from_str(&text)?;
+        if document.schema != SCHEMA {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("it is no {SCHEMA}"),
+            ));
+        }
+        Ok(document)
+    }
+
+    /// Keeps these texts, unless they are those of the copy. The old copy stays until the new one is whole.
+    pub(crate) fn keep(&self, texts: &Texts) -> io::Result<()> {
+        let texts = texts.read();
+        if self.read().is_ok_and(|document| document.texts == texts) {
+            return Ok(());
+        }
+        let folder = Folder::of(&self.path)?;
+        folder.check_exchange()?;
+        let document = Document {
+            schema: SCHEMA.to_owned(),
+            since: utc(SystemTime::now()),
+            texts,
+        };
+        let mut name = self.name().to_owned();
+        name.push(".new");
+        // What is left of a run that was killed meanwhile.
+        match folder.remove(&name) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = folder.create_own(&name)?;
+        file.write_all(serde_json::to_string_pretty(&document)?.as_bytes())?;
+        file.sync_all()?;
+        folder.rename(&name, self.name())
+    }
+}
