@@ -106,8 +106,10 @@ pub enum LiveError {
         "`{interface}` {used_for}: this machine would forward frames past the queue, or answer them itself"
     )]
     #[diagnostic(help(
-        "end that use: `{remedy}`; or write `isolate = true` in [run]: then, while the bridge runs, this \
-         machine neither receives nor sends frames on the two interfaces, and does not answer at its \
+        "if this machine itself uses the line, as a router does, write `device = \"{interface}\"` in [run] \
+         instead of `left` and `right`, or use `fairgate run --dev {interface}`. If it is only to bridge \
+         frames, end that use: `{remedy}`; or write `isolate = true` in [run]: then, while the bridge runs, \
+         this machine neither receives nor sends frames on the two interfaces, and does not answer at its \
          addresses there"
     ))]
     Used {

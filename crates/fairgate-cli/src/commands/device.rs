@@ -25,6 +25,14 @@ pub(crate) struct DeviceArgs {
     #[arg(long, value_name = "RATE", requires = "dev", value_parser = parse_rate)]
     up: Option<Rate>,
 
+    /// Words of cake for what the interface receives, after those for both: "dual-dsthost ack-filter"
+    #[arg(long, value_name = "WORDS", requires = "down")]
+    down_words: Option<String>,
+
+    /// Words of cake for what the interface sends, after those for both: "dual-srchost"
+    #[arg(long, value_name = "WORDS", requires = "up")]
+    up_words: Option<String>,
+
     /// Keep the last packets for so long, like 30s: `packet_log` of a file [default: none]
     #[arg(long, value_name = "TIME", requires = "dev")]
     packet_log: Option<String>,
@@ -35,6 +43,15 @@ enum DeviceError {
     #[error("--dev needs a rate")]
     #[diagnostic(help("give --down for what the interface receives, --up for what it sends, or both"))]
     NoRate,
+    #[error("`nat` has no effect here: behind `{device}` the hosts have addresses that a run does not know")]
+    #[diagnostic(help(
+        "run on the interface of the LAN instead, where they have their own, with the rates exchanged: \
+         fairgate run --dev LAN --down UPLOAD --up DOWNLOAD; or leave `nat` out: hosts behind it are one then"
+    ))]
+    Nat { device: String },
+    #[error("{0}")]
+    #[diagnostic(help("leave the word out"))]
+    NoEffect(String),
     #[error("`{0}` is not a word of one line")]
     #[diagnostic(help("give the words of cake one by one, like: docsis ack-filter"))]
     Word(String),
@@ -51,22 +68,29 @@ impl DeviceArgs {
 
     /// Returns the document and its plan. `words` are those of cake, in tc's language.
     pub(crate) fn read(&self, device: &str, words: &[String]) -> Result<(Document, Plan), Failure> {
-        if let Some(word) = words.iter().find(|word| word.contains(['\n', ';'])) {
-            return Err(DeviceError::Word(word.clone()).into());
-        }
         let rates = [
-            ("ingress", "down", self.down, RECEIVED),
-            ("egress", "up", self.up, ""),
+            ("ingress", "down", self.down, RECEIVED, &self.down_words),
+            ("egress", "up", self.up, "", &self.up_words),
         ];
         let mut section = format!("[run]\ndevice = {device:?}\n");
         if let Some(length) = &self.packet_log {
             section += &format!("packet_log = {length:?}\n");
         }
         let mut queues = Vec::new();
-        for (key, name, rate, own_word) in rates {
+        for (key, name, rate, own_word, own_words) in rates {
             if let Some(rate) = rate {
                 section += &format!("{key} = {name:?}\n");
-                queues.push((name.to_owned(), cake(name, rate, own_word, words)?));
+                let own_words = own_words.iter().flat_map(|words| words.split(' '));
+                let words: Vec<String> = words
+                    .iter()
+                    .cloned()
+                    .chain(own_words.map(str::to_owned))
+                    .collect();
+                if words.iter().any(|word| word == "nat") {
+                    let device = device.to_owned();
+                    return Err(DeviceError::Nat { device }.into());
+                }
+                queues.push((name.to_owned(), cake(name, rate, own_word, &words)?));
             }
         }
         if queues.is_empty() {
@@ -80,6 +104,9 @@ impl DeviceArgs {
 
 /// Returns a cake of this rate with these words, as tc reads them.
 fn cake(name: &str, rate: Rate, own_word: &str, words: &[String]) -> Result<Spec, Failure> {
+    if let Some(word) = words.iter().find(|word| word.contains(['\n', ';'])) {
+        return Err(DeviceError::Word(word.clone()).into());
+    }
     let rate = rate.bits_per_second();
     let words: String = words.iter().map(|word| format!(" {word}")).collect();
     let command = format!("qdisc add dev {name} root cake bandwidth {rate}bit{own_word}{words}");
@@ -89,5 +116,8 @@ fn cake(name: &str, rate: Rate, own_word: &str, words: &[String]) -> Result<Spec
         .into_iter()
         .next()
         .expect("a command that adds a root makes a tree");
-    Ok(tree.spec)
+    match tree.warnings.first() {
+        Some(note) => Err(DeviceError::NoEffect(note.text.clone()).into()),
+        None => Ok(tree.spec),
+    }
 }

@@ -12,7 +12,7 @@ use miette::Diagnostic;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::commands::ways::{Run, Tree, without_run};
+use crate::commands::ways::{Run, RunError, Tree, without_run};
 use crate::commands::{check, run};
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Texts};
@@ -31,8 +31,18 @@ pub(crate) struct ScriptArgs {
     tree: bool,
 
     /// Run the trees: forward between this interface and the script's device, both ways, until Ctrl-C
-    #[arg(long, value_name = "INTERFACE", conflicts_with = "tree")]
+    #[arg(
+        long,
+        value_name = "INTERFACE",
+        num_args = 0..=1,
+        default_missing_value = "",
+        conflicts_with = "tree"
+    )]
     run: Option<String>,
+
+    /// With --run, instead of another interface: run on the script's device, which this machine itself uses
+    #[arg(long, requires = "run")]
+    dev: bool,
 
     /// MTU of the device, in bytes; some defaults depend on it
     #[arg(long, default_value_t = Device::default().mtu)]
@@ -40,9 +50,40 @@ pub(crate) struct ScriptArgs {
 }
 
 impl ScriptArgs {
+    /// Returns which packets of the trees' devices are run, or nothing if the trees are printed.
+    fn joined(&self) -> Result<Option<Joined<'_>>, ScriptError> {
+        match (self.run.as_deref(), self.dev) {
+            (None, _) => Ok(None),
+            (Some(""), true) => Ok(Some(Joined::Itself)),
+            (Some(""), false) => Err(ScriptError::NoInterface),
+            (Some(interface), true) => Err(ScriptError::Both {
+                interface: interface.to_owned(),
+            }),
+            (Some(interface), false) => Ok(Some(Joined::With(interface))),
+        }
+    }
+
     /// Whether the trees are run, and not printed.
     pub(crate) fn is_run(&self) -> bool {
         self.run.is_some()
+    }
+}
+
+/// What the script's device is joined with.
+#[derive(Clone, Copy)]
+enum Joined<'a> {
+    /// With another interface.
+    With(&'a str),
+    /// With this machine.
+    Itself,
+}
+
+impl Joined<'_> {
+    fn run(self, trees: &[Tree]) -> Result<Run, RunError> {
+        match self {
+            Joined::With(interface) => Run::of(trees, interface),
+            Joined::Itself => Run::on_device(trees),
+        }
     }
 }
 
@@ -87,6 +128,18 @@ enum ScriptError {
     #[error("can't read standard input")]
     #[diagnostic(help("the script must be text in UTF-8"))]
     Unreadable(#[source] std::io::Error),
+    #[error("--run names no interface")]
+    #[diagnostic(help(
+        "name the interface on the other side of the script's device, like --run eth1; or add --dev, which \
+         runs on the script's device itself"
+    ))]
+    NoInterface,
+    #[error("--run {interface} and --dev exclude each other")]
+    #[diagnostic(help(
+        "leave --dev out to forward between {interface} and the script's device, or name no interface to \
+         run on the script's device itself"
+    ))]
+    Both { interface: String },
     #[error("no commands are given")]
     #[diagnostic(help(
         "write them as arguments, or name a file, or give - and write them to standard input"
@@ -123,6 +176,7 @@ pub(crate) fn run(
     read: impl Fn(&Text) -> Result<Vec<Tree>, Failure> + Sync,
     format: Format,
 ) -> Result<Outcome, Failure> {
+    let joined = args.joined()?;
     let text = source()?;
     let found = read(&text).inspect_err(|_| input::warn(&text.notes, format))?;
     if args.run.is_none() {
@@ -137,11 +191,11 @@ pub(crate) fn run(
         let notes: Vec<String> = text.notes.iter().chain(of_script).cloned().collect();
         input::warn(&notes, format);
     }
-    match (&args.run, format, args.tree) {
-        (Some(interface), ..) => {
-            let device = Run::of(&found, interface)?.right;
+    match (joined, format, args.tree) {
+        (Some(joined), ..) => {
+            let device = joined.run(&found)?.device().to_owned();
             let read = |_: &Texts| {
-                let document = document(&read(&source()?)?, interface)?;
+                let document = document(&read(&source()?)?, joined)?;
                 let plan = Plan::read(&document)?;
                 Ok((document, plan))
             };
@@ -274,9 +328,9 @@ fn works(tree: &Tree) -> bool {
 }
 
 /// Returns the document that `fairgate run` would get for these trees.
-fn document(trees: &[Tree], interface: &str) -> Result<Document, Failure> {
-    let run = Run::of(trees, interface)?;
+fn document(trees: &[Tree], joined: Joined<'_>) -> Result<Document, Failure> {
+    let run = joined.run(trees)?;
     // The trees are added as parsed, so that an error in one of them has its location in the script.
     let queues = trees.iter().map(|tree| (tree.name.clone(), tree.spec.clone()));
-    Ok(Document::parse(&run.right, &run.section())?.with_queues(queues))
+    Ok(Document::parse(run.device(), &run.section())?.with_queues(queues))
 }

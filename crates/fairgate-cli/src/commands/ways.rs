@@ -1,7 +1,8 @@
 //! The trees of a script, and the directions of a run.
 //!
-//! A run joins two interfaces. Packets from `left` to `right` arrive at one and leave by the other, so their
-//! tree is that of the packets that leave by `right`, or that of the packets that arrive at `left`.
+//! A run is on one interface, which the machine itself uses, or joins two. Packets from `left` to `right`
+//! arrive at one and leave by the other, so their tree is that of the packets that leave by `right`, or that
+//! of the packets that arrive at `left`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -29,12 +30,21 @@ pub(crate) struct Tree {
 
 /// The interfaces of a run, and the names of the trees of its directions.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Run {
-    /// The interface that the script does not name is `None`.
-    pub(crate) left: Option<String>,
-    pub(crate) right: String,
-    pub(crate) left_to_right: Option<String>,
-    pub(crate) right_to_left: Option<String>,
+#[serde(untagged)]
+pub(crate) enum Run {
+    /// What one interface sends and receives.
+    On {
+        device: String,
+        egress: Option<String>,
+        ingress: Option<String>,
+    },
+    /// What passes between two.
+    Between {
+        left: String,
+        right: String,
+        left_to_right: Option<String>,
+        right_to_left: Option<String>,
+    },
 }
 
 #[derive(Debug, Error, Diagnostic)]
@@ -42,6 +52,9 @@ pub(crate) enum RunError {
     #[error("the script has trees for {devices}, but a run joins two interfaces")]
     #[diagnostic(help("name one of them with --run, and remove the lines for all but one of the others"))]
     Several { devices: String },
+    #[error("the script has trees for {devices}, but a run with --dev is on one interface")]
+    #[diagnostic(help("join two of them with --run INTERFACE, and remove the lines for the others"))]
+    NotOne { devices: String },
     #[error("the script does not say which device its trees are for")]
     #[diagnostic(help("give it with --device or in the script"))]
     NoDevice,
@@ -77,61 +90,94 @@ impl Run {
                 .iter()
                 .find_map(|tree| Some((tree.device.as_deref()?, tree.way)))
             {
-                None => return Err(RunError::NoDevice),
-                Some((device, Way::Nowhere)) => {
-                    let device = device.to_owned();
-                    return Err(RunError::Nowhere { device });
-                }
                 // The run rejects the same interface twice.
-                Some((device, _)) => device,
+                Some((device, way)) if way != Way::Nowhere => device,
+                _ => return Err(without_device(trees)),
             },
             _ => {
-                let devices = devices(trees).into_iter().collect::<Vec<_>>().join(", ");
-                return Err(RunError::Several { devices });
+                return Err(RunError::Several {
+                    devices: listed(&devices(trees)),
+                });
             }
         };
-        Ok(Run {
-            left: Some(left.to_owned()),
+        Ok(Run::Between {
+            left: left.to_owned(),
             right: right.to_owned(),
             left_to_right: direction(trees, Some(left), Some(right))?,
             right_to_left: direction(trees, Some(right), Some(left))?,
         })
     }
 
-    /// Returns the run that the trees are for, if they are for more than one direction.
+    /// Returns the run on the only device of the trees.
+    pub(crate) fn on_device(trees: &[Tree]) -> Result<Run, RunError> {
+        let devices = devices(trees);
+        let mut each = devices.iter().copied();
+        match (each.next(), each.next()) {
+            (Some(device), None) => Ok(Run::On {
+                device: device.to_owned(),
+                egress: direction(trees, None, Some(device))?,
+                ingress: direction(trees, Some(device), None)?,
+            }),
+            (Some(_), Some(_)) => Err(RunError::NotOne {
+                devices: listed(&devices),
+            }),
+            (None, _) => Err(without_device(trees)),
+        }
+    }
+
+    /// Returns the run that the trees are for, if they are for more than what one device sends: whoever
+    /// shapes what a device receives shapes a line of this machine.
     pub(crate) fn named_by(trees: &[Tree]) -> Option<Run> {
         let devices: Vec<&str> = devices(trees).into_iter().collect();
-        let (left, right) = match devices[..] {
-            [right] => (None, right),
-            [left, right] => (Some(left), right),
-            _ => return None,
-        };
-        let run = Run {
-            left: left.map(str::to_owned),
-            right: right.to_owned(),
-            left_to_right: direction(trees, left, Some(right)).ok()?,
-            right_to_left: direction(trees, Some(right), left).ok()?,
-        };
-        let is_one_that_leaves = left.is_none() && run.right_to_left.is_none();
-        (!is_one_that_leaves).then_some(run)
+        match devices[..] {
+            [_] => {
+                let run = Run::on_device(trees).ok()?;
+                matches!(run, Run::On { ingress: Some(_), .. }).then_some(run)
+            }
+            [left, right] => Some(Run::Between {
+                left: left.to_owned(),
+                right: right.to_owned(),
+                left_to_right: direction(trees, Some(left), Some(right)).ok()?,
+                right_to_left: direction(trees, Some(right), Some(left)).ok()?,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Returns the interface that the run is known by.
+    pub(crate) fn device(&self) -> &str {
+        match self {
+            Run::On { device, .. } => device,
+            Run::Between { right, .. } => right,
+        }
     }
 
     /// Returns the section of a configuration file.
     pub(crate) fn section(&self) -> String {
-        let mut text = "[run]\n".to_owned();
-        let _ = match &self.left {
-            Some(left) => writeln!(text, "left = {}", quoted(left)),
-            None => writeln!(
-                text,
-                "left = \"OTHER\" # write the name of the interface on the other side"
-            ),
+        let keys = match self {
+            Run::On {
+                device,
+                egress,
+                ingress,
+            } => vec![
+                ("device", Some(device)),
+                ("egress", egress.as_ref()),
+                ("ingress", ingress.as_ref()),
+            ],
+            Run::Between {
+                left,
+                right,
+                left_to_right,
+                right_to_left,
+            } => vec![
+                ("left", Some(left)),
+                ("right", Some(right)),
+                ("left_to_right", left_to_right.as_ref()),
+                ("right_to_left", right_to_left.as_ref()),
+            ],
         };
-        let _ = writeln!(text, "right = {}", quoted(&self.right));
-        let directions = [
-            ("left_to_right", &self.left_to_right),
-            ("right_to_left", &self.right_to_left),
-        ];
-        for (key, name) in directions {
+        let mut text = "[run]\n".to_owned();
+        for (key, name) in keys {
             if let Some(name) = name {
                 let _ = writeln!(text, "{key} = {}", quoted(name));
             }
@@ -169,6 +215,18 @@ pub(crate) fn without_run(trees: &[Tree], work: bool) -> String {
         _ => format!("the script has trees for {named}, and a run joins two interfaces."),
     };
     format!("# There is no [run]: {why}\n# `fairgate run --help` explains the section.\n")
+}
+
+/// Returns why there is no device whose packets have trees.
+fn without_device(trees: &[Tree]) -> RunError {
+    match trees.iter().find_map(|tree| tree.device.clone()) {
+        Some(device) => RunError::Nowhere { device },
+        None => RunError::NoDevice,
+    }
+}
+
+fn listed(devices: &BTreeSet<&str>) -> String {
+    devices.iter().copied().collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the devices whose packets have trees.
@@ -219,10 +277,19 @@ mod tests {
         of.iter().map(tree).collect()
     }
 
-    fn run(left: Option<&str>, right: &str, trees: [Option<&str>; 2]) -> Run {
+    fn on(device: &str, trees: [Option<&str>; 2]) -> Run {
+        let [egress, ingress] = trees.map(|name| name.map(str::to_owned));
+        Run::On {
+            device: device.to_owned(),
+            egress,
+            ingress,
+        }
+    }
+
+    fn run(left: &str, right: &str, trees: [Option<&str>; 2]) -> Run {
         let [left_to_right, right_to_left] = trees.map(|name| name.map(str::to_owned));
-        Run {
-            left: left.map(str::to_owned),
+        Run::Between {
+            left: left.to_owned(),
             right: right.to_owned(),
             left_to_right,
             right_to_left,
@@ -233,21 +300,25 @@ mod tests {
     fn the_trees_of_one_device_are_for_both_directions() {
         let both = trees(&[("wan", Way::Out), ("wan", Way::In)]);
         let names = [Some("wan Out"), Some("wan In")];
-        assert_eq!(Run::of(&both, "lan").unwrap(), run(Some("lan"), "wan", names));
-        assert_eq!(Run::named_by(&both), Some(run(None, "wan", names)));
+        assert_eq!(Run::of(&both, "lan").unwrap(), run("lan", "wan", names));
+        assert_eq!(Run::on_device(&both).unwrap(), on("wan", names));
+        assert_eq!(Run::named_by(&both), Some(on("wan", names)));
         let arriving = trees(&[("wan", Way::In)]);
+        assert_eq!(Run::named_by(&arriving), Some(on("wan", [None, Some("wan In")])));
+        let leaving = trees(&[("wan", Way::Out)]);
         assert_eq!(
-            Run::named_by(&arriving),
-            Some(run(None, "wan", [None, Some("wan In")]))
+            Run::on_device(&leaving).unwrap(),
+            on("wan", [Some("wan Out"), None])
         );
-        assert_eq!(Run::named_by(&trees(&[("wan", Way::Out)])), None);
+        assert_eq!(Run::named_by(&leaving), None);
     }
 
     #[test]
     fn the_trees_of_two_devices_are_for_both_directions() {
         let both = trees(&[("wan", Way::Out), ("lan", Way::Out)]);
-        let expected = run(Some("lan"), "wan", [Some("wan Out"), Some("lan Out")]);
+        let expected = run("lan", "wan", [Some("wan Out"), Some("lan Out")]);
         assert_eq!(Run::of(&both, "lan").unwrap(), expected);
+        assert!(matches!(Run::on_device(&both), Err(RunError::NotOne { .. })));
         assert_eq!(Run::named_by(&both), Some(expected));
         assert!(matches!(Run::of(&both, "dmz"), Err(RunError::Several { .. })));
         let three = trees(&[("wan", Way::Out), ("lan", Way::Out), ("dmz", Way::In)]);
@@ -269,9 +340,10 @@ mod tests {
     fn a_tree_that_nothing_leads_to_is_not_run() {
         let lost = trees(&[("ifb0", Way::Nowhere)]);
         assert!(matches!(Run::of(&lost, "lan"), Err(RunError::Nowhere { .. })));
+        assert!(matches!(Run::on_device(&lost), Err(RunError::Nowhere { .. })));
         assert_eq!(Run::named_by(&lost), None);
         let beside = trees(&[("ifb0", Way::Nowhere), ("wan", Way::Out)]);
-        let expected = run(Some("lan"), "wan", [Some("wan Out"), None]);
+        let expected = run("lan", "wan", [Some("wan Out"), None]);
         assert_eq!(Run::of(&beside, "lan").unwrap(), expected);
     }
 }

@@ -227,7 +227,8 @@ fn a_home_line_needs_no_file() {
     };
     let run = Run {
         program: Some(start(
-            "--down 50mbit --up 10mbit --packet-log 30s docsis overhead 20 ack-filter",
+            "--down 50mbit --up 10mbit --down-words dual-dsthost --up-words dual-srchost --packet-log 30s \
+             docsis overhead 20 ack-filter",
         )),
         folder: tempfile::tempdir().unwrap(),
         socket: socket.clone(),
@@ -242,6 +243,8 @@ fn a_home_line_needs_no_file() {
         "20b",
         "ingress = true",
         "ack_filter",
+        "dual-dsthost",
+        "dual-srchost",
     ] {
         assert!(status.contains(written), "{written}: {status}");
     }
@@ -262,6 +265,11 @@ fn a_home_line_needs_no_file() {
     for (words, said) in [
         ("--down 50mbit --packet-log 2h", "`packet_log` is"),
         ("--down 50mbit nonsense", "nonsense"),
+        (
+            "--down 50mbit dual-dsthost nat",
+            "--dev LAN --down UPLOAD --up DOWNLOAD",
+        ),
+        ("--down 50mbit no-split-gso", "a run cuts merged packets"),
         ("docsis", "--dev needs a rate"),
     ] {
         let output = start(words).output();

@@ -128,6 +128,29 @@ fn two_interfaces_can_be_run() {
     assert!(stderr.contains("the same interface"), "{stderr}");
 }
 
+#[test]
+fn a_run_of_a_script_is_on_its_device_or_joins_it_with_another_one() {
+    let one = "qdisc add dev missing0 root pfifo";
+    let (_, stderr) = ends(&["tc", one, "--run", "--dev"], 3);
+    assert!(stderr.contains("`missing0`"), "{stderr}");
+    let (_, stderr) = ends(&["tc", one, "--run"], 2);
+    assert!(
+        stderr.contains("--run names no interface") && stderr.contains("--dev"),
+        "{stderr}"
+    );
+    let (_, stderr) = ends(&["tc", one, "--dev", "--run", "lan"], 2);
+    assert!(
+        stderr.contains("--run lan and --dev exclude each other"),
+        "{stderr}"
+    );
+    let two = "qdisc add dev a root pfifo\nqdisc add dev b root pfifo";
+    let (_, stderr) = ends(&["tc", two, "--run", "--dev"], 2);
+    assert!(
+        stderr.contains("trees for a, b, but a run with --dev is on one interface"),
+        "{stderr}"
+    );
+}
+
 /// The shape of wondershaper and of sqm-scripts.
 const BOTH_WAYS: &str = "\
 qdisc add dev wan root handle 1: htb default 10
@@ -144,9 +167,8 @@ fn a_script_with_an_ifb_gives_both_queues_and_a_run() {
     let (toml, warnings) = ends(&["tc", BOTH_WAYS], 0);
     assert_eq!(warnings, "");
     let run = "\n[run]\n\
-               left = \"OTHER\" # write the name of the interface on the other side\n\
-               right = \"wan\"\n\
-               left_to_right = \"wan\"\nright_to_left = \"ifb0\"\n";
+               device = \"wan\"\n\
+               egress = \"wan\"\ningress = \"ifb0\"\n";
     assert!(
         toml.starts_with("[queue.\"wan\"]") && toml.contains("\n[queue.\"ifb0\"]"),
         "{toml}"
@@ -159,7 +181,7 @@ fn a_script_with_an_ifb_gives_both_queues_and_a_run() {
 
     let document = json(&["tc", "--json", BOTH_WAYS], 0);
     let expected = serde_json::json!({
-        "left": null, "right": "wan", "left_to_right": "wan", "right_to_left": "ifb0"
+        "device": "wan", "egress": "wan", "ingress": "ifb0"
     });
     assert_eq!(document["run"], expected);
     let one = json(&["tc", "--json", "qdisc add dev wan root pfifo"], 0);
