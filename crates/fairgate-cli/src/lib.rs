@@ -130,7 +130,7 @@ impl Command {
             #[cfg(feature = "experiments")]
             Command::Bench(args) => bench::run(args, format),
             Command::Man(args) => man::run(args, Cli::command(), format),
-            Command::Completions(args) => completions::run(args, Cli::command(), format),
+            Command::Completions(args) => completions::run(args, Cli::command(), registry, format),
         }
     }
 }

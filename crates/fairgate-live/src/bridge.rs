@@ -657,7 +657,7 @@ fn switch(plan: &Plan) -> Result<Option<Switch>, LiveError> {
         Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => Ok(None),
         Err(errno) => {
             let interface = plan.ends[0].name();
-            Err(LiveError::system(format!("taking the frames of `{interface}`"))(
+            Err(LiveError::bpf(format!("taking the frames of `{interface}`"))(
                 errno,
             ))
         }

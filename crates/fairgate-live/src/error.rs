@@ -8,6 +8,7 @@ use nix::errno::Errno;
 use thiserror::Error;
 
 use crate::folder::Unsafe;
+use crate::privileges::may_use_programs;
 use crate::sys::interface::Unusable;
 
 /// An error of the live data plane.
@@ -189,6 +190,18 @@ pub enum LiveError {
         /// The action that was tried.
         action: String,
     },
+    /// The kernel refused a program (bpf(2)) although the privileges are there.
+    #[error(
+        "{action} was refused although this process has the capabilities for it: the call bpf is blocked"
+    )]
+    #[diagnostic(help(
+        "a filter of system calls (seccomp), a security module or the kernel's lockdown refuses it: allow \
+         bpf in the seccomp profile of a container, or by SystemCallFilter=bpf in a unit of systemd"
+    ))]
+    Blocked {
+        /// The action that was tried.
+        action: String,
+    },
     /// Privileges that are not needed any more could not be given up.
     #[error("giving up privileges failed: {0}")]
     #[diagnostic(help(
@@ -271,6 +284,15 @@ impl LiveError {
         move |source| match source {
             Errno::EPERM | Errno::EACCES => LiveError::Privileges { action },
             source => LiveError::System { action, source },
+        }
+    }
+
+    /// Converts the error of a call of bpf(2). If the privileges are there, something else has refused it.
+    pub(crate) fn bpf(action: impl Into<String>) -> impl FnOnce(Errno) -> LiveError {
+        let action = action.into();
+        move |source| match source {
+            Errno::EPERM | Errno::EACCES if may_use_programs() => LiveError::Blocked { action },
+            source => LiveError::system(action)(source),
         }
     }
 

@@ -825,6 +825,8 @@ class Status(Model):
     """What has changed during the run."""
     directions: list[DirectionStatus]
     """The directions from left to right and from right to left."""
+    fallback: str | None = None
+    """Why the run has another configuration than its file says, if so."""
     isolated: bool
     """Whether both interfaces are isolated from this machine's own stack."""
     name: str

@@ -1,6 +1,8 @@
 //! `fairgate completions`: what a shell needs to complete the program's arguments.
 
+use clap::builder::PossibleValuesParser;
 use clap_complete::Shell;
+use fairgate_config::Registry;
 use serde::Serialize;
 
 use crate::failure::{Failure, Outcome};
@@ -27,10 +29,55 @@ struct Printed {
     script: String,
 }
 
-pub(crate) fn run(args: Args, mut program: clap::Command, format: Format) -> Result<Outcome, Failure> {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut program, "fairgate", &mut script);
-    let script = String::from_utf8(script).expect("the help is text");
+/// The verbs of the commands that change a run, and whether disciplines can follow.
+const CHANGES: [(&str, &[&str], bool); 3] = [
+    ("class", &["add", "change", "move", "delete"], true),
+    ("filter", &["add", "change", "move", "delete"], false),
+    ("queue", &["show", "add", "change", "move", "delete"], true),
+];
+
+/// Arguments that are the names of disciplines.
+const DISCIPLINES: [(&str, &str); 2] = [("list", "name"), ("compare", "queues")];
+
+/// What completes the sockets of runs: root's, those of services, and this user's. The functions that clap
+/// generates offer any file.
+const BASH: &str = r#"
+_fairgate_or_socket() {
+    if [[ "${COMP_WORDS[COMP_CWORD-1]}" == --socket ]]; then
+        local folder sockets=()
+        for folder in /run/fairgate /run/fairgate/service "${XDG_RUNTIME_DIR:-/nowhere}/fairgate"; do
+            sockets+=($(compgen -G "$folder/*.sock"))
+        done
+        COMPREPLY=($(compgen -W "${sockets[*]}" -- "${COMP_WORDS[COMP_CWORD]}"))
+        return 0
+    fi
+    _fairgate "$@"
+}
+complete -F _fairgate_or_socket -o bashdefault -o default fairgate
+"#;
+
+const ZSH: &str = r#"
+_fairgate_sockets() {
+    local -a sockets
+    sockets=(/run/fairgate/*.sock(N) /run/fairgate/service/*.sock(N))
+    sockets+=(${XDG_RUNTIME_DIR:-/nowhere}/fairgate/*.sock(N))
+    compadd -a sockets || _files
+}
+
+"#;
+
+const FISH: &str = "\
+complete -c fairgate -l socket -r -a '(set -l sockets /run/fairgate/*.sock /run/fairgate/service/*.sock \
+$XDG_RUNTIME_DIR/fairgate/*.sock; string join \\n $sockets)'
+";
+
+pub(crate) fn run(
+    args: Args,
+    program: clap::Command,
+    registry: &Registry,
+    format: Format,
+) -> Result<Outcome, Failure> {
+    let script = script(args.shell, program, registry);
     match format {
         Format::Text => output::exact(&script)?,
         Format::Json => {
@@ -39,4 +86,57 @@ pub(crate) fn run(args: Args, mut program: clap::Command, format: Format) -> Res
         }
     }
     Ok(Outcome::Yes)
+}
+
+/// Returns the words that an argument of a command may be, as far as they are known.
+fn known(registry: &Registry) -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
+    let names: Vec<&str> = registry.names().collect();
+    let changes = CHANGES.map(|(command, verbs, has_disciplines)| {
+        let disciplines = if has_disciplines { &names[..] } else { &[] };
+        (command, "words", [verbs, disciplines].concat())
+    });
+    let of_names = DISCIPLINES.map(|(command, argument)| (command, argument, names.clone()));
+    changes.into_iter().chain(of_names).collect()
+}
+
+/// Returns what the shell reads. The commands take more words than these: they are for completion only.
+fn script(shell: Shell, mut program: clap::Command, registry: &Registry) -> String {
+    let known = known(registry);
+    for (command, argument, words) in &known {
+        let parser = PossibleValuesParser::new(words);
+        program = program.mut_subcommand(command, |below| {
+            below.mut_arg(argument, |argument| argument.value_parser(parser))
+        });
+    }
+    let mut bytes = Vec::new();
+    clap_complete::generate(shell, &mut program, "fairgate", &mut bytes);
+    let mut script = String::from_utf8(bytes).expect("the help is text");
+    match shell {
+        Shell::Bash => script += BASH,
+        Shell::Zsh => {
+            let socket = |line: &str| match line.starts_with("'--socket=[") {
+                true => line.replace(":PATH:_files'", ":PATH:_fairgate_sockets'"),
+                false => line.to_owned(),
+            };
+            let lines: Vec<String> = script.lines().map(socket).collect();
+            // The last lines call the function that is defined before.
+            let end = lines
+                .iter()
+                .rposition(|line| line.starts_with("if [ \"$funcstack"));
+            let (before, after) = lines.split_at(end.unwrap_or(lines.len()));
+            script = format!("{}\n{ZSH}{}\n", before.join("\n"), after.join("\n"));
+        }
+        Shell::Fish => {
+            for (command, argument, words) in &known {
+                if *argument != "queues" {
+                    let words = words.join(" ");
+                    let of = format!("__fish_fairgate_using_subcommand {command}");
+                    script += &format!("complete -c fairgate -n \"{of}\" -f -a \"{words}\"\n");
+                }
+            }
+            script += FISH;
+        }
+        _ => {}
+    }
+    script
 }

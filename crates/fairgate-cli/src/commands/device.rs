@@ -18,11 +18,11 @@ pub(crate) struct DeviceArgs {
     dev: Option<String>,
 
     /// The rate of what the interface receives, like 50mbit
-    #[arg(long, value_name = "RATE", requires = "dev", value_parser = parse_rate)]
+    #[arg(long, value_name = "RATE", requires = "dev", value_parser = line_rate)]
     down: Option<Rate>,
 
     /// The rate of what the interface sends, like 10mbit
-    #[arg(long, value_name = "RATE", requires = "dev", value_parser = parse_rate)]
+    #[arg(long, value_name = "RATE", requires = "dev", value_parser = line_rate)]
     up: Option<Rate>,
 
     /// Words of cake for what the interface receives, after those for both: "dual-dsthost ack-filter"
@@ -55,6 +55,22 @@ enum DeviceError {
     #[error("`{0}` is not a word of one line")]
     #[diagnostic(help("give the words of cake one by one, like: docsis ack-filter"))]
     Word(String),
+}
+
+/// Reads the rate of a line. A cake refuses the lowest ones by a name that the user has not written.
+fn line_rate(text: &str) -> Result<Rate, String> {
+    let rate = parse_rate(text).map_err(|error| error.to_string())?;
+    match cake("line", rate, "", &[]) {
+        Ok(_) => Ok(rate),
+        Err(_) => {
+            let plain = text.trim().parse::<f64>().is_ok();
+            let meant = match plain {
+                true => format!("without a unit it is bit/s; write {}mbit for Mbit/s", text.trim()),
+                false => "write the rate of the line, like 50mbit".to_owned(),
+            };
+            Err(format!("{rate} is less than a line can have: {meant}"))
+        }
+    }
 }
 
 /// The words that the two ends of an access line share. What `ingress` means is known from the direction.

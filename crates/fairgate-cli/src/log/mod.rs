@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use miette::Diagnostic;
 use nix::sys::stat::fstat;
@@ -51,7 +51,10 @@ pub(crate) struct NoJournal(#[source] io::Error);
 
 /// Where entries go.
 pub(crate) enum Destination {
-    Text,
+    /// Lines on standard error. With the time, unless it leads to the journal, which adds its own.
+    Text {
+        is_timed: bool,
+    },
     Journal(Box<Journal>),
 }
 
@@ -87,9 +90,15 @@ impl Destination {
         match format {
             Some(LogFormat::Journald) => Journal::open(run).map(Destination::of).map_err(NoJournal),
             None if leads_to_journal(io::stderr()) => {
-                Ok(Journal::open(run).map_or(Destination::Text, Destination::of))
+                Ok(Journal::open(run).map_or_else(|_| Destination::text(), Destination::of))
             }
-            Some(LogFormat::Text) | None => Ok(Destination::Text),
+            Some(LogFormat::Text) | None => Ok(Destination::text()),
+        }
+    }
+
+    fn text() -> Destination {
+        Destination::Text {
+            is_timed: !leads_to_journal(io::stderr()),
         }
     }
 
@@ -100,7 +109,10 @@ impl Destination {
     /// Writes an entry. This may wait.
     pub(crate) fn write(&mut self, entry: &Entry) {
         match self {
-            Destination::Text => output::say(entry),
+            Destination::Text { is_timed: true } => {
+                output::say(format_args!("{} {entry}", utc(SystemTime::now())));
+            }
+            Destination::Text { is_timed: false } => output::say(entry),
             Destination::Journal(journal) => {
                 if journal.write(entry).is_err() {
                     // The journal does not run at the moment.

@@ -9,7 +9,7 @@ use miette::Diagnostic;
 use thiserror::Error;
 
 use crate::failure::Failure;
-use crate::input::Texts;
+use crate::input::{ReadError, Texts};
 
 #[derive(Debug, Error, Diagnostic)]
 #[error("can't read the folder {path}")]
@@ -17,6 +17,28 @@ use crate::input::Texts;
 struct UnreadableFolder {
     path: String,
     source: io::Error,
+}
+
+#[derive(Debug, Error, Diagnostic)]
+#[error("there is no list of subscribers {path}: it was deleted or moved, or its name is wrong")]
+#[diagnostic(help(
+    "put it back, or correct its name in [subscribers]; a run keeps the list that it has until then"
+))]
+struct NoList {
+    path: String,
+}
+
+/// Says of a list that is not there that it is one.
+fn missing(failure: Failure) -> Failure {
+    let Failure::Input(report) = &failure else {
+        return failure;
+    };
+    match report.downcast_ref::<ReadError>() {
+        Some(ReadError::Unreadable { path, source }) if source.kind() == io::ErrorKind::NotFound => {
+            NoList { path: path.clone() }.into()
+        }
+        _ => failure,
+    }
 }
 
 /// Reads the texts of a list, in a fixed order.
@@ -35,7 +57,7 @@ pub(super) fn texts(source: &Source, texts: &Texts) -> Result<Vec<Text>, Failure
     let text = |file: PathBuf| {
         Ok(Text {
             name: file.display().to_string(),
-            content: texts.text(&file)?,
+            content: texts.text(&file).map_err(missing)?,
         })
     };
     files.into_iter().map(text).collect()

@@ -231,3 +231,51 @@ fn a_journal_that_is_asked_for_must_be_there() {
         "{said}"
     );
 }
+
+/// Lines have the time, unless they go to the journal, which has its own.
+#[test]
+fn lines_have_the_time_unless_they_go_to_the_journal() {
+    let Some(_watched) = live("lines_have_the_time_unless_they_go_to_the_journal") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    for is_journal in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("said");
+        let said = fs::File::create(&path).unwrap();
+        let found = said.metadata().unwrap();
+        let stream = format!("{}:{}", found.dev(), found.ino());
+        let run = Run::spawn(
+            &network.router,
+            PLAIN,
+            &["run", "--log-format", "text"],
+            |command| {
+                command.stderr(said);
+                if is_journal {
+                    command.env("JOURNAL_STREAM", stream);
+                }
+            },
+        )
+        .wait();
+        let mut text = String::new();
+        until("the run says that it forwards", || {
+            text = fs::read_to_string(&path).unwrap();
+            text.contains("Forwarding between left and right")
+        });
+        let line = text
+            .lines()
+            .find(|line| line.contains("Forwarding between"))
+            .unwrap();
+        let is_timed = line.get(..21).is_some_and(|time| {
+            let shape: String = time
+                .chars()
+                .map(|c| if c.is_ascii_digit() { '0' } else { c })
+                .collect();
+            shape == "0000-00-00T00:00:00Z "
+        });
+        assert_eq!(is_timed, !is_journal, "{line}");
+        let mut run = run;
+        run.signal(Signal::SIGINT);
+        assert_eq!(run.output().status.code(), Some(0));
+    }
+}

@@ -39,6 +39,8 @@ impl Listener {
         let mut bytes = [0; 4096];
         let length = match self.0.recv(&mut bytes) {
             Ok(length) => length,
+            // A wait with a limit ends if the process is stopped and goes on, whatever handles the signal.
+            Err(error) if error.kind() == ErrorKind::Interrupted => return self.within(time),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => return None,
             Err(error) => panic!("{error}"),
         };

@@ -167,3 +167,37 @@ fn what_does_not_fit_the_memory_is_rejected_with_its_location() {
     );
     assert_eq!((&error["line"], &error["column"]), (&13.into(), &14.into()));
 }
+
+/// What is wrong is named as it was written: the option, and the list.
+#[test]
+fn mistakes_are_named_as_they_were_written() {
+    for option in ["--down", "--up"] {
+        let (_, said) = ends(&["run", "--dev", "eth0", option, "10"], 2);
+        let expected = format!(
+            "invalid value '10' for '{option} <RATE>': 10bit is less than a line can have: without a unit \
+             it is bit/s; write 10mbit for Mbit/s"
+        );
+        assert!(said.contains(&expected), "{said}");
+        let (_, said) = ends(&["run", "--dev", "eth0", option, "1kbit"], 2);
+        assert!(
+            said.contains("1Kbit is less than a line can have: write the rate"),
+            "{said}"
+        );
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("isp.toml");
+    let text = "[subscribers]\nfile = \"gone.csv\"\ndown = \"1gbit\"\nup = \"1gbit\"\n\
+                [run]\nleft = \"a\"\nright = \"b\"\nleft_to_right = \"down\"\nright_to_left = \"up\"\n";
+    std::fs::write(&file, text).unwrap();
+    let (_, said) = ends(&["check", file.to_str().unwrap()], 2);
+    let words: Vec<&str> = said
+        .split_whitespace()
+        .filter(|word| *word != "\u{2502}")
+        .collect();
+    let said = words.join(" ");
+    assert!(
+        said.contains("gone.csv: it was deleted or moved, or its name is wrong"),
+        "{said}"
+    );
+    assert!(said.contains("a run keeps the list that it has"), "{said}");
+}

@@ -70,7 +70,7 @@ fn bash_completes_commands_and_options() {
     let complete = |words: &str, count: usize| {
         let last = words.split(' ').next_back().expect("at least one word");
         let test = format!(
-            "{script}\nCOMP_WORDS=({words})\nCOMP_CWORD={count}\n_fairgate fairgate {last} ''\n\
+            "{script}\nCOMP_WORDS=({words})\nCOMP_CWORD={count}\n_fairgate_or_socket fairgate {last} ''\n\
              printf '%s\\n' \
              \"${{COMPREPLY[@]}}\""
         );
@@ -82,4 +82,41 @@ fn bash_completes_commands_and_options() {
     };
     assert_eq!(complete("fairgate simu", 1).trim(), "simulate");
     assert!(complete("fairgate simulate --s", 2).contains("--seeds"));
+    // Verbs and disciplines, at any place.
+    assert_eq!(complete("fairgate class mo", 2).trim(), "move");
+    assert_eq!(complete("fairgate queue sh", 2).lines().next(), Some("show"));
+    assert_eq!(complete("fairgate queue add root fq_co", 4).trim(), "fq_codel");
+    assert_eq!(complete("fairgate list fq_co", 2).trim(), "fq_codel");
+    assert_eq!(complete("fairgate filter fq_co", 2).trim(), "");
+}
+
+/// The sockets of this user's runs are offered after --socket, and nothing else.
+#[test]
+fn bash_completes_sockets() {
+    let (script, _) = ends(&["completions", "bash"], 0);
+    let folder = tempfile::tempdir().expect("a folder");
+    let runs = folder.path().join("fairgate");
+    std::fs::create_dir(&runs).expect("a folder");
+    for name in ["home.sock", "other.txt"] {
+        std::fs::write(runs.join(name), "").expect("a file");
+    }
+    let begun = format!("{}/fairgate/h", folder.path().display());
+    let test = format!(
+        "{script}\nCOMP_WORDS=(fairgate status --socket {begun})\nCOMP_CWORD=3\n\
+         _fairgate_or_socket fairgate {begun} --socket\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""
+    );
+    let mut bash = Command::new("bash");
+    let output = bash
+        .args(["-c", &test])
+        .env("XDG_RUNTIME_DIR", folder.path())
+        .output();
+    let found = String::from_utf8(output.expect("bash runs").stdout).expect("text");
+    assert_eq!(found, format!("{}\n", runs.join("home.sock").display()));
+    for (shell, function) in [("zsh", ":PATH:_fairgate_sockets'"), ("fish", "-l socket -r -a ")] {
+        let (script, _) = ends(&["completions", shell], 0);
+        assert!(
+            script.contains(function) && script.contains("fq_codel"),
+            "{shell}"
+        );
+    }
 }

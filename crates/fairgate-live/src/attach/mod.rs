@@ -140,7 +140,7 @@ pub(crate) fn no_diversion(errno: Errno, interface: &str) -> LiveError {
             interface: interface.to_owned(),
         }
     } else {
-        LiveError::system(format!("attaching to `{interface}`"))(errno)
+        LiveError::bpf(format!("attaching to `{interface}`"))(errno)
     }
 }
 
@@ -162,7 +162,7 @@ fn isolate(
             errno if is_unsupported(errno) => LiveError::NoIsolation {
                 interface: interface.name.clone(),
             },
-            errno => LiveError::system(format!("isolating `{}`", interface.name))(errno),
+            errno => LiveError::bpf(format!("isolating `{}`", interface.name))(errno),
         })
     };
     match isolate {

@@ -145,11 +145,11 @@ fn kind(message: &TcMessage) -> Option<&str> {
 }
 
 fn options(message: &TcMessage) -> impl Iterator<Item = &TcOption> {
-    let of = |attribute| match attribute {
-        &TcAttribute::Options(ref options) => Some(options),
+    let options = message.attributes.iter().filter_map(|attribute| match attribute {
+        TcAttribute::Options(options) => Some(options),
         _ => None,
-    };
-    message.attributes.iter().filter_map(of).flatten()
+    });
+    options.flatten()
 }
 
 /// Returns a nested attribute of the options of a kind that the netlink crate does not know.

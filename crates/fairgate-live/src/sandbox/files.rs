@@ -4,16 +4,20 @@
 //! of the same name, as editors do it, and that is a new file for the kernel. So what is allowed is its
 //! folder.
 
+use std::error::Error;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd,
     Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
+use nix::errno::Errno;
 
 use crate::config::{Address, End, Plan, RateSource};
 use crate::privileges::{LaterFiles, existing_folder};
 use crate::status::lock_folders;
+use crate::sys::landlock_refusal;
 
 /// The newest version of Landlock's interface whose rights this module knows. Older kernels have fewer.
 const KNOWN: ABI = ABI::V6;
@@ -38,24 +42,51 @@ impl Files {
     pub(super) fn new(plan: &Plan, later: &LaterFiles<'_>) -> Result<Files, String> {
         ruleset(&needed(plan, later))
             .map(Files)
-            .map_err(|error| error.to_string())
+            .map_err(|error| explained(&error))
     }
 
     /// Limits this thread. Returns the version of the interface.
     pub(super) fn enter(&self) -> Result<u32, String> {
         let copy = self.0.try_clone().map_err(|error| error.to_string())?;
-        let status = copy.restrict_self().map_err(|error| error.to_string())?;
+        let status = copy.restrict_self().map_err(|error| explained(&error))?;
         match (status.ruleset, status.landlock) {
             (RulesetStatus::NotEnforced, LandlockStatus::NotEnabled) => {
                 Err("Landlock is turned off in this kernel (boot parameter `lsm`)".to_owned())
             }
-            (RulesetStatus::NotEnforced, _) => {
-                Err("this kernel has no Landlock, which needs Linux 5.13".to_owned())
-            }
+            (RulesetStatus::NotEnforced, _) => Err(match landlock_refusal() {
+                Some(Errno::ENOSYS) | None => {
+                    "this kernel has no Landlock, which needs Linux 5.13".to_owned()
+                }
+                Some(errno) => blocked(errno),
+            }),
             (_, LandlockStatus::Available { effective_abi, .. }) => Ok(effective_abi as u32),
             (..) => Ok(ABI::V1 as u32),
         }
     }
+}
+
+/// Explains an error of Landlock's calls.
+fn explained(error: &RulesetError) -> String {
+    let mut cause: Option<&dyn Error> = Some(error);
+    while let Some(error) = cause {
+        let refused = error
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::raw_os_error);
+        if let Some(errno @ (Errno::EPERM | Errno::EACCES)) = refused.map(Errno::from_raw) {
+            return blocked(errno);
+        }
+        cause = error.source();
+    }
+    error.to_string()
+}
+
+/// Says that the kernel may have Landlock, and that it can't be used.
+fn blocked(errno: Errno) -> String {
+    format!(
+        "the calls of Landlock are blocked ({errno:?}), by a filter of system calls (seccomp) that this \
+         process was started with, or by a security module; allow landlock_create_ruleset, \
+         landlock_add_rule and landlock_restrict_self there"
+    )
 }
 
 /// A folder or file, and what may be done with it and everything below it.

@@ -186,3 +186,64 @@ fn calls_that_a_run_does_not_need_are_refused() {
         });
     }
 }
+
+/// Runs `act` on a thread to which these calls are forbidden, as a container or a unit may do it.
+#[cfg(target_arch = "x86_64")]
+fn without(calls: &[libc::c_long], act: impl FnOnce() + Send) {
+    use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
+
+    let rules = calls.iter().map(|call| (*call, Vec::new())).collect();
+    let refuse = SeccompAction::Errno(libc::EPERM as u32);
+    let processor = std::env::consts::ARCH.try_into().unwrap();
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, processor).unwrap();
+    let program: BpfProgram = filter.try_into().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            apply_filter(&program).unwrap();
+            act();
+        });
+    });
+}
+
+/// A call that is blocked is not taken for a kernel that lacks it, or for missing capabilities.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn blocked_calls_are_called_blocked() {
+    use crate::attach::Switch;
+    use crate::error::LiveError;
+    use crate::privileges::may_use_programs;
+
+    let later = LaterFiles {
+        read: &[],
+        socket: Path::new("/tmp/run.sock"),
+        api: None,
+        kept: None,
+    };
+    let plan = plan(PLAN);
+    without(&[libc::SYS_landlock_create_ruleset], || {
+        let why = super::files::Files::new(&plan, &later).and_then(|files| files.enter());
+        let why = why.unwrap_err();
+        assert!(
+            why.starts_with("the calls of Landlock are blocked (EPERM), by a filter"),
+            "{why}"
+        );
+    });
+    for call in [libc::SYS_landlock_add_rule, libc::SYS_landlock_restrict_self] {
+        if super::files::Files::new(&plan, &later).is_err() {
+            say("SKIPPED: blocked_calls_are_called_blocked: this kernel has no Landlock\n");
+            break;
+        }
+        without(&[call], || {
+            let why = super::files::Files::new(&plan, &later).and_then(|files| files.enter());
+            let why = why.unwrap_err();
+            assert!(why.contains("blocked (EPERM)"), "{why}");
+        });
+    }
+    without(&[libc::SYS_bpf], || {
+        let error = LiveError::bpf("taking")(Switch::new().unwrap_err());
+        match may_use_programs() {
+            true => assert!(matches!(error, LiveError::Blocked { .. }), "{error}"),
+            false => assert!(matches!(error, LiveError::Privileges { .. }), "{error}"),
+        }
+    });
+}

@@ -40,3 +40,20 @@ pub(crate) mod tcp;
 pub(crate) mod tun_tap;
 mod xdp_ring;
 pub(crate) mod xdp_socket;
+
+/// Returns the error with which the kernel refuses to tell its version of Landlock, if it does
+/// (landlock_create_ruleset(2)).
+pub(crate) fn landlock_refusal() -> Option<nix::errno::Errno> {
+    /// `LANDLOCK_CREATE_RULESET_VERSION` of linux/landlock.h.
+    const VERSION: libc::c_uint = 1;
+    // SAFETY: the call gets no memory. It returns a number and changes nothing.
+    let version = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<u8>(),
+            0usize,
+            VERSION,
+        )
+    };
+    nix::errno::Errno::result(version).err()
+}

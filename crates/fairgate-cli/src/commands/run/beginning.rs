@@ -84,7 +84,9 @@ pub(super) fn begin(
             .as_ref()
             .is_some_and(|patience| patience.spent() >= LONGEST_WAIT);
         let mut reason = passing(&failed);
-        let copy = last_good.filter(|_| is_refused(&failed) || reason.is_some() && is_overdue);
+        let copy = last_good.filter(|last_good| {
+            is_refused(&failed) || reason.is_some() && is_overdue && has_other_ends(read, last_good)
+        });
         if let Some(last_good) = copy {
             match fall_back(read, name, manner, last_good, &failed, &mut entries) {
                 Ok(Some((document, plan, bridge))) => {
@@ -122,6 +124,14 @@ pub(super) fn begin(
             return Ok(None);
         }
     }
+}
+
+/// Returns whether the copy is for other interfaces than the file. With the same ones, it waits as the file
+/// does.
+fn has_other_ends(read: &Reading<'_>, last_good: &LastGood) -> bool {
+    let ends = |texts: &Texts| read(texts).ok().map(|(_, plan)| plan.ends);
+    let copy = last_good.load().ok().and_then(|(_, copy)| ends(&copy));
+    copy.is_some() && copy != ends(&Texts::default())
 }
 
 /// Begins with the copy of what has forwarded last, because the file has `failed`. Returns nothing if that
@@ -166,6 +176,7 @@ fn fall_back(
         }
         Err(failed) => {
             if let Some(reason) = passing(&failed) {
+                entries.push(error(exit::shown(why, false)));
                 return Err(reason);
             }
             if let Failure::Input(report) | Failure::Environment(report) = failed {

@@ -311,7 +311,7 @@ fn not_attached(interface: &Interface, errno: Errno) -> LiveError {
             "it has fewer receive queues than its other end has transmit queues",
             format!("give it more: `ethtool -L {name} rx COUNT`"),
         ),
-        errno => LiveError::system(format!("attaching an XDP program to `{name}`"))(errno),
+        errno => LiveError::bpf(format!("attaching an XDP program to `{name}`"))(errno),
     }
 }
 
