@@ -62,6 +62,7 @@ Examples:
   fairgate flows                    its flows: rates, delays, round trip times
   fairgate packets --out last.pcapng   its last packets, with what became of each
   fairgate class add 30 rate=5mbit  change the run while it forwards; also filter, queue, change
+  fairgate reload                   the file is read again, and its trees forward
   fairgate reserve list             rates and delays promised to flows; also add, refresh, withdraw
   fairgate record -o evening.csv    rates, delays, backlogs and drops of a run, every 400 ms
   fairgate show                     the same in the format of tc -s

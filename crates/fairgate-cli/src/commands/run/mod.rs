@@ -44,7 +44,7 @@ Examples:
                                      each direction, with tc's words for all of both
   fairgate status                    the state of the run, from another terminal
   fairgate class change 10 rate=9mbit   change it while it forwards; also filter, queue, change
-  kill -HUP PID                      read the file again and change to its trees, whatever they are
+  fairgate reload                    read the file again and change to its trees, whatever they are
   fairgate run --json home.toml      print the final statistics as JSON
   fairgate run home.toml --from-left in.pcap --to-right out.pcap
                                      a dry run: a day of captured frames in seconds, no interface, no root
