@@ -56,8 +56,9 @@ help:
 tools:
 	@scripts/install-tools
 
+# What a comparison does not need is left out: the experiments, Parquet, and the allocator's C sources.
 demo: tools
-	cargo build --release -p fairgate-cli
+	cargo build --release -p fairgate-cli --no-default-features
 	$(TARGET)/release/fairgate compare
 	$(TARGET)/release/fairgate compare --trace examples/recorded.pcap.gz --rate 15mbit --out fairgate-trace.html
 
@@ -123,29 +124,29 @@ figures: tools
 # Exit code 1 says that a claim does not hold. On a busy machine the times of qfq-table3 are not reliable, but
 # its verdicts and those of qfq-fig9 are by instructions.
 verdicts: tools
-	cargo build --release -p fairgate-cli
-	$${CARGO_TARGET_DIR:-target}/release/fairgate reproduce all --verdicts docs/reproduce.md \
+	cargo build --profile dist -p fairgate-cli
+	$${CARGO_TARGET_DIR:-target}/dist/fairgate reproduce all --verdicts docs/reproduce.md \
 		--commit $$(git rev-parse --short HEAD) || test $$? -eq 1
 
 verdicts-live:
-	cargo build --release -p fairgate-cli
-	$${CARGO_TARGET_DIR:-target}/release/fairgate reproduce all --live --verdicts docs/reproduce.md \
+	cargo build --profile dist -p fairgate-cli
+	$${CARGO_TARGET_DIR:-target}/dist/fairgate reproduce all --live --verdicts docs/reproduce.md \
 		--commit $$(git rev-parse --short HEAD) || test $$? -eq 1
 
 # PREFIX is /usr/local by default, LIBDIR is PREFIX/lib. DESTDIR is put before both, for packages.
 install:
-	cargo build --release -p fairgate-cli -p fairgate-ffi
-	install -D -m 755 $${CARGO_TARGET_DIR:-target}/release/fairgate \
+	cargo build --profile dist -p fairgate-cli -p fairgate-ffi
+	install -D -m 755 $${CARGO_TARGET_DIR:-target}/dist/fairgate \
 		"$(DESTDIR)$(or $(PREFIX),/usr/local)/bin/fairgate"
 	DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" \
-		scripts/install-pages $${CARGO_TARGET_DIR:-target}/release/fairgate
+		scripts/install-pages $${CARGO_TARGET_DIR:-target}/dist/fairgate
 	DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" \
-		scripts/install-library $${CARGO_TARGET_DIR:-target}/release
+		scripts/install-library $${CARGO_TARGET_DIR:-target}/dist
 
 # The program, its manual pages, completions, the unit of systemd, examples and licences: docs/service.md.
 packages:
-	cargo build --release -p fairgate-cli
-	scripts/make-packages $(TARGET)/release/fairgate $(TARGET)/packages
+	cargo build --profile dist -p fairgate-cli
+	scripts/make-packages $(TARGET)/dist/fairgate $(TARGET)/packages
 
 # Not part of `make test`, but of `.ci/run`: building the two tools takes minutes.
 try-packages: debug-build
@@ -159,8 +160,8 @@ unit:
 
 # Not part of `make test`: the packages of ns-3 and DPDK are more than everything else together.
 integrations: tools
-	cargo build --release -p fairgate-ffi
-	scripts/try-integrations $${CARGO_TARGET_DIR:-target}/release
+	cargo build --profile dist -p fairgate-ffi
+	scripts/try-integrations $${CARGO_TARGET_DIR:-target}/dist
 
 header:
 	FAIRGATE_WRITE_HEADER=1 cargo test --quiet -p fairgate-ffi --test interface header

@@ -130,7 +130,7 @@ impl Bench {
 
     /// The profile of the build. What is only tried need not wait for the optimiser.
     fn profile(&self) -> &'static str {
-        if self.is_quick { "dev" } else { "release" }
+        if self.is_quick { "dev" } else { "dist" }
     }
 
     fn bench_command<'a>(&self, package: &'a str, name: &'a str) -> [&'a str; 7] {
