@@ -5,15 +5,21 @@
 //! * **Congested**: the rate falls, unless it has just fallen or the queue drains already. A line before the
 //!   shaper (of received packets) lets through what its capacity is, so the achieved rate is proof of it. A
 //!   line behind the shaper gets what the shaper sends, so only the delay says how much too much that is.
-//! * **High load, and not congested**: the rate rises, slower if the delay comes close to the threshold.
+//! * **Draining**: at the new rate alone, which is close to the capacity, the queue that is there would stay
+//!   for seconds. So the shaper gets a small part of it for as long as the queue takes to drain, and then the
+//!   whole at once. The line is busy in the meantime, so this costs nothing. (cake-autorate waits.)
+//! * **High load, and not congested**: the rate rises, slower if the delay comes close to the threshold, and
+//!   faster when it has risen for some reviews: then the capacity is elsewhere.
 //! * **Low load**: the rate goes back to the base.
 //!
 //! The rate rises only if the load is high, so it never gets far above what is used: it cannot wind up while
 //! nobody asks for the capacity.
 //!
 //! A delay is that of a round trip, and the congestion may be in the other direction. So a direction that is
-//! idle is left alone, and one that had no high load lately is lowered only so far that its load is high.
-//! Then it is known whether it is to blame. (cake-autorate lowers both.)
+//! idle is left alone, and so is one that had no high load lately while another one had more: it carries the
+//! acknowledgements of the other one, which is lowered. If none had more, or if that does not help for long,
+//! it is lowered only so far that its load is high. Then it is known whether it is to blame. (cake-autorate
+//! lowers both.)
 
 use std::time::Duration;
 
@@ -24,6 +30,15 @@ use crate::settings::{Bounds, Settings};
 
 /// For how many refractory times a direction with high load may be to blame for congestion.
 const BLAMED: u32 = 3;
+/// For how many refractory times of congestion only the direction with the greater load is lowered.
+const SPARED: u32 = 10;
+/// The number of reviews after which the rate rises faster.
+const STEADY: u32 = 3;
+/// By how much faster it then rises with each further review, as a part of `rise`, and at most.
+const FASTER: f64 = 0.25;
+const FASTEST: f64 = 1.5;
+/// The longest time to drain a queue. Afterwards it is seen whether one is left.
+const LONGEST_DRAIN: Duration = Duration::from_millis(600);
 
 /// What the controller does with the rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,8 +93,16 @@ pub struct Controller {
     achieved: f64,
     /// When the rate has fallen.
     cut: Option<Time>,
+    /// Until when the queue of the line drains.
+    drained: Option<Time>,
+    /// Since when the line is congested.
+    congested: Option<Time>,
+    /// The number of reviews in a row in which the rate rose.
+    rises: u32,
     /// When the load was high.
     loaded: Option<Time>,
+    /// When the load was greatest of late, and how great.
+    busiest: (Time, f64),
     /// The rate that was ordered last.
     ordered: Option<Rate>,
 }
@@ -96,14 +119,22 @@ impl Controller {
             before: (0, 0),
             achieved: 0.0,
             cut: None,
+            drained: None,
+            congested: None,
+            rises: 0,
             loaded: None,
+            busiest: (now, 0.0),
             ordered: None,
         }
     }
 
-    /// Returns the rate.
+    /// Returns the rate. While the queue of the line drains, it is a part of the one that follows.
     pub fn rate(&self) -> Rate {
-        let bits = self.rate.round() as u64;
+        let left = match self.is_draining(self.reviewed) {
+            true => share(self.settings.drain.parts()),
+            false => 1.0,
+        };
+        let bits = (self.rate * left).round() as u64;
         Rate::from_bits_per_second(bits)
             .unwrap_or(self.bounds.min)
             .clamp(self.bounds.min, self.bounds.max)
@@ -139,9 +170,18 @@ impl Controller {
         self.achieved as u64
     }
 
-    /// Reviews the rate. `bytes` were sent since the last review, counted as the shaper counts them. Returns
-    /// the new rate.
-    pub fn review(&mut self, now: Time, bytes: u64, seen: &Seen) -> Rate {
+    /// Returns the greatest load of late, as a share of the rate: of ten refractory times.
+    pub fn load(&self) -> f64 {
+        match self.is_recent(Some(self.busiest.0), self.reviewed, SPARED) {
+            true => self.busiest.1,
+            false => 0.0,
+        }
+    }
+
+    /// Reviews the rate. `bytes` were sent since the last review, counted as the shaper counts them.
+    /// `others` is the greatest [load](Controller::load) of another direction of the same line, 0 if its rate
+    /// is fixed. Returns the new rate.
+    pub fn review(&mut self, now: Time, bytes: u64, seen: &Seen, others: f64) -> Rate {
         let passed = now.nanos_since(self.reviewed);
         if passed == 0 {
             return self.rate();
@@ -153,10 +193,21 @@ impl Controller {
         if load >= share(self.settings.high_load.parts()) {
             self.loaded = Some(now);
         }
-        self.phase = self.decide(now, load, seen);
+        if load >= self.load() {
+            self.busiest = (now, load);
+        }
+        self.congested = match seen.is_congested {
+            true => self.congested.or(Some(now)),
+            false => None,
+        };
+        self.phase = self.decide(now, load, seen, others);
+        self.rises = match self.phase {
+            Phase::High => self.rises.saturating_add(1),
+            _ => 0,
+        };
         match self.phase {
             Phase::Silent => self.rate = self.bounds.base.bits_per_second() as f64,
-            Phase::Congested => self.fall(now, load, seen.excess),
+            Phase::Congested => self.fall(now, load, seen),
             Phase::High => self.rise(now, passed, seen.excess),
             Phase::Low => self.decay(passed),
             Phase::Draining => {}
@@ -166,12 +217,18 @@ impl Controller {
         self.rate()
     }
 
-    fn decide(&self, now: Time, load: f64, seen: &Seen) -> Phase {
+    fn decide(&self, now: Time, load: f64, seen: &Seen, others: f64) -> Phase {
         let settings = &self.settings;
+        let is_spared = others > load && !self.is_blamed() && self.is_recent(self.congested, now, SPARED);
+        // What the shaper sends in a drain says nothing of the load, neither in the review after it.
+        let is_over = |until: Time| u128::from(now.nanos_since(until)) > settings.interval.as_nanos();
         if seen.is_silent {
             Phase::Silent
-        } else if seen.is_congested && load > share(settings.idle_load.parts()) {
-            match seen.is_draining || self.is_recent(self.cut, now, 1) {
+        } else if self.is_draining(now) {
+            Phase::Draining
+        } else if seen.is_congested && load > share(settings.idle_load.parts()) && !is_spared {
+            let has_drained = self.drained.is_none_or(is_over);
+            match seen.is_draining || !has_drained || self.is_recent(self.cut, now, 1) {
                 true => Phase::Draining,
                 false => Phase::Congested,
             }
@@ -188,7 +245,17 @@ impl Controller {
         event.is_some_and(|event| u128::from(now.nanos_since(event)) < refractory)
     }
 
-    fn fall(&mut self, now: Time, load: f64, excess: f64) {
+    /// Returns whether the load was high so lately that this direction is to blame.
+    fn is_blamed(&self) -> bool {
+        self.is_recent(self.loaded, self.reviewed, BLAMED)
+    }
+
+    /// Returns whether the queue of the line drains.
+    fn is_draining(&self, now: Time) -> bool {
+        self.drained.is_some_and(|until| until > now)
+    }
+
+    fn fall(&mut self, now: Time, load: f64, seen: &Seen) {
         let settings = &self.settings;
         let [least, most, keep, high] = [
             settings.least_cut,
@@ -197,16 +264,23 @@ impl Controller {
             settings.high_load,
         ]
         .map(|part| share(part.parts()));
-        let severity = between(excess, settings.threshold, settings.severe);
+        let severity = between(seen.excess, settings.threshold, settings.severe);
         let by_delay = self.rate * (1.0 - least - (most - least) * severity);
-        self.rate = if !self.is_recent(self.loaded, now, BLAMED) {
+        self.cut = Some(now);
+        self.rate = if !self.is_blamed() {
             by_delay.max(self.achieved / high).min(self.rate)
         } else if load < high {
-            by_delay.min(self.achieved * keep)
+            // The line may have become slower within the last two intervals.
+            let (bytes, passed) = self.before;
+            let last = bytes as f64 * 8e9 / passed as f64;
+            by_delay.min(self.achieved.min(last) * keep)
         } else {
             by_delay
         };
-        self.cut = Some(now);
+        // The line sends what it has at about the new rate, and gets `drain` of it.
+        let left = share(settings.drain.parts());
+        let length = (seen.queue / (1.0 - left)).min(LONGEST_DRAIN.as_nanos() as f64);
+        self.drained = (self.is_blamed() && left < 1.0).then(|| now + length as u64);
     }
 
     fn rise(&mut self, now: Time, passed: u64, excess: f64) {
@@ -217,7 +291,8 @@ impl Controller {
         let room = 1.0 - between(excess, settings.calm, settings.threshold);
         // A review that comes late makes up for those that were left out, but not for more than two.
         let intervals = (passed as f64 / settings.interval.as_nanos() as f64).min(2.0);
-        self.rate *= 1.0 + share(settings.rise.parts()) * room * intervals;
+        let faster = (f64::from(self.rises.saturating_sub(STEADY)) * FASTER).min(FASTEST - 1.0);
+        self.rate *= 1.0 + share(settings.rise.parts()) * room * intervals * (1.0 + faster);
     }
 
     fn decay(&mut self, passed: u64) {
@@ -252,6 +327,7 @@ mod tests {
         Seen {
             is_congested: false,
             excess: 0.0,
+            queue: 0.0,
             is_draining: false,
             is_silent: false,
         }
@@ -330,7 +406,7 @@ mod tests {
             }
             let now = Time::from_millis(self.now);
             let seen = self.delays.seen(now);
-            self.controller.review(now, (through / 8.0) as u64, &seen);
+            self.controller.review(now, (through / 8.0) as u64, &seen, 0.0);
             through * 10.0
         }
 
@@ -410,14 +486,14 @@ mod tests {
         let mut controller = Controller::new(&Settings::default(), bounds(1, 10, 80), Time::ZERO);
         for number in 1..100 {
             // 0.5 Mbit/s: acknowledgements.
-            controller.review(Time::from_millis(100 * number), 6_250, &late);
+            controller.review(Time::from_millis(100 * number), 6_250, &late, 0.0);
         }
         assert_eq!(controller.rate(), Rate::mbit(10));
         assert_eq!(controller.phase(), Phase::Low);
         // With 4 Mbit/s it may be to blame. The rate falls until the load is high, and then further.
         let mut rates = Vec::new();
         for number in 100..200 {
-            controller.review(Time::from_millis(100 * number), 50_000, &late);
+            controller.review(Time::from_millis(100 * number), 50_000, &late, 0.0);
             rates.push(controller.rate().bits_per_second());
         }
         assert!(
@@ -425,6 +501,51 @@ mod tests {
                 || rates.contains(&((4.0 / 0.75 * MBIT) as u64))
         );
         assert!(controller.rate() < Rate::mbit(4));
+    }
+
+    /// It may carry the acknowledgements of the other one. Only if the line stays congested, it is lowered.
+    #[test]
+    fn a_direction_beside_one_with_more_load_keeps_its_rate() {
+        let late = Seen {
+            is_congested: true,
+            excess: 200e6,
+            ..calm()
+        };
+        let mut controller = Controller::new(&Settings::default(), bounds(1, 10, 80), Time::ZERO);
+        // 4 Mbit/s for 2.9 s.
+        for number in 1..30 {
+            controller.review(Time::from_millis(100 * number), 50_000, &late, 0.5);
+            assert_eq!(controller.rate(), Rate::mbit(10));
+        }
+        for number in 30..40 {
+            controller.review(Time::from_millis(100 * number), 50_000, &late, 0.5);
+        }
+        assert!(controller.rate() < Rate::mbit(10));
+        // With more load than the other one, it is lowered at once.
+        let mut controller = Controller::new(&Settings::default(), bounds(1, 10, 80), Time::ZERO);
+        controller.review(Time::from_millis(100), 50_000, &late, 0.3);
+        controller.review(Time::from_millis(200), 50_000, &late, 0.3);
+        assert!(controller.rate() < Rate::mbit(10));
+    }
+
+    /// A queue of 140 ms is gone after 200 ms at three tenths of the rate. Then the rate is back at once.
+    #[test]
+    fn a_queue_is_drained_and_the_rate_is_back() {
+        let late = Seen {
+            is_congested: true,
+            excess: 140e6,
+            queue: 140e6,
+            ..calm()
+        };
+        let mut controller = Controller::new(&Settings::default(), bounds(1, 16, 80), Time::ZERO);
+        let mut rates = Vec::new();
+        for number in 1..=4 {
+            let bytes = controller.rate().bits_per_second() / 80;
+            let seen = if number == 1 { late } else { calm() };
+            controller.review(Time::from_millis(100 * number), bytes, &seen, 0.0);
+            rates.push(controller.rate().bits_per_second() / 100_000);
+        }
+        assert_eq!(rates, [36, 36, 120, 120]);
     }
 
     #[test]
@@ -435,10 +556,10 @@ mod tests {
         };
         let mut controller = Controller::new(&Settings::default(), bounds(1, 10, 80), Time::ZERO);
         for number in 1..50 {
-            controller.review(Time::from_millis(100 * number), 10_000_000, &calm());
+            controller.review(Time::from_millis(100 * number), 10_000_000, &calm(), 0.0);
         }
         assert_eq!(controller.rate(), Rate::mbit(80));
-        controller.review(Time::from_secs(60), 10_000_000, &silent);
+        controller.review(Time::from_secs(60), 10_000_000, &silent, 0.0);
         assert_eq!(
             (controller.rate(), controller.phase()),
             (Rate::mbit(10), Phase::Silent)
@@ -457,15 +578,15 @@ mod tests {
         let mut rates = Vec::new();
         for number in 1..=6 {
             let bytes = full(&controller);
-            controller.review(Time::from_millis(100 * number), bytes, &late);
+            controller.review(Time::from_millis(100 * number), bytes, &late, 0.0);
             rates.push(controller.rate().bits_per_second() / 1_000_000);
         }
         assert_eq!(rates, [12, 12, 12, 9, 9, 9]);
         let bytes = full(&controller);
-        controller.review(Time::from_millis(650), bytes, &calm());
+        controller.review(Time::from_millis(650), bytes, &calm(), 0.0);
         assert_eq!(controller.rate(), Rate::mbit(9));
         let bytes = full(&controller);
-        controller.review(Time::from_millis(750), bytes, &calm());
+        controller.review(Time::from_millis(750), bytes, &calm(), 0.0);
         assert!(controller.rate() > Rate::mbit(9));
     }
 
@@ -504,10 +625,10 @@ mod tests {
             let mut now = Time::ZERO;
             for (wait, bytes, excess, [is_congested, is_draining, is_silent]) in calls {
                 now += wait;
-                let seen = Seen { is_congested, excess, is_draining, is_silent };
-                let rate = controller.review(now, bytes, &seen);
+                let seen = Seen { is_congested, excess, queue: excess, is_draining, is_silent };
+                let rate = controller.review(now, bytes, &seen, 0.0);
                 prop_assert!(rate >= min && rate <= max);
-                prop_assert_eq!(rate, twin.review(now, bytes, &seen));
+                prop_assert_eq!(rate, twin.review(now, bytes, &seen, 0.0));
             }
         }
     }

@@ -62,6 +62,9 @@ pub struct Seen {
     pub is_congested: bool,
     /// Their mean delay above the baseline, ns.
     pub excess: f64,
+    /// The delay above the baseline of the newest answer, or of the probe that has waited longest if one is
+    /// overdue, ns: how long the line's queue takes at least.
+    pub queue: f64,
     /// Whether the delay falls: the queue drains.
     pub is_draining: bool,
     /// Whether nothing was heard for so long that nothing is known.
@@ -172,12 +175,14 @@ impl Delays {
             })
             .collect();
         let all: Vec<f64> = answered.chain(overdue.iter().copied()).collect();
+        let answer = self.samples.back().map(|sample| sample.excess);
         let newest = &all[all.len().saturating_sub(window)..];
         let late = newest.iter().filter(|excess| **excess > threshold).count();
         let (older, newer) = newest.split_at(newest.len() / 2);
         Seen {
             is_congested: late >= settings.late as usize,
             excess: mean(newest),
+            queue: overdue.first().copied().or(answer).unwrap_or(0.0),
             is_draining: overdue.is_empty() && !older.is_empty() && mean(newer) < 0.9 * mean(older),
             is_silent: now.nanos_since(self.heard) as u128 > settings.silence.as_nanos(),
         }

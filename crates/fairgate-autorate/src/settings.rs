@@ -42,6 +42,8 @@ pub struct Settings {
     pub most_cut: Probability,
     /// The share of the achieved rate that is left if less comes through than the rate allows.
     pub keep: Probability,
+    /// The share of the rate that is left while the queue of the line drains.
+    pub drain: Probability,
     /// The time constant with which the rate returns to the base under low load.
     pub decay: Duration,
     /// After this time without an answer nothing is known of the line, and the rate is the base.
@@ -73,6 +75,8 @@ impl Default for Settings {
             least_cut: percent(1),
             most_cut: percent(25),
             keep: percent(90),
+            // There is none there.
+            drain: percent(30),
             // There, 1 % in each second.
             decay: millis(100_000),
             silence: millis(10_000),
@@ -98,7 +102,7 @@ const SECOND: u64 = 1_000 * MILLISECOND;
 const ONE: u64 = Probability::ONE.parts();
 
 /// All settings, in the order in which they are documented.
-pub const KNOBS: [Knob; 18] = [
+pub const KNOBS: [Knob; 19] = [
     Knob {
         name: "interval",
         unit: Unit::Time,
@@ -210,6 +214,13 @@ pub const KNOBS: [Knob; 18] = [
         range: ONE / 10..=ONE,
         doc: "the share of the achieved rate that is left if less comes through than the rate allows",
         field: |settings| &mut settings.keep,
+    },
+    Knob {
+        name: "drain",
+        unit: Unit::Probability,
+        range: ONE / 10..=ONE,
+        doc: "the share of the rate that is left while the queue of the line drains; 1: the rate waits",
+        field: |settings| &mut settings.drain,
     },
     Knob {
         name: "decay",

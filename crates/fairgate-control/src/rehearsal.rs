@@ -16,8 +16,8 @@ use fairgate_live::status::protocol::{
 };
 use fairgate_live::status::{
     ChangesStatus, CountStatus, Detail, DirectionStatus, FlowOrder, FlowsStatus, Losses, NoPackets,
-    NodeStatus, ProcessorStatus, QUEUE, RunningTree, RunningTrees, Sojourn, Status, changed_sides,
-    mistakes_of,
+    NodeStatus, PassedByStatus, ProcessorStatus, QUEUE, RunningTree, RunningTrees, Sojourn, Status,
+    changed_sides, mistakes_of,
 };
 use fairgate_subscribers::{Difference, Entry, Settings, Subscribers as List};
 use http_body_util::BodyExt;
@@ -105,6 +105,7 @@ impl State {
             lost: Losses::default(),
             socket_full: 0,
             super_packets: 0,
+            passed_by: 0,
             sojourn: Sojourn::default(),
             tree: NodeStatus::of(&*tree.build(1).expect("the tree was checked")),
             queue: match detail {
@@ -193,6 +194,7 @@ impl Run for Rehearsal {
             revision: state.revision,
             fallback: None,
             autorate: None,
+            passed_by: PassedByStatus::default(),
             directions: vec![state.direction(0, detail), state.direction(1, detail)],
         })
     }

@@ -11,12 +11,14 @@
 //! once a turn. The status is read in steps, one a turn ([`reading`]); threads of their own make the document
 //! and send it.
 
+mod bypass;
 mod changes;
 mod crew;
 mod estimators;
 mod pulse;
 mod wind_up;
 
+pub(crate) use bypass::Bypass;
 pub(crate) use changes::Kind;
 pub use changes::{Changed, Changer};
 pub use pulse::{Beat, Pulse};
@@ -112,6 +114,8 @@ pub struct Bridge {
     /// Dropped first, so that the kernel has its frames back at once.
     switch: Option<Switch>,
     has_taken_over: bool,
+    /// What has passed by this run.
+    bypass: Bypass,
     /// The number of this worker.
     worker: usize,
     ports: [Port; 2],
@@ -254,6 +258,7 @@ impl Bridge {
         let bridge = Bridge {
             switch: None,
             has_taken_over: false,
+            bypass: Bypass::default(),
             worker,
             ports,
             directions,
@@ -427,6 +432,8 @@ impl Bridge {
             }
             let mut busy = self.receive(0, arrived)?;
             busy |= self.receive(1, arrived)?;
+            // After receiving: a frame that is given later wakes this thread.
+            self.look_at_bypass(arrived);
 
             let now = clock::now();
             let mut wake = self.next_attempt.into_iter().chain(self.next_sample()).min();
@@ -517,7 +524,7 @@ impl Bridge {
             self.armed = Some(wake);
         }
         let armed = self.armed;
-        let reason = self.poll(EpollTimeout::NONE)?;
+        let reason = self.poll(self.longest_sleep())?;
         // If the timer ended the sleep, handling its event has reset `armed`.
         let due = armed.filter(|_| self.armed.is_none());
         self.pace.woke(since, clock::now(), due);

@@ -1,6 +1,6 @@
 //! Finds the ends of a run, and prepares them: interface, attachment and back end.
 
-use crate::attach::{Attachment, GIVEN, Hooks, Lock, Switch, Word, no_diversion};
+use crate::attach::{Attachment, Hooks, Lock, Switch, Word, no_diversion};
 use crate::backend::packet::Member;
 use crate::backend::xdp::Lease;
 use crate::backend::{self, BackendKind, Choice, Device};
@@ -119,7 +119,8 @@ impl Found {
             (_, None) => (None, Receive::All),
             (Some(switch), Some(lock)) if plan.is_on_one_interface() => {
                 let receive = if plan.taken[0] {
-                    Receive::Unmarked(GIVEN)
+                    let program = Hooks::receiver(switch);
+                    Receive::Chosen(program.map_err(|errno| no_diversion(errno, &interface.name))?)
                 } else {
                     Receive::Nothing
                 };

@@ -56,6 +56,33 @@ pub enum Notice {
         /// The interface.
         interface: String,
     },
+    /// Frames pass by the run from now on.
+    #[error(
+        "packets of `{interface}` go past this run, unshaped, until `{device}` can be used again; if it is \
+         down: ip link set {device} up"
+    )]
+    PassingBy {
+        /// The interface of the run.
+        interface: String,
+        /// The TAP device behind which the host's stack is.
+        device: String,
+    },
+    /// Frames have passed by the run.
+    #[error(
+        "{received} received and {sent} sent packets of `{interface}` went past this run, unshaped, in {} s: \
+         it took none meanwhile; now it does",
+        *.millis as f64 / 1e3
+    )]
+    PassedBy {
+        /// The interface of the run.
+        interface: String,
+        /// How many packets that the interface received.
+        received: u64,
+        /// How many packets that the host sent.
+        sent: u64,
+        /// For how long, ms.
+        millis: u64,
+    },
     /// The interface has another name.
     #[error("`{from}` was renamed to `{to}`: forwarding goes on")]
     Renamed {
@@ -161,6 +188,8 @@ impl Notice {
             | Notice::MtuLowered { interface, .. }
             | Notice::Lost { interface, .. }
             | Notice::Back { interface }
+            | Notice::PassingBy { interface, .. }
+            | Notice::PassedBy { interface, .. }
             | Notice::OtherShaper { interface, .. }
             | Notice::Restored { interface, .. }
             | Notice::NotRestored { interface, .. }

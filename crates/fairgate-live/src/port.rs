@@ -41,6 +41,8 @@ pub(crate) struct Port {
     /// have left.
     control: OwnedFd,
     state: State,
+    /// Whether it is in another network namespace.
+    is_elsewhere: bool,
     /// The frames missed by devices that were removed.
     missed_before: u64,
     /// Why a new interface of this name could not be used.
@@ -93,6 +95,7 @@ impl Port {
             choice,
             control: control_socket().map_err(LiveError::system("opening a control socket"))?,
             state: State::Ready,
+            is_elsewhere: false,
             missed_before: 0,
             last_failure: None,
             attachment,
@@ -131,10 +134,12 @@ impl Port {
         }
         let query = LiveError::system(format!("querying `{}`", self.interface.name));
         if let Some(condition) = Interface::condition(&self.control, self.interface.index).map_err(query)? {
+            self.is_elsewhere = false;
             self.follow(condition, notify);
             return Ok(false);
         }
-        if self.device.is_elsewhere() {
+        self.is_elsewhere = self.device.is_elsewhere();
+        if self.is_elsewhere {
             return Ok(false);
         }
         self.change_to(State::Missing, notify);
@@ -241,6 +246,11 @@ impl Port {
     #[inline]
     pub(crate) fn can_send(&self) -> bool {
         self.state == State::Ready
+    }
+
+    /// Returns whether the kernel's programs can redirect frames to the interface at the moment.
+    pub(crate) fn is_within_reach(&self) -> bool {
+        self.can_send() && !self.is_elsewhere
     }
 
     /// Returns whether the interface was removed.

@@ -88,6 +88,19 @@ class CountStatus(Model):
     """The number of packets."""
 
 
+class Difference(Model):
+    """How many subscribers differ between a list and the one before it."""
+
+    added: int
+    """Those that were not in the list before."""
+    changed: int
+    """Those with other addresses, rates or names."""
+    count: int
+    """The length of the list."""
+    removed: int
+    """Those that are not in the list any more."""
+
+
 class Entry(Input):
     """A subscriber. What is null or left out comes from the plan."""
 
@@ -182,6 +195,18 @@ class ParameterDocument(Model):
     """What it is a number of: `packets`, `rate`, `time`."""
     value: str
     """Its value, as users write it."""
+
+
+class PassedByStatus(Model):
+    """
+    The times in which packets went past the run, through the kernel and unshaped: the run hung, or its TAP
+    device could not be used.
+    """
+
+    seconds: float
+    """The seconds of all of them."""
+    times: int
+    """How many times there were."""
 
 
 class Percentiles(Model):
@@ -328,6 +353,11 @@ class SubscriberDocument(Tagged):
 
     classes: dict[str, int]
     """The class of each one in both trees, by its identifier."""
+    difference: Difference | None = None
+    """
+    How the list differed from the one before it when it was last read from its files or replaced as a
+    whole. None if that never happened.
+    """
     is_changeable: bool
     """Whether they may be changed by the API. Those of LibreQoS' files are changed there."""
     revision: int
@@ -339,6 +369,8 @@ class SubscriberDocument(Tagged):
 class SubscriberMade(Tagged):
     """A change that was made."""
 
+    difference: Difference | None = None
+    """How the list differs from the one before it, if it was replaced as a whole."""
     dropped: int
     """Packets that had no room any more."""
     pause_us: float
@@ -795,6 +827,8 @@ class DirectionStatus(Model):
     """Frames between the tree and the socket: in the delay line, or waiting for room in the socket."""
     lost: Losses
     """Frames lost outside of the tree, by reason."""
+    passed_by: int | None = None
+    """Packets that went past the run, through the kernel and unshaped. The tree does not count them."""
     queue: str | None = None
     """
     The description of the tree: `[queue.tree]` of a configuration file. A status of what is used only
@@ -831,6 +865,8 @@ class Status(Model):
     """Whether both interfaces are isolated from this machine's own stack."""
     name: str
     """The run's name."""
+    passed_by: PassedByStatus | None = None
+    """The times in which packets went past this run on one interface, because it took none."""
     pid: int
     """Its process id."""
     processor: ProcessorStatus

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use fairgate_client::Remote;
 use fairgate_live::status::{
-    AutorateStatus, ClassStatus, DirectionStatus, NodeStatus, ProcessorStatus, Status, ValueStatus,
+    AutorateStatus, ClassStatus, DirectionStatus, NodeStatus, PassedByStatus, ProcessorStatus, Status,
+    ValueStatus,
 };
 
 use crate::failure::{Failure, Imbalanced, Outcome};
@@ -97,6 +98,7 @@ pub(crate) fn tables(status: &Status, before: Option<&Status>) -> String {
         let _ = writeln!(text, "NOT what the file says: {fallback}");
     }
     text.push_str(&processor_text(&status.processor));
+    text.push_str(&passed_by_text(status));
     // On one interface the stack is an end of the run.
     if !status.isolated && !status.is_on_one_interface() {
         text.push_str("this machine's own network stack is not kept away from these interfaces\n");
@@ -180,6 +182,23 @@ fn processor_text(processor: &ProcessorStatus) -> String {
         true => String::new(),
         false => format!("processor: {}\n", causes.join("; ")),
     }
+}
+
+/// Returns what went past the run; nothing if nothing ever did.
+fn passed_by_text(status: &Status) -> String {
+    let PassedByStatus { times, seconds } = status.passed_by;
+    if times == 0 {
+        return String::new();
+    }
+    let counts: Vec<String> = status
+        .directions
+        .iter()
+        .map(|direction| format!("{} from {}", direction.passed_by, direction.from))
+        .collect();
+    format!(
+        "packets went past this run, unshaped, for {seconds:.1} s in all: {}\n",
+        counts.join(", ")
+    )
 }
 
 fn direction_text(direction: &DirectionStatus, before: Option<&DirectionStatus>, seconds: f64) -> String {

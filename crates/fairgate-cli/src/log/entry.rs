@@ -82,6 +82,8 @@ impl From<Notice> for Entry {
             Notice::TooSmall(_)
             | Notice::NotRestored { .. }
             | Notice::OtherShaper { .. }
+            | Notice::PassingBy { .. }
+            | Notice::PassedBy { .. }
             | Notice::ProbesUnanswered
             | Notice::RateFileWrong { .. }
             | Notice::RateRefused { .. } => Level::Warning,

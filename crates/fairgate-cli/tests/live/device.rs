@@ -80,6 +80,7 @@ fn what_a_host_sends_and_receives_is_scheduled() {
         assert!(direction.sent.bytes / direction.sent.packets <= 1514);
         assert_eq!(direction.lost.unsupported_offload, 0);
         assert_eq!(direction.lost.too_long, 0);
+        assert_eq!(direction.passed_by, 0);
     }
     assert_eq!(status.directions[0].from, "eth0");
     assert_eq!(status.directions[0].to, "host");

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use fairgate_live::testbed::{Namespace, Network};
 use nix::sys::signal::Signal;
 
-use crate::common::{live, say, until};
+use crate::common::{live, output, say, until};
 use crate::run::{BACKENDS, Run, plain, succeeds};
 
 /// The time between two packets of the stream.
@@ -261,5 +261,116 @@ fn an_unplugged_interface_does_not_stop_the_rest() {
         until("the run notices", || run.said().contains("`third` was removed"));
         mark("its interface is removed");
     });
+    run.stop();
+}
+
+/// The end of pings: how many were sent, and how many were answered.
+fn pings(from: &Namespace, words: &str) -> (u64, u64) {
+    let words: Vec<&str> = words
+        .split(' ')
+        .chain(["-n", "-q", "-W", "1", Network::RIGHT])
+        .collect();
+    let output = output(from.command("ping").args(&words));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let summary = text
+        .lines()
+        .find(|line| line.contains("transmitted"))
+        .unwrap_or_else(|| panic!("no summary: {text}"));
+    let mut numbers = summary.split_whitespace().filter_map(|word| word.parse().ok());
+    (numbers.next().unwrap(), numbers.next().unwrap())
+}
+
+/// Both directions of the left host.
+const SHAPED: &str = "[queue.q]\ndiscipline = \"fq_codel\"\n\n\
+                      [run]\ndevice = \"eth0\"\ningress = \"q\"\negress = \"q\"\n";
+
+/// Checks that pings pass the run, and nothing passes by it.
+fn is_shaped(run: &Run, left: &Namespace) {
+    let before = run.status();
+    // An idle run does not wake up, which must not look like one that hangs.
+    assert_eq!(pings(left, "-c 4 -i 0.4"), (4, 4));
+    let after = run.status();
+    assert_eq!(after.passed_by, before.passed_by);
+    for (after, before) in after.directions.iter().zip(&before.directions) {
+        assert_eq!(after.passed_by, before.passed_by);
+        let sent = after.sent.packets - before.sent.packets;
+        assert!(sent >= 4, "{sent} packets from {} to {}", after.from, after.to);
+    }
+}
+
+/// Checks the figures of a run that was passed by once, by `least` packets or more in each direction.
+fn was_passed_by(run: &Run, times: u64, least: u64) {
+    let status = run.status();
+    assert_eq!(status.passed_by.times, times);
+    assert!(status.passed_by.seconds > 0.0);
+    for direction in &status.directions {
+        let count = direction.passed_by;
+        assert!(
+            count >= least,
+            "{count} from {} to {}",
+            direction.from,
+            direction.to
+        );
+    }
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_fairgate"));
+    let output = output(command.arg("status").arg("--socket").arg(&run.socket));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("went past this run, unshaped"), "{text}");
+}
+
+/// The whole process is stopped, so nothing of it can help: the programs of the kernel let frames pass.
+#[test]
+fn a_run_that_hangs_is_passed_by() {
+    let Some(_watched) = live("a_run_that_hangs_is_passed_by") else {
+        return;
+    };
+    let network = joined();
+    let left = &network.left;
+    let run = Run::start(left, SHAPED);
+    is_shaped(&run, left);
+    run.signal(Signal::SIGSTOP);
+    let (sent, answered) = pings(left, "-c 300 -i 0.01");
+    run.signal(Signal::SIGCONT);
+    say(&format!(
+        "a run hangs: {} of {sent} pings are lost",
+        sent - answered
+    ));
+    // 300 ms at 100 a second.
+    assert!(sent - answered <= 30, "{answered} of {sent}");
+    until("the run says so", || run.said().contains("went past this run"));
+    was_passed_by(&run, 1, 270);
+    is_shaped(&run, left);
+    let last = run.stop();
+    assert!(last["passed_by"]["times"] == 1, "{last}");
+    assert!(last["directions"][0]["passed_by"].as_u64() >= Some(270), "{last}");
+}
+
+/// Somebody sets the TAP device of the run down, or moves it away.
+#[test]
+fn a_run_without_its_device_is_passed_by() {
+    let Some(_watched) = live("a_run_without_its_device_is_passed_by") else {
+        return;
+    };
+    let network = joined();
+    let left = &network.left;
+    let run = Run::start(left, SHAPED);
+    is_shaped(&run, left);
+    ip(left, "link set fairgate0 down");
+    until("the run says so", || run.said().contains("go past this run"));
+    let (sent, answered) = pings(left, "-c 100 -i 0.01");
+    assert_eq!(answered, sent);
+    ip(left, "link set fairgate0 up");
+    until("the run says how many", || {
+        run.said().contains("went past this run")
+    });
+    was_passed_by(&run, 1, 100);
+    is_shaped(&run, left);
+    ip(
+        left,
+        &format!("link set fairgate0 netns {}", network.right.name()),
+    );
+    until("pings pass", || pings(left, "-c 1").1 == 1);
+    let (sent, answered) = pings(left, "-c 100 -i 0.01");
+    assert_eq!(answered, sent);
     run.stop();
 }

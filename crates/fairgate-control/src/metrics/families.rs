@@ -21,7 +21,7 @@ pub(super) fn of_run(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> Re
         .encode_descriptor("run", "The run", None, MetricType::Info)?
         .encode_info(&version)?;
     let mut run = Run(encoder);
-    let (processor, changes) = (&status.processor, &status.changes);
+    let (processor, changes, passed_by) = (&status.processor, &status.changes, &status.passed_by);
     run.gauge(
         "uptime",
         "Time since the start of the run",
@@ -87,7 +87,11 @@ pub(super) fn of_run(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> Re
         "Longest stall",
         Some(Unit::Seconds),
         longest,
-    )
+    )?;
+    let help = "Times in which packets went past the run, unshaped";
+    run.counter("passed_by", help, passed_by.times)?;
+    let help = "Time in which packets went past the run, unshaped";
+    run.gauge("passed_by", help, Some(Unit::Seconds), passed_by.seconds)
 }
 
 /// Encodes metrics without labels.
@@ -116,7 +120,7 @@ impl Run<'_, '_> {
 /// Encodes what is counted outside of the trees, by direction.
 pub(super) fn of_directions(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
     type Value = fn(&DirectionStatus) -> u64;
-    let counters: [(&str, &str, Value); 4] = [
+    let counters: [(&str, &str, Value); 5] = [
         (
             "sent_bytes",
             "Bytes handed to the kernel, with Ethernet headers",
@@ -134,6 +138,11 @@ pub(super) fn of_directions(status: &Status, encoder: &mut DescriptorEncoder<'_>
             "super_packets",
             "Super-packets that were scheduled as one packet each; the tree counts each as one",
             |it| it.super_packets,
+        ),
+        (
+            "passed_by_packets",
+            "Packets that went past the run, unshaped; the tree does not count them",
+            |it| it.passed_by,
         ),
     ];
     for (name, help, value) in counters {

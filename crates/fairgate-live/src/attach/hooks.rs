@@ -17,6 +17,9 @@
 //!   out   IP -> TCX: redirect to the TAP device -> the run -> driver
 //! ```
 //!
+//! There, frames pass by a run that takes none ([`Word::Waiting`]). The packet socket has a program of its
+//! own, which runs first and decides by the same words, so that no frame both passes and waits for the run.
+//!
 //! All programs pass frames on as if they were not there until the [`Switch`] is on. They are attached by BPF
 //! links, which end with their descriptors. Even a killed process leaves the interface unchanged.
 
@@ -24,8 +27,8 @@ use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
 
-use crate::attach::switch::{Switch, Word};
-use crate::sys::bpf::{Hook, Instruction, attach, load};
+use crate::attach::switch::{PATIENCE, Switch, Word};
+use crate::sys::bpf::{Hook, Instruction, attach, load, load_for_sockets};
 use crate::vlan::Tag;
 
 /// Verdicts of programs at tc's hooks (linux/bpf.h, `enum tcx_action_base`).
@@ -35,6 +38,8 @@ const DROP: i32 = 2;
 /// The offset of the mark in `struct __sk_buff` (linux/bpf.h).
 const MARK_OFFSET: i16 = 8;
 
+/// `bpf_ktime_get_ns()`: CLOCK_MONOTONIC.
+const TIME: i32 = 5;
 /// `bpf_skb_vlan_push(skb, protocol, tci)`.
 const SKB_VLAN_PUSH: i32 = 18;
 /// `bpf_redirect(index, flags)`.
@@ -52,7 +57,7 @@ const SERVICE: u32 = 0x0001_0000;
 
 /// The mark of frames that the run gives to the host's stack. Below 2^31, because immediates are
 /// sign-extended.
-pub(crate) const GIVEN: u32 = 0x0fa1_7e01;
+const GIVEN: u32 = 0x0fa1_7e01;
 /// The mark of the host's frames on the way to the run.
 const TAKEN: u32 = 0x0fa1_7e02;
 
@@ -78,7 +83,7 @@ impl Hooks {
     /// Takes the frames that arrive at an interface, the frames that the host sends there, or both.
     pub(crate) fn divert(index: u32, taken: [bool; 2], switch: &Switch) -> Result<Hooks, Errno> {
         let programs = [
-            (Hook::Ingress, [&if_on(switch)[..], &pass_given()].concat()),
+            (Hook::Ingress, [&if_on(switch)[..], &pass_given(switch)].concat()),
             (
                 Hook::Egress,
                 [&if_on(switch)[..], &push_tag(), &to_host_end(switch)].concat(),
@@ -87,6 +92,25 @@ impl Hooks {
         let programs = programs.into_iter().zip(taken).filter(|(_, taken)| *taken);
         let programs: Vec<_> = programs.map(|(program, _)| program).collect();
         Hooks::attach(index, &programs)
+    }
+
+    /// Loads the program of the packet socket that has the frames which [`Hooks::divert`] takes from the
+    /// received ones. It skips those that the run gives to the stack, and those that pass by the run.
+    pub(crate) fn receiver(switch: &Switch) -> Result<OwnedFd, Errno> {
+        /// What it keeps of a frame, in bytes.
+        const NOTHING: i32 = 0;
+        const ALL: i32 = -1;
+        let skip = [Instruction::set(0, NOTHING), Instruction::exit()];
+        let program = [
+            &[
+                Instruction::load_word(7, 1, MARK_OFFSET),
+                Instruction::jump_unless_equal(7, GIVEN as i32, skip.len() as i16),
+            ][..],
+            &skip,
+            &if_passed_by(switch, true, &skip),
+            &[Instruction::set(0, ALL), Instruction::exit()],
+        ];
+        load_for_sockets(&program.concat())
     }
 
     /// Makes a TAP device the other end of the host's stack. Nothing else of the kernel may use the device.
@@ -123,7 +147,7 @@ fn if_on(switch: &Switch) -> [Instruction; 8] {
         Instruction::copy(6, 1),
         first,
         second,
-        Instruction::load_word(3, 2, 0),
+        Instruction::load(3, 2, 0),
         Instruction::jump_unless_equal(3, 0, 2),
         Instruction::set(0, NEXT),
         Instruction::exit(),
@@ -155,32 +179,88 @@ fn push_tag() -> [Instruction; 14] {
     ]
 }
 
-/// Passes frames that the run gives to the stack. The packet socket has all others.
-fn pass_given() -> [Instruction; 7] {
+/// Runs `passing`, which must end the program, if frames pass by the run. `notes` says that this program is
+/// the first to see the frame, and notes when the run was given one. Changes r0 to r5 and r8.
+fn if_passed_by(switch: &Switch, notes: bool, passing: &[Instruction]) -> Vec<Instruction> {
+    let [host_end, host_end_2] = switch.address(2, Word::HostEnd);
+    let [waiting, waiting_2] = switch.address(8, Word::Waiting);
+    let end = passing.len() as i16;
+    let note = match notes {
+        true => Instruction::store(8, 0, 0),
+        false => Instruction::set(2, 0),
+    };
+    let decision = [
+        waiting,
+        waiting_2,
+        Instruction::call(TIME),
+        Instruction::load(2, 8, 0),
+        Instruction::jump_unless_equal(2, 0, 2),
+        note,
+        Instruction::jump(end + 2),
+        // Another processor may have noted a time that is later by a little: so with sign.
+        Instruction::subtract(0, 2),
+        Instruction::jump_unless_greater(0, PATIENCE as i32, end),
+    ];
+    let mut program = vec![
+        host_end,
+        host_end_2,
+        Instruction::load(2, 2, 0),
+        Instruction::jump_if_equal(2, 0, decision.len() as i16),
+    ];
+    program.extend(decision);
+    program.extend(passing);
+    program
+}
+
+/// Counts a frame, and passes it as if there were no program.
+fn count_and_pass(switch: &Switch, word: Word) -> [Instruction; 6] {
+    let [first, second] = switch.address(2, word);
     [
-        Instruction::jump_if_equal(7, GIVEN as i32, 2),
-        Instruction::set(0, DROP),
-        Instruction::exit(),
-        Instruction::set(2, 0),
-        Instruction::store_word(6, MARK_OFFSET, 2),
+        first,
+        second,
+        Instruction::set(3, 1),
+        Instruction::add_to_memory(2, 0, 3),
         Instruction::set(0, NEXT),
         Instruction::exit(),
     ]
 }
 
-/// Redirects the host's frames to the TAP device.
-fn to_host_end(switch: &Switch) -> [Instruction; 8] {
-    let [first, second] = switch.address(2, Word::HostEnd);
+/// Passes frames that the run gives to the stack. The packet socket has all others, or they pass by the run.
+fn pass_given(switch: &Switch) -> Vec<Instruction> {
+    let given = [
+        Instruction::set(2, 0),
+        Instruction::store_word(6, MARK_OFFSET, 2),
+        Instruction::set(0, NEXT),
+        Instruction::exit(),
+    ];
     [
+        &[Instruction::jump_unless_equal(
+            7,
+            GIVEN as i32,
+            given.len() as i16,
+        )][..],
+        &given,
+        &if_passed_by(switch, false, &count_and_pass(switch, Word::PassedReceived)),
+        &[Instruction::set(0, DROP), Instruction::exit()],
+    ]
+    .concat()
+}
+
+/// Redirects the host's frames to the TAP device, unless they pass by the run.
+fn to_host_end(switch: &Switch) -> Vec<Instruction> {
+    let [first, second] = switch.address(2, Word::HostEnd);
+    let redirect = [
         Instruction::set(3, TAKEN as i32),
         Instruction::store_word(6, MARK_OFFSET, 3),
         first,
         second,
-        Instruction::load_word(1, 2, 0),
+        Instruction::load(1, 2, 0),
         Instruction::set(2, 0),
         Instruction::call(REDIRECT),
         Instruction::exit(),
-    ]
+    ];
+    let passing = count_and_pass(switch, Word::PassedSent);
+    [&if_passed_by(switch, true, &passing)[..], &redirect].concat()
 }
 
 /// Gives frames that the run has written to the TAP device to the stack, as if the interface had just
@@ -192,7 +272,7 @@ fn give(switch: &Switch) -> Vec<Instruction> {
         Instruction::store_word(1, MARK_OFFSET, 3),
         first,
         second,
-        Instruction::load_word(1, 2, 0),
+        Instruction::load(1, 2, 0),
         Instruction::set(2, BPF_F_INGRESS),
         Instruction::call(REDIRECT),
         Instruction::exit(),

@@ -26,13 +26,13 @@ use crate::error::LiveError;
 use crate::notice::Notice;
 use crate::sys::interface::Interface;
 
-pub(crate) use hooks::{GIVEN, Hooks, mark_of};
+pub(crate) use hooks::{Hooks, mark_of};
 pub(crate) use lock::Lock;
 use merging::MergingGuard;
 use shapers::Shaper;
 use survey::Survey;
 pub(crate) use survey::kind_of;
-pub(crate) use switch::{Switch, Word};
+pub(crate) use switch::{PATIENCE, Switch, Word};
 
 /// What a run has changed at an interface that it has [locked](Lock), until this is dropped.
 #[derive(Debug)]

@@ -6,13 +6,24 @@
 //!
 //! Detaching takes as long. So a child process turns the switch off as soon as this process dies. If the
 //! child was killed as well, the programs end with their descriptors.
+//!
+//! On one interface that the host itself uses, the switch is also a dead-man switch: a run that is there and
+//! takes nothing must not stop the host's traffic. The first frame that the programs give to the run notes
+//! the time. The run clears the note in each turn, after it has taken frames. If a note is older than
+//! [`PATIENCE`], the programs count frames and let them pass, as if they were not there, until the run goes
+//! on. An idle run has no note, so it need not wake up.
 
+use fairgate::Time;
 use nix::errno::Errno;
 
 use crate::sys::bpf::{Instruction, SharedWords};
 use crate::sys::guardian::Guardian;
 
-/// The words that the programs read.
+/// How long frames may wait for the run until others pass by it, ns. The kernel's and our own turns take less
+/// than a millisecond, and a change of a large tree some milliseconds.
+pub(crate) const PATIENCE: u64 = 200_000_000;
+
+/// The words that the programs read and write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum Word {
@@ -20,11 +31,18 @@ pub(crate) enum Word {
     On,
     /// The index of the interface whose frames are taken, on one interface.
     Interface,
-    /// The index of the TAP device.
+    /// The index of the TAP device. 0 while it can't take frames: then all frames pass by the run.
     HostEnd,
+    /// The time at which the programs gave the run the first of the frames that it has not taken, ns of
+    /// CLOCK_MONOTONIC. 0 if it has taken all.
+    Waiting,
+    /// How many frames that the interface received have passed by the run.
+    PassedReceived,
+    /// The same of frames that the host sent.
+    PassedSent,
 }
 
-const WORDS: usize = 3;
+const WORDS: usize = 6;
 
 /// Turned off when it is dropped, or when this process dies.
 #[derive(Debug)]
@@ -51,7 +69,25 @@ impl Switch {
 
     /// Sets what a program reads.
     pub(crate) fn set(&self, word: Word, value: u32) {
-        self.words.set(word as usize, value);
+        self.words.set(word as usize, value.into());
+    }
+
+    /// Tells the programs that the run has taken what they gave. Returns since when it has waited, if so.
+    #[inline]
+    pub(crate) fn take_note(&self) -> Option<Time> {
+        let waiting = self.words.get(Word::Waiting as usize);
+        if waiting == 0 {
+            return None;
+        }
+        // If another frame was given meanwhile, the run has it, or is woken by it.
+        self.words.set(Word::Waiting as usize, 0);
+        Some(Time::from_nanos(waiting))
+    }
+
+    /// Returns how many frames have passed by the run: those that the interface received, and those that the
+    /// host sent.
+    pub(crate) fn passed(&self) -> [u64; 2] {
+        [Word::PassedReceived, Word::PassedSent].map(|word| self.words.get(word as usize))
     }
 
     /// Returns the instructions that load the address of a word into a register.

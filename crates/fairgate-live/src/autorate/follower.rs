@@ -242,13 +242,15 @@ impl<'f> Following<'f> {
         let seen = self.delays.seen(now);
         self.notice_changes_of_others();
         for (side, sent) in sent.into_iter().enumerate() {
+            let other = self.sides[1 - side].controller.as_ref();
+            let others = other.map_or(0.0, Controller::load);
             let state = &mut self.sides[side];
             let bytes = sent.saturating_sub(std::mem::replace(&mut state.sent, sent));
             let Some(controller) = &mut state.controller else {
                 continue;
             };
             // With a file the controller only measures what is achieved.
-            controller.review(now, bytes, &seen);
+            controller.review(now, bytes, &seen, others);
             let ordered = match self.follower.probes {
                 Some(_) => controller.order(),
                 None => state.written.filter(|rate| Some(*rate) != state.ordered),

@@ -40,6 +40,7 @@ impl Bridge {
                 let _ = self.epoll.delete(self.ports[side].receiver());
             }
         }
+        self.follow_host_end();
         let is_incomplete = self.ports.iter().any(|port| port.is_missing());
         self.next_attempt = is_incomplete.then(|| clock::now() + BETWEEN_ATTEMPTS);
         let has_grown = self.mtu() > longest_before;

@@ -127,6 +127,7 @@ impl Bridge {
 
     /// Reads everything of this worker except the trees.
     fn without_trees(&mut self) -> WorkerReading {
+        self.count_passed();
         let now = clock::now();
         let names = [0, 1].map(|side: usize| self.ports[side].title().to_owned());
         let directions = [0, 1].map(|from: usize| {
@@ -171,6 +172,7 @@ impl Bridge {
             at: clock::now(),
             sent: together.sent,
             board: self.orders.board(),
+            bypass: self.bypass,
             directions: together.directions,
         }
     }

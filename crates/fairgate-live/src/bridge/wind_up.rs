@@ -22,6 +22,8 @@ impl Bridge {
         let end = clock::now() + LONGEST;
         let result = self.empty_all(end);
         self.halt_others();
+        self.look_at_bypass(clock::now());
+        self.count_passed();
         self.switch = None;
         result.and(self.end_others())
     }

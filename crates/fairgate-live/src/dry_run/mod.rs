@@ -24,6 +24,7 @@ use miette::Diagnostic;
 use nix::errno::Errno;
 use thiserror::Error;
 
+use crate::bridge::Bypass;
 use crate::config::Plan;
 use crate::direction::{Direction, TooLong, Turn};
 use crate::error::LiveError;
@@ -310,6 +311,7 @@ impl DryRun {
             at: self.now,
             sent: Vec::new(),
             board: Board::default(),
+            bypass: Bypass::default(),
             directions,
         };
         Status::of_reading(reading, Detail::All)

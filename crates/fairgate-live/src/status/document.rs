@@ -45,6 +45,9 @@ pub struct Status {
     /// The rates that follow the line, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub autorate: Option<AutorateStatus>,
+    /// The times in which packets went past this run on one interface, because it took none.
+    #[serde(default)]
+    pub passed_by: PassedByStatus,
     /// The directions from left to right and from right to left.
     pub directions: Vec<DirectionStatus>,
 }
@@ -82,6 +85,17 @@ pub struct ChangesStatus {
     pub dropped: u64,
     /// The longest time for which a change stopped forwarding, microseconds.
     pub longest_pause_us: f64,
+}
+
+/// The times in which packets went past the run, through the kernel and unshaped: the run hung, or its TAP
+/// device could not be used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct PassedByStatus {
+    /// How many times there were.
+    pub times: u64,
+    /// The seconds of all of them.
+    pub seconds: f64,
 }
 
 /// How punctual the forwarding thread is.
@@ -142,6 +156,9 @@ pub struct DirectionStatus {
     /// Super-packets that were scheduled as one packet each; the tree counts each as one.
     #[serde(default)]
     pub super_packets: u64,
+    /// Packets that went past the run, through the kernel and unshaped. The tree does not count them.
+    #[serde(default)]
+    pub passed_by: u64,
     /// The time from arrival to departure from the tree, of each frame.
     pub sojourn: Sojourn,
     /// The tree of disciplines.
@@ -338,6 +355,7 @@ impl Status {
             at,
             sent: _,
             board,
+            bypass,
             directions,
         } = reading;
         let direction = |(side, mut direction): (usize, DirectionReading)| {
@@ -347,8 +365,10 @@ impl Status {
             let queue = Some(&plan.queues[side]).filter(|_| detail == Detail::All);
             let mut status = DirectionStatus::of_reading(direction, started, queue);
             plan.subscribers[side].add_to(&mut status.tree);
+            status.passed_by = bypass.passed()[side];
             status
         };
+        let (times, nanos) = bypass.times(at);
         Status {
             name: plan.name.clone(),
             pid: std::process::id(),
@@ -359,6 +379,10 @@ impl Status {
             revision: plan.revision,
             fallback: plan.fallback.clone(),
             autorate: board.read(),
+            passed_by: PassedByStatus {
+                times,
+                seconds: nanos as f64 * 1e-9,
+            },
             directions: directions.into_iter().enumerate().map(direction).collect(),
         }
     }
@@ -415,6 +439,7 @@ impl DirectionStatus {
             },
             socket_full: counters.socket_full,
             super_packets: counters.super_packets,
+            passed_by: 0,
             sojourn: Sojourn {
                 packets: sojourn.len(),
                 mean_us: sojourn.mean() / 1e3,

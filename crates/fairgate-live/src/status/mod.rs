@@ -36,7 +36,7 @@ pub(crate) use delays::DelayTap;
 pub use desk::{NoPackets, Recorder};
 pub use document::{
     ChangesStatus, ClassRateStatus, ClassStatus, CountStatus, Detail, DirectionStatus, Losses, NodeStatus,
-    ProcessorStatus, QUEUE, RateStatus, Sojourn, Status, ValueStatus,
+    PassedByStatus, ProcessorStatus, QUEUE, RateStatus, Sojourn, Status, ValueStatus,
 };
 pub(crate) use estimators::Estimators;
 pub use fetch_error::FetchError;

@@ -14,6 +14,7 @@ use fairgate::classify::Holder;
 use fairgate::{Class, ClassReading, ClassState, Count, Discipline, NodeNumber, Statistics, Time, Variable};
 use hdrhistogram::Histogram;
 
+use crate::bridge::Bypass;
 use crate::clock;
 use crate::config::Plan;
 use crate::direction::{Counters, Direction};
@@ -40,6 +41,8 @@ pub(crate) struct RunReading {
     pub(crate) sent: Vec<Sent>,
     /// What the follower of the line says. It is read when the document is made, on another thread.
     pub(crate) board: Board,
+    /// What has passed by the run.
+    pub(crate) bypass: Bypass,
     pub(crate) directions: [DirectionReading; 2],
 }
 

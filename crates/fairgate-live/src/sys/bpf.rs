@@ -9,7 +9,7 @@
 use std::ffi::CStr;
 use std::num::NonZeroUsize;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::errno::Errno;
 
@@ -108,6 +108,26 @@ impl Instruction {
         Instruction::new(0x77, to, 0, 0, immediate)
     }
 
+    /// `to -= from`
+    pub(crate) const fn subtract(to: u8, from: u8) -> Instruction {
+        Instruction::new(0x1f, to, from, 0, 0)
+    }
+
+    /// `to` = the 64-bit word at `from + offset`
+    pub(crate) const fn load(to: u8, from: u8, offset: i16) -> Instruction {
+        Instruction::new(0x79, to, from, offset, 0)
+    }
+
+    /// The 64-bit word at `to + offset` = `from`
+    pub(crate) const fn store(to: u8, offset: i16, from: u8) -> Instruction {
+        Instruction::new(0x7b, to, from, offset, 0)
+    }
+
+    /// The 64-bit word at `to + offset` += `from`, atomically
+    pub(crate) const fn add_to_memory(to: u8, offset: i16, from: u8) -> Instruction {
+        Instruction::new(0xdb, to, from, offset, 0)
+    }
+
     /// `to` = the 32-bit word at `from + offset`
     pub(crate) const fn load_word(to: u8, from: u8, offset: i16) -> Instruction {
         Instruction::new(0x61, to, from, offset, 0)
@@ -148,6 +168,16 @@ impl Instruction {
         Instruction::new(0xbd, register, other, skip, 0)
     }
 
+    /// Skips `skip` instructions if `register <= immediate`, with sign.
+    pub(crate) const fn jump_unless_greater(register: u8, immediate: i32, skip: i16) -> Instruction {
+        Instruction::new(0xd5, register, 0, skip, immediate)
+    }
+
+    /// Skips `skip` instructions.
+    pub(crate) const fn jump(skip: i16) -> Instruction {
+        Instruction::new(0x05, 0, 0, skip, 0)
+    }
+
     /// Calls a kernel function by its number in BTF. Otherwise as [`Instruction::call`].
     pub(crate) const fn call_function(number: i32) -> Instruction {
         Instruction::new(0x85, 0, BPF_PSEUDO_KFUNC_CALL, 0, number)
@@ -174,7 +204,8 @@ struct MapCreate {
     flags: u32,
 }
 
-/// `N` words that this process writes and programs read: an array map with one value, mapped into memory.
+/// `N` words of 64 bits that this process and programs read and write: an array map with one value, mapped
+/// into memory.
 #[derive(Debug)]
 pub(crate) struct SharedWords<const N: usize> {
     map: OwnedFd,
@@ -191,7 +222,7 @@ impl<const N: usize> SharedWords<N> {
         let attributes = MapCreate {
             map_type: BPF_MAP_TYPE_ARRAY,
             key_size: 4,
-            value_size: (N * size_of::<u32>()) as u32,
+            value_size: (N * size_of::<u64>()) as u32,
             entries: 1,
             flags: BPF_F_MMAPABLE,
         };
@@ -201,12 +232,23 @@ impl<const N: usize> SharedWords<N> {
     }
 
     /// Sets a word. Programs that start afterwards read the new value.
-    pub(crate) fn set(&self, word: usize, value: u32) {
+    #[inline]
+    pub(crate) fn set(&self, word: usize, value: u64) {
+        self.word(word).store(value, Ordering::SeqCst);
+    }
+
+    /// Returns a word.
+    #[inline]
+    pub(crate) fn get(&self, word: usize) -> u64 {
+        self.word(word).load(Ordering::SeqCst)
+    }
+
+    #[inline]
+    fn word(&self, word: usize) -> &AtomicU64 {
         assert!(word < N, "there are {N} words");
-        // SAFETY: the word is inside the mapping, which lives as long as `self`, and is aligned to 4. This
-        // process accesses it only here, and programs read whole words.
-        let word = unsafe { AtomicU32::from_ptr(self.memory.base().as_ptr().cast::<u32>().add(word)) };
-        word.store(value, Ordering::SeqCst);
+        // SAFETY: the word is inside the mapping, which lives as long as `self`, and is aligned to 8. This
+        // process accesses it only here, and programs read, write and add whole words.
+        unsafe { AtomicU64::from_ptr(self.memory.base().as_ptr().cast::<u64>().add(word)) }
     }
 
     /// Sets a word to zero when the result is dropped, or when this process dies. The guardian must be
@@ -214,11 +256,11 @@ impl<const N: usize> SharedWords<N> {
     pub(crate) fn clear_at_death(&self, word: usize) -> Result<Guardian, Errno> {
         assert!(word < N, "there are {N} words");
         // SAFETY: the word is inside the mapping.
-        let address = unsafe { self.memory.base().as_ptr().cast::<u32>().add(word) };
+        let address = unsafe { self.memory.base().as_ptr().cast::<u64>().add(word) };
         let work = || {
             // SAFETY: the child has a copy of the mapping, which it shares with the programs. It is aligned
-            // to 4, and every process accesses its words atomically.
-            unsafe { AtomicU32::from_ptr(address) }.store(0, Ordering::SeqCst);
+            // to 8, and every process accesses its words atomically.
+            unsafe { AtomicU64::from_ptr(address) }.store(0, Ordering::SeqCst);
         };
         // SAFETY: the work is one store into memory that exists.
         unsafe { Guardian::start(&[], work) }
@@ -226,7 +268,7 @@ impl<const N: usize> SharedWords<N> {
 
     /// Returns the two halves of the instruction `to = address of the word`.
     pub(crate) fn address(&self, to: u8, word: usize) -> [Instruction; 2] {
-        let offset = (word * size_of::<u32>()) as i32;
+        let offset = (word * size_of::<u64>()) as i32;
         [
             Instruction::new(0x18, to, BPF_PSEUDO_MAP_VALUE, 0, self.map.as_raw_fd()),
             Instruction::new(0, 0, 0, 0, offset),

@@ -39,12 +39,12 @@ pub(super) const SEND_BUFFER: libc::c_int = 512 << 10;
 const LONGEST_SUPER_PACKET: usize = 128 << 10;
 
 /// Which frames a socket receives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Receive {
     /// All, also those for other hosts (promiscuous mode).
     All,
-    /// Those that the interface receives anyway, without those that have this mark.
-    Unmarked(u32),
+    /// Those that the interface receives anyway, without those that this program skips.
+    Chosen(OwnedFd),
     /// None.
     Nothing,
 }
@@ -79,9 +79,9 @@ impl PacketSocket {
 
     /// Begins to receive. This takes microseconds, because everything else is prepared.
     pub(crate) fn start(&self) -> Result<(), Errno> {
-        match self.receive {
+        match &self.receive {
             Receive::Nothing => Ok(()),
-            Receive::Unmarked(mark) if self.is_closed => skip_marked(&self.receiver, mark),
+            Receive::Chosen(program) if self.is_closed => set_program(&self.receiver, program),
             Receive::All if self.is_closed => open(&self.receiver),
             _ => bind(&self.receiver, &self.interface, libc::ETH_P_ALL as u16),
         }
@@ -122,11 +122,10 @@ impl PacketSocket {
         // SAFETY: the mapping spans the layout, is aligned to a page, is filled by the kernel under the
         // protocol that `Ring::new` requires, and is kept in the same structure as the ring.
         let ring = unsafe { Ring::new(mapping.base(), layout) };
-        if let Receive::Unmarked(mark) = receive {
-            skip_marked(&receiver, mark)?;
-        }
-        if receive == Receive::All {
-            make_promiscuous(&receiver, interface)?;
+        match &receive {
+            Receive::All => make_promiscuous(&receiver, interface)?,
+            Receive::Chosen(program) => set_program(&receiver, program)?,
+            Receive::Nothing => {}
         }
 
         let sender = packet_socket(0)?;
@@ -316,18 +315,9 @@ fn make_promiscuous(socket: &OwnedFd, interface: &Interface) -> Result<(), Errno
     set_option(socket, libc::PACKET_ADD_MEMBERSHIP, &membership)
 }
 
-/// Lets the socket skip frames with a mark, by a program of classic BPF (linux/filter.h).
-fn skip_marked(socket: &OwnedFd, mark: u32) -> Result<(), Errno> {
-    const LOAD_WORD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
-    const JUMP_IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
-    let mut program = [
-        instruction(LOAD_WORD, 0, 0, (libc::SKF_AD_OFF + libc::SKF_AD_MARK) as u32),
-        instruction(JUMP_IF_EQUAL, 0, 1, mark),
-        // The number of bytes to keep.
-        instruction(RETURN, 0, 0, 0),
-        instruction(RETURN, 0, 0, u32::MAX),
-    ];
-    set_filter(socket, &mut program)
+/// Sets the socket's program (`sys/bpf.rs`), in place of its filter.
+fn set_program(socket: &OwnedFd, program: &OwnedFd) -> Result<(), Errno> {
+    set_socket_option(socket, libc::SO_ATTACH_BPF, &program.as_raw_fd())
 }
 
 /// Ends a program; its constant is the number of bytes to keep of the frame.

@@ -83,12 +83,18 @@ impl Simulation {
     /// Reviews the rate of a follower, and changes its tree if the rate differs.
     pub(super) fn review(&mut self, index: u32) -> Result<(), Error> {
         let now = self.events.now();
+        let probe = self.followers[index as usize].probe;
+        let is_other =
+            |(other, follower): &(usize, &Follower)| *other != index as usize && follower.probe == probe;
+        let others = (self.followers.iter().enumerate().filter(is_other))
+            .map(|(_, follower)| follower.controller.load())
+            .fold(0.0, f64::max);
         let follower = &mut self.followers[index as usize];
         let interface = &self.network.interfaces[follower.interface as usize];
         let sent = interface.egress.root().statistics().dequeued.bytes;
         let bytes = sent - std::mem::replace(&mut follower.sent, sent);
         let seen = follower.delays.seen(now);
-        follower.controller.review(now, bytes, &seen);
+        follower.controller.review(now, bytes, &seen, others);
         let spec = interface.spec.as_ref();
         // A program may have given the interface a tree without a rate. Then there is nothing to set.
         let root = spec.and_then(|spec| Some((RootRate::of(spec).ok()?, spec)));

@@ -110,6 +110,74 @@ fn the_queue_of_the_line_stays_short_and_most_of_it_is_used() {
     );
 }
 
+/// A line whose capacity is another one, from 5 to 35 Mbit/s, in each second of a minute. Returns the file,
+/// and the mean capacity from second 5 on in Mbit/s. Both directions have the same capacity.
+fn jumping(seed: u64, from: &str, to: &str) -> (String, f64) {
+    let mut state = seed;
+    let capacities: Vec<u64> = (0..60)
+        .map(|_| {
+            // Knuth's linear congruential generator (MMIX); its upper bits are good.
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            5_000 + (state >> 33) % 30_000
+        })
+        .collect();
+    let mean = capacities[5..].iter().sum::<u64>() as f64 / 55.0 / 1e3;
+    let schedule: Vec<String> = (capacities.iter().enumerate())
+        .map(|(second, kbit)| format!("[\"{second}s\", \"{kbit}kbit\"]"))
+        .collect();
+    let schedule = format!("[{}]", schedule.join(", "));
+    let text = format!("{LINE}{FOLLOWS}{}", FOLLOWS.replace("home->modem", "modem->home"))
+        .replace(
+            "[[\"0s\", \"8mbit\"], [\"7s\", \"16mbit\"], [\"15s\", \"4mbit\"]], repeat = \"20s\"",
+            &schedule,
+        )
+        .replace("queue_a = \"wan\"", "queue_a = \"wan\"\nqueue_b = \"wan\"")
+        .replace(
+            "base = \"8mbit\", max = \"20mbit\"",
+            "base = \"20mbit\", max = \"40mbit\"",
+        )
+        .replace(
+            "name = \"upload\"\nfrom = \"home\"\nto = \"server\"\ncount = 2",
+            &format!("name = \"upload\"\nfrom = \"{from}\"\nto = \"{to}\"\ncount = 4"),
+        );
+    (text, mean)
+}
+
+/// What was learned is worth nothing after a second. So a queue drains at once, and then the rate is back.
+#[test]
+fn a_line_that_jumps_each_second_is_used() {
+    for (from, to) in [("home", "server"), ("server", "home")] {
+        let (mut used, mut delays) = (0.0, 0.0);
+        for seed in 1..=4 {
+            let (text, capacity) = jumping(seed, from, to);
+            let [delay, goodput] = figures(&run(&text));
+            // Of 1514 bytes 1448 are payload.
+            used += goodput * 1514.0 / 1448.0 / capacity / 4.0;
+            delays += delay / 4.0;
+        }
+        assert!(used > 0.8, "{from} to {to}: {used} of the line");
+        assert!(delays < 150.0, "{from} to {to}: {delays} ms");
+    }
+}
+
+/// The acknowledgements of a download are more than a tenth of the rate of the upload, which is not to blame.
+#[test]
+fn a_direction_that_only_acknowledges_keeps_its_rate() {
+    let (text, _) = jumping(1, "server", "home");
+    let slow = text.replacen(
+        "base = \"20mbit\", max = \"40mbit\"",
+        "base = \"5mbit\", max = \"40mbit\"",
+        1,
+    );
+    let results = run(&slow);
+    let upload = &results.observations[0];
+    assert_eq!(upload.name, "rate of home->modem");
+    assert_eq!((upload.least, upload.most), (5e6, 5e6));
+    assert!(results.observations[1].least < 5e6, "the download follows");
+}
+
 /// Without load the rate is the base, whatever the tree says.
 #[test]
 fn the_base_is_set_at_the_start() {

@@ -6,7 +6,7 @@ use fairgate_config::Registry;
 use fairgate_live::status::protocol::{ClassInterval, Interval, Percentiles, TreeStatus, TreesStatus};
 use fairgate_live::status::{
     ChangesStatus, ClassStatus, CountStatus, DirectionStatus, FlowStatus, FlowsStatus, Losses, NodeStatus,
-    ProcessorStatus, RoundTripStatus, Sojourn, Status, ValueStatus,
+    PassedByStatus, ProcessorStatus, RoundTripStatus, Sojourn, Status, ValueStatus,
 };
 use fairgate_top::{Event, Trees};
 
@@ -179,6 +179,7 @@ pub(crate) fn status(pid: u32, uptime_s: f64) -> Event {
         },
         socket_full: 0,
         super_packets: 0,
+        passed_by: 0,
         sojourn: Sojourn::default(),
         tree,
         queue: String::new(),
@@ -199,6 +200,7 @@ pub(crate) fn status(pid: u32, uptime_s: f64) -> Event {
         revision: 3,
         fallback: None,
         autorate: None,
+        passed_by: PassedByStatus::default(),
         directions: vec![
             direction("eth0", "eth1", root, 17),
             direction("eth1", "eth0", home, 0),

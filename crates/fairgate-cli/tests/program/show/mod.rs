@@ -10,8 +10,8 @@ use std::thread;
 use fairgate::{FlowKey, Packet, Pool, Time};
 use fairgate_config::Spec;
 use fairgate_live::status::{
-    ChangesStatus, CountStatus, DirectionStatus, Losses, NodeStatus, ProcessorStatus, QUEUE, RateStatus,
-    SHARDED, Sojourn, Status,
+    ChangesStatus, CountStatus, DirectionStatus, Losses, NodeStatus, PassedByStatus, ProcessorStatus, QUEUE,
+    RateStatus, SHARDED, Sojourn, Status,
 };
 use fairgate_scripts::tc::{Device, Script};
 
@@ -51,6 +51,7 @@ pub(crate) fn status(spec: &Spec, device: &str, hosts: &[u8]) -> Status {
         revision: 0,
         fallback: None,
         autorate: None,
+        passed_by: PassedByStatus::default(),
         directions: vec![DirectionStatus {
             from: "eth0".to_owned(),
             to: device.to_owned(),
@@ -63,6 +64,7 @@ pub(crate) fn status(spec: &Spec, device: &str, hosts: &[u8]) -> Status {
             lost: Losses::default(),
             socket_full: 0,
             super_packets: 0,
+            passed_by: 0,
             sojourn: Sojourn {
                 packets: sent.packets,
                 ..Sojourn::default()

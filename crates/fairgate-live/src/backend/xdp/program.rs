@@ -73,7 +73,7 @@ fn if_on(switch: &Switch) -> [Instruction; 6] {
     [
         first,
         second,
-        Instruction::load_word(3, 2, 0),
+        Instruction::load(3, 2, 0),
         Instruction::jump_unless_equal(3, 0, 2),
         Instruction::set(0, PASS),
         Instruction::exit(),
