@@ -704,6 +704,7 @@ mod tests {
             changes: ChangesStatus::default(),
             revision: 0,
             fallback: None,
+            passed_by: PassedByStatus::default(),
             autorate: None,
             directions: vec![DirectionStatus::of_reading(reading, Time::ZERO, Some(&queue))],
         }
