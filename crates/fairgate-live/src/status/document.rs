@@ -705,6 +705,7 @@ mod tests {
             revision: 0,
             fallback: None,
             autorate: None,
+            passed_by: PassedByStatus::default(),
             directions: vec![DirectionStatus::of_reading(reading, Time::ZERO, Some(&queue))],
         }
     }
