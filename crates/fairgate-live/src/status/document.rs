@@ -706,7 +706,6 @@ mod tests {
             fallback: None,
             passed_by: PassedByStatus::default(),
             autorate: None,
-            passed_by: PassedByStatus::default(),
             directions: vec![DirectionStatus::of_reading(reading, Time::ZERO, Some(&queue))],
         }
     }
