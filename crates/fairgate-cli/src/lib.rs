@@ -65,7 +65,7 @@ enum Command {
     #[cfg(feature = "parquet")]
     Sweep(sweep::Args),
     Plot(plot::Args),
-    Run(run::Args),
+    Run(Box<run::Args>),
     Status(status::Args),
     Top(top::Args),
     Flows(flows::Args),
@@ -107,7 +107,7 @@ impl Command {
             #[cfg(feature = "parquet")]
             Command::Sweep(args) => sweep::run(args, registry, format),
             Command::Plot(args) => plot::run(args, format),
-            Command::Run(args) => run::run(args, registry, format),
+            Command::Run(args) => run::run(*args, registry, format),
             Command::Show(args) => show::run(args, registry, format),
             Command::Status(args) => status::run(args, format),
             Command::Top(args) => top::run(args, registry, format),
