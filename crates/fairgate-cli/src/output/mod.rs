@@ -17,7 +17,9 @@ use crate::failure::Failure;
 pub(crate) use fairgate::harmless::{name, text as harmless};
 pub(crate) use fairgate_live::folder::create;
 pub(crate) use tables::{Table, page_table, page_width, table, table_text, wrap};
-pub(crate) use target::{Target, Targets, Unwritten, remove, replace};
+#[cfg(feature = "parquet")]
+pub(crate) use target::replace;
+pub(crate) use target::{Target, Targets, Unwritten, remove};
 
 /// How a command prints its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

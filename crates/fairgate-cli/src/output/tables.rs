@@ -22,6 +22,7 @@ impl Table {
     }
 
     /// Whether there are no rows.
+    #[cfg(feature = "experiments")]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -344,6 +344,7 @@ pub(crate) fn remove(path: &Path, file: &File) {
 
 /// Gives `path` what `write` puts into a file without a name, in one step. Whatever had this name before is
 /// replaced, and a link is not followed.
+#[cfg(any(feature = "parquet", test))]
 pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let mut draft = draft_in(folder_of(path))?;
     write(&mut draft)?;

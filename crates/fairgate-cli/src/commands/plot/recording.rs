@@ -35,6 +35,7 @@ pub(super) enum RecordingError {
     #[error("{path} is not a recording: {what}")]
     #[diagnostic(help("name a file that `fairgate record -o FILE` wrote; it would replace this one"))]
     Broken { path: String, what: String },
+    #[cfg(feature = "parquet")]
     #[error("{path} is a recording that was not finished: {what}")]
     #[diagnostic(help(
         "a Parquet file can be read when its recording has ended; one in CSV always, up to its last whole row"

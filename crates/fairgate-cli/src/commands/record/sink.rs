@@ -108,17 +108,17 @@ impl Sink {
 
     /// Ends the file.
     pub(super) fn finish(self) -> io::Result<()> {
-        let finished = match self.rows {
-            Rows::Csv(_) => return Ok(()),
+        match self.rows {
+            Rows::Csv(_) => Ok(()),
             #[cfg(feature = "parquet")]
-            Rows::Parquet(parquet) => parquet.finish(),
-        };
-        #[cfg(feature = "parquet")]
-        if finished.is_err() {
-            remove(self.file);
+            Rows::Parquet(parquet) => {
+                let finished = parquet.finish();
+                if finished.is_err() {
+                    remove(self.file);
+                }
+                finished
+            }
         }
-        #[cfg(feature = "parquet")]
-        finished
     }
 
     /// Ends a file that could not be continued, with the intervals that it has. Returns whether it is there:
