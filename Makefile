@@ -108,7 +108,7 @@ tutorials: python-build python-environment
 	PYTHONPATH=$(CURDIR)/python $(ENVIRONMENT)/bin/python python/write_tutorials.py docs/tutorials/*.py
 
 wheel: python-environment
-	$(ENVIRONMENT)/bin/maturin build --release --out $(TARGET)/wheels
+	$(ENVIRONMENT)/bin/maturin build --profile dist --out $(TARGET)/wheels
 
 # `make test` tests it as a member of the workspace.
 own-discipline:

@@ -17,8 +17,8 @@
 //!   out   IP -> TCX: redirect to the TAP device -> the run -> driver
 //! ```
 //!
-//! There, frames pass by a run that takes none ([`Word::Waiting`]). The packet socket has a program of its
-//! own, which runs first and decides by the same words, so that no frame both passes and waits for the run.
+//! There, the kernel's stack gets the frames while the run hangs ([`Word::Waiting`]). The packet socket has a
+//! program of its own, which runs first and reads the same words: so the run does not get these frames, too.
 //!
 //! All programs pass frames on as if they were not there until the [`Switch`] is on. They are attached by BPF
 //! links, which end with their descriptors. Even a killed process leaves the interface unchanged.
@@ -94,8 +94,9 @@ impl Hooks {
         Hooks::attach(index, &programs)
     }
 
-    /// Loads the program of the packet socket that has the frames which [`Hooks::divert`] takes from the
-    /// received ones. It skips those that the run gives to the stack, and those that pass by the run.
+    /// Loads the program of the packet socket, which decides which received frames the run gets. The run does
+    /// not get the frames that it has given to the stack itself. While the run hangs, it gets no frames: the
+    /// kernel's stack has them.
     pub(crate) fn receiver(switch: &Switch) -> Result<OwnedFd, Errno> {
         /// What it keeps of a frame, in bytes.
         const NOTHING: i32 = 0;

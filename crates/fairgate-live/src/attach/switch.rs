@@ -36,7 +36,7 @@ pub(crate) enum Word {
     /// The time at which the programs gave the run the first of the frames that it has not taken, ns of
     /// CLOCK_MONOTONIC. 0 if it has taken all.
     Waiting,
-    /// How many frames that the interface received have passed by the run.
+    /// How many received frames went through the kernel while the run hung.
     PassedReceived,
     /// The same of frames that the host sent.
     PassedSent,
@@ -84,8 +84,8 @@ impl Switch {
         Some(Time::from_nanos(waiting))
     }
 
-    /// Returns how many frames have passed by the run: those that the interface received, and those that the
-    /// host sent.
+    /// Returns how many frames went through the kernel while the run hung. The first number counts frames
+    /// that the interface received, the second one frames that the host sent.
     pub(crate) fn passed(&self) -> [u64; 2] {
         [Word::PassedReceived, Word::PassedSent].map(|word| self.words.get(word as usize))
     }
