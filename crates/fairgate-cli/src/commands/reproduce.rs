@@ -16,7 +16,6 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::commands::bench;
-use crate::embedded;
 use crate::failure::{Failure, Imbalanced, Outcome};
 use crate::input;
 use crate::output::{self, Format, Target, Targets};
@@ -156,7 +155,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     let seeds: Vec<u64> = (1..=args.seeds()).collect();
     let count = match experiments.iter().any(|experiment| experiment.counts) {
         // It runs this program again.
-        true if !embedded::is_active() => bench::counter(),
+        true if !output::printed::is_kept() => bench::counter(),
         _ => None,
     };
     let bar = progress::share(format);

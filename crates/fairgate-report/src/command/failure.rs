@@ -6,26 +6,18 @@ use thiserror::Error;
 
 /// The result of a command that worked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub enum Outcome {
     /// The command succeeded, and the answer, if there was a question, is yes. Exit code 0.
     Yes,
     /// The answer is no: a difference, a failed check. Exit code 1.
-    #[cfg_attr(
-        not(feature = "experiments"),
-        expect(dead_code, reason = "only what compares with something else has it")
-    )]
     No,
     /// A part of the input could not be read, and the result says which. Exit code 2.
-    #[cfg_attr(
-        not(feature = "experiments"),
-        expect(dead_code, reason = "only `replay` has it")
-    )]
     Incomplete,
 }
 
 /// Why a command failed.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// Invalid input or usage. Exit code 2.
     Input(Report),
     /// The system refused: privileges, an interface, a full disk. Exit code 3.
@@ -36,7 +28,7 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// Makes a failure of the environment from an error.
-    pub(crate) fn environment(error: impl Diagnostic + Send + Sync + 'static) -> Failure {
+    pub fn environment(error: impl Diagnostic + Send + Sync + 'static) -> Failure {
         Failure::Environment(error.into())
     }
 }
@@ -45,7 +37,7 @@ impl Failure {
 #[derive(Debug, Error, Diagnostic)]
 #[error("bug in this program: its figures do not add up, so none of them is shown")]
 #[diagnostic(help("please report it, with the command and its files; other input does not avoid it"))]
-pub(crate) struct Imbalanced(#[from] Imbalance);
+pub struct Imbalanced(#[from] Imbalance);
 
 /// An error passed on by `?` is the user's input, unless it is explicitly of the environment.
 impl<E: Diagnostic + Send + Sync + 'static> From<E> for Failure {

@@ -1,6 +1,7 @@
 //! Output of results: text, JSON documents, tables, files.
 
-pub(crate) mod colour;
+pub mod colour;
+pub mod printed;
 mod tables;
 mod target;
 
@@ -11,19 +12,17 @@ use miette::Diagnostic;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::embedded;
-use crate::failure::Failure;
+use crate::command::failure::Failure;
 
-pub(crate) use fairgate::harmless::{name, text as harmless};
-pub(crate) use fairgate_live::folder::create;
-pub(crate) use tables::{Table, page_table, page_width, table, table_text, wrap};
-#[cfg(feature = "parquet")]
-pub(crate) use target::replace;
-pub(crate) use target::{Target, Targets, Unwritten, remove};
+pub use fairgate::harmless::{name, text as harmless};
+pub use fairgate_config::folder::create;
+pub use tables::{Table, page_table, page_width, table, table_text, wrap};
+pub use target::replace;
+pub use target::{Target, Targets, Unwritten, remove};
 
 /// How a command prints its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
+pub enum Format {
     /// For people.
     Text,
     /// One JSON document.
@@ -32,7 +31,7 @@ pub(crate) enum Format {
 
 impl Format {
     /// Returns the format for the value of `--json`.
-    pub(crate) fn from_json_flag(json: bool) -> Format {
+    pub fn from_json_flag(json: bool) -> Format {
         if json { Format::Json } else { Format::Text }
     }
 }
@@ -43,13 +42,13 @@ impl Format {
 struct StdoutError(io::Error);
 
 /// Prints text for people. What a terminal obeys or does not show is escaped, see [`harmless`].
-pub(crate) fn text(text: &str) -> Result<(), Failure> {
+pub fn text(text: &str) -> Result<(), Failure> {
     exact(&harmless(text))
 }
 
 /// Prints text unchanged: a document for programs, or text with our own styling, whose names are escaped.
-pub(crate) fn exact(text: &str) -> Result<(), Failure> {
-    if embedded::takes(text) {
+pub fn exact(text: &str) -> Result<(), Failure> {
+    if printed::takes(text) {
         return Ok(());
     }
     let mut stdout = io::stdout().lock();
@@ -58,7 +57,7 @@ pub(crate) fn exact(text: &str) -> Result<(), Failure> {
 }
 
 /// Converts an error of standard output.
-pub(crate) fn lost(error: io::Error) -> Failure {
+pub fn lost(error: io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::ReaderGone,
         _ => Failure::environment(StdoutError(error)),
@@ -67,19 +66,19 @@ pub(crate) fn lost(error: io::Error) -> Failure {
 
 /// Returns a text with our own colours, if without them it is [`harmless`]. Otherwise its colours can't be
 /// told from those that a name brings: the text is returned without colours, and escaped.
-pub(crate) fn coloured(plain: &str, colours: impl FnOnce() -> String) -> String {
+pub fn coloured(plain: &str, colours: impl FnOnce() -> String) -> String {
     let shown = harmless(plain);
     if shown == plain { colours() } else { shown }
 }
 
 /// Prints a line on standard error, with everything escaped that is not [`harmless`]. If standard error is
 /// closed or full, the line is lost. Unlike `eprintln!`, this never panics.
-pub(crate) fn say(line: impl Display) {
+pub fn say(line: impl Display) {
     say_exact(harmless(&line.to_string()));
 }
 
 /// Prints a line on standard error unchanged, as [`exact`] does.
-pub(crate) fn say_exact(line: impl Display) {
+pub fn say_exact(line: impl Display) {
     let mut stderr = io::stderr().lock();
     let _ = writeln!(stderr, "{line}");
 }
@@ -93,7 +92,7 @@ struct Envelope<'a, T> {
 }
 
 /// Returns the JSON document `fairgate.NAME/1`. `docs/json.md` describes every schema.
-pub(crate) fn json_text(name: &str, content: &impl Serialize) -> String {
+pub fn json_text(name: &str, content: &impl Serialize) -> String {
     let envelope = Envelope {
         schema: format!("fairgate.{name}/1"),
         content,
@@ -105,7 +104,7 @@ pub(crate) fn json_text(name: &str, content: &impl Serialize) -> String {
 }
 
 /// Prints the JSON document `fairgate.NAME/1` in one line, as one of many.
-pub(crate) fn json_line(name: &str, content: &impl Serialize) -> Result<(), Failure> {
+pub fn json_line(name: &str, content: &impl Serialize) -> Result<(), Failure> {
     let envelope = Envelope {
         schema: format!("fairgate.{name}/1"),
         content,
@@ -115,13 +114,13 @@ pub(crate) fn json_line(name: &str, content: &impl Serialize) -> Result<(), Fail
 }
 
 /// Prints the JSON document `fairgate.NAME/1`.
-pub(crate) fn json(name: &str, content: &impl Serialize) -> Result<(), Failure> {
+pub fn json(name: &str, content: &impl Serialize) -> Result<(), Failure> {
     exact(&json_text(name, content))
 }
 
 /// Writes the files of a result and prints the result. If a file cannot be written, the result is still
 /// printed: `print` receives whether all files were written, and the failure is returned afterwards.
-pub(crate) fn deliver(
+pub fn deliver(
     write: impl FnOnce() -> Result<(), Failure>,
     print: impl FnOnce(bool) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
@@ -131,6 +130,6 @@ pub(crate) fn deliver(
 }
 
 /// Writes all outputs and returns the first failure.
-pub(crate) fn each<T>(outputs: Vec<T>, write: impl FnMut(T) -> Result<(), Failure>) -> Result<(), Failure> {
+pub fn each<T>(outputs: Vec<T>, write: impl FnMut(T) -> Result<(), Failure>) -> Result<(), Failure> {
     outputs.into_iter().map(write).fold(Ok(()), Result::and)
 }

@@ -7,34 +7,36 @@ use comfy_table::{ColumnConstraint, ContentArrangement, presets};
 use super::{harmless, name};
 
 /// A table. Its cells are names and figures: each is one line, and [`harmless`].
-pub(crate) struct Table(comfy_table::Table);
+#[derive(Debug)]
+pub struct Table(comfy_table::Table);
 
 impl Table {
-    pub(crate) fn add_row<T: ToString>(&mut self, cells: impl IntoIterator<Item = T>) {
+    /// Adds a row.
+    pub fn add_row<T: ToString>(&mut self, cells: impl IntoIterator<Item = T>) {
         self.0
             .add_row(cells.into_iter().map(|cell| name(&cell.to_string())));
     }
 
     /// Adds a row whose cells may have several lines.
-    pub(crate) fn add_block<T: ToString>(&mut self, cells: impl IntoIterator<Item = T>) {
+    pub fn add_block<T: ToString>(&mut self, cells: impl IntoIterator<Item = T>) {
         self.0
             .add_row(cells.into_iter().map(|cell| harmless(&cell.to_string())));
     }
 
     /// Whether there are no rows.
-    #[cfg(feature = "experiments")]
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(crate) fn columns(&mut self) -> impl Iterator<Item = &mut comfy_table::Column> {
+    /// The columns, to align them.
+    pub fn columns(&mut self) -> impl Iterator<Item = &mut comfy_table::Column> {
         self.0.column_iter_mut()
     }
 }
 
 /// Creates a table in the style of the program: aligned columns, no borders. Lines are wrapped only on a
 /// terminal, so that `grep` finds whole rows.
-pub(crate) fn table<'a>(header: impl IntoIterator<Item = &'a str>) -> Table {
+pub fn table<'a>(header: impl IntoIterator<Item = &'a str>) -> Table {
     let mut table = comfy_table::Table::new();
     table
         .load_style(presets::NOTHING)
@@ -52,13 +54,13 @@ pub(crate) fn table<'a>(header: impl IntoIterator<Item = &'a str>) -> Table {
 const PAGE: u16 = 100;
 
 /// Returns the width of a page: the terminal's, if there is one.
-pub(crate) fn page_width() -> u16 {
+pub fn page_width() -> u16 {
     comfy_table::Table::new().width().unwrap_or(PAGE)
 }
 
 /// Creates a table whose cells are wrapped between words so that it fits the page. The first `unbroken`
 /// columns are not wrapped.
-pub(crate) fn page_table<'a>(header: impl IntoIterator<Item = &'a str>, unbroken: usize) -> Table {
+pub fn page_table<'a>(header: impl IntoIterator<Item = &'a str>, unbroken: usize) -> Table {
     let mut table = table(header);
     table
         .0
@@ -71,7 +73,7 @@ pub(crate) fn page_table<'a>(header: impl IntoIterator<Item = &'a str>, unbroken
 }
 
 /// Wraps text between words to lines of at most `width` characters, for a cell of a table.
-pub(crate) fn wrap(text: &str, width: usize) -> String {
+pub fn wrap(text: &str, width: usize) -> String {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let line = lines.last_mut().expect("there is always a line");
@@ -88,7 +90,7 @@ pub(crate) fn wrap(text: &str, width: usize) -> String {
 }
 
 /// Returns a table as text, without spaces at the ends of lines.
-pub(crate) fn table_text(table: &Table) -> String {
+pub fn table_text(table: &Table) -> String {
     table
         .0
         .lines()

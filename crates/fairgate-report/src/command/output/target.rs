@@ -6,9 +6,9 @@
 //! keeps its mode, owner and other attributes, and symbolic links are followed. Where replacement is not
 //! possible, the result is written in place: a device, a pipe, a file with several names, a file in a folder
 //! without write permission. What another user may have put at the name as a trap is refused
-//! ([`fairgate_live::folder`]).
+//! ([`fairgate_config::folder`]).
 //!
-//! [`replace`] is for what belongs to a folder of the program's own, and [`fairgate_live::folder::create`]
+//! [`replace`] is for what belongs to a folder of the program's own, and [`fairgate_config::folder::create`]
 //! for what is read while it grows. Nothing is written by other ways.
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
@@ -17,7 +17,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-use fairgate_live::folder::{Folder, end_of_links, folder_of, open_present};
+use fairgate_config::folder::{Folder, end_of_links, folder_of, open_present};
 use miette::Diagnostic;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
@@ -25,7 +25,7 @@ use nix::unistd::linkat;
 use thiserror::Error;
 use xattr::FileExt;
 
-use crate::failure::Failure;
+use crate::command::failure::Failure;
 
 #[derive(Debug, Error, Diagnostic)]
 enum TargetError {
@@ -42,7 +42,8 @@ enum TargetError {
 
 /// A result that was computed and printed, but cannot be written to a file.
 #[derive(Debug, Error, Diagnostic)]
-pub(crate) enum Unwritten {
+#[expect(missing_docs, reason = "the messages say what the fields are")]
+pub enum Unwritten {
     #[error("can't write {path}")]
     #[diagnostic(help("nothing was changed; make room or choose another place"))]
     Nothing { path: String, source: io::Error },
@@ -55,7 +56,8 @@ pub(crate) enum Unwritten {
 type Identity = (u64, u64);
 
 /// All outputs of a command. They are checked against its inputs and against each other.
-pub(crate) struct Targets {
+#[derive(Debug)]
+pub struct Targets {
     inputs: Vec<(PathBuf, Identity)>,
     /// The name as given, the identity if the file exists, and the final path.
     outputs: Vec<(PathBuf, Option<Identity>, PathBuf)>,
@@ -64,7 +66,7 @@ pub(crate) struct Targets {
 impl Targets {
     /// Creates the outputs of a command that reads these files. Missing inputs are ignored here; the code
     /// that reads them reports them.
-    pub(crate) fn beside<'p>(inputs: impl IntoIterator<Item = &'p Path>) -> Targets {
+    pub fn beside<'p>(inputs: impl IntoIterator<Item = &'p Path>) -> Targets {
         let found = |path: &'p Path| Some((path.to_owned(), identity(&fs::metadata(path).ok()?)?));
         let stdout = standard_output().map(|own| ("standard output".into(), Some(own), PathBuf::new()));
         Targets {
@@ -74,7 +76,7 @@ impl Targets {
     }
 
     /// Checks whether a result can be written to `path`, and changes nothing there.
-    pub(crate) fn open(&mut self, path: &Path) -> Result<Target, Failure> {
+    pub fn open(&mut self, path: &Path) -> Result<Target, Failure> {
         self.keep_apart(path)?;
         Target::open(path).map_err(|source| {
             let path = path.display().to_string();
@@ -83,7 +85,7 @@ impl Targets {
     }
 
     /// Does the same for a file in a folder of results. The folder is created with its first file.
-    pub(crate) fn open_in(&mut self, folder: &Path, name: &str) -> Result<Target, Failure> {
+    pub fn open_in(&mut self, folder: &Path, name: &str) -> Result<Target, Failure> {
         let path = folder.join(name);
         if folder.exists() {
             return self.open(&path);
@@ -145,7 +147,7 @@ fn identity(metadata: &Metadata) -> Option<Identity> {
 }
 
 /// A file for a result, which was found to be writable.
-pub(crate) struct Target {
+pub struct Target {
     /// The path as the user gave it.
     path: PathBuf,
     /// The existing file, open for writing.
@@ -218,13 +220,13 @@ impl Target {
     }
 
     /// Returns the file that receives the result, for what is written before [`write`](Target::write).
-    pub(crate) fn draft(&self) -> io::Result<File> {
+    pub fn draft(&self) -> io::Result<File> {
         self.draft.try_clone()
     }
 
     /// Writes the result. `write` fills a file without a name. This file then gets its name, or is copied
     /// into the existing file.
-    pub(crate) fn write(mut self, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), Failure> {
+    pub fn write(mut self, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), Failure> {
         let path = self.path.display().to_string();
         let nothing = |source| {
             let path = path.clone();
@@ -330,8 +332,8 @@ fn keep_attributes(of: &File, file: &File) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(kept.mode() & 0o7777))
 }
 
-/// Removes what [`create`](fairgate_live::folder::create) has made at `path`, if the name still leads there.
-pub(crate) fn remove(path: &Path, file: &File) {
+/// Removes what [`create`](fairgate_config::folder::create) has made at `path`, if the name still leads there.
+pub fn remove(path: &Path, file: &File) {
     let is_it = || -> io::Result<bool> {
         let [there, own] = [fs::symlink_metadata(path)?, file.metadata()?];
         Ok((there.dev(), there.ino()) == (own.dev(), own.ino()))
@@ -344,8 +346,7 @@ pub(crate) fn remove(path: &Path, file: &File) {
 
 /// Gives `path` what `write` puts into a file without a name, in one step. Whatever had this name before is
 /// replaced, and a link is not followed.
-#[cfg(any(feature = "parquet", test))]
-pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let mut draft = draft_in(folder_of(path))?;
     write(&mut draft)?;
     draft.sync_all()?;

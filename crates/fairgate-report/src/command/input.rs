@@ -11,11 +11,13 @@ use fairgate_config::{Document, Origin, Problem, Registry, Spec};
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::failure::Failure;
-use crate::output::{self, Format};
+use crate::command::failure::Failure;
+use crate::command::output::{self, Format};
 
+/// Why a file was not read.
 #[derive(Debug, Error, Diagnostic)]
-pub(crate) enum ReadError {
+#[expect(missing_docs, reason = "the messages say what the fields are")]
+pub enum ReadError {
     #[error("can't read {path}")]
     #[diagnostic(help("give the path of a configuration file; examples/home.toml is one"))]
     Unreadable { path: String, source: io::Error },
@@ -35,7 +37,7 @@ pub(crate) enum ReadError {
 
 /// Where the texts of a configuration come from.
 #[derive(Debug, Default)]
-pub(crate) struct Texts {
+pub struct Texts {
     /// The texts by path, instead of the files.
     copy: Option<BTreeMap<PathBuf, String>>,
     /// What was read, if it is to be noted.
@@ -44,7 +46,7 @@ pub(crate) struct Texts {
 
 impl Texts {
     /// The files, of whose texts copies are noted.
-    pub(crate) fn noted() -> Texts {
+    pub fn noted() -> Texts {
         Texts {
             copy: None,
             read: Some(Mutex::default()),
@@ -52,7 +54,7 @@ impl Texts {
     }
 
     /// A copy, in place of the files of these paths.
-    pub(crate) fn of_copy(copy: BTreeMap<PathBuf, String>) -> Texts {
+    pub fn of_copy(copy: BTreeMap<PathBuf, String>) -> Texts {
         Texts {
             copy: Some(copy),
             read: None,
@@ -60,7 +62,7 @@ impl Texts {
     }
 
     /// Reads a text.
-    pub(crate) fn text(&self, path: &Path) -> Result<String, Failure> {
+    pub fn text(&self, path: &Path) -> Result<String, Failure> {
         let text = match &self.copy {
             None => text(path)?,
             Some(copy) => copy.get(path).cloned().ok_or_else(|| ReadError::NotInCopy {
@@ -75,7 +77,7 @@ impl Texts {
     }
 
     /// Returns the paths in a folder. `None` if this is no folder.
-    pub(crate) fn in_folder(&self, folder: &Path) -> Option<io::Result<Vec<PathBuf>>> {
+    pub fn in_folder(&self, folder: &Path) -> Option<io::Result<Vec<PathBuf>>> {
         match &self.copy {
             None if folder.is_dir() => Some(
                 folder
@@ -92,7 +94,7 @@ impl Texts {
     }
 
     /// Returns what was read and noted.
-    pub(crate) fn read(&self) -> BTreeMap<PathBuf, String> {
+    pub fn read(&self) -> BTreeMap<PathBuf, String> {
         let read = self.read.as_ref();
         read.map_or_else(BTreeMap::new, |read| {
             read.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -100,7 +102,7 @@ impl Texts {
     }
 
     /// Reads a configuration file of these disciplines.
-    pub(crate) fn document(&self, path: &Path, registry: &Registry) -> Result<Document, Failure> {
+    pub fn document(&self, path: &Path, registry: &Registry) -> Result<Document, Failure> {
         Ok(Document::parse_with(
             &path.display().to_string(),
             &self.text(path)?,
@@ -110,12 +112,12 @@ impl Texts {
 }
 
 /// Reads a configuration file of these disciplines.
-pub(crate) fn document(path: &Path, registry: &Registry) -> Result<Document, Failure> {
+pub fn document(path: &Path, registry: &Registry) -> Result<Document, Failure> {
     Texts::default().document(path, registry)
 }
 
 /// Returns warnings for settings that are valid but probably not intended.
-pub(crate) fn warnings<'s>(queues: impl Iterator<Item = (&'s str, &'s Spec)>) -> Vec<String> {
+pub fn warnings<'s>(queues: impl Iterator<Item = (&'s str, &'s Spec)>) -> Vec<String> {
     let of_queue = |(name, spec): (&str, &Spec)| -> Vec<String> {
         let warnings = spec.warnings().into_iter();
         warnings
@@ -127,7 +129,7 @@ pub(crate) fn warnings<'s>(queues: impl Iterator<Item = (&'s str, &'s Spec)>) ->
 
 /// Returns warnings for a tree that is to forward frames. `origin` says where the lines of its text come
 /// from.
-pub(crate) fn live_warnings(spec: &Spec, origin: impl Fn(usize) -> Option<Origin>) -> Vec<String> {
+pub fn live_warnings(spec: &Spec, origin: impl Fn(usize) -> Option<Origin>) -> Vec<String> {
     let warnings = spec.live_warnings().into_iter();
     warnings
         .map(|problem| at_location(&problem.located(&origin)))
@@ -135,7 +137,7 @@ pub(crate) fn live_warnings(spec: &Spec, origin: impl Fn(usize) -> Option<Origin
 }
 
 /// Returns what `fairgate run` rejects on any interface.
-pub(crate) fn refused_live(spec: &Spec, origin: impl Fn(usize) -> Option<Origin>) -> Vec<String> {
+pub fn refused_live(spec: &Spec, origin: impl Fn(usize) -> Option<Origin>) -> Vec<String> {
     let refused = [spec.asks_for_marks(), spec.asks_for_departure_times()];
     let sentence = |problem: Problem| {
         let location = at_location(&problem.located(&origin));
@@ -145,13 +147,13 @@ pub(crate) fn refused_live(spec: &Spec, origin: impl Fn(usize) -> Option<Origin>
 }
 
 /// Returns the location, the problem and the remedy in one line.
-pub(crate) fn at_location(problem: &Problem) -> String {
+pub fn at_location(problem: &Problem) -> String {
     let (line, column) = problem.position();
     format!("{}:{line}:{column}: {problem}; {}", problem.file(), problem.help)
 }
 
 /// Prints warnings for people. A JSON document has them as a key.
-pub(crate) fn warn(warnings: &[String], format: Format) {
+pub fn warn(warnings: &[String], format: Format) {
     if format == Format::Text {
         for warning in summed(warnings.iter().cloned()) {
             output::say(format_args!("warning: {warning}"));
@@ -165,7 +167,7 @@ const OF_A_KIND: usize = 3;
 /// Returns the first warnings of each kind, in their order. The last one of a kind says how many more there
 /// are: a tree can have thousands of classes with the same mistake. Warnings that differ in numbers only are
 /// of one kind.
-pub(crate) fn summed(warnings: impl Iterator<Item = String>) -> Vec<String> {
+pub fn summed(warnings: impl Iterator<Item = String>) -> Vec<String> {
     let mut kinds: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     let mut kept: Vec<String> = Vec::new();
     for warning in warnings {
@@ -184,7 +186,7 @@ pub(crate) fn summed(warnings: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 /// Parses a duration above 0 from the command line.
-pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
+pub fn positive_duration(text: &str) -> Result<Duration, String> {
     match parse_duration(text) {
         Ok(Duration::ZERO) => Err("must be above 0, such as 10s".to_owned()),
         Ok(time) => Ok(time),
@@ -194,12 +196,12 @@ pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
 
 /// Returns the bytes of memory that are available without swapping, or the maximum if the system does not
 /// say.
-pub(crate) fn available_memory() -> u64 {
-    fairgate_live::Memory::watch().available()
+pub fn available_memory() -> u64 {
+    fairgate_config::Memory::watch().available()
 }
 
 /// Reads a text file.
-pub(crate) fn text(path: &Path) -> Result<String, Failure> {
+pub fn text(path: &Path) -> Result<String, Failure> {
     let name = path.display().to_string();
     let bytes = std::fs::read(path).map_err(|source| ReadError::Unreadable {
         path: name.clone(),

@@ -13,14 +13,14 @@ use miette::{
 use nix::errno::Errno;
 use serde::Serialize;
 
-use crate::failure::{Failure, Outcome};
-use crate::output::{self, Format, Unwritten, colour};
+use crate::command::failure::{Failure, Outcome};
+use crate::command::output::{self, Format, Unwritten, colour};
 
-/// Exit code of an [`Imbalanced`](crate::failure::Imbalanced).
-const IMBALANCE_CODE: u8 = 4;
+/// Exit code of an [`Imbalanced`](crate::command::failure::Imbalanced).
+pub const IMBALANCE_CODE: u8 = 4;
 
 /// Returns the exit code, and what is wrong.
-pub(crate) fn judged(result: Result<Outcome, Failure>) -> (u8, Option<Report>) {
+pub fn judged(result: Result<Outcome, Failure>) -> (u8, Option<Report>) {
     match result {
         Ok(Outcome::Yes) | Err(Failure::ReaderGone) => (0, None),
         Ok(Outcome::No) => (1, None),
@@ -34,12 +34,12 @@ pub(crate) fn judged(result: Result<Outcome, Failure>) -> (u8, Option<Report>) {
 }
 
 /// Returns the error as the document `fairgate.error/1`.
-pub(crate) fn error_document(report: &Report) -> String {
+pub fn error_document(report: &Report) -> String {
     output::json_text("error", &ErrorDocument::of(report))
 }
 
 /// Reports a failure and returns the exit code.
-pub(crate) fn finish(result: Result<Outcome, Failure>, format: Format) -> ExitCode {
+pub fn finish(result: Result<Outcome, Failure>, format: Format) -> ExitCode {
     let (code, report) = judged(result);
     let Some(report) = report else {
         return ExitCode::from(code);
@@ -62,7 +62,7 @@ fn is_imbalance(report: &Report) -> bool {
 }
 
 /// Returns the report as text. For a script, a last line counts the lines.
-pub(crate) fn shown(report: &Report, is_coloured: bool) -> String {
+pub fn shown(report: &Report, is_coloured: bool) -> String {
     let plain = drawn(report, false);
     let mut text = output::coloured(&plain, || match is_coloured {
         true => drawn(report, true),
@@ -129,7 +129,7 @@ impl Diagnostic for Helped<'_> {
 }
 
 /// Returns the remedy. Any file or socket can meet the limit of open files. Then the advice for it is wrong.
-pub(crate) fn help(report: &Report) -> Option<Box<dyn fmt::Display + '_>> {
+pub fn help(report: &Report) -> Option<Box<dyn fmt::Display + '_>> {
     // Some errors have only the text of the system's error.
     let texts = [Errno::EMFILE, Errno::ENFILE].map(|errno| errno.desc());
     let is_limit = |cause: &(dyn Error + 'static)| {
@@ -179,7 +179,7 @@ fn lines(report: &Report) -> Option<Lines> {
 
 /// Ends the program after arguments that clap could not parse, or after `--help` and `--version`, which clap
 /// reports in the same way.
-pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+pub fn usage(error: &clap::Error) -> ExitCode {
     let json = std::env::args_os().any(|argument| argument == "--json");
     if error.use_stderr() && json {
         return finish(Err(usage_failure(error)), Format::Json);
@@ -198,7 +198,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
 }
 
 /// Returns arguments that clap could not parse as a failure.
-pub(crate) fn usage_failure(error: &clap::Error) -> Failure {
+pub fn usage_failure(error: &clap::Error) -> Failure {
     let message = error.render().to_string();
     let message = message.trim_start_matches("error: ").trim_end();
     Failure::Input(miette!("{message}"))
@@ -285,9 +285,7 @@ impl ErrorDocument {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::failure::Imbalanced;
 
-    /// The error of the simulator's own check reaches the exit code, whichever command ran it.
     #[test]
     fn the_limit_of_open_files_has_its_remedy_everywhere() {
         #[derive(Debug, thiserror::Error, Diagnostic)]
@@ -296,13 +294,13 @@ mod tests {
         struct Refused(#[source] io::Error);
 
         let limit = || io::Error::from_raw_os_error(Errno::EMFILE as i32);
-        let live = fairgate_live::LiveError::System {
-            action: "opening a socket".to_owned(),
-            source: Errno::EMFILE,
-        };
+        #[derive(Debug, thiserror::Error, Diagnostic)]
+        #[error("opening a socket failed: {0}")]
+        struct InWords(Errno);
+
         for report in [
             Report::new(Refused(limit())),
-            Report::new(live),
+            Report::new(InWords(Errno::EMFILE)),
             miette!("a.csv: {}", limit()),
         ] {
             let text = shown(&report, false);
@@ -315,24 +313,5 @@ mod tests {
         }
         let other = Report::new(Refused(io::ErrorKind::NotFound.into()));
         assert!(shown(&other, false).contains("choose another place"));
-    }
-
-    #[test]
-    fn figures_that_do_not_add_up_have_an_exit_code_of_their_own() {
-        let imbalance = || fairgate::balance::of("a", "packets", ("in", 2), &[("out", 1)]).unwrap_err();
-        let from_simulator = fairgate_sim::Error::from(imbalance());
-        let failures = [
-            Failure::from(Imbalanced::from(imbalance())),
-            Failure::from(crate::commands::simulate::SimulateError::from(from_simulator)),
-        ];
-        for failure in failures {
-            let code = finish(Err(failure), Format::Text);
-            assert_eq!(
-                format!("{code:?}"),
-                format!("{:?}", ExitCode::from(IMBALANCE_CODE))
-            );
-        }
-        let other = finish(Err(Failure::Input(miette!("no such file"))), Format::Text);
-        assert_eq!(format!("{other:?}"), format!("{:?}", ExitCode::from(2)));
     }
 }

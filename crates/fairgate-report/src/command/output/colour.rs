@@ -9,12 +9,12 @@ use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
 
 /// Returns whether results on standard output are coloured.
-pub(crate) fn for_stdout() -> bool {
+pub fn for_stdout() -> bool {
     is_wanted(&io::stdout())
 }
 
 /// Returns whether errors on standard error are coloured.
-pub(crate) fn for_stderr() -> bool {
+pub fn for_stderr() -> bool {
     is_wanted(&io::stderr())
 }
 

@@ -268,7 +268,7 @@ const WAYS: [Way; 2] = [
     |path, text| write(path, text).map_err(|error| complaint(Err::<(), _>(error))),
     |path, text| {
         let written =
-            fairgate_live::folder::create(path).and_then(|mut file| file.write_all(text.as_bytes()));
+            fairgate_config::folder::create(path).and_then(|mut file| file.write_all(text.as_bytes()));
         written.map_err(|error| error.to_string())
     },
 ];

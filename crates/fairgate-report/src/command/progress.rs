@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::output::Format;
+use crate::command::output::Format;
 
 /// Shows the bytes read of a file. If the size is unknown, shows only the bytes.
-pub(crate) fn bytes(size: Option<u64>, format: Format) -> ProgressBar {
+pub fn bytes(size: Option<u64>, format: Format) -> ProgressBar {
     match size {
         Some(size) => bar(
             size,
@@ -19,30 +19,27 @@ pub(crate) fn bytes(size: Option<u64>, format: Format) -> ProgressBar {
 }
 
 /// Shows the simulated time of all simulations together, in ms.
-pub(crate) fn simulated(millis: u64, format: Format) -> ProgressBar {
+pub fn simulated(millis: u64, format: Format) -> ProgressBar {
     bar(millis, "{bar:40} simulating, {percent} %, {eta} left", format)
 }
 
 /// Shows the number of steps, and a message about the current step.
-#[cfg(feature = "experiments")]
-pub(crate) fn steps(count: u64, format: Format) -> ProgressBar {
+pub fn steps(count: u64, format: Format) -> ProgressBar {
     bar(count, "{bar:40} {pos}/{len} {msg}", format)
 }
 
 /// Shows the share of trials, and a message about the current trial.
-#[cfg(feature = "experiments")]
-pub(crate) fn trials(count: u64, format: Format) -> ProgressBar {
+pub fn trials(count: u64, format: Format) -> ProgressBar {
     bar(count, "{bar:40} {percent} %, {eta} left, {msg}", format)
 }
 
 /// Shows a share, and a message about the current work.
-#[cfg(feature = "experiments")]
-pub(crate) fn share(format: Format) -> ProgressBar {
+pub fn share(format: Format) -> ProgressBar {
     bar(0, "{bar:40} {percent} %, {eta} left, {msg}", format)
 }
 
 /// Shows a message about the current work.
-pub(crate) fn stages(format: Format) -> ProgressBar {
+pub fn stages(format: Format) -> ProgressBar {
     let bar = bar(0, "{spinner} {msg}", format);
     bar.enable_steady_tick(Duration::from_millis(100));
     bar

@@ -7,13 +7,13 @@ use std::os::unix::ffi::OsStrExt;
 use fairgate::harmless::is_hidden;
 
 /// Returns a command with these words.
-pub(crate) fn words(words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> String {
+pub fn words(words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> String {
     let quoted: Vec<String> = words.into_iter().map(|word| quoted(word.as_ref())).collect();
     quoted.join(" ")
 }
 
 /// Quotes a word so that a shell reads back the same bytes.
-pub(crate) fn quoted(word: &OsStr) -> String {
+pub fn quoted(word: &OsStr) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+%".contains(c);
     match word.to_str() {
         Some(text) if !text.is_empty() && text.chars().all(is_plain) => text.to_owned(),
