@@ -23,11 +23,9 @@ use fairgate_report::command::{embedded, exit, failure, input, output, progress,
 
 #[cfg(feature = "parquet")]
 use crate::commands::sweep;
-#[cfg(feature = "experiments")]
-use crate::commands::{bench, bounds, replay, reproduce, theory, validate};
 use crate::commands::{
-    change, check, compare, completions, dummynet, flows, list, man, packets, plot, record, reload, reserve,
-    run, show, simulate, status, tc, testbed, top,
+    change, check, compare, completions, dummynet, flows, list, man, moved, packets, plot, record, reload,
+    reserve, run, show, simulate, status, tc, testbed, top,
 };
 use crate::failure::{Failure, Outcome};
 use crate::output::Format;
@@ -49,12 +47,6 @@ enum Command {
     Compare(compare::Args),
     List(list::Args),
     Check(check::Args),
-    #[cfg(feature = "experiments")]
-    Replay(replay::Args),
-    #[cfg(feature = "experiments")]
-    Bounds(bounds::Args),
-    #[cfg(feature = "experiments")]
-    Reproduce(reproduce::Args),
     Simulate(simulate::Args),
     #[cfg(feature = "parquet")]
     Sweep(sweep::Args),
@@ -75,14 +67,20 @@ enum Command {
     Tc(tc::Args),
     Dummynet(dummynet::Args),
     Testbed(testbed::Args),
-    #[cfg(feature = "experiments")]
-    Theory(theory::Args),
-    #[cfg(feature = "experiments")]
-    Validate(validate::Args),
-    #[cfg(feature = "experiments")]
-    Bench(bench::Args),
     Man(man::Args),
     Completions(completions::Args),
+    #[command(hide = true)]
+    Bench(moved::Args),
+    #[command(hide = true)]
+    Bounds(moved::Args),
+    #[command(hide = true)]
+    Replay(moved::Args),
+    #[command(hide = true)]
+    Reproduce(moved::Args),
+    #[command(hide = true)]
+    Theory(moved::Args),
+    #[command(hide = true)]
+    Validate(moved::Args),
 }
 
 impl Command {
@@ -91,12 +89,6 @@ impl Command {
             Command::Compare(args) => compare::run(args, registry, format),
             Command::List(args) => list::run(args, registry, format),
             Command::Check(args) => check::run(args, registry, format),
-            #[cfg(feature = "experiments")]
-            Command::Replay(args) => replay::run(args, format),
-            #[cfg(feature = "experiments")]
-            Command::Bounds(args) => bounds::run(args, format),
-            #[cfg(feature = "experiments")]
-            Command::Reproduce(args) => reproduce::run(args, format),
             Command::Simulate(args) => simulate::run(args, registry, format),
             #[cfg(feature = "parquet")]
             Command::Sweep(args) => sweep::run(args, registry, format),
@@ -117,14 +109,14 @@ impl Command {
             Command::Tc(args) => tc::run(args, format),
             Command::Dummynet(args) => dummynet::run(args, format),
             Command::Testbed(args) => testbed::run(args, registry, format),
-            #[cfg(feature = "experiments")]
-            Command::Theory(args) => theory::run(args, format),
-            #[cfg(feature = "experiments")]
-            Command::Validate(args) => validate::run(args, format),
-            #[cfg(feature = "experiments")]
-            Command::Bench(args) => bench::run(args, format),
             Command::Man(args) => man::run(args, Cli::command(), format),
             Command::Completions(args) => completions::run(args, Cli::command(), registry, format),
+            Command::Bench(args) => moved::run("bench", &args),
+            Command::Bounds(args) => moved::run("bounds", &args),
+            Command::Replay(args) => moved::run("replay", &args),
+            Command::Reproduce(args) => moved::run("reproduce", &args),
+            Command::Theory(args) => moved::run("theory", &args),
+            Command::Validate(args) => moved::run("validate", &args),
         }
     }
 }

@@ -147,6 +147,7 @@ fn identity(metadata: &Metadata) -> Option<Identity> {
 }
 
 /// A file for a result, which was found to be writable.
+#[derive(Debug)]
 pub struct Target {
     /// The path as the user gave it.
     path: PathBuf,
@@ -159,6 +160,7 @@ pub struct Target {
 }
 
 /// Where a result gets its name.
+#[derive(Debug)]
 struct Place {
     /// Kept open, so that nobody exchanges it meanwhile. None if it does not exist yet.
     folder: Option<Folder>,
