@@ -7,11 +7,17 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod commands;
+#[cfg(feature = "live")]
 mod desk;
+#[cfg(feature = "live")]
 mod last_good;
+#[cfg(feature = "live")]
 mod log;
+#[cfg(feature = "live")]
 mod remote;
+#[cfg(feature = "live")]
 mod service;
+#[cfg(feature = "live")]
 mod subscribers;
 
 use std::process::ExitCode;
@@ -21,12 +27,11 @@ use fairgate_config::Registry;
 pub use fairgate_report::command::embedded::Answer;
 use fairgate_report::command::{embedded, exit, failure, input, output, progress, shell};
 
+#[cfg(feature = "live")]
+use crate::commands::live;
 #[cfg(feature = "parquet")]
 use crate::commands::sweep;
-use crate::commands::{
-    change, check, compare, completions, dummynet, flows, list, man, moved, packets, plot, record, reload,
-    reserve, run, show, simulate, status, tc, testbed, top,
-};
+use crate::commands::{compare, completions, list, man, moved, plot, simulate};
 use crate::failure::{Failure, Outcome};
 use crate::output::Format;
 
@@ -46,27 +51,13 @@ struct Cli {
 enum Command {
     Compare(compare::Args),
     List(list::Args),
-    Check(check::Args),
     Simulate(simulate::Args),
     #[cfg(feature = "parquet")]
     Sweep(sweep::Args),
     Plot(plot::Args),
-    Run(Box<run::Args>),
-    Status(status::Args),
-    Top(top::Args),
-    Flows(flows::Args),
-    Packets(packets::Args),
-    Record(record::Args),
-    Class(change::ClassArgs),
-    Filter(change::FilterArgs),
-    Queue(change::QueueArgs),
-    Change(change::Args),
-    Reload(reload::Args),
-    Reserve(reserve::Args),
-    Show(show::Args),
-    Tc(tc::Args),
-    Dummynet(dummynet::Args),
-    Testbed(testbed::Args),
+    #[cfg(feature = "live")]
+    #[command(flatten)]
+    Live(live::Live),
     Man(man::Args),
     Completions(completions::Args),
     #[command(hide = true)]
@@ -81,6 +72,9 @@ enum Command {
     Theory(moved::Args),
     #[command(hide = true)]
     Validate(moved::Args),
+    #[cfg(not(feature = "live"))]
+    #[command(external_subcommand)]
+    Other(Vec<String>),
 }
 
 impl Command {
@@ -88,27 +82,12 @@ impl Command {
         match self {
             Command::Compare(args) => compare::run(args, registry, format),
             Command::List(args) => list::run(args, registry, format),
-            Command::Check(args) => check::run(args, registry, format),
             Command::Simulate(args) => simulate::run(args, registry, format),
             #[cfg(feature = "parquet")]
             Command::Sweep(args) => sweep::run(args, registry, format),
             Command::Plot(args) => plot::run(args, format),
-            Command::Run(args) => run::run(*args, registry, format),
-            Command::Show(args) => show::run(args, registry, format),
-            Command::Status(args) => status::run(args, format),
-            Command::Top(args) => top::run(args, registry, format),
-            Command::Flows(args) => flows::run(&args, format),
-            Command::Packets(args) => packets::run(&args, format),
-            Command::Record(args) => record::run(&args, format),
-            Command::Class(args) => change::class(&args.words, format),
-            Command::Filter(args) => change::filter(&args.words, format),
-            Command::Queue(args) => change::queue(&args.words, format),
-            Command::Change(args) => change::run(&args, format),
-            Command::Reload(args) => reload::run(args, format),
-            Command::Reserve(args) => reserve::run(&args, format),
-            Command::Tc(args) => tc::run(args, format),
-            Command::Dummynet(args) => dummynet::run(args, format),
-            Command::Testbed(args) => testbed::run(args, registry, format),
+            #[cfg(feature = "live")]
+            Command::Live(command) => command.run(registry, format),
             Command::Man(args) => man::run(args, Cli::command(), format),
             Command::Completions(args) => completions::run(args, Cli::command(), registry, format),
             Command::Bench(args) => moved::run("bench", &args),
@@ -117,6 +96,8 @@ impl Command {
             Command::Reproduce(args) => moved::run("reproduce", &args),
             Command::Theory(args) => moved::run("theory", &args),
             Command::Validate(args) => moved::run("validate", &args),
+            #[cfg(not(feature = "live"))]
+            Command::Other(words) => moved::left_out(&words),
         }
     }
 }
@@ -136,6 +117,7 @@ impl Command {
 /// }
 /// ```
 pub fn main_with(registry: &Registry) -> ExitCode {
+    #[cfg(feature = "live")]
     if let Some(code) = fairgate_record::stage() {
         return code;
     }

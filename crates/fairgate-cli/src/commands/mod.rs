@@ -1,31 +1,51 @@
 //! The commands, one file each.
 
+#[cfg(feature = "live")]
 pub(crate) mod change;
+#[cfg(feature = "live")]
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod completions;
+#[cfg(feature = "live")]
 pub(crate) mod device;
+#[cfg(feature = "live")]
 pub(crate) mod dummynet;
+#[cfg(feature = "live")]
 pub(crate) mod flows;
+#[cfg(feature = "live")]
 pub(crate) mod import;
 pub(crate) mod list;
+#[cfg(feature = "live")]
+pub(crate) mod live;
 pub(crate) mod man;
 pub(crate) mod moved;
+#[cfg(feature = "live")]
 pub(crate) mod packets;
 pub(crate) mod plot;
+#[cfg(feature = "live")]
 pub(crate) mod record;
+#[cfg(feature = "live")]
 pub(crate) mod reload;
+#[cfg(feature = "live")]
 pub(crate) mod reserve;
+#[cfg(feature = "live")]
 pub(crate) mod run;
+#[cfg(feature = "live")]
 pub(crate) mod script;
+#[cfg(feature = "live")]
 pub(crate) mod show;
 pub(crate) mod simulate;
+#[cfg(feature = "live")]
 pub(crate) mod status;
 #[cfg(feature = "parquet")]
 pub(crate) mod sweep;
+#[cfg(feature = "live")]
 pub(crate) mod tc;
+#[cfg(feature = "live")]
 pub(crate) mod testbed;
+#[cfg(feature = "live")]
 pub(crate) mod top;
+#[cfg(feature = "live")]
 pub(crate) mod ways;
 
 /// The examples under `fairgate --help`.

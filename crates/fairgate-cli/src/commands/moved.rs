@@ -1,4 +1,4 @@
-//! Commands that were in this program once. They say where they are.
+//! Commands that are not in this program, or not in this build of it. They say where they are.
 
 use miette::{Report, miette};
 
@@ -21,4 +21,14 @@ pub(crate) fn run(command: &str, args: &Args) -> Result<Outcome, Failure> {
         "`{command}` is a command of the program `fairgate-lab`, which has all experiments"
     );
     Err(Failure::Input(report))
+}
+
+/// Says which build has a command. Words that are none are told from it by nobody here: that build does.
+#[cfg(not(feature = "live"))]
+pub(crate) fn left_out(words: &[String]) -> Result<Outcome, Failure> {
+    let command = words.first().map_or("", String::as_str);
+    Err(Failure::Input(miette!(
+        help = "build all of it: cargo build --release -p fairgate-cli",
+        "there is no command `{command}` in this build, which only simulates and compares"
+    )))
 }

@@ -5,21 +5,21 @@
 //! has the tc commands that set up the recorded discipline. The modules process a trace in this order:
 //!
 //! ```text
-//!   find      paths of files and folders -> traces
-//!   setup     TRACE.json -> tc commands  -> fairgate_scripts::tc -> a tree of disciplines
-//!   format    TRACE.jsonl.gz -> operations, one at a time
-//!   replay    operation -> the same call on the tree -> equal, or the first operation that differs
+//!   find        paths of files and folders -> traces
+//!   setup       TRACE.json -> tc commands  -> fairgate_scripts::tc -> a tree of disciplines
+//!   format      TRACE.jsonl.gz -> operations, one at a time
+//!   comparison  operation -> the same call on the tree -> equal, or the first operation that differs
 //! ```
 //!
 //! A trace of a discipline that is not implemented here is *unsupported*. It never counts as equal. If a file
 //! can't be read, or an option of tc is not supported, an [`Error`] names the file and the line.
 
+mod comparison;
 mod error;
 mod find;
 mod format;
-mod replay;
 mod setup;
 
+pub use comparison::{Difference, Mismatch, Outcome, replay, replay_with};
 pub use error::{Error, Mistake};
 pub use find::find;
-pub use replay::{Difference, Mismatch, Outcome, replay, replay_with};
