@@ -102,8 +102,9 @@ pub(crate) fn from_line(py: Python<'_>, line: &str, name: &str) -> PyResult<Stri
     })
 }
 
-/// Runs a command of `fairgate`, or of `fairgate-lab`, with `--json`. Returns its exit code, its document, and the message of an
-/// error. Ctrl-C is answered at once; the command itself then ends on a thread of its own.
+/// Runs a command of `fairgate`, or of `fairgate-lab`, with `--json`. Returns its exit code, its document,
+/// and the message of an error. Ctrl-C is answered at once; the command itself then ends on a thread of its
+/// own.
 #[pyfunction]
 pub(crate) fn answer(py: Python<'_>, arguments: Vec<String>, is_lab: bool) -> PyResult<(u8, String, String)> {
     let registry = registry::current();

@@ -17,9 +17,9 @@ fn unread() -> Stdio {
     writer.into()
 }
 
-/// Runs each command with streams that take nothing. `families` have a command of each kind, and its exit code
-/// with ordinary streams. Printed results are lost: the exit code is 3 if the disk is full, and 0 if the reader
-/// closed the pipe.
+/// Runs each command with streams that take nothing. `families` have a command of each kind, and its exit
+/// code with ordinary streams. Printed results are lost: the exit code is 3 if the disk is full, and 0 if the
+/// reader closed the pipe.
 pub(crate) fn all(program: fn(&[&str]) -> Command, families: &[(&[&str], i32)]) {
     for (arguments, code) in families {
         for stream in [full().into(), unread()] {

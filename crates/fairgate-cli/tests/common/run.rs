@@ -1,12 +1,12 @@
 //! Starts `fairgate run` in the router of a test network, and sends TCP through it.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fairgate_live::status::{Status, fetch};
 use fairgate_live::testbed::{Namespace, Network};
@@ -149,8 +149,7 @@ pub(crate) fn transfer_of(count: u32, from: &Namespace, to: &Namespace, address:
     let bind = || TcpListener::bind(address);
     let listener = to.enter(bind).unwrap().unwrap();
     // The listener's kernel answers before anyone accepts.
-    let connect = || TcpStream::connect_timeout(&address, STALLED);
-    let mut sender = from.enter(connect).unwrap().expect(what);
+    let mut sender = from.enter(|| connect(address)).unwrap().expect(what);
     let (mut receiver, _) = listener.accept().unwrap();
     sender.set_write_timeout(Some(STALLED)).unwrap();
     receiver.set_read_timeout(Some(STALLED)).unwrap();
@@ -168,4 +167,16 @@ pub(crate) fn transfer_of(count: u32, from: &Namespace, to: &Namespace, address:
             "the received bytes differ from the sent ones: {what}"
         );
     });
+}
+
+/// Connects. The kernel gives a host up that did not answer three requests for its address within three
+/// seconds, which a busy machine can miss. Then it is asked again.
+fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+    let began = Instant::now();
+    loop {
+        match TcpStream::connect_timeout(&address, STALLED) {
+            Err(error) if error.kind() == ErrorKind::HostUnreachable && began.elapsed() < STALLED => {}
+            other => return other,
+        }
+    }
 }

@@ -160,8 +160,8 @@ fn a_tap_device_can_be_the_other_end() {
         });
         lost.collect::<Vec<_>>()
     };
-    // A TAP device that is down refuses frames, and moving it took it down: a neighbour's solicitation that came
-    // meanwhile is lost.
+    // A TAP device that is down refuses frames, and moving it took it down: a neighbour's solicitation that
+    // came meanwhile is lost.
     let before = lost();
     transfer(&network, "10.79.0.2:4000", "AF_XDP to TAP");
     transfer_between(&network.right, &network.left, "10.79.0.1:4000", "TAP to AF_XDP");

@@ -33,7 +33,7 @@ Examples:
   fairgate-lab reproduce                         list the experiments
   fairgate-lab reproduce sqf-fig3                one experiment
   fairgate-lab reproduce sqf-fig3 sqf-fig4       two
-  fairgate-lab reproduce all --out results       all; qfq-fig9 and qfq-table3 take 12 minutes on an idle machine
+  fairgate-lab reproduce all --out results       all; qfq-fig9 and qfq-table3 take 12 minutes if idle
   fairgate-lab reproduce sqf-fig4 --seeds 20     narrower intervals
   fairgate-lab reproduce sqf-fig4 --quick        a short run, to see that it works
   fairgate-lab reproduce sqf-fig3 --json         for a script

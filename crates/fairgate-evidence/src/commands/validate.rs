@@ -24,7 +24,7 @@ const CHECKOUT: &str = "tests/data/kernel-tcp";
 Examples:
   fairgate-lab validate kernel-tcp                          all recordings of a checkout of Fairgate
   fairgate-lab validate kernel-tcp recordings/codel-*.json  some of them
-  fairgate-lab validate kernel-tcp --runs 1 --seed 7        one run of each cell instead of the mean of several
+  fairgate-lab validate kernel-tcp --runs 1 --seed 7        one run of each cell, not the mean of several
 
 kernel-tcp: TCP through queueing disciplines of Linux 6.1. The tolerances are 1 % of goodput, 20 % of mean
 sojourn time, and 0.05 of Jain's index. Known reasons of differences are printed below the table.

@@ -13,8 +13,9 @@
 //! The prose of the document is written by hand and names no figure of a run, so that it can't contradict
 //! one.
 //!
-//! `QUICK=1 make figures` (`fairgate-lab figures --quick`) tries all of this in a few minutes: an unoptimised build, few samples, small
-//! numbers. Its document goes to the target folder, because its figures mean nothing.
+//! `QUICK=1 make figures` (`fairgate-lab figures --quick`) tries all of this in a few minutes: an unoptimised
+//! build, few samples, small numbers. Its document goes to the target folder, because its figures mean
+//! nothing.
 
 mod bench;
 mod columns;

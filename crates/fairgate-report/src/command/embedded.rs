@@ -19,8 +19,8 @@ pub struct Answer {
     pub message: String,
 }
 
-/// Runs a command that prints JSON ([`Format::Json`](crate::command::output::Format)). Nothing is printed. The
-/// command's own files are written.
+/// Runs a command that prints JSON ([`Format::Json`](crate::command::output::Format)). Nothing is printed.
+/// The command's own files are written.
 pub fn answer(command: impl FnOnce() -> Result<Outcome, Failure>) -> Answer {
     let (result, printed) = printed::kept(command);
     match exit::judged(result) {

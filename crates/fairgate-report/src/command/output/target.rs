@@ -334,7 +334,8 @@ fn keep_attributes(of: &File, file: &File) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(kept.mode() & 0o7777))
 }
 
-/// Removes what [`create`](fairgate_config::folder::create) has made at `path`, if the name still leads there.
+/// Removes what [`create`](fairgate_config::folder::create) has made at `path`, if the name still leads
+/// there.
 pub fn remove(path: &Path, file: &File) {
     let is_it = || -> io::Result<bool> {
         let [there, own] = [fs::symlink_metadata(path)?, file.metadata()?];
