@@ -15,7 +15,7 @@ use fairgate_report::command::output::{self, Format};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  fairgate-lab bench schedulers                                 all schedulers, 1 to 32K flows: 2 minutes
+  fairgate-lab bench schedulers                                   all schedulers, 1 to 32K flows: 2 minutes
   fairgate-lab bench schedulers --algorithms drr,qfq --flows 512  two of them with one number of flows
   fairgate-lab bench schedulers --help                            all options")]
 pub(crate) struct Args {

@@ -27,7 +27,7 @@ const PAIRS: u64 = 100_000;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  fairgate-lab bench schedulers                           all schedulers, 1 to 32K flows: 2 minutes
+  fairgate-lab bench schedulers                             all schedulers, 1 to 32K flows: 2 minutes
   fairgate-lab bench schedulers --algorithms drr,scfq       two of them
   fairgate-lab bench schedulers --flows 64,4K,1M            other numbers of flows
   fairgate-lab bench schedulers --full --out speed.html     to 1M flows, three loads, figures: half an hour
