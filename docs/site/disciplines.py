@@ -18,9 +18,13 @@ ROOT = HERE.parent.parent
 VERDICT = "99 % of the packets arrive within"
 
 
+# A row of the table in docs/disciplines.md: name, advice, source.
+ROW = re.compile(r"^\| (\w+) \| (.*?) \| ?(.*?) ?\|$", re.MULTILINE)
+
+
 def origins() -> dict[str, tuple[str, str]]:
-    """Return the advice and the source of each discipline, from the table in README.md."""
-    rows = re.findall(r"^\| (\w+) \| (.*?) \| ?(.*?) ?\|$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    """Return the advice and the source of each discipline, from the table in docs/disciplines.md."""
+    rows = ROW.findall((ROOT / "docs/disciplines.md").read_text())
     return {name: (advice, source) for name, advice, source in rows}
 
 
@@ -54,23 +58,16 @@ class Disciplines:
             self.entries.setdefault(entry["name"], []).append(entry)
 
     def write(self) -> list[str]:
-        """Write all pages. Returns the names of the disciplines."""
+        """Write all pages, and links to them into the overview. Returns the names of the disciplines."""
         missing = [name for name in self.entries if name not in self.origins]
         if missing:
-            raise RuntimeError(f"the table in README.md misses {', '.join(missing)}")
+            raise RuntimeError(f"the table in docs/disciplines.md misses {', '.join(missing)}")
         verdicts = self.verdicts()
         for name in self.entries:
             (self.folder / f"{name}.md").write_text(self.page(name, verdicts))
-        (self.folder / "index.md").write_text(self.index())
+        overview = self.folder.parent / "disciplines.md"
+        overview.write_text(ROW.sub(r"| [\1](disciplines/\1.md) | \2 | \3 |", overview.read_text()))
         return list(self.entries)
-
-    def index(self) -> str:
-        """Return the page that leads to all disciplines."""
-        lines = ["# The disciplines", "", "| | use it | from |", "|---|---|---|"]
-        for name in self.entries:
-            advice, source = self.origins[name]
-            lines.append(f"| [{name}]({name}.md) | {advice} | {source} |")
-        return "\n".join(lines) + "\n"
 
     def page(self, name: str, verdicts: dict[str, str]) -> str:
         """Return the page of one discipline."""
