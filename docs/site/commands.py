@@ -1,9 +1,13 @@
 """A page for each command: its help."""
 
 import re
+import textwrap
 from pathlib import Path
 
 from program import Program
+
+# As in the other pages: see build.py.
+COLUMNS = 100
 
 
 def write(program: Program, folder: Path) -> list[str]:
@@ -17,9 +21,26 @@ def write(program: Program, folder: Path) -> list[str]:
     lines = re.findall(r"^  (\S+) +(.*)$", commands.group(1), re.MULTILINE)
     names = [(name, summary) for name, summary in lines if name != "help"]
     rows = "\n".join(f"| [{name}]({name}.md) | {summary} |" for name, summary in names)
-    index = f"# The commands\n\n| | |\n|---|---|\n{rows}\n\n```text\n{overview.strip()}\n```\n"
+    index = f"# The commands\n\n| | |\n|---|---|\n{rows}\n\n```text\n{folded(overview)}\n```\n"
     (pages / "index.md").write_text(index)
     for name, summary in names:
-        text = f"# fairgate {name}\n\n{summary}.\n\n```text\n{program.text(name, '--help').strip()}\n```\n"
+        text = f"# fairgate {name}\n\n{summary}.\n\n```text\n{folded(program.text(name, '--help'))}\n```\n"
         (pages / f"{name}.md").write_text(text)
     return [name for name, _ in names]
+
+
+def folded(text: str) -> str:
+    """Return help with its long lines folded, each below where its explanation begins."""
+    lines = []
+    for line in text.strip().splitlines():
+        begin = re.match(r" *(?:\S+(?: \S+)*(?: {2,}|$))?", line)
+        indent = len(begin[0]) if begin and len(begin[0]) < COLUMNS // 2 else len(line) - len(line.lstrip())
+        # A line that fits stays as it is, with its gaps.
+        lines += [line] if len(line) <= COLUMNS else fold(line, indent)
+    return "\n".join(lines)
+
+
+def fold(line: str, indent: int) -> list[str]:
+    """Return the parts of a line: the first one as it is, the others indented."""
+    wrapped = textwrap.wrap(line[indent:], COLUMNS - indent, break_long_words=False, break_on_hyphens=False)
+    return [line[:indent] + wrapped[0], *(" " * indent + part for part in wrapped[1:])]

@@ -22,10 +22,10 @@ VERDICT = "99 % of the packets arrive within"
 ROW = re.compile(r"^\| (\w+) \| (.*?) \| ?(.*?) ?\|$", re.MULTILINE)
 
 
-def origins() -> dict[str, tuple[str, str]]:
-    """Return the advice and the source of each discipline, from the table in docs/disciplines.md."""
+def sources() -> dict[str, str]:
+    """Return the source of each discipline, from the table in docs/disciplines.md."""
     rows = ROW.findall((ROOT / "docs/disciplines.md").read_text())
-    return {name: (advice, source) for name, advice, source in rows}
+    return {name: source for name, _, source in rows}
 
 
 def costs() -> dict[str, str]:
@@ -50,7 +50,7 @@ class Disciplines:
         self.folder = folder / "disciplines"
         self.folder.mkdir(parents=True)
         self.examples = tomllib.loads((HERE / "examples.toml").read_text())
-        self.origins = origins()
+        self.sources = sources()
         self.costs = costs()
         self.fifo: dict[str, Any] | None = None
         self.entries: dict[str, list[dict[str, Any]]] = {}
@@ -59,7 +59,7 @@ class Disciplines:
 
     def write(self) -> list[str]:
         """Write all pages, and links to them into the overview. Returns the names of the disciplines."""
-        missing = [name for name in self.entries if name not in self.origins]
+        missing = [name for name in self.entries if name not in self.sources]
         if missing:
             raise RuntimeError(f"the table in docs/disciplines.md misses {', '.join(missing)}")
         verdicts = self.verdicts()
@@ -72,12 +72,9 @@ class Disciplines:
     def page(self, name: str, verdicts: dict[str, str]) -> str:
         """Return the page of one discipline."""
         entries = self.entries[name]
-        advice, source = self.origins[name]
         example = self.example(name)
-        parts = [f"# {name}", entries[0]["summary"] + ".", f"**Use it** {advice}."]
-        if entries[0]["when"]:
-            parts.append(entries[0]["when"])
-        parts.append(f"**Source**: {source}.")
+        parts = [f"# {name}", entries[0]["summary"] + "."]
+        parts += [f"**When**: {entries[0]['when']}", f"**Source**: {self.sources[name]}."]
         parts += ["## Example", f"```toml\n[queue.line]\n{example.strip()}\n```"]
         parts += self.behaviour(name, example)
         if name in verdicts:
