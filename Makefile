@@ -3,11 +3,10 @@
 # The tag, branch or commit that `make semver` compares with. The default is the commit where this branch left
 # main.
 BASELINE ?= $(shell git merge-base HEAD main)
-# The crates that are published: all except fairgate-fuzz, fairgate-figures and
-# fairgate-tc-testing, which are only useful in this repository, and fairgate-python, which is published as a
-# wheel.
-PUBLISHED = --workspace --exclude fairgate-fuzz --exclude fairgate-figures --exclude fairgate-tc-testing \
-	--exclude fairgate-python --exclude own-discipline
+# The crates that are published: all except fairgate-fuzz and fairgate-evidence, which are only useful in this
+# repository, and fairgate-python, which is published as a wheel.
+PUBLISHED = --workspace --exclude fairgate-fuzz --exclude fairgate-evidence --exclude fairgate-python \
+	--exclude own-discipline
 # A target without a standard library: code that uses one does not compile.
 BARE = x86_64-unknown-none
 # Where everything is built, and the virtual environment of the Python tests.
@@ -119,19 +118,19 @@ bench:
 
 # On a machine that does nothing else. QUICK=1 tries it in a few minutes and writes to the target folder.
 figures: tools
-	cargo run --quiet -p fairgate-figures
+	cargo run --quiet -p fairgate-evidence -- figures $(if $(filter-out 0,$(QUICK)),--quick)
 
 # Exit code 1 says that a claim does not hold. On a busy machine the times of qfq-table3 are not reliable, but
 # its verdicts and those of qfq-fig9 are by instructions.
 verdicts: tools
-	cargo build --profile dist -p fairgate-cli
-	$${CARGO_TARGET_DIR:-target}/dist/fairgate reproduce all --verdicts docs/experiments/verdicts.csv \
+	cargo build --profile dist -p fairgate-evidence
+	$${CARGO_TARGET_DIR:-target}/dist/fairgate-lab reproduce all --verdicts docs/experiments/verdicts.csv \
 		--commit $$(git rev-parse --short HEAD) || test $$? -eq 1
 
 verdicts-live:
-	cargo build --profile dist -p fairgate-cli
-	$${CARGO_TARGET_DIR:-target}/dist/fairgate reproduce all --live --verdicts docs/experiments/verdicts.csv \
-		--commit $$(git rev-parse --short HEAD) || test $$? -eq 1
+	cargo build --profile dist -p fairgate-evidence
+	$${CARGO_TARGET_DIR:-target}/dist/fairgate-lab reproduce all --live \
+		--verdicts docs/experiments/verdicts.csv --commit $$(git rev-parse --short HEAD) || test $$? -eq 1
 
 # PREFIX is /usr/local by default, LIBDIR is PREFIX/lib. DESTDIR is put before both, for packages.
 install:
@@ -169,7 +168,7 @@ header:
 # Debian's package linux-source has a tree. CASES= chooses files or cases, like CASES='htb 0904'.
 tc-testing:
 	@test -n '$(KERNEL)' || { echo 'give a kernel source tree: make tc-testing KERNEL=DIR' >&2; exit 2; }
-	cargo run --quiet -p fairgate-tc-testing -- '$(KERNEL)' $(CASES)
+	cargo run --quiet -p fairgate-evidence -- tc-testing '$(KERNEL)' $(CASES)
 
 lint: no-std python-lint unit
 	cargo fmt --all --check

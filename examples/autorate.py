@@ -4,7 +4,7 @@
 The capacities are synthetic, because recorded ones that may be copied were not at hand. With a folder of
 recorded lines, the file is written there instead, with these lines:
 
-    examples/autorate.py TRACES && fairgate reproduce TRACES/autorate.toml
+    examples/autorate.py TRACES && fairgate-lab reproduce TRACES/autorate.toml
 
 Each line has two files in the format of mahimahi, NAME.down and NAME.up, as in the folder `traces` of
 https://github.com/ravinet/mahimahi.
@@ -114,7 +114,7 @@ LINES = {"LTE": lte(), "Starlink": starlink(), "steps": steps()}
 
 TEXT = """\
 # Lines whose capacity changes, with a shaper of a fixed rate and with one that follows. Written by
-# autorate.py, which says what the capacities are made from. `fairgate reproduce examples/autorate.toml` runs
+# autorate.py, which says what the capacities are made from. `fairgate-lab reproduce examples/autorate.toml` runs
 # all cases. `fairgate simulate examples/autorate.toml` runs the one below: a new rate every second.
 #
 #   home ---- router ---- modem ~~~~~ isp ---- server
@@ -297,7 +297,7 @@ def recorded(names: list[str]) -> str:
 
 HEAD = """\
 # Recorded lines, with a shaper of a fixed rate and with one that follows. Written by autorate.py, an example
-# of Fairgate. `fairgate reproduce` runs all cases of this file.
+# of Fairgate. `fairgate-lab reproduce` runs all cases of this file.
 """
 
 SHOWN = """\

@@ -10,23 +10,25 @@ from program import Program
 COLUMNS = 100
 
 
-def write(program: Program, folder: Path) -> list[str]:
-    """Write all pages. Returns the names of the commands."""
+def write(program: Program, folder: Path) -> None:
+    """Write a page for each command of both programs, and the page that leads to them."""
     pages = folder / "commands"
     pages.mkdir(parents=True)
-    overview = program.text("--help")
-    commands = re.search(r"^Commands:\n(.*?)\n\n", overview, re.MULTILINE | re.DOTALL)
-    if commands is None:
-        raise RuntimeError("the help of the program lists no commands")
-    lines = re.findall(r"^  (\S+) +(.*)$", commands.group(1), re.MULTILINE)
-    names = [(name, summary) for name, summary in lines if name != "help"]
-    rows = "\n".join(f"| [{name}]({name}.md) | {summary} |" for name, summary in names)
-    index = f"# The commands\n\n| | |\n|---|---|\n{rows}\n\n```text\n{folded(overview)}\n```\n"
-    (pages / "index.md").write_text(index)
-    for name, summary in names:
-        text = f"# fairgate {name}\n\n{summary}.\n\n```text\n{folded(program.text(name, '--help'))}\n```\n"
-        (pages / f"{name}.md").write_text(text)
-    return [name for name, _ in names]
+    parts = ["# The commands"]
+    for asked, called, prefix in ((program, "fairgate", ""), (program.lab(), "fairgate-lab", "lab-")):
+        overview = asked.text("--help")
+        commands = re.search(r"^Commands:\n(.*?)\n\n", overview, re.MULTILINE | re.DOTALL)
+        if commands is None:
+            raise RuntimeError(f"the help of {called} lists no commands")
+        lines = re.findall(r"^  (\S+) +(.*)$", commands.group(1), re.MULTILINE)
+        names = [(name, summary) for name, summary in lines if name != "help"]
+        rows = "\n".join(f"| [{name}]({prefix}{name}.md) | {summary} |" for name, summary in names)
+        parts += [f"## {called}", f"| | |\n|---|---|\n{rows}", f"```text\n{folded(overview)}\n```"]
+        for name, summary in names:
+            text = folded(asked.text(name, "--help"))
+            page = f"# {called} {name}\n\n{summary}.\n\n```text\n{text}\n```\n"
+            (pages / f"{prefix}{name}.md").write_text(page)
+    (pages / "index.md").write_text("\n\n".join(parts) + "\n")
 
 
 def folded(text: str) -> str:

@@ -1,4 +1,6 @@
-"""Running the program `fairgate`."""
+"""Running the programs `fairgate` and `fairgate-lab`."""
+
+from __future__ import annotations
 
 import json
 import os
@@ -16,6 +18,10 @@ class Program:
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    def lab(self) -> Program:
+        """Return the program of the experiments, which is built beside this one."""
+        return Program(self.path.with_name("fairgate-lab"))
+
     def text(self, *arguments: str, folder: Path | None = None, codes: tuple[int, ...] = (0,)) -> str:
         """Return what the program prints. It must end with one of these exit codes."""
         ended = subprocess.run(
@@ -27,7 +33,7 @@ class Program:
             check=False,
         )
         if ended.returncode not in codes:
-            command = " ".join(["fairgate", *arguments])
+            command = " ".join([self.path.name, *arguments])
             raise RuntimeError(f"{command}: exit code {ended.returncode}\n{ended.stdout}{ended.stderr}")
         return ended.stdout or ended.stderr
 

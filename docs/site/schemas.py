@@ -42,6 +42,13 @@ COMMANDS: list[tuple[str, ...]] = [
     ("simulate", "examples/dumbbell.toml", "--duration", "8s", "--seeds", "2"),
     ("plot", "{out}/results.json", "--out", "{out}/throughput.svg"),
     ("sweep", "examples/sweep.toml", "--out", "{out}/sweep"),
+    ("man",),
+    ("man", "--out", "{out}/man"),
+    ("completions", "bash"),
+]
+
+# Commands of `fairgate-lab`.
+LAB: list[tuple[str, ...]] = [
     ("theory", "mm1", "--seeds", "2"),
     ("bounds", "drr", "scfq"),
     ("reproduce",),
@@ -49,9 +56,6 @@ COMMANDS: list[tuple[str, ...]] = [
     ("replay", "tests/data/kernel-traces"),
     ("validate", "kernel-tcp", "--runs", "1", "tests/data/kernel-tcp/codel-cubic-rtt20-n1-udp0.json"),
     ("bench", "schedulers", "--algorithms", "drr", "--flows", "8", "--runs", "1"),
-    ("man",),
-    ("man", "--out", "{out}/man"),
-    ("completions", "bash"),
 ]
 
 # What a command refuses, for `fairgate.error/1`.
@@ -76,7 +80,9 @@ class Kind:
     def add(self, words: tuple[str, ...], document: Any) -> None:
         """Add what a command printed. Its name is the first word, or the words before the file."""
         self.documents.append(document)
-        self.made_by.add(" ".join(words) if words in live.NAMES else words[0])
+        program = "fairgate-lab" if words in LAB else "fairgate"
+        command = " ".join(words) if words in live.NAMES else words[0]
+        self.made_by.add(f"`{program} {command}`")
 
 
 def write(program: Program, folder: Path) -> None:
@@ -92,7 +98,7 @@ def write(program: Program, folder: Path) -> None:
     for name, kind in sorted(kinds.items()):
         schema = infer(name, kind.documents, described)
         (pages / f"{name}.schema.json").write_text(json.dumps(schema, indent=2) + "\n")
-        by = ", ".join(f"`fairgate {command}`" for command in sorted(kind.made_by))
+        by = ", ".join(sorted(kind.made_by))
         rows.append(f"| [{name}]({name}.schema.json) | {'every command' if name == 'error-1' else by} |")
     text = f"# JSON Schemas\n\n{__doc__}\n[JSON output](../json.md) says what each key means.\n\n"
     missing = "" if live.is_possible() else f"\n{SKIPPED}.\n"
@@ -103,10 +109,11 @@ def answers(program: Program, out: Path) -> Iterator[live.Answer]:
     """Give each command with its document."""
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir()
-    for commands, codes in ((COMMANDS, (0, 1)), (MISTAKES, (2,))):
+    of_each = ((program, COMMANDS, (0, 1)), (program.lab(), LAB, (0, 1)), (program, MISTAKES, (2,)))
+    for asked, commands, codes in of_each:
         for words in commands:
             arguments = [word.replace("{out}", str(out)) for word in words]
-            yield words, program.document(*arguments, folder=ROOT, codes=codes)
+            yield words, asked.document(*arguments, folder=ROOT, codes=codes)
     if live.is_possible():
         yield from live.answers(program)
     else:

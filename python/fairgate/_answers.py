@@ -17,7 +17,7 @@ def option(name: str, value: object | None) -> list[str]:
     return [] if value is None else [f"--{name}={value}"]
 
 
-def answer(arguments: Iterable[str], file: str = "", name: str = "") -> dict[str, Any]:
+def answer(arguments: Iterable[str], file: str = "", name: str = "", *, is_lab: bool = False) -> dict[str, Any]:
     """Run a command and return its document.
 
     Parameters
@@ -26,6 +26,8 @@ def answer(arguments: Iterable[str], file: str = "", name: str = "") -> dict[str
         What follows the program's name.
     file, name : str
         In messages `file` is called `name`.
+    is_lab : bool
+        The command is one of `fairgate-lab`.
 
     Raises
     ------
@@ -36,7 +38,7 @@ def answer(arguments: Iterable[str], file: str = "", name: str = "") -> dict[str
     BugError
         If the figures do not add up.
     """
-    code, text, message = _native.answer(list(arguments))
+    code, text, message = _native.answer(list(arguments), is_lab)
     if file:
         text, message = text.replace(file, name), message.replace(file, name)
     document: dict[str, Any] = json.loads(text)

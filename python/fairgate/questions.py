@@ -26,7 +26,7 @@ class Answer(dict[str, Any]):
 
 
 def theory(question: str, *, seeds: int | None = None, rate: str | None = None, **options: object) -> Answer:
-    """Compute formulas for a queue, and measure the real code beside them, as ``fairgate theory`` does.
+    """Compute formulas for a queue, and measure the real code beside them, as ``fairgate-lab theory`` does.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def theory(question: str, *, seeds: int | None = None, rate: str | None = None, 
     """
     given = [word for name, value in options.items() for word in option(name.replace("_", "-"), value)]
     question = _arguments.text("the question", question)
-    document = answer(["theory", question, *given, *option("seeds", seeds), *option("rate", rate)])
+    document = answer(["theory", question, *given, *option("seeds", seeds), *option("rate", rate)], is_lab=True)
     names = [value["name"] for value in document["rows"][0]["values"]] if document["rows"] else []
     rows = [
         [f"{row['x']:.4g}", *("" if v["value"] is None else f"{v['value']:.4g}" for v in row["values"])]
@@ -63,7 +63,7 @@ def theory(question: str, *, seeds: int | None = None, rate: str | None = None, 
 
 
 def bounds(*schedulers: str, effort: str = "usual", seed: int = 1) -> Answer:
-    """Measure worst-case fairness of schedulers beside their published bounds, as ``fairgate bounds`` does.
+    """Measure worst-case fairness of schedulers beside their published bounds, as ``fairgate-lab bounds`` does.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def bounds(*schedulers: str, effort: str = "usual", seed: int = 1) -> Answer:
         The document ``fairgate.bounds/1``.
     """
     names = [_arguments.text("a scheduler", name) for name in schedulers]
-    document = answer(["bounds", *option("effort", effort), *option("seed", seed), "--", *names])
+    document = answer(["bounds", *option("effort", effort), *option("seed", seed), "--", *names], is_lab=True)
     rows = [
         [
             entry["scheduler"],
@@ -100,7 +100,7 @@ def reproduce(
     quick: bool = False,
     out: str | PathLike[str] | None = None,
 ) -> Answer:
-    """Repeat the papers' experiments: measured beside published values, as ``fairgate reproduce`` does.
+    """Repeat the papers' experiments: measured beside published values, as ``fairgate-lab reproduce`` does.
 
     Instructions are not counted, because the program counts its own.
 
@@ -121,7 +121,7 @@ def reproduce(
         The document ``fairgate.reproduce/1``, or ``fairgate.experiments/1`` for the list.
     """
     if not experiments:
-        listed = answer(["reproduce"])
+        listed = answer(["reproduce"], is_lab=True)
         rows = [[e["id"], e["paper"], e["place"], e["title"]] for e in listed["experiments"]]
         return Answer(listed, ["id", "paper", "where", "what"], rows)
     with tempfile.TemporaryDirectory(prefix="fairgate-") as folder:
@@ -134,7 +134,8 @@ def reproduce(
                 *option("out", folder if out is None else _arguments.path("`out`", out)),
                 "--",
                 *names,
-            ]
+            ],
+            is_lab=True,
         )
     rows = [
         [entry["id"], claim["text"], "holds" if claim["holds"] else "does not hold"]

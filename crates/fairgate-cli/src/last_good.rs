@@ -12,7 +12,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use fairgate_live::folder::{Folder, folder_of};
+use fairgate_config::folder::{Folder, folder_of};
 use miette::Diagnostic;
 use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};

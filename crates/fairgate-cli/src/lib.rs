@@ -8,33 +8,25 @@
 
 mod commands;
 mod desk;
-mod embedded;
-mod exit;
-mod failure;
-mod input;
 mod last_good;
 mod log;
-mod output;
-mod progress;
 mod remote;
 mod service;
-mod shell;
 mod subscribers;
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use fairgate_config::Registry;
+pub use fairgate_report::command::embedded::Answer;
+use fairgate_report::command::{embedded, exit, failure, input, output, progress, shell};
 
 #[cfg(feature = "parquet")]
 use crate::commands::sweep;
-#[cfg(feature = "experiments")]
-use crate::commands::{bench, bounds, replay, reproduce, theory, validate};
 use crate::commands::{
-    change, check, compare, completions, dummynet, flows, list, man, packets, plot, record, reload, reserve,
-    run, show, simulate, status, tc, testbed, top,
+    change, check, compare, completions, dummynet, flows, list, man, moved, packets, plot, record, reload,
+    reserve, run, show, simulate, status, tc, testbed, top,
 };
-pub use crate::embedded::{Answer, answer_with};
 use crate::failure::{Failure, Outcome};
 use crate::output::Format;
 
@@ -55,12 +47,6 @@ enum Command {
     Compare(compare::Args),
     List(list::Args),
     Check(check::Args),
-    #[cfg(feature = "experiments")]
-    Replay(replay::Args),
-    #[cfg(feature = "experiments")]
-    Bounds(bounds::Args),
-    #[cfg(feature = "experiments")]
-    Reproduce(reproduce::Args),
     Simulate(simulate::Args),
     #[cfg(feature = "parquet")]
     Sweep(sweep::Args),
@@ -81,14 +67,20 @@ enum Command {
     Tc(tc::Args),
     Dummynet(dummynet::Args),
     Testbed(testbed::Args),
-    #[cfg(feature = "experiments")]
-    Theory(theory::Args),
-    #[cfg(feature = "experiments")]
-    Validate(validate::Args),
-    #[cfg(feature = "experiments")]
-    Bench(bench::Args),
     Man(man::Args),
     Completions(completions::Args),
+    #[command(hide = true)]
+    Bench(moved::Args),
+    #[command(hide = true)]
+    Bounds(moved::Args),
+    #[command(hide = true)]
+    Replay(moved::Args),
+    #[command(hide = true)]
+    Reproduce(moved::Args),
+    #[command(hide = true)]
+    Theory(moved::Args),
+    #[command(hide = true)]
+    Validate(moved::Args),
 }
 
 impl Command {
@@ -97,12 +89,6 @@ impl Command {
             Command::Compare(args) => compare::run(args, registry, format),
             Command::List(args) => list::run(args, registry, format),
             Command::Check(args) => check::run(args, registry, format),
-            #[cfg(feature = "experiments")]
-            Command::Replay(args) => replay::run(args, format),
-            #[cfg(feature = "experiments")]
-            Command::Bounds(args) => bounds::run(args, format),
-            #[cfg(feature = "experiments")]
-            Command::Reproduce(args) => reproduce::run(args, format),
             Command::Simulate(args) => simulate::run(args, registry, format),
             #[cfg(feature = "parquet")]
             Command::Sweep(args) => sweep::run(args, registry, format),
@@ -123,14 +109,14 @@ impl Command {
             Command::Tc(args) => tc::run(args, format),
             Command::Dummynet(args) => dummynet::run(args, format),
             Command::Testbed(args) => testbed::run(args, registry, format),
-            #[cfg(feature = "experiments")]
-            Command::Theory(args) => theory::run(args, format),
-            #[cfg(feature = "experiments")]
-            Command::Validate(args) => validate::run(args, format),
-            #[cfg(feature = "experiments")]
-            Command::Bench(args) => bench::run(args, format),
             Command::Man(args) => man::run(args, Cli::command(), format),
             Command::Completions(args) => completions::run(args, Cli::command(), registry, format),
+            Command::Bench(args) => moved::run("bench", &args),
+            Command::Bounds(args) => moved::run("bounds", &args),
+            Command::Replay(args) => moved::run("replay", &args),
+            Command::Reproduce(args) => moved::run("reproduce", &args),
+            Command::Theory(args) => moved::run("theory", &args),
+            Command::Validate(args) => moved::run("validate", &args),
         }
     }
 }
@@ -161,9 +147,47 @@ pub fn main_with(registry: &Registry) -> ExitCode {
     exit::finish(cli.command.run(registry, format), format)
 }
 
+/// Runs a command with `--json` within another program. `arguments` are those behind the program's name.
+/// Nothing is printed. The command's own files are written.
+pub fn answer_with<S: AsRef<str>>(registry: &Registry, arguments: &[S]) -> Answer {
+    let words = ["fairgate", "--json"].into_iter();
+    let words = words.chain(arguments.iter().map(AsRef::as_ref));
+    embedded::answer(|| match Cli::try_parse_from(words) {
+        Ok(cli) => cli.command.run(registry, Format::Json),
+        Err(error) => Err(exit::usage_failure(&error)),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn answer(arguments: &[&str]) -> Answer {
+        answer_with(&Registry::builtin(), arguments)
+    }
+
+    #[test]
+    fn a_command_returns_its_document() {
+        let answer = answer(&["list", "fifo"]);
+        assert_eq!((answer.code, answer.message.as_str()), (0, ""));
+        let document: serde_json::Value = serde_json::from_str(&answer.document).unwrap();
+        assert_eq!(document["schema"], "fairgate.list/1");
+        assert_eq!(document["disciplines"][0]["name"], "fifo");
+        assert!(!output::printed::is_kept());
+    }
+
+    #[test]
+    fn an_error_is_a_document_and_a_message() {
+        for arguments in [&["list", "fifoo"][..], &["lits"], &["check", "no such file"]] {
+            let answer = answer(arguments);
+            assert_eq!(answer.code, 2, "{arguments:?}");
+            let document: serde_json::Value = serde_json::from_str(&answer.document).unwrap();
+            assert_eq!(document["schema"], "fairgate.error/1");
+            let message = document["errors"][0]["message"].as_str().unwrap();
+            let first = message.split([':', '\n']).next().unwrap();
+            assert!(answer.message.contains(first), "{answer:?}");
+        }
+    }
 
     /// The words of an example as a shell takes them. Two blanks outside of quotes end it, for what follows
     /// explains it, and so does a pipe.
@@ -214,5 +238,25 @@ mod tests {
                 assert!(!error.use_stderr(), "{example}\n{error}");
             }
         }
+    }
+
+    /// The error of the simulator's own check reaches the exit code, whichever command ran it.
+    #[test]
+    fn figures_that_do_not_add_up_have_an_exit_code_of_their_own() {
+        let imbalance = || fairgate::balance::of("a", "packets", ("in", 2), &[("out", 1)]).unwrap_err();
+        let from_simulator = fairgate_sim::Error::from(imbalance());
+        let failures = [
+            Failure::from(failure::Imbalanced::from(imbalance())),
+            Failure::from(crate::commands::simulate::SimulateError::from(from_simulator)),
+        ];
+        for failure in failures {
+            let code = exit::finish(Err(failure), Format::Text);
+            assert_eq!(
+                format!("{code:?}"),
+                format!("{:?}", ExitCode::from(exit::IMBALANCE_CODE))
+            );
+        }
+        let other = exit::finish(Err(Failure::Input(miette::miette!("no such file"))), Format::Text);
+        assert_eq!(format!("{other:?}"), format!("{:?}", ExitCode::from(2)));
     }
 }

@@ -4,13 +4,18 @@
 //! file. Each `[queue.NAME]` becomes a [`Spec`], a checked description. [`Spec::build`] builds the tree. The
 //! [`Registry`] holds the disciplines and their parameters. A program with disciplines of its own passes its
 //! registry to [`Document::parse_with`] and [`Spec::inline_with`].
+//!
+//! What a configuration may ask of the machine is here too: [`Memory`] says what is left, [`folder`] where
+//! files are made so that no other user redirects them.
 
 #![forbid(unsafe_code)]
 
 mod document;
 mod error;
 mod excerpt;
+pub mod folder;
 pub mod language;
+mod memory;
 mod section;
 mod spec;
 pub mod suggest;
@@ -23,6 +28,7 @@ pub use fairgate::registry::{
     self, About, Bucket, Children, ClassSettings, Entry, Family, Longest, ParameterInfo, Parts, Registry,
     Setting, Settings, Unit, UnitError, Value, units,
 };
+pub use memory::Memory;
 pub use spec::{
     Assembly, Branch, BuildError, CHANGE, Change, ChangeError, ClassSpec, Estimator, EstimatorError, Frame,
     Replaced, ShardBy, ShardedSpec, Spec, UnknownShardBy, Workers, WrittenDscp, quoted, renamed,

@@ -1,9 +1,9 @@
-//! Checks recorded operations and their setup with [`fairgate_replay::replay()`].
+//! Checks recorded operations and their setup with [`fairgate_evidence::replay::replay()`].
 
 use std::fs;
 use std::io::Write;
 
-use fairgate_replay::{Outcome, replay};
+use fairgate_evidence::replay::{Outcome, replay};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -42,7 +42,7 @@ pub fn trace(bytes: &[u8]) {
             "an error must name one of the files"
         ),
     }
-    let text = |outcome: &Result<Outcome, fairgate_replay::Error>| format!("{outcome:?}");
+    let text = |outcome: &Result<Outcome, fairgate_evidence::replay::Error>| format!("{outcome:?}");
     assert_eq!(
         text(&replay(&path, 1)),
         text(&first),

@@ -7,9 +7,9 @@ use miette::Diagnostic;
 use nix::errno::Errno;
 use thiserror::Error;
 
-use crate::folder::Unsafe;
 use crate::privileges::may_use_programs;
 use crate::sys::interface::Unusable;
+use fairgate_config::folder::Unsafe;
 
 /// An error of the live data plane.
 #[derive(Clone, Debug, Error, Diagnostic)]

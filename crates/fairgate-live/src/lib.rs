@@ -42,10 +42,8 @@ mod ethernet;
 mod exchange;
 mod fanout;
 mod fitness;
-pub mod folder;
 mod gather;
 mod links;
-mod memory;
 mod notice;
 mod offload;
 mod outgoing;
@@ -75,7 +73,6 @@ pub use config::{
 };
 pub use dry_run::{Adapted, Captures, DryRun, DryRunError, Place};
 pub use error::{LiveError, ReloadError};
-pub use memory::Memory;
 pub use notice::Notice;
 pub use privileges::{LaterFiles, Privileges, drop_privileges};
 pub use reserve::Reserver;

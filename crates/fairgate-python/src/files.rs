@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::IntoRawFd;
 use std::path::PathBuf;
 
-use fairgate_live::folder;
+use fairgate_config::folder;
 use pyo3::prelude::*;
 
 /// Creates a file, or empties the one that is there. Returns its descriptor, which the caller closes.

@@ -4,9 +4,9 @@ use std::io::BufWriter;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
+use fairgate_config::Memory;
+use fairgate_config::folder::create;
 use fairgate_config::{ClassSpec, Document, FileError, Spec};
-use fairgate_live::Memory;
-use fairgate_live::folder::create;
 use fairgate_sim::{Batch, Error, Scenario as Described, Simulation};
 use pyo3::prelude::*;
 

@@ -102,13 +102,16 @@ pub(crate) fn from_line(py: Python<'_>, line: &str, name: &str) -> PyResult<Stri
     })
 }
 
-/// Runs a command of the program with `--json`. Returns its exit code, its document, and the message of an
+/// Runs a command of `fairgate`, or of `fairgate-lab`, with `--json`. Returns its exit code, its document, and the message of an
 /// error. Ctrl-C is answered at once; the command itself then ends on a thread of its own.
 #[pyfunction]
-pub(crate) fn answer(py: Python<'_>, arguments: Vec<String>) -> PyResult<(u8, String, String)> {
+pub(crate) fn answer(py: Python<'_>, arguments: Vec<String>, is_lab: bool) -> PyResult<(u8, String, String)> {
     let registry = registry::current();
     failure::take_of_any_thread();
-    let answer = watch::aside(py, move || fairgate_cli::answer_with(&registry, &arguments))?;
+    let answer = watch::aside(py, move || match is_lab {
+        false => fairgate_cli::answer_with(&registry, &arguments),
+        true => fairgate_evidence::answer(&arguments),
+    })?;
     match failure::take_of_any_thread() {
         Some(failure) => Err(failure),
         None => Ok((answer.code, answer.document, answer.message)),

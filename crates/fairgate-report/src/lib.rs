@@ -7,10 +7,13 @@
 //! A [`chart`] is a figure of curves. A [`scaling`] figure shows growth over logarithmic axes. A [`dots`]
 //! figure shows values by name. A [`violin`] figure shows the shapes of distributions. A [`sheet`] is a page
 //! of text, tables and figures.
+//!
+//! [`command`] is what the commands of our programs share: input, output, files, progress, exit codes.
 
 #![forbid(unsafe_code)]
 
 pub mod chart;
+pub mod command;
 mod comparison;
 pub mod dots;
 mod measure;

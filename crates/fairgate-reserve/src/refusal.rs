@@ -112,7 +112,7 @@ impl Refusal {
                 "leave it out, and lower the shaper's rate by what the link adds".to_owned()
             }
             Refusal::NoBound { .. } => {
-                "reserve in hfsc, wf2q_plus, qfq, s_kps, gfq or scfq; `fairgate bounds` lists bounds"
+                "reserve in hfsc, wf2q_plus, qfq, s_kps, gfq or scfq; `fairgate-lab bounds` lists bounds"
                     .to_owned()
             }
             Refusal::Capacity { .. } => "ask for less, or withdraw another reservation".to_owned(),

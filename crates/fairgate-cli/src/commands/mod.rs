@@ -1,9 +1,5 @@
 //! The commands, one file each.
 
-#[cfg(feature = "experiments")]
-pub(crate) mod bench;
-#[cfg(feature = "experiments")]
-pub(crate) mod bounds;
 pub(crate) mod change;
 pub(crate) mod check;
 pub(crate) mod compare;
@@ -14,14 +10,11 @@ pub(crate) mod flows;
 pub(crate) mod import;
 pub(crate) mod list;
 pub(crate) mod man;
+pub(crate) mod moved;
 pub(crate) mod packets;
 pub(crate) mod plot;
 pub(crate) mod record;
 pub(crate) mod reload;
-#[cfg(feature = "experiments")]
-pub(crate) mod replay;
-#[cfg(feature = "experiments")]
-pub(crate) mod reproduce;
 pub(crate) mod reserve;
 pub(crate) mod run;
 pub(crate) mod script;
@@ -32,11 +25,7 @@ pub(crate) mod status;
 pub(crate) mod sweep;
 pub(crate) mod tc;
 pub(crate) mod testbed;
-#[cfg(feature = "experiments")]
-pub(crate) mod theory;
 pub(crate) mod top;
-#[cfg(feature = "experiments")]
-pub(crate) mod validate;
 pub(crate) mod ways;
 
 /// The examples under `fairgate --help`.
@@ -48,11 +37,6 @@ Examples:
   fairgate check home.toml          is this configuration valid?
   fairgate tc home.tc               tc commands as a configuration file, or run live
   fairgate dummynet home.ipfw       the same for dummynet's commands
-  fairgate replay traces            do our disciplines decide as those recorded from Linux?
-  fairgate validate kernel-tcp      does simulated TCP behave like recorded Linux TCP?
-  fairgate bounds                   do schedulers keep their published guarantees?
-  fairgate reproduce sqf-fig3       an experiment of a paper, measured beside published values
-  fairgate theory sqf               a formula, and a measurement of the real code beside it
   fairgate simulate home.toml       simulate the network in this file
   fairgate sweep many.toml          the same with all combinations of values, into Parquet files
   fairgate plot results.json        draw a simulation's results: throughput, delays, queues
@@ -66,7 +50,6 @@ Examples:
   fairgate reserve list             rates and delays promised to flows; also add, refresh, withdraw
   fairgate record -o evening.csv    rates, delays, backlogs and drops of a run, every 400 ms
   fairgate show                     the same in the format of tc -s
-  fairgate bench schedulers         the cost of each scheduler on this machine
   fairgate testbed                  real TCP and ping through a run, between hosts in namespaces
 
 Exit codes: 0 success; 1 the answer is no; 2 invalid input or usage; 3 the system refused; 4 a bug.";

@@ -18,7 +18,6 @@ mod output;
 mod packets;
 mod privileges;
 mod recording;
-mod reproduced;
 mod reservations;
 #[path = "../common/run.rs"]
 mod run;

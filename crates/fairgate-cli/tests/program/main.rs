@@ -1,8 +1,8 @@
 //! Tests of the program as users run it: output, errors, exit codes, pipes. `list` and `check` are in this
 //! file, the other commands in files of their own.
 
-mod bench;
-mod bounds;
+#[path = "../common/blocked.rs"]
+mod blocked;
 mod check;
 mod compare;
 mod dry_run;
@@ -14,8 +14,6 @@ mod import;
 mod pages;
 mod plot;
 mod record;
-mod replay;
-mod reproduce;
 mod show;
 mod simulate;
 #[path = "../../../fairgate-top/tests/top/snapshot.rs"]
@@ -24,7 +22,6 @@ mod streams;
 mod sweep;
 mod tc;
 mod top;
-mod validate;
 mod values;
 mod workers;
 
@@ -78,6 +75,19 @@ fn json(arguments: &[&str], code: i32) -> Value {
 /// prints.
 fn skipped(why: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
+}
+
+/// The experiments are in another program.
+#[test]
+fn a_command_of_the_laboratory_says_where_it_is() {
+    for command in ["bench", "bounds", "replay", "reproduce", "theory", "validate"] {
+        let (_, stderr) = ends(&[command, "sqf", "--quick"], 2);
+        assert!(
+            stderr.contains("fairgate-lab") && stderr.contains(&format!("-- {command} sqf --quick")),
+            "{stderr}"
+        );
+        assert!(!ends(&["--help"], 0).0.contains(command), "{command} is listed");
+    }
 }
 
 #[test]

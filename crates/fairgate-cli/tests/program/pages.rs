@@ -49,8 +49,8 @@ fn every_command_has_a_manual_page() {
 
 #[test]
 fn a_page_is_printed_and_an_unknown_command_is_named() {
-    let (page, _) = ends(&["man", "bench", "schedulers"], 0);
-    assert!(page.contains("fairgate\\-bench\\-schedulers"), "{page}");
+    let (page, _) = ends(&["man", "reserve", "add"], 0);
+    assert!(page.contains("fairgate\\-reserve\\-add"), "{page}");
     let (_, error) = ends(&["man", "simulat"], 2);
     assert!(
         error.contains("no command `simulat`")

@@ -24,7 +24,6 @@ fn a_run_has_a_duration_above_0() {
     );
     is_refused(&["simulate", scenario, "--duration", "0s"], "must be above 0");
     is_refused(&["testbed", "--duration", "0s"], "must be from 1s");
-    is_refused(&["theory", "sqf", "--time", "0s"], "must be above 0");
     is_refused(&["simulate", scenario, "--duration", "5"], "unit");
 }
 
@@ -32,49 +31,4 @@ fn a_run_has_a_duration_above_0() {
 fn a_very_short_simulation_works() {
     let result = json(&["compare", "--duration", "1us", "--queue", "fifo", "--json"], 0);
     assert_eq!(result["duration_ns"], 1000);
-}
-
-#[test]
-fn a_range_is_ascending() {
-    is_refused(&["bench", "schedulers", "--sizes", "1500-64"], "write 64-1500");
-}
-
-#[test]
-fn theory_rejects_what_it_cannot_compute() {
-    for load in ["0.999999999", "0.991"] {
-        is_refused(&["theory", "mm1", "--load", load], "at most 0.99");
-        is_refused(&["theory", "md1", "--load", load], "at most 0.99");
-        is_refused(&["theory", "pdrr", "--load", load], "at most 0.99");
-    }
-    is_refused(&["theory", "mm1", "--load", "NaN"], "above 0 and below 1");
-    is_refused(
-        &["theory", "sqf", "--buffer", "100000", "--flows", "1"],
-        "at most 256",
-    );
-    for question in ["mm1", "sqf"] {
-        is_refused(&["theory", question, "--packet", "65536b"], "from 1 to 65535");
-    }
-}
-
-/// A faster link does the same in less time. The last case has more flows than are simulated.
-#[test]
-fn theory_accepts_any_link() {
-    for line in [
-        ["--rate", "1bit"],
-        ["--rate", "4294967295"],
-        ["--rate", "4tbit"],
-        ["--flows", "10000"],
-    ] {
-        let arguments = [
-            &["theory", "sqf", "--seeds", "1", "--buffer", "100", "--json"],
-            &line[..],
-        ]
-        .concat();
-        let answer = json(&arguments, 0);
-        assert_eq!(answer["rows"].as_array().map(Vec::len), Some(19), "{line:?}");
-    }
-    let most = [
-        "theory", "sqf", "--seeds", "1", "--flows", "10000", "--buffer", "100000", "--json",
-    ];
-    json(&most, 0);
 }

@@ -34,9 +34,9 @@ use nix::unistd::Pid;
 use thiserror::Error;
 
 use crate::error::LiveError;
-use crate::folder::Folder;
 use crate::status::lock_folders;
 use crate::sys::interface::{Interface, Merging, namespace_cookie};
+use fairgate_config::folder::Folder;
 
 /// The columns of the process, without the end of the line.
 const PROCESS: usize = 20;

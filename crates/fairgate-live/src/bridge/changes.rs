@@ -22,8 +22,8 @@ use crate::config::Plan;
 use crate::error::{LiveError, ReloadError};
 use crate::fanout::Fanout;
 use crate::fitness;
-use crate::memory::Memory;
 use crate::status::{Board, ChangesStatus, Estimators, WorkerReading};
+use fairgate_config::Memory;
 
 /// Changes a running bridge from other threads. Copies change the same bridge, one after the other.
 #[derive(Clone)]

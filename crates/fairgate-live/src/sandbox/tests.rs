@@ -142,7 +142,7 @@ fn the_file_that_is_kept_can_be_replaced() {
                 return;
             }
             let replace = || {
-                let folder = crate::folder::Folder::of(&path)?;
+                let folder = fairgate_config::folder::Folder::of(&path)?;
                 let mut file = folder.create_own("new".as_ref())?;
                 std::io::Write::write_all(&mut file, b"new")?;
                 file.sync_all()?;

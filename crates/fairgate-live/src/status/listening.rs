@@ -18,7 +18,7 @@ use nix::unistd::{Gid, fchownat};
 use super::fetch_error::{FetchError, LONGEST_PATH};
 use super::place::{create, folder};
 use crate::error::LiveError;
-use crate::folder::Folder;
+use fairgate_config::folder::Folder;
 
 /// A unix socket that is listened at. Its file is removed on drop.
 #[derive(Debug)]

@@ -38,7 +38,7 @@ impl Effort {
         known: 4,
     };
 
-    /// The default of `fairgate bounds`.
+    /// The default of `fairgate-lab bounds`.
     pub const USUAL: Effort = Effort {
         random: 100,
         climbs: 20,

@@ -10,7 +10,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use fairgate_live::folder::lock_file;
+use fairgate_config::folder::lock_file;
 use fairgate_sim::results::{Table, parquet_note};
 use fairgate_sim::sweep::Sweep;
 use miette::Diagnostic;

@@ -1,0 +1,164 @@
+//! An experiment, and the arguments of its function.
+
+use std::borrow::Cow;
+
+use crate::bench::{Job, JobError};
+use fairgate_config::{Document, FileError};
+use fairgate_live::testbed::Interrupt;
+use serde::de::DeserializeOwned;
+
+use crate::reproduce::ReproduceError;
+use crate::reproduce::description::{self, Description};
+use crate::reproduce::findings::Findings;
+use crate::reproduce::published::{self, Published};
+use crate::reproduce::reproduction::Reproduction;
+use crate::reproduce::scenario;
+
+/// An experiment of a paper.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// The name of the experiment.
+    pub id: Cow<'static, str>,
+    /// The path of a user's own file. `None` if the file is embedded.
+    pub(crate) path: Option<String>,
+    /// The text of its file.
+    pub(crate) file: Cow<'static, str>,
+    /// The text of the published values.
+    pub(crate) published: Cow<'static, str>,
+    /// Whether it counts instructions, if that is possible.
+    pub counts: bool,
+    /// Measures and judges the claims.
+    pub(crate) run: fn(&Run<'_>) -> Result<Findings, ReproduceError>,
+}
+
+/// Counts the instructions of a pair of a job, including those of the controller.
+pub type Count<'a> = &'a dyn Fn(&Job) -> Result<f64, JobError>;
+
+/// The conditions of a run.
+#[derive(Clone, Copy)]
+pub struct Conditions<'a> {
+    /// The seeds. If chance matters, there is one run for each seed.
+    pub seeds: &'a [u64],
+    /// Whether to measure only enough to see that everything works. Claims may then fail for lack of data.
+    pub quick: bool,
+    /// Called from time to time with the share that is done, 0 to 1, and the name of the next step.
+    pub progress: &'a (dyn Fn(f64, &str) + Sync),
+    /// Counts instructions, if that is possible. A program counts its own instructions by running again, so
+    /// it must provide this.
+    pub count: Option<Count<'a>>,
+    /// Runs the experiment live, with real traffic beside the simulation, until the process is asked to end.
+    pub live: Option<&'a Interrupt>,
+}
+
+/// Prints the name of the type only.
+impl std::fmt::Debug for Conditions<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Conditions").finish_non_exhaustive()
+    }
+}
+
+/// The arguments of an experiment's function.
+#[derive(Debug)]
+pub struct Run<'a> {
+    /// The experiment's file.
+    pub document: &'a Document,
+    /// The conditions of the run.
+    pub conditions: Conditions<'a>,
+    /// The values that the paper gives.
+    pub published: &'a [Published],
+}
+
+impl Run<'_> {
+    /// Reads the experiment's own parameters, `[experiment.parameters]`.
+    ///
+    /// # Errors
+    /// Returns an error if they are missing or invalid.
+    pub fn parameters<T: DeserializeOwned>(&self) -> Result<T, FileError> {
+        description::parameters(self.document)
+    }
+}
+
+impl Experiment {
+    /// Creates an experiment that is data alone from the text of a file with `[experiment]` and `[simulate]`.
+    /// Errors name `path`, and relative paths in the file begin at its folder. `published` is the text of a
+    /// file of published values, if there are any.
+    ///
+    /// # Errors
+    /// Returns an error if one of the texts is invalid.
+    pub fn from_text(
+        id: &str,
+        path: &str,
+        text: String,
+        published: Option<String>,
+    ) -> Result<Experiment, ReproduceError> {
+        let experiment = Experiment {
+            id: Cow::Owned(id.to_owned()),
+            path: Some(path.to_owned()),
+            file: Cow::Owned(text),
+            published: published.map_or(Cow::Borrowed(published::NONE), Cow::Owned),
+            counts: false,
+            run: scenario::run,
+        };
+        experiment.description()?;
+        experiment.published()?;
+        Ok(experiment)
+    }
+
+    /// Parses the experiment's file. If it has a `[simulate]` section, it is a scenario that can also be
+    /// simulated alone.
+    ///
+    /// # Errors
+    /// Returns an error if the file is invalid.
+    pub fn document(&self) -> Result<Document, FileError> {
+        match &self.path {
+            Some(path) => Document::parse(path, &self.file),
+            None => Document::parse(&format!("{}.toml", self.id), &self.file),
+        }
+    }
+
+    /// Reads the description of the experiment.
+    ///
+    /// # Errors
+    /// Returns an error if the file is invalid.
+    pub fn description(&self) -> Result<Description, FileError> {
+        Description::read(&self.document()?)
+    }
+
+    /// Reads the values that the paper's text gives.
+    ///
+    /// # Errors
+    /// Returns an error that names the invalid line.
+    pub fn published(&self) -> Result<Vec<Published>, ReproduceError> {
+        published::read(&self.published)
+    }
+
+    /// Returns whether a user means this experiment by `word`: its name, or the path of its file.
+    pub fn is_called(&self, word: &str) -> bool {
+        self.id == word || self.path.as_deref() == Some(word)
+    }
+
+    /// Returns whether it can be run live: its file has `[experiment.live]`.
+    ///
+    /// # Errors
+    /// Returns an error if the file is invalid.
+    pub fn can_run_live(&self) -> Result<bool, FileError> {
+        scenario::can_run_live(&self.document()?)
+    }
+
+    /// Runs the experiment.
+    ///
+    /// # Errors
+    /// Returns an error if the experiment could not be run, or if its function does not match its file.
+    pub fn reproduce(&self, conditions: Conditions<'_>) -> Result<Reproduction, ReproduceError> {
+        let document = self.document()?;
+        let description = Description::read(&document)?;
+        let published = self.published()?;
+        let findings = (self.run)(&Run {
+            document: &document,
+            conditions,
+            published: &published,
+        })?;
+        let Conditions { seeds, quick, .. } = conditions;
+        Reproduction::new(&self.id, description, seeds, quick, findings, published)
+    }
+}

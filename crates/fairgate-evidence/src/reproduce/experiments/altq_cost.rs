@@ -1,0 +1,516 @@
+//! Tables 1 to 3 and Figure 7 of the ALTQ paper: what a discipline, filters and classes cost.
+//!
+//! The paper took the latency of requests over ATM. Here frames of a capture take the live packet path, from
+//! the receiving to the sending end without the kernel, and the time of a packet is measured. The kernel
+//! would add tens of microseconds to each packet, and much more noise than a discipline costs. Everything is
+//! measured in turns, so that a slow minute affects all cases equally, and the least time of all turns
+//! counts. How much the least times of every other turn differ is taken as their error. A claim that depends
+//! on less than that is not judged. `--live` also measures the throughput of TCP through bridges.
+
+use std::fmt::Write;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use crate::lab::{Lab, Machine};
+use fairgate_config::Document;
+use fairgate_live::testbed::{Interrupt, TestbedError};
+use fairgate_live::{Captures, DryRun, Plan};
+use fairgate_report::chart::{Chart, Curve, Drawn, Point, Scale};
+use fairgate_sim::Scenario;
+use fairgate_theory::estimate::Estimate;
+use serde::Deserialize;
+
+use crate::reproduce::findings::LiveReport;
+use crate::reproduce::{Figure, Findings, ReproduceError, Run};
+
+/// The frames of a capture. It is read many times.
+const FRAMES: u64 = 1_000;
+/// The time between two frames, µs: at this distance no class is over its limit.
+const GAP: u32 = 20;
+/// What is called almost constant: the paper's values are within 10 % of their mean.
+const ALMOST: f64 = 0.1;
+/// The paper's greatest overhead over a link, Table 1: 1.07 %.
+const NO_EFFECT: f64 = 1.07;
+
+/// The parameters in the file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// How often each case is measured, and the passes through the capture each time.
+    turns: u32,
+    passes: u64,
+    /// Lengths of frames.
+    #[serde(default)]
+    frames: Vec<usize>,
+    /// Names of queues in the file, in the paper's order of cost. The first one is the base.
+    #[serde(default)]
+    queues: Vec<String>,
+    /// Numbers of filters and classes.
+    #[serde(default)]
+    counts: Vec<u32>,
+}
+
+/// A time, ns.
+#[derive(Clone, Copy, Debug)]
+struct Timed {
+    nanos: f64,
+    /// How much the times of every other turn differ.
+    error: f64,
+}
+
+impl Timed {
+    /// Returns how much longer this takes than `base`.
+    fn above(self, base: Timed) -> Timed {
+        Timed {
+            nanos: self.nanos - base.nanos,
+            error: self.error.max(base.error),
+        }
+    }
+
+    /// Returns whether it is at most `limit`. `None` if that is uncertain.
+    fn is_at_most(self, limit: f64) -> Option<bool> {
+        match self.nanos {
+            nanos if nanos + self.error <= limit => Some(true),
+            nanos if nanos - self.error > limit => Some(false),
+            _ => None,
+        }
+    }
+
+    fn text(self) -> String {
+        format!("{:.0} ns (error {:.0})", self.nanos, self.error)
+    }
+}
+
+/// Returns whether all hold: no if one does not hold, and `None` if one that matters is uncertain.
+fn all(each: impl IntoIterator<Item = Option<bool>>) -> Option<bool> {
+    let each: Vec<Option<bool>> = each.into_iter().collect();
+    match each.contains(&None) {
+        _ if each.contains(&Some(false)) => Some(false),
+        true => None,
+        false => Some(true),
+    }
+}
+
+/// Adds the verdict on a claim.
+fn judge(findings: &mut Findings, claim: &str, holds: Option<bool>, found: String) {
+    match holds {
+        Some(holds) => findings.judge(claim, holds, found),
+        None => findings.leave_open(claim, format!("the error is too large: {found}")),
+    }
+}
+
+/// A case: its name, its configuration, and the length of its frames.
+struct Case {
+    name: String,
+    file: String,
+    frame: usize,
+}
+
+/// Tables 1 to 3.
+pub(super) fn overhead(run: &Run<'_>) -> Result<Findings, ReproduceError> {
+    let parameters: Parameters = run.parameters()?;
+    let mut cases = Vec::new();
+    for &frame in &parameters.frames {
+        for queue in &parameters.queues {
+            cases.push(Case {
+                name: format!("{queue}, {frame} B"),
+                file: format!("{}\n[run]\nleft_to_right = \"{queue}\"\n", run.document.text()),
+                frame,
+            });
+        }
+    }
+    let (times, machine) = Machine::during(|| measure(run, &parameters, &cases));
+    let times = times?;
+    let mut findings = Findings::default();
+    tell(&mut findings, &cases, &times);
+    let at = |queue: &str, frame: usize| {
+        let name = format!("{queue}, {frame} B");
+        let place = cases.iter().position(|case| case.name == name);
+        times[place.expect("all combinations were measured")]
+    };
+    let base = parameters.queues[0].as_str();
+    let added = |queue: &str, frame: usize| at(queue, frame).above(at(base, frame));
+    let mut curves = Vec::new();
+    for (colour, queue) in parameters.queues.iter().skip(1).enumerate() {
+        let each: Vec<f64> = (parameters.frames.iter())
+            .map(|&frame| added(queue, frame).nanos)
+            .collect();
+        for (&frame, &nanos) in parameters.frames.iter().zip(&each) {
+            let name = format!("{queue}, {frame} B");
+            findings.measure("time added to that of a fifo", name, "ns", Estimate::exact(nanos));
+        }
+        let points = parameters.frames.iter().zip(each);
+        let points = points.map(|(&x, y)| Point {
+            x: x as f64,
+            y,
+            interval: None,
+        });
+        curves.push(Curve {
+            drawn: Drawn::LineAndMarks,
+            ..Curve::marks(queue.clone(), colour, points)
+        });
+    }
+    findings.figures.push(chart(
+        "Time of a packet, above that of a fifo",
+        "length of frames, bytes",
+        curves,
+    ));
+
+    let smallest = parameters.frames[0];
+    let costs: Vec<(&str, Timed)> = (parameters.queues.iter().skip(1))
+        .map(|queue| (queue.as_str(), added(queue, smallest)))
+        .collect();
+    let text: Vec<String> = costs
+        .iter()
+        .map(|(queue, time)| format!("{queue} {}", time.text()))
+        .collect();
+    // Each one minus the next one is below 0.
+    let order = costs
+        .windows(2)
+        .map(|pair| pair[0].1.above(pair[1].1).is_at_most(0.0));
+    let found = format!("above the fifo, with {smallest} B: {}", text.join(", "));
+    judge(&mut findings, "order", all(order), found);
+    let of_cbq: Vec<Timed> = (parameters.frames.iter())
+        .map(|&frame| added("CBQ", frame))
+        .collect();
+    let mean = of_cbq.iter().map(|time| time.nanos).sum::<f64>() / of_cbq.len() as f64;
+    let worst = of_cbq.iter().map(|time| time.error).fold(0.0, f64::max);
+    let is_constant = of_cbq.iter().map(|time| {
+        let distance = Timed {
+            nanos: (time.nanos - mean).abs(),
+            // The mean is no better known than its worst part.
+            error: time.error + worst,
+        };
+        distance.is_at_most(ALMOST * mean)
+    });
+    let text: Vec<String> = (parameters.frames.iter().zip(&of_cbq))
+        .map(|(frame, time)| format!("{} with {frame} B", time.text()))
+        .collect();
+    let found = format!("CBQ adds {}", text.join(", "));
+    judge(&mut findings, "constant", all(is_constant), found);
+    match run.conditions.live {
+        None => findings.leave_open("throughput", "TCP needs a live run: add --live"),
+        Some(interrupt) => throughput(run, interrupt, &mut findings)?,
+    }
+    findings.remark(how(&parameters, &machine));
+    Ok(findings)
+}
+
+/// Figure 7.
+pub(super) fn filters(run: &Run<'_>) -> Result<Findings, ReproduceError> {
+    let parameters: Parameters = run.parameters()?;
+    type File = fn(u32) -> String;
+    let kinds: [(&str, File); 3] = [
+        ("wildcard filters", |count| filters_of(count, false)),
+        ("fixed filters", |count| filters_of(count, true)),
+        ("classes", classes_of),
+    ];
+    let mut cases = Vec::new();
+    for (kind, file) in kinds {
+        for &count in &parameters.counts {
+            cases.push(Case {
+                name: format!("{count} {kind}"),
+                file: file(count),
+                frame: 64,
+            });
+        }
+    }
+    let (times, machine) = Machine::during(|| measure(run, &parameters, &cases));
+    let times = times?;
+    let mut findings = Findings::default();
+    tell(&mut findings, &cases, &times);
+    let added = |kind: &str, count: u32| {
+        let at = |count: u32| {
+            let name = format!("{count} {kind}");
+            let place = cases.iter().position(|case| case.name == name);
+            times[place.expect("all combinations were measured")]
+        };
+        at(count).above(at(0))
+    };
+    let up_to = |most: u32| -> Vec<Curve> {
+        let each = kinds.iter().enumerate().map(|(colour, (kind, _))| {
+            let counts = parameters.counts.iter().filter(|&&count| count <= most);
+            let points = counts.map(|&count| Point {
+                x: f64::from(count),
+                y: added(kind, count).nanos,
+                interval: None,
+            });
+            Curve {
+                drawn: Drawn::LineAndMarks,
+                ..Curve::marks(*kind, colour, points)
+            }
+        });
+        each.collect()
+    };
+    let most = parameters.counts.iter().copied().max().unwrap_or(0);
+    for (title, most) in [("up to 100, as published", 100), ("all", most)] {
+        let title = format!("Time added to a packet by filters and classes: {title}");
+        findings
+            .figures
+            .push(chart(&title, "filters or classes", up_to(most)));
+    }
+    let text = |kind: &str, counts: &[u32]| {
+        let each = counts
+            .iter()
+            .map(|&count| format!("{count}: {}", added(kind, count).text()));
+        format!("added by {kind}: {}", each.collect::<Vec<_>>().join(", "))
+    };
+    let published = [10, 50, 100];
+    let [half, whole] = [50, 100].map(|count| added("wildcard filters", count));
+    // Twice as many filters add twice as much, within a tenth.
+    let distance = Timed {
+        nanos: (whole.nanos - 2.0 * half.nanos).abs(),
+        error: whole.error + 2.0 * half.error,
+    };
+    let is_linear = distance.is_at_most(ALMOST * 2.0 * half.nanos);
+    judge(
+        &mut findings,
+        "linear",
+        is_linear,
+        text("wildcard filters", &published),
+    );
+    let is_index = added("wildcard filters", most).is_at_most(10.0 * whole.nanos);
+    judge(
+        &mut findings,
+        "logarithmic",
+        is_index,
+        text("wildcard filters", &[100, most]),
+    );
+    let base = times[0];
+    for (claim, kind) in [("classes", "classes"), ("fixed", "fixed filters")] {
+        let added = added(kind, 100);
+        let change = Timed {
+            nanos: added.nanos.abs(),
+            ..added
+        };
+        let found = format!("{}; a packet takes {}", text(kind, &published), base.text());
+        judge(
+            &mut findings,
+            claim,
+            change.is_at_most(ALMOST * base.nanos),
+            found,
+        );
+    }
+    findings.remark(how(&parameters, &machine));
+    if run.conditions.live.is_some() {
+        findings.remark("Nothing of this experiment depends on the network: `--live` changes nothing.");
+        findings.live = Some(LiveReport::of(&[machine]));
+    }
+    Ok(findings)
+}
+
+fn how(parameters: &Parameters, machine: &Machine) -> String {
+    format!(
+        "Times are the least of {} turns of {} packets each on the live packet path, without the kernel. The \
+         processors were idle for {:.0} % of the time meanwhile.",
+        parameters.turns,
+        parameters.passes * FRAMES,
+        100.0 * machine.idle
+    )
+}
+
+fn chart(title: &str, x: &str, curves: Vec<Curve>) -> Figure {
+    let points = || curves.iter().flat_map(|curve| &curve.points);
+    let right = points().map(|point| point.x).fold(1.0, f64::max);
+    let top = points().map(|point| point.y).fold(1.0, f64::max);
+    let bottom = points().map(|point| point.y).fold(0.0, f64::min);
+    Figure::Chart(Chart {
+        title: title.to_owned(),
+        x: Scale::linear(x, 0.0, right),
+        y: Scale::linear("ns", bottom * 1.05, top * 1.05),
+        curves,
+    })
+}
+
+fn tell(findings: &mut Findings, cases: &[Case], times: &[Timed]) {
+    for (case, time) in cases.iter().zip(times) {
+        let nanos = time.nanos;
+        findings.measure(
+            "time of a packet",
+            case.name.clone(),
+            "ns",
+            Estimate::exact(nanos),
+        );
+    }
+}
+
+/// Returns a configuration of CBQ with a class that takes the packet, and filters that match other packets.
+fn filters_of(count: u32, is_fixed: bool) -> String {
+    let mut file = head();
+    for number in 0..count {
+        // A port that no packet has. A filter with an address is one that the paper hashes.
+        let port = 20_000 + number;
+        let _ = write!(file, "[[queue.line.filter]]\nclass = 1\nsource_port = {port}\n");
+        if is_fixed {
+            let [high, low] = (number as u16).to_be_bytes();
+            let _ = writeln!(file, "destination = \"10.9.{high}.{low}/32\"");
+        }
+    }
+    file + "[run]\nleft_to_right = \"line\"\n"
+}
+
+/// Returns a configuration of CBQ with more classes, which are idle.
+fn classes_of(count: u32) -> String {
+    let mut file = head();
+    for number in 0..count {
+        let id = 200 + number;
+        let _ = write!(
+            file,
+            "[[queue.line.class]]\nid = {id}\nparent = 100\nrate = \"10kbit\"\n\
+             discipline = \"fifo\"\nlimit = 50\n"
+        );
+    }
+    file + "[run]\nleft_to_right = \"line\"\n"
+}
+
+/// CBQ with three classes, as in the paper.
+fn head() -> String {
+    "[queue.line]\ndiscipline = \"cbq\"\nbandwidth = \"1gbit\"\npacket = \"64b\"\nmax_packet = \"1514b\"\n\
+     default = 2\n[[queue.line.class]]\nid = 100\nrate = \"1gbit\"\n[[queue.line.class]]\nid = 1\n\
+     parent = 100\nrate = \"100mbit\"\ndiscipline = \"fifo\"\nlimit = 50\n[[queue.line.class]]\nid = 2\n\
+     parent = 100\nrate = \"800mbit\"\ndiscipline = \"fifo\"\nlimit = 50\n"
+        .to_owned()
+}
+
+/// Measures the time of a packet in each case, ns.
+fn measure(run: &Run<'_>, parameters: &Parameters, cases: &[Case]) -> Result<Vec<Timed>, ReproduceError> {
+    let folder = tempfile::tempdir().map_err(system("creating a temporary folder"))?;
+    let (turns, passes) = match run.conditions.quick {
+        true => (1, 1),
+        false => (parameters.turns, parameters.passes),
+    };
+    let mut prepared = Vec::new();
+    for case in cases {
+        let file = case
+            .file
+            .replace("[run]", "[run]\nleft = \"left\"\nright = \"right\"");
+        let plan = Plan::read(&Document::parse(&case.name, &file)?)?;
+        let path = folder.path().join(format!("{}.pcap", case.frame));
+        if !path.exists() {
+            std::fs::write(&path, capture(case.frame)).map_err(system("writing a capture"))?;
+        }
+        prepared.push((plan, path));
+    }
+    // The least times of even turns and of odd ones.
+    let mut times = vec![[f64::INFINITY; 2]; cases.len()];
+    for turn in 0..turns {
+        for (number, ((plan, path), case)) in prepared.iter().zip(cases).enumerate() {
+            let done = f64::from(turn) + number as f64 / cases.len() as f64;
+            (run.conditions.progress)(done / f64::from(turns), &case.name);
+            if let Some(interrupt) = run.conditions.live {
+                interrupt.check().map_err(crate::lab::LabError::from)?;
+            }
+            let nanos = time(plan, path, passes)?;
+            let least = &mut times[number][turn as usize % 2];
+            *least = least.min(nanos);
+        }
+    }
+    let timed = times.into_iter().map(|[even, odd]| Timed {
+        nanos: even.min(odd),
+        // The error of a single turn is unknown: infinite.
+        error: (odd - even).abs(),
+    });
+    Ok(timed.collect())
+}
+
+/// Returns the time of a packet, ns.
+fn time(plan: &Plan, path: &Path, passes: u64) -> Result<f64, ReproduceError> {
+    let captures = Captures {
+        received: [Some(PathBuf::from(path)), None],
+        sent: [None, None],
+        passes,
+    };
+    let failed = |error: fairgate_live::DryRunError| system("forwarding a capture")(io::Error::other(error));
+    let mut dry = DryRun::open(plan, captures, Some(1)).map_err(failed)?;
+    let start = Instant::now();
+    while dry.go_on(10_000).map_err(failed)? {}
+    Ok(start.elapsed().as_nanos() as f64 / (passes * FRAMES) as f64)
+}
+
+fn system(action: &str) -> impl FnOnce(io::Error) -> ReproduceError {
+    let action = action.to_owned();
+    move |error| {
+        let reason = error.to_string();
+        ReproduceError::Live(TestbedError::System { action, reason }.into())
+    }
+}
+
+/// Returns a capture of UDP packets of this length, as pcap.
+fn capture(length: usize) -> Vec<u8> {
+    let mut file = Vec::new();
+    // Magic number, version 2.4, time zone, accuracy, longest packet, Ethernet.
+    for word in [0xa1b2_c3d4u32, 0x0004_0002, 0, 0, 65_535, 1] {
+        file.extend(word.to_le_bytes());
+    }
+    // The length on the wire has a check sequence of 4 bytes, which captures lack.
+    let captured = (length - 4) as u32;
+    let mut frame = vec![0u8; captured as usize];
+    frame[..12].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1]);
+    frame[12..14].copy_from_slice(&[0x08, 0x00]);
+    let ip = &mut frame[14..];
+    ip[0] = 0x45;
+    ip[2..4].copy_from_slice(&((captured - 14) as u16).to_be_bytes());
+    ip[8..10].copy_from_slice(&[64, 17]);
+    ip[12..20].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
+    ip[20..24].copy_from_slice(&[0x10, 0x00, 0x20, 0x00]);
+    ip[24..26].copy_from_slice(&((captured - 34) as u16).to_be_bytes());
+    for number in 0..FRAMES as u32 {
+        for word in [1, number * GAP, captured, captured] {
+            file.extend(word.to_le_bytes());
+        }
+        file.extend(&frame);
+    }
+    file
+}
+
+/// Measures TCP through CBQ and through a fifo on links of two rates.
+fn throughput(run: &Run<'_>, interrupt: &Interrupt, findings: &mut Findings) -> Result<(), ReproduceError> {
+    let seeds = run.conditions.seeds;
+    let rates = ["10mbit", "100mbit"];
+    let mut machines = Vec::new();
+    let mut text = Vec::new();
+    let mut holds = true;
+    for rate in rates {
+        let mut means = Vec::new();
+        for queue in ["fifo", "CBQ"] {
+            let mut values = Vec::new();
+            for &seed in seeds {
+                (run.conditions.progress)(1.0, &format!("TCP through {queue} at {rate}"));
+                let mut scenario = tcp_through(run.document, queue, rate)?;
+                scenario.seed = seed;
+                let lab = Lab {
+                    interrupt,
+                    kernel: &[],
+                };
+                let live = lab.run(&scenario, &|_| ())?;
+                values.push(live.results.goodput_bps as f64 * 1e-6);
+                machines.push(live.machine);
+            }
+            let value = Estimate::of(&values).expect("there is at least one seed");
+            findings.measure("TCP throughput", format!("{queue}, {rate}"), "Mbit/s", value);
+            means.push(value.mean);
+        }
+        let overhead = 100.0 * (1.0 - means[1] / means[0]);
+        holds &= overhead <= NO_EFFECT;
+        text.push(format!("{overhead:.2} % less with CBQ at {rate}"));
+    }
+    let report = LiveReport::of(&machines);
+    text.push(report.idle_text());
+    findings.judge("throughput", holds, text.join(", "));
+    findings.remark(report.text());
+    findings.live = Some(report);
+    Ok(())
+}
+
+/// Returns a TCP connection over a link with this rate and this queue of the file.
+fn tcp_through(file: &Document, queue: &str, rate: &str) -> Result<Scenario, ReproduceError> {
+    let text = format!(
+        "{}\n[simulate]\nduration = \"6s\"\nmeasure = [\"1s\", \"6s\"]\n[[simulate.link]]\na = \"A\"\n\
+         b = \"B\"\nrate = \"{rate}\"\ndelay = \"200us\"\nqueue_a = \"{queue}\"\n\
+         [[simulate.flow]]\nname = \"tcp\"\n\
+         from = \"A\"\nto = \"B\"\ntcp = {{}}\n",
+        file.text()
+    );
+    Ok(Scenario::read(&Document::parse("throughput.toml", &text)?)?)
+}

@@ -1,0 +1,232 @@
+//! Table III and Figure 9 of the QFQ paper: the cost of enqueueing and dequeueing a packet, by scheduler,
+//! number of flows and load.
+//!
+//! Times depend on the machine and on its other load. Each seed is one pass over all cells, so that a slow
+//! minute affects all schedulers equally. Claims are judged by instructions if they can be counted, because
+//! these are the same on a busy machine. With many flows a pair touches no more memory than with few flows,
+//! but less of that memory is in the cache.
+
+mod cell;
+mod figures;
+mod judge;
+
+use crate::bench::measure::Plan;
+use crate::bench::{Algorithm, Job, Load, Weights};
+use fairgate_theory::estimate::Estimate;
+use serde::Deserialize;
+
+use self::cell::Cell;
+use self::judge::{THRICE, TWICE};
+use crate::reproduce::{Figure, Findings, ReproduceError, Run};
+
+/// The paper's name of the controller with only a queue.
+const NONE: &str = "NONE";
+/// The numbers of flows and of pairs of a short run.
+const QUICK_FLOWS: std::ops::RangeInclusive<u32> = 64..=512;
+const QUICK_PAIRS: u64 = 2_000;
+
+/// The parameters in the file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    algorithms: Vec<String>,
+    flows: Vec<u32>,
+    loads: Vec<String>,
+    /// The number of flows of the mix of weights.
+    mix: Option<u32>,
+    /// The numbers of flows for which instructions are counted, under FULL.
+    counted: Vec<u32>,
+    packet: u32,
+    /// The number of runs for each seed; their median is used. From `long_from` flows on there is one run,
+    /// because a cycle has millions of pairs.
+    runs: u32,
+    long_from: u32,
+    pairs: u64,
+}
+
+/// All measurements.
+struct Cells {
+    cells: Vec<Cell>,
+    /// Whether costs are instructions. Otherwise they are times.
+    by_instructions: bool,
+}
+
+/// Table III.
+pub(super) fn table(run: &Run<'_>) -> Result<Findings, ReproduceError> {
+    let mut findings = Findings::default();
+    let cells = Cells::measure(run, &mut findings)?;
+    cells.tell(&mut findings);
+    cells.judge_order(&mut findings);
+    cells.judge_ratio(&mut findings, "twice", ("QFQ", "DRR"), &|ratio| ratio <= TWICE);
+    cells.judge_ratio(&mut findings, "thrice", ("S-KPS", "QFQ"), &|ratio| {
+        ratio >= THRICE
+    });
+    cells.judge_mix(&mut findings);
+    findings.figures = Load::ALL
+        .into_iter()
+        .filter_map(|load| cells.figure(load).map(Figure::Scaling))
+        .collect();
+    Ok(findings)
+}
+
+/// Figure 9.
+pub(super) fn figure(run: &Run<'_>) -> Result<Findings, ReproduceError> {
+    let mut findings = Findings::default();
+    let cells = Cells::measure(run, &mut findings)?;
+    cells.tell(&mut findings);
+    cells.judge_flat(&mut findings);
+    cells.judge_logarithmic(&mut findings);
+    cells.judge_order(&mut findings);
+    let figures = [cells.figure(Load::Full), cells.figure_of_instructions()];
+    findings.figures = figures.into_iter().flatten().map(Figure::Scaling).collect();
+    Ok(findings)
+}
+
+impl Cells {
+    fn measure(run: &Run<'_>, findings: &mut Findings) -> Result<Cells, ReproduceError> {
+        let conditions = run.conditions;
+        let mut parameters: Parameters = run.parameters()?;
+        if conditions.quick {
+            parameters.flows.retain(|flows| flows <= QUICK_FLOWS.end());
+            parameters.mix = parameters.mix.map(|flows| flows.min(*QUICK_FLOWS.end()));
+            parameters.counted.retain(|flows| QUICK_FLOWS.contains(flows));
+            (parameters.runs, parameters.pairs) = (1, QUICK_PAIRS);
+        }
+        let mut cells = cells(&parameters)?;
+        cells.retain(|cell| {
+            let fits = !cell.job.is_too_big();
+            if !fits {
+                findings.remark(format!(
+                    "{} was not measured: it needs more memory than the machine has.",
+                    cell.case()
+                ));
+            }
+            fits
+        });
+        let work: u64 = cells.iter().map(|cell| cell.work(&parameters)).sum();
+        let all = (work * conditions.seeds.len() as u64).max(1) as f64;
+        let mut done = 0;
+        for &seed in conditions.seeds {
+            for cell in &mut cells {
+                (conditions.progress)(done as f64 / all, &cell.case());
+                cell.time(parameters.plan(&cell.job), seed)?;
+                done += cell.work(&parameters);
+            }
+        }
+        let counts = |cell: &Cell| {
+            let job = &cell.job;
+            job.workload.load == Load::Full
+                && (parameters.counted.contains(&job.workload.flows) || job.weights == Weights::Mix)
+        };
+        if let Some(count) = conditions.count {
+            let mut none: Option<(Job, f64)> = None;
+            for cell in cells.iter_mut().filter(|cell| counts(cell)) {
+                (conditions.progress)(1.0, &format!("instructions of {}", cell.case()));
+                let of = |job: &Job| count(job).map_err(|source| cell.refused(source));
+                // Cells with the same NONE are neighbours.
+                let of_none = match none {
+                    Some((job, instructions)) if job.workload == cell.job.workload => instructions,
+                    _ => of(&cell.job.without_scheduler())?,
+                };
+                none = Some((cell.job, of_none));
+                cell.instructions = Some(of(&cell.job)? - of_none);
+            }
+        }
+        findings.remark(match conditions.count {
+            Some(_) => {
+                "Claims are judged by the instructions of a pair, net of NONE's, as counted by valgrind: \
+                 they are the same on a busy machine. Times are from this machine. The paper's times are \
+                 from a desktop of about 2009 (2.1 GHz, 32 bit)."
+            }
+            None => {
+                "No instructions could be counted, so claims are judged by times. They may fail on a busy \
+                 machine. The paper's times are from a desktop of about 2009 (2.1 GHz, 32 bit)."
+            }
+        });
+        Ok(Cells {
+            cells,
+            by_instructions: conditions.count.is_some(),
+        })
+    }
+
+    /// Reports the measurements, by load and then by number of flows.
+    fn tell(&self, findings: &mut Findings) {
+        let mut before = None;
+        for cell in &self.cells {
+            let setting = (cell.job.workload.load, cell.job.workload.flows, cell.job.weights);
+            if before.replace(setting) != Some(setting) {
+                let alike: Vec<&Cell> = self.cells.iter().filter(|other| other.is_beside(cell)).collect();
+                let rounds = 0..cell.none.len();
+                let none: Vec<f64> = rounds
+                    .map(|round| alike.iter().map(|cell| cell.none[round]).sum::<f64>() / alike.len() as f64)
+                    .collect();
+                if let Some(estimate) = Estimate::of(&none) {
+                    findings.measure(
+                        "time of a pair",
+                        format!("{NONE}, {}", cell.setting()),
+                        "ns",
+                        estimate,
+                    );
+                }
+            }
+            if let Some(estimate) = Estimate::of(&cell.net) {
+                findings.measure("time of a pair, net of NONE", cell.case(), "ns", estimate);
+            }
+        }
+        for cell in &self.cells {
+            if let Some(instructions) = cell.instructions {
+                findings.measure(
+                    "instructions of a pair, net of NONE",
+                    cell.case(),
+                    "",
+                    Estimate::exact(instructions),
+                );
+            }
+        }
+    }
+}
+
+impl Parameters {
+    fn plan(&self, job: &Job) -> Plan {
+        Plan {
+            runs: if job.workload.flows >= self.long_from {
+                1
+            } else {
+                self.runs
+            },
+            pairs: self.pairs,
+        }
+    }
+}
+
+/// Returns all cells to measure: by load, then by number of flows, then by scheduler. The mix comes last.
+fn cells(parameters: &Parameters) -> Result<Vec<Cell>, ReproduceError> {
+    let bug = |what: String| ReproduceError::Bug {
+        id: "qfq-table3".into(),
+        what,
+    };
+    let load = |name: &String| {
+        let known = Load::ALL.into_iter().find(|load| load.name() == name);
+        known.ok_or_else(|| bug(format!("its parameters: there is no load `{name}`")))
+    };
+    let loads: Vec<Load> = parameters.loads.iter().map(load).collect::<Result<_, _>>()?;
+    let algorithm = |name: &String| {
+        Algorithm::by_name(name).ok_or_else(|| bug(format!("its parameters: there is no scheduler `{name}`")))
+    };
+    let algorithms: Vec<Algorithm> = parameters
+        .algorithms
+        .iter()
+        .map(algorithm)
+        .collect::<Result<_, _>>()?;
+    let equal = parameters.flows.iter().map(|&flows| (flows, Weights::Equal));
+    let mix = parameters.mix.map(|flows| (flows, Weights::Mix));
+    let mut cells = Vec::new();
+    for load in loads {
+        for (flows, weights) in equal.clone().chain(mix) {
+            for &algorithm in &algorithms {
+                cells.push(Cell::new(algorithm, flows, weights, load, parameters.packet));
+            }
+        }
+    }
+    Ok(cells)
+}

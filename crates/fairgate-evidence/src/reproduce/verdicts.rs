@@ -1,0 +1,170 @@
+//! Verdicts on claims as a table in a file. A program writes them, so that they are those of a run.
+//!
+//! ```text
+//! experiment,claim,verdict,found
+//! qfq-fig9,,3 of 4 hold,fairgate-lab reproduce qfq-fig9 --seeds 5 at commit 1a2b3c4
+//! qfq-fig9,order,holds,"35, 114 and 182 instructions"
+//! ```
+//!
+//! The first row of an experiment names no claim: it counts the claims that hold, and names the run. A
+//! statement of ours follows the claim that it stands beside. `docs/experiments/verdicts.csv` has those of
+//! this repository; the documentation site shows them.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::reproduce::reproduction::Reproduction;
+
+const HEAD: [&str; 4] = ["experiment", "claim", "verdict", "found"];
+
+/// A file is not a table of verdicts.
+#[derive(Debug, Error)]
+#[error("it is not a table of verdicts, which has the columns experiment, claim, verdict and found")]
+pub struct NotVerdicts(#[source] Option<csv::Error>);
+
+/// A row of the table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerdictRow {
+    /// The experiment: [`Reproduction::key`].
+    pub experiment: String,
+    /// The name of the claim, or of our statement; empty in the first row of an experiment.
+    pub claim: String,
+    /// The verdict in words. In the first row, how many claims hold.
+    pub verdict: String,
+    /// The numbers by which it was judged. In the first row, the run.
+    pub found: String,
+}
+
+/// A table of verdicts of several experiments.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdicts {
+    /// The rows, those of an experiment side by side.
+    pub rows: Vec<VerdictRow>,
+}
+
+impl Verdicts {
+    /// Reads the table. An empty text is a table without rows.
+    ///
+    /// # Errors
+    /// Returns an error if the text has other columns.
+    pub fn parse(text: &str) -> Result<Verdicts, NotVerdicts> {
+        if text.is_empty() {
+            return Ok(Verdicts::default());
+        }
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        if reader.headers().map_err(|error| NotVerdicts(Some(error)))? != HEAD.as_slice() {
+            return Err(NotVerdicts(None));
+        }
+        let rows = reader.deserialize().collect::<Result<_, _>>();
+        let rows = rows.map_err(|error| NotVerdicts(Some(error)))?;
+        Ok(Verdicts { rows })
+    }
+
+    /// Puts the verdicts of a result into the place of those of an earlier run, or at the end. `run` says
+    /// what the run was: its command, and the version of the code.
+    pub fn insert(&mut self, result: &Reproduction, run: &str) {
+        let key = result.key();
+        let place = self.rows.iter().position(|row| row.experiment == key);
+        self.rows.retain(|row| row.experiment != key);
+        let place = place.unwrap_or(self.rows.len());
+        let row = |claim: &str, verdict: &str, found: &str| VerdictRow {
+            experiment: key.clone(),
+            claim: claim.to_owned(),
+            verdict: verdict.to_owned(),
+            // One row is one line.
+            found: found.replace('\n', " "),
+        };
+        let held = result.claims.iter().filter(|claim| claim.holds).count();
+        let mut rows = vec![row("", &format!("{held} of {} hold", result.claims.len()), run)];
+        for claim in &result.claims {
+            rows.push(row(&claim.id, claim.verdict(), &claim.found));
+            let beside = claim.instead.iter();
+            rows.extend(beside.map(|ours| row(&ours.id, ours.verdict(), &ours.found)));
+        }
+        self.rows.splice(place..place, rows);
+    }
+
+    /// Returns the table as CSV.
+    pub fn to_csv(&self) -> String {
+        let mut writer = csv::WriterBuilder::new()
+            .has_headers(false)
+            .from_writer(Vec::new());
+        let written = std::iter::once(writer.write_record(HEAD))
+            .chain(self.rows.iter().map(|row| writer.serialize(row)))
+            .collect::<Result<(), _>>();
+        written.expect("memory takes the rows, which have the same number of fields");
+        let bytes = writer.into_inner().expect("memory takes the rows");
+        String::from_utf8(bytes).expect("the fields are text")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reproduce::description::{Claim, Description, Instead};
+    use crate::reproduce::findings::Findings;
+
+    fn result() -> Reproduction {
+        let claim = |id: &str| Claim {
+            id: id.into(),
+            text: format!("{id} is stated"),
+            holds: Vec::new(),
+        };
+        let description = Description {
+            paper: "qfq".into(),
+            place: "Table II".into(),
+            title: "Delays".into(),
+            about: "About.".into(),
+            open: Vec::new(),
+            claims: vec![claim("a"), claim("b")],
+            instead: vec![Instead {
+                claim: "b".into(),
+                id: "ours".into(),
+                text: "another formula".into(),
+                holds: Vec::new(),
+            }],
+        };
+        let mut findings = Findings::default();
+        findings.judge("a", true, "1,5 < 2");
+        findings.judge("b", false, "3 > 2");
+        findings.judge("ours", true, "1 < 3");
+        Reproduction::new("b1", description, &[1], false, findings, Vec::new()).unwrap()
+    }
+
+    #[test]
+    fn verdicts_replace_those_of_an_earlier_run_and_nothing_else() {
+        let old = "experiment,claim,verdict,found\na1,,1 of 1 hold,run a1\na1,x,holds,1\n\
+                   b1,,0 of 1 hold,old\nb1,gone,does not hold,2\nc1,,0 of 0 hold,run c1\n";
+        let new = "experiment,claim,verdict,found\na1,,1 of 1 hold,run a1\na1,x,holds,1\n\
+                   b1,,1 of 2 hold,run b1\nb1,a,holds,\"1,5 < 2\"\nb1,b,does not hold,3 > 2\n\
+                   b1,ours,so,1 < 3\n\
+                   c1,,0 of 0 hold,run c1\n";
+        let mut verdicts = Verdicts::parse(old).unwrap();
+        verdicts.insert(&result(), "run b1");
+        assert_eq!(verdicts.to_csv(), new);
+        // The second run of the same gives the same.
+        let mut again = Verdicts::parse(new).unwrap();
+        again.insert(&result(), "run b1");
+        assert_eq!(again, verdicts);
+    }
+
+    #[test]
+    fn an_empty_file_becomes_a_table() {
+        let mut verdicts = Verdicts::parse("").unwrap();
+        verdicts.insert(&result(), "run b1");
+        assert_eq!(verdicts.rows.len(), 4);
+        assert_eq!(Verdicts::parse(&verdicts.to_csv()).unwrap(), verdicts);
+    }
+
+    #[test]
+    fn another_text_is_an_error() {
+        for text in [
+            "# Verdicts\n",
+            "a,b,c,d\n",
+            "experiment,claim,verdict,found\nb1,a\n",
+        ] {
+            let error = Verdicts::parse(text).unwrap_err();
+            assert!(error.to_string().contains("not a table of verdicts"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Scenarios with real traffic, a few seconds each. They need root, and say so if they did not run.
+
+#[path = "../../../fairgate-live/src/testing/deadline.rs"]
+#[allow(dead_code)]
+mod deadline;
+
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+use fairgate_config::Document;
+use fairgate_evidence::lab::{KernelQueue, Lab, Live};
+use fairgate_live::testbed::Interrupt;
+use fairgate_sim::results::GroupResults;
+use fairgate_sim::{Scenario, Simulation};
+
+/// Two classes of CBQ as in the experiment `altq-guarantee`, a call, a ping, and requests over TCP.
+const CLASSES: &str = r#"
+[queue.line]
+discipline = "cbq"
+bandwidth = "20mbit"
+packet = "1500b"
+max_packet = "1500b"
+default = 9
+[[queue.line.class]]
+id = 100
+rate = "20mbit"
+[[queue.line.class]]
+id = 1
+parent = 100
+rate = "4mbit"
+borrow = false
+discipline = "fifo"
+limit = 50
+[[queue.line.class]]
+id = 9
+parent = 100
+rate = "16mbit"
+discipline = "fifo"
+limit = 50
+[[queue.line.filter]]
+class = 1
+destination_port = 5000
+
+[simulate]
+duration = "3s"
+interval = "400ms"
+measure = ["1s", "3s"]
+
+[[simulate.link]]
+a = "A"
+b = "B"
+rate = "100mbit"
+delay = "300us"
+overhead = 0
+
+[[simulate.link]]
+a = "B"
+b = "C"
+rate = "20mbit"
+delay = "1ms"
+overhead = 0
+queue_a = "line"
+
+[[simulate.flow]]
+name = "held"
+from = "B"
+to = "C"
+port = 5000
+start = "200ms"
+tcp = { receive_buffer = "64kb" }
+
+[[simulate.flow]]
+name = "background"
+from = "A"
+to = "C"
+port = 6000
+count = 2
+tcp = {}
+
+[[simulate.flow]]
+name = "call"
+from = "C"
+to = "A"
+udp = { rate = "80kbit", size = "200b" }
+
+[[simulate.flow]]
+name = "ping"
+from = "C"
+to = "B"
+ping = { interval = "50ms" }
+
+[[simulate.flow]]
+name = "requests"
+from = "B"
+to = "A"
+request = { request = "100b", response = "2000b", think = "20ms" }
+"#;
+
+fn scenario(text: &str) -> Scenario {
+    let document = Document::parse("lab.toml", text).expect("the text is a configuration");
+    Scenario::read(&document).unwrap_or_else(|error| panic!("{error:?}"))
+}
+
+/// Live runs beside one another would disturb one another.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn run(scenario: &Scenario, kernel: &[KernelQueue]) -> Live {
+    let interrupt = Interrupt::catch_while_busy().expect("signals can be caught");
+    let lab = Lab {
+        interrupt: &interrupt,
+        kernel,
+    };
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let live = lab.run(scenario, &|_| ());
+    assert_eq!(namespaces(), "", "everything is taken down");
+    live.unwrap_or_else(|error| panic!("{error:?}"))
+}
+
+fn group<'a>(live: &'a Live, name: &str) -> &'a GroupResults {
+    let mut groups = live.results.groups.iter();
+    groups
+        .find(|group| group.name == name)
+        .expect("the scenario has it")
+}
+
+/// Returns the namespaces of this process.
+fn namespaces() -> String {
+    let output = Command::new("ip")
+        .args(["netns", "list"])
+        .output()
+        .expect("ip is installed");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let own = format!("fg-{}-", std::process::id());
+    text.lines().filter(|line| line.starts_with(&own)).collect()
+}
+
+/// The shares of classes, and that every kind of traffic arrives. A busy machine changes a share by less than
+/// the bound: CBQ alone holds the class at its rate, or it has all or nothing.
+#[test]
+fn classes_have_their_shares_live_as_in_the_simulator() {
+    let Some(_watched) = deadline::live("classes_have_their_shares_live_as_in_the_simulator") else {
+        return;
+    };
+    let scenario = scenario(CLASSES);
+    let simulated = Simulation::new(&scenario).unwrap().run().unwrap();
+    let live = run(&scenario, &[]);
+
+    let mbit = |bits: u64| bits as f64 / 1e6;
+    let held = mbit(group(&live, "held").throughput_bps);
+    assert!((3.4..4.4).contains(&held), "the class of 4 Mbit/s has {held}");
+    let rest = mbit(group(&live, "background").throughput_bps);
+    assert!((12.0..16.5).contains(&rest), "the rest of 20 Mbit/s is {rest}");
+    for (own, other) in live.results.groups.iter().zip(&simulated.groups) {
+        assert_eq!(
+            (&own.name, &own.transport, own.flows),
+            (&other.name, &other.transport, other.flows)
+        );
+        assert_eq!(own.throughput_series_bps.len(), other.throughput_series_bps.len());
+    }
+    let bottleneck = &live.results.interfaces[2];
+    assert_eq!(bottleneck.name, "B->C");
+    let utilisation = bottleneck.utilisation.expect("the link has a rate");
+    assert!((0.8..1.05).contains(&utilisation), "{utilisation}");
+
+    let call = group(&live, "call");
+    // 50 datagrams a second.
+    assert!((80..=120).contains(&call.sent), "{}", call.sent);
+    assert_eq!(call.lost, 0);
+    // Two links, with 1.3 ms of propagation.
+    assert!(call.delay.p50_ns > 1_200_000, "{}", call.delay.p50_ns);
+    let ping = group(&live, "ping");
+    assert!(ping.sent > 30 && ping.delay.p50_ns > 900_000, "{ping:?}");
+    let requests = group(&live, "requests");
+    assert!(requests.transfers.count > 10, "{:?}", requests.transfers);
+    assert!((0.0..=1.0).contains(&live.machine.idle));
+}
+
+/// The kernel's own discipline in the place of ours.
+#[test]
+fn the_kernels_fifo_shapes_too() {
+    let Some(_watched) = deadline::live("the_kernels_fifo_shapes_too") else {
+        return;
+    };
+    let mut scenario = scenario(CLASSES);
+    scenario.flows.retain(|flow| flow.name == "background");
+    let queue = KernelQueue {
+        interface: "B->C".into(),
+        script: "qdisc add dev DEV root tbf rate 8mbit burst 6000 limit 75000".into(),
+    };
+    let live = run(&scenario, &[queue]);
+    let rate = group(&live, "background").throughput_bps as f64 / 1e6;
+    assert!((6.5..8.5).contains(&rate), "{rate}");
+}

@@ -1,0 +1,97 @@
+//! `docs/reproduce.md` and `docs/experiments/verdicts.csv` are those of the experiments.
+
+use fairgate_evidence::reproduce::{Conditions, EXPERIMENTS, Experiment, VerdictRow, Verdicts};
+
+const OVERVIEW: &str = include_str!("../../../../docs/reproduce.md");
+const OWN: &str = include_str!("../../../../docs/experiments/own.md");
+const VERDICTS: &str = include_str!("../../../../docs/experiments/verdicts.csv");
+
+/// A full run has the claims of its experiment and our statements beside them, in their order, and counts the
+/// claims that hold. The overview has the same count, and none if no run is recorded.
+#[test]
+fn verdicts_are_those_of_the_claims() {
+    let verdicts = Verdicts::parse(VERDICTS).expect("it is a table");
+    let mut rows = verdicts.rows.as_slice();
+    let mut recorded = Vec::new();
+    while let [first, others @ ..] = rows {
+        let length = others.iter().take_while(|row| !row.claim.is_empty()).count();
+        let (claims, rest) = others.split_at(length);
+        check_run(first, claims);
+        recorded.push(first);
+        rows = rest;
+    }
+    let count = |key: &str| {
+        let mut runs = recorded.iter().filter(|run| run.experiment == key);
+        let count = runs.next().and_then(|run| run.verdict.strip_suffix(" hold"));
+        assert!(runs.next().is_none(), "two runs of {key}");
+        count.unwrap_or_default()
+    };
+    let shown: Vec<_> = (OVERVIEW.lines().filter(|line| line.starts_with("| [")))
+        .map(|line| {
+            let cells: Vec<&str> = line.trim_matches('|').split(" |").map(str::trim).collect();
+            let [name, _, _, simulated, live] = cells[..] else {
+                panic!("five columns: {line}");
+            };
+            let id = name.trim_start_matches('[').split(']').next().unwrap_or_default();
+            (id, simulated, live)
+        })
+        .collect();
+    let expected: Vec<_> = (EXPERIMENTS.iter().map(|experiment| &*experiment.id))
+        .map(|id| (id, count(id), count(&format!("{id} live"))))
+        .collect();
+    assert_eq!(shown, expected);
+}
+
+/// Checks the rows of a run: the first one, and those of the claims.
+fn check_run(first: &VerdictRow, claims: &[VerdictRow]) {
+    let key = first.experiment.as_str();
+    let id = key.strip_suffix(" live").unwrap_or(key);
+    let experiment = fairgate_evidence::reproduce::find(id).unwrap_or_else(|| panic!("no experiment {id}"));
+    let is_live = key != id;
+    // Older runs were made when `fairgate` had this command.
+    let begins = format!("reproduce {id} --seeds ");
+    assert!(
+        first.claim.is_empty() && first.found.contains(&begins) && first.found.contains(" at commit "),
+        "{first:?}: `make verdicts` names command and commit"
+    );
+    assert_eq!(first.found.contains(" --live"), is_live, "{first:?}");
+    assert!(!first.found.contains("--quick"), "{first:?}");
+    assert!(
+        !is_live || experiment.can_run_live().expect("the file is valid"),
+        "{key}"
+    );
+    let description = experiment.description().expect("the file is valid");
+    let mut expected = Vec::new();
+    for claim in &description.claims {
+        expected.push(claim.id.as_str());
+        let beside = description.instead.iter().filter(|ours| ours.claim == claim.id);
+        expected.extend(beside.map(|ours| ours.id.as_str()));
+    }
+    let named: Vec<&str> = claims.iter().map(|row| row.claim.as_str()).collect();
+    assert_eq!(
+        named, expected,
+        "{key}: other claims; `make verdicts` judges them again"
+    );
+    assert!(claims.iter().all(|row| row.experiment == key), "{key}");
+    let held = claims.iter().filter(|row| row.verdict == "holds").count();
+    let count = format!("{held} of {} hold", description.claims.len());
+    assert_eq!(first.verdict, count, "{key}");
+}
+
+/// The experiment of a user's own that the document shows runs, and its claim holds.
+#[test]
+fn the_example_of_an_own_experiment_runs() {
+    let (_, text) = OWN.split_once("```toml\n").expect("there is an example");
+    let (text, _) = text.split_once("```").expect("the example ends");
+    let experiment = Experiment::from_text("mine", "mine.toml", text.to_owned(), None).unwrap();
+    let conditions = Conditions {
+        seeds: &[1],
+        quick: false,
+        progress: &|_, _| (),
+        count: None,
+        live: None,
+    };
+    let result = experiment.reproduce(conditions).unwrap();
+    assert!(result.holds, "{:?}", result.claims);
+    assert_eq!(result.figures.len(), 1);
+}
