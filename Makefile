@@ -32,7 +32,7 @@ help:
 	@echo 'make wheel           the wheel of the Python package, in target/wheels'
 	@echo 'make bench           all benchmarks; see docs/performance.md'
 	@echo 'make figures         run all benchmarks of one build, write docs/performance.md; needs root'
-	@echo 'make verdicts        run all experiments, write their verdicts into docs/reproduce.md'
+	@echo 'make verdicts        run all experiments, write their verdicts into docs/experiments/verdicts.csv'
 	@echo 'make verdicts-live   the same with real traffic, as root: an hour, in which nothing else should run'
 	@echo 'make install         the program, its manual pages, the C library; DESTDIR=, PREFIX=, LIBDIR='
 	@echo 'make packages        a .deb and an .rpm, in target/packages'
@@ -124,13 +124,13 @@ figures: tools
 # its verdicts and those of qfq-fig9 are by instructions.
 verdicts: tools
 	cargo build --profile dist -p fairgate-evidence
-	$${CARGO_TARGET_DIR:-target}/dist/fairgate-lab reproduce all --verdicts docs/reproduce.md \
+	$${CARGO_TARGET_DIR:-target}/dist/fairgate-lab reproduce all --verdicts docs/experiments/verdicts.csv \
 		--commit $$(git rev-parse --short HEAD) || test $$? -eq 1
 
 verdicts-live:
 	cargo build --profile dist -p fairgate-evidence
-	$${CARGO_TARGET_DIR:-target}/dist/fairgate-lab reproduce all --live --verdicts docs/reproduce.md \
-		--commit $$(git rev-parse --short HEAD) || test $$? -eq 1
+	$${CARGO_TARGET_DIR:-target}/dist/fairgate-lab reproduce all --live \
+		--verdicts docs/experiments/verdicts.csv --commit $$(git rev-parse --short HEAD) || test $$? -eq 1
 
 # PREFIX is /usr/local by default, LIBDIR is PREFIX/lib. DESTDIR is put before both, for packages.
 install:

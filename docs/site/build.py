@@ -10,6 +10,7 @@ from pathlib import Path
 
 import c_interface
 import commands
+import experiments
 import schemas
 import search
 from disciplines import Disciplines
@@ -18,16 +19,57 @@ from program import Program
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 
-# Links to files of the repository that are no pages of the site. They become plain text.
-OUTSIDE = re.compile(r"\[([^\]]+)\]\(\.\./(?!docs/)[^)]*\)")
+# A link to a file, or code, in which nothing is a link.
+LINK = re.compile(r"```.*?```|`[^`]*`|\[([^\]]+)\]\((?!\w+:)([^)#\s]+)(?:#[^)]*)?\)", re.DOTALL)
+# The most columns of a line of code. More do not fit beside the navigation in a window of 1,300 pixels.
+COLUMNS = 100
+FENCED = re.compile(r"^( *)```.*?\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+
+
+def linked(page: Path, text: str) -> str:
+    """Return the text with links to other files of the repository than those of docs/ as plain text."""
+
+    def keep(link: re.Match[str]) -> str:
+        if link[2] is None:
+            return link[0]
+        target = (page.parent / link[2]).resolve()
+        if not target.exists():
+            raise RuntimeError(f"{page.relative_to(ROOT)}: there is no file {link[2]}")
+        return link[0] if target.is_relative_to(ROOT / "docs") else link[1]
+
+    return LINK.sub(keep, text)
+
+
+def check_width(page: Path, text: str) -> None:
+    """Check that a reader sees all of each line of code, its comment too."""
+    for block in FENCED.finditer(text):
+        for line in block[2].splitlines():
+            if len(line) - len(block[1]) > COLUMNS:
+                raise RuntimeError(f"{page.relative_to(ROOT)}: more than {COLUMNS} columns: {line}")
 
 
 def copy_pages(folder: Path) -> None:
-    """Copy docs/ and the pages of the site."""
-    for page in sorted((ROOT / "docs").glob("*.md")):
-        (folder / page.name).write_text(OUTSIDE.sub(r"\1", page.read_text()))
-    shutil.copytree(ROOT / "docs/images", folder / "images")
+    """Copy docs/ and the pages of the site, and check the links and the code of these and of README.md."""
+    docs = ROOT / "docs"
+    for page in ROOT.glob("*.md"):
+        linked(page, page.read_text())
+    for page in [*sorted(docs.glob("*.md")), *sorted((docs / "experiments").glob("*.md"))]:
+        text = page.read_text()
+        check_width(page, text)
+        copied = folder / page.relative_to(docs)
+        copied.parent.mkdir(exist_ok=True)
+        copied.write_text(linked(page, text))
+    shutil.copytree(docs / "images", folder / "images")
+    shutil.copy(docs / "experiments/verdicts.csv", folder / "experiments")
+    for page in (HERE / "pages").glob("*.md"):
+        check_width(page, page.read_text())
     shutil.copytree(HERE / "pages", folder, dirs_exist_ok=True)
+    # The program in Rust of README.md, which a test compiles.
+    program = re.search(r"```rust\n.*?```", (ROOT / "README.md").read_text(), re.DOTALL)
+    if program is None:
+        raise RuntimeError("README.md has no program in Rust")
+    engineer = folder / "engineer.md"
+    engineer.write_text(engineer.read_text().replace("@PROGRAM@", program[0]))
 
 
 def main(program: Program, target: Path) -> None:
@@ -40,6 +82,7 @@ def main(program: Program, target: Path) -> None:
         ("commands", lambda: commands.write(program, folder)),
         ("the C interface", lambda: c_interface.write(folder)),
         ("disciplines", lambda: Disciplines(program, folder).write()),
+        ("experiments", lambda: experiments.write(folder / "experiments")),
         ("JSON Schemas", lambda: schemas.write(program, folder)),
     ]
     for number, (name, step) in enumerate(steps, 1):
@@ -57,8 +100,8 @@ def main(program: Program, target: Path) -> None:
     for word, place in places.items():
         text = text.replace(word, str(place))
     settings.write_text(text)
-    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--config-file", str(settings)]
-    # The variable leaves out an advertisement of the theme.
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", str(settings)]
+    # Not with --quiet: a warning that is not shown is no error. The variable leaves out an advertisement.
     subprocess.run(command, check=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
     search.write(target / "site")
     print(f"Open {target / 'site' / 'index.html'}")

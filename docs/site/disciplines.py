@@ -18,10 +18,14 @@ ROOT = HERE.parent.parent
 VERDICT = "99 % of the packets arrive within"
 
 
-def origins() -> dict[str, tuple[str, str]]:
-    """Return the advice and the source of each discipline, from the table in README.md."""
-    rows = re.findall(r"^\| (\w+) \| (.*?) \| ?(.*?) ?\|$", (ROOT / "README.md").read_text(), re.MULTILINE)
-    return {name: (advice, source) for name, advice, source in rows}
+# A row of the table in docs/disciplines.md: name, advice, source.
+ROW = re.compile(r"^\| (\w+) \| (.*?) \| ?(.*?) ?\|$", re.MULTILINE)
+
+
+def sources() -> dict[str, str]:
+    """Return the source of each discipline, from the table in docs/disciplines.md."""
+    rows = ROW.findall((ROOT / "docs/disciplines.md").read_text())
+    return {name: source for name, _, source in rows}
 
 
 def costs() -> dict[str, str]:
@@ -46,7 +50,7 @@ class Disciplines:
         self.folder = folder / "disciplines"
         self.folder.mkdir(parents=True)
         self.examples = tomllib.loads((HERE / "examples.toml").read_text())
-        self.origins = origins()
+        self.sources = sources()
         self.costs = costs()
         self.fifo: dict[str, Any] | None = None
         self.entries: dict[str, list[dict[str, Any]]] = {}
@@ -54,33 +58,23 @@ class Disciplines:
             self.entries.setdefault(entry["name"], []).append(entry)
 
     def write(self) -> list[str]:
-        """Write all pages. Returns the names of the disciplines."""
-        missing = [name for name in self.entries if name not in self.origins]
+        """Write all pages, and links to them into the overview. Returns the names of the disciplines."""
+        missing = [name for name in self.entries if name not in self.sources]
         if missing:
-            raise RuntimeError(f"the table in README.md misses {', '.join(missing)}")
+            raise RuntimeError(f"the table in docs/disciplines.md misses {', '.join(missing)}")
         verdicts = self.verdicts()
         for name in self.entries:
             (self.folder / f"{name}.md").write_text(self.page(name, verdicts))
-        (self.folder / "index.md").write_text(self.index())
+        overview = self.folder.parent / "disciplines.md"
+        overview.write_text(ROW.sub(r"| [\1](disciplines/\1.md) | \2 | \3 |", overview.read_text()))
         return list(self.entries)
-
-    def index(self) -> str:
-        """Return the page that leads to all disciplines."""
-        lines = ["# The disciplines", "", "| | use it | from |", "|---|---|---|"]
-        for name in self.entries:
-            advice, source = self.origins[name]
-            lines.append(f"| [{name}]({name}.md) | {advice} | {source} |")
-        return "\n".join(lines) + "\n"
 
     def page(self, name: str, verdicts: dict[str, str]) -> str:
         """Return the page of one discipline."""
         entries = self.entries[name]
-        advice, source = self.origins[name]
         example = self.example(name)
-        parts = [f"# {name}", entries[0]["summary"] + ".", f"**Use it** {advice}."]
-        if entries[0]["when"]:
-            parts.append(entries[0]["when"])
-        parts.append(f"**Source**: {source}.")
+        parts = [f"# {name}", entries[0]["summary"] + "."]
+        parts += [f"**When**: {entries[0]['when']}", f"**Source**: {self.sources[name]}."]
         parts += ["## Example", f"```toml\n[queue.line]\n{example.strip()}\n```"]
         parts += self.behaviour(name, example)
         if name in verdicts:

@@ -36,7 +36,7 @@ pub enum RecordError {
     /// The kernel or the system refused something that the sandbox needs.
     #[error("can't isolate the script from this machine: {step}: {reason}")]
     #[diagnostic(help(
-        "a script is recorded only where it can change nothing, behind all walls that docs/configuration.md \
+        "a script is recorded only where it can change nothing, behind all walls that docs/tc.md \
          lists. User namespaces need a user.max_user_namespaces above 0, and a container or AppArmor that \
          allows them"
     ))]

@@ -26,7 +26,7 @@ enum NoImport {
     Refused { said: String },
     #[error("can't read the folder {path}")]
     #[diagnostic(help(
-        "it has files DEVICE.qdisc, DEVICE.class and DEVICE.filter: see docs/configuration.md"
+        "it has files DEVICE.qdisc, DEVICE.class and DEVICE.filter: see docs/tc.md"
     ))]
     Folder { path: String, source: std::io::Error },
     #[error("no qdisc was found in {place}")]

@@ -139,7 +139,7 @@ fn list_suggests_a_similar_name() {
     assert!(stderr.contains("did you mean `fq_codel`?"), "{stderr}");
 }
 
-/// The README shows some of these errors. The expected texts are beside the files.
+/// docs/errors.md shows some of these errors. The expected texts are beside the files.
 #[test]
 fn mistakes_are_shown_in_the_file() {
     for name in ["typo", "unit", "dangling", "queue"] {

@@ -36,9 +36,9 @@ fn the_complete_examples_are_valid() {
 }
 
 #[test]
-fn the_readme_names_every_discipline_once() {
-    const README: &str = include_str!("../../../../README.md");
-    let rows = README
+fn every_discipline_is_named_once() {
+    const DISCIPLINES: &str = include_str!("../../../../docs/disciplines.md");
+    let rows = DISCIPLINES
         .lines()
         .filter_map(|line| line.strip_prefix("| ")?.split_once(" | "));
     // The head of the table has no name in the first column.
@@ -53,4 +53,9 @@ fn the_readme_names_every_discipline_once() {
     // A discipline with and without classes has two entries.
     known.dedup();
     assert_eq!(named, known);
+    const README: &str = include_str!("../../../../README.md");
+    for count in ["implements {} of them", "[All {}, "] {
+        let count = count.replace("{}", &known.len().to_string());
+        assert!(README.contains(&count), "{count}");
+    }
 }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::lab::LabError;
 use crate::reproduce::{
-    Conditions, EXPERIMENTS, Experiment, Grid, JudgedClaim, NoPlace, ReproduceError, Reproduction,
-    find_verdicts,
+    Conditions, EXPERIMENTS, Experiment, Grid, JudgedClaim, NotVerdicts, ReproduceError, Reproduction,
+    Verdicts,
 };
 use comfy_table::CellAlignment;
 use fairgate_live::testbed::{Interrupt, check_privileges};
@@ -39,8 +39,8 @@ Examples:
   fairgate-lab reproduce sqf-fig3 --json         for a script
   fairgate-lab reproduce altq-guarantee --live   with real traffic between network namespaces; needs root
   fairgate-lab reproduce mine.toml               an experiment of your own; see docs/reproduce.md
-  fairgate-lab reproduce sqf-fig3 --verdicts docs/reproduce.md --commit 1a2b3c4
-                                             and write the verdicts into a document
+  fairgate-lab reproduce sqf-fig3 --verdicts verdicts.csv --commit 1a2b3c4
+                                             and keep the verdicts in a table of several experiments
 
 A claim holds if it was measured to hold as the paper states it, by the paper's own formula. A line `instead`
 below a claim is a statement of ours, for example by another formula. It does not change the verdict.
@@ -74,8 +74,7 @@ pub(crate) struct Args {
     #[arg(long)]
     live: bool,
 
-    /// Also write the verdicts into this Markdown document, between `<!-- verdicts of ID -->` and
-    /// `<!-- end of verdicts -->`
+    /// Also write the verdicts into this CSV table, in the place of those of an earlier run
     #[arg(long, value_name = "FILE")]
     verdicts: Option<PathBuf>,
 
@@ -102,11 +101,11 @@ enum CommandError {
         source: Box<ReproduceError>,
     },
     #[error("{path} cannot be read")]
-    #[diagnostic(help("--verdicts writes into an existing document; see docs/reproduce.md"))]
-    NoDocument { path: String, source: std::io::Error },
+    #[diagnostic(help("--verdicts keeps what the table has of other experiments"))]
+    UnreadableVerdicts { path: String, source: std::io::Error },
     #[error("the verdicts cannot be written into {path}")]
-    #[diagnostic(help("add these two lines where the table is to be"))]
-    NoPlace { path: String, source: NoPlace },
+    #[diagnostic(help("name a table that --verdicts wrote, or a file that does not exist"))]
+    NotVerdicts { path: String, source: NotVerdicts },
     #[error("`{id}` cannot be run live")]
     #[diagnostic(help(
         "with --live run {known}; an experiment of your own needs a section [experiment.live], see \
@@ -170,7 +169,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
         _ => Some(targets.open_in(&args.out, "index.html")?),
     };
     let verdicts = (args.verdicts.as_deref())
-        .map(|path| VerdictFile::open(path, &experiments, args.live, &mut targets))
+        .map(|path| VerdictFile::open(path, &mut targets))
         .transpose()?;
     let mut results = Vec::with_capacity(experiments.len());
     let mut written = Ok(());
@@ -341,56 +340,42 @@ fn list(format: Format) -> Result<Outcome, Failure> {
     Ok(Outcome::Yes)
 }
 
-/// A document into which verdicts are written, found to be readable and writable, with a place for each
-/// experiment, before the first one runs.
+/// A table into which verdicts are written, found to be readable and writable before the first experiment
+/// runs.
 struct VerdictFile {
-    path: String,
-    text: String,
+    verdicts: Verdicts,
     target: Target,
 }
 
 impl VerdictFile {
-    fn open(
-        path: &Path,
-        experiments: &[Cow<'static, Experiment>],
-        is_live: bool,
-        targets: &mut Targets,
-    ) -> Result<VerdictFile, Failure> {
-        let shown = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|source| CommandError::NoDocument {
-            path: shown.clone(),
+    fn open(path: &Path, targets: &mut Targets) -> Result<VerdictFile, Failure> {
+        let shown = || path.display().to_string();
+        let text = match std::fs::read_to_string(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            read => read.map_err(|source| CommandError::UnreadableVerdicts {
+                path: shown(),
+                source,
+            })?,
+        };
+        let verdicts = Verdicts::parse(&text).map_err(|source| CommandError::NotVerdicts {
+            path: shown(),
             source,
         })?;
-        for experiment in experiments {
-            let key = match is_live {
-                true => format!("{} live", experiment.id),
-                false => experiment.id.to_string(),
-            };
-            find_verdicts(&text, &key).map_err(|source| CommandError::NoPlace {
-                path: shown.clone(),
-                source,
-            })?;
-        }
         Ok(VerdictFile {
-            path: shown,
-            text,
+            verdicts,
             target: targets.open(path)?,
         })
     }
 
-    fn write(self, results: &[Reproduction], args: &Args) -> Result<(), Failure> {
-        let mut text = self.text;
+    fn write(mut self, results: &[Reproduction], args: &Args) -> Result<(), Failure> {
         for result in results {
-            let mut origin = command(result, args);
+            let mut run = command(result, args);
             if let Some(commit) = &args.commit {
-                origin.push_str(&format!(" at commit {commit}"));
+                run.push_str(&format!(" at commit {commit}"));
             }
-            text = (result.insert_verdicts(&text, &origin)).map_err(|source| CommandError::NoPlace {
-                path: self.path.clone(),
-                source,
-            })?;
+            self.verdicts.insert(result, &run);
         }
-        self.target.write(|file| file.write_all(text.as_bytes()))
+        (self.target).write(|file| file.write_all(self.verdicts.to_csv().as_bytes()))
     }
 }
 

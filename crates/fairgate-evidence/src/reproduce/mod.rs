@@ -34,7 +34,7 @@ pub use experiments::EXPERIMENTS;
 pub use findings::{Beside, Figure, Findings, Grid, LiveReport, Measurement, Verdict};
 pub use published::Published;
 pub use reproduction::{JudgedClaim, JudgedInstead, Reproduction, Row};
-pub use verdicts::{NoPlace, find_verdicts};
+pub use verdicts::{NotVerdicts, VerdictRow, Verdicts};
 
 /// Returns the experiment called `id`.
 pub fn find(id: &str) -> Option<&'static Experiment> {

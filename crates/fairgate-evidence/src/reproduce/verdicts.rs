@@ -1,86 +1,100 @@
-//! Tables of verdicts in a Markdown document. A program writes them, so that they are those of a run.
-//!
-//! A document has a place for each experiment, between two comments:
+//! Verdicts on claims as a table in a file. A program writes them, so that they are those of a run.
 //!
 //! ```text
-//! <!-- verdicts of qfq-fig9 -->
-//! ...
-//! <!-- end of verdicts -->
+//! experiment,claim,verdict,found
+//! qfq-fig9,,3 of 4 hold,fairgate-lab reproduce qfq-fig9 --seeds 5 at commit 1a2b3c4
+//! qfq-fig9,order,holds,"35, 114 and 182 instructions"
 //! ```
+//!
+//! The first row of an experiment names no claim: it counts the claims that hold, and names the run. A
+//! statement of ours follows the claim that it stands beside. `docs/experiments/verdicts.csv` has those of
+//! this repository; the documentation site shows them.
 
-use std::fmt::Write;
-
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::reproduce::reproduction::Reproduction;
 
-const END: &str = "<!-- end of verdicts -->";
+const HEAD: [&str; 4] = ["experiment", "claim", "verdict", "found"];
 
-/// The document has no place for the verdicts.
-#[derive(Debug, Error, PartialEq, Eq)]
-#[error("there is no place for the verdicts of {id}; it is between the lines `{start}` and `{END}`")]
-pub struct NoPlace {
-    /// The experiment.
-    pub id: String,
-    /// The line that is missing, or that no last line follows.
-    pub start: String,
+/// A file is not a table of verdicts.
+#[derive(Debug, Error)]
+#[error("it is not a table of verdicts, which has the columns experiment, claim, verdict and found")]
+pub struct NotVerdicts(#[source] Option<csv::Error>);
+
+/// A row of the table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerdictRow {
+    /// The experiment: [`Reproduction::key`].
+    pub experiment: String,
+    /// The name of the claim, or of our statement; empty in the first row of an experiment.
+    pub claim: String,
+    /// The verdict in words. In the first row, how many claims hold.
+    pub verdict: String,
+    /// The numbers by which it was judged. In the first row, the run.
+    pub found: String,
 }
 
-/// Returns the text between the comments of experiment `id`, and where it is in the document.
-///
-/// # Errors
-/// Returns an error if the document has no place for it.
-pub fn find_verdicts<'a>(document: &'a str, id: &str) -> Result<(std::ops::Range<usize>, &'a str), NoPlace> {
-    let start = format!("<!-- verdicts of {id} -->");
-    let place = document.find(&start).and_then(|at| {
-        let from = at + start.len();
-        let to = from + document[from..].find(END)?;
-        // Another experiment's place must not begin before this one ends.
-        (!document[from..to].contains("<!-- verdicts of ")).then_some(from..to)
-    });
-    let place = place.ok_or_else(|| NoPlace {
-        id: id.to_owned(),
-        start,
-    })?;
-    Ok((place.clone(), &document[place]))
+/// A table of verdicts of several experiments.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdicts {
+    /// The rows, those of an experiment side by side.
+    pub rows: Vec<VerdictRow>,
 }
 
-impl Reproduction {
-    /// Returns the document with the verdicts of this run in their place. `origin` says what the run was: its
-    /// command, and the version of the code.
+impl Verdicts {
+    /// Reads the table. An empty text is a table without rows.
     ///
     /// # Errors
-    /// Returns an error if the document has no place for them.
-    pub fn insert_verdicts(&self, document: &str, origin: &str) -> Result<String, NoPlace> {
-        let (place, _) = find_verdicts(document, &self.key())?;
-        let (before, after) = (&document[..place.start], &document[place.end..]);
-        Ok(format!("{before}\n{}{after}", self.verdicts(origin)))
+    /// Returns an error if the text has other columns.
+    pub fn parse(text: &str) -> Result<Verdicts, NotVerdicts> {
+        if text.is_empty() {
+            return Ok(Verdicts::default());
+        }
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        if reader.headers().map_err(|error| NotVerdicts(Some(error)))? != HEAD.as_slice() {
+            return Err(NotVerdicts(None));
+        }
+        let rows = reader.deserialize().collect::<Result<_, _>>();
+        let rows = rows.map_err(|error| NotVerdicts(Some(error)))?;
+        Ok(Verdicts { rows })
     }
 
-    /// Returns the verdicts as Markdown: how many claims hold, and a table with each claim, followed by our
-    /// statements beside it.
-    pub fn verdicts(&self, origin: &str) -> String {
-        let held = self.claims.iter().filter(|claim| claim.holds).count();
-        let mut text = format!(
-            "{held} of {} claims hold in the run of\n`{origin}`:\n\n| verdict | claim | found |\n\
-             |---|---|---|\n",
-            self.claims.len()
-        );
-        let mut row = |verdict: &str, statement: &str, found: &str| {
-            let cell = |text: &str| text.replace('|', "\\|").replace('\n', " ");
-            let _ = writeln!(text, "| {verdict} | {} | {} |", cell(statement), cell(found));
+    /// Puts the verdicts of a result into the place of those of an earlier run, or at the end. `run` says
+    /// what the run was: its command, and the version of the code.
+    pub fn insert(&mut self, result: &Reproduction, run: &str) {
+        let key = result.key();
+        let place = self.rows.iter().position(|row| row.experiment == key);
+        self.rows.retain(|row| row.experiment != key);
+        let place = place.unwrap_or(self.rows.len());
+        let row = |claim: &str, verdict: &str, found: &str| VerdictRow {
+            experiment: key.clone(),
+            claim: claim.to_owned(),
+            verdict: verdict.to_owned(),
+            // One row is one line.
+            found: found.replace('\n', " "),
         };
-        for claim in &self.claims {
-            let verdict = match claim.holds {
-                true => claim.verdict().to_owned(),
-                false => format!("**{}**", claim.verdict()),
-            };
-            row(&verdict, &claim.text, &claim.found);
-            for ours in &claim.instead {
-                row(&format!("*instead, {}*", ours.verdict()), &ours.text, &ours.found);
-            }
+        let held = result.claims.iter().filter(|claim| claim.holds).count();
+        let mut rows = vec![row("", &format!("{held} of {} hold", result.claims.len()), run)];
+        for claim in &result.claims {
+            rows.push(row(&claim.id, claim.verdict(), &claim.found));
+            let beside = claim.instead.iter();
+            rows.extend(beside.map(|ours| row(&ours.id, ours.verdict(), &ours.found)));
         }
-        text
+        self.rows.splice(place..place, rows);
+    }
+
+    /// Returns the table as CSV.
+    pub fn to_csv(&self) -> String {
+        let mut writer = csv::WriterBuilder::new()
+            .has_headers(false)
+            .from_writer(Vec::new());
+        let written = std::iter::once(writer.write_record(HEAD))
+            .chain(self.rows.iter().map(|row| writer.serialize(row)))
+            .collect::<Result<(), _>>();
+        written.expect("memory takes the rows, which have the same number of fields");
+        let bytes = writer.into_inner().expect("memory takes the rows");
+        String::from_utf8(bytes).expect("the fields are text")
     }
 }
 
@@ -93,7 +107,7 @@ mod tests {
     fn result() -> Reproduction {
         let claim = |id: &str| Claim {
             id: id.into(),
-            text: format!("{id} | is stated"),
+            text: format!("{id} is stated"),
             holds: Vec::new(),
         };
         let description = Description {
@@ -111,7 +125,7 @@ mod tests {
             }],
         };
         let mut findings = Findings::default();
-        findings.judge("a", true, "1 < 2");
+        findings.judge("a", true, "1,5 < 2");
         findings.judge("b", false, "3 > 2");
         findings.judge("ours", true, "1 < 3");
         Reproduction::new("b1", description, &[1], false, findings, Vec::new()).unwrap()
@@ -119,34 +133,38 @@ mod tests {
 
     #[test]
     fn verdicts_replace_those_of_an_earlier_run_and_nothing_else() {
-        let old = "A\n<!-- verdicts of a1 -->\n1\n<!-- end of verdicts -->\n\
-                   <!-- verdicts of b1 -->\nold\n<!-- end of verdicts -->\nZ\n";
-        let new = result().insert_verdicts(old, "run b1").unwrap();
-        let (before, rest) = new.split_once("<!-- verdicts of b1 -->\n").unwrap();
-        assert!(before.starts_with("A\n<!-- verdicts of a1 -->\n1\n"), "{before}");
-        let table = rest.strip_suffix("<!-- end of verdicts -->\nZ\n").unwrap();
-        assert_eq!(
-            table,
-            "1 of 2 claims hold in the run of\n`run b1`:\n\n| verdict | claim | found |\n|---|---|---|\n\
-             | holds | a \\| is stated | 1 < 2 |\n| **does not hold** | b \\| is stated | 3 > 2 |\n\
-             | *instead, so* | another formula | 1 < 3 |\n"
-        );
+        let old = "experiment,claim,verdict,found\na1,,1 of 1 hold,run a1\na1,x,holds,1\n\
+                   b1,,0 of 1 hold,old\nb1,gone,does not hold,2\nc1,,0 of 0 hold,run c1\n";
+        let new = "experiment,claim,verdict,found\na1,,1 of 1 hold,run a1\na1,x,holds,1\n\
+                   b1,,1 of 2 hold,run b1\nb1,a,holds,\"1,5 < 2\"\nb1,b,does not hold,3 > 2\n\
+                   b1,ours,so,1 < 3\n\
+                   c1,,0 of 0 hold,run c1\n";
+        let mut verdicts = Verdicts::parse(old).unwrap();
+        verdicts.insert(&result(), "run b1");
+        assert_eq!(verdicts.to_csv(), new);
         // The second run of the same gives the same.
-        assert_eq!(result().insert_verdicts(&new, "run b1").unwrap(), new);
+        let mut again = Verdicts::parse(new).unwrap();
+        again.insert(&result(), "run b1");
+        assert_eq!(again, verdicts);
     }
 
     #[test]
-    fn a_document_without_a_place_is_an_error() {
-        for document in [
-            "",
-            "<!-- verdicts of b1 -->\n",
-            "<!-- verdicts of b1 -->\n<!-- verdicts of c1 -->\n<!-- end of verdicts -->\n",
+    fn an_empty_file_becomes_a_table() {
+        let mut verdicts = Verdicts::parse("").unwrap();
+        verdicts.insert(&result(), "run b1");
+        assert_eq!(verdicts.rows.len(), 4);
+        assert_eq!(Verdicts::parse(&verdicts.to_csv()).unwrap(), verdicts);
+    }
+
+    #[test]
+    fn another_text_is_an_error() {
+        for text in [
+            "# Verdicts\n",
+            "a,b,c,d\n",
+            "experiment,claim,verdict,found\nb1,a\n",
         ] {
-            let error = result().insert_verdicts(document, "").unwrap_err();
-            assert!(
-                error.to_string().contains("no place for the verdicts of b1"),
-                "{error}"
-            );
+            let error = Verdicts::parse(text).unwrap_err();
+            assert!(error.to_string().contains("not a table of verdicts"), "{error}");
         }
     }
 }

@@ -139,7 +139,7 @@ fn experiments_of_ones_own_are_files_and_one_page_leads_to_all() {
 }
 
 #[test]
-fn verdicts_are_written_into_a_document_that_has_a_place_for_them() {
+fn verdicts_are_kept_in_a_table() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| {
         folder
@@ -149,40 +149,28 @@ fn verdicts_are_written_into_a_document_that_has_a_place_for_them() {
             .expect("a path of text")
             .to_owned()
     };
-    let (out, document) = (path("out"), path("verdicts.md"));
+    let (out, table) = (path("out"), path("verdicts.csv"));
     let run = |code| {
         let arguments = ["reproduce", "sqf-fig4", "--quick", "--seeds", "1", "--out", &out];
-        let place = ["--verdicts", &document, "--commit", "1a2b3c4"];
+        let place = ["--verdicts", &table, "--commit", "1a2b3c4"];
         ends(&[arguments.as_slice(), place.as_slice()].concat(), code)
     };
+    std::fs::write(&table, "nothing\n").expect("it is written");
     let (_, errors) = run(2);
-    assert!(errors.contains("cannot be read"), "{errors}");
-    std::fs::write(&document, "nothing\n").expect("it is written");
-    let (_, errors) = run(2);
-    assert!(
-        errors.contains("no place for the verdicts of sqf-fig4"),
-        "{errors}"
-    );
-    let frame = [
-        "A\n<!-- verdicts of sqf-fig4 -->",
-        "\n<!-- end of verdicts -->\nZ\n",
-    ];
-    std::fs::write(&document, frame.concat()).expect("it is written");
+    assert!(errors.contains("not a table of verdicts"), "{errors}");
+    let other = "mine,,1 of 1 hold,fairgate reproduce mine.toml\nmine,low,holds,1 < 2\n";
+    std::fs::write(&table, format!("experiment,claim,verdict,found\n{other}")).expect("it is written");
     let (text, _) = run(1);
     assert!(text.contains("does not hold  n = 20: the mean time"), "{text}");
     assert!(text.contains("Instead: n = 20: with N(t) normal"), "{text}");
-    let written = std::fs::read_to_string(&document).expect("it is there");
-    assert!(
-        written.starts_with("A\n") && written.ends_with("Z\n"),
-        "{written}"
-    );
-    for part in [
-        "2 of 3 claims hold in the run of\n",
-        "\n`fairgate-lab reproduce sqf-fig4 --seeds 1 --quick at commit 1a2b3c4`:\n",
-        "| **does not hold** | n = 20: the mean time",
-        "| *instead, so* | n = 20: with N(t) normal",
-    ] {
-        assert!(written.contains(part), "{part} in {written}");
+    let written = std::fs::read_to_string(&table).expect("it is there");
+    let verdicts = written.strip_prefix("experiment,claim,verdict,found\n");
+    let verdicts = verdicts.and_then(|rows| rows.strip_prefix(other));
+    let verdicts = verdicts.unwrap_or_else(|| panic!("{written}"));
+    let run = "sqf-fig4,,2 of 3 hold,fairgate-lab reproduce sqf-fig4 --seeds 1 --quick at commit 1a2b3c4\n";
+    assert!(verdicts.starts_with(run), "{verdicts}");
+    for verdict in [",does not hold,", ",so,"] {
+        assert!(verdicts.contains(verdict), "{verdict} in {verdicts}");
     }
 }
 

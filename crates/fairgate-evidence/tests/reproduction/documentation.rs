@@ -1,82 +1,87 @@
-//! The tables of verdicts in `docs/reproduce.md` are those of the experiments.
+//! `docs/reproduce.md` and `docs/experiments/verdicts.csv` are those of the experiments.
 
-use fairgate_evidence::reproduce::{Conditions, EXPERIMENTS, Experiment, find_verdicts};
+use fairgate_evidence::reproduce::{Conditions, EXPERIMENTS, Experiment, VerdictRow, Verdicts};
 
-/// What stands in the place of an experiment of which no full run is recorded.
-const NOT_RUN: &str = "No run is recorded: `make verdicts` makes one.";
+const OVERVIEW: &str = include_str!("../../../../docs/reproduce.md");
+const OWN: &str = include_str!("../../../../docs/experiments/own.md");
+const VERDICTS: &str = include_str!("../../../../docs/experiments/verdicts.csv");
 
-const DOCUMENT: &str = include_str!("../../../../docs/reproduce.md");
-
-/// Without a run there are no counts. Otherwise each table has the claims of its experiment and our
-/// statements beside them, in their order, and counts the claims that hold. Verdicts and figures are those of
-/// the run that the table names.
+/// A full run has the claims of its experiment and our statements beside them, in their order, and counts the
+/// claims that hold. The overview has the same count, and none if no run is recorded.
 #[test]
-fn every_experiment_has_a_table_of_its_claims() {
-    for experiment in EXPERIMENTS {
-        check_table(experiment, false);
-        if experiment.can_run_live().expect("the file is valid") {
-            check_table(experiment, true);
-        }
+fn verdicts_are_those_of_the_claims() {
+    let verdicts = Verdicts::parse(VERDICTS).expect("it is a table");
+    let mut rows = verdicts.rows.as_slice();
+    let mut recorded = Vec::new();
+    while let [first, others @ ..] = rows {
+        let length = others.iter().take_while(|row| !row.claim.is_empty()).count();
+        let (claims, rest) = others.split_at(length);
+        check_run(first, claims);
+        recorded.push(first);
+        rows = rest;
     }
-}
-
-/// Checks the table of an experiment, or of its live runs.
-fn check_table(experiment: &Experiment, is_live: bool) {
-    let id = experiment.id.as_ref();
-    let key = if is_live {
-        format!("{id} live")
-    } else {
-        id.to_owned()
+    let count = |key: &str| {
+        let mut runs = recorded.iter().filter(|run| run.experiment == key);
+        let count = runs.next().and_then(|run| run.verdict.strip_suffix(" hold"));
+        assert!(runs.next().is_none(), "two runs of {key}");
+        count.unwrap_or_default()
     };
-    let description = experiment.description().expect("the file is valid");
-    let (_, text) = find_verdicts(DOCUMENT, &key).unwrap_or_else(|error| panic!("{error}"));
-    if text.trim() == NOT_RUN {
-        return;
-    }
-    assert!(
-        text.contains(&format!("`fairgate-lab reproduce {id} --seeds ")) && text.contains(" at commit "),
-        "{key}: no command and commit; `make verdicts` writes them"
-    );
-    assert_eq!(text.contains(" --live"), is_live, "{key}");
-    assert!(
-        !text.contains("--quick"),
-        "{id}: the verdicts are those of a short run"
-    );
-    let rows = text.lines().filter(|line| line.starts_with("| ")).skip(1);
-    let rows: Vec<(&str, &str)> = rows
-        .map(|row| {
-            let mut cells = row.trim_matches('|').split(" | ");
-            let mut next = || cells.next().unwrap_or_default().trim();
-            (next(), next())
+    let shown: Vec<_> = (OVERVIEW.lines().filter(|line| line.starts_with("| [")))
+        .map(|line| {
+            let cells: Vec<&str> = line.trim_matches('|').split(" |").map(str::trim).collect();
+            let [name, _, _, simulated, live] = cells[..] else {
+                panic!("five columns: {line}");
+            };
+            let id = name.trim_start_matches('[').split(']').next().unwrap_or_default();
+            (id, simulated, live)
         })
         .collect();
+    let expected: Vec<_> = (EXPERIMENTS.iter().map(|experiment| &*experiment.id))
+        .map(|id| (id, count(id), count(&format!("{id} live"))))
+        .collect();
+    assert_eq!(shown, expected);
+}
+
+/// Checks the rows of a run: the first one, and those of the claims.
+fn check_run(first: &VerdictRow, claims: &[VerdictRow]) {
+    let key = first.experiment.as_str();
+    let id = key.strip_suffix(" live").unwrap_or(key);
+    let experiment = fairgate_evidence::reproduce::find(id).unwrap_or_else(|| panic!("no experiment {id}"));
+    let is_live = key != id;
+    // Older runs were made when `fairgate` had this command.
+    let begins = format!("reproduce {id} --seeds ");
+    assert!(
+        first.claim.is_empty() && first.found.contains(&begins) && first.found.contains(" at commit "),
+        "{first:?}: `make verdicts` names command and commit"
+    );
+    assert_eq!(first.found.contains(" --live"), is_live, "{first:?}");
+    assert!(!first.found.contains("--quick"), "{first:?}");
+    assert!(
+        !is_live || experiment.can_run_live().expect("the file is valid"),
+        "{key}"
+    );
+    let description = experiment.description().expect("the file is valid");
     let mut expected = Vec::new();
     for claim in &description.claims {
-        expected.push(claim.text.as_str());
+        expected.push(claim.id.as_str());
         let beside = description.instead.iter().filter(|ours| ours.claim == claim.id);
-        expected.extend(beside.map(|ours| ours.text.as_str()));
+        expected.extend(beside.map(|ours| ours.id.as_str()));
     }
-    let texts: Vec<&str> = rows.iter().map(|row| row.1).collect();
+    let named: Vec<&str> = claims.iter().map(|row| row.claim.as_str()).collect();
     assert_eq!(
-        texts, expected,
-        "{id}: the table has other claims; `make verdicts` writes it again"
+        named, expected,
+        "{key}: other claims; `make verdicts` judges them again"
     );
-    let held = rows.iter().filter(|row| row.0 == "holds").count();
-    let count = format!(
-        "\n{held} of {} claims hold in the run of\n",
-        description.claims.len()
-    );
-    assert!(
-        text.starts_with(&count),
-        "{id}: not {count:?}, but {:?}",
-        text.lines().nth(1)
-    );
+    assert!(claims.iter().all(|row| row.experiment == key), "{key}");
+    let held = claims.iter().filter(|row| row.verdict == "holds").count();
+    let count = format!("{held} of {} hold", description.claims.len());
+    assert_eq!(first.verdict, count, "{key}");
 }
 
 /// The experiment of a user's own that the document shows runs, and its claim holds.
 #[test]
 fn the_example_of_an_own_experiment_runs() {
-    let (_, text) = DOCUMENT.split_once("```toml\n").expect("there is an example");
+    let (_, text) = OWN.split_once("```toml\n").expect("there is an example");
     let (text, _) = text.split_once("```").expect("the example ends");
     let experiment = Experiment::from_text("mine", "mine.toml", text.to_owned(), None).unwrap();
     let conditions = Conditions {

@@ -1,0 +1,64 @@
+"""The verdicts on the papers' claims, in the pages of the experiments.
+
+A page has a line `<!-- verdicts of ID -->` where the table of a run stands, or of both runs if the experiment
+also runs with real traffic.
+"""
+
+import csv
+import re
+import tomllib
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+VERDICTS = ROOT / "docs/experiments/verdicts.csv"
+PLACE = re.compile(r"<!-- verdicts of ([\w-]+(?: live)?) -->")
+
+# A run: the row that names it, and those of its claims.
+Rows = list[dict[str, str]]
+
+
+def write(folder: Path) -> None:
+    """Write the tables into the pages of `folder`."""
+    runs: dict[str, Rows] = {}
+    with VERDICTS.open(newline="") as file:
+        for row in csv.DictReader(file):
+            runs.setdefault(row["experiment"], []).append(row)
+    texts = claims()
+    shown: set[str] = set()
+
+    def table_of(found: re.Match[str]) -> str:
+        key = found[1]
+        shown.add(key)
+        return table(runs[key], texts[key.removesuffix(" live")])
+
+    for page in sorted(folder.glob("*.md")):
+        page.write_text(PLACE.sub(table_of, page.read_text()))
+    if missing := runs.keys() - shown:
+        raise RuntimeError(f"no page has a place for the verdicts of {', '.join(sorted(missing))}")
+
+
+def claims() -> dict[str, dict[str, str]]:
+    """Return the text of each claim, and of each statement of ours, by experiment and name."""
+    found = {}
+    for file in ROOT.glob("crates/*/experiments/*/*.toml"):
+        experiment = tomllib.loads(file.read_text()).get("experiment", {})
+        texts = {claim["id"]: claim["text"] for claim in experiment.get("show", [])}
+        ours = {statement["id"]: statement["text"] for statement in experiment.get("instead", [])}
+        found[file.stem] = texts | {name: f"*Instead:* {text}" for name, text in ours.items()}
+    return found
+
+
+def table(rows: Rows, texts: dict[str, str]) -> str:
+    """Return the verdicts of a run as Markdown."""
+    run, *judged = rows
+    kind = "With real traffic" if run["experiment"].endswith(" live") else "Simulated"
+    title = f"**{kind}: {run['verdict']}** (`{run['found']}`)"
+    lines = [title, "", "| verdict | claim | found |", "|---|---|---|"]
+    for row in judged:
+        verdict = row["verdict"]
+        verdict = verdict if verdict in ("holds", "so") else f"**{verdict}**"
+        cells = (verdict, texts[row["claim"]], row["found"])
+        escaped = (cell.replace("|", "\\|").replace("<", "&lt;") for cell in cells)
+        lines.append(f"| {' | '.join(escaped)} |")
+    return "\n".join(lines)
