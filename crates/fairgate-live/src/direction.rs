@@ -26,7 +26,7 @@ use nix::errno::Errno;
 use crate::config::Plan;
 use crate::delay_line::DelayLine;
 use crate::error::LiveError;
-use crate::offload::{Identifications, Refused, Segments};
+use crate::offload::{Allowance, Identifications, Segments};
 use crate::outgoing::Exit;
 use crate::packets::{Log, Outcome};
 use crate::randomness::Randomness;
@@ -53,7 +53,7 @@ pub(crate) struct Counters {
     pub(crate) too_long: u64,
     /// Lost on arrival: an offload that can't be done in software.
     pub(crate) unsupported_offload: u64,
-    /// Lost on arrival: super-packets of many tiny segments.
+    /// Lost on arrival: super-packets of more tiny segments than the bytes that have arrived allow.
     pub(crate) tiny_segments: u64,
     /// Lost on departure: the other interface does not take such a frame.
     pub(crate) refused: u64,
@@ -133,6 +133,7 @@ pub(crate) struct Direction {
     delay_line: DelayLine,
     hasher: FlowHasher,
     identifications: Identifications,
+    allowance: Allowance,
     /// The number of the last super-packet that was cut.
     super_packets: u32,
     /// What filters know the receiving port by.
@@ -197,6 +198,7 @@ impl Direction {
             frames,
             hasher,
             identifications: Identifications::default(),
+            allowance: Allowance::new(),
             super_packets: 0,
             interface,
             overhead: 0,
@@ -237,6 +239,7 @@ impl Direction {
     /// If it is longer than the store has room for. Nothing has happened then.
     #[inline]
     pub(crate) fn accept(&mut self, received: &Received<'_>, now: Time) -> Result<Option<u32>, TooLong> {
+        self.allowance.earn(received.bytes.len());
         if received.bytes.len() < received.length || received.bytes.len() < Tag::POSITION {
             self.counters.truncated += 1;
         } else if !received.offload.is_complete() {
@@ -260,18 +263,16 @@ impl Direction {
 
     fn accept_unfinished(&mut self, received: &Received<'_>, now: Time) -> Result<(), TooLong> {
         let segments = Segments::new(received.bytes, received.offload, &mut self.identifications);
-        let mut segments = match segments {
-            Ok(segments) => segments,
-            Err(refused) => {
-                match refused {
-                    Refused::Unsupported => self.counters.unsupported_offload += 1,
-                    Refused::TinySegments => self.counters.tiny_segments += 1,
-                }
-                return Ok(());
-            }
+        let Ok(mut segments) = segments else {
+            self.counters.unsupported_offload += 1;
+            return Ok(());
         };
         if segments.longest() > self.frames.longest() {
             return Err(TooLong);
+        }
+        if segments.paid_by(&mut self.allowance).is_err() {
+            self.counters.tiny_segments += 1;
+            return Ok(());
         }
         self.super_packets = self.super_packets.wrapping_add(1);
         let most = match self.takes_super_packets {

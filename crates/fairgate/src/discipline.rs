@@ -145,9 +145,16 @@ pub trait Algorithm: Send + 'static {
     /// keeps state for each class besides the class's discipline.
     ///
     /// Returns false, and changes nothing, if there is no such way. Then the classes and the packets move.
+    ///
+    /// What is queued may be moved, and what differs may be set. All that takes longer with every class there
+    /// is, is done before, by [`prepare_to_succeed`](Algorithm::prepare_to_succeed), if that is possible.
     fn succeed(&mut self, _old: &mut Self, _kept: &[u16], _now: Time, _pool: &mut Pool) -> bool {
         false
     }
+
+    /// Finds out what is different from a discipline that runs with the parameters `old`, and that this one
+    /// will [succeed](Algorithm::succeed). No packet waits for it.
+    fn prepare_to_succeed(&mut self, _old: &Self::Config) {}
 
     /// Calls `visit` for each class, in the order of their numbers.
     fn visit_classes(&self, _visit: &mut dyn FnMut(Class<'_>)) {}
@@ -250,6 +257,11 @@ pub trait Discipline: Send {
         );
         succession::move_packets(self, old, now, pool);
     }
+
+    /// Does what [`take_over`](Discipline::take_over) would have to do otherwise, if the discipline whose
+    /// place this one takes has the parameters `old` then. A driver calls it on a thread that forwards
+    /// nothing.
+    fn prepare_to_take_over(&mut self, _old: &dyn Any) {}
 
     /// Replaces the discipline of class `minor` by `child`, which takes over from it as of
     /// [`take_over`](Discipline::take_over). Returns the old one, so that its memory can be released
@@ -609,6 +621,12 @@ impl<A: Algorithm> Discipline for Node<A> {
 
     fn take_over(&mut self, old: &mut dyn Discipline, heritage: &Heritage, now: Time, pool: &mut Pool) {
         self.inherit(old, heritage, now, pool);
+    }
+
+    fn prepare_to_take_over(&mut self, old: &dyn Any) {
+        if let Some(old) = old.downcast_ref() {
+            self.algorithm.prepare_to_succeed(old);
+        }
     }
 
     fn succeed_class(

@@ -160,7 +160,7 @@ class Losses(Model):
     ring_full: int
     """The receive ring was full: this process was too slow."""
     tiny_segments: int
-    """A super-packet of more than 128 segments with less than 48 bytes of payload each."""
+    """A super-packet of more segments than one for each 32 bytes that have arrived."""
     too_long: int
     """The frame was longer than the MTU allows."""
     truncated: int

@@ -95,7 +95,7 @@ impl Assembly {
             },
         };
         let stand_ins = children.iter().map(|_| placeholder()).collect();
-        entry.build(&settings, Parts::new(stand_ins, 0))?;
+        entry.check(&settings, Parts::new(stand_ins, 0))?;
         Ok(Spec {
             entry,
             settings,

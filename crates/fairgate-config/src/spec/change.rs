@@ -37,6 +37,8 @@ pub struct ChangeError {
 pub struct Change {
     /// Whether filters of the new tree look at header bytes.
     reads_bytes: bool,
+    /// Whether a discipline that is new, or has new parameters, reads what packets acknowledge.
+    reads_acknowledgements: bool,
     /// The parameters of disciplines that change in place.
     parameters: Vec<Step>,
     /// The disciplines that are replaced. Each is preceded by the ones below it.
@@ -46,14 +48,20 @@ pub struct Change {
 /// Builds the discipline of a class.
 type BuildChild<'a> = dyn Fn(u16, &Spec) -> Result<Box<dyn Discipline>, BuildError> + 'a;
 
-/// The path to a node, as class numbers, and its new parameters.
-type Step = (Vec<u16>, Box<dyn Any + Send>);
+/// New parameters of a discipline that changes in place.
+struct Step {
+    /// The path to the node, as class numbers.
+    path: Vec<u16>,
+    before: Box<dyn Any + Send>,
+    after: Box<dyn Any + Send>,
+}
 
 /// A discipline that takes the place of the one at the end of `path`.
 struct Replacement {
     path: Vec<u16>,
     heritage: Heritage,
-    new: Box<dyn Discipline>,
+    /// The new discipline, and the old one after the change.
+    discipline: Option<Box<dyn Discipline>>,
 }
 
 /// What a change has replaced: disciplines, which are empty, and parameters. Dropping it releases their
@@ -61,14 +69,14 @@ struct Replacement {
 /// another thread.
 #[derive(Default)]
 pub struct Replaced {
-    disciplines: Vec<Box<dyn Discipline>>,
+    replacements: Vec<Replacement>,
     _parameters: Vec<Step>,
 }
 
 impl Replaced {
     /// Returns the number of disciplines that were replaced.
     pub fn count(&self) -> usize {
-        self.disciplines.len()
+        self.replacements.len()
     }
 }
 
@@ -125,19 +133,18 @@ impl Spec {
     /// Only if a discipline refuses what it accepted when the description was checked.
     pub fn take_over(&self, seed: u64) -> Result<Change, ChangeError> {
         let mut plan = Change::nothing(self);
-        plan.replace(self, &[], goes_on(Vec::new()), seed)?;
+        plan.replace(None, self, &[], goes_on(Vec::new()), seed)?;
         Ok(plan)
     }
 
-    /// Returns whether a running discipline of this description accepts the parameters of `wanted`. A
-    /// discipline with the same parameters and without packets tries it.
-    fn can_become(&self, wanted: &Spec) -> Result<bool, ConfigError> {
+    /// Returns a discipline that has become `wanted`, if a running one of this description accepts the
+    /// parameters: a discipline with the same parameters and without packets tries it.
+    fn can_become(&self, wanted: &Spec) -> Result<Option<Box<dyn Discipline>>, ConfigError> {
         let mut rehearsing = self.build_over(&|_, _| Ok(placeholder()), 0)?;
         let config = wanted.entry.config(&wanted.settings)?;
         let mut pool = Pool::with_capacity(1);
-        Ok(rehearsing
-            .reconfigure(config.as_ref(), Time::ZERO, &mut pool)
-            .is_ok())
+        let accepts = rehearsing.reconfigure(config.as_ref(), Time::ZERO, &mut pool);
+        Ok(accepts.is_ok().then_some(rehearsing))
     }
 
     /// Builds this discipline over the disciplines that `child` returns.
@@ -179,23 +186,32 @@ impl Change {
     fn nothing(wanted: &Spec) -> Change {
         Change {
             reads_bytes: wanted.reads_bytes(),
+            reads_acknowledgements: false,
             parameters: Vec::new(),
             replacements: Vec::new(),
         }
     }
 
     /// The change of a root's parameters, if there is one, to the root of `tree`.
-    pub(super) fn of_parameters<C: Any + Send + Clone>(has_changed: bool, config: &C, tree: &Spec) -> Change {
+    pub(super) fn of_parameters<C: Any + Send + Clone + PartialEq>(
+        before: &C,
+        after: &C,
+        tree: &Spec,
+    ) -> Change {
         let mut change = Change::nothing(tree);
-        if has_changed {
-            change.parameters.push((Vec::new(), Box::new(config.clone())));
+        if before != after {
+            change.parameters.push(Step {
+                path: Vec::new(),
+                before: Box::new(before.clone()),
+                after: Box::new(after.clone()),
+            });
         }
         change
     }
 
     /// Returns the same change for a tree that is class `minor` of another discipline.
     pub(super) fn below(mut self, minor: u16) -> Change {
-        let steps = self.parameters.iter_mut().map(|step| &mut step.0);
+        let steps = self.parameters.iter_mut().map(|step| &mut step.path);
         let replacements = self
             .replacements
             .iter_mut()
@@ -207,8 +223,15 @@ impl Change {
     /// Adds another change of the same tree.
     pub(super) fn include(&mut self, other: Change) {
         self.reads_bytes |= other.reads_bytes;
+        self.reads_acknowledgements |= other.reads_acknowledgements;
         self.parameters.extend(other.parameters);
         self.replacements.extend(other.replacements);
+    }
+
+    /// Returns whether a discipline that is new, or has new parameters, reads what packets acknowledge, for
+    /// [`Link::change_root_in_part`](fairgate::Link::change_root_in_part).
+    pub fn reads_acknowledgements(&self) -> bool {
+        self.reads_acknowledgements
     }
 
     /// Returns whether nothing changes.
@@ -228,7 +251,7 @@ impl Change {
             return Ok(());
         }
         if running.discipline() != wanted.discipline() {
-            return self.replace(wanted, path, goes_on(Vec::new()), seed);
+            return self.replace(None, wanted, path, goes_on(Vec::new()), seed);
         }
         let refused = |path: &[u16]| {
             let node_path = path_in_words(path);
@@ -240,12 +263,23 @@ impl Change {
         let after: BTreeMap<u16, &Spec> = wanted.trees().collect();
         let has_same_classes = before.keys().eq(after.keys());
         let in_place = match has_changed {
+            true if has_same_classes && !is_a_tree => {
+                let rehearsed = running.can_become(wanted).map_err(refused(path))?;
+                if let Some(rehearsed) = &rehearsed {
+                    self.reads_acknowledgements |= rehearsed.reads_acknowledgements();
+                }
+                rehearsed.is_some()
+            }
+            true => false,
             false => has_same_classes,
-            true => has_same_classes && !is_a_tree && running.can_become(wanted).map_err(refused(path))?,
         };
         if in_place && has_changed {
-            let config = wanted.entry.config(&wanted.settings).map_err(refused(path))?;
-            self.parameters.push((path.clone(), config));
+            let config = |spec: &Spec| spec.entry.config(&spec.settings).map_err(refused(path));
+            self.parameters.push(Step {
+                before: config(running)?,
+                after: config(wanted)?,
+                path: path.clone(),
+            });
         }
         // A tree keeps the classes that it assigns to hosts, and so does a discipline that stays.
         let (before, after) = match in_place || is_a_tree {
@@ -265,12 +299,14 @@ impl Change {
         if in_place {
             return Ok(());
         }
-        self.replace(wanted, path, goes_on(kept), seed)
+        self.replace(Some(running), wanted, path, goes_on(kept), seed)
     }
 
-    /// Plans that a new discipline takes the place of the one at `path`.
+    /// Plans that a new discipline takes the place of the one at `path`: of `running`, if it is the same
+    /// discipline.
     fn replace(
         &mut self,
+        running: Option<&Spec>,
         wanted: &Spec,
         path: &[u16],
         heritage: Heritage,
@@ -281,14 +317,20 @@ impl Change {
             Ok(_) => Ok(placeholder()),
             Err(_) => tree.build(derive(seed, minor)),
         };
-        let new = wanted.build_over(&child, seed).map_err(|source| ChangeError {
+        let refused = |source| ChangeError {
             node_path: path_in_words(path),
             source,
-        })?;
+        };
+        let mut new = wanted.build_over(&child, seed).map_err(refused)?;
+        if let Some(running) = running {
+            let old = running.entry.config(&running.settings).map_err(refused)?;
+            new.prepare_to_take_over(old.as_ref());
+        }
+        self.reads_acknowledgements |= new.reads_acknowledgements();
         self.replacements.push(Replacement {
             path: path.to_vec(),
             heritage,
-            new,
+            discipline: Some(new),
         });
         Ok(())
     }
@@ -311,59 +353,53 @@ impl Change {
         if self.reads_bytes {
             pool.keep_bytes();
         }
-        let parameters = self.parameters;
-        // The parameters before. Those of the last step are not needed: if it fails, nothing of it was done.
-        let mut undo = Vec::with_capacity(parameters.len());
-        for (number, (path, config)) in parameters.iter().enumerate() {
-            let is_last = number + 1 == parameters.len();
+        let steps = &self.parameters;
+        for (number, step) in steps.iter().enumerate() {
             let mut result = Ok(());
-            at(root.as_mut(), path, pool, &mut |node, pool| {
-                let before = (!is_last).then(|| node.config());
-                result = node.reconfigure(config.as_ref(), now, pool);
-                if let (Ok(()), Some(before)) = (&result, before) {
-                    undo.push((path, before));
-                }
+            at(root.as_mut(), &step.path, pool, &mut |node, pool| {
+                result = node.reconfigure(step.after.as_ref(), now, pool);
             });
-            if let Err(source) = result {
-                for (path, before) in undo.iter().rev() {
-                    at(root.as_mut(), path, pool, &mut |node, pool| {
-                        node.reconfigure(before.as_ref(), now, pool)
-                            .expect("a discipline accepts its former parameters");
-                    });
-                }
-                let node_path = path_in_words(path);
-                return Err(ChangeError { node_path, source });
+            let Err(source) = result else { continue };
+            for done in steps[..number].iter().rev() {
+                at(root.as_mut(), &done.path, pool, &mut |node, pool| {
+                    node.reconfigure(done.before.as_ref(), now, pool)
+                        .expect("a discipline accepts its former parameters");
+                });
             }
+            let node_path = path_in_words(&step.path);
+            return Err(ChangeError { node_path, source });
         }
-        let replacements = self.replacements.into_iter();
-        let disciplines = replacements
-            .map(|replacement| replacement.apply(root, now, pool))
-            .collect();
+        let mut replacements = self.replacements;
+        for replacement in &mut replacements {
+            replacement.apply(root, now, pool);
+        }
         Ok(Replaced {
-            disciplines,
-            _parameters: parameters,
+            replacements,
+            _parameters: self.parameters,
         })
     }
 }
 
 impl Replacement {
-    /// Returns the discipline that was replaced.
-    fn apply(self, root: &mut Box<dyn Discipline>, now: Time, pool: &mut Pool) -> Box<dyn Discipline> {
+    /// Replaces the discipline, and has the one that was replaced.
+    fn apply(&mut self, root: &mut Box<dyn Discipline>, now: Time, pool: &mut Pool) {
         let Replacement {
             path,
             heritage,
-            mut new,
+            discipline,
         } = self;
+        let mut new = discipline.take().expect("it is applied once");
         let Some((&minor, parent)) = path.split_last() else {
-            new.take_over(root.as_mut(), &heritage, now, pool);
-            return std::mem::replace(root, new);
+            new.take_over(root.as_mut(), heritage, now, pool);
+            *discipline = Some(std::mem::replace(root, new));
+            return;
         };
-        let (mut new, mut old) = (Some(new), None);
+        let mut new = Some(new);
         at(root.as_mut(), parent, pool, &mut |node, pool| {
             let new = new.take().expect("one node is changed");
-            old = node.succeed_class(minor, new, &heritage, now, pool).ok();
+            let old = node.succeed_class(minor, new, heritage, now, pool);
+            *discipline = Some(old.expect("the class is one of the description's"));
         });
-        old.expect("the class is one of the description's")
     }
 }
 

@@ -1,7 +1,8 @@
 //! Checks a draft and turns it into a description.
 //!
-//! Every discipline is built once during the check, from the leaves to the root, with fifos in location of
-//! its children. So the disciplines themselves have accepted every description.
+//! Every discipline is built once during the check, from the leaves to the root, with fifos in place of its
+//! children, or makes the checks of that without building its tables. So the disciplines themselves have
+//! accepted every description.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::{Range, RangeInclusive};
@@ -66,7 +67,7 @@ struct Known<'r> {
 }
 
 impl Known<'_> {
-    /// Builds a discipline that holds `held` others, to see whether it accepts its settings.
+    /// Lets a discipline that holds `held` others check its settings.
     fn try_out(
         &mut self,
         entry: &'static dyn Entry,
@@ -83,7 +84,7 @@ impl Known<'_> {
         let stand_in = || -> Box<dyn Discipline> {
             Box::new(Fifo::node(fifo::Config::default()).expect("the default is valid"))
         };
-        entry.build(settings, Parts::new((0..held).map(|_| stand_in()).collect(), 0))?;
+        entry.check(settings, Parts::new((0..held).map(|_| stand_in()).collect(), 0))?;
         if held == 0 {
             self.accepted.truncate(REMEMBERED - 1);
             self.accepted.push_front((name, settings.clone()));

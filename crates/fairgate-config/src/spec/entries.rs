@@ -98,9 +98,14 @@ fn defaults_and_ranges_fit_their_fields() {
                 let mut settings = spec.settings.clone();
                 settings.own.retain(|(other, _)| *other != index);
                 settings.own.push((index, value));
-                let children = spec.children.iter().map(|child| child.build(1).expect("a fifo"));
+                let parts = || {
+                    let children = spec.children.iter().map(|child| child.build(1).expect("a fifo"));
+                    Parts::new(children.collect(), 1)
+                };
                 // An error is allowed: the end of a range may contradict other defaults. A panic is not.
-                let _ = entry.build(&settings, Parts::new(children.collect(), 1));
+                let built = entry.build(&settings, parts()).map(drop);
+                let checked = entry.check(&settings, parts());
+                assert_eq!(checked, built, "`{}` of `{}`", info.name, entry.about().name);
             }
         }
     }

@@ -30,19 +30,20 @@ impl Spec {
     /// # Ok::<(), fairgate_config::FileError>(())
     /// ```
     pub fn takes_super_packets(&self) -> bool {
+        let name = self.discipline();
+        let is_taken = match QUEUES.contains(&name) {
+            // With `auto_priority`, msfc counts the drops of each flow.
+            true => !self.is_given("limit") && !self.is_given("auto_priority"),
+            false => SCHEDULERS.contains(&name) && self.has_classes_that_take_them(),
+        };
         let depends_on_packets =
             |filter: &Filter| filter.police.is_some() || !filter.condition.bytes.is_empty();
-        if self.settings.classifier.filters.iter().any(depends_on_packets) {
-            return false;
-        }
-        let name = self.discipline();
-        if QUEUES.contains(&name) {
-            // With `auto_priority`, msfc counts the drops of each flow.
-            return !self.is_given("limit") && !self.is_given("auto_priority");
-        }
-        let classes = self.classes();
-        let is_taken = |tree: Option<&Spec>| tree.is_some_and(Spec::takes_super_packets);
-        SCHEDULERS.contains(&name) && !classes.is_empty() && classes.iter().all(|class| is_taken(class.tree))
+        is_taken && !self.settings.classifier.filters.iter().any(depends_on_packets)
+    }
+
+    fn has_classes_that_take_them(&self) -> bool {
+        let mut trees = self.classes_and_trees().map(|(_, tree)| tree).peekable();
+        trees.peek().is_some() && trees.all(|tree| tree.is_some_and(Spec::takes_super_packets))
     }
 }
 

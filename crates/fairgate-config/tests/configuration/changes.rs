@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fairgate::{ClassId, Count, Discipline, DropReason, FlowHash, Packet, PacketId, Pool, Time};
-use fairgate_config::{Children, Registry, Spec};
+use fairgate_config::{Children, Document, Registry, Spec};
 use proptest::prelude::*;
 
 /// Disciplines that reorder the packets of a flow on purpose, or do not keep packets without a time stamp.
@@ -348,4 +348,60 @@ fn classes_that_remain_are_not_touched() {
     });
     assert_eq!(counts, [(1, 1, 1), (3, 2, 2), (4, 0, 0)]);
     run.finish();
+}
+
+/// A tree of `count` leaves below class 1.
+fn wide(discipline: &str, count: usize, rates: impl Fn(usize) -> u32) -> Spec {
+    let class = |number: usize, parent: &str, rate: u32| match discipline {
+        "hfsc" => format!("[[queue.q.class]]\nid = {number}\n{parent}ls = \"{rate}kbit\"\n"),
+        _ => format!("[[queue.q.class]]\nid = {number}\n{parent}rate = \"{rate}kbit\"\n"),
+    };
+    let mut text = format!("[queue.q]\ndiscipline = \"{discipline}\"\nhandle = \"1\"\n");
+    if discipline == "cbq" {
+        text += "bandwidth = \"1gbit\"\n";
+    }
+    text += &class(1, "", 1_000_000);
+    for number in 0..count {
+        text += &class(number + 2, "parent = 1\n", rates(number));
+        text += "discipline = \"fifo\"\n";
+    }
+    let document = Document::parse("test.toml", &text).unwrap();
+    document.queue("q").unwrap().clone()
+}
+
+/// What the thread that forwards packets does for a change of rates does not depend on the number of classes:
+/// it takes the same memory, and gives back none, for ten classes and for a thousand.
+#[test]
+fn a_change_of_rates_needs_no_memory_for_each_class() {
+    for discipline in ["htb", "hfsc", "cbq"] {
+        for changed in [1, usize::MAX] {
+            let taken = [10, 1000].map(|count| {
+                let running = wide(discipline, count, |_| 500);
+                let wanted = wide(
+                    discipline,
+                    count,
+                    |number| if number < changed { 400 } else { 500 },
+                );
+                let mut pool = Pool::with_capacity(16);
+                let mut root = running.build(1).unwrap();
+                for minor in 2..10 {
+                    let class = ClassId::new(1, minor);
+                    let packet = Packet {
+                        class,
+                        ..Packet::of_length(1000)
+                    };
+                    let id = pool.insert(packet).unwrap();
+                    root.enqueue(id, Time::ZERO, &mut pool);
+                }
+                let change = running.change_to(&wanted, 1).unwrap();
+                let mut replaced = None;
+                let info = allocation_counter::measure(|| {
+                    replaced = Some(change.apply(&mut root, Time::from_millis(1), &mut pool).unwrap());
+                });
+                assert_eq!((replaced.unwrap().count(), root.backlog().packets), (1, 8));
+                (info.count_total, info.count_current, info.bytes_current)
+            });
+            assert_eq!(taken, [(0, 0, 0); 2], "{discipline}");
+        }
+    }
 }

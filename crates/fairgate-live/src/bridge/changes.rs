@@ -74,6 +74,10 @@ pub(super) struct Order {
     changes: [Change; 2],
     /// The estimators of the changed trees.
     estimators: [Estimators; 2],
+    /// Whether each changed tree takes super-packets, and whether packets of the direction leave at their
+    /// times. It takes long to find that out for thousands of classes.
+    takes_super_packets: [bool; 2],
+    keeps_times: [bool; 2],
     kind: Kind,
     reply: Sender<Reply>,
 }
@@ -355,6 +359,8 @@ impl Changer {
             plan: Arc::clone(plan),
             changes: [change(0)?, change(1)?],
             estimators: [0, 1].map(|side| Estimators::of(plan.tree_of(side, worker))),
+            takes_super_packets: [0, 1].map(|side| plan.takes_super_packets(side)),
+            keeps_times: [0, 1].map(|side| plan.keeps_times(side)),
             kind,
             reply,
         };
@@ -427,7 +433,7 @@ impl Bridge {
     fn carry_out(&mut self, order: Order) {
         let begin = clock::now();
         for (side, direction) in self.directions.iter_mut().enumerate() {
-            direction.before_change(order.plan.takes_super_packets(side), begin);
+            direction.before_change(order.takes_super_packets[side], begin);
         }
         // From here on, what is dropped is dropped by the change.
         let dropped = self.dropped();
@@ -457,6 +463,8 @@ impl Bridge {
         let result = result.map(|()| {
             for (side, direction) in self.directions.iter_mut().enumerate() {
                 direction.set_shares(plan.limit(side), plan.division(side));
+                direction.set_super_packets(order.takes_super_packets[side]);
+                direction.set_times(order.keeps_times[side]);
             }
             std::mem::swap(&mut self.plan, &mut plan);
             Changed {
@@ -465,10 +473,6 @@ impl Bridge {
                 ..Changed::default()
             }
         });
-        for (side, direction) in self.directions.iter_mut().enumerate() {
-            direction.set_super_packets(self.plan.takes_super_packets(side));
-            direction.set_times(self.plan.keeps_times(side));
-        }
         // What was read of the trees may not fit the changed ones. Rates that follow a line change too often
         // for this: the reading of a large tree would never end. They leave all classes where they are.
         if order.kind == Kind::Trees {
@@ -489,7 +493,9 @@ impl Bridge {
         let now = direction.tree_time(now);
         let result = direction
             .link
-            .change_root(|root, pool| change.apply(root, now, pool));
+            .change_root_in_part(change.reads_acknowledgements(), |root, pool| {
+                change.apply(root, now, pool)
+            });
         direction.settle(now);
         result
     }

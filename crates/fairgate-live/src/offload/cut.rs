@@ -13,11 +13,6 @@ use crate::checksum::Sum;
 pub(super) const TCP_FIN_PSH: u8 = 0x01 | 0x08;
 pub(super) const TCP_CWR: u8 = 0x80;
 
-/// The fewest payload bytes of a segment of which there may be any number (Linux: `TCP_MIN_SND_MSS`).
-const SHORT: usize = 48;
-/// The most segments with fewer bytes (Linux: `UDP_MAX_SEGMENTS`).
-const MOST_SHORT: usize = 128;
-
 /// How to cut a super-packet, and how much of it has been cut.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cut {
@@ -46,19 +41,19 @@ impl Cut {
     /// Plans how to cut `frame`.
     ///
     /// # Errors
-    /// Fails if its headers and the virtio header contradict each other, or if there are many tiny segments.
+    /// Fails if its headers and the virtio header contradict each other.
     pub(super) fn new(
         frame: &[u8],
         offload: VnetHeader,
         wanted: Wanted,
         identifications: &mut Identifications,
     ) -> Result<Cut, Refused> {
-        let cut = Cut::plan(frame, offload, wanted, identifications).ok_or(Refused::Unsupported)?;
-        let payload = frame.len() - cut.headers;
-        match cut.size < SHORT && payload > MOST_SHORT * cut.size {
-            true => Err(Refused::TinySegments),
-            false => Ok(cut),
-        }
+        Cut::plan(frame, offload, wanted, identifications).ok_or(Refused::Unsupported)
+    }
+
+    /// Returns the number of segments.
+    pub(super) fn count(&self, frame: &[u8]) -> usize {
+        (frame.len() - self.headers).div_ceil(self.size)
     }
 
     fn plan(

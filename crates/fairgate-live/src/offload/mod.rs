@@ -12,6 +12,7 @@
 //!   udp_tunnel      the tunnel headers after UDP
 //!   cut             writes the segments one by one
 //!   identification  whether the IPv4 identification counts up
+//!   allowance       how many segments super-packets may become
 //!   partial         recognises a partial checksum if nothing reports it
 //!   join            puts segments that leave together into a super-packet again
 //! ```
@@ -27,11 +28,10 @@
 //! TCP"), IPsec, UDP fragmentation offload (removed in Linux 4.14), and lists of packets under one header
 //! (`rx-gro-list`) are rejected, too.
 //!
-//! The work is bounded by the bytes that arrive: a super-packet becomes at most 128 segments, or one for each
-//! 48 bytes of payload. A frame of 64 KiB with segments of one byte would be 65,000 packets. Linux sends no
-//! TCP segments of less than 48 bytes (`tcp_min_snd_mss`) and at most 128 datagrams at once
-//! (`UDP_MAX_SEGMENTS`); shorter segments that an interface has merged (GRO) are fewer.
+//! The work is bounded by the bytes that arrive ([`Allowance`]). A frame of 64 KiB with segments of one byte
+//! would be 65,000 packets.
 
+mod allowance;
 mod cut;
 mod identification;
 mod join;
@@ -45,6 +45,7 @@ mod vnet;
 mod tests;
 
 use crate::checksum::Sum;
+pub(crate) use allowance::Allowance;
 use cut::Cut;
 pub(crate) use identification::Identifications;
 pub(crate) use join::{LONGEST_HEADERS, Part};
@@ -56,7 +57,7 @@ pub(crate) use vnet::{VNET_HEADER, VnetHeader};
 pub(crate) enum Refused {
     /// This module can't do it.
     Unsupported,
-    /// It would become many segments that are hardly more than headers.
+    /// It would become more segments than the bytes that have arrived allow.
     TinySegments,
 }
 
@@ -102,6 +103,21 @@ impl<'a> Segments<'a> {
             work,
             finished: false,
         })
+    }
+
+    /// Has `allowance` pay for the segments.
+    ///
+    /// # Errors
+    /// If they are more than the bytes that have arrived allow.
+    pub(crate) fn paid_by(&self, allowance: &mut Allowance) -> Result<(), Refused> {
+        let count = match &self.work {
+            Work::Checksum { .. } => 1,
+            Work::Cut(cut) => cut.count(self.frame),
+        };
+        match allowance.pays(count) {
+            true => Ok(()),
+            false => Err(Refused::TinySegments),
+        }
     }
 
     /// Returns the length of the longest frame that will be written.

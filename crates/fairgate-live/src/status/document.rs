@@ -193,7 +193,7 @@ pub struct Losses {
     pub too_long: u64,
     /// The frame needed an offload that can't be done in software.
     pub unsupported_offload: u64,
-    /// A super-packet of more than 128 segments with less than 48 bytes of payload each.
+    /// A super-packet of more segments than one for each 32 bytes that have arrived.
     pub tiny_segments: u64,
     /// The interface did not accept the frame.
     pub refused: u64,

@@ -27,11 +27,15 @@ pub struct Description<S: 'static, C: 'static = S> {
     config: fn(S) -> Result<C, ConfigError>,
     memory: fn(&S) -> u64,
     warnings: fn(&S) -> Vec<String>,
+    check: Option<Check<C>>,
     build: Build<C>,
 }
 
 /// Builds a discipline.
 pub type Build<C> = fn(C, Parts) -> Result<Box<dyn Discipline>, ConfigError>;
+
+/// Checks the parameters of a discipline as its construction does.
+pub type Check<C> = fn(&C) -> Result<(), ConfigError>;
 
 /// How packets are assigned to classes or flows.
 #[derive(Debug)]
@@ -77,6 +81,7 @@ impl<S: 'static, C: 'static> Description<S, C> {
             config,
             memory: |_| 0,
             warnings: |_| Vec::new(),
+            check: None,
             build,
         }
     }
@@ -107,6 +112,14 @@ impl<S: 'static, C: 'static> Description<S, C> {
     #[must_use]
     pub const fn with_warnings(mut self, warnings: fn(&S) -> Vec<String>) -> Description<S, C> {
         self.warnings = warnings;
+        self
+    }
+
+    /// Adds the checks that the discipline makes when it is built, for a discipline without children whose
+    /// tables may be large: parameters are then checked without building them.
+    #[must_use]
+    pub const fn with_check(mut self, check: Check<C>) -> Description<S, C> {
+        self.check = Some(check);
         self
     }
 
@@ -206,6 +219,13 @@ impl<S: 'static, C: Send + 'static> Entry for Description<S, C> {
 
     fn warnings(&self, settings: &Settings) -> Vec<String> {
         (self.warnings)(&self.settle(settings, 0))
+    }
+
+    fn check(&self, settings: &Settings, parts: Parts) -> Result<(), ConfigError> {
+        match self.check {
+            Some(check) => check(&(self.config)(self.settle(settings, parts.seed))?),
+            None => self.build(settings, parts).map(drop),
+        }
     }
 
     fn build(&self, settings: &Settings, parts: Parts) -> Result<Box<dyn Discipline>, ConfigError> {

@@ -194,6 +194,14 @@ pub trait Entry: Sync {
     /// Returns warnings about settings that are valid, but probably not intended: a sentence each.
     fn warnings(&self, settings: &Settings) -> Vec<String>;
 
+    /// Finds out whether [`build`](Entry::build) would succeed.
+    ///
+    /// # Errors
+    /// Returns the error that `build` would return.
+    fn check(&self, settings: &Settings, parts: Parts) -> Result<(), ConfigError> {
+        self.build(settings, parts).map(drop)
+    }
+
     /// Builds the discipline.
     ///
     /// # Errors

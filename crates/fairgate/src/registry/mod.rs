@@ -39,7 +39,7 @@ use alloc::vec::Vec;
 use thiserror::Error;
 
 pub use crate::words;
-pub use description::{Build, Description, Placing};
+pub use description::{Build, Check, Description, Placing};
 pub use entry::{About, Children, Entry, Family, PARENT, Parts};
 pub use longest::Longest;
 pub use parameter::{Bound, Bucket, Lens, Parameter, ParameterInfo, check_class_ranges, check_ranges};

@@ -71,6 +71,10 @@ pub(super) struct CodelFlows {
     bounds: Box<[u64]>,
     totals: Totals,
     limits: Limits,
+    /// Whether flows have state from before the last [`drain`](CodelFlows::drain). They are reset when the
+    /// next packet comes. A table that is drained because another one takes its place gets none, and to reset
+    /// a million flows takes tens of milliseconds.
+    is_stale: bool,
 }
 
 /// The limits of all flows together.
@@ -104,6 +108,7 @@ impl CodelFlows {
             bounds: vec![0; (count as usize).div_ceil(BLOCK)].into(),
             totals: Totals::default(),
             limits,
+            is_stale: false,
         }
     }
 
@@ -120,6 +125,9 @@ impl CodelFlows {
     /// Appends a packet to flow `index`, and returns the flow.
     #[inline(always)]
     pub(super) fn push(&mut self, index: u32, id: PacketId, pool: &mut Pool) -> &mut Flow {
+        if self.is_stale {
+            self.reset();
+        }
         self.totals.add(id, pool);
         let flow = &mut self.all[index as usize];
         flow.queue.push_back(id, pool);
@@ -166,14 +174,28 @@ impl CodelFlows {
         }
     }
 
-    /// Moves all packets to `into`, flow by flow, and resets all flows.
-    pub(super) fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
-        for flow in &mut self.all {
-            flow.queue.append_to(into, pool);
-            *flow = Flow::idle();
+    /// Moves all packets to `into`, flow by flow, and resets all flows. `listed` are the flows that are in
+    /// lists, as those with packets are.
+    pub(super) fn drain(&mut self, listed: &[u32], pool: &mut Pool, into: &mut PacketQueue) {
+        for &index in listed {
+            self.all[index as usize].queue.append_to(into, pool);
         }
-        self.bounds.fill(0);
         self.totals = Totals::default();
+        self.is_stale = true;
+    }
+
+    /// Returns whether the flows are reset when the next packet comes.
+    #[inline]
+    pub(super) fn is_stale(&self) -> bool {
+        self.is_stale
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn reset(&mut self) {
+        self.all.fill(Flow::idle());
+        self.bounds.fill(0);
+        self.is_stale = false;
     }
 
     #[inline]
@@ -359,6 +381,23 @@ mod tests {
     fn a_flow_is_one_cache_line() {
         assert_eq!(size_of::<Flow>(), 64);
         assert_eq!(align_of::<Flow>(), 64);
+    }
+
+    /// A table that is left is not looked through. If it is used again, its flows have forgotten everything.
+    #[test]
+    fn flows_without_packets_are_not_touched_before_the_next_packet() {
+        let mut pool = Pool::with_capacity(2);
+        let mut flows = unlimited(1000);
+        let id = pool.insert(Packet::of_length(100)).unwrap();
+        flows.push(3, id, &mut pool).deficit = 33;
+        flows.all[500].deficit = 77;
+        let mut left = PacketQueue::new();
+        flows.drain(&[3], &mut pool, &mut left);
+        assert_eq!((left.pop_front(&pool), flows.totals().packets), (Some(id), 0));
+        assert_eq!((flows.all[3].deficit, flows.all[500].deficit), (33, 77));
+        assert_eq!(flows.push(4, id, &mut pool).queue.bytes(), 100);
+        assert!(flows.all.iter().all(|flow| flow.deficit == 0));
+        assert_eq!(flows.bounds.iter().sum::<u64>(), 100);
     }
 
     #[test]

@@ -102,7 +102,8 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     |fq_codel| &mut fq_codel.classifier,
     |fq_codel| fq_codel.flows,
 ))
-.with_memory(|fq_codel| 65 * u64::from(fq_codel.flows));
+.with_memory(|fq_codel| 65 * u64::from(fq_codel.flows))
+.with_check(|config| config.check().map(drop));
 
 impl Config {
     fn check(&self) -> Result<(ControlLaw, Limits), ConfigError> {
@@ -220,8 +221,8 @@ impl Algorithm for FqCodel {
     }
 
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
-        self.flows.drain(pool, into);
-        self.turns = NewAndOld::new();
+        let listed = self.turns.take_all(&mut self.flows.all);
+        self.flows.drain(&listed, pool, into);
     }
 
     fn config(&self) -> Config {

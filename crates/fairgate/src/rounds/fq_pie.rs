@@ -93,7 +93,8 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     |fq_pie| &mut fq_pie.classifier,
     |fq_pie| fq_pie.flows,
 ))
-.with_memory(|fq_pie| 136 * u64::from(fq_pie.flows));
+.with_memory(|fq_pie| 136 * u64::from(fq_pie.flows))
+.with_check(|config| config.check().map(drop));
 
 impl Config {
     fn check(&self) -> Result<ControlLaw, ConfigError> {
@@ -133,17 +134,20 @@ pub struct FqPie {
     law: ControlLaw,
     salt: u64,
     random: Random,
+    /// Whether flows have state from before the last drain, and are reset before they are used again. To
+    /// reset a million flows takes tens of milliseconds, and a table whose place another one takes does not
+    /// need it.
+    is_stale: bool,
     config: Config,
 }
 
-fn idle_flows(count: u32, pie: State) -> Box<[Flow]> {
-    let idle = Flow {
+fn idle_flow(pie: State) -> Flow {
+    Flow {
         queue: PacketQueue::new(),
         deficit: 0,
         link: ListLink::OUTSIDE,
         pie,
-    };
-    vec![idle; count as usize].into()
+    }
 }
 
 impl FqPie {
@@ -163,7 +167,7 @@ impl FqPie {
     pub fn node(config: Config, seed: u64) -> Result<Node<FqPie>, ConfigError> {
         let law = config.check()?;
         Ok(Node::new(FqPie {
-            flows: idle_flows(config.flows, law.idle(0)),
+            flows: vec![idle_flow(law.idle(0)); config.flows as usize].into(),
             turns: NewAndOld::new(),
             packets: 0,
             memory: 0,
@@ -172,8 +176,16 @@ impl FqPie {
             law,
             salt: seed,
             random: Random::new(seed),
+            is_stale: false,
             config,
         }))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn reset(&mut self) {
+        self.flows.fill(idle_flow(self.law.idle(self.updates.so_far())));
+        self.is_stale = false;
     }
 
     /// Puts a packet into flow `index`, and the flow into a list if it is in none.
@@ -217,6 +229,9 @@ impl ByFlow for FqPie {
         if index >= self.config.flows {
             pool.give_back(id, DropReason::NoFreeFlow);
             return Verdict::Unclassified;
+        }
+        if self.is_stale {
+            self.reset();
         }
         let due = self.updates.due(now);
         let flow = &mut self.flows[index as usize];
@@ -273,11 +288,10 @@ impl Algorithm for FqPie {
     }
 
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
-        for flow in &mut self.flows {
-            flow.queue.append_to(into, pool);
+        for index in self.turns.take_all(&mut self.flows) {
+            self.flows[index as usize].queue.append_to(into, pool);
         }
-        self.flows = idle_flows(self.config.flows, self.law.idle(self.updates.so_far()));
-        self.turns = NewAndOld::new();
+        self.is_stale = true;
         self.packets = 0;
         self.memory = 0;
     }
@@ -288,6 +302,9 @@ impl Algorithm for FqPie {
 
     fn reconfigure(&mut self, mut config: Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
         let law = config.check()?;
+        if self.is_stale {
+            self.reset();
+        }
         // Makes the updates that were due under the old control law.
         let due = self.updates.due(now);
         for flow in &mut self.flows {
@@ -303,6 +320,9 @@ impl Algorithm for FqPie {
         if self.config.flows != old.flows {
             let mut queued = PacketQueue::new();
             self.drain(pool, &mut queued);
+            let idle = idle_flow(self.law.idle(self.updates.so_far()));
+            self.flows = vec![idle; self.config.flows as usize].into();
+            self.is_stale = false;
             while let Some(id) = queued.pop_front(pool) {
                 let Config {
                     classifier, flows, ..

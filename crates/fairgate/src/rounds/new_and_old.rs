@@ -8,6 +8,8 @@
 //! A new flow that becomes empty goes to the end of the old list if that list is not empty. Otherwise a flow
 //! that becomes new again and again would starve the old flows.
 
+use alloc::vec::Vec;
+
 use crate::discipline::Variable;
 use crate::structures::{ActiveList, Linked};
 
@@ -70,6 +72,13 @@ impl NewAndOld {
             0 => self.old.pop_front(flows),
             _ => self.new.pop_front(flows),
         }
+    }
+
+    /// Removes all flows, and returns them by ascending index.
+    pub(super) fn take_all<F: Linked>(&mut self, flows: &mut [F]) -> Vec<u32> {
+        let mut all: Vec<u32> = core::iter::from_fn(|| self.leave(flows)).collect();
+        all.sort_unstable();
+        all
     }
 
     #[inline]

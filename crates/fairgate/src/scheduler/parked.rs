@@ -62,6 +62,11 @@ impl Parked {
         was_parked
     }
 
+    /// Returns whether a member is parked.
+    pub(crate) fn contains(&self, index: usize) -> bool {
+        self.is_parked[index]
+    }
+
     /// Records that a watchdog time may be wrong.
     #[inline]
     pub(crate) fn doubt(&mut self) {

@@ -546,15 +546,23 @@ impl<M: Meter> Borrowing<M> {
     /// Gives a class that was charged a new mode and the event for it.
     #[inline(never)]
     fn enter(&mut self, index: ClassIndex, mode: Mode, wait: u64) {
+        if mode == Mode::CantSend {
+            self.statistics.count_overlimit(index);
+        }
+        self.set_mode(index, mode, wait);
+    }
+
+    /// Gives a class a mode and the event for it.
+    #[inline]
+    fn set_mode(&mut self, index: ClassIndex, mode: Mode, wait: u64) {
         let SharedClass {
             mode: before, level, ..
         } = self.classes[index.index()];
-        self.change_mode(index, mode);
+        if mode != before {
+            self.change_mode(index, mode);
+        }
         if before != Mode::CanSend {
             self.events[usize::from(level)].remove(index.number());
-        }
-        if mode == Mode::CantSend {
-            self.statistics.count_overlimit(index);
         }
         if mode != Mode::CanSend {
             self.add_event(index, wait);

@@ -32,6 +32,11 @@ impl Leaves {
         Leaves::with_hosts(inner, hosts)
     }
 
+    /// Creates the leaves of a tree that gets those of another one.
+    pub(super) fn none() -> Leaves {
+        Leaves::with_hosts(Vec::new(), Hosts::new(&Templates::default(), |_| 0))
+    }
+
     fn with_hosts(inner: Vec<Box<dyn Discipline>>, hosts: Hosts) -> Leaves {
         Leaves {
             parked: Parked::new(inner.len()),
@@ -137,6 +142,11 @@ impl Leaves {
     pub(super) fn park_in_doubt(&mut self, leaf: LeafIndex) {
         self.park(leaf);
         self.parked.doubt();
+    }
+
+    /// Returns whether a leaf is parked.
+    pub(super) fn is_parked(&self, leaf: LeafIndex) -> bool {
+        self.parked.contains(leaf.index())
     }
 
     /// Makes a leaf not parked. Returns whether it was.

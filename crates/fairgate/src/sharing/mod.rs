@@ -5,6 +5,7 @@
 
 mod borrowing;
 pub mod cbq;
+mod differences;
 mod event_queue;
 pub mod hfsc;
 pub mod htb;

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use crate::count::Count;
 use crate::discipline::{Algorithm, Discipline, Node, Variable};
 use crate::error::ConfigError;
+use crate::rate::Rate;
 use crate::sharing::shapes::{Shape, fifos, of_cbq, of_hfsc, of_htb, shapes};
 use crate::sharing::{cbq, hfsc, htb};
 use crate::testing::{Driver, in_class};
@@ -36,10 +37,12 @@ fn shown<A: Algorithm>(root: &Node<A>) -> Shown {
 fn check<A: Algorithm>(
     shapes: &[Shape],
     config: fn(&Shape) -> A::Config,
+    slow_down: fn(&mut A::Config, usize),
     build: Build<A>,
     steps: &[(u8, prop::sample::Index, u32)],
 ) {
     let mut shape = &shapes[0];
+    let mut running = config(shape);
     let new = |shape: &Shape| build(config(shape), fifos(shape)).expect("a valid tree");
     let (mut changed, mut succeeded) = (Driver::new(new(shape)), Driver::new(new(shape)));
     let mut now = Time::ZERO;
@@ -55,14 +58,28 @@ fn check<A: Algorithm>(
             }
             9 => assert_eq!(changed.peek(now), succeeded.peek(now)),
             _ => {
-                let before = core::mem::replace(&mut shape, index.get(shapes));
-                changed.reconfigure(config(shape), now);
+                let before = shape;
+                let mut wanted = config(shape);
+                // Half of the changes are those of one class.
+                match step {
+                    10 => slow_down(&mut wanted, index.index(shape.len())),
+                    _ => {
+                        shape = index.get(shapes);
+                        wanted = config(shape);
+                    }
+                }
+                changed.reconfigure(wanted.clone(), now);
                 let is_leaf = |shape: &Shape, minor| {
                     shape.iter().any(|class| class.0 == minor)
                         && shape.iter().all(|class| class.1 != Some(minor))
                 };
                 let kept = |&minor: &u16| is_leaf(before, minor) && is_leaf(shape, minor);
-                succeeded.succeed(new(shape), (1..=10).filter(kept).collect(), now);
+                let mut next = build(wanted.clone(), fifos(shape)).expect("a valid tree");
+                if number % 2 == 0 {
+                    next.prepare_to_take_over(&running);
+                }
+                succeeded.succeed(next, (1..=10).filter(kept).collect(), now);
+                running = wanted;
             }
         }
         assert_eq!(changed.returned, succeeded.returned);
@@ -75,14 +92,73 @@ fn check<A: Algorithm>(
     );
 }
 
+fn halved(rate: Rate) -> Rate {
+    Rate::from_bits_per_second(rate.bits_per_second() / 2).expect("it is above 0")
+}
+
 proptest! {
     #[test]
     fn a_successor_goes_on_like_a_changed_tree(
         shapes in vec(shapes(), 1..6),
-        steps in vec((0u8..11, any::<prop::sample::Index>(), 40u32..1500), 1..200),
+        steps in vec((0u8..12, any::<prop::sample::Index>(), 40u32..1500), 1..200),
     ) {
-        check(&shapes, of_htb, htb::Htb::node, &steps);
-        check(&shapes, of_cbq, cbq::Cbq::node, &steps);
-        check(&shapes, of_hfsc, hfsc::Hfsc::node, &steps);
+        let htb = |config: &mut htb::Config, class: usize| {
+            let class = &mut config.classes[class];
+            (class.rate, class.ceil) = (halved(class.rate), class.ceil.map(halved));
+        };
+        let cbq = |config: &mut cbq::Config, class: usize| {
+            config.classes[class].rate = halved(config.classes[class].rate);
+        };
+        let hfsc = |config: &mut hfsc::Config, class: usize| {
+            let class = &mut config.classes[class];
+            class.ls = Some(hfsc::ServiceCurve::linear(123_456));
+            class.ul = Some(hfsc::ServiceCurve::linear(3_000_000)).filter(|_| class.minor % 2 == 0);
+        };
+        check(&shapes, of_htb, htb, htb::Htb::node, &steps);
+        check(&shapes, of_cbq, cbq, cbq::Cbq::node, &steps);
+        check(&shapes, of_hfsc, hfsc, hfsc::Hfsc::node, &steps);
     }
+
+    /// A change that changes nothing has no effect, also if classes are over their rates, or parked.
+    #[test]
+    fn a_change_to_the_same_parameters_has_no_effect(
+        shape in shapes(),
+        steps in vec((0u8..12, any::<prop::sample::Index>(), 40u32..1500), 1..200),
+    ) {
+        unchanged(&shape, of_htb, htb::Htb::node, &steps);
+        unchanged(&shape, of_cbq, cbq::Cbq::node, &steps);
+        unchanged(&shape, of_hfsc, hfsc::Hfsc::node, &steps);
+    }
+}
+
+fn unchanged<A: Algorithm>(
+    shape: &Shape,
+    config: fn(&Shape) -> A::Config,
+    build: Build<A>,
+    steps: &[(u8, prop::sample::Index, u32)],
+) {
+    let new = || Driver::new(build(config(shape), fifos(shape)).expect("a valid tree"));
+    let (mut changed, mut left_alone) = (new(), new());
+    let mut now = Time::ZERO;
+    for &(step, index, number) in steps {
+        match step {
+            0..=4 => {
+                let packet = in_class(index.get(shape).0, number);
+                assert_eq!(changed.offer(packet, now), left_alone.offer(packet, now));
+            }
+            5..=9 => {
+                now += u64::from(number) * 500;
+                assert_eq!(changed.next(now), left_alone.next(now));
+            }
+            // What is due then is done in both.
+            _ => {
+                let first = (changed.next(now), left_alone.next(now));
+                assert_eq!(first.0, first.1);
+                changed.reconfigure(config(shape), now);
+            }
+        }
+        assert_eq!(shown(&changed.root), shown(&left_alone.root));
+    }
+    let end = now + 60_000_000_000;
+    assert_eq!(changed.drain(end), left_alone.drain(end));
 }

@@ -163,6 +163,14 @@ impl Behaviour {
         behaviour
     }
 
+    /// Forgets all flows, and what they did.
+    #[cold]
+    pub(super) fn forget(&mut self) {
+        self.records.fill(Record::new(NO_CLASS, 0, Reading::default()));
+        self.share = FairShare::new();
+        (self.rises, self.sinks) = (0, 0);
+    }
+
     /// Changes the parameters in operation.
     pub(super) fn change(&mut self, config: &AutoPriority) {
         self.interval = (config.interval.as_nanos() >> TICK_SHIFT) as u32;

@@ -328,7 +328,8 @@ pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings
     |msfc| &mut msfc.config.classifier,
     |msfc| msfc.config.prios as u32,
 ))
-.with_memory(|msfc| 65 * u64::from(msfc.config.flows_in_all()));
+.with_memory(|msfc| 65 * u64::from(msfc.config.flows_in_all()))
+.with_check(|config| config.check().map(drop));
 
 impl Config {
     pub(super) fn check(&self) -> Result<(ControlLaw, Limits), ConfigError> {

@@ -115,6 +115,11 @@ impl Msfc {
     /// round robin.
     #[inline]
     fn insert(&mut self, marked: u8, index: u32, id: PacketId, now: Time, pool: &mut Pool) {
+        if self.flows.is_stale()
+            && let Some(behaviour) = &mut self.behaviour
+        {
+            behaviour.forget();
+        }
         let flow = self.flows.push(index, id, pool);
         if !flow.link.is_in_list() {
             flow.deficit = self.config.quantum.into();
@@ -223,9 +228,12 @@ impl Algorithm for Msfc {
     }
 
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
-        self.flows.drain(pool, into);
+        let listed = self.classes.take_all(&mut self.flows.all);
+        self.flows.drain(&listed, pool, into);
         self.classes = Classes::new(&self.config);
-        self.behaviour = behaviour_of(&self.config);
+        if let Some(behaviour) = &mut self.behaviour {
+            (behaviour.rises, behaviour.sinks) = (0, 0);
+        }
     }
 
     fn config(&self) -> Config {
@@ -250,6 +258,7 @@ impl Algorithm for Msfc {
             let mut queued = PacketQueue::new();
             self.drain(pool, &mut queued);
             self.flows = CodelFlows::new(self.config.flows_in_all(), limits);
+            self.behaviour = behaviour_of(&self.config);
             while let Some(id) = queued.pop_front(pool) {
                 let named = self.config.classifier.classify_again(id, pool);
                 let (class, flow) = self.flow_of(named, id, pool);

@@ -7,6 +7,8 @@
 //! the class with the smallest turn of all classes that are backlogged when the turn begins. This is a shift,
 //! over at most 16 classes.
 
+use alloc::vec::Vec;
+
 use crate::rounds::codel_flows::Flow;
 use crate::structures::ActiveList;
 
@@ -75,6 +77,14 @@ impl Classes {
         self.all[usize::from(class)].round.push_back(flow, flows);
         self.active += 1;
         self.backlogged |= 1 << class;
+    }
+
+    /// Removes all flows from the lists of all classes, and returns them by ascending index.
+    pub(super) fn take_all(&mut self, flows: &mut [Flow]) -> Vec<u32> {
+        let of_class = |class: &mut Class| core::iter::from_fn(|| class.round.pop_front(flows)).collect();
+        let mut all: Vec<u32> = self.all.iter_mut().flat_map::<Vec<u32>, _>(of_class).collect();
+        all.sort_unstable();
+        all
     }
 
     /// Advances to a class that may send. Returns false if all are empty.

@@ -2,7 +2,7 @@
 
 use crate::classify::Templates;
 use crate::pool::{PacketQueue, Pool};
-use crate::sharing::index::ClassIndex;
+use crate::sharing::index::{ClassIndex, LeafIndex};
 use crate::sharing::leaves::Leaves;
 use crate::sharing::tree::ClassTree;
 use crate::time::Time;
@@ -67,7 +67,42 @@ impl<M: Meter> Borrowing<M> {
         }
         self.take_over_statistics(old);
         self.follow_turns(old);
-        self.activate_all();
+        for (leaf, before) in old.leaves.iter().enumerate() {
+            // A leaf that was idle has no packets. Its discipline is not asked: thousands of them take
+            // milliseconds.
+            let was_idle = old.classes[before.class.index()].activity == 0;
+            if was_idle && !old.inner.is_parked(LeafIndex::new(leaf)) {
+                continue;
+            }
+            if let Some(leaf) = self.tree.leaf(old.tree.minor(before.class)) {
+                self.activate(leaf);
+            }
+        }
+    }
+
+    /// Makes this tree what `new` is, which has the same shape and has never held a packet. Only the classes
+    /// that are `differing` are different. `carry` adapts a meter as of [`take_over`](Borrowing::take_over).
+    pub(in crate::sharing) fn adjust(
+        &mut self,
+        new: &Borrowing<M>,
+        differing: &[ClassIndex],
+        now: Time,
+        carry: impl Fn(&mut M, &M, ClassIndex, u64),
+    ) where
+        M: Copy,
+    {
+        self.now = self.now.max(now.nanos());
+        for &index in differing {
+            let class = &mut self.classes[index.index()];
+            let mut meter = new.classes[index.index()].meter;
+            carry(&mut meter, &class.meter, index, self.now);
+            class.meter = meter;
+            let (mode, wait) = meter.mode(self.now);
+            self.set_mode(index, mode, wait);
+            if let Some(leaf) = self.tree.leaf(self.tree.minor(index)) {
+                self.leaves[leaf.index()].quantum = new.leaves[leaf.index()].quantum;
+            }
+        }
     }
 
     fn take_over_statistics(&mut self, old: &Borrowing<M>) {

@@ -13,6 +13,7 @@ use crate::registry::{
     About, Children, Description, Family, Parameter, Placing, Unit, check_class_ranges, check_ranges,
 };
 use crate::sharing::borrowing::{ClassParts, PRIORITIES};
+use crate::sharing::differences::Differences;
 use crate::sharing::index::ClassIndex;
 use crate::sharing::parent;
 use crate::sharing::tree::{ClassTree, LEVELS};
@@ -131,6 +132,24 @@ impl Config {
         }
         tree.check(&self.classifier, &self.templates, Cbq::NAME)?;
         Ok(tree)
+    }
+
+    /// Compares the classes with those of a tree with the parameters `old`. A weight counts in proportion to
+    /// the others of its priority, so all of them differ if one does.
+    pub(super) fn differences(&self, old: &Config) -> Differences {
+        let place = |class: &ClassConfig| (class.minor, class.parent, class.priority);
+        let link = |config: &Config| (config.bandwidth, config.packet, config.max_packet);
+        let is_other_link = link(self) != link(old);
+        let mut is_other_share = [false; PRIORITIES];
+        for (is, was) in self.classes.iter().zip(&old.classes) {
+            is_other_share[usize::from(is.priority)] |= is.weight() != was.weight();
+        }
+        Differences::between(
+            (&self.classes, &self.templates),
+            (&old.classes, &old.templates),
+            |is, was| place(is) == place(was),
+            |is, was| is_other_link || is_other_share[usize::from(is.priority)] || is != was,
+        )
     }
 
     /// Returns all classes as they are after a long idle time.

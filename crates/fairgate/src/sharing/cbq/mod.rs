@@ -53,6 +53,7 @@ use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rate::RateMeter;
 use crate::sharing::borrowing::{Borrowing, Meter, Mode, NEVER, Sent, Served};
+use crate::sharing::differences::Differences;
 use crate::sharing::index::ClassIndex;
 use crate::sharing::leaves::Leaves;
 use crate::sharing::tree::ClassTree;
@@ -74,7 +75,7 @@ const LEAVES: u8 = 0;
 const MAX_AHEAD: u64 = 16;
 
 /// Estimates whether a class is over its rate.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Estimator {
     /// The average idle time, ns times 2^5. Above 0 the class is within its rate.
     average: i64,
@@ -141,6 +142,8 @@ pub struct Cbq {
     top: u8,
     /// The time at which the next class may be within its rate. `None` unless the last dequeue returned none.
     due: Option<Time>,
+    /// What differs from the tree that this one will succeed.
+    differences: Option<Differences>,
     config: Config,
 }
 
@@ -171,6 +174,7 @@ impl Cbq {
             cutoff: top,
             top,
             due: None,
+            differences: None,
             config,
         }
     }
@@ -318,6 +322,10 @@ impl Algorithm for Cbq {
     fn succeed(&mut self, old: &mut Cbq, kept: &[u16], now: Time, pool: &mut Pool) -> bool {
         self.take_over(old, kept, now, pool);
         true
+    }
+
+    fn prepare_to_succeed(&mut self, old: &Config) {
+        self.differences = Some(self.config.differences(old));
     }
 
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {

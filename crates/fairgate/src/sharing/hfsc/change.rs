@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use crate::discipline::Algorithm;
 use crate::pool::{PacketQueue, Pool};
 use crate::sharing::index::{ClassIndex, LeafIndex};
+use crate::sharing::leaves::Leaves;
 use crate::sharing::tree::ClassTree;
 use crate::time::Time;
 
@@ -12,30 +13,117 @@ use super::curve::Course;
 use super::{Config, Hfsc, TICK};
 
 impl Hfsc {
-    /// Creates the new tree and takes over the state of the old one.
+    /// Becomes the new tree. A tree of the same shape changes in place.
     pub(super) fn change(&mut self, config: Config, tree: ClassTree, now: Time, pool: &mut Pool) {
         let mut unclassified = PacketQueue::new();
-        let inner = self
-            .inner
-            .moved(&self.tree, &tree, &config.templates, &mut unclassified, pool);
-        let old = core::mem::replace(self, Hfsc::new(config, tree, inner));
-        self.carry_over(&old, unclassified, now, pool);
+        let differences = config.differences(&self.config);
+        let inner = match differences.in_place(0, 0) {
+            Some(_) => Leaves::none(),
+            None => self
+                .inner
+                .moved(&self.tree, &tree, &config.templates, &mut unclassified, pool),
+        };
+        let mut new = Hfsc::new(config, tree, inner);
+        match differences.in_place(0, 0) {
+            Some(differing) => new.adjust(self, differing, now, pool),
+            None => new.carry_over(self, unclassified, now, pool),
+        }
+        *self = new;
     }
 
     /// Takes over the state of `old`, and its leaves that are in `kept`.
     pub(super) fn take_over(&mut self, old: &mut Hfsc, kept: &[u16], now: Time, pool: &mut Pool) {
-        let mut unclassified = PacketQueue::new();
-        let Hfsc { inner, tree, .. } = old;
-        self.inner.inherit(
-            (inner, tree),
-            &self.tree,
-            &self.config.templates,
-            kept,
-            &mut unclassified,
-            pool,
-        );
+        let differences = self.differences.take();
+        let differences = differences.unwrap_or_else(|| self.config.differences(&old.config));
         self.config.classifier.take_over(&old.config.classifier);
-        self.carry_over(old, unclassified, now, pool);
+        match differences.in_place(self.leaves.len(), kept.len()) {
+            Some(differing) => self.adjust(old, differing, now, pool),
+            None => {
+                let mut unclassified = PacketQueue::new();
+                let Hfsc { inner, tree, .. } = old;
+                self.inner.inherit(
+                    (inner, tree),
+                    &self.tree,
+                    &self.config.templates,
+                    kept,
+                    &mut unclassified,
+                    pool,
+                );
+                self.carry_over(old, unclassified, now, pool);
+            }
+        }
+        // Its memory is released with that of the old tree.
+        old.differences = Some(differences);
+    }
+
+    /// Takes over all of `old`, which has the same shape, and sets what is different. `old` gets the new
+    /// classes.
+    fn adjust(&mut self, old: &mut Hfsc, differing: &[ClassIndex], now: Time, pool: &mut Pool) {
+        core::mem::swap(self, old);
+        core::mem::swap(&mut self.config, &mut old.config);
+        self.now = self.now.max(now.nanos() >> TICK);
+        self.due = None;
+        for &class in differing {
+            self.adjust_class(class, old, now, pool);
+        }
+    }
+
+    /// Sets the curves of a class to those of `new`. A curve that changed starts at the present state of the
+    /// class.
+    fn adjust_class(&mut self, index: ClassIndex, new: &Hfsc, now: Time, pool: &mut Pool) {
+        let (was, is) = (
+            &new.config.classes[index.index()],
+            &self.config.classes[index.index()],
+        );
+        let (is_other_limit, is_other_share, is_other_rt) =
+            (was.ul != is.ul, was.ls != is.ls, was.rt != is.rt);
+        let class = &mut self.classes[index.index()];
+        let new_class = &new.classes[index.index()];
+        if is_other_limit {
+            class.limit = new_class.limit;
+            class.limited = class
+                .limit
+                .map_or(Course::default(), |limit| limit.from(self.now, class.total));
+            class.own_fit = class
+                .limit
+                .map_or(0, |limit| limit.time(&class.limited, class.total));
+        }
+        if is_other_share {
+            class.sharing = new_class.sharing;
+            class.shared = class.sharing.map_or(Course::default(), |curve| {
+                curve.from(class.virtual_time, class.total)
+            });
+            class.put_forward = 0;
+        }
+        let leaf = class.leaf;
+        if is_other_rt && leaf != LeafIndex::NONE {
+            self.adjust_real_time(leaf, new, now, pool);
+        }
+        // Its limit counts for the classes above it, too.
+        let mut index = index;
+        while index != self.root() && self.classes[index.index()].active > 0 {
+            self.fit(index);
+            index = self.classes[index.index()].parent;
+        }
+    }
+
+    fn adjust_real_time(&mut self, leaf: LeafIndex, new: &Hfsc, now: Time, pool: &mut Pool) {
+        let real_time = &mut self.leaves[leaf.index()].real_time;
+        let Some(curve) = new.leaves[leaf.index()].real_time.curve else {
+            return;
+        };
+        real_time.curve = Some(curve);
+        real_time.course = curve.from(self.now, real_time.served);
+        if !self.leaves[leaf.index()].is_active {
+            return;
+        }
+        match self.inner.get_mut(leaf).peek(now, pool) {
+            Some(first) => {
+                self.stop_waiting(leaf);
+                self.schedule(leaf, pool[first].length);
+            }
+            None => self.deactivate(leaf, 0),
+        }
     }
 
     /// Takes over the bytes and the virtual time of each class, and the courses of curves that did not
@@ -54,9 +142,16 @@ impl Hfsc {
         self.siblings[root].least = old.siblings[old_root].least;
         self.siblings[root].offset = old.siblings[old_root].offset;
         for leaf in self.leaf_indices() {
+            // A leaf that was idle has no packets. Its discipline is not asked: thousands of them take
+            // milliseconds.
+            let minor = self.tree.minor(self.leaves[leaf.index()].class);
             if self.carry_over_real_time(leaf, old) {
                 self.resume(leaf, &goes_on, now, pool);
-            } else {
+            } else if old
+                .tree
+                .leaf(minor)
+                .is_some_and(|before| old.inner.is_parked(before))
+            {
                 self.activate(leaf, now, pool);
             }
         }

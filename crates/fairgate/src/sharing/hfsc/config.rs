@@ -12,6 +12,7 @@ use crate::discipline::Algorithm;
 use crate::error::ConfigError;
 use crate::rate::Rate;
 use crate::registry::{About, Children, Description, Family, Parameter, Placing, Unit, check_ranges};
+use crate::sharing::differences::Differences;
 use crate::sharing::index::ClassIndex;
 use crate::sharing::parent;
 use crate::sharing::tree::ClassTree;
@@ -128,6 +129,18 @@ pub static DESCRIPTION: Description<Config> = Description::new(
 .with_warnings(Config::warnings);
 
 impl Config {
+    /// Compares the classes with those of a tree with the parameters `old`.
+    pub(super) fn differences(&self, old: &Config) -> Differences {
+        // A class without a curve is not among those that share by it, or wait by it.
+        let place = |class: &ClassConfig| (class.minor, class.parent, class.ls.is_some(), class.rt.is_some());
+        Differences::between(
+            (&self.classes, &self.templates),
+            (&old.classes, &old.templates),
+            |is, was| place(is) == place(was),
+            |is, was| is != was,
+        )
+    }
+
     pub(super) fn check(&self) -> Result<ClassTree, ConfigError> {
         check_ranges(PARAMETERS, &mut self.clone())?;
         let shape = self.classes.iter().map(|class| (class.minor, class.parent));

@@ -53,6 +53,7 @@ use crate::discipline::{Algorithm, Class, ClassState, Discipline, Node, Variable
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::sharing::differences::Differences;
 use crate::sharing::event_queue::EventQueue;
 use crate::sharing::hfsc::keyed_heap::KeyedHeap;
 use crate::sharing::index::{ClassIndex, LeafIndex};
@@ -90,6 +91,8 @@ pub struct Hfsc {
     by_sharing: u64,
     statistics: ClassStatistics,
     tree: ClassTree,
+    /// What differs from the tree that this one will succeed.
+    differences: Option<Differences>,
     config: Config,
 }
 
@@ -149,6 +152,7 @@ impl Hfsc {
             by_sharing: 0,
             statistics: ClassStatistics::new(tree.len()),
             tree,
+            differences: None,
             config,
         }
     }
@@ -373,11 +377,15 @@ impl Hfsc {
         }
     }
 
-    /// Deactivates a leaf that sent its last packet, of `length` bytes, or has none to send now.
-    fn deactivate(&mut self, leaf: LeafIndex, length: u32) {
+    fn stop_waiting(&mut self, leaf: LeafIndex) {
         if self.waiting.contains(leaf.number()) {
             self.waiting.remove(leaf.number());
         }
+    }
+
+    /// Deactivates a leaf that sent its last packet, of `length` bytes, or has none to send now.
+    fn deactivate(&mut self, leaf: LeafIndex, length: u32) {
+        self.stop_waiting(leaf);
         self.eligible.remove(leaf.number());
         self.leaves[leaf.index()].is_active = false;
         self.charge(self.leaves[leaf.index()].class, length, true);
@@ -508,6 +516,10 @@ impl Algorithm for Hfsc {
     fn succeed(&mut self, old: &mut Hfsc, kept: &[u16], now: Time, pool: &mut Pool) -> bool {
         self.take_over(old, kept, now, pool);
         true
+    }
+
+    fn prepare_to_succeed(&mut self, old: &Config) {
+        self.differences = Some(self.config.differences(old));
     }
 
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {

@@ -4,35 +4,66 @@ use crate::discipline::Algorithm;
 use crate::packet::DropReason;
 use crate::pool::{PacketQueue, Pool};
 use crate::rate::Rate;
+use crate::sharing::index::ClassIndex;
+use crate::sharing::leaves::Leaves;
 use crate::sharing::tree::ClassTree;
 use crate::time::Time;
 
 use super::{Buckets, ClassConfig, Config, Htb, LONGEST, TICK, tokens};
 
 impl Htb {
-    /// Creates the new tree and takes over the state of the old one.
+    /// Becomes the new tree. A tree of the same shape changes in place.
     pub(super) fn change(&mut self, config: Config, tree: ClassTree, now: Time, pool: &mut Pool) {
         let mut unclassified = PacketQueue::new();
-        let inner = self
-            .classes
-            .move_leaves(&tree, &config.templates, &mut unclassified, pool);
-        let mut old = core::mem::replace(self, Htb::new(config, tree, inner));
-        self.carry_over(&mut old, unclassified, now, pool);
+        let differences = config.differences(&self.config);
+        let inner = match differences.in_place(0, 0) {
+            Some(_) => Leaves::none(),
+            None => self
+                .classes
+                .move_leaves(&tree, &config.templates, &mut unclassified, pool),
+        };
+        let mut new = Htb::new(config, tree, inner);
+        match differences.in_place(0, 0) {
+            Some(differing) => new.adjust(self, differing, now, pool),
+            None => new.carry_over(self, unclassified, now, pool),
+        }
+        *self = new;
     }
 
     /// Takes over the state of `old`, and its leaves that are in `kept`.
     pub(super) fn take_over(&mut self, old: &mut Htb, kept: &[u16], now: Time, pool: &mut Pool) {
-        let mut unclassified = PacketQueue::new();
-        let templates = &self.config.templates;
-        self.classes
-            .inherit_leaves(&mut old.classes, templates, kept, &mut unclassified, pool);
+        let differences = self.differences.take();
+        let differences = differences.unwrap_or_else(|| self.config.differences(&old.config));
         self.config.classifier.take_over(&old.config.classifier);
-        self.carry_over(old, unclassified, now, pool);
+        match differences.in_place(self.classes.tree.leaves().len(), kept.len()) {
+            Some(differing) => self.adjust(old, differing, now, pool),
+            None => {
+                let mut unclassified = PacketQueue::new();
+                let templates = &self.config.templates;
+                self.classes
+                    .inherit_leaves(&mut old.classes, templates, kept, &mut unclassified, pool);
+                self.carry_over(old, unclassified, now, pool);
+            }
+        }
+        // Its memory is released with that of the old tree.
+        old.differences = Some(differences);
+    }
+
+    /// Takes over all of `old`, which has the same shape, and sets what is different. `old` gets the new
+    /// classes.
+    fn adjust(&mut self, old: &mut Htb, differing: &[ClassIndex], now: Time, pool: &mut Pool) {
+        core::mem::swap(&mut self.classes, &mut old.classes);
+        let (was, is) = (&old.config.classes, &self.config.classes);
+        self.classes
+            .adjust(&old.classes, differing, now, |buckets, before, class, now| {
+                buckets.charged_at = now;
+                buckets.carry_over(&is[class.index()], *before, &was[class.index()], now);
+            });
+        self.take_over_direct(old, pool);
     }
 
     /// Takes over buckets, deficits, turns and unclassified packets, and classifies `unclassified` packets.
     fn carry_over(&mut self, old: &mut Htb, unclassified: PacketQueue, now: Time, pool: &mut Pool) {
-        self.direct_packets = old.direct_packets;
         let (was, is) = (&old.config.classes, &self.config.classes);
         self.classes
             .take_over(&old.classes, now, |buckets, class, before, now| {
@@ -41,15 +72,21 @@ impl Htb {
                     buckets.carry_over(&is[class.index()], *before, &was[old_class.index()], now);
                 }
             });
+        self.take_over_direct(old, pool);
+        pool.enqueue_moved(unclassified, |id, pool| {
+            self.enqueue(id, now, pool);
+        });
+    }
+
+    /// Takes over the direct queue.
+    fn take_over_direct(&mut self, old: &mut Htb, pool: &mut Pool) {
+        self.direct_packets = old.direct_packets;
         while let Some(id) = old.direct.pop_front(pool) {
             match self.direct.count().packets < u64::from(self.config.direct_qlen) {
                 true => self.direct.push_back(id, pool),
                 false => pool.give_back(id, DropReason::Reconfigured),
             }
         }
-        pool.enqueue_moved(unclassified, |id, pool| {
-            self.enqueue(id, now, pool);
-        });
     }
 }
 

@@ -16,6 +16,7 @@ use crate::registry::{
     About, Bucket, Children, Description, Family, Parameter, Placing, Unit, check_class_ranges, check_ranges,
 };
 use crate::sharing::borrowing::ClassParts;
+use crate::sharing::differences::Differences;
 use crate::sharing::index::ClassIndex;
 use crate::sharing::parent;
 use crate::sharing::tree::{ClassTree, LEVELS};
@@ -270,6 +271,18 @@ impl Config {
             check_class_ranges(CLASS_PARAMETERS, &mut config, index, class.minor)?;
         }
         Ok(())
+    }
+
+    /// Compares the classes with those of a tree with the parameters `old`.
+    pub(super) fn differences(&self, old: &Config) -> Differences {
+        let place = |class: &ClassConfig| (class.minor, class.parent, class.prio);
+        let is_other_divisor = self.r2q != old.r2q;
+        Differences::between(
+            (&self.classes, &self.templates),
+            (&old.classes, &old.templates),
+            |is, was| place(is) == place(was),
+            |is, was| is != was || is_other_divisor,
+        )
     }
 
     /// Returns all classes, with full buckets.

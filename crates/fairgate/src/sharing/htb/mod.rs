@@ -41,6 +41,7 @@ use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rate::RateMeter;
 use crate::sharing::borrowing::{Borrowing, Meter, Mode, Sent};
+use crate::sharing::differences::Differences;
 use crate::sharing::index::LeafIndex;
 use crate::sharing::leaves::Leaves;
 use crate::sharing::tree::ClassTree;
@@ -151,6 +152,8 @@ pub struct Htb {
     due: Option<Time>,
     direct: PacketQueue,
     direct_packets: u64,
+    /// What differs from the tree that this one will succeed.
+    differences: Option<Differences>,
     config: Config,
 }
 
@@ -177,6 +180,7 @@ impl Htb {
             due: None,
             direct: PacketQueue::new(),
             direct_packets: 0,
+            differences: None,
             config,
         }
     }
@@ -285,6 +289,10 @@ impl Algorithm for Htb {
     fn succeed(&mut self, old: &mut Htb, kept: &[u16], now: Time, pool: &mut Pool) -> bool {
         self.take_over(old, kept, now, pool);
         true
+    }
+
+    fn prepare_to_succeed(&mut self, old: &Config) {
+        self.differences = Some(self.config.differences(old));
     }
 
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
