@@ -409,6 +409,12 @@ impl Direction {
         }
     }
 
+    /// Returns whether packets have times before which they may not leave.
+    #[inline]
+    pub(crate) fn keeps_times(&self) -> bool {
+        self.keeps_times
+    }
+
     /// Enqueues the copies and frees the frames that a change of the tree has left.
     pub(crate) fn settle(&mut self, time: Time) {
         self.enqueue_copies(time);
