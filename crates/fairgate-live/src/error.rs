@@ -137,6 +137,17 @@ pub enum LiveError {
         /// The interface's name.
         interface: String,
     },
+    /// This machine's table of connections can't be read.
+    #[error("`nat` needs this machine's table of connections, which can't be read: {why}")]
+    #[diagnostic(help(
+        "it needs `cap_net_admin`, and a kernel with ctnetlink (`modprobe nf_conntrack_netlink`); or run on \
+         the interface of the LAN, where hosts have their own addresses, with the rates exchanged: `fairgate \
+         run --dev LAN --down UPLOAD --up DOWNLOAD`; or leave `nat` out: its hosts are one then"
+    ))]
+    NoConnections {
+        /// What the system said.
+        why: String,
+    },
     /// AF_XDP does not work with the interface.
     #[error("AF_XDP does not work on `{interface}`: {reason}")]
     #[diagnostic(help("{remedy}; or use packet sockets: `backend = \"packet\"`"))]

@@ -46,6 +46,7 @@ pub mod folder;
 mod gather;
 mod links;
 mod memory;
+mod nat;
 mod notice;
 mod offload;
 mod outgoing;

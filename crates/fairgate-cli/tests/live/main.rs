@@ -14,6 +14,7 @@ mod harness;
 mod http;
 mod journal;
 mod links;
+mod nat;
 mod output;
 mod packets;
 mod privileges;
