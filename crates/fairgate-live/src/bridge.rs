@@ -181,9 +181,9 @@ impl Bridge {
         // Before the interfaces are queried, so that no change is missed.
         let links = LinkChanges::subscribe().map_err(LiveError::io("watching the interfaces"))?;
         let switch = switch(plan)?;
-        let left_end = Found::find(&plan.ends[0], 0, switch.as_ref())?;
+        let left_end = Found::find(&plan.ends[0], plan, None, switch.as_ref())?;
         let left = left_end.interface.clone();
-        let right_end = Found::find(&plan.ends[1], left.mtu, switch.as_ref())?;
+        let right_end = Found::find(&plan.ends[1], plan, Some(&left), switch.as_ref())?;
         let right = right_end.interface.clone();
         if left.index == right.index {
             return Err(LiveError::SameInterface { interface: left.name });

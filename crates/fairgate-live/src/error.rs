@@ -47,8 +47,18 @@ pub enum LiveError {
     },
     /// The interface is not an Ethernet interface.
     #[error("interface `{interface}` has no Ethernet headers")]
-    #[diagnostic(help("the bridge joins Ethernet interfaces; choose another interface, or a TAP device"))]
+    #[diagnostic(help(
+        "the bridge joins Ethernet interfaces; choose another interface, or a TAP device; if this machine \
+         itself uses the line, `fairgate run --dev {interface}` takes TUN devices, WireGuard, PPP and raw IP"
+    ))]
     NotEthernet {
+        /// The interface's name.
+        interface: String,
+    },
+    /// An interface with Ethernet headers has come back without them, or the other way round.
+    #[error("interface `{interface}` is of another kind than the one that was removed")]
+    #[diagnostic(help("restart the run: it begins anew with the interface that is there"))]
+    OtherKind {
         /// The interface's name.
         interface: String,
     },
@@ -281,6 +291,7 @@ impl LiveError {
             LiveError::NoInterface { .. }
                 | LiveError::InterfaceDown { .. }
                 | LiveError::NotEthernet { .. }
+                | LiveError::OtherKind { .. }
                 | LiveError::MtuMismatch { .. }
                 | LiveError::MtuTooLarge { .. }
                 | LiveError::LargeReceiveOffload { .. }

@@ -18,6 +18,7 @@ mod nat;
 mod output;
 mod packets;
 mod privileges;
+mod raw_ip;
 mod recording;
 mod reproduced;
 mod reservations;
