@@ -5,6 +5,7 @@ mod autorate;
 mod changes;
 #[path = "../common/mod.rs"]
 mod common;
+mod delays;
 mod device;
 mod estimators;
 mod fail_open;

@@ -188,8 +188,8 @@ fn a_script_with_an_ifb_gives_both_queues_and_a_run() {
     assert_eq!(one["run"], serde_json::Value::Null);
 }
 
-/// The shape of sqm-scripts with cake: hosts behind the router are known on its one interface, and not between
-/// two.
+/// The shape of sqm-scripts with cake: hosts behind the router are known on its one interface, and not
+/// between two.
 #[test]
 fn a_routers_script_with_nat_sees_hosts_of_the_lan() {
     let script = |down: &str| {

@@ -7,8 +7,8 @@
 //!
 //! On one interface of a router that translates addresses (NAT), frames carry the router's address: it was
 //! written over that of the host in the LAN before they come here, or is only replaced after they were here.
-//! With `nat` in the configuration, trees see the address and the port in the LAN instead. The bytes of frames
-//! stay as they are.
+//! With `nat` in the configuration, trees see the address and the port in the LAN instead. The bytes of
+//! frames stay as they are.
 //!
 //! The table is bounded and never moves. One thread writes it. The forwarding thread reads it without locks,
 //! system calls and allocation, and misses an entry that is being written.
