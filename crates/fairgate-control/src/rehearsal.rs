@@ -195,6 +195,7 @@ impl Run for Rehearsal {
             fallback: None,
             autorate: None,
             passed_by: PassedByStatus::default(),
+            nat: None,
             directions: vec![state.direction(0, detail), state.direction(1, detail)],
         })
     }

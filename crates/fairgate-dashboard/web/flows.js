@@ -50,6 +50,7 @@ export class Flows {
         h("span", { class: "number" }, address(flow.source, flow.source_port)),
         h("span", { class: "number" }, h("span", { class: "muted" }, " to "),
           address(flow.destination, flow.destination_port)),
+        flow.lan ? h("span", { class: "number muted" }, ` (${address(flow.lan.address, flow.lan.port)})`) : null,
         h("span", { class: "kind" }, flow.protocol)),
       h("td", { class: "wide number class" },
         flow.subscriber ? named(wholeNameOf(flow.subscriber)) : flow.class || "root"),

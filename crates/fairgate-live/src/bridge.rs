@@ -53,6 +53,7 @@ use crate::error::LiveError;
 use crate::ethernet::longest_frame;
 use crate::fitness;
 use crate::links::LinkChanges;
+use crate::nat::{self, Tracking};
 use crate::notice::Notice;
 use crate::pace::{Next, Pace};
 use crate::packets::PacketTap;
@@ -130,6 +131,8 @@ pub struct Bridge {
     signals: Option<SignalFd>,
     stop: Arc<EventFd>,
     server: Option<Server>,
+    /// The translations of this machine, if trees get hosts in the LAN.
+    nat: Option<Tracking>,
     /// The log of sojourn times for recordings.
     delays: Option<DelayTap>,
     /// The log of packets.
@@ -178,9 +181,9 @@ impl Bridge {
         // Before the interfaces are queried, so that no change is missed.
         let links = LinkChanges::subscribe().map_err(LiveError::io("watching the interfaces"))?;
         let switch = switch(plan)?;
-        let left_end = Found::find(&plan.ends[0], 0, switch.as_ref())?;
+        let left_end = Found::find(&plan.ends[0], plan, None, switch.as_ref())?;
         let left = left_end.interface.clone();
-        let right_end = Found::find(&plan.ends[1], left.mtu, switch.as_ref())?;
+        let right_end = Found::find(&plan.ends[1], plan, Some(&left), switch.as_ref())?;
         let right = right_end.interface.clone();
         if left.index == right.index {
             return Err(LiveError::SameInterface { interface: left.name });
@@ -203,11 +206,19 @@ impl Bridge {
         plan.divide(None).map_err(LiveError::from)?;
         let plan = &plan;
         let seat = Seat::first(plan, &mut randomness).map_err(LiveError::system("dividing frames"))?;
+        let nat = nat::track(plan, &mut randomness)?;
         let stores = backend::frame_stores(plan, left.mtu, [left_end.existing(), right_end.existing()])?;
         let mut direction =
             |side, store| Direction::of_plan(plan, side, store, &mut randomness, seat.as_ref());
         let [to_right, to_left] = stores;
         let mut directions = [direction(0, to_right)?, direction(1, to_left)?];
+        if let Some(nat) = &nat {
+            for (direction, sees_lan) in directions.iter_mut().zip(plan.nat) {
+                if sees_lan {
+                    direction.set_translations(nat.translations());
+                }
+            }
+        }
         let mut port = |side: usize, found: Found| {
             let membership = seat.as_ref().map(|seat| seat.membership(side, false));
             let member = membership.as_ref().map(Membership::member);
@@ -230,6 +241,7 @@ impl Bridge {
         let orders = Orders::new(Arc::clone(&plan), mtu, randomness.seed(), fanouts)?;
         let mut bridge = Bridge::assemble(plan, 0, links, ports, directions, orders)?;
         bridge.switch = switch;
+        bridge.nat = nat;
         if let Some(seat) = seat {
             let crew = Crew::prepare(&bridge, &seat, &mut randomness)?;
             bridge.watch(crew.news(), EpollFlags::EPOLLIN, Token::News)?;
@@ -269,6 +281,7 @@ impl Bridge {
             signals: None,
             stop: Arc::new(stop),
             server: None,
+            nat: None,
             delays: None,
             packets: None,
             orders,
@@ -337,7 +350,8 @@ impl Bridge {
             audit,
             owner,
         };
-        let (server, mut taps) = Server::bind(path, control, self.plan.workers.into(), self.plan.packet_log)?;
+        let translations = self.nat.as_ref().map(Tracking::translations);
+        let (server, mut taps) = Server::bind(path, control, &self.plan, translations)?;
         self.watch(server.wanted(), EpollFlags::EPOLLIN, Token::Status)?;
         self.server = Some(server);
         let own = taps.remove(0);
@@ -392,6 +406,9 @@ impl Bridge {
     pub(crate) fn take_over(&mut self) -> Result<(), LiveError> {
         if std::mem::replace(&mut self.has_taken_over, true) {
             return Ok(());
+        }
+        if let Some(nat) = &mut self.nat {
+            nat.start()?;
         }
         let stopper = self.stopper();
         if let Some(crew) = &mut self.crew {
@@ -468,15 +485,23 @@ impl Bridge {
     fn receive(&mut self, from: usize, now: Time) -> Result<bool, LiveError> {
         for _ in 0..RECEIVE_TURN {
             let exchange = match self.ports[from].front() {
-                Ok(Some(received)) => match self.directions[from].accept(&received, now) {
-                    Ok(exchange) => exchange,
-                    // Try again if there is room now.
-                    Err(TooLong) if self.follow_mtu(now)? => continue,
-                    Err(TooLong) => {
-                        self.directions[from].counters.too_long += 1;
-                        None
+                Ok(Some(received)) => {
+                    let direction = &mut self.directions[from];
+                    // A frame may have come after this turn began. It must not leave early by as much.
+                    let arrived = match direction.keeps_times() {
+                        true => clock::now(),
+                        false => now,
+                    };
+                    match direction.accept(&received, arrived) {
+                        Ok(exchange) => exchange,
+                        // Try again if there is room now.
+                        Err(TooLong) if self.follow_mtu(now)? => continue,
+                        Err(TooLong) => {
+                            self.directions[from].counters.too_long += 1;
+                            None
+                        }
                     }
-                },
+                }
                 Ok(None) => return Ok(false),
                 Err(errno) => return self.failed(from, errno).map(|()| false),
             };

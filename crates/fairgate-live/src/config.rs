@@ -9,6 +9,7 @@
 //! device = "eth0"           # instead of all these: one interface that this machine itself uses
 //! ingress = "down"          # [queue.down], for the frames that it receives
 //! egress = "up"             # [queue.up], for the frames that it sends
+//! nat = "both"              # its trees see hosts in the LAN instead of this router: ingress, egress or both
 //! name = "home"             # names the status socket; default: the file's name without extension
 //! frames = 16384            # the most frames held in one direction
 //! delay = "5ms"             # added behind the queue in each direction, to emulate a long link
@@ -133,6 +134,8 @@ pub struct Plan {
     /// The trees from left to right and from right to left. On one interface: of received frames and of sent
     /// frames.
     pub queues: [Spec; 2],
+    /// The trees that get hosts in the LAN instead of the address to which this router translates them.
+    pub nat: [bool; 2],
     /// The names that the file gives to these trees.
     pub queue_names: [Option<String>; 2],
     /// The subscribers whose classes are in these trees, if the trees are those of a list.
@@ -175,6 +178,15 @@ pub struct Plan {
     pub(crate) sharded: [Option<Arc<ShardedSpec>>; 2],
 }
 
+/// The trees that see hosts in the LAN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Nat {
+    Ingress,
+    Egress,
+    Both,
+}
+
 /// What several workers divide among them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -200,6 +212,7 @@ struct Section {
     device: Option<Spanned<String>>,
     ingress: Option<Spanned<String>>,
     egress: Option<Spanned<String>>,
+    nat: Option<Spanned<Nat>>,
     name: Option<Spanned<String>>,
     frames: Option<Spanned<i64>>,
     delay: Option<Spanned<String>>,
@@ -259,6 +272,7 @@ impl Plan {
             None => Spec::inline("fifo"),
         };
         let workers = read_workers(document, &section)?;
+        let nat = read_nat(document, &section)?;
         let endpoints = section.endpoints(document)?;
         let packet_log = section.packet_log(document)?;
         let shard_by = section.shard_by.as_ref().map_or(Divide::Flow, |by| *by.get_ref());
@@ -270,6 +284,7 @@ impl Plan {
             ends: place.ends,
             taken: place.taken,
             queues: [queue(place.queues[0])?, queue(place.queues[1])?],
+            nat,
             queue_names: place.queues.map(|name| Some(name?.get_ref().clone())),
             subscribers: Default::default(),
             frames: section
@@ -552,6 +567,7 @@ impl Plan {
             ("right", self.ends[1] != other.ends[1]),
             ("ingress", self.taken[0] != other.taken[0]),
             ("egress", self.taken[1] != other.taken[1]),
+            ("nat", self.nat != other.nat),
             ("name", self.name != other.name),
             ("frames", self.frames != other.frames),
             ("delay", self.delay != other.delay),
@@ -648,6 +664,34 @@ fn read_workers(document: &Document, section: &Section) -> Result<u16, FileError
         ));
     }
     Ok(count)
+}
+
+/// Reads for which directions translations are looked up. Each of them needs a tree.
+fn read_nat(document: &Document, section: &Section) -> Result<[bool; 2], FileError> {
+    let Some(nat) = &section.nat else {
+        return Ok([false; 2]);
+    };
+    if section.device.is_none() {
+        return Err(document.error(
+            nat.span(),
+            "`nat` needs `device`: this machine does not track connections between two interfaces",
+            "remove it; or run on one interface of the router that translates addresses",
+        ));
+    }
+    let has_tree = [section.ingress.is_some(), section.egress.is_some()];
+    let (wanted, missing) = match nat.get_ref() {
+        Nat::Both => (has_tree, None),
+        Nat::Ingress => ([true, false], (!has_tree[0]).then_some("ingress")),
+        Nat::Egress => ([false, true], (!has_tree[1]).then_some("egress")),
+    };
+    match missing {
+        None => Ok(wanted),
+        Some(key) => Err(document.error(
+            nat.span(),
+            format!("`nat` is for `{key}`, which has no tree"),
+            format!("add `{key}`, or write \"both\" for each direction that has a tree"),
+        )),
+    }
 }
 
 fn read_frames(document: &Document, frames: &Spanned<i64>) -> Result<u32, FileError> {

@@ -26,6 +26,7 @@ use nix::errno::Errno;
 use crate::config::Plan;
 use crate::delay_line::DelayLine;
 use crate::error::LiveError;
+use crate::nat::Translations;
 use crate::offload::{Allowance, Identifications, Segments};
 use crate::outgoing::Exit;
 use crate::packets::{Log, Outcome};
@@ -144,6 +145,8 @@ pub(crate) struct Direction {
     takes_super_packets: bool,
     /// Whether no packet may leave before its time.
     keeps_times: bool,
+    /// The hosts behind translated addresses, if the tree gets these instead.
+    translations: Option<Arc<Translations>>,
     /// The tree's own time: that of its last packet, which may be ahead of the clock.
     time: Time,
     /// The books of one of several workers.
@@ -204,6 +207,7 @@ impl Direction {
             overhead: 0,
             takes_super_packets: false,
             keeps_times: false,
+            translations: None,
             time: Time::ZERO,
             shard: None,
         }
@@ -215,6 +219,11 @@ impl Direction {
         if let Some(shard) = &mut self.shard {
             shard.exchange(self.link.backlog().packets, now);
         }
+    }
+
+    /// The tree gets the addresses of hosts in the LAN from now on.
+    pub(crate) fn set_translations(&mut self, translations: Arc<Translations>) {
+        self.translations = Some(translations);
     }
 
     /// Changes what several workers share, together with the tree.
@@ -353,6 +362,9 @@ impl Direction {
         let frame = self.frames.get(number);
         let mut headers = dissect(frame, LinkType::Ethernet);
         headers.key.interface = self.interface;
+        if let Some(translations) = &self.translations {
+            translations.undo(&mut headers.key, self.interface == INTERFACES[0]);
+        }
         let mut packet = headers.packet(frames.length, &self.hasher);
         packet.cookie = u64::from(number);
         packet.memory = self.frames.chunk() * frames.count;
@@ -396,6 +408,12 @@ impl Direction {
     /// Says whether packets have times before which they may not leave, from now on.
     pub(crate) fn set_times(&mut self, are_kept: bool) {
         self.keeps_times = are_kept;
+    }
+
+    /// Returns whether packets have times before which they may not leave.
+    #[inline]
+    pub(crate) fn keeps_times(&self) -> bool {
+        self.keeps_times
     }
 
     /// Prepares a change of the tree. If the next tree does not take super-packets, and some may be queued,

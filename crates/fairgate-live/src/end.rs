@@ -6,11 +6,11 @@ use crate::backend::xdp::Lease;
 use crate::backend::{self, BackendKind, Choice, Device};
 use crate::config::{End, Plan};
 use crate::error::LiveError;
-use crate::sys::interface::Interface;
+use crate::sys::interface::{Interface, Layer};
 use crate::sys::socket::Receive;
-use crate::sys::tun_tap::{Layer, TunTap};
+use crate::sys::tun_tap::TunTap;
 
-/// The name of the TAP device behind which the host's stack is. The kernel chooses the number.
+/// The name of the TAP or TUN device behind which the host's stack is. The kernel chooses the number.
 const HOST_END: &str = "fairgate%d";
 
 /// An end that exists.
@@ -42,15 +42,26 @@ fn create(kind: &str, name: &str, layer: Layer) -> Result<(TunTap, Layer), LiveE
 }
 
 impl Found {
-    /// Finds the interface, or creates the TAP device. `mtu` is for a TAP device behind which the host's
-    /// stack is.
-    pub(crate) fn find(end: &End, mtu: usize, switch: Option<&Switch>) -> Result<Found, LiveError> {
+    /// Finds the interface, or creates the device. A device behind which the host's stack is gets the MTU and
+    /// the layer of the interface `beside` it.
+    pub(crate) fn find(
+        end: &End,
+        plan: &Plan,
+        beside: Option<&Interface>,
+        switch: Option<&Switch>,
+    ) -> Result<Found, LiveError> {
         match end {
-            End::Interface(name) => Ok(Found {
-                interface: Interface::lookup(name).map_err(LiveError::unusable(name))?,
-                created: None,
-                host_end: None,
-            }),
+            End::Interface(name) => {
+                let found = match plan.is_on_one_interface() {
+                    true => Interface::lookup_any(name),
+                    false => Interface::lookup(name),
+                };
+                Ok(Found {
+                    interface: found.map_err(LiveError::unusable(name))?,
+                    created: None,
+                    host_end: None,
+                })
+            }
             End::Tap(name) => {
                 let created = create("TAP", name, Layer::Ethernet)?;
                 Ok(Found {
@@ -62,14 +73,15 @@ impl Found {
             End::Tun(name) => {
                 let created = create("TUN", name, Layer::Ip)?;
                 Ok(Found {
-                    interface: Interface::lookup_tun(name).map_err(LiveError::unusable(name))?,
+                    interface: Interface::lookup_any(name).map_err(LiveError::unusable(name))?,
                     created: Some(created),
                     host_end: None,
                 })
             }
             End::Host(device) => {
-                let create = || LiveError::system(format!("creating a TAP device for `{device}`"));
-                let (tap, name) = TunTap::for_host(HOST_END, mtu).map_err(create())?;
+                let create = || LiveError::system(format!("creating a device for the packets of `{device}`"));
+                let Interface { layer, mtu, .. } = *beside.expect("the interface is found first");
+                let (tap, name) = TunTap::for_host(HOST_END, layer, mtu).map_err(create())?;
                 let index = Interface::index_of(&name).map_err(create())?;
                 let switch = switch.ok_or_else(|| LiveError::NoDiversion {
                     interface: device.clone(),
@@ -79,8 +91,8 @@ impl Found {
                 Interface::set_up(&name).map_err(create())?;
                 switch.set(Word::HostEnd, index);
                 Ok(Found {
-                    interface: Interface::lookup(&name).map_err(LiveError::unusable(&name))?,
-                    created: Some((tap, Layer::Ethernet)),
+                    interface: Interface::lookup_any(&name).map_err(LiveError::unusable(&name))?,
+                    created: Some((tap, layer)),
                     host_end: Some(hooks),
                 })
             }

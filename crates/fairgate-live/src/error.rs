@@ -47,8 +47,18 @@ pub enum LiveError {
     },
     /// The interface is not an Ethernet interface.
     #[error("interface `{interface}` has no Ethernet headers")]
-    #[diagnostic(help("the bridge joins Ethernet interfaces; choose another interface, or a TAP device"))]
+    #[diagnostic(help(
+        "the bridge joins Ethernet interfaces; choose another interface, or a TAP device; if this machine \
+         itself uses the line, `fairgate run --dev {interface}` takes TUN devices, WireGuard, PPP and raw IP"
+    ))]
     NotEthernet {
+        /// The interface's name.
+        interface: String,
+    },
+    /// An interface with Ethernet headers has come back without them, or the other way round.
+    #[error("interface `{interface}` is of another kind than the one that was removed")]
+    #[diagnostic(help("restart the run: it begins anew with the interface that is there"))]
+    OtherKind {
         /// The interface's name.
         interface: String,
     },
@@ -136,6 +146,17 @@ pub enum LiveError {
     NoDiversion {
         /// The interface's name.
         interface: String,
+    },
+    /// This machine's table of connections can't be read.
+    #[error("`nat` needs this machine's table of connections, which can't be read: {why}")]
+    #[diagnostic(help(
+        "it needs `cap_net_admin`, and a kernel with ctnetlink (`modprobe nf_conntrack_netlink`); or run on \
+         the interface of the LAN, where hosts have their own addresses, with the rates exchanged: `fairgate \
+         run --dev LAN --down UPLOAD --up DOWNLOAD`; or leave `nat` out: its hosts are one then"
+    ))]
+    NoConnections {
+        /// What the system said.
+        why: String,
     },
     /// AF_XDP does not work with the interface.
     #[error("AF_XDP does not work on `{interface}`: {reason}")]
@@ -270,6 +291,7 @@ impl LiveError {
             LiveError::NoInterface { .. }
                 | LiveError::InterfaceDown { .. }
                 | LiveError::NotEthernet { .. }
+                | LiveError::OtherKind { .. }
                 | LiveError::MtuMismatch { .. }
                 | LiveError::MtuTooLarge { .. }
                 | LiveError::LargeReceiveOffload { .. }

@@ -44,6 +44,7 @@ mod fanout;
 mod fitness;
 mod gather;
 mod links;
+mod nat;
 mod notice;
 mod offload;
 mod outgoing;

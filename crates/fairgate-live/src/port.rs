@@ -230,7 +230,12 @@ impl Port {
         switch: Option<&Switch>,
         lease: Option<&Lease>,
     ) -> Result<(), LiveError> {
-        let found = Found::find(&self.end, self.interface.mtu, switch)?;
+        let found = Found::find(&self.end, plan, Some(&self.interface), switch)?;
+        if found.interface.layer != self.interface.layer {
+            return Err(LiveError::OtherKind {
+                interface: self.end.name().to_owned(),
+            });
+        }
         let member = self.member.as_ref().map(Membership::member);
         let prepared = found.prepare(plan, switch, member, lease, self.lock.clone())?;
         self.missed_before += self.device.missed();

@@ -150,6 +150,15 @@ class Health(Model):
     """The version of Fairgate."""
 
 
+class LanStatus(Model):
+    """A host in the LAN, behind a translated address."""
+
+    address: str
+    """Its address."""
+    port: int
+    """Its port, or the identifier of ICMP."""
+
+
 class Losses(Model):
     """Frames lost outside of the tree, by reason."""
 
@@ -178,6 +187,15 @@ class Mistake(Model):
     """What is wrong."""
     place: str | None = None
     """Where: `word 3` or `line 2, word 3` of a change, or a place in the tree that would result."""
+
+
+class NatStatus(Model):
+    """The translations in this machine's table of connections."""
+
+    no_room: int
+    """How often there was no room for one. The packets of such a connection count as those of this router."""
+    translations: int
+    """How many translations are known."""
 
 
 class ParameterDocument(Model):
@@ -621,6 +639,11 @@ class FlowStatus(Model):
     """The interface that its direction receives from."""
     idle_s: float
     """The time since its last packet, seconds."""
+    lan: LanStatus | None = None
+    """
+    Whose flow this is in the LAN, if the run is on a router that translates its address (`nat`). It is
+    behind the destination of received packets, and behind the source of packets that are sent.
+    """
     marked: int
     """Packets that the trees marked with congestion experienced."""
     packets: int
@@ -865,6 +888,8 @@ class Status(Model):
     """Whether both interfaces are isolated from this machine's own stack."""
     name: str
     """The run's name."""
+    nat: NatStatus | None = None
+    """The translations of addresses that trees look up, if they do."""
     passed_by: PassedByStatus | None = None
     """The times in which packets went past this run on one interface, because it took none."""
     pid: int

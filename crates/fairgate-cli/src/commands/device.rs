@@ -43,12 +43,6 @@ enum DeviceError {
     #[error("--dev needs a rate")]
     #[diagnostic(help("give --down for what the interface receives, --up for what it sends, or both"))]
     NoRate,
-    #[error("`nat` has no effect here: behind `{device}` the hosts have addresses that a run does not know")]
-    #[diagnostic(help(
-        "run on the interface of the LAN instead, where they have their own, with the rates exchanged: \
-         fairgate run --dev LAN --down UPLOAD --up DOWNLOAD; or leave `nat` out: hosts behind it are one then"
-    ))]
-    Nat { device: String },
     #[error("{0}")]
     #[diagnostic(help("leave the word out"))]
     NoEffect(String),
@@ -93,24 +87,27 @@ impl DeviceArgs {
             section += &format!("packet_log = {length:?}\n");
         }
         let mut queues = Vec::new();
+        let mut sees_lan = Vec::new();
         for (key, name, rate, own_word, own_words) in rates {
             if let Some(rate) = rate {
                 section += &format!("{key} = {name:?}\n");
                 let own_words = own_words.iter().flat_map(|words| words.split(' '));
-                let words: Vec<String> = words
-                    .iter()
-                    .cloned()
-                    .chain(own_words.map(str::to_owned))
-                    .collect();
-                if words.iter().any(|word| word == "nat") {
-                    let device = device.to_owned();
-                    return Err(DeviceError::Nat { device }.into());
+                let words = words.iter().cloned().chain(own_words.map(str::to_owned));
+                // It says what the tree sees, and not what the tree does. The last of the two words counts.
+                let (of_nat, words): (Vec<String>, Vec<String>) =
+                    words.partition(|word| matches!(word.as_str(), "nat" | "nonat"));
+                if of_nat.last().is_some_and(|word| word == "nat") {
+                    sees_lan.push(key);
                 }
                 queues.push((name.to_owned(), cake(name, rate, own_word, &words)?));
             }
         }
         if queues.is_empty() {
             return Err(DeviceError::NoRate.into());
+        }
+        if let Some(first) = sees_lan.first() {
+            let which = if sees_lan.len() > 1 { "both" } else { first };
+            section += &format!("nat = {which:?}\n");
         }
         let document = Document::parse(device, &section)?.with_queues(queues);
         let plan = Plan::read(&document)?;

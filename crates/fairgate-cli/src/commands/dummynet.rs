@@ -51,6 +51,8 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
             },
             spec: tree.spec,
             warnings: tree.warnings.iter().map(ToString::to_string).collect(),
+            nat: false,
+            of_nat: Vec::new(),
             files: tree.files,
         };
         Ok(trees.into_iter().map(tree).collect())

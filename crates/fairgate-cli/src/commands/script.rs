@@ -188,7 +188,15 @@ pub(crate) fn run(
     } else {
         // `run` itself warns about the trees.
         let of_script = found.iter().flat_map(|tree| &tree.warnings);
-        let notes: Vec<String> = text.notes.iter().chain(of_script).cloned().collect();
+        let run = joined.and_then(|joined| joined.run(&found).ok());
+        let of_nat = of_nat(&found, run.as_ref());
+        let notes: Vec<String> = text
+            .notes
+            .iter()
+            .chain(of_script)
+            .chain(of_nat)
+            .cloned()
+            .collect();
         input::warn(&notes, format);
     }
     match (joined, format, args.tree) {
@@ -239,12 +247,22 @@ pub(crate) fn run(
     }
 }
 
+/// Returns what holds of hosts behind translated addresses, if the run does not know them.
+fn of_nat<'t>(trees: &'t [Tree], run: Option<&Run>) -> impl Iterator<Item = &'t String> {
+    let are_known = matches!(run, Some(Run::On { .. }));
+    trees
+        .iter()
+        .filter(move |_| !are_known)
+        .flat_map(|tree| &tree.of_nat)
+}
+
 /// Returns warnings. The trees of a script are for real frames, so warnings for live use are included.
 fn warnings(text: &Text, trees: &[Tree]) -> Vec<String> {
     let mut warnings = text.notes.clone();
     warnings.extend(input::warnings(
         trees.iter().map(|tree| (tree.name.as_str(), &tree.spec)),
     ));
+    warnings.extend(of_nat(trees, printed_run(trees).as_ref()).cloned());
     let origin = |line| text.origin(line);
     for tree in trees {
         warnings.extend(tree.warnings.iter().cloned());

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use fairgate_client::Remote;
 use fairgate_live::status::{
-    AutorateStatus, ClassStatus, DirectionStatus, NodeStatus, PassedByStatus, ProcessorStatus, Status,
-    ValueStatus,
+    AutorateStatus, ClassStatus, DirectionStatus, NatStatus, NodeStatus, PassedByStatus, ProcessorStatus,
+    Status, ValueStatus,
 };
 
 use crate::failure::{Failure, Imbalanced, Outcome};
@@ -99,6 +99,7 @@ pub(crate) fn tables(status: &Status, before: Option<&Status>) -> String {
     }
     text.push_str(&processor_text(&status.processor));
     text.push_str(&passed_by_text(status));
+    text.push_str(&nat_text(status));
     // On one interface the stack is an end of the run.
     if !status.isolated && !status.is_on_one_interface() {
         text.push_str("this machine's own network stack is not kept away from these interfaces\n");
@@ -182,6 +183,22 @@ fn processor_text(processor: &ProcessorStatus) -> String {
         true => String::new(),
         false => format!("processor: {}\n", causes.join("; ")),
     }
+}
+
+/// Returns what is known of translated addresses; nothing if no tree looks them up.
+fn nat_text(status: &Status) -> String {
+    let Some(NatStatus {
+        translations,
+        no_room,
+    }) = status.nat
+    else {
+        return String::new();
+    };
+    let missing = match no_room {
+        0 => String::new(),
+        _ => format!("; there was no room for {no_room}, whose packets count as this router's"),
+    };
+    format!("nat: {translations} translations of this router are known{missing}\n")
 }
 
 /// Returns what went past the run; nothing if nothing ever did.

@@ -112,13 +112,19 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
             Some(Origin { file, line }) => format!("{file}:{line}: {}", note.text),
             None => note.to_string(),
         };
-        let tree = |translated: Translated| Tree {
-            name: translated.name,
-            device: Some(translated.device),
-            way: translated.way,
-            spec: translated.spec,
-            warnings: translated.warnings.into_iter().map(warning).collect(),
-            files: translated.files,
+        let tree = |translated: Translated| {
+            let (of_nat, others): (Vec<Note>, Vec<Note>) =
+                translated.warnings.into_iter().partition(|note| note.is_of_nat);
+            Tree {
+                name: translated.name,
+                device: Some(translated.device),
+                way: translated.way,
+                spec: translated.spec,
+                warnings: others.into_iter().map(warning).collect(),
+                nat: translated.nat,
+                of_nat: of_nat.into_iter().map(warning).collect(),
+                files: translated.files,
+            }
         };
         let translated = Script::translate_all(&text.name, &text.text, device)
             .map_err(|error| error.located(|line| text.origin(line)))?;

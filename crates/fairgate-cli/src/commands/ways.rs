@@ -24,6 +24,10 @@ pub(crate) struct Tree {
     pub(crate) spec: Spec,
     /// What the script's own language changes silently.
     pub(crate) warnings: Vec<String>,
+    /// Whether the script asks for hosts behind translated addresses.
+    pub(crate) nat: bool,
+    /// What holds of these hosts in a run that does not know them.
+    pub(crate) of_nat: Vec<String>,
     /// The files that the script names.
     pub(crate) files: Vec<PathBuf>,
 }
@@ -37,6 +41,9 @@ pub(crate) enum Run {
         device: String,
         egress: Option<String>,
         ingress: Option<String>,
+        /// The trees that see hosts behind translated addresses.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        nat: Option<&'static str>,
     },
     /// What passes between two.
     Between {
@@ -113,11 +120,26 @@ impl Run {
         let devices = devices(trees);
         let mut each = devices.iter().copied();
         match (each.next(), each.next()) {
-            (Some(device), None) => Ok(Run::On {
-                device: device.to_owned(),
-                egress: direction(trees, None, Some(device))?,
-                ingress: direction(trees, Some(device), None)?,
-            }),
+            (Some(device), None) => {
+                let egress = direction(trees, None, Some(device))?;
+                let ingress = direction(trees, Some(device), None)?;
+                let has_nat = |name: &Option<String>| {
+                    let mut trees = trees.iter().filter(|tree| tree.nat);
+                    trees.any(|tree| name.as_ref() == Some(&tree.name))
+                };
+                let nat = match [&ingress, &egress].map(has_nat) {
+                    [true, true] => Some("both"),
+                    [true, false] => Some("ingress"),
+                    [false, true] => Some("egress"),
+                    [false, false] => None,
+                };
+                Ok(Run::On {
+                    device: device.to_owned(),
+                    egress,
+                    ingress,
+                    nat,
+                })
+            }
             (Some(_), Some(_)) => Err(RunError::NotOne {
                 devices: listed(&devices),
             }),
@@ -159,10 +181,12 @@ impl Run {
                 device,
                 egress,
                 ingress,
+                nat,
             } => vec![
-                ("device", Some(device)),
-                ("egress", egress.as_ref()),
-                ("ingress", ingress.as_ref()),
+                ("device", Some(device.as_str())),
+                ("egress", egress.as_deref()),
+                ("ingress", ingress.as_deref()),
+                ("nat", *nat),
             ],
             Run::Between {
                 left,
@@ -170,10 +194,10 @@ impl Run {
                 left_to_right,
                 right_to_left,
             } => vec![
-                ("left", Some(left)),
-                ("right", Some(right)),
-                ("left_to_right", left_to_right.as_ref()),
-                ("right_to_left", right_to_left.as_ref()),
+                ("left", Some(left.as_str())),
+                ("right", Some(right.as_str())),
+                ("left_to_right", left_to_right.as_deref()),
+                ("right_to_left", right_to_left.as_deref()),
             ],
         };
         let mut text = "[run]\n".to_owned();
@@ -272,6 +296,8 @@ mod tests {
             way: *way,
             spec: Spec::inline("fifo").expect("a discipline"),
             warnings: Vec::new(),
+            nat: false,
+            of_nat: Vec::new(),
             files: Vec::new(),
         };
         of.iter().map(tree).collect()
@@ -283,6 +309,27 @@ mod tests {
             device: device.to_owned(),
             egress,
             ingress,
+            nat: None,
+        }
+    }
+
+    #[test]
+    fn hosts_behind_translated_addresses_are_known_on_one_device() {
+        for (with_nat, expected) in [
+            ([true, true], Some("both")),
+            ([true, false], Some("egress")),
+            ([false, true], Some("ingress")),
+            ([false, false], None),
+        ] {
+            let mut trees = trees(&[("wan", Way::Out), ("wan", Way::In)]);
+            for (tree, nat) in trees.iter_mut().zip(with_nat) {
+                tree.nat = nat;
+            }
+            let run = Run::on_device(&trees).unwrap();
+            assert!(matches!(run, Run::On { nat, .. } if nat == expected), "{run:?}");
+            let line = expected.map(|which| format!("nat = \"{which}\"\n"));
+            assert_eq!(run.section().contains("nat"), expected.is_some());
+            assert!(run.section().ends_with(line.as_deref().unwrap_or("")));
         }
     }
 

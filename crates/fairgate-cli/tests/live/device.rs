@@ -266,10 +266,6 @@ fn a_home_line_needs_no_file() {
     for (words, said) in [
         ("--down 50mbit --packet-log 2h", "`packet_log` is"),
         ("--down 50mbit nonsense", "nonsense"),
-        (
-            "--down 50mbit dual-dsthost nat",
-            "--dev LAN --down UPLOAD --up DOWNLOAD",
-        ),
         ("--down 50mbit no-split-gso", "a run cuts merged packets"),
         ("docsis", "--dev needs a rate"),
     ] {

@@ -5,6 +5,7 @@ mod autorate;
 mod changes;
 #[path = "../common/mod.rs"]
 mod common;
+mod delays;
 mod device;
 mod estimators;
 mod fail_open;
@@ -14,9 +15,11 @@ mod harness;
 mod http;
 mod journal;
 mod links;
+mod nat;
 mod output;
 mod packets;
 mod privileges;
+mod raw_ip;
 mod recording;
 mod reservations;
 #[path = "../common/run.rs"]

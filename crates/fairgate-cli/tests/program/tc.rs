@@ -188,6 +188,33 @@ fn a_script_with_an_ifb_gives_both_queues_and_a_run() {
     assert_eq!(one["run"], serde_json::Value::Null);
 }
 
+/// The shape of sqm-scripts with cake: hosts behind the router are known on its one interface, and not
+/// between two.
+#[test]
+fn a_routers_script_with_nat_sees_hosts_of_the_lan() {
+    let script = |down: &str| {
+        format!(
+            "qdisc add dev wan root cake bandwidth 5mbit dual-srchost nat\n\
+             qdisc add dev wan handle ffff: ingress\n\
+             filter add dev wan parent ffff: matchall action mirred egress redirect dev ifb0\n\
+             qdisc add dev ifb0 root cake bandwidth 10mbit dual-dsthost {down}"
+        )
+    };
+    for (down, expected) in [("nat", "both"), ("", "egress")] {
+        let (toml, warnings) = ends(&["tc", &script(down)], 0);
+        assert_eq!(warnings, "");
+        assert!(toml.ends_with(&format!("nat = \"{expected}\"\n")), "{toml}");
+        let document = json(&["tc", "--json", &script(down)], 0);
+        assert_eq!(document["run"]["nat"], expected);
+        assert_eq!(document["warnings"], serde_json::json!([]));
+    }
+    let (_, warnings) = ends(&["tc", "qdisc add dev wan root cake bandwidth 5mbit nat"], 0);
+    assert!(
+        warnings.contains("`nat`: the translation is not known"),
+        "{warnings}"
+    );
+}
+
 #[test]
 fn an_ifb_that_gets_no_packets_is_not_run() {
     let lost = "qdisc add dev ifb0 root pfifo";

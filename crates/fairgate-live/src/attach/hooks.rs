@@ -10,7 +10,9 @@
 //! ```
 //!
 //! On one interface that the host itself uses, the stack stays where it is, and a TAP device is its other
-//! end. A mark tells frames that have been through the run from those that have not:
+//! end; a TUN device, if the interface carries IP packets without Ethernet headers, because the kernel drops
+//! what is redirected to the other kind. No program here reads bytes of a frame. A mark tells frames that
+//! have been through the run from those that have not:
 //! ```text
 //!   in    driver -> packet socket (the run) -> TCX: drop
 //!         the run -> TAP -> TCX: mark, redirect to the interface's ingress -> TCX: clear mark, pass -> IP

@@ -265,9 +265,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::sys::interface::Layer;
 
     fn interface(name: &str, index: u32) -> Interface {
         Interface {
+            layer: Layer::Ethernet,
             name: name.to_owned(),
             index,
             mtu: 1500,

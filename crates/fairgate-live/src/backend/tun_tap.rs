@@ -7,7 +7,8 @@ use nix::errno::Errno;
 use crate::backend::Backend;
 use crate::outgoing::Outgoing;
 use crate::received::Received;
-use crate::sys::tun_tap::{Layer, TunTap};
+use crate::sys::interface::Layer;
+use crate::sys::tun_tap::TunTap;
 
 /// Returns what it is called in messages.
 pub(crate) fn title(layer: Layer) -> &'static str {

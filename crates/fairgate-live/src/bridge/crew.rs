@@ -294,7 +294,7 @@ impl Helper {
         let links = LinkChanges::subscribe().map_err(LiveError::io("watching the interfaces"))?;
         let port = |side: usize| {
             let end = &plan.ends[side];
-            let found = Found::find(end, lead.ports[side].interface.mtu, None)?;
+            let found = Found::find(end, plan, None, None)?;
             let membership = seat.membership(side, lead.ports[side].pushes_tags());
             let prepared = found.prepare(plan, None, Some(membership.member()), None, None)?;
             Port::new(end, prepared, Some(membership))

@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use super::Bridge;
 use crate::clock;
+use crate::nat::Tracking;
 use crate::port::Port;
 use crate::status::{
     Detail, DirectionReading, ProcessorStatus, RunReading, STEP, Sent, Status, WorkerReading, WorkersReading,
@@ -173,6 +174,7 @@ impl Bridge {
             sent: together.sent,
             board: self.orders.board(),
             bypass: self.bypass,
+            nat: self.nat.as_ref().map(Tracking::translations),
             directions: together.directions,
         }
     }

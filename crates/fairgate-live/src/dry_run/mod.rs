@@ -126,6 +126,10 @@ pub enum DryRunError {
         /// When it arrived.
         arrived: Time,
     },
+    /// Translations, of which captures say nothing.
+    #[error("`nat` looks connections up in this machine's table, which knows none of those of a capture")]
+    #[diagnostic(help("remove `nat` for a dry run: hosts behind the router are one then"))]
+    Nat,
     /// Several workers.
     #[error(
         "a dry run has one worker, but `workers` in [run] is {workers}: several are threads, which have no \
@@ -202,13 +206,16 @@ impl DryRun {
     /// [`Bridge::open`]: crate::Bridge::open
     ///
     /// # Errors
-    /// Fails if the plan has several workers, if a capture can't be read or has no packets, or if a tree
-    /// can't be built or drops every full-sized frame of an MTU of 1500 bytes.
+    /// Fails if the plan has several workers or `nat`, if a capture can't be read or has no packets, or if a
+    /// tree can't be built or drops every full-sized frame of an MTU of 1500 bytes.
     pub fn open(plan: &Plan, captures: Captures, seed: Option<u64>) -> Result<DryRun, DryRunError> {
         if plan.workers > 1 {
             return Err(DryRunError::Workers {
                 workers: plan.workers,
             });
+        }
+        if plan.nat != [false; 2] {
+            return Err(DryRunError::Nat);
         }
         fitness::check(plan, MTU).map_err(LiveError::from)?;
         let mut randomness = Randomness::new(seed);
@@ -312,6 +319,7 @@ impl DryRun {
             sent: Vec::new(),
             board: Board::default(),
             bypass: Bypass::default(),
+            nat: None,
             directions,
         };
         Status::of_reading(reading, Detail::All)

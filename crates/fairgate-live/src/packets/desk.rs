@@ -16,6 +16,7 @@ use super::tap::{BUFFERS, Empty, Filled, PacketTap, ROOM};
 use crate::clock;
 use crate::config::PacketLog;
 use crate::exchange::{Ends, Progress, Suppliers, exchange};
+use crate::nat::Translations;
 
 /// How long flows are observed after somebody has asked for them.
 const INTEREST: Duration = Duration::from_secs(30);
@@ -35,6 +36,8 @@ pub(crate) struct PacketDesk {
     progress: Progress,
     /// How much is kept. `None` if there is no packet log.
     kept: Option<PacketLog>,
+    /// Who is behind the addresses of flows, if this router translates them.
+    translations: Option<Arc<Translations>>,
     state: Mutex<State>,
 }
 
@@ -82,6 +85,7 @@ pub(crate) struct LastPackets {
 pub(crate) fn ends(
     workers: usize,
     kept: Option<PacketLog>,
+    translations: Option<Arc<Translations>>,
 ) -> (Vec<PacketTap>, Arc<PacketDesk>, impl FnOnce() + Send + 'static) {
     let Ends {
         workers: ends,
@@ -99,6 +103,7 @@ pub(crate) fn ends(
         suppliers,
         progress,
         kept,
+        translations,
         state: Mutex::default(),
     });
     if desk.kept.is_some() {
@@ -216,7 +221,8 @@ impl State {
     fn observe(&mut self, desk: &PacketDesk) -> Instant {
         let now = Instant::now();
         if self.observed.is_none() {
-            let (flows, age) = self.flows_of_kept(clock::now());
+            let flows = Flows::new(desk.translations.clone());
+            let (flows, age) = self.flows_of_kept(flows, clock::now());
             self.observed = Some(Observed {
                 since: now.checked_sub(age).unwrap_or(now),
                 until: now,
@@ -231,8 +237,7 @@ impl State {
     }
 
     /// Returns the flows of the packets that are kept, and for how long these are.
-    fn flows_of_kept(&self, now: Time) -> (Flows, Duration) {
-        let mut flows = Flows::default();
+    fn flows_of_kept(&self, mut flows: Flows, now: Time) -> (Flows, Duration) {
         let mut first = None;
         for chunk in &self.chunks {
             for (side, record) in in_time(chunk.sides.each_ref().map(|bytes| &bytes[..])) {
@@ -342,7 +347,7 @@ mod tests {
             duration: Duration::from_millis(100),
             memory: 1 << 20,
         };
-        let (_taps, desk, _) = ends(1, Some(kept));
+        let (_taps, desk, _) = ends(1, Some(kept), None);
         desk.take_in(0, noted([&[10, 30], &[20]]));
         desk.take_in(0, noted([&[50], &[40, 60]]));
         assert_eq!(
@@ -362,7 +367,7 @@ mod tests {
             duration: Duration::from_secs(1_000),
             memory: 10_000,
         };
-        let (_taps, desk, _) = ends(1, Some(kept));
+        let (_taps, desk, _) = ends(1, Some(kept), None);
         for millis in 0..1_000 {
             desk.take_in(0, noted([&[millis], &[millis]]));
             assert!(desk.lock().bytes <= 10_000);
@@ -374,7 +379,7 @@ mod tests {
     /// Nobody asks for the flows any more: the forwarding threads note nothing.
     #[test]
     fn flows_are_observed_while_somebody_asks() {
-        let (_taps, desk, _) = ends(2, None);
+        let (_taps, desk, _) = ends(2, None, None);
         let wanted = || desk.wanted.load(Ordering::Relaxed);
         assert_eq!((wanted(), desk.keeps_packets()), (0, false));
         let names = |_, _, _| QueueName::default();
@@ -401,7 +406,7 @@ mod tests {
             duration: Duration::from_secs(100),
             memory: 1 << 20,
         };
-        let (_taps, desk, _) = ends(1, Some(kept));
+        let (_taps, desk, _) = ends(1, Some(kept), None);
         let now = clock::now().nanos() / 1_000_000;
         desk.take_in(0, noted([&[now - 30, now - 20], &[]]));
         desk.observe_flows();

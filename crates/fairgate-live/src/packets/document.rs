@@ -55,6 +55,10 @@ pub struct FlowStatus {
     pub destination: String,
     /// Its port, or 0.
     pub destination_port: u16,
+    /// Whose flow this is in the LAN, if the run is on a router that translates its address (`nat`). It is
+    /// behind the destination of received packets, and behind the source of packets that are sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lan: Option<LanStatus>,
     /// The name of the transport protocol, or the number of one without a name here.
     pub protocol: String,
     /// The numbers of the classes to the queue that its last packet was in, like `20/3`. Empty for the root.
@@ -85,7 +89,18 @@ pub struct FlowStatus {
     pub idle_s: f64,
 }
 
-/// Writes the flow like `tcp 192.0.2.1:443 > [2001:db8::7]:50000`.
+/// A host in the LAN, behind a translated address.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct LanStatus {
+    /// Its address.
+    pub address: String,
+    /// Its port, or the identifier of ICMP.
+    pub port: u16,
+}
+
+/// Writes the flow like `tcp 192.0.2.1:443 > [2001:db8::7]:50000`, and the host in the LAN in parentheses
+/// after it.
 impl fmt::Display for FlowStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let end = |address: &str, port: u16| match (port, address.contains(':')) {
@@ -95,7 +110,11 @@ impl fmt::Display for FlowStatus {
         };
         let source = end(&self.source, self.source_port);
         let destination = end(&self.destination, self.destination_port);
-        write!(f, "{} {source} > {destination}", self.protocol)
+        write!(f, "{} {source} > {destination}", self.protocol)?;
+        match &self.lan {
+            Some(lan) => write!(f, " ({})", end(&lan.address, lan.port)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -152,5 +171,13 @@ mod tests {
         };
         assert_eq!(of(53, 5_000), "udp 192.0.2.1:53 > [2001:db8::7]:5000");
         assert_eq!(of(0, 0), "udp 192.0.2.1 > 2001:db8::7");
+        let translated = FlowStatus {
+            lan: Some(LanStatus {
+                address: "10.0.0.2".to_owned(),
+                port: 7,
+            }),
+            ..FlowStatus::default()
+        };
+        assert!(translated.to_string().ends_with(" (10.0.0.2:7)"), "{translated}");
     }
 }

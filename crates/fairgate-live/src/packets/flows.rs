@@ -5,13 +5,16 @@
 //! that a flood of small flows does not replace those that last.
 
 use std::collections::HashMap;
+use std::net::Ipv6Addr;
+use std::sync::Arc;
 
 use fairgate::Time;
 use fairgate::flow::{FlowKey, LinkType, dissect};
 
-use super::document::{FlowOrder, FlowStatus, FlowsStatus, RoundTripStatus};
+use super::document::{FlowOrder, FlowStatus, FlowsStatus, LanStatus, RoundTripStatus};
 use super::log::{Outcome, Record};
 use super::round_trips::{Measured, RoundTrips};
+use crate::nat::{Place, Translations};
 use crate::rate::RateWindow;
 use crate::status::SubscriberName;
 
@@ -38,11 +41,15 @@ pub(super) struct Flows {
     /// Where the next search for an idle flow begins.
     hand: usize,
     forgotten: u64,
+    /// Who is behind their addresses, if this router translates them.
+    translations: Option<Arc<Translations>>,
 }
 
 #[derive(Debug)]
 struct Flow {
     id: FlowId,
+    /// The place in the LAN whose flow this is, if its address is translated.
+    lan: Option<Place>,
     first: Time,
     last: Time,
     packets: u64,
@@ -70,12 +77,26 @@ pub(crate) struct QueueName {
 }
 
 impl Flows {
+    /// Without flows. `translations` tell who is behind their addresses.
+    pub(super) fn new(translations: Option<Arc<Translations>>) -> Flows {
+        Flows {
+            translations,
+            ..Flows::default()
+        }
+    }
+
     /// Notes what became of a packet of a worker. Records come in the order in which they ended.
     pub(super) fn note(&mut self, worker: usize, side: usize, record: &Record<'_>) {
         let headers = dissect(record.bytes, LinkType::Ethernet);
         let key = identity(headers.key);
         let place = self.place((side, key), record.arrived);
         let flow = &mut self.flows[place];
+        // The first packet of a connection may come before the kernel tells of it.
+        if flow.lan.is_none()
+            && let Some(translations) = &self.translations
+        {
+            flow.lan = translations.lan_of(&key, side == 0);
+        }
         flow.last = record.ended;
         flow.place = (worker, record.node.raw());
         flow.marked += u64::from(record.is_marked);
@@ -115,6 +136,7 @@ impl Flows {
         }
         let flow = Flow {
             id,
+            lan: None,
             first: now,
             last: now,
             packets: 0,
@@ -224,6 +246,10 @@ impl Flow {
             source_port: key.source_port,
             destination,
             destination_port: key.destination_port,
+            lan: self.lan.map(|lan| LanStatus {
+                address: Ipv6Addr::from(lan.address).to_canonical().to_string(),
+                port: lan.port,
+            }),
             protocol: protocol(&key),
             class: queue.class,
             discipline: queue.discipline.to_owned(),

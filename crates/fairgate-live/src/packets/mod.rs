@@ -18,7 +18,7 @@ mod round_trips;
 mod tap;
 
 pub(crate) use desk::{PacketDesk, ends};
-pub use document::{FlowOrder, FlowStatus, FlowsStatus, RoundTripStatus};
+pub use document::{FlowOrder, FlowStatus, FlowsStatus, LanStatus, RoundTripStatus};
 pub(crate) use flows::QueueName;
 pub(crate) use log::{Log, Outcome};
 pub(crate) use pcapng::pcapng;

@@ -48,6 +48,9 @@ pub struct Status {
     /// The times in which packets went past this run on one interface, because it took none.
     #[serde(default)]
     pub passed_by: PassedByStatus,
+    /// The translations of addresses that trees look up, if they do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nat: Option<NatStatus>,
     /// The directions from left to right and from right to left.
     pub directions: Vec<DirectionStatus>,
 }
@@ -96,6 +99,16 @@ pub struct PassedByStatus {
     pub times: u64,
     /// The seconds of all of them.
     pub seconds: f64,
+}
+
+/// The translations in this machine's table of connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct NatStatus {
+    /// How many translations are known.
+    pub translations: u64,
+    /// How often there was no room for one. The packets of such a connection count as those of this router.
+    pub no_room: u64,
 }
 
 /// How punctual the forwarding thread is.
@@ -356,6 +369,7 @@ impl Status {
             sent: _,
             board,
             bypass,
+            nat,
             directions,
         } = reading;
         let direction = |(side, mut direction): (usize, DirectionReading)| {
@@ -383,6 +397,10 @@ impl Status {
                 times,
                 seconds: nanos as f64 * 1e-9,
             },
+            nat: nat.map(|nat| NatStatus {
+                translations: nat.known() as u64,
+                no_room: nat.no_room(),
+            }),
             directions: directions.into_iter().enumerate().map(direction).collect(),
         }
     }
@@ -705,6 +723,7 @@ mod tests {
             revision: 0,
             fallback: None,
             passed_by: PassedByStatus::default(),
+            nat: None,
             autorate: None,
             directions: vec![DirectionStatus::of_reading(reading, Time::ZERO, Some(&queue))],
         }

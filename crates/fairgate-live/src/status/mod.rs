@@ -22,7 +22,7 @@ mod server;
 mod subscriber_names;
 mod workers;
 
-pub use crate::packets::{FlowOrder, FlowStatus, FlowsStatus, RoundTripStatus};
+pub use crate::packets::{FlowOrder, FlowStatus, FlowsStatus, LanStatus, RoundTripStatus};
 pub use audit::{Audit, AuditEntry};
 pub(crate) use autorate::Board;
 pub use autorate::{AutorateDirection, AutorateStatus};
@@ -35,8 +35,8 @@ pub use control::{Owner, changed_sides, mistakes_of};
 pub(crate) use delays::DelayTap;
 pub use desk::{NoPackets, Recorder};
 pub use document::{
-    ChangesStatus, ClassRateStatus, ClassStatus, CountStatus, Detail, DirectionStatus, Losses, NodeStatus,
-    PassedByStatus, ProcessorStatus, QUEUE, RateStatus, Sojourn, Status, ValueStatus,
+    ChangesStatus, ClassRateStatus, ClassStatus, CountStatus, Detail, DirectionStatus, Losses, NatStatus,
+    NodeStatus, PassedByStatus, ProcessorStatus, QUEUE, RateStatus, Sojourn, Status, ValueStatus,
 };
 pub(crate) use estimators::Estimators;
 pub use fetch_error::FetchError;

@@ -18,6 +18,7 @@ use crate::bridge::Bypass;
 use crate::clock;
 use crate::config::Plan;
 use crate::direction::{Counters, Direction};
+use crate::nat::Translations;
 use crate::status::autorate::Board;
 use crate::status::document::{ChangesStatus, ProcessorStatus};
 use crate::status::estimators::Rates;
@@ -43,6 +44,8 @@ pub(crate) struct RunReading {
     pub(crate) board: Board,
     /// What has passed by the run.
     pub(crate) bypass: Bypass,
+    /// The translations that trees look up, if they do.
+    pub(crate) nat: Option<Arc<Translations>>,
     pub(crate) directions: [DirectionReading; 2],
 }
 

@@ -28,8 +28,9 @@ use super::inside::Inside;
 use super::listening::Listening;
 use super::protocol::{Recorded, Request, SHORTEST_INTERVAL_US};
 use super::reading::RunReading;
-use crate::config::PacketLog;
+use crate::config::Plan;
 use crate::error::LiveError;
+use crate::nat::Translations;
 use crate::packets::{self, PacketTap};
 use crate::reserve::Reserver;
 
@@ -69,9 +70,10 @@ impl Server {
     pub(crate) fn bind(
         path: &Path,
         control: Control,
-        workers: usize,
-        packet_log: Option<PacketLog>,
+        plan: &Plan,
+        translations: Option<Arc<Translations>>,
     ) -> Result<(Server, Vec<Taps>), LiveError> {
+        let workers = usize::from(plan.workers);
         let system = || LiveError::io(format!("listening at {}", path.display()));
         let listening = Listening::at(path, None)?;
         let wanted = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
@@ -90,7 +92,7 @@ impl Server {
             .name("delays".to_owned())
             .spawn(count)
             .map_err(system())?;
-        let (packets, packet_desk, take_in) = packets::ends(workers, packet_log);
+        let (packets, packet_desk, take_in) = packets::ends(workers, plan.packet_log, translations);
         thread::Builder::new()
             .name("packets".to_owned())
             .spawn(take_in)

@@ -10,8 +10,10 @@ use std::ptr;
 use arrayvec::ArrayVec;
 use nix::errno::Errno;
 
+use crate::ethernet;
 use crate::offload::{LONGEST_HEADERS, VNET_HEADER};
 use crate::outgoing::Outgoing;
+use crate::sys::interface::{Interface, Layer};
 
 /// The maximum number of frames passed to the kernel by one system call. A super-packet of 64 KiB has 43
 /// full segments, and only segments of one call can be joined again. With calls of 64 frames, super-packets
@@ -38,13 +40,30 @@ pub(super) struct Batch {
     headers: Box<[[u8; LONGEST_HEADERS]; BATCH]>,
     /// How many more frames are sent alone, because the kernel refused joined segments.
     alone: usize,
+    /// What the interface carries.
+    layer: Layer,
+    /// Where IPv4 and IPv6 packets go, at an interface that carries them without a header.
+    addresses: Box<[libc::sockaddr_ll; 2]>,
+}
+
+/// Returns the address of packets of a protocol at an interface.
+pub(super) fn address_of(interface: &Interface, protocol: u16) -> libc::sockaddr_ll {
+    libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: protocol.to_be(),
+        sll_ifindex: interface.index as i32,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    }
 }
 
 // SAFETY: `send` writes and uses the pointers within one call. They are not used outside of it.
 unsafe impl Send for Batch {}
 
 impl Batch {
-    pub(super) fn new() -> Batch {
+    pub(super) fn new(interface: &Interface) -> Batch {
         let vector = libc::iovec {
             iov_base: ptr::null_mut(),
             iov_len: 0,
@@ -58,11 +77,16 @@ impl Batch {
             vnet_headers: Box::new([COMPLETE; BATCH]),
             headers: Box::new([[0; LONGEST_HEADERS]; BATCH]),
             alone: 0,
+            layer: interface.layer,
+            addresses: Box::new(
+                [libc::ETH_P_IP, libc::ETH_P_IPV6].map(|it| address_of(interface, it as u16)),
+            ),
         }
     }
 
-    /// Sends frames through a packet socket with `PACKET_VNET_HDR`, until all, or [`BATCH`], are sent or one
-    /// fails. Returns how many were sent, and the error of the next one.
+    /// Sends frames through a packet socket until all, or [`BATCH`], are sent or one fails. The socket has
+    /// `PACKET_VNET_HDR` if the interface has Ethernet headers. Returns how many frames were sent, and the
+    /// error of the next one.
     pub(super) fn send<'a>(
         &mut self,
         socket: &OwnedFd,
@@ -98,8 +122,12 @@ impl Batch {
         let (mut rest, mut messages, mut vectors) = (frames, 0, 0);
         while let Some(first) = rest.first() {
             let pairs = rest.windows(2);
+            // Without Ethernet there is no virtio header (`PACKET_VNET_HDR` needs `SOCK_RAW`), and so nothing
+            // is joined.
             let following = match self.alone {
-                0 => pairs.take_while(|pair| pair[0].is_continued_by(&pair[1])).count(),
+                0 if self.layer == Layer::Ethernet => {
+                    pairs.take_while(|pair| pair[0].is_continued_by(&pair[1])).count()
+                }
                 _ => 0,
             };
             let (run, later) = rest.split_at(following + 1);
@@ -124,11 +152,19 @@ impl Batch {
                     run.iter().for_each(|frame| add(&frame.bytes[length..]));
                 }
                 _ => {
-                    add(&COMPLETE);
-                    add(first.bytes);
+                    if self.layer == Layer::Ethernet {
+                        add(&COMPLETE);
+                    }
+                    add(&first.bytes[self.layer.missing()..]);
                 }
             }
             let header = &mut self.messages[messages].msg_hdr;
+            if self.layer == Layer::Ip {
+                let is_ipv6 =
+                    ethernet::protocol_of_ip(first.bytes[ethernet::HEADER]) == libc::ETH_P_IPV6 as u16;
+                header.msg_name = (&raw mut self.addresses[usize::from(is_ipv6)]).cast();
+                header.msg_namelen = size_of::<libc::sockaddr_ll>() as u32;
+            }
             header.msg_iov = &raw mut self.vectors[begin];
             // The types of C libraries differ.
             header.msg_iovlen = (vectors - begin) as _;
@@ -144,7 +180,8 @@ impl Batch {
         while done < messages {
             // SAFETY: `prepare` filled messages `done..messages` with pointers to vectors of this structure.
             // The vectors point to a static, to headers in this structure, and to frames that `send` borrows
-            // during this call. The kernel reads all of them and writes only `msg_len`.
+            // during this call; names point to addresses in this structure. The kernel reads all of them and
+            // writes only `msg_len`.
             let result = unsafe {
                 libc::sendmmsg(
                     socket.as_raw_fd(),

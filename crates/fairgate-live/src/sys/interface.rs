@@ -6,13 +6,46 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use nix::errno::Errno;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
+use crate::ethernet;
 use crate::sys::guardian::{FIRST_KEPT, Guardian};
 
-/// An Ethernet interface that is up.
+/// What an interface carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layer {
+    /// Ethernet frames.
+    Ethernet,
+    /// IP packets without a header in front: TUN devices, WireGuard, PPP, raw IP of modems.
+    Ip,
+}
+
+impl Layer {
+    /// Returns what interfaces of a hardware type (linux/if_arp.h) carry, if that is known here.
+    fn of(kind: libc::sa_family_t) -> Option<Layer> {
+        /// Modems that do not pretend to be Ethernet.
+        const ARPHRD_RAWIP: libc::sa_family_t = 519;
+        match kind {
+            libc::ARPHRD_ETHER => Some(Layer::Ethernet),
+            libc::ARPHRD_NONE | libc::ARPHRD_PPP | ARPHRD_RAWIP => Some(Layer::Ip),
+            _ => None,
+        }
+    }
+
+    /// Returns the bytes of the Ethernet header that the interface does not carry. Inside of the data plane
+    /// every frame has one.
+    pub(crate) const fn missing(self) -> usize {
+        match self {
+            Layer::Ethernet => 0,
+            Layer::Ip => ethernet::HEADER,
+        }
+    }
+}
+
+/// An interface that is up.
 #[derive(Clone, Debug)]
 pub(crate) struct Interface {
     pub(crate) name: String,
     pub(crate) index: u32,
+    pub(crate) layer: Layer,
     /// The MTU: the largest payload of a frame. A frame is up to 18 bytes longer.
     pub(crate) mtu: usize,
 }
@@ -41,17 +74,15 @@ impl Interface {
 
     /// Looks up an Ethernet interface in the network namespace of this thread.
     pub(crate) fn lookup(name: &str) -> Result<Interface, Unusable> {
-        let control = control_socket().map_err(Unusable::System)?;
-        Interface::lookup_by(&control, name, libc::ARPHRD_ETHER)
+        match Interface::lookup_any(name)? {
+            interface if interface.layer == Layer::Ethernet => Ok(interface),
+            _ => Err(Unusable::NotEthernet),
+        }
     }
 
-    /// Looks up a TUN device in the same way.
-    pub(crate) fn lookup_tun(name: &str) -> Result<Interface, Unusable> {
-        let control = control_socket().map_err(Unusable::System)?;
-        Interface::lookup_by(&control, name, libc::ARPHRD_NONE)
-    }
-
-    fn lookup_by(control: &OwnedFd, name: &str, kind: libc::sa_family_t) -> Result<Interface, Unusable> {
+    /// Looks up an interface that carries Ethernet frames or IP packets in the same way.
+    pub(crate) fn lookup_any(name: &str) -> Result<Interface, Unusable> {
+        let control = &control_socket().map_err(Unusable::System)?;
         let mut request = request(name).ok_or(Unusable::Missing)?;
         let system = |errno| match errno {
             Errno::ENODEV => Unusable::Missing,
@@ -62,9 +93,8 @@ impl Interface {
         let index = unsafe { request.ifr_ifru.ifru_ifindex } as u32;
         ioctl(control, libc::SIOCGIFHWADDR as libc::Ioctl, &mut request).map_err(system)?;
         // SAFETY: SIOCGIFHWADDR has filled `ifru_hwaddr`.
-        if unsafe { request.ifr_ifru.ifru_hwaddr.sa_family } != kind {
-            return Err(Unusable::NotEthernet);
-        }
+        let kind = unsafe { request.ifr_ifru.ifru_hwaddr.sa_family };
+        let layer = Layer::of(kind).ok_or(Unusable::NotEthernet)?;
         if flags(control, &mut request).map_err(system)? & libc::IFF_UP as i16 == 0 {
             return Err(Unusable::Down);
         }
@@ -74,6 +104,7 @@ impl Interface {
         Ok(Interface {
             name: name.to_string(),
             index,
+            layer,
             mtu,
         })
     }

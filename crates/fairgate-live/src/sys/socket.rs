@@ -13,11 +13,12 @@ use std::ptr;
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, sendmsg};
 
+use crate::ethernet;
 use crate::offload::VNET_HEADER;
 use crate::outgoing::Outgoing;
 use crate::received::Received;
-use crate::sys::batch::Batch;
-use crate::sys::interface::Interface;
+use crate::sys::batch::{Batch, address_of};
+use crate::sys::interface::{Interface, Layer};
 use crate::sys::layout::Layout;
 use crate::sys::mapping::Mapping;
 use crate::sys::ring::{Filled, Ring};
@@ -128,11 +129,17 @@ impl PacketSocket {
             Receive::Nothing => {}
         }
 
-        let sender = packet_socket(0)?;
+        let sender = match interface.layer {
+            Layer::Ethernet => packet_socket(0)?,
+            // The protocol of a packet without a header is in its address.
+            Layer::Ip => packet_socket_of(libc::SOCK_DGRAM, 0)?,
+        };
         // Bypass the interface's qdisc: a second queue behind ours would delay the frames that ours has
         // scheduled.
         set_option(&sender, libc::PACKET_QDISC_BYPASS, &1)?;
-        set_option(&sender, libc::PACKET_VNET_HDR, &1)?;
+        if interface.layer == Layer::Ethernet {
+            set_option(&sender, libc::PACKET_VNET_HDR, &1)?;
+        }
         set_socket_option(&sender, libc::SO_SNDBUF, &SEND_BUFFER)?;
         bind(&sender, interface, 0)?;
 
@@ -144,7 +151,7 @@ impl PacketSocket {
             receive,
             is_closed: false,
             sender,
-            batch: Batch::new(),
+            batch: Batch::new(interface),
             scratch: vec![0; LONGEST_SUPER_PACKET],
             filled: None,
             tagger: Tagger::open(interface)?,
@@ -155,6 +162,9 @@ impl PacketSocket {
     /// Returns the oldest frame that was not released yet.
     #[inline]
     pub(crate) fn front(&mut self) -> Option<Received<'_>> {
+        if self.interface.layer == Layer::Ip {
+            return self.front_of_ip();
+        }
         let Filled { received, is_copied } = self.ring.front()?;
         if !is_copied {
             return Some(received);
@@ -173,6 +183,42 @@ impl PacketSocket {
         Some(Received {
             bytes: &self.scratch[VNET_HEADER..end],
             ..received
+        })
+    }
+
+    /// Does the same for an interface that carries IP packets. They get an Ethernet header, with zeros for
+    /// addresses, in a buffer.
+    fn front_of_ip(&mut self) -> Option<Received<'_>> {
+        let missing = Layer::Ip.missing();
+        let Filled { received, is_copied } = self.ring.front()?;
+        let end = match self.filled {
+            Some(end) => end,
+            None => {
+                let end = match is_copied {
+                    true => {
+                        let begin = missing - VNET_HEADER;
+                        receive(&self.receiver, &mut self.scratch[begin..]).map(|length| begin + length)
+                    }
+                    false => {
+                        // A slot is shorter than the buffer.
+                        let end = missing + received.bytes.len();
+                        self.scratch[missing..end].copy_from_slice(received.bytes);
+                        Ok(end)
+                    }
+                };
+                // What can't be received counts as truncated.
+                let end = end.unwrap_or(missing).clamp(missing, self.scratch.len());
+                let protocol = ethernet::protocol_of_ip(self.scratch[missing]);
+                self.scratch[..missing].fill(0);
+                self.scratch[missing - 2..missing].copy_from_slice(&protocol.to_be_bytes());
+                *self.filled.insert(end)
+            }
+        };
+        Some(Received {
+            bytes: &self.scratch[..end],
+            length: missing + received.length,
+            tag: None,
+            offload: received.offload.behind(missing as u16),
         })
     }
 
@@ -275,7 +321,12 @@ impl Tagger {
 const TPACKET_V2: libc::c_int = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
 
 fn packet_socket(protocol: u16) -> Result<OwnedFd, Errno> {
-    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    packet_socket_of(libc::SOCK_RAW, protocol)
+}
+
+/// Opens a socket for frames with their header (`SOCK_RAW`), or for what is behind it (`SOCK_DGRAM`).
+fn packet_socket_of(kind: libc::c_int, protocol: u16) -> Result<OwnedFd, Errno> {
+    let kind = kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: no pointers are passed. A descriptor that is returned is new, and nobody else owns it.
     unsafe {
         let fd = Errno::result(libc::socket(libc::AF_PACKET, kind, i32::from(protocol.to_be())))?;
@@ -284,15 +335,7 @@ fn packet_socket(protocol: u16) -> Result<OwnedFd, Errno> {
 }
 
 fn bind(socket: &OwnedFd, interface: &Interface, protocol: u16) -> Result<(), Errno> {
-    let address = libc::sockaddr_ll {
-        sll_family: libc::AF_PACKET as u16,
-        sll_protocol: protocol.to_be(),
-        sll_ifindex: interface.index as i32,
-        sll_hatype: 0,
-        sll_pkttype: 0,
-        sll_halen: 0,
-        sll_addr: [0; 8],
-    };
+    let address = address_of(interface, protocol);
     // SAFETY: the address is a live `sockaddr_ll`, and its size is passed.
     let result = unsafe {
         libc::bind(

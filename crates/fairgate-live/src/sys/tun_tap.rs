@@ -19,7 +19,7 @@ use crate::ethernet;
 use crate::offload::{VNET_HEADER, VnetHeader};
 use crate::outgoing::Outgoing;
 use crate::received::Received;
-use crate::sys::interface::{Interface, control_socket, ioctl, name_in, request, set_offloads};
+use crate::sys::interface::{Interface, Layer, control_socket, ioctl, name_in, request, set_offloads};
 
 /// The longest frame that an MTU of 65535 allows.
 const LONGEST: usize = 64 * 1024 + 64;
@@ -33,29 +33,11 @@ const UDP_OFFLOADS: libc::c_uint = libc::TUN_F_USO4 | libc::TUN_F_USO6;
 /// The frames that the kernel keeps until this process reads them.
 const QUEUE: libc::c_int = 4096;
 
-/// What a device carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Layer {
-    /// Ethernet frames: a TAP device.
-    Ethernet,
-    /// IP packets: a TUN device.
-    Ip,
-}
-
-impl Layer {
-    fn flag(self) -> libc::c_int {
-        match self {
-            Layer::Ethernet => libc::IFF_TAP,
-            Layer::Ip => libc::IFF_TUN,
-        }
-    }
-
-    /// The bytes of the Ethernet header that the device does not carry.
-    fn missing(self) -> usize {
-        match self {
-            Layer::Ethernet => 0,
-            Layer::Ip => ethernet::HEADER,
-        }
+/// Returns the flag of a device that carries frames, TAP, or IP packets, TUN.
+fn flag(layer: Layer) -> libc::c_int {
+    match layer {
+        Layer::Ethernet => libc::IFF_TAP,
+        Layer::Ip => libc::IFF_TUN,
     }
 }
 
@@ -83,10 +65,10 @@ impl TunTap {
         Ok(device)
     }
 
-    /// Creates a TAP device for frames of the kernel's own stack. `pattern` has a `%d` for a free number.
-    /// Returns the device, which is down, and its name.
-    pub(crate) fn for_host(pattern: &str, mtu: usize) -> Result<(TunTap, String), Errno> {
-        let (device, name) = TunTap::attach(pattern, Layer::Ethernet)?;
+    /// Creates a device for frames of the kernel's own stack. `pattern` has a `%d` for a free number. Returns
+    /// the device, which is down, and its name.
+    pub(crate) fn for_host(pattern: &str, layer: Layer, mtu: usize) -> Result<(TunTap, String), Errno> {
+        let (device, name) = TunTap::attach(pattern, layer)?;
         device.ask_for_offloads()?;
         let control = control_socket()?;
         let mut request = request(&name).ok_or(Errno::EINVAL)?;
@@ -105,7 +87,7 @@ impl TunTap {
             .open("/dev/net/tun")
             .map_err(errno)?;
         let mut request = request(name).ok_or(Errno::EINVAL)?;
-        request.ifr_ifru.ifru_flags = (layer.flag() | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as i16;
+        request.ifr_ifru.ifru_flags = (flag(layer) | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as i16;
         ioctl(&device, libc::TUNSETIFF, &mut request)?;
         let device = TunTap {
             device,

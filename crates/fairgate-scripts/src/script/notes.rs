@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// The notes on a script.
 #[derive(Clone, Default)]
 pub(crate) struct Notes {
-    sentences: Vec<(Range<usize>, String)>,
+    sentences: Vec<(Range<usize>, String, bool)>,
     files: Vec<PathBuf>,
 }
 
@@ -18,6 +18,8 @@ pub struct Note {
     pub line: Option<usize>,
     /// What the kernel does, and the tree too.
     pub text: String,
+    /// Whether it is about hosts behind translated addresses. A run on one interface knows them.
+    pub is_of_nat: bool,
 }
 
 impl fmt::Display for Note {
@@ -32,7 +34,17 @@ impl fmt::Display for Note {
 impl Notes {
     /// Adds a sentence about what is written at `location`.
     pub(crate) fn add(&mut self, location: Range<usize>, text: String) {
-        self.sentences.push((location, text));
+        self.sentences.push((location, text, false));
+    }
+
+    /// Adds a sentence about hosts behind translated addresses.
+    pub(crate) fn add_of_nat(&mut self, location: Range<usize>, text: String) {
+        self.sentences.push((location, text, true));
+    }
+
+    /// Returns whether the script asks for hosts behind translated addresses.
+    pub(crate) fn has_nat(&self) -> bool {
+        self.sentences.iter().any(|(_, _, is_of_nat)| *is_of_nat)
     }
 
     /// Notes that the script names a file, whose text belongs to it.
@@ -53,11 +65,12 @@ impl Notes {
 
     /// Returns the sentences in the order of the script.
     pub(crate) fn in_order(mut self, script: &str) -> Vec<Note> {
-        self.sentences.sort_by_key(|(location, _)| location.start);
+        self.sentences.sort_by_key(|(location, ..)| location.start);
         let line = |at: usize| script[..at].matches('\n').count() + 1;
-        let note = |(location, text): (Range<usize>, String)| Note {
+        let note = |(location, text, is_of_nat): (Range<usize>, String, bool)| Note {
             line: Some(line(location.start)),
             text,
+            is_of_nat,
         };
         self.sentences.into_iter().map(note).collect()
     }

@@ -85,7 +85,7 @@ impl Reads {
                     _ => word(size),
                 }
             }),
-            Reads::Noted(_) | Reads::Refused(_) | Reads::Several(_) => None,
+            Reads::Noted(_) | Reads::Nat(_) | Reads::Refused(_) | Reads::Several(_) => None,
             Reads::Minor => words.next().map(|minor| match hexadecimal(minor.get_ref()) {
                 Some(number) => Spanned::new(minor.span(), Given::Integer(number.into())),
                 None => word(minor),

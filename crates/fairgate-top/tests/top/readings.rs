@@ -201,6 +201,7 @@ pub(crate) fn status(pid: u32, uptime_s: f64) -> Event {
         fallback: None,
         autorate: None,
         passed_by: PassedByStatus::default(),
+        nat: None,
         directions: vec![
             direction("eth0", "eth1", root, 17),
             direction("eth1", "eth0", home, 0),

@@ -92,6 +92,8 @@ Instead of left, right and their trees, for an interface that this machine itsel
   device = \"eth0\"
   ingress = \"down\"                   # [queue.down], for the frames that it receives
   egress = \"up\"                      # [queue.up], for the frames that it sends
+  nat = \"both\"                      # its trees see hosts of the LAN behind this router's address: ingress,
+                                     # egress or both [default: none]
 To see its packets: tcpdump -i fairgate0, in both directions as this machine sees them.
 
 A dry run forwards the frames of captures in the captures' time, by the same code. It needs Ethernet captures

@@ -52,6 +52,7 @@ pub(crate) fn status(spec: &Spec, device: &str, hosts: &[u8]) -> Status {
         fallback: None,
         autorate: None,
         passed_by: PassedByStatus::default(),
+        nat: None,
         directions: vec![DirectionStatus {
             from: "eth0".to_owned(),
             to: device.to_owned(),

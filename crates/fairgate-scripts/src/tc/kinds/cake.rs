@@ -85,7 +85,7 @@ const OPTIONS: &[Opt] = &[
     option(
         "nat",
         "",
-        Reads::Noted(
+        Reads::Nat(
             "the translation is not known, because the frames of a run are not in this machine's table of \
              connections: hosts behind NAT count as one, unless the translation is after this interface",
         ),

@@ -101,6 +101,9 @@ pub(super) enum Reads {
     Unneeded,
     /// No value, and without effect here. The text is a warning: it says what the tree does instead.
     Noted(&'static str),
+    /// No value. It says that hosts behind translated addresses count, which the driver of the tree has to
+    /// know. The text is a warning for drivers that do not.
+    Nat(&'static str),
     /// Not supported. The text is the reason or the remedy.
     Refused(&'static str),
     /// Values for several parameters, some of which may be left out.

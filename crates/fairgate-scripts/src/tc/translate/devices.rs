@@ -75,7 +75,11 @@ impl Translated {
                  ingress and tc filter add dev DEVICE ingress matchall action mirred egress redirect dev {0}",
                 self.device
             );
-            self.warnings.push(Note { line: None, text });
+            self.warnings.push(Note {
+                line: None,
+                text,
+                is_of_nat: false,
+            });
         }
         self
     }

@@ -40,6 +40,8 @@ pub struct Translated {
     pub way: Way,
     /// The description of the tree.
     pub spec: Spec,
+    /// Whether the script asks for hosts behind translated addresses: cake's `nat`.
+    pub nat: bool,
     /// What the kernel changes silently, and the tree too.
     pub warnings: Vec<Note>,
     /// The files that the script names: netem's distributions.
@@ -94,6 +96,7 @@ impl Script {
             way: Way::Out,
             spec: spec?,
             files: notes.files(),
+            nat: notes.has_nat(),
             warnings: notes.in_order(self.source.inner()),
         })
     }
@@ -116,6 +119,7 @@ impl Script {
             device,
             way: Way::In,
             spec: spec?,
+            nat: notes.has_nat(),
             warnings: Vec::new(),
             files: notes.files(),
         })

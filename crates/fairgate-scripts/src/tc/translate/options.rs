@@ -78,6 +78,10 @@ impl<'a> Translation<'a> {
                 self.problems.add(word.span(), message, "not here", why);
                 continue;
             }
+            if let Reads::Nat(what) = option.reads {
+                self.notes.add_of_nat(word.span(), format!("`{name}`: {what}"));
+                continue;
+            }
             if let Reads::Noted(what) = option.reads {
                 self.notes.add(word.span(), format!("`{name}`: {what}"));
                 continue;
