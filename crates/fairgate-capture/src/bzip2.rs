@@ -371,9 +371,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn damage_is_an_error(at in 0..EXAMPLE.len(), bit in 0..8, cut in 0..EXAMPLE.len()) {
+        fn damage_is_an_error(at in 0..EXAMPLE.len(), bit in 0u32..8, cut in 0..EXAMPLE.len()) {
             let mut damaged = EXAMPLE.to_vec();
-            damaged[at] ^= 1 << bit;
+            damaged[at] ^= 1u8 << bit;
             // The bits after the end of the stream belong to nothing, and the size of blocks is a bound.
             let is_read = all(&damaged).is_ok();
             prop_assert!(!is_read || at == 3 || at == EXAMPLE.len() - 1);
