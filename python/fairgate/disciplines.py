@@ -153,6 +153,7 @@ def tbf(
     latency: str | None = None,
     peakrate: str | None = None,
     mtu: str | None = None,
+    stripped: str | None = None,
     overhead: str | None = None,
     mpu: str | None = None,
     cells: str | None = None,
@@ -179,6 +180,9 @@ def tbf(
     mtu : str, optional
         Bytes that may leave at once at the peak rate: at least the longest packet. Allowed: at least 1b,
         or none. Default: none.
+    stripped : str, optional
+        The bytes of each packet that the link does not send; they are not paid for. Allowed: 0b to
+        65535b. Default: 0b.
     overhead : str, optional
         The bytes that the link adds to each packet; they are paid for. Allowed: 0b to 65535b. Default:
         0b.
@@ -198,6 +202,7 @@ def tbf(
         latency=latency,
         peakrate=peakrate,
         mtu=mtu,
+        stripped=stripped,
         overhead=overhead,
         mpu=mpu,
         cells=cells,
@@ -2880,10 +2885,11 @@ def htb(
         at once, borrowing included. By default 1 ms at its ceil, at least 1600b; `prio` (0 to 7, default
         0): Who is served first and borrows first, 0 before 7. Used for leaves only; `quantum` (1b to 1gb,
         or none, default none): Bytes that a leaf may send in its turn. By default its rate divided by
-        r2q, 1000b to 200000b; `overhead` (0b to 65535b, default 0b): The bytes that the link adds to each
-        packet; they are paid for; `mpu` (0b to 65535b, default 0b): The least bytes that are paid for a
-        packet; `cells` (uncut or atm or ptm, default uncut): How the link encodes packets: ATM sends 53
-        bytes for 48, PTM 65 for 64.
+        r2q, 1000b to 200000b; `stripped` (0b to 65535b, default 0b): The bytes of each packet that the
+        link does not send; they are not paid for; `overhead` (0b to 65535b, default 0b): The bytes that
+        the link adds to each packet; they are paid for; `mpu` (0b to 65535b, default 0b): The least bytes
+        that are paid for a packet; `cells` (uncut or atm or ptm, default uncut): How the link encodes
+        packets: ATM sends 53 bytes for 48, PTM 65 for 64.
     filters : iterable of Filter
         Which packets go to which class or flow.
     handle : str, optional
@@ -2905,6 +2911,10 @@ def htb(
 def hfsc(
     *,
     rate: str | None = None,
+    stripped: str | None = None,
+    overhead: str | None = None,
+    mpu: str | None = None,
+    cells: str | None = None,
     classes: Iterable[Class] = (),
     filters: Iterable[Filter] = (),
     handle: str | None = None,
@@ -2920,6 +2930,17 @@ def hfsc(
     rate : str, optional
         The rate of the link, used only to check that all real-time curves can be kept. Allowed: at least
         1bit, or none. Default: none.
+    stripped : str, optional
+        The bytes of each packet that the link does not send; they are not paid for. Allowed: 0b to
+        65535b. Default: 0b.
+    overhead : str, optional
+        The bytes that the link adds to each packet; they are paid for. Allowed: 0b to 65535b. Default:
+        0b.
+    mpu : str, optional
+        The least bytes that are paid for a packet. Allowed: 0b to 65535b. Default: 0b.
+    cells : str, optional
+        How the link encodes packets: ATM sends 53 bytes for 48, PTM 65 for 64. Allowed: uncut or atm or
+        ptm. Default: uncut.
     classes : iterable of Class
         Its classes. Parameters of a class: `parent` (1 to 65535, or none, default none): The class above
         this one. A class without one is at the top; `rt` (a service curve, or none, default none): Real
@@ -2937,6 +2958,10 @@ def hfsc(
     return Tree(
         "hfsc",
         rate=rate,
+        stripped=stripped,
+        overhead=overhead,
+        mpu=mpu,
+        cells=cells,
         classes=classes,
         filters=filters,
         handle=handle,

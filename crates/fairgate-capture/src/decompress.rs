@@ -1,12 +1,13 @@
-//! Decompresses captures: gzip, zstd, xz and lz4, recognised by their first bytes.
+//! Decompresses captures: gzip, zstd, xz, lz4 and bzip2, recognised by their first bytes.
 //!
-//! All four are read as streams, with bounded memory. A zstd window or an xz dictionary above
+//! All are read as streams, with bounded memory. A zstd window or an xz dictionary above
 //! [`LARGEST_WINDOW`] is rejected. lz4 blocks have 8 MB at most. Parallel compressors and log rotation write
 //! several compressed streams one after the other; they are read as one stream. A stream that ends early is
 //! an error, not the end of the file.
 
 use std::io::{self, BufRead, BufReader, Read};
 
+use crate::bzip2::Bzip2;
 use flate2::bufread::MultiGzDecoder;
 use lzma_rust2::XzReader;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
@@ -27,6 +28,7 @@ pub(crate) enum Compression {
     Zstd,
     Xz,
     Lz4,
+    Bzip2,
 }
 
 impl Compression {
@@ -39,6 +41,7 @@ impl Compression {
             [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Compression::Zstd),
             [0xfd, b'7', b'z', b'X', ..] => Some(Compression::Xz),
             [0x04, 0x22, 0x4d, 0x18, ..] => Some(Compression::Lz4),
+            [b'B', b'Z', b'h', b'1'..=b'9', ..] => Some(Compression::Bzip2),
             _ => None,
         }
     }
@@ -51,6 +54,7 @@ impl Compression {
             Compression::Zstd => Box::new(Zstd::new(source)),
             Compression::Xz => Box::new(XzReader::new_mem_limit(source, true, LARGEST_WINDOW / 1024)),
             Compression::Lz4 => Box::new(Lz4::new(source)),
+            Compression::Bzip2 => Box::new(Bzip2::new(source)),
         }
     }
 }

@@ -38,7 +38,8 @@ pub enum CaptureError {
     #[error(
         "not a packet capture: it starts with {found}, but pcap starts with d4c3b2a1, a1b2c3d4, 4d3cb2a1, \
          a1b23c4d, 34cdb2a1 or a1b2cd34, pcapng with 0a0d0d0a, and compressed files with 1f8b (gzip), \
-         28b52ffd (zstd), fd377a58 (xz) or 04224d18 (lz4); convert it with `tshark -F pcap -r IN -w OUT`"
+         28b52ffd (zstd), fd377a58 (xz), 04224d18 (lz4) or 425a68 (bzip2); convert it with \
+         `tshark -F pcap -r IN -w OUT`"
     )]
     NotACapture {
         /// The first bytes in hexadecimal.

@@ -30,6 +30,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bzip2;
 mod capture;
 mod conversation;
 mod decompress;

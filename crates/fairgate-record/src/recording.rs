@@ -48,6 +48,11 @@ impl Recording {
                             .commands
                             .retain(|command| device_of(&command.words) != Some(device));
                     }
+                    if let Some(namespace) = removed_namespace(&entry.words) {
+                        recording
+                            .commands
+                            .retain(|command| namespace_of(&command.words) != Some(namespace));
+                    }
                 }
                 program => {
                     if changes_classification(&entry.words) {
@@ -105,6 +110,35 @@ pub(crate) fn device_of(words: &[String]) -> Option<&str> {
     words.get(at + 1).map(String::as_str)
 }
 
+/// Returns the words of a command of tc without the network namespace before them.
+pub(crate) fn without_namespace(words: &[String]) -> &[String] {
+    match words {
+        [option, _, rest @ ..] if NAMESPACE.contains(&option.as_str()) => rest,
+        _ => words,
+    }
+}
+
+/// Returns the network namespace that a command of tc names.
+fn namespace_of(words: &[String]) -> Option<&str> {
+    match words {
+        [option, name, ..] if NAMESPACE.contains(&option.as_str()) => Some(name),
+        _ => None,
+    }
+}
+
+/// Returns the network namespace that a command of ip removes. Its interfaces are removed with it.
+fn removed_namespace(words: &[String]) -> Option<&str> {
+    match words {
+        [object, verb, name] if object.starts_with("net") && "netns".starts_with(object.as_str()) => {
+            (verb.starts_with('d') && "delete".starts_with(verb.as_str())).then_some(name)
+        }
+        _ => None,
+    }
+}
+
+/// tc's option for a network namespace, which a name follows.
+pub(crate) const NAMESPACE: [&str; 3] = ["-n", "-net", "-netns"];
+
 /// Returns the interface that a command of ip removes. Its qdiscs are removed with it.
 fn removed(words: &[String]) -> Option<&str> {
     let mut words = words
@@ -156,6 +190,8 @@ mod tests {
             "iptables -t mangle -A POSTROUTING -j MARK --set-mark 1",
             "iptables -A INPUT -j ACCEPT",
             "nft add rule inet fw forward meta mark set 1",
+            "tc -n lab qdisc add dev eth0 root sfq",
+            "ip netns del lab",
         ];
         let end = End {
             failure: Some("exit status: 1".to_owned()),

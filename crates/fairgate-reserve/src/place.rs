@@ -13,7 +13,7 @@ use crate::refusal::Refusal;
 pub(crate) const SCHEDULER: &str = "1";
 
 /// Parameters of the shaper that make its rate another one than that of the packets.
-const OTHER_RATES: [&str; 4] = ["peakrate", "overhead", "mpu", "cells"];
+const OTHER_RATES: [&str; 5] = ["peakrate", "stripped", "overhead", "mpu", "cells"];
 
 /// The schedulers with weights whose bounds hold with all their settings.
 const BY_WEIGHT: [&str; 5] = ["wf2q_plus", "qfq", "s_kps", "gfq", "scfq"];

@@ -31,6 +31,9 @@ impl Cells {
 /// The link layer by which a bucket counts packets, as in Linux's `psched_ratecfg`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkLayer {
+    /// The bytes of each packet that the link does not send, such as an Ethernet header that is removed. They
+    /// are subtracted before `overhead` is added.
+    pub stripped: u16,
     /// The bytes added to each packet.
     pub overhead: u16,
     /// The least bytes of a packet, before it is cut into cells.
@@ -42,6 +45,7 @@ pub struct LinkLayer {
 impl LinkLayer {
     /// Lengths are counted as they are.
     pub const NONE: LinkLayer = LinkLayer {
+        stripped: 0,
         overhead: 0,
         mpu: 0,
         cells: Cells::None,
@@ -50,7 +54,8 @@ impl LinkLayer {
     /// Returns the bytes that a packet of `length` bytes counts, at most 2^32 - 1.
     #[inline]
     pub fn count(self, length: u32) -> u32 {
-        let bytes = length.saturating_add(self.overhead.into()).max(self.mpu.into());
+        let sent = length.saturating_sub(self.stripped.into());
+        let bytes = sent.saturating_add(self.overhead.into()).max(self.mpu.into());
         match self.cells {
             Cells::None => bytes,
             cells => cells.encode(bytes.into()).min(u32::MAX.into()) as u32,
@@ -66,9 +71,11 @@ mod tests {
     proptest! {
         /// Compares with Linux's `psched_l2t_ns`, which counts in 32 bits.
         #[test]
-        fn lengths_are_counted_as_in_linux(length in 0u32..1 << 20, overhead: u16, mpu: u16) {
-            let framed = (length + u32::from(overhead)).max(mpu.into());
-            let count = |cells| LinkLayer { overhead, mpu, cells }.count(length);
+        fn lengths_are_counted_as_in_linux(
+            length in 0u32..1 << 20, stripped: u16, overhead: u16, mpu: u16
+        ) {
+            let framed = (length.saturating_sub(stripped.into()) + u32::from(overhead)).max(mpu.into());
+            let count = |cells| LinkLayer { stripped, overhead, mpu, cells }.count(length);
             prop_assert_eq!(count(Cells::None), framed);
             prop_assert_eq!(count(Cells::Atm), framed.div_ceil(48) * 53);
             prop_assert_eq!(count(Cells::Ptm), framed + framed.div_ceil(64));
@@ -79,9 +86,16 @@ mod tests {
     fn no_length_overflows() {
         let atm = LinkLayer {
             overhead: 40,
-            mpu: 0,
             cells: Cells::Atm,
+            ..LinkLayer::NONE
         };
+        // 1514 bytes without 4 are 32 cells.
+        let shorter = LinkLayer {
+            stripped: 4,
+            cells: Cells::Atm,
+            ..LinkLayer::NONE
+        };
+        assert_eq!((shorter.count(1514), shorter.count(2)), (32 * 53, 0));
         assert_eq!(atm.count(u32::MAX), u32::MAX);
         assert_eq!(atm.count(0), 53);
         assert_eq!(LinkLayer::NONE.count(1500), 1500);

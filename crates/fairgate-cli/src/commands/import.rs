@@ -25,9 +25,7 @@ enum NoImport {
     #[diagnostic(help("does the device exist?"))]
     Refused { said: String },
     #[error("can't read the folder {path}")]
-    #[diagnostic(help(
-        "it has files DEVICE.qdisc, DEVICE.class and DEVICE.filter: see docs/tc.md"
-    ))]
+    #[diagnostic(help("it has files DEVICE.qdisc, DEVICE.class and DEVICE.filter: see docs/tc.md"))]
     Folder { path: String, source: std::io::Error },
     #[error("no qdisc was found in {place}")]
     #[diagnostic(help("name a device that has one; tc qdisc show lists them"))]

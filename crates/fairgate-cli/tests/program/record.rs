@@ -252,3 +252,36 @@ fn a_script_must_exist() {
         "{stderr}"
     );
 }
+
+/// Commands for another network namespace are recorded with its name.
+#[test]
+fn commands_in_namespaces_are_recorded() {
+    let scripts = Scripts::new(
+        "#!/bin/sh
+ip netns add router
+ip netns exec router tc qdisc add dev r-out root handle 1: htb default 10
+ip netns exec router tc class add dev r-out parent 1: classid 1:10 htb rate 10mbit
+nsenter --net=/run/netns/router -- tc qdisc add dev r-in root fq_codel
+tc -n router qdisc add dev r-mid root sfq
+tc qdisc add dev h-in root fq_codel
+",
+    );
+    let devices = ["--tree", "--with-device", "h-in", "--with-device", "r-out"];
+    let Some((code, stdout, stderr)) = scripts.record(&devices, &[]) else {
+        return;
+    };
+    assert_eq!(code, 0, "{stderr}");
+    for part in [
+        "queue r-out",
+        "rate=10mbit",
+        "queue r-in",
+        "queue r-mid",
+        "queue h-in",
+    ] {
+        assert!(stdout.contains(part), "{part}: {stdout}");
+    }
+    assert!(
+        stderr.contains("`r-out` is in the network namespace `router`"),
+        "{stderr}"
+    );
+}

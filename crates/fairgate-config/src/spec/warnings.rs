@@ -11,6 +11,9 @@ use crate::spec::{ClassSpec, Spec};
 /// How many classes a warning names.
 const WORST: usize = 3;
 
+/// Buckets need a few frames at any rate, bytes.
+const FEW_FRAMES: u64 = 20_000;
+
 impl Spec {
     /// Returns the warnings about this tree and all trees in it.
     pub fn warnings(&self) -> Vec<String> {
@@ -18,8 +21,48 @@ impl Spec {
             .entry
             .warnings(&self.settings)
             .into_iter()
-            .chain(self.oversubscribed());
+            .chain(self.oversubscribed())
+            .chain(self.long_buckets());
         own.chain(self.children.iter().flat_map(Spec::warnings)).collect()
+    }
+
+    /// Reports buckets that hold more than a second of their rate: for so long a burst passes the limit.
+    fn long_buckets(&self) -> Option<String> {
+        let is_long = |rate: Option<u64>, burst: Option<u64>| {
+            rate.zip(burst)
+                .is_some_and(|(rate, burst)| burst > (rate / 8).max(FEW_FRAMES))
+        };
+        let own = |name: &str| match self.parameters().iter().find(|(info, _)| info.name == name)?.1 {
+            Value::Number(number) => Some(number),
+            _ => None,
+        };
+        let remedy =
+            "a burst goes beyond the limit for as long as that; make it shorter if that is not meant";
+        if is_long(own("rate"), own("burst")) {
+            return Some(format!(
+                "its bucket holds more than a second of its rate: {remedy}"
+            ));
+        }
+        let long = |class: &ClassSpec<'_>| {
+            let (rate, ceil) = (
+                number(class, "rate"),
+                number(class, "ceil").or(number(class, "rate")),
+            );
+            is_long(rate, number(class, "burst")) || is_long(ceil, number(class, "cburst"))
+        };
+        let classes = self.classes();
+        let mut long = classes
+            .iter()
+            .filter(|class| long(class))
+            .map(|class| class.minor);
+        let first = long.next()?;
+        let others = match long.count() {
+            0 => String::new(),
+            more => format!(" (and of {more} more)"),
+        };
+        Some(format!(
+            "the bucket of class {first}{others} holds more than a second of its rate: {remedy}"
+        ))
     }
 
     /// Reports classes whose children have more guaranteed rate together than the class has. The children
@@ -83,6 +126,14 @@ mod tests {
 
     fn warnings(tree: &str) -> Vec<String> {
         Spec::inline(tree).expect("a tree").warnings()
+    }
+
+    #[test]
+    fn buckets_of_more_than_a_second_are_reported() {
+        assert_eq!(warnings("tbf rate=8mbit burst=1000001b limit=9mb").len(), 1);
+        assert!(warnings("tbf rate=8mbit burst=1000000b limit=9mb").is_empty());
+        let htb = "htb { 1 rate=8mbit burst=1000001b / fifo; 2 rate=8mbit cburst=1000001b / fifo }";
+        assert!(warnings(htb)[0].starts_with("the bucket of class 1 (and of 1 more) holds more"));
     }
 
     #[test]

@@ -146,6 +146,7 @@ pub(crate) fn hfsc(leaves: usize) -> impl Strategy<Value = hfsc::Config> {
                 classes,
                 templates,
                 rate: None,
+                link_layer: fairgate::LinkLayer::NONE,
             }
         })
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use serde_json::Value;
 
-use super::{lab, text};
+use super::{ends, lab, text};
 
 /// Every command that writes files prints its figures even if the file cannot be written.
 #[test]
@@ -52,4 +52,16 @@ fn figures_are_printed_even_if_the_disk_is_full() {
         assert_ne!(result["schema"], "fairgate.error/1");
         assert_eq!(error["schema"], "fairgate.error/1");
     }
+}
+
+#[test]
+fn outputs_are_kept_apart_from_each_other() {
+    let scratch = tempfile::tempdir().expect("a temporary folder");
+    let once = scratch.path().join("a.csv").display().to_string();
+    let again = scratch.path().join("./a.csv").display().to_string();
+    let twice = [
+        "bounds", "drr", "--effort", "quick", "--out", &once, "--out", &again,
+    ];
+    let (_, stderr) = ends(&twice, 2);
+    assert!(stderr.contains("is written too"), "{stderr}");
 }

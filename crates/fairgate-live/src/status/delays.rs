@@ -200,6 +200,18 @@ impl Delays {
     }
 }
 
+/// Returns a quantile of a histogram, within its extremes: a value stands for all that are near it.
+pub(super) fn quantile<C: hdrhistogram::Counter>(histogram: &Histogram<C>, quantile: f64) -> u64 {
+    let value = histogram.value_at_quantile(quantile);
+    value.min(histogram.max()).max(histogram.min())
+}
+
+/// Returns the mean of a histogram, within its extremes.
+pub(super) fn mean<C: hdrhistogram::Counter>(histogram: &Histogram<C>) -> f64 {
+    let mean = histogram.mean();
+    mean.min(histogram.max() as f64).max(histogram.min() as f64)
+}
+
 /// Converts a value of the histograms to microseconds.
 pub(super) fn micros(units: u64) -> f64 {
     units as f64 * Statistics::SOJOURN_UNIT as f64 / 1e3
@@ -213,6 +225,22 @@ mod tests {
     use fairgate_config::Spec;
 
     use super::*;
+
+    #[test]
+    fn figures_lie_within_the_extremes() {
+        for values in [vec![0; 5], vec![0, 700], vec![1_000_000, 1_000_300]] {
+            let mut histogram = Histogram::<u64>::new_with_bounds(1_000, 1 << 40, 2).unwrap();
+            values.iter().for_each(|value| histogram.record(*value).unwrap());
+            let (least, most) = (histogram.min(), histogram.max());
+            for at in [0.01, 0.5, 0.95, 0.99] {
+                assert!((least..=most).contains(&quantile(&histogram, at)), "{values:?}");
+            }
+            assert!(
+                (least as f64..=most as f64).contains(&mean(&histogram)),
+                "{values:?}"
+            );
+        }
+    }
 
     /// Sends packets with these sojourn times through a direction, with a look at its log after each.
     fn pass(link: &mut Link<()>, tap: &mut DelayTap, micros: impl IntoIterator<Item = u64>) {

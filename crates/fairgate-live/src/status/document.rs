@@ -14,6 +14,7 @@ use crate::clock;
 use crate::config::HOST;
 use crate::pace::Punctuality;
 use crate::status::autorate::AutorateStatus;
+use crate::status::delays;
 use crate::status::estimators::Rates;
 use crate::status::reading::{ClassReadingOf, DirectionReading, NodeReading, RunReading, TreeReading};
 use crate::status::subscriber_names::SubscriberName;
@@ -460,10 +461,10 @@ impl DirectionStatus {
             passed_by: 0,
             sojourn: Sojourn {
                 packets: sojourn.len(),
-                mean_us: sojourn.mean() / 1e3,
-                p50_us: micros(sojourn.value_at_quantile(0.5)),
-                p95_us: micros(sojourn.value_at_quantile(0.95)),
-                p99_us: micros(sojourn.value_at_quantile(0.99)),
+                mean_us: delays::mean(sojourn) / 1e3,
+                p50_us: micros(delays::quantile(sojourn, 0.5)),
+                p95_us: micros(delays::quantile(sojourn, 0.95)),
+                p99_us: micros(delays::quantile(sojourn, 0.99)),
                 max_us: micros(sojourn.max()),
             },
             tree: NodeStatus::of_reading(reading.tree, started).with_rates(&reading.rates),

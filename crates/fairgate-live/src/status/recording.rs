@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use fairgate::{Statistics, Time};
 use hdrhistogram::Histogram;
 
-use super::delays::{Delays, micros};
+use super::delays::{Delays, micros, quantile};
 use super::path::Path;
 use super::protocol::{ClassInterval, Interval, Percentiles};
 use super::reading::{NodeReading, RunReading, TreeReading};
@@ -144,7 +144,7 @@ impl TreeReading {
 }
 
 fn percentiles(histogram: &Histogram<u32>) -> Percentiles {
-    let at = |quantile| micros(histogram.value_at_quantile(quantile));
+    let at = |at| micros(quantile(histogram, at));
     Percentiles {
         packets: histogram.len(),
         p50_us: at(0.5),

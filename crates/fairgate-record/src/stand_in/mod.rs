@@ -2,6 +2,7 @@
 
 mod answer;
 mod ip;
+mod namespace;
 mod net;
 mod tc;
 
@@ -51,6 +52,7 @@ pub(crate) const NAMES: &[&str] = &[
     "logger",
     "sudo",
     "doas",
+    "nsenter",
     "systemctl",
     "service",
     "initctl",
@@ -118,6 +120,12 @@ pub(crate) fn run(name: &str, arguments: &[OsString]) -> Option<ExitCode> {
         .iter()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
+    if let Some(entered) = namespace::entered(name, &words) {
+        return Some(execute(
+            &arguments[entered.command..],
+            entered.namespace.as_deref(),
+        ));
+    }
     let answer = match answer(name, &words) {
         Ok(answer) => answer,
         Err(error) => Answer::error(255, format!("{name}: {error}\n")),
@@ -166,12 +174,13 @@ fn record(program: &str, words: &[String]) -> io::Result<()> {
     journal::append(Path::new(JOURNAL), &entry)
 }
 
-/// Adds a command of tc to the journal, with its location.
+/// Adds a command of tc to the journal, with its location. In a network namespace it gets the option for it.
 fn record_tc(words: Vec<String>, place: Option<journal::Place>) -> io::Result<()> {
+    let place = place.or_else(|| source::place("tc", &words));
     let entry = Entry {
         program: "tc".to_owned(),
-        place: place.or_else(|| source::place("tc", &words)),
-        words,
+        place,
+        words: namespace::with_option(words),
     };
     journal::append(Path::new(JOURNAL), &entry)
 }
@@ -194,10 +203,21 @@ fn as_administrator(arguments: &[OsString]) -> ExitCode {
             }
         }
     }
-    let Some(program) = command else {
+    let program: Vec<OsString> = command.into_iter().chain(words).cloned().collect();
+    execute(&program, None)
+}
+
+/// Runs a command in the place of this process. Commands of tc that it gives belong to this network
+/// namespace.
+fn execute(command: &[OsString], namespace: Option<&str>) -> ExitCode {
+    let [program, arguments @ ..] = command else {
         return ExitCode::SUCCESS;
     };
-    let error = Command::new(program).args(words).exec();
+    let mut command = Command::new(program);
+    if let Some(namespace) = namespace {
+        command.env(namespace::VARIABLE, namespace);
+    }
+    let error = command.args(arguments).exec();
     let _ = writeln!(io::stderr(), "{}: {error}", program.display());
     ExitCode::from(127)
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Answer, record_tc};
 use crate::journal::{self, Entry, Place};
 use crate::machine::{Device, Machine, Stored};
-use crate::recording::device_of;
+use crate::recording::{device_of, without_namespace};
 use crate::source;
 
 /// What `tc` was called with before the object.
@@ -187,7 +187,7 @@ impl Installed {
     fn after(journal: &[Entry]) -> Installed {
         let mut installed = Installed::default();
         for entry in journal.iter().filter(|entry| entry.program == "tc") {
-            let [object, verb, words @ ..] = &entry.words[..] else {
+            let [object, verb, words @ ..] = without_namespace(&entry.words) else {
                 continue;
             };
             let Some(device) = device_of(words) else { continue };

@@ -36,6 +36,23 @@ impl From<Option<Rate>> for LineRate {
 }
 
 impl LineRate {
+    /// Reads a recorded line: a trace of mahimahi, or times with rates. In the second case each line has a
+    /// time in seconds and a rate in Mbit/s, and a line of names may be the first one, as pensieve, the FCC's
+    /// traces in its form, and measurements of Starlink have them. A rate holds until the next time, and the
+    /// last one as long as the one before. Then the line starts anew.
+    pub(crate) fn recorded(text: &str) -> Result<LineRate, WrongLine> {
+        let columns = |line: &str| {
+            line.split([',', ' ', '\t', ';'])
+                .filter(|part| !part.is_empty())
+                .count()
+        };
+        let first = text.lines().find(|line| !line.trim().is_empty());
+        match first.is_some_and(|line| columns(line.trim()) > 1) {
+            true => Schedule::recorded(text).map(LineRate::Schedule),
+            false => Trace::parse(text).map(LineRate::Trace),
+        }
+    }
+
     /// Returns the rate if it is constant.
     pub fn constant(&self) -> Option<Rate> {
         match self {
@@ -120,6 +137,62 @@ impl Schedule {
         Ok(Schedule {
             phases: phases.collect(),
             period: period.map(|period| Time::ZERO + period),
+        })
+    }
+
+    /// Reads lines of a time in seconds and a rate in Mbit/s.
+    fn recorded(text: &str) -> Result<Schedule, WrongLine> {
+        let mut phases: Vec<(Duration, Rate)> = Vec::new();
+        let mut begin = None;
+        for (number, line) in (1..).zip(text.lines()) {
+            let wrong = |what: String, remedy: &'static str| WrongLine {
+                line: number,
+                what,
+                remedy,
+            };
+            let parts: Vec<&str> = line
+                .split([',', ' ', '\t', ';'])
+                .filter(|part| !part.trim().is_empty())
+                .map(str::trim)
+                .collect();
+            let is_text = parts.iter().all(|part| part.parse::<f64>().is_err());
+            // The names of the columns.
+            if parts.is_empty() || phases.is_empty() && is_text {
+                continue;
+            }
+            let [time, rate] = parts[..] else {
+                let what = format!("`{}` has {} columns", excerpt(line), parts.len());
+                let remedy = "write a time in seconds and a rate in Mbit/s: cut -f 1,2; a delay that \
+                              changes is the link's jitter";
+                return Err(wrong(what, remedy));
+            };
+            let number_of = |part: &str| part.parse::<f64>().ok().filter(|number| number.is_finite());
+            let Some((time, rate)) = number_of(time)
+                .zip(number_of(rate))
+                .filter(|(_, rate)| *rate >= 0.0)
+            else {
+                let what = format!("`{}` is not a time and a rate", excerpt(line));
+                return Err(wrong(what, "write seconds and Mbit/s, such as 12.5 3.2"));
+            };
+            let begin = *begin.get_or_insert(time);
+            let from = Duration::try_from_secs_f64(time - begin).map_err(|_| {
+                wrong(
+                    format!("{time} s comes after {begin} s"),
+                    "sort the lines by time",
+                )
+            })?;
+            // A line that stands still.
+            let bits = ((rate * 1e6).round() as u64).max(1);
+            let rate = Rate::from_bits_per_second(bits).expect("it is above 0");
+            phases.push((from, rate));
+        }
+        let last = phases.last().map_or(Duration::ZERO, |phase| phase.0);
+        let before = phases.len().checked_sub(2).map(|at| phases[at].0);
+        let period = before.map(|before| last + last.saturating_sub(before));
+        Schedule::new(&phases, period).map_err(|what| WrongLine {
+            line: phases.len().max(1),
+            what: what.split("; ").next().unwrap_or_default().to_owned(),
+            remedy: "write one line for each time, in their order",
         })
     }
 
@@ -314,6 +387,38 @@ mod tests {
             let error = Schedule::new(&phases, period).unwrap_err();
             assert!(error.contains(rule) && error.contains("; "), "{error}");
         }
+    }
+
+    #[test]
+    fn a_recorded_line_may_have_times_and_rates() {
+        let rate = |kbit| Rate::from_bits_per_second(kbit * 1000).unwrap();
+        let at = Duration::from_millis;
+        let expected = Schedule::new(&[(at(0), rate(5200)), (at(1000), rate(3300))], Some(at(2000)));
+        for text in [
+            "0.0 5.2\n1.0 3.3\n",
+            "time,mbps\n7,5.2\n8,3.3\n",
+            "3\t5.2\n\n4\t3.3",
+        ] {
+            let found = LineRate::recorded(text);
+            assert_eq!(
+                found,
+                Ok(LineRate::Schedule(expected.clone().unwrap())),
+                "{text:?}"
+            );
+        }
+        for (text, line, rule) in [
+            ("0 5 20\n", 1, "has 3 columns"),
+            ("0 5\n1 x\n", 2, "is not a time and a rate"),
+            ("5 5\n4 1\n", 2, "comes after"),
+        ] {
+            let error = LineRate::recorded(text).unwrap_err();
+            assert_eq!(error.line, line, "{text:?}: {error:?}");
+            assert!(error.what.contains(rule), "{error:?}");
+        }
+        assert_eq!(
+            LineRate::recorded("1\n2\n"),
+            Trace::parse("1\n2\n").map(LineRate::Trace)
+        );
     }
 
     #[test]

@@ -9,6 +9,16 @@ impl Smallest for Cells {
     const SMALLEST: Cells = Cells::None;
 }
 
+pub(crate) const fn stripped<S>(field: Lens<S>) -> Parameter<S> {
+    Parameter::new(
+        "stripped",
+        Unit::Bytes,
+        0..=u16::MAX as u64,
+        "The bytes of each packet that the link does not send; they are not paid for.",
+        field,
+    )
+}
+
 pub(crate) const fn overhead<S>(field: Lens<S>) -> Parameter<S> {
     Parameter::new(
         "overhead",

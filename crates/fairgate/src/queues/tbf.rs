@@ -185,6 +185,7 @@ pub const PARAMETERS: &[Parameter<Settings>] = &[
             |tbf, _| &mut tbf.profile.mtu,
         ),
     ),
+    link_parameters::stripped(|tbf, _| &mut tbf.profile.link_layer.stripped),
     link_parameters::overhead(|tbf, _| &mut tbf.profile.link_layer.overhead),
     link_parameters::mpu(|tbf, _| &mut tbf.profile.link_layer.mpu),
     link_parameters::cells(|tbf, _| &mut tbf.profile.link_layer.cells),
@@ -555,6 +556,7 @@ mod tests {
             overhead: 40,
             mpu: 0,
             cells: Cells::Atm,
+            ..LinkLayer::NONE
         };
         let mut driver = Driver::new(Tbf::node(config, None).unwrap());
         for _ in 0..3 {

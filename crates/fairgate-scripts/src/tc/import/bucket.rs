@@ -39,6 +39,7 @@ impl Filling {
                 Some("atm") => Cells::Atm,
                 _ => Cells::None,
             },
+            ..LinkLayer::NONE
         };
         let link = (kind == "tbf").then_some(link);
         Some(Filling { rate, link })

@@ -237,7 +237,9 @@ fn complete_class_of_htb(seen: &Seen<'_>, class: &ClassSpec<'_>, details: &mut V
         details.push(Detail::new("quantum", quantum).when(When::Detailed));
     }
     let (burst, cburst) = settings.bursts();
-    let LinkLayer { overhead, mpu, cells } = settings.link_layer;
+    let LinkLayer {
+        overhead, mpu, cells, ..
+    } = settings.link_layer;
     details.push(Detail::new("rate", Amount::Rate(settings.rate)));
     details.extend((overhead > 0).then(|| Detail::new("overhead", plain(overhead.into()))));
     details.push(Detail::new("ceil", Amount::Rate(settings.ceil())));

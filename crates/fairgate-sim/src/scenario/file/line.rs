@@ -19,7 +19,7 @@ use toml::Spanned;
 
 use super::Reader;
 use super::shorthand::Shorthand;
-use crate::scenario::{LineRate, Loss, Schedule, Trace};
+use crate::scenario::{LineRate, Loss, Schedule};
 
 /// The table of a rate that changes.
 #[derive(Deserialize)]
@@ -81,7 +81,7 @@ impl Reader<'_> {
                 schedule: None,
                 repeat: None,
                 trace: Some(file),
-            } => self.trace(file).map(LineRate::Trace),
+            } => self.trace(file),
             _ => Err(self.document.error(
                 value.span(),
                 "a rate that changes must have a `schedule`, which may `repeat`, or a `trace`, which always \
@@ -121,9 +121,9 @@ impl Reader<'_> {
         Schedule::new(&phases, period).map_err(|what| self.refusal(location, &what))
     }
 
-    fn trace(&self, file: &Spanned<String>) -> Result<Trace, FileError> {
+    fn trace(&self, file: &Spanned<String>) -> Result<LineRate, FileError> {
         let text = self.file(file)?;
-        Trace::parse(&text).map_err(|wrong| {
+        LineRate::recorded(&text).map_err(|wrong| {
             self.document.error(
                 file.span(),
                 format!("{}, line {}: {}", file.get_ref(), wrong.line, wrong.what),

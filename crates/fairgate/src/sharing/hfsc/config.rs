@@ -10,6 +10,8 @@ use super::{Hfsc, ServiceCurve};
 use crate::classify::{Classifier, Templates};
 use crate::discipline::Algorithm;
 use crate::error::ConfigError;
+use crate::link_layer::LinkLayer;
+use crate::queues::link_parameters;
 use crate::rate::Rate;
 use crate::registry::{About, Children, Description, Family, Parameter, Placing, Unit, check_ranges};
 use crate::sharing::differences::Differences;
@@ -63,16 +65,24 @@ pub struct Config {
     pub templates: Templates,
     /// The rate of the link, if it is known. It is used only to check that all real-time curves can be kept.
     pub rate: Option<Rate>,
+    /// What the link makes of a packet's length. The curves are kept in these bytes.
+    pub link_layer: LinkLayer,
 }
 
 /// The parameters as users set them.
-pub const PARAMETERS: &[Parameter<Config>] = &[Parameter::new(
-    "rate",
-    Unit::Rate,
-    1..=u64::MAX,
-    "The rate of the link, used only to check that all real-time curves can be kept.",
-    |hfsc, _| &mut hfsc.rate,
-)];
+pub const PARAMETERS: &[Parameter<Config>] = &[
+    Parameter::new(
+        "rate",
+        Unit::Rate,
+        1..=u64::MAX,
+        "The rate of the link, used only to check that all real-time curves can be kept.",
+        |hfsc, _| &mut hfsc.rate,
+    ),
+    link_parameters::stripped(|hfsc, _| &mut hfsc.link_layer.stripped),
+    link_parameters::overhead(|hfsc, _| &mut hfsc.link_layer.overhead),
+    link_parameters::mpu(|hfsc, _| &mut hfsc.link_layer.mpu),
+    link_parameters::cells(|hfsc, _| &mut hfsc.link_layer.cells),
+];
 
 /// The parameters of a class as users set them.
 pub const CLASS_PARAMETERS: &[Parameter<Config>] = &[

@@ -188,7 +188,8 @@ impl Hfsc {
                 return;
             };
             curve.lower(&mut real_time.course, self.now, real_time.served);
-            self.schedule(leaf, pool[first].length);
+            let length = self.config.link_layer.count(pool[first].length);
+            self.schedule(leaf, length);
         }
         self.leaves[leaf.index()].is_active = true;
         if self.classes[class.index()].sharing.is_some() {
@@ -400,6 +401,9 @@ impl Hfsc {
         self.by_sharing += u64::from(!by_deadline);
         let Leaf { real_time, sent, .. } = &mut self.leaves[leaf.index()];
         sent.add(length);
+        // From here on lengths are those on the link.
+        let link = self.config.link_layer;
+        let length = link.count(length);
         real_time.served += u64::from(length) * u64::from(by_deadline);
         let Some(curve) = real_time.curve else {
             return match self.inner.is_empty(leaf) {
@@ -411,7 +415,7 @@ impl Hfsc {
             return self.deactivate(leaf, length);
         };
         self.charge(self.leaves[leaf.index()].class, length, false);
-        let next = pool[next].length;
+        let next = link.count(pool[next].length);
         if by_deadline {
             self.schedule(leaf, next);
         } else {

@@ -218,6 +218,50 @@ fn the_rest_is_shared_in_proportion_to_the_curves_on_every_level() {
 }
 
 /// A class with a fiftieth of the link sends its packets within 2 ms.
+/// With an overhead a packet counts what the link sends: equal shares are equal in these bytes, and an upper
+/// limit is kept in them.
+#[test]
+fn curves_count_the_bytes_on_the_link() {
+    let overhead = 400;
+    let counted = |sent: &[(u64, u32)]| bytes(sent) + u64::from(overhead) * sent.len() as u64;
+    let source = |leaf, length| Source {
+        leaf,
+        from: 0,
+        length,
+    };
+    let with_overhead = |classes| {
+        let mut config = config(classes);
+        config.link_layer.overhead = overhead as u16;
+        driver(config)
+    };
+    let mut shared = with_overhead(vec![class(1, None, LINK), class(2, None, LINK)]);
+    let sent = run(
+        &mut shared,
+        &[source(1, 100), source(2, 1500)],
+        BYTE,
+        2_000_000_000,
+    );
+    let (short, long) = (counted(&sent[0]), counted(&sent[1]));
+    assert!(
+        short.abs_diff(long) <= 2 * u64::from(LONGEST + overhead),
+        "{short} {long}"
+    );
+    let mut limited = class(1, None, LINK);
+    limited.ul = linear(LINK / 4);
+    let sent = run(
+        &mut with_overhead(vec![limited]),
+        &[source(1, 100)],
+        BYTE,
+        2_000_000_000,
+    );
+    // A quarter of a byte each microsecond.
+    assert!(
+        counted(&sent[0]).abs_diff(500_000) <= 2000,
+        "{}",
+        counted(&sent[0])
+    );
+}
+
 #[test]
 fn a_steep_first_piece_gives_a_low_delay_at_a_low_rate() {
     let voice = ClassConfig {

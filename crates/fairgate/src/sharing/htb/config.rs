@@ -196,6 +196,7 @@ pub const CLASS_PARAMETERS: &[Parameter<Config>] = &[
         "Bytes that a leaf may send in its turn. By default its rate divided by r2q, 1000b to 200000b.",
         |htb, class| &mut htb.classes[class].quantum,
     ),
+    link_parameters::stripped(|htb, class| &mut htb.classes[class].link_layer.stripped),
     link_parameters::overhead(|htb, class| &mut htb.classes[class].link_layer.overhead),
     link_parameters::mpu(|htb, class| &mut htb.classes[class].link_layer.mpu),
     link_parameters::cells(|htb, class| &mut htb.classes[class].link_layer.cells),

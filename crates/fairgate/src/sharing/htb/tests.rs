@@ -58,7 +58,7 @@ proptest! {
         (overhead, mpu, is_atm) in (0u16..100, 0u16..200, any::<bool>()),
     ) {
         let cells = if is_atm { Cells::Atm } else { Cells::None };
-        let link = LinkLayer { overhead, mpu, cells };
+        let link = LinkLayer { overhead, mpu, cells, ..LinkLayer::NONE };
         let bits = |bits: u64| Rate::from_bits_per_second(bits).unwrap().meter();
         let (rate, ceil) = (bits(rate), bits(rate + above));
         let full = |depth: u32| i64::from(depth) << TICK;
