@@ -1,8 +1,8 @@
 //! How many segments super-packets may become: the work for them is bounded by the bytes that arrive.
 
-/// The bytes that arrive for each segment. Linux sends TCP segments of no less than 48 bytes with their options
-/// (`tcp_min_snd_mss`), so of 36 bytes of payload at least. A link carries no packet of less than 64 bytes: a
-/// segment is at most twice the work, for a byte that arrives, of the shortest packet.
+/// The bytes that arrive for each segment. Linux sends TCP segments of no less than 48 bytes with their
+/// options (`tcp_min_snd_mss`), so of 36 bytes of payload at least. A link carries no packet of less than 64
+/// bytes: a segment is at most twice the work, for a byte that arrives, of the shortest packet.
 const BYTES: u64 = 32;
 
 /// How many bytes are saved up, while no super-packet needs them: for 4096 segments, which take one or two

@@ -31,8 +31,8 @@ impl Differences {
         }))
     }
 
-    /// Returns the classes that differ, if the tree has the same shape and keeps the disciplines of all of its
-    /// `leaves`. `kept` are those that it keeps.
+    /// Returns the classes that differ, if the tree has the same shape and keeps the disciplines of all of
+    /// its `leaves`. `kept` are those that it keeps.
     pub(super) fn in_place(&self, leaves: usize, kept: usize) -> Option<&[ClassIndex]> {
         self.0.as_deref().filter(|_| leaves == kept)
     }

@@ -75,7 +75,7 @@ fn check<A: Algorithm>(
                 };
                 let kept = |&minor: &u16| is_leaf(before, minor) && is_leaf(shape, minor);
                 let mut next = build(wanted.clone(), fifos(shape)).expect("a valid tree");
-                if number % 2 == 0 {
+                if number.is_multiple_of(2) {
                     next.prepare_to_take_over(&running);
                 }
                 succeeded.succeed(next, (1..=10).filter(kept).collect(), now);
@@ -112,7 +112,7 @@ proptest! {
         let hfsc = |config: &mut hfsc::Config, class: usize| {
             let class = &mut config.classes[class];
             class.ls = Some(hfsc::ServiceCurve::linear(123_456));
-            class.ul = Some(hfsc::ServiceCurve::linear(3_000_000)).filter(|_| class.minor % 2 == 0);
+            class.ul = Some(hfsc::ServiceCurve::linear(3_000_000)).filter(|_| class.minor.is_multiple_of(2));
         };
         check(&shapes, of_htb, htb, htb::Htb::node, &steps);
         check(&shapes, of_cbq, cbq, cbq::Cbq::node, &steps);
