@@ -217,6 +217,7 @@ pub(crate) fn flows() -> Event {
         source_port: 443,
         destination: "100.64.0.1".to_owned(),
         destination_port: 50_000 + number,
+        lan: None,
         protocol: "tcp".to_owned(),
         class: "100".to_owned(),
         discipline: "fq_codel".to_owned(),
