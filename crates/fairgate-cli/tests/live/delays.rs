@@ -1,8 +1,8 @@
 //! Delays as captures on both sides of a run see them.
 //!
-//! Numbered packets pass beside TCP at full rate in both directions. The kernel notes when each of them leaves
-//! its sender, before the run, and when it arrives at its receiver, after it. A busy machine makes packets
-//! late. None may be early.
+//! Numbered packets pass beside TCP at full rate in both directions. The kernel notes when each of them
+//! leaves its sender, before the run, and when it arrives at its receiver, after it. A busy machine makes
+//! packets late. None may be early.
 
 use std::collections::HashMap;
 use std::fs;
@@ -170,8 +170,8 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-/// The times in the tree that a capture of the run's last packets has, ns, by direction and number. A packet's
-/// comment follows its bytes. Call it after the traffic.
+/// The times in the tree that a capture of the run's last packets has, ns, by direction and number. The
+/// comment of a packet follows its bytes. Call it after the traffic.
 fn recorded(run: &Run) -> HashMap<(u8, u32), i64> {
     let file = run.folder.path().join("last.pcapng");
     let mut command = Command::new(env!("CARGO_BIN_EXE_fairgate"));

@@ -222,7 +222,14 @@ fn found<'s>(root: &'s NodeStatus, key: &str) -> Found<'s> {
 fn of_direction(data: &Data, side: usize) -> Vec<(String, bool)> {
     let mut facts = Vec::new();
     let Some(status) = &data.status else { return facts };
+    if let Some(why) = &status.fallback {
+        facts.push((why.clone(), true));
+    }
     if let Some(direction) = status.directions.get(side) {
+        if direction.passed_by > 0 {
+            let text = format!("went past the run, unshaped: {} packets", direction.passed_by);
+            facts.push((text, true));
+        }
         for (reason, count) in direction.lost.by_reason() {
             if count > 0 {
                 facts.push((format!("lost outside of the queues: {count} {reason}"), true));
