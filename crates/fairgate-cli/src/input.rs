@@ -11,6 +11,7 @@ use fairgate_config::{Document, Origin, Problem, Registry, Spec};
 use miette::Diagnostic;
 use thiserror::Error;
 
+use crate::commands::import_file::another_kind;
 use crate::failure::Failure;
 use crate::output::{self, Format};
 
@@ -101,11 +102,9 @@ impl Texts {
 
     /// Reads a configuration file of these disciplines.
     pub(crate) fn document(&self, path: &Path, registry: &Registry) -> Result<Document, Failure> {
-        Ok(Document::parse_with(
-            &path.display().to_string(),
-            &self.text(path)?,
-            registry,
-        )?)
+        let (name, text) = (path.display().to_string(), self.text(path)?);
+        Document::parse_with(&name, &text, registry)
+            .map_err(|error| another_kind(&name, &text, &[]).unwrap_or_else(|| error.into()))
     }
 }
 

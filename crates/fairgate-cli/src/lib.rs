@@ -31,8 +31,8 @@ use crate::commands::sweep;
 #[cfg(feature = "experiments")]
 use crate::commands::{bench, bounds, replay, reproduce, theory, validate};
 use crate::commands::{
-    change, check, compare, completions, dummynet, flows, list, man, packets, plot, record, reload, reserve,
-    run, show, simulate, status, tc, testbed, top,
+    change, check, compare, completions, dummynet, flows, import_file, list, man, packets, pf, plot, record,
+    reload, reserve, run, show, simulate, status, tc, testbed, top,
 };
 pub use crate::embedded::{Answer, answer_with};
 use crate::failure::{Failure, Outcome};
@@ -80,6 +80,8 @@ enum Command {
     Show(show::Args),
     Tc(tc::Args),
     Dummynet(dummynet::Args),
+    Pf(pf::Args),
+    Import(import_file::Args),
     Testbed(testbed::Args),
     #[cfg(feature = "experiments")]
     Theory(theory::Args),
@@ -122,6 +124,8 @@ impl Command {
             Command::Reserve(args) => reserve::run(&args, format),
             Command::Tc(args) => tc::run(args, format),
             Command::Dummynet(args) => dummynet::run(args, format),
+            Command::Pf(args) => pf::run(args, format),
+            Command::Import(args) => import_file::run(args, format),
             Command::Testbed(args) => testbed::run(args, registry, format),
             #[cfg(feature = "experiments")]
             Command::Theory(args) => theory::run(args, format),

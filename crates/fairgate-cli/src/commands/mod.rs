@@ -12,9 +12,11 @@ pub(crate) mod device;
 pub(crate) mod dummynet;
 pub(crate) mod flows;
 pub(crate) mod import;
+pub(crate) mod import_file;
 pub(crate) mod list;
 pub(crate) mod man;
 pub(crate) mod packets;
+pub(crate) mod pf;
 pub(crate) mod plot;
 pub(crate) mod record;
 pub(crate) mod reload;
@@ -48,6 +50,8 @@ Examples:
   fairgate check home.toml          is this configuration valid?
   fairgate tc home.tc               tc commands as a configuration file, or run live
   fairgate dummynet home.ipfw       the same for dummynet's commands
+  fairgate import 50-wan.network    files of systemd-networkd, OpenWrt, VyOS, RouterOS and others
+  fairgate pf pf.conf               the queues of a pf.conf: ALTQ's and OpenBSD's
   fairgate replay traces            do our disciplines decide as those recorded from Linux?
   fairgate validate kernel-tcp      does simulated TCP behave like recorded Linux TCP?
   fairgate bounds                   do schedulers keep their published guarantees?
