@@ -374,9 +374,10 @@ mod tests {
         fn damage_is_an_error(at in 0..EXAMPLE.len(), bit in 0u32..8, cut in 0..EXAMPLE.len()) {
             let mut damaged = EXAMPLE.to_vec();
             damaged[at] ^= 1u8 << bit;
-            // The bits after the end of the stream belong to nothing, and the size of blocks is a bound.
-            let is_read = all(&damaged).is_ok();
-            prop_assert!(!is_read || at == 3 || at == EXAMPLE.len() - 1);
+            // Some bits mean nothing, such as those of a table of codes that no group names.
+            if let Ok(text) = all(&damaged) {
+                prop_assert_eq!(text, TEXT);
+            }
             prop_assert!(cut == 0 || all(&EXAMPLE[..cut]).is_err());
         }
     }

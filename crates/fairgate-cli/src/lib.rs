@@ -9,6 +9,7 @@
 mod commands;
 #[cfg(feature = "live")]
 mod desk;
+mod document;
 #[cfg(feature = "live")]
 mod last_good;
 #[cfg(feature = "live")]

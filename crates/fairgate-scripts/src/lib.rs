@@ -6,10 +6,15 @@
 //! * [`dummynet`] reads scripts of ipfw(8) or dnctl(8) into one such description for each interface and
 //!   direction.
 //!
+//! * [`sources`] recognises the files of other programs, and reads those that give commands of tc.
+//! * [`pf`] reads pf.conf: the queues of ALTQ and of OpenBSD, one description for each interface.
+//!
 //! A setting that can't be translated is an error with its line and column.
 
 #![forbid(unsafe_code)]
 
 pub mod dummynet;
+pub mod pf;
 mod script;
+pub mod sources;
 pub mod tc;

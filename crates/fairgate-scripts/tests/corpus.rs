@@ -10,8 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use fairgate_config::FileError;
-use fairgate_scripts::dummynet;
 use fairgate_scripts::tc::{Device, Script};
+use fairgate_scripts::{dummynet, pf, sources};
 
 /// What becomes of a script.
 struct Outcome {
@@ -83,12 +83,42 @@ fn of_tc(_: &Path, text: &str) -> Outcome {
     outcome(text, trees)
 }
 
+/// Returns a tree with its warnings.
+fn with_warnings(tree: &dummynet::Tree) -> String {
+    let mut text = tree.spec.to_toml(&tree.name());
+    for note in &tree.warnings {
+        let _ = writeln!(text, "# {note}");
+    }
+    text
+}
+
 /// Files that a script names are beside it.
 fn of_dummynet(path: &Path, text: &str) -> Outcome {
     let trees = dummynet::Script::parse(&path.display().to_string(), text, Device::default())
         .and_then(|script| script.trees())
-        .map(|trees| trees.iter().map(|tree| tree.spec.to_toml(&tree.name())).collect());
+        .map(|trees| trees.iter().map(with_warnings).collect());
     outcome(text, trees)
+}
+
+fn of_pf(_: &Path, text: &str) -> Outcome {
+    let trees = pf::trees("corpus", text, Device::default());
+    outcome(text, trees.map(|trees| trees.iter().map(with_warnings).collect()))
+}
+
+/// A file of another program, which gives commands of tc.
+fn of_import(path: &Path, text: &str) -> Outcome {
+    let source = sources::recognise(text).unwrap_or_else(|| panic!("{} is not recognised", path.display()));
+    let commands = match sources::commands("corpus", text, source, None) {
+        Ok(commands) => commands,
+        Err(error) => return outcome(text, Err(error)),
+    };
+    let notes: String = commands.notes.iter().map(|note| format!("# {note}\n")).collect();
+    let of_tc = of_tc(path, &commands.text());
+    Outcome {
+        text: format!("{notes}{}", of_tc.text),
+        lines: self::commands(text),
+        refused: of_tc.refused,
+    }
 }
 
 /// Returns the outcomes of all scripts, by name.
@@ -99,7 +129,120 @@ fn outcomes() -> Vec<(PathBuf, Outcome)> {
     };
     let tc = scripts("tc").into_iter().map(|path| read(path, of_tc));
     let dummynet = scripts("ipfw").into_iter().map(|path| read(path, of_dummynet));
-    tc.chain(dummynet).collect()
+    let pf = scripts("pf").into_iter().map(|path| read(path, of_pf));
+    let others = IMPORTED.into_iter().flat_map(scripts);
+    let others = others.map(|path| read(path, of_import));
+    tc.chain(dummynet).chain(pf).chain(others).collect()
+}
+
+/// The endings of files that are read by `import`.
+const IMPORTED: [&str; 5] = ["network", "nmconnection", "uci", "vyos", "rsc"];
+
+/// Returns what is done with a script.
+fn reader(path: &Path) -> fn(&Path, &str) -> Outcome {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("tc") => of_tc,
+        Some("ipfw") => of_dummynet,
+        Some("pf") => of_pf,
+        _ => of_import,
+    }
+}
+
+/// Whether a line only deletes, shows or names something, so that nothing is lost without it.
+fn has_no_effect(line: &str) -> bool {
+    let words: Vec<&str> = line
+        .split_whitespace()
+        .filter(|word| !matches!(*word, "tc" | "ipfw" | "sudo" | "-q" | "-f"))
+        .collect();
+    match words[..] {
+        [] => true,
+        [first, ..] if first.starts_with('#') || first.starts_with(';') => true,
+        // Without a rule that calls, nothing returns.
+        ["add", _, "return" | "count", ..] => true,
+        [_, "del" | "delete" | "show" | "ls" | "flush", ..]
+        | ["flush" | "zero" | "resetlog" | "delete", ..] => true,
+        // A comment or a name.
+        [first, ..] => {
+            let line = words.join(" ");
+            [
+                "description",
+                "comment",
+                "Description",
+                "name",
+                "id=",
+                "type=",
+                "option name",
+                "option verbosity",
+                "option debug_logging",
+                "DHCP",
+            ]
+            .iter()
+            .any(|key| line.contains(key) && !line.contains("rate"))
+                || matches!(first, "{" | "}")
+        }
+    }
+}
+
+/// Each line of a script ends in the tree, in a warning or in an error: without it, or with a wrong word in
+/// it, the outcome is another one.
+#[test]
+fn no_line_is_lost_in_silence() {
+    let mut lost = Vec::new();
+    let mut counted = 0;
+    for (path, outcome) in outcomes() {
+        let text = fs::read_to_string(&path).expect("a text");
+        let lines: Vec<&str> = text.lines().collect();
+        // Without these words the trees do not depend on the numbers of lines.
+        let plain = |text: &str| -> Vec<String> {
+            let kept = text
+                .lines()
+                .map(|line| line.trim_start_matches(|c: char| c == '#' || c == ' '));
+            let kept = kept.map(|line| {
+                line.split_once(": ")
+                    .filter(|(head, _)| head.starts_with("line"))
+                    .map_or(line, |(_, rest)| rest)
+            });
+            kept.map(str::to_owned).collect()
+        };
+        for (at, line) in lines.iter().enumerate().filter(|(_, line)| !has_no_effect(line)) {
+            counted += 1;
+            let changed = |text: &str| {
+                let lines = lines.iter().enumerate();
+                let lines = lines.map(|(other, line)| if other == at { text } else { *line });
+                let changed: String = lines.map(|line| format!("{line}\n")).collect();
+                std::panic::catch_unwind(|| reader(&path)(&path, &changed).text).unwrap_or_default()
+            };
+            // A line that says what other lines say, too, is read if a wrong word in it is noticed.
+            let is_read = || {
+                // A value that is the default is read if another one is noticed.
+                let head = line.rsplit_once(' ').map_or("", |(head, _)| head);
+                let others = ["'0'", "'1'", "xyzzy"].map(|value| format!("{head} {value}"));
+                [String::new(), format!("{line} xyzzy")]
+                    .iter()
+                    .chain(&others)
+                    .any(|text| plain(&changed(text)) != plain(&outcome.text))
+            };
+            let is_named = outcome.text.lines().any(|text| {
+                let head = text.trim_start_matches("# ");
+                let numbers = head
+                    .strip_prefix("line")
+                    .and_then(|rest| rest.split_once(':'))
+                    .map(|(numbers, _)| numbers);
+                let number = (at + 1).to_string();
+                numbers.is_some_and(|numbers| numbers.split([',', ' ', 's']).any(|found| found == number))
+            });
+            if !is_named && !is_read() {
+                lost.push(format!("{}, line {}: {line}", path.display(), at + 1));
+            }
+        }
+    }
+    assert!(counted > 300, "only {counted} lines were tried");
+    assert!(
+        lost.is_empty(),
+        "{} of {counted} lines are lost:\n{}",
+        lost.len(),
+        lost.join("\n")
+    );
 }
 
 fn is_blessed() -> bool {

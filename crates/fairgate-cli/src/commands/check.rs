@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 use toml::Spanned;
 
+use crate::document;
 use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::output::{self, Format};
@@ -34,7 +35,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Outcome, Failure> {
-    let document = input::document(&args.file, registry)?;
+    let document = document::read(&args.file, registry)?;
     let (document, list) = subscribers::added_to(document, None, registry, &input::Texts::default())?;
     let plan = check_sections(&document, registry)?;
     let mut warnings = warnings(&document, plan.as_ref());

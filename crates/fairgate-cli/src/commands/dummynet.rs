@@ -1,8 +1,11 @@
 //! `fairgate dummynet`: converts dummynet's commands to a configuration file, checks them, or runs them.
 
 use fairgate_scripts::dummynet::{self, Direction, Script};
+use fairgate_scripts::pf;
+use fairgate_scripts::sources::Source as Kind;
 use fairgate_scripts::tc::{Device, Way};
 
+use crate::commands::import_file;
 use crate::commands::script::{self, Language, ScriptArgs, Source, Text};
 use crate::commands::ways::Tree;
 use crate::failure::{Failure, Outcome};
@@ -41,22 +44,37 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
         ..Device::default()
     };
     let read = |text: &Text| {
-        let trees = Script::parse(&text.name, &text.text, device)?.trees()?;
-        let tree = |tree: dummynet::Tree| Tree {
-            name: tree.name(),
-            device: tree.interface.or_else(|| args.device.clone()),
-            way: match tree.direction {
-                Direction::In => Way::In,
-                Direction::Out => Way::Out,
-            },
-            spec: tree.spec,
-            warnings: tree.warnings.iter().map(ToString::to_string).collect(),
-            nat: false,
-            of_nat: Vec::new(),
-            files: tree.files,
-        };
-        Ok(trees.into_iter().map(tree).collect())
+        let trees = trees(text, device, args.device.as_deref());
+        let known = [Kind::Dummynet, Kind::Pf];
+        trees.map_err(|failure| import_file::another_kind(&text.name, &text.text, &known).unwrap_or(failure))
     };
     let source = || script::given(&args.script, &LANGUAGE);
     script::run(&args.script, &LANGUAGE, &Source::default(), source, read, format)
+}
+
+fn trees(text: &Text, device: Device, named_by: Option<&str>) -> Result<Vec<Tree>, Failure> {
+    // ALTQ's queues are in the same file.
+    let is_of_pf = pf::has_queues(&text.text) && !pf::has_pipes(&text.text);
+    let trees = match is_of_pf {
+        true => pf::trees(&text.name, &text.text, device)?,
+        false => Script::parse(&text.name, &text.text, device)?.trees()?,
+    };
+    Ok(trees.into_iter().map(|tree| named(tree, named_by)).collect())
+}
+
+/// Returns a tree with its name. `device` is that of rules that name none.
+pub(crate) fn named(tree: dummynet::Tree, device: Option<&str>) -> Tree {
+    Tree {
+        name: tree.name(),
+        device: tree.interface.or_else(|| device.map(str::to_owned)),
+        way: match tree.direction {
+            Direction::In => Way::In,
+            Direction::Out => Way::Out,
+        },
+        spec: tree.spec,
+        warnings: tree.warnings.iter().map(ToString::to_string).collect(),
+        nat: false,
+        of_nat: Vec::new(),
+        files: tree.files,
+    }
 }

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use fairgate_config::Registry;
 
 use crate::commands::{
-    change, check, dummynet, flows, packets, record, reload, reserve, run, show, status, tc, testbed, top,
+    change, check, dummynet, flows, import_file, packets, pf, record, reload, reserve, run, show, status, tc, testbed, top,
 };
 use crate::failure::{Failure, Outcome};
 use crate::output::Format;
@@ -27,6 +27,8 @@ pub(crate) enum Live {
     Show(show::Args),
     Tc(tc::Args),
     Dummynet(dummynet::Args),
+    Pf(pf::Args),
+    Import(import_file::Args),
     Testbed(testbed::Args),
 }
 
@@ -49,6 +51,8 @@ impl Live {
             Live::Show(args) => show::run(args, registry, format),
             Live::Tc(args) => tc::run(args, format),
             Live::Dummynet(args) => dummynet::run(args, format),
+            Live::Pf(args) => pf::run(args, format),
+            Live::Import(args) => import_file::run(args, format),
             Live::Testbed(args) => testbed::run(args, registry, format),
         }
     }

@@ -14,6 +14,8 @@ pub(crate) mod dummynet;
 pub(crate) mod flows;
 #[cfg(feature = "live")]
 pub(crate) mod import;
+#[cfg(feature = "live")]
+pub(crate) mod import_file;
 pub(crate) mod list;
 #[cfg(feature = "live")]
 pub(crate) mod live;
@@ -21,6 +23,8 @@ pub(crate) mod man;
 pub(crate) mod moved;
 #[cfg(feature = "live")]
 pub(crate) mod packets;
+#[cfg(feature = "live")]
+pub(crate) mod pf;
 pub(crate) mod plot;
 #[cfg(feature = "live")]
 pub(crate) mod record;
@@ -57,6 +61,8 @@ Examples:
   fairgate check home.toml          is this configuration valid?
   fairgate tc home.tc               tc commands as a configuration file, or run live
   fairgate dummynet home.ipfw       the same for dummynet's commands
+  fairgate import 50-wan.network    files of systemd-networkd, OpenWrt, VyOS, RouterOS and others
+  fairgate pf pf.conf               the queues of a pf.conf: ALTQ's and OpenBSD's
   fairgate simulate home.toml       simulate the network in this file
   fairgate sweep many.toml          the same with all combinations of values, into Parquet files
   fairgate plot results.json        draw a simulation's results: throughput, delays, queues

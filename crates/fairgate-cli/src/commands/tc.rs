@@ -9,11 +9,12 @@ use fairgate::Rate;
 use fairgate_config::Origin;
 use fairgate_config::units::parse_rate;
 use fairgate_record::{RecordError, Recorded, Request};
+use fairgate_scripts::sources::Source as Kind;
 use fairgate_scripts::tc::{Device, Note, Script, Translated};
 
-use crate::commands::import;
 use crate::commands::script::{self, Language, ScriptArgs, Source, Text};
 use crate::commands::ways::Tree;
+use crate::commands::{import, import_file};
 use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::output::{Format, harmless};
@@ -107,34 +108,43 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
         (.., Some(folder)) => import::saved(folder),
         _ => script::given(&args.script, &LANGUAGE),
     };
-    let read = |text: &Text| {
-        let warning = |note: Note| match note.line.and_then(|line| text.origin(line)) {
-            Some(Origin { file, line }) => format!("{file}:{line}: {}", note.text),
-            None => note.to_string(),
-        };
-        let tree = |translated: Translated| {
-            let (of_nat, others): (Vec<Note>, Vec<Note>) =
-                translated.warnings.into_iter().partition(|note| note.is_of_nat);
-            Tree {
-                name: translated.name,
-                device: Some(translated.device),
-                way: translated.way,
-                spec: translated.spec,
-                warnings: others.into_iter().map(warning).collect(),
-                nat: translated.nat,
-                of_nat: of_nat.into_iter().map(warning).collect(),
-                files: translated.files,
-            }
-        };
-        let translated = Script::translate_all(&text.name, &text.text, device)
-            .map_err(|error| error.located(|line| text.origin(line)))?;
-        Ok(translated.into_iter().map(tree).collect())
+    let read = |text: &Text| match trees(text, device) {
+        Ok(trees) => Ok(trees),
+        // A file of another kind has one mistake only.
+        Err(failure) => {
+            Err(import_file::another_kind(&text.name, &text.text, &[Kind::Tc]).unwrap_or(failure))
+        }
     };
     let place = Source {
         is_of_programs: !args.record.is_empty() || args.import.is_some(),
         folder: args.import_from.clone(),
     };
     script::run(&args.script, &LANGUAGE, &place, source, read, format)
+}
+
+/// Returns the trees of tc's commands.
+pub(crate) fn trees(text: &Text, device: Device) -> Result<Vec<Tree>, Failure> {
+    let warning = |note: Note| match note.line.and_then(|line| text.origin(line)) {
+        Some(Origin { file, line }) => format!("{file}:{line}: {}", note.text),
+        None => note.to_string(),
+    };
+    let tree = |translated: Translated| {
+        let (of_nat, others): (Vec<Note>, Vec<Note>) =
+            translated.warnings.into_iter().partition(|note| note.is_of_nat);
+        Tree {
+            name: translated.name,
+            device: Some(translated.device),
+            way: translated.way,
+            spec: translated.spec,
+            warnings: others.into_iter().map(warning).collect(),
+            nat: translated.nat,
+            of_nat: of_nat.into_iter().map(warning).collect(),
+            files: translated.files,
+        }
+    };
+    let translated = Script::translate_all(&text.name, &text.text, device)
+        .map_err(|error| error.located(|line| text.origin(line)))?;
+    Ok(translated.into_iter().map(tree).collect())
 }
 
 /// Shows what a script writes. Its text is not this program's result.

@@ -18,6 +18,7 @@ mod show;
 mod simulate;
 #[path = "../../../fairgate-top/tests/top/snapshot.rs"]
 mod snapshot;
+mod sources;
 mod streams;
 mod sweep;
 mod tc;

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use fairgate_config::units::parse_duration;
-use fairgate_config::{Document, Origin, Problem, Registry, Spec};
+use fairgate_config::{Origin, Problem, Spec};
 use miette::Diagnostic;
 use thiserror::Error;
 
@@ -100,20 +100,6 @@ impl Texts {
             read.lock().unwrap_or_else(PoisonError::into_inner).clone()
         })
     }
-
-    /// Reads a configuration file of these disciplines.
-    pub fn document(&self, path: &Path, registry: &Registry) -> Result<Document, Failure> {
-        Ok(Document::parse_with(
-            &path.display().to_string(),
-            &self.text(path)?,
-            registry,
-        )?)
-    }
-}
-
-/// Reads a configuration file of these disciplines.
-pub fn document(path: &Path, registry: &Registry) -> Result<Document, Failure> {
-    Texts::default().document(path, registry)
 }
 
 /// Returns warnings for settings that are valid but probably not intended.

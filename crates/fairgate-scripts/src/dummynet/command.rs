@@ -38,7 +38,7 @@ pub(super) enum Command {
 
 /// The kind of object that a line configures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Object {
+pub(crate) enum Object {
     Pipe,
     Queue,
     Sched,
@@ -61,7 +61,8 @@ impl Object {
 }
 
 /// What a rule does with matching packets.
-pub(super) enum Action {
+#[derive(Clone)]
+pub(crate) enum Action {
     /// Sends them to a pipe or a queue.
     To(Object, Spanned<u32>),
     /// Passes them. The word is that of the action.
@@ -70,14 +71,16 @@ pub(super) enum Action {
     Drop(Word),
     /// Goes on with the rule of this number, or the next one after it.
     Skip(Spanned<u32>),
+    /// Assigns them to a queue of ALTQ or of OpenBSD, and urgent ones to another.
+    Assign(Word, Option<Word>),
 }
 
 impl Action {
     /// Returns the location of its target, or of its word.
-    pub(super) fn location(&self) -> Range<usize> {
+    pub(crate) fn location(&self) -> Range<usize> {
         match self {
             Action::To(_, number) | Action::Skip(number) => number.span(),
-            Action::Pass(word) | Action::Drop(word) => word.span(),
+            Action::Pass(word) | Action::Drop(word) | Action::Assign(word, _) => word.span(),
         }
     }
 }

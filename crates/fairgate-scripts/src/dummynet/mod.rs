@@ -42,17 +42,17 @@
 //! options of queues that a scheduler ignores. `me` is no address of a bridge, so a rule from or to it
 //! matches nothing, with a warning.
 
-mod command;
+pub(crate) mod command;
 mod complement;
 mod mask;
 mod object;
-mod pf;
+pub(crate) mod pf;
 mod profile;
-mod rule;
+pub(crate) mod rule;
 mod script;
-mod tables;
+pub(crate) mod tables;
 mod translate;
-mod trees;
+pub(crate) mod trees;
 mod units;
 
 #[cfg(test)]

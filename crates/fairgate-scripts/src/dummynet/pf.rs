@@ -21,11 +21,12 @@ use super::tables::Tables;
 use crate::script::notes::Notes;
 use crate::script::{Line, Word, number, prefix};
 
-const FORM: &str = "write match in on em0 from any to any dnpipe(1, 2)";
+const FORM: &str = "write match in on em0 from any to any dnpipe(1, 2), or queue (a, b) for queues of ALTQ";
 
 /// The first words of lines that only pf reads, and that lead to no pipe.
-const OTHERS: [&str; 17] = [
+const OTHERS: [&str; 18] = [
     "block",
+    "divert",
     "scrub",
     "nat",
     "rdr",
@@ -37,7 +38,7 @@ const OTHERS: [&str; 17] = [
     "binat-anchor",
     "dummynet-anchor",
     "ether",
-    "altq",
+    "scrub-anchor",
     "antispoof",
     "load",
     "include",
@@ -46,10 +47,12 @@ const OTHERS: [&str; 17] = [
 
 /// The rules of a file of pf.
 #[derive(Default)]
-pub(super) struct Rules {
+pub(crate) struct Rules {
     macros: HashMap<String, Vec<Word>>,
     quick: Vec<Translated>,
     others: Vec<Translated>,
+    /// The lines that only pf reads.
+    of_pf: Vec<Range<usize>>,
 }
 
 /// A rule, and the one for its replies.
@@ -73,11 +76,13 @@ struct Read {
     ends: [Vec<Word>; 2],
     /// The kind of object, and the numbers.
     pipes: Option<(Object, Vec<Spanned<u32>>)>,
+    /// The queues of ALTQ or of OpenBSD: one, or a second one for what is urgent.
+    queues: Option<(Word, Option<Word>)>,
 }
 
 impl Rules {
     /// Reads a line, if it is one of pf. Returns whether it is.
-    pub(super) fn read(
+    pub(crate) fn read(
         &mut self,
         words: &[Word],
         end: usize,
@@ -91,8 +96,8 @@ impl Rules {
                 let values = words[2..].iter().flat_map(items).collect();
                 self.macros.insert(name.to_owned(), values);
             }
-            ["match" | "pass", ..] => {
-                let Some(read) = self.rule(words, end, problems) else {
+            ["match" | "pass" | "dummynet", ..] => {
+                let Some(read) = self.rule(words, end, problems, notes) else {
                     return true;
                 };
                 let is_quick = read.is_quick;
@@ -105,15 +110,20 @@ impl Rules {
             // A table of pf, which was read before.
             ["table", name, ..] if name.starts_with('<') => {}
             // A setting of pf; ipfw's sets have other words.
-            ["set", second, ..] if !matches!(second, "disable" | "enable" | "swap" | "move" | "show") => {}
-            [first, ..] if OTHERS.contains(&first) => {}
+            ["set", second, ..] if !matches!(second, "disable" | "enable" | "swap" | "move" | "show") => {
+                self.of_pf.push(words[0].span());
+            }
+            [first, ..] if OTHERS.contains(&first) => self.of_pf.push(words[0].span()),
             _ => return false,
         }
         true
     }
 
     /// Returns the rules in the order in which they are tried.
-    pub(super) fn in_order(self, problems: &mut Problems) -> Vec<Rule> {
+    pub(crate) fn in_order(self, problems: &mut Problems, notes: &mut Notes) -> Vec<Rule> {
+        let text =
+            "which packets pass, and with which addresses, is the firewall's own work, and no part of a tree";
+        notes.add_lines(&self.of_pf, text);
         let all: Vec<Translated> = self
             .quick
             .into_iter()
@@ -140,12 +150,12 @@ impl Rules {
         rules
     }
 
-    fn rule(&self, words: &[Word], end: usize, problems: &mut Problems) -> Option<Read> {
+    fn rule(&self, words: &[Word], end: usize, problems: &mut Problems, notes: &mut Notes) -> Option<Read> {
         let expanded: Vec<Word> = words.iter().flat_map(|word| self.expanded(word)).collect();
         let mut line = Line::new(expanded, end, FORM);
         let verb = line.take()?;
         let mut read = Read {
-            is_match: verb.get_ref() == "match",
+            is_match: verb.get_ref() != "pass",
             is_quick: false,
             verb,
             direction: None,
@@ -154,12 +164,14 @@ impl Rules {
             protocol: None,
             ends: [Vec::new(), Vec::new()],
             pipes: None,
+            queues: None,
         };
         while let Some(word) = line.take() {
             match word.get_ref().as_str() {
                 "in" | "out" => read.direction = Some(word),
                 "quick" => read.is_quick = true,
-                "all" | "log" | "allow-opts" | "no" | "keep" | "modulate" | "synproxy" | "state" => {}
+                "all" | "log" | "allow-opts" | "no" | "keep" | "modulate" | "synproxy" | "state" | "once" => {
+                }
                 "inet" | "inet6" => {
                     let family = if word.get_ref() == "inet" { "ip4" } else { "ip6" };
                     read.family = Some(Spanned::new(word.span(), family.to_owned()));
@@ -168,6 +180,24 @@ impl Rules {
                 "proto" => read.protocol = Some(one("a protocol", &mut line, problems)?),
                 "from" => read.ends[0] = end_of_rule(&mut line, problems)?,
                 "to" => read.ends[1] = end_of_rule(&mut line, problems)?,
+                "pipe" | "queue" if read.verb.get_ref() == "dummynet" => {
+                    let object = if word.get_ref() == "pipe" {
+                        Object::Pipe
+                    } else {
+                        Object::Queue
+                    };
+                    let value = line.next("a number", problems)?;
+                    let Some(found) = number(value.get_ref()).filter(|found| (1..=65_535).contains(found))
+                    else {
+                        return line.unexpected(&value, "a number from 1 to 65535", problems);
+                    };
+                    read.pipes = Some((object, vec![Spanned::new(value.span(), found)]));
+                }
+                "queue" => read.queues = Some(queues(&mut line, problems)?),
+                "set" => set(&mut line, &mut read, problems)?,
+                "divert-to" | "divert-reply" | "scrub" | "af-to" | "nat-to" | "rdr-to" | "binat-to" => {
+                    return line.unexpected(&word, "a rule that changes no addresses", problems);
+                }
                 // They say nothing about a packet of a connection, or have no meaning for pipes.
                 "flags" | "label" | "ridentifier" | "tracker" | "tag" | "rtable" | "probability" | "prio"
                 | "tos" | "dscp" | "icmp-type" | "icmp6-type" | "user" | "group" | "received-on"
@@ -188,6 +218,10 @@ impl Rules {
                 }
                 _ => return line.unexpected(&word, "a condition that a tree knows", problems),
             }
+        }
+        for (end, own) in [(0, "out"), (1, "in")] {
+            let is_own = read.direction.as_ref().is_some_and(|word| word.get_ref() == own);
+            own_address(&mut read.ends[end], is_own, notes);
         }
         Some(read)
     }
@@ -280,10 +314,112 @@ fn list(expected: &str, line: &mut Line, problems: &mut Problems) -> Option<Vec<
     Some(values)
 }
 
+/// Reads the queues of a rule: `queue a`, `queue (a, b)`.
+fn queues(line: &mut Line, problems: &mut Problems) -> Option<(Word, Option<Word>)> {
+    let first = line.next("the name of a queue", problems)?;
+    let mut text = first.get_ref().clone();
+    let mut names: Vec<Word> = Vec::new();
+    let mut word = first.clone();
+    loop {
+        let parts = word.get_ref().split([',', '(', ')']);
+        let parts = parts.map(str::trim).filter(|part| !part.is_empty());
+        names.extend(parts.map(|part| Spanned::new(word.span(), part.to_owned())));
+        if !text.starts_with('(') || text.ends_with(')') {
+            break;
+        }
+        word = line.next("`)`", problems)?;
+        text.push_str(word.get_ref());
+    }
+    let mut names = names.into_iter();
+    match (names.next(), names.next(), names.next()) {
+        (Some(first), second, None) => Some((first, second)),
+        _ => line.unexpected(&first, "one queue, or two in parentheses", problems),
+    }
+}
+
+/// Reads what OpenBSD's rules set: `set queue (a, b)`, `set ( queue a, prio 5 )`.
+fn set(line: &mut Line, read: &mut Read, problems: &mut Problems) -> Option<()> {
+    let is_list = line.peek().is_some_and(|word| word.get_ref() == "(");
+    if is_list {
+        line.take();
+    }
+    loop {
+        let what = line.next("`queue`, `prio` or `tos`", problems)?;
+        match what.get_ref().as_str() {
+            "queue" => read.queues = Some(queues(line, problems)?),
+            "," => {}
+            ")" if is_list => return Some(()),
+            "prio" | "tos" | "delay" => {
+                let value = line.next("a value", problems)?;
+                skip_to(')', &value, line);
+            }
+            _ => return line.unexpected(&what, "`queue`, `prio` or `tos`", problems),
+        }
+        if !is_list {
+            return Some(());
+        }
+    }
+}
+
+/// Replaces the name of an interface, which stands for its addresses. No line says which these are. Packets
+/// that leave by the interface after translation have its address, and those that arrive are for it.
+fn own_address(end: &mut [Word], is_own: bool, notes: &mut Notes) {
+    let Some(word) = end.iter_mut().find(|word| is_interface(word.get_ref())) else {
+        return;
+    };
+    let text = match is_own {
+        true => format!(
+            "`{}` stands for the interface's own addresses, here for any",
+            word.get_ref()
+        ),
+        false => format!("`{}` stands for addresses that no line says", word.get_ref()),
+    };
+    notes.add(word.span(), text);
+    *word = Spanned::new(word.span(), if is_own { "any" } else { "me" }.to_owned());
+}
+
+/// Whether an address is the name of an interface: letters and a number.
+fn is_interface(text: &str) -> bool {
+    let name = text.split(':').next().unwrap_or_default();
+    let is_name = name.starts_with(|first: char| first.is_ascii_lowercase())
+        && name.ends_with(|last: char| last.is_ascii_digit())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && name != "me6";
+    is_name && matches!(text.strip_prefix(name), Some("" | ":0" | ":1")) || matches!(text, "self" | "egress")
+}
+
 /// Reads an address and its ports, as words of ipfw.
 fn end_of_rule(line: &mut Line, problems: &mut Problems) -> Option<Vec<Word>> {
     let mut words = Vec::new();
-    let mut addresses = list("an address", line, problems)?;
+    // Ports of any address.
+    if line.peek().is_some_and(|word| word.get_ref() == "port") {
+        words.extend(
+            line.take()
+                .map(|word| Spanned::new(word.span(), "any".to_owned())),
+        );
+        words.push(ports(line, problems)?);
+        return Some(words);
+    }
+    let mut addresses = match line.peek().is_some_and(|word| word.get_ref() == "(") {
+        // An interface whose address may change.
+        true => {
+            line.take();
+            let name = line.next("an interface", problems)?;
+            line.next("`)`", problems)?;
+            vec![name]
+        }
+        false => list("an address", line, problems)?,
+    };
+    if addresses.len() == 1
+        && let Some(name) = addresses[0]
+            .get_ref()
+            .strip_prefix('(')
+            .and_then(|rest| rest.strip_suffix(')'))
+    {
+        addresses = vec![Spanned::new(addresses[0].span(), name.to_owned())];
+    }
     let is_not = |word: &Word| word.get_ref().starts_with('!');
     if addresses.len() == 1 && is_not(&addresses[0]) {
         let span = addresses[0].span();
@@ -329,11 +465,7 @@ fn ports(line: &mut Line, problems: &mut Problems) -> Option<Word> {
     }
     let values = list("a port", line, problems)?;
     let named = |text: &str| match text {
-        "domain" => "53".to_owned(),
-        "http" => "80".to_owned(),
-        "https" => "443".to_owned(),
-        "ssh" => "22".to_owned(),
-        other => other.replace(':', "-"),
+        other => service(other).map_or_else(|| other.replace(':', "-"), |port| port.to_string()),
     };
     let text = values
         .iter()
@@ -349,6 +481,39 @@ fn ports(line: &mut Line, problems: &mut Problems) -> Option<Word> {
         _ => text,
     };
     Some(Spanned::new(span_of(&values), text))
+}
+
+/// Returns the port of a service, by its name in `/etc/services`.
+fn service(name: &str) -> Option<u16> {
+    Some(match name {
+        "ftp-data" => 20,
+        "ftp" => 21,
+        "ssh" => 22,
+        "telnet" => 23,
+        "smtp" | "mail" => 25,
+        "domain" => 53,
+        "bootps" => 67,
+        "bootpc" => 68,
+        "tftp" => 69,
+        "http" | "www" => 80,
+        "pop3" => 110,
+        "auth" | "ident" => 113,
+        "nntp" => 119,
+        "ntp" => 123,
+        "imap" => 143,
+        "snmp" => 161,
+        "bgp" => 179,
+        "https" => 443,
+        "microsoft-ds" => 445,
+        "submission" => 587,
+        "imaps" => 993,
+        "pop3s" => 995,
+        "openvpn" => 1194,
+        "rdp" | "ms-wbt-server" => 3389,
+        "sip" => 5060,
+        "isakmp" => 500,
+        _ => return None,
+    })
 }
 
 /// Reads `dnpipe(1, 2)`, `dnqueue ( 1,2)`, `dnpipe 1`.
@@ -432,6 +597,14 @@ fn translated(
         ));
     };
     match &read.pipes {
+        None if let Some((queue, urgent)) = &read.queues => {
+            let action = || Action::Assign(queue.clone(), urgent.clone());
+            add(action(), body(&from, &to, false));
+            // The packets of a connection that leave are in the queue, whichever way it began.
+            if read.direction.as_ref().is_none_or(|word| word.get_ref() == "in") {
+                add(action(), body(&to, &from, true));
+            }
+        }
         None => add(Action::Pass(read.verb.clone()), body(&from, &to, false)),
         Some((object, numbers)) => {
             add(Action::To(*object, numbers[0].clone()), body(&from, &to, false));
@@ -443,13 +616,13 @@ fn translated(
     }
     Translated {
         is_match: read.is_match,
-        has_pipe: read.pipes.is_some(),
+        has_pipe: read.pipes.is_some() || read.queues.is_some(),
         rules,
     }
 }
 
 /// Returns the name and the addresses of a table of pf: `table <lan> { 192.0.2.0/24 }`.
-pub(super) fn table(words: &[Word]) -> Option<(String, Vec<String>)> {
+pub(crate) fn table(words: &[Word]) -> Option<(String, Vec<String>)> {
     let texts: Vec<&str> = words.iter().map(|word| word.get_ref().as_str()).collect();
     let ["table", name, ..] = texts[..] else {
         return None;

@@ -12,18 +12,18 @@ use crate::script::notes::Notes;
 use crate::script::{Line, Word, no_value, prefix, setting};
 
 /// A rule.
-pub(super) struct Rule {
+pub(crate) struct Rule {
     pub(super) number: u32,
     /// The set that it belongs to.
     pub(super) set: u32,
-    pub(super) action: Action,
-    pub(super) direction: Option<Spanned<Direction>>,
-    pub(super) interface: Option<Word>,
+    pub(crate) action: Action,
+    pub(crate) direction: Option<Spanned<Direction>>,
+    pub(crate) interface: Option<Word>,
     /// Whether it is for all frames that are not IP.
     pub(super) is_for_others: bool,
     /// The alternatives, of which one must match with all its conditions. A single empty one matches every
     /// packet.
-    pub(super) alternatives: Vec<Vec<Written>>,
+    pub(crate) alternatives: Vec<Vec<Written>>,
 }
 
 /// The direction of packets.

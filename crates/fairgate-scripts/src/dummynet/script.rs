@@ -14,7 +14,7 @@ use super::pf;
 use super::rule::{self, Direction, Rule};
 use super::tables::Tables;
 use crate::script::notes::Notes;
-use crate::script::{lines, setting};
+use crate::script::{Word, lines, setting};
 use crate::tc::Device;
 
 /// The objects and rules after the last line of a script.
@@ -89,6 +89,11 @@ impl Script {
             notes: Notes::default(),
         };
         for (words, end) in lines {
+            if crate::pf::is_of_altq(&words) {
+                let text = "`fairgate pf` makes a tree of this line of ALTQ: here it makes none";
+                script.notes.add(words[0].span(), text.to_owned());
+                continue;
+            }
             if rules_of_pf.read(&words, end, &tables, &mut problems, &mut script.notes) {
                 continue;
             }
@@ -104,7 +109,9 @@ impl Script {
             }
         }
         script.rules.retain(|rule| !disabled.contains(&rule.set));
-        script.rules.extend(rules_of_pf.in_order(&mut problems));
+        script
+            .rules
+            .extend(rules_of_pf.in_order(&mut problems, &mut script.notes));
         // The sort is stable: rules with the same number are tried in the order of their lines.
         script.rules.sort_by_key(|rule| rule.number);
         script.follow_skips(&mut problems);
@@ -116,27 +123,69 @@ impl Script {
         problems.unless_any(script)
     }
 
-    /// Removes rules that skip no others. A packet that one of the others matches would go on at a later
-    /// rule, which a tree can't express.
+    /// Replaces rules that skip others by what becomes of their packets in the end. Removes those that skip
+    /// none. In a tree a packet can't go on at a later rule.
     fn follow_skips(&mut self, problems: &mut Problems) {
+        let is_skip = |rule: &Rule| matches!(rule.action, Action::Skip(_));
         let numbers: Vec<u32> = self
             .rules
             .iter()
-            .filter(|rule| !matches!(rule.action, Action::Skip(_)))
+            .filter(|rule| !is_skip(rule))
             .map(|rule| rule.number)
             .collect();
-        self.rules.retain(|rule| {
+        let mut ends: Vec<Option<Action>> = Vec::new();
+        for rule in &self.rules {
             let Action::Skip(to) = &rule.action else {
-                return true;
+                ends.push(None);
+                continue;
             };
             let skipped = rule.number..*to.get_ref();
-            if numbers.iter().any(|number| skipped.contains(number)) {
-                let message = "a rule that skips others can't be carried over";
+            let end = match numbers.iter().any(|number| skipped.contains(number)) {
+                true => self.end_of_skip(rule, to),
+                false => None,
+            };
+            if end.is_none() && numbers.iter().any(|number| skipped.contains(number)) {
+                let message = "a rule that skips others to reach ones with conditions can't be carried over";
                 let help = "give the rules between the two their own conditions";
                 problems.add(to.span(), message, "skips rules", help);
             }
-            false
-        });
+            ends.push(end);
+        }
+        for (rule, end) in self.rules.iter_mut().zip(ends) {
+            if let Some(end) = end {
+                rule.action = end;
+            }
+        }
+        self.rules.retain(|rule| !is_skip(rule));
+    }
+
+    /// Returns what becomes of packets that go on at a later rule, if it is the same for all of them.
+    fn end_of_skip(&self, skip: &Rule, to: &Spanned<u32>) -> Option<Action> {
+        let passes = || Action::Pass(Spanned::new(to.span(), "skipto".to_owned()));
+        let later = self.rules.iter().filter(|rule| rule.number >= *to.get_ref());
+        let of_skip = (skip.interface.as_ref(), skip.direction.as_ref());
+        let mut later = later
+            .filter(|rule| !matches!(rule.action, Action::Skip(_)))
+            .peekable();
+        if let Some(first) = later.peek() {
+            let is_same = |own: Option<&String>, other: Option<&String>| own.is_none() || own == other;
+            let name = |word: Option<&Word>| word.map(|word| word.get_ref().clone());
+            let (own, skipped) = (name(first.interface.as_ref()), name(of_skip.0));
+            let of = |direction: Option<&Spanned<Direction>>| direction.map(|direction| *direction.get_ref());
+            let is_for_all = first.alternatives.iter().any(Vec::is_empty)
+                && is_same(own.as_ref(), skipped.as_ref())
+                && (first.direction.is_none() || of(first.direction.as_ref()) == of(of_skip.1));
+            if is_for_all {
+                return Some(match &first.action {
+                    Action::Pass(_) => passes(),
+                    other => other.clone(),
+                });
+            }
+        }
+        // Packets that none of them matches pass, too.
+        let are_any = later.peek().is_some();
+        let is_pass = |rule: &Rule| matches!(rule.action, Action::Pass(_));
+        (are_any && later.all(is_pass)).then(passes)
     }
 
     /// Moves a rule for all frames that are not IP to the end. The rules after it are then only for IP.
@@ -402,7 +451,7 @@ impl Script {
     pub(super) fn is_ruled(&self, object: Object, number: u32) -> bool {
         let names_it = |rule: &Rule| match &rule.action {
             Action::To(to, of) => *to == object && *of.get_ref() == number,
-            Action::Pass(_) | Action::Drop(_) | Action::Skip(_) => false,
+            _ => false,
         };
         self.rules.iter().any(names_it)
     }

@@ -10,7 +10,7 @@ use crate::script::{Word, prefix};
 /// The addresses in each table after the last line. Rules look them up when packets come, so the order of
 /// lines about tables and rules does not matter.
 #[derive(Debug, Default)]
-pub(super) struct Tables(HashMap<String, Vec<String>>);
+pub(crate) struct Tables(HashMap<String, Vec<String>>);
 
 impl Tables {
     /// Returns the addresses of a table, if there is one.
@@ -19,7 +19,7 @@ impl Tables {
     }
 
     /// Adds addresses to a table.
-    pub(super) fn fill(&mut self, name: String, addresses: Vec<String>) {
+    pub(crate) fn fill(&mut self, name: String, addresses: Vec<String>) {
         self.0.entry(name).or_default().extend(addresses);
     }
 

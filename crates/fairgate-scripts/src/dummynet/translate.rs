@@ -54,7 +54,7 @@ pub(super) fn tree(
     let rules = translation.tried(rules);
     let place = |rule: &Rule| match &rule.action {
         Action::To(object, number) => script.target(*object, *number.get_ref()).map(Place::At),
-        Action::Pass(_) | Action::Skip(_) => Some(Place::Passing),
+        Action::Pass(_) | Action::Skip(_) | Action::Assign(..) => Some(Place::Passing),
         Action::Drop(_) => Some(Place::Dropped),
     };
     let mut places: Vec<Place> = Vec::new();
@@ -518,12 +518,28 @@ impl<'a> Translation<'a, '_> {
         match kind.map_or(&Kind::Wf2qPlus, Spanned::get_ref) {
             // dummynet ignores the options of queues whose scheduler has one queue, or creates its own, and
             // those of the own queue of a pipe to which no rule leads. Programs write them all the same.
-            Kind::Fifo => Some(self.queue(configured.unwrap_or(pipe), pipe)),
+            Kind::Fifo => {
+                for queue in queues.iter().filter_map(|queue| queue.weight.as_ref()) {
+                    let text = "`weight` has no effect, as in dummynet: a scheduler `fifo` has one queue";
+                    self.notes.add(queue.span(), text.to_owned());
+                }
+                Some(self.queue(configured.unwrap_or(pipe), pipe))
+            }
             Kind::Flows(name, settings) => {
                 let own = configured.into_iter().flat_map(Configured::of_queue);
                 for location in own {
                     let text = format!("this has no effect: a scheduler `{name}` has queues of its own");
                     self.notes.add(location, text);
+                }
+                for queue in &queues {
+                    for location in queue.weight.iter().map(Spanned::span).chain(queue.of_queue()) {
+                        let number = queue.number.get_ref();
+                        let text = format!(
+                            "this of queue {number} has no effect, as in dummynet: `{name}` has queues \
+                             of its own, which share equally"
+                        );
+                        self.notes.add(location, text);
+                    }
                 }
                 let mut flows = named(name, &location);
                 flows.settings.clone_from(settings);

@@ -98,15 +98,25 @@ pub(crate) fn number(word: &str) -> Option<u32> {
     }
 }
 
-/// Reads an address, or a prefix with its length after a slash. Bits after the prefix are ignored.
+/// Reads an address, or a prefix with its length or its mask after a slash. Bits after the prefix are
+/// ignored.
 pub(crate) fn prefix(text: &str) -> Option<Prefix> {
     let (address, length) = match text.split_once('/') {
-        Some((address, length)) => (address, Some(length.parse::<u8>().ok()?)),
+        Some((address, length)) => (address, Some(length)),
         None => (text, None),
     };
     let address: std::net::IpAddr = address.parse().ok()?;
     let longest = if address.is_ipv4() { 32 } else { 128 };
-    Prefix::new(address, length.unwrap_or(longest)).ok()
+    let length = match length {
+        None => longest,
+        Some(mask) if mask.contains('.') && address.is_ipv4() => {
+            let mask = u32::from(mask.parse::<std::net::Ipv4Addr>().ok()?);
+            let is_of_a_prefix = mask.leading_ones() + mask.trailing_zeros() >= 32;
+            is_of_a_prefix.then_some(mask.leading_ones() as u8)?
+        }
+        Some(length) => length.parse::<u8>().ok()?,
+    };
+    Prefix::new(address, length).ok()
 }
 
 /// Returns a setting as if it were written in a file.

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Default)]
 pub(crate) struct Notes {
     sentences: Vec<(Range<usize>, String, bool)>,
+    /// Sentences about several places each.
+    lists: Vec<(Vec<usize>, String)>,
     files: Vec<PathBuf>,
 }
 
@@ -47,6 +49,14 @@ impl Notes {
         self.sentences.iter().any(|(_, _, is_of_nat)| *is_of_nat)
     }
 
+    /// Adds a sentence about several lines.
+    pub(crate) fn add_lines(&mut self, locations: &[Range<usize>], text: &str) {
+        if !locations.is_empty() {
+            let starts = locations.iter().map(|location| location.start).collect();
+            self.lists.push((starts, text.to_owned()));
+        }
+    }
+
     /// Notes that the script names a file, whose text belongs to it.
     pub(crate) fn add_file(&mut self, path: impl AsRef<Path>) {
         self.files.push(path.as_ref().to_owned());
@@ -60,6 +70,7 @@ impl Notes {
     /// Adds the notes of another device of the same script.
     pub(crate) fn add_all(&mut self, other: &Notes) {
         self.sentences.extend(other.sentences.iter().cloned());
+        self.lists.extend(other.lists.iter().cloned());
         self.files.extend(other.files.iter().cloned());
     }
 
@@ -72,6 +83,16 @@ impl Notes {
             text,
             is_of_nat,
         };
-        self.sentences.into_iter().map(note).collect()
+        let list = |(starts, text): (Vec<usize>, String)| {
+            let lines: Vec<String> = starts.iter().map(|start| line(*start).to_string()).collect();
+            let word = if lines.len() == 1 { "line" } else { "lines" };
+            Note {
+                line: None,
+                is_of_nat: false,
+                text: format!("{word} {}: {text}", lines.join(", ")),
+            }
+        };
+        let lists = self.lists.into_iter().map(list);
+        self.sentences.into_iter().map(note).chain(lists).collect()
     }
 }

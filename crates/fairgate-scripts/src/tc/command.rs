@@ -6,6 +6,7 @@ use fairgate::ClassId;
 use fairgate_config::language::Problems;
 use toml::Spanned;
 
+use super::abbreviations::full;
 use super::estimator::{self, Estimated};
 use super::hook;
 use crate::script::{Line, Word, number, unexpected};
@@ -136,7 +137,7 @@ impl Known {
         };
         let id =
             |key: &str| after(key).and_then(|word| Some(Spanned::new(word.span(), read_class_id(word)?)));
-        let object = words.first()?.get_ref().as_str();
+        let object = object_of(words.first()?.get_ref())?;
         let class = id("classid").filter(|_| object == "class");
         let handle = after("handle").filter(|_| object == "qdisc");
         Some(Known {
@@ -167,11 +168,11 @@ impl Words {
         let object = self.next("`qdisc`, `class`, `filter` or `chain`", problems)?;
         let verb = |words: &mut Words, problems: &mut Problems| {
             let word = words.next("`add`", problems)?;
-            let verb = match word.get_ref().as_str() {
-                "add" => Verb::Add,
-                "replace" => Verb::Replace,
-                "change" => Verb::Change,
-                "del" | "delete" => Verb::Delete,
+            let verb = match full(word.get_ref(), &["add", "change", "replace", "link", "delete"]) {
+                Some("add") => Verb::Add,
+                Some("replace" | "link") => Verb::Replace,
+                Some("change") => Verb::Change,
+                Some("delete") => Verb::Delete,
                 _ => {
                     return words
                         .line
@@ -180,20 +181,26 @@ impl Words {
             };
             Some(Spanned::new(word.span(), verb))
         };
-        match object.get_ref().as_str() {
-            "qdisc" => {
+        match object_of(object.get_ref()) {
+            Some("qdisc") => {
                 let verb = verb(&mut self, problems)?;
                 self.qdisc(verb, problems)
             }
-            "class" => {
+            Some("class") => {
                 let verb = verb(&mut self, problems)?;
                 self.class(verb, problems)
             }
-            "filter" => {
+            Some("filter") => {
                 let verb = verb(&mut self, problems)?;
                 self.filter(verb, problems)
             }
-            "chain" => {
+            Some("actions") => {
+                let message = "an action of its own, which filters name by its index, is not read";
+                let help = "write the action in each filter that names it";
+                problems.add(object.span(), message, "not here", help);
+                None
+            }
+            Some("chain") => {
                 let verb = verb(&mut self, problems)?;
                 self.chain_of_filters(verb, problems)
             }
@@ -251,13 +258,16 @@ impl Words {
     fn size_table(&mut self, stab: &Word, problems: &mut Problems) -> Option<Vec<Word>> {
         let mut words = Vec::new();
         while let Some(word) = self.line.peek() {
-            match word.get_ref().as_str() {
+            let keys = ["mtu", "tsize", "mpu", "overhead", "linklayer"];
+            match full(word.get_ref(), &keys).unwrap_or_default() {
                 "mtu" | "tsize" => {
                     self.line.take();
                     self.next("a number", problems)?;
                 }
-                "overhead" | "mpu" | "linklayer" => {
-                    words.extend(self.line.take());
+                key @ ("overhead" | "mpu" | "linklayer") => {
+                    let location = word.span();
+                    self.line.take();
+                    words.push(Spanned::new(location, key.to_owned()));
                     words.push(self.next("a value", problems)?);
                 }
                 _ => break,
@@ -326,18 +336,16 @@ impl Words {
     }
 
     fn class(mut self, verb: Spanned<Verb>, problems: &mut Problems) -> Option<Command> {
-        let (mut device, mut parent, mut class, mut is_at_root) = (None, None, None, false);
+        let (mut device, mut parent, mut class) = (None, None, None);
         let kind = loop {
             let Some(word) = self.kind_or_key(&verb, "a kind of qdisc", problems)? else {
                 break None;
             };
             match word.get_ref().as_str() {
                 "dev" => device = Some(self.next("a device", problems)?),
-                "root" => is_at_root = true,
-                "parent" => match self.root() {
-                    Some(_) => is_at_root = true,
-                    None => parent = Some(self.class_id(problems)?),
-                },
+                "root" => {}
+                "parent" if self.root().is_some() => {}
+                "parent" => parent = Some(self.class_id(problems)?),
                 "classid" => class = Some(self.class_id(problems)?),
                 "estimator" | "est" => self.estimator(word, problems)?,
                 _ => break Some(word),
@@ -354,11 +362,6 @@ impl Words {
                 .line
                 .misplaced(at, "`classid` and a class are expected before the kind", problems);
         };
-        if *verb.get_ref() == Verb::Add && parent.is_none() && !is_at_root {
-            return self
-                .line
-                .misplaced(at, "`parent` and a class are expected before the kind", problems);
-        }
         Some(self.command(verb, device, Object::Class { parent, class }, kind))
     }
 
@@ -369,7 +372,7 @@ impl Words {
             let Some(word) = self.kind_or_key(&verb, "a kind of filter", problems)? else {
                 break None;
             };
-            match word.get_ref().as_str() {
+            match head_word(word.get_ref(), &OF_FILTER) {
                 "dev" => device = Some(self.next("a device", problems)?),
                 "root" => {}
                 "ingress" => head.parent = Some(Spanned::new(word.span(), hook::ARRIVING)),
@@ -545,6 +548,19 @@ pub(super) fn hexadecimal(text: &str) -> Option<u16> {
         false => None,
     }
 }
+
+/// Returns the object of a command, which may be abbreviated (`do_cmd` in tc.c).
+pub(super) fn object_of(word: &str) -> Option<&'static str> {
+    full(word, &["qdisc", "class", "filter", "chain", "actions", "monitor"])
+}
+
+/// Returns a word before the kind in full, if tc reads a beginning of it.
+fn head_word<'w>(word: &'w str, abbreviated: &[&'w str]) -> &'w str {
+    full(word, abbreviated).unwrap_or(word)
+}
+
+/// The words of a filter before its kind that tc reads by their beginnings, in its order.
+const OF_FILTER: [&str; 4] = ["preference", "priority", "protocol", "chain"];
 
 /// Whether the word is a redirection, or the start of another shell command.
 fn is_of_shell(word: &Word) -> bool {

@@ -2,6 +2,8 @@
 //! -batch`, are translated into the same description as a configuration file.
 //!
 //! ```text
+//!   abbreviations  the words that a beginning of one stands for
+//!   before      the options of tc itself, before the object
 //!   command     a line's words -> "attach this qdisc there", "add this class", options left as words
 //!   script      runs the lines in order: the qdiscs, classes and filters of each device at the end
 //!   translate   each qdisc's options -> the parameters of Fairgate's discipline, by the table in `kinds`
@@ -25,7 +27,9 @@
 //! converts numbers whose units differ (times in microseconds, sfq's `perturb` in seconds). An option that
 //! can't be translated is an error at its location. It is never ignored.
 
+mod abbreviations;
 mod amount;
+mod before;
 mod command;
 mod display;
 mod estimator;

@@ -6,6 +6,7 @@
 use fairgate_config::language::Problems;
 use toml::Spanned;
 
+use super::command::object_of;
 use crate::script::Word;
 
 /// The options after which tc accepts such a rate.
@@ -18,7 +19,10 @@ const DECIMALS: usize = 6;
 pub(super) fn resolve(words: &mut [Word], speed: Option<u64>, problems: &mut Problems) -> bool {
     let before = problems.count();
     // The rate of a policer is none of these.
-    if words.first().is_some_and(|object| object.get_ref() == "filter") {
+    if words
+        .first()
+        .is_some_and(|object| object_of(object.get_ref()) == Some("filter"))
+    {
         return true;
     }
     for at in 1..words.len() {

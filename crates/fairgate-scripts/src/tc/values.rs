@@ -5,6 +5,7 @@ use std::slice;
 use fairgate_config::language::Given;
 use toml::Spanned;
 
+use super::abbreviations::full;
 use super::command::hexadecimal;
 use super::kinds::{Opt, Reads};
 use crate::script::{Word, number};
@@ -13,7 +14,9 @@ impl Opt {
     /// Returns the parameters that this value sets.
     pub(super) fn parameters(&self, value: &Spanned<Given>) -> impl Iterator<Item = &'static str> {
         let only = match self.reads {
-            Reads::TimeOrPackets => Some(usize::from(matches!(value.get_ref(), Given::Integer(_)))),
+            Reads::TimeOrPackets | Reads::SignedBytes => {
+                Some(usize::from(matches!(value.get_ref(), Given::Integer(_))))
+            }
             _ => None,
         };
         let parameters = self.parameter.split_whitespace().enumerate();
@@ -44,6 +47,13 @@ impl Reads {
             Reads::TimeOrPackets => words.next().map(|word| match packets(word.get_ref()) {
                 Some(number) => Spanned::new(word.span(), Given::Integer(number.into())),
                 None => time(word, "us"),
+            }),
+            Reads::SignedBytes => words.next().map(|bytes| {
+                let negative = bytes.get_ref().strip_prefix('-').and_then(number);
+                negative.map_or_else(
+                    || word(bytes),
+                    |amount| Spanned::new(bytes.span(), Given::Integer(amount.into())),
+                )
             }),
             Reads::Percent => words.next().map(|percent| {
                 // The parameter rejects a value that is not a number of at most two digits or 100.
@@ -85,17 +95,13 @@ impl Reads {
                     _ => word(size),
                 }
             }),
+            Reads::NotedValue(_) => words.next().map(word),
             Reads::Noted(_) | Reads::Nat(_) | Reads::Refused(_) | Reads::Several(_) => None,
             Reads::Minor => words.next().map(|minor| match hexadecimal(minor.get_ref()) {
                 Some(number) => Spanned::new(minor.span(), Given::Integer(number.into())),
                 None => word(minor),
             }),
             Reads::Curve => curve(words),
-            Reads::Numbers(count) => {
-                let numbers: Vec<_> = words.by_ref().take(*count).map(word).collect();
-                list(numbers)
-                    .filter(|list| matches!(list.get_ref(), Given::List(numbers) if numbers.len() == *count))
-            }
             Reads::List | Reads::ListAtLeast(_) => {
                 let is_number =
                     |word: &&Word| word.get_ref().starts_with(|first: char| first.is_ascii_digit());
@@ -110,6 +116,84 @@ impl Reads {
 /// `5e-3s` is `0.005s`. Returns other texts as they are.
 pub(super) fn without_exponent(text: &str) -> String {
     shifted(text).unwrap_or_else(|| text.to_owned())
+}
+
+/// What a number with a unit counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Quantity {
+    /// Bytes.
+    Size,
+    /// Bits per second. tc keeps whole bytes per second.
+    Rate,
+}
+
+/// Returns a number with decimals as the whole number of bytes, or of bit/s that are whole bytes per second,
+/// to which tc rounds it down (`get_size` and `get_rate64` in tc_util.c). `None` if there is nothing to
+/// round.
+pub(super) fn truncated(text: &str, quantity: Quantity) -> Option<String> {
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let (whole, fraction) = number.split_once('.')?;
+    let is_number = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_digit());
+    // A plain number with decimals counts something else.
+    if unit.is_empty() || whole.len() + fraction.len() == 0 || whole.len() > 12 || !is_number(fraction) {
+        return None;
+    }
+    let fraction = fraction.get(..fraction.len().min(15))?;
+    // In bytes, or in bytes per second, times 8.
+    let eighths = match quantity {
+        Quantity::Size => size_in_bits(unit)?,
+        Quantity::Rate => rate_in_bits(unit)?,
+    };
+    let digits: u128 = format!("0{whole}{fraction}").parse().ok()?;
+    let scaled = digits * u128::from(eighths);
+    let one = 8 * 10u128.pow(fraction.len() as u32);
+    let bytes = scaled / one;
+    match quantity {
+        _ if scaled % one == 0 => None,
+        Quantity::Size => Some(bytes.to_string()),
+        // A whole number of bit/s stays as it is.
+        Quantity::Rate if scaled % (one / 8) == 0 => None,
+        Quantity::Rate => Some(format!("{}bit", 8 * bytes)),
+    }
+}
+
+fn size_in_bits(unit: &str) -> Option<u64> {
+    Some(match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 8,
+        "k" | "kb" => 8 << 10,
+        "m" | "mb" => 8 << 20,
+        "g" | "gb" => 8 << 30,
+        "kbit" => 1 << 10,
+        "mbit" => 1 << 20,
+        "gbit" => 1 << 30,
+        _ => return None,
+    })
+}
+
+fn rate_in_bits(unit: &str) -> Option<u64> {
+    let lower = unit.to_ascii_lowercase();
+    let (prefix, base) = match lower.strip_suffix("bit") {
+        Some(prefix) => (prefix, 1),
+        None if lower.is_empty() => ("", 1),
+        None => (lower.strip_suffix("bps")?, 8),
+    };
+    Some(
+        base * match prefix {
+            "" => 1,
+            "k" => 1_000,
+            "m" => 1_000_000,
+            "g" => 1_000_000_000,
+            "t" => 1_000_000_000_000,
+            "ki" => 1 << 10,
+            "mi" => 1 << 20,
+            "gi" => 1 << 30,
+            "ti" => 1 << 40,
+            _ => return None,
+        },
+    )
 }
 
 /// Moves the decimal point of a number by its exponent. Returns `None` if the text has none.
@@ -167,26 +251,35 @@ fn curve(words: &mut slice::Iter<'_, Word>) -> Option<Spanned<Given>> {
     let mut parts = [None; 3];
     let mut is_of_packet = false;
     while let Some(name) = words.as_slice().first() {
-        let part = match name.get_ref().as_str() {
+        let name = full(name.get_ref(), &["m1", "d", "m2", "umax", "dmax", "rate"]).unwrap_or_default();
+        let part = match name {
             "m1" | "umax" => 0,
             "d" | "dmax" => 1,
             "m2" | "rate" => 2,
             _ => break,
         };
-        is_of_packet |= matches!(name.get_ref().as_str(), "umax" | "dmax" | "rate");
+        is_of_packet |= matches!(name, "umax" | "dmax" | "rate");
         words.next();
         parts[part] = Some(words.next()?);
     }
     let [first, time, last] = parts;
     let last = last?;
-    let with_unit = |word: &Word, unit: &str| {
+    let whole = |word: &Word, quantity: Quantity| {
         let text = without_exponent(word.get_ref());
+        truncated(&text, quantity).unwrap_or(text)
+    };
+    let with_unit = |word: &Word, unit: &str| {
+        let text = match unit {
+            "bit" => whole(word, Quantity::Rate),
+            "b" => whole(word, Quantity::Size),
+            _ => without_exponent(word.get_ref()),
+        };
         match text.bytes().all(|byte| byte.is_ascii_digit()) {
             true => text + unit,
             false => text,
         }
     };
-    let rate = without_exponent(last.get_ref());
+    let rate = whole(last, Quantity::Rate);
     let written = match (first, time) {
         (None, None) => rate,
         _ => {
@@ -213,4 +306,24 @@ fn in_256ths(decimal: &str) -> Option<String> {
 fn list(numbers: Vec<Spanned<Given>>) -> Option<Spanned<Given>> {
     let whole = numbers.first()?.span().start..numbers.last()?.span().end;
     Some(Spanned::new(whole, Given::List(numbers)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The values are those of iproute2 6.1.
+    #[test]
+    fn numbers_are_rounded_down_to_whole_bytes() {
+        let size = |text| truncated(text, Quantity::Size);
+        assert_eq!(size(".05mbit"), Some("6553".to_owned()));
+        assert_eq!(size("2.3k"), Some("2355".to_owned()));
+        for exact in ["1.5k", "1514", "1.5kb", "x.5k", "1.5furlongs", "."] {
+            assert_eq!(size(exact), None, "{exact}");
+        }
+        let rate = |text| truncated(text, Quantity::Rate);
+        assert_eq!(rate("0.3333333mbit"), Some("333328bit".to_owned()));
+        assert_eq!(rate("1.5mbit"), None);
+        assert_eq!(rate("0.0000001bit"), Some("0bit".to_owned()));
+    }
 }

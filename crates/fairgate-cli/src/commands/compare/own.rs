@@ -14,6 +14,7 @@ use thiserror::Error;
 
 use super::Contestant;
 use super::simulated::{Packets, SAMPLES, interval, queue, together};
+use crate::document;
 use crate::failure::Failure;
 use crate::input;
 use crate::output::Format;
@@ -131,7 +132,7 @@ pub(super) fn run(
 /// Reads the scenario with the contestant's tree in place of the queues. The whole run is measured, so that
 /// packets add up.
 fn scenario(options: &Options<'_>, contestant: &Contestant) -> Result<Scenario, Failure> {
-    let document = input::document(&options.file, options.registry)?;
+    let document = document::read(&options.file, options.registry)?;
     let named = std::cell::RefCell::new(Vec::new());
     let replace = |name: &str| {
         let mut named = named.borrow_mut();

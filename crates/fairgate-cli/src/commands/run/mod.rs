@@ -26,6 +26,7 @@ use crate::commands::run::beginning::Begun;
 use crate::commands::status;
 use crate::desk::Desk;
 use crate::exit;
+use crate::document;
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Texts};
 use crate::last_good::LastGood;
@@ -261,7 +262,7 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
             (Some(device), _) => args.device.read(device, &args.words)?,
             (None, file) => {
                 let file = file.expect("clap requires it without --dev");
-                let document = texts.document(Path::new(file), registry)?;
+                let document = document::of(texts, Path::new(file), registry)?;
                 let document = book.add_to(document, registry, texts)?;
                 let mut plan = Plan::read(&document)?;
                 book.name_classes(&mut plan);

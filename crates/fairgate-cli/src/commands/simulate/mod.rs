@@ -14,6 +14,7 @@ use fairgate_sim::{Batch, Results, Scenario};
 use miette::Diagnostic;
 use thiserror::Error;
 
+use crate::document;
 use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::output::{self, Format, Targets};
@@ -124,7 +125,7 @@ pub(crate) enum SimulateError {
 
 pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Outcome, Failure> {
     let memory = input::available_memory();
-    let document = input::document(&args.file, registry)?;
+    let document = document::read(&args.file, registry)?;
     let mut scenario = match args.duration {
         // The memory depends on the duration, so it is checked after the duration was changed.
         Some(_) => Scenario::read(&document)?,

@@ -23,6 +23,7 @@ use signal_hook::flag;
 use signal_hook::low_level::emulate_default_handler;
 use thiserror::Error;
 
+use crate::document;
 use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::output::{self, Format};
@@ -89,7 +90,7 @@ struct Report {
 }
 
 pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Outcome, Failure> {
-    let document = input::document(&args.file, registry)?;
+    let document = document::read(&args.file, registry)?;
     let sweep = Sweep::read(&document, registry, input::available_memory())?;
     let path = args.out.unwrap_or_else(|| {
         let stem = args.file.file_stem().unwrap_or_default();

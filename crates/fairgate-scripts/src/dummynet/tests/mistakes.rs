@@ -220,7 +220,7 @@ fn mistakes_are_reported_with_location_and_remedy() {
         "pipe 1 config\nadd 10 skipto 300 udp from any to any\nadd 20 pipe 1 ip from any to any",
         2,
         15,
-        "a rule that skips others can't be carried over",
+        "a rule that skips others to reach ones with conditions can't be carried over",
         "conditions",
     );
     at(

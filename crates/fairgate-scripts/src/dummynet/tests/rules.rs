@@ -203,3 +203,33 @@ fn tables_are_looked_up_after_the_last_line() {
         "{script}"
     );
 }
+
+/// A rule that skips others does what becomes of its packets in the end.
+#[test]
+fn a_skip_to_rules_that_allow_is_an_allow() {
+    let skipping = "pipe 1 config bw 5Mbit/s
+        add 100 skipto 60000 tcp from any to any dst-port 22 out
+        add 200 pipe 1 ip from any to any out
+        add 60000 allow ip from any to any";
+    assert_eq!(tree(skipping), tree(&skipping.replace("skipto 60000", "allow")));
+    let to_all = skipping.replace("60000 allow", "60000 pipe 1");
+    assert_eq!(tree(&to_all), tree(&to_all.replace("skipto 60000", "pipe 1")));
+    let (line, _, message, _) = mistake(&skipping.replace("60000 allow ip", "60000 deny udp"));
+    assert_eq!(line, 2, "{message}");
+}
+
+#[test]
+fn rules_of_macos_lead_to_pipes() {
+    let text = "dnctl pipe 1 config bw 2000Kbit/s queue 20 delay 100
+        dummynet out proto tcp from any to any port 6000 pipe 1
+        dummynet in quick on en0 proto tcp from any port 6000 to any pipe 1";
+    let one = text.lines().take(2).collect::<Vec<_>>().join("\n");
+    let tree = tree(&one);
+    assert!(
+        tree.contains("destination_port=6000, protocol=tcp goes to 2"),
+        "{tree}"
+    );
+    assert!(tree.contains("rate=2mbit"), "{tree}");
+    let (_, _, message, _) = mistake(text);
+    assert_eq!(message, "pipe 1 would be in two trees");
+}

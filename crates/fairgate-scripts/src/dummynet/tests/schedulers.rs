@@ -141,3 +141,15 @@ fn a_mask_of_a_scheduler_is_a_scheduler_for_each_host() {
          queue 1 config pipe 1\nadd queue 1 ip from any to any",
     ));
 }
+
+#[test]
+fn weights_without_effect_give_a_warning() {
+    let text = "pipe 1 config bw 1Mbit/s type fq_codel
+        queue 1 config pipe 1 weight 100
+        queue 2 config pipe 1
+        add queue 1 udp from any to any
+        add queue 2 ip from any to any";
+    let expected = "line 2: this of queue 1 has no effect, as in dummynet: `fq_codel` has queues of its own, \
+                    which share equally";
+    assert_eq!(super::warnings(text), [expected]);
+}

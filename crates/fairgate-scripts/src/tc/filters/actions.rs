@@ -12,6 +12,7 @@ use toml::Spanned;
 
 use super::Reader;
 use crate::script::{Word, number, setting};
+use crate::tc::abbreviations::full;
 use crate::tc::values::without_exponent;
 
 /// What an action says about the rest.
@@ -116,7 +117,13 @@ const KINDS: &str = "understood are drop, pass, continue, reclassify, pipe, poli
 impl<'f> Reader<'f, '_> {
     /// Reads what follows `action`: a kind with its options, or what happens to the packet.
     pub(super) fn action(&mut self, word: &'f Word) {
-        let Some(kind) = self.value(word) else { return };
+        if let Some(kind) = self.value(word) {
+            self.action_of_kind(kind);
+        }
+    }
+
+    /// Reads a kind of action with its options.
+    pub(super) fn action_of_kind(&mut self, kind: &'f Word) {
         if let Some(earlier) = &self.actions.ended {
             let message = "this action is never done: one before it decides what happens to the packet";
             let help = "leave it out, or write pipe at the end of the action before it";
@@ -143,13 +150,7 @@ impl<'f> Reader<'f, '_> {
                 self.notes.add(kind.span(), text.to_owned());
                 self.control(kind, Next::Action);
             }
-            "ctinfo" => {
-                self.skip(&["dscp", "cpmark", "zone"]);
-                let text = "ctinfo reads the mark of the connection, which only the machine's own connection \
-                    tracking knows: the packet keeps its DSCP and its mark";
-                self.notes.add(kind.span(), text.to_owned());
-                self.control(kind, Next::Action);
-            }
+            "ctinfo" => self.ctinfo(kind),
             "csum" => {
                 let is_header = |word: &&Word| {
                     matches!(
@@ -189,6 +190,38 @@ impl<'f> Reader<'f, '_> {
                 self.words = [].iter();
             }
         }
+    }
+
+    /// Skips the options of `ctinfo`. `dscp` has a mask, and one for the bits that say whether there is a
+    /// DSCP.
+    fn ctinfo(&mut self, ctinfo: &'f Word) {
+        const FORM: &str = "write ctinfo dscp MASK STATEMASK, or ctinfo cpmark MASK";
+        while let [option, ..] = self.words.as_slice()
+            && let Some(key) = full(option.get_ref(), &["dscp", "cpmark", "zone", "index"])
+        {
+            self.words.next();
+            let is_number = |word: &&Word| number(word.get_ref()).is_some();
+            let given = self.words.as_slice().iter().take(2).take_while(is_number).count();
+            let given = if key == "dscp" { given } else { given.min(1) };
+            if key == "dscp" && given > 0 {
+                let masks: Vec<u32> = self.words.as_slice()[..given]
+                    .iter()
+                    .filter_map(|word| number(word.get_ref()))
+                    .collect();
+                // `parse_ctinfo` in m_ctinfo.c: six bits in a row, and others for the state.
+                let bits = masks[0] >> masks[0].trailing_zeros().min(31);
+                if bits != 0x3f || masks.get(1).is_some_and(|state| state & masks[0] != 0) {
+                    let word = &self.words.as_slice()[0];
+                    let message = "the mask of a DSCP is six bits in a row, apart from those of the state";
+                    return self.problem(word, message, FORM);
+                }
+            }
+            self.words.by_ref().take(given).for_each(drop);
+        }
+        let text = "ctinfo reads the mark of the connection, which only the machine's own connection \
+            tracking knows: the packet keeps its DSCP and its mark";
+        self.notes.add(ctinfo.span(), text.to_owned());
+        self.control(ctinfo, Next::Action);
     }
 
     /// Skips options with a value.
@@ -293,7 +326,17 @@ impl<'f> Reader<'f, '_> {
         let mut mtu: Option<&Word> = None;
         let mut is_known = false;
         while let [word, ..] = self.words.as_slice() {
-            let key = match word.get_ref().as_str() {
+            const WORDS: [&str; 8] = [
+                "index",
+                "burst",
+                "avrate",
+                "peakrate",
+                "overhead",
+                "linklayer",
+                "conform-exceed",
+                "mpu",
+            ];
+            let key = match full(word.get_ref(), &WORDS).unwrap_or(word.get_ref()) {
                 "rate" => "rate",
                 "burst" | "buffer" | "maxburst" => "burst",
                 "peakrate" => "peakrate",
@@ -520,6 +563,31 @@ fn entry_at(key_word: &Word, value: &Word, key: &str, given: Given) -> Written {
         Spanned::new(key_word.span(), key.to_owned()),
         Spanned::new(value.span(), given),
     )
+}
+
+/// Whether a word is a kind of action.
+pub(super) fn is_kind(word: &Word) -> bool {
+    let kinds = [
+        "gact",
+        "police",
+        "mirred",
+        "skbedit",
+        "pedit",
+        "connmark",
+        "ctinfo",
+        "csum",
+        "nat",
+        "vlan",
+        "mpls",
+        "tunnel_key",
+        "ife",
+        "skbmod",
+        "ct",
+        "bpf",
+        "sample",
+        "gate",
+    ];
+    kinds.contains(&word.get_ref().as_str()) || is_control(word)
 }
 
 /// Whether a word says what happens to the packet.

@@ -13,6 +13,9 @@ use fairgate_config::language::{Given, Written};
 use super::Reader;
 use crate::script::{Word, number, setting};
 
+/// The length of the header of a frame.
+const HEADER: u32 = 14;
+
 /// The largest number of sets.
 const MOST: usize = 256;
 
@@ -39,8 +42,8 @@ enum Expression {
 /// Why an expression can't be carried over: the place, what, and the remedy.
 struct Mistake(Range<usize>, String, String);
 
-const FORM: &str = "understood are cmp, u32, nbyte and meta of nf_mark and priority, with and, or, not and \
-    parentheses";
+const FORM: &str = "understood are cmp, u32, nbyte and meta of nf_mark, priority, vlan, pkt_len and \
+    protocol, with and, or, not and parentheses";
 
 impl<'f> Reader<'f, '_> {
     /// Reads the expression after `match`. Adds its sets of conditions.
@@ -487,15 +490,52 @@ fn meta(name: &Token, arguments: &[Token], is_negated: bool) -> Result<Sets, Mis
     let (operator, value) = found.ok_or_else(error)?;
     let one = |key: &str, text: String| vec![vec![setting(&name.location, key, Given::Text(text))]];
     match (*key, operator) {
-        ("nf_mark" | "fwmark", "eq") if !is_negated => match value & !mask {
+        ("nf_mark" | "fwmark" | "mark", "eq") if !is_negated => match value & !mask {
             0 => Ok(one("mark", format!("{value:#x}/{mask:#x}"))),
             _ => Ok(Vec::new()),
         },
-        ("nf_mark" | "fwmark", _) => Err(Mistake(
+        ("nf_mark" | "fwmark" | "mark", _) => Err(Mistake(
             name.location.clone(),
             "only `eq` of a mark can be carried over, and not its opposite".to_owned(),
             "write filters for the marks that go elsewhere, with a lower prio".to_owned(),
         )),
+        ("vlan", "eq") if !is_negated && mask & 0xfff == 0xfff => Ok(match value & mask {
+            tag @ 1..=0xfff => vec![vec![setting(&name.location, "vlan", Given::Integer(tag.into()))]],
+            // No frame has another identifier.
+            _ => Vec::new(),
+        }),
+        // In the kernel the protocol is in the order of the network.
+        ("protocol", "eq") if !is_negated && mask & 0xffff == 0xffff => {
+            let number = (value & 0xffff) as u16;
+            let ethertype = if number >= 0x0600 {
+                number
+            } else {
+                number.swap_bytes()
+            };
+            let key = Given::Integer(ethertype.into());
+            Ok(vec![vec![setting(&name.location, "outer_ethertype", key)]])
+        }
+        ("pkt_len", _) if mask == u32::MAX => {
+            let (first, last) = match operator {
+                "eq" => (value, value),
+                "lt" => (0, value.saturating_sub(1)),
+                _ => (value.saturating_add(1), u32::MAX),
+            };
+            let ranges = match is_negated {
+                false => vec![(first, last)],
+                true => {
+                    let below = first.checked_sub(1).map(|below| (0, below));
+                    let above = last.checked_add(1).map(|above| (above, u32::MAX));
+                    below.into_iter().chain(above).collect()
+                }
+            };
+            // The kernel counts the Ethernet header, too.
+            let ranges = ranges.into_iter().filter(|(_, last)| *last >= HEADER);
+            let in_ip = |length: u32| length.saturating_sub(HEADER).min(u32::from(u16::MAX));
+            let sets =
+                ranges.flat_map(|(first, last)| one("length", format!("{}-{}", in_ip(first), in_ip(last))));
+            Ok(sets.collect())
+        }
         ("priority", _) if mask == u32::MAX => {
             let (first, last) = match operator {
                 "eq" => (value, value),

@@ -32,6 +32,7 @@ use fairgate_config::suggest;
 use flow::Computed;
 use toml::Spanned;
 
+use super::abbreviations::full;
 use super::command::class_id;
 use super::hook;
 use super::kinds;
@@ -437,6 +438,9 @@ impl Parsed {
     }
 }
 
+/// The words that all kinds of filters have.
+const COMMON: [&str; 4] = ["classid", "flowid", "action", "police"];
+
 /// Reads a filter of any kind but `u32`: a rule for each set of conditions. Returns none after a problem.
 fn read(filter: &Filter, context: &Context, problems: &mut Problems, notes: &mut Notes) -> Vec<Rule> {
     let parsed = Parsed::read(filter, context, problems, notes, |reader| {
@@ -581,9 +585,11 @@ impl<'f> Reader<'f, '_> {
 
     /// Reads `classid`, `flowid` or `action`. Reports any other word.
     fn common(&mut self, word: &'f Word, known: &[&str]) {
-        match word.get_ref().as_str() {
+        match full(word.get_ref(), &COMMON).unwrap_or(word.get_ref()) {
             "action" => self.action(word),
             "police" => self.police(word),
+            // Actions follow one another also without the word before them (`parse_action`).
+            _ if self.actions.are_any && actions::is_kind(word) => self.action_of_kind(word),
             // There is no hardware, and an action's cookie is only for the user.
             "skip_hw" => {}
             "cookie" if self.actions.are_any => {
@@ -616,7 +622,7 @@ impl<'f> Reader<'f, '_> {
     /// Reads `match` and an expression.
     fn basic(&mut self) {
         while let Some(word) = self.words.next() {
-            match word.get_ref().as_str() {
+            match full(word.get_ref(), &["match"]).unwrap_or_default() {
                 "match" => self.ematch(word),
                 _ => self.common(word, &["match"]),
             }

@@ -16,6 +16,7 @@ use super::keys::{Compared, Header, Key, Spot, mask_of, offset};
 use super::{Context, Ethertype, Parsed, Reader, Rule};
 use crate::script::notes::Notes;
 use crate::script::{Word, number, setting};
+use crate::tc::abbreviations::full;
 use crate::tc::script::Filter;
 
 /// The number of tables on a path (TC_U32_MAXDEPTH).
@@ -410,8 +411,11 @@ impl<'f> Walk<'_, 'f, '_> {
 
 impl Line {
     fn read<'f>(&mut self, reader: &mut Reader<'f, '_>) {
+        const WORDS: [&str; 9] = [
+            "match", "offset", "hashkey", "divisor", "order", "link", "ht", "sample", "eat",
+        ];
         while let Some(word) = reader.words.next() {
-            match word.get_ref().as_str() {
+            match full(word.get_ref(), &WORDS).unwrap_or(word.get_ref()) {
                 "match" => reader.keys(word, &mut self.keys),
                 "divisor" => {
                     let Some(value) = reader.value(word) else { return };

@@ -266,6 +266,13 @@ pub(super) const CODEL_PARAMETERS: &[Opt] = &[
     time("target", "target"),
     time("interval", "interval"),
     time("ce_threshold", "ce_threshold"),
+    option(
+        "ce_threshold_selector",
+        "",
+        Reads::NotedValue(
+            "ce_threshold marks every ECN-capable packet here, whatever its DSCP and codepoint",
+        ),
+    ),
     means("ecn", "ecn", "true"),
     means("noecn", "ecn", "false"),
 ];

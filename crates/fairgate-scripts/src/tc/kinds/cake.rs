@@ -1,13 +1,18 @@
 //! cake's options, most of which are words without a value, and how tc shows cake and its tins (q_cake.c of
 //! iproute2).
 
+use std::slice;
+
 use fairgate::Variable;
 use fairgate::rounds::cake::{AckFilter, Cells, Config};
+use fairgate_config::language::Given;
+use toml::Spanned;
 
 use super::{
-    Amount, Children, Detail, Device, Kind, Look, Opt, PLAIN, Reads, Row, Running, Seen, frame, means,
-    option, same, time,
+    Amount, Children, Detail, Device, Kind, Look, Opt, PLAIN, Reads, Row, Running, Seen, Unreadable, frame,
+    means, option, same, time,
 };
+use crate::script::{Word, number};
 use crate::tc::display::{State, aligned, plain, rate, size};
 
 pub(super) const CAKE: Kind = Kind {
@@ -21,6 +26,12 @@ pub(super) const CAKE: Kind = Kind {
         statistics,
         ..PLAIN
     },
+};
+
+/// One cake for each transmit queue, which share one rate. Here the workers of a run do that.
+pub(super) const CAKE_MQ: Kind = Kind {
+    name: "cake_mq",
+    ..CAKE
 };
 
 const OPTIONS: &[Opt] = &[
@@ -65,7 +76,7 @@ const OPTIONS: &[Opt] = &[
     line("ipoa-vcmux"),
     line("ipoa-llcsnap"),
     option("ether-vlan", "vlan_tags", Reads::Tally),
-    same("overhead", "overhead"),
+    option("overhead", "overhead", Reads::Several(overhead)),
     same("mpu", "mpu"),
     means("noatm", "cells", "uncut"),
     means("atm", "cells", "atm"),
@@ -303,6 +314,35 @@ fn table(state: &State) -> Vec<Row> {
         aligned(line(title, &mut tins.iter().map(cell)), [])
     }));
     rows
+}
+
+/// The Ethernet header before the IP packet, to which cake adds the overhead.
+const HEADER: u32 = 14;
+
+/// The least overhead (`cake_parse_opt` in q_cake.c).
+const LEAST: u32 = 64;
+
+/// Reads an overhead. One below 0 makes the packet shorter than its IP part: more is left out before it.
+fn overhead(
+    _: &Word,
+    words: &mut slice::Iter<'_, Word>,
+) -> Result<Vec<(&'static str, Spanned<Given>)>, Unreadable> {
+    let word = words.next().ok_or(Unreadable::Missing)?;
+    let given = |value: Given| Spanned::new(word.span(), value);
+    let Some(negative) = word.get_ref().strip_prefix('-') else {
+        return Ok(vec![("overhead", given(Given::Word(word.get_ref().clone())))]);
+    };
+    match number(negative).filter(|amount| *amount <= LEAST) {
+        Some(amount) => Ok(vec![
+            ("overhead", given(Given::Integer(0))),
+            ("link_header", given(Given::Integer((HEADER + amount).into()))),
+        ]),
+        None => Err(Unreadable::Wrong {
+            location: word.span(),
+            message: format!("`{}` is no overhead of cake", word.get_ref()),
+            help: "write -64 to 256".to_owned(),
+        }),
+    }
 }
 
 #[cfg(test)]

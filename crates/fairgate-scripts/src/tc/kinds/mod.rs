@@ -58,6 +58,10 @@ pub(super) enum Reads {
     Time(&'static str),
     /// A time for the first parameter, or a number of packets, `3p`, for the second.
     TimeOrPackets,
+    /// A number of bytes for the first parameter, or a negative one, whose amount is for the second.
+    SignedBytes,
+    /// A value without effect here. The text is a warning: it says what the tree does instead.
+    NotedValue(&'static str),
     /// A plain number of hundredths. The parameter is a probability.
     Percent,
     /// A decimal number. The parameter counts 256ths.
@@ -68,8 +72,6 @@ pub(super) enum Reads {
     Means(&'static str),
     /// No value. The option can be repeated, and the parameter is the number of times.
     Tally,
-    /// This many numbers.
-    Numbers(usize),
     /// All following numbers.
     List,
     /// A number in this range. The kernel rejects others, also where Fairgate accepts them.
@@ -248,7 +250,7 @@ impl Kind {
 
     /// Whether the kernel attaches it to the root only.
     pub(super) fn is_only_root(&self) -> bool {
-        matches!(self.name, "mq" | "mqprio" | "noqueue")
+        matches!(self.name, "mq" | "mqprio" | "noqueue" | "cake_mq")
     }
 
     /// Whether classes must be added before a qdisc is attached to them.
@@ -260,6 +262,24 @@ impl Kind {
 /// Returns the kind that tc calls `name`.
 pub(super) fn find(name: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| kind.name == name)
+}
+
+/// The kinds whose options tc reads by their beginnings, too.
+const ABBREVIATED: [&str; 6] = ["tbf", "htb", "hfsc", "qfq", "netem", "cbq"];
+
+/// Their options that tc reads whole. netem's `rate` is not among them.
+const WHOLE: [&str; 7] = ["rate", "ceil", "mtu", "mpu", "buffer", "maxburst", "minburst"];
+
+/// Returns the option of this name, or for some kinds the first one that begins so.
+pub(super) fn option_of<'o>(kind: &str, name: &str, options: &'o [&'o [Opt]]) -> Option<&'o Opt> {
+    let all = || options.iter().copied().flatten();
+    let begins = |option: &&Opt| {
+        let is_whole = kind != "netem" && WHOLE.contains(&option.word);
+        ABBREVIATED.contains(&kind) && !is_whole && option.word.starts_with(name)
+    };
+    all()
+        .find(|option| option.word == name)
+        .or_else(|| all().find(begins))
 }
 
 /// Returns the first kind of this discipline.
@@ -326,6 +346,7 @@ const KINDS: &[Kind] = &[
     rounds::FQ,
     rounds::FQ_CODEL,
     cake::CAKE,
+    cake::CAKE_MQ,
     netem::NETEM,
     timed::CBS,
     timed::ETF,
@@ -376,6 +397,13 @@ const fn show_keyed(
 /// The options of a rate for the link layer.
 pub(super) const LINK_LAYER: &[Opt] = &[
     same("overhead", "overhead"),
+    same("mpu", "mpu"),
+    option("linklayer", "cells", Reads::LinkLayer),
+];
+
+/// The options of `stab` for the link layer. Only there a negative overhead is possible.
+pub(super) const SIZE_TABLE: &[Opt] = &[
+    option("overhead", "overhead stripped", Reads::SignedBytes),
     same("mpu", "mpu"),
     option("linklayer", "cells", Reads::LinkLayer),
 ];

@@ -1,12 +1,51 @@
 //! Queues without flows, and shapers.
 
+use std::slice;
+
 use fairgate::{Rate, tbf};
+use fairgate_config::language::Given;
+use toml::Spanned;
 
 use super::{
-    Amount, Children, Detail, Kind, LINK_LAYER, Look, PLAIN, Reads, Seen, frame, look, none, option, same,
-    show, show_as, time,
+    Amount, Children, Detail, Kind, LINK_LAYER, Look, PLAIN, Reads, Seen, Unreadable, frame, look, none,
+    option, same, show, show_as, time,
 };
+use crate::script::Word;
 use crate::tc::display::{When, bucket, in_cells, link_layer, packets, plain, size};
+
+/// Reads a priomap. As in tc, priorities that are not written keep their default band.
+fn priomap(
+    option: &Word,
+    words: &mut slice::Iter<'_, Word>,
+) -> Result<Vec<(&'static str, Spanned<Given>)>, Unreadable> {
+    let default = fairgate::queues::prio::Config::default().priomap;
+    let is_number = |word: &&Word| word.get_ref().starts_with(|first: char| first.is_ascii_digit());
+    let count = words.as_slice().iter().take_while(is_number).count();
+    let given: Vec<&Word> = words.by_ref().take(count).collect();
+    let (Some(first), Some(last)) = (given.first(), given.last()) else {
+        return Err(Unreadable::Missing);
+    };
+    let location = first.span().start..last.span().end;
+    if count > default.len() {
+        return Err(Unreadable::Wrong {
+            location,
+            message: format!(
+                "`{}` has a band for each of 16 priorities, and here are {count}",
+                option.get_ref()
+            ),
+            help: "write at most 16 numbers".to_owned(),
+        });
+    }
+    let written = given
+        .iter()
+        .map(|word| Spanned::new(word.span(), Given::Word(word.get_ref().clone())));
+    let rest = default[count..].iter().map(|band| {
+        let band = i128::from(*band);
+        Spanned::new(last.span(), Given::Integer(band))
+    });
+    let list = Given::List(written.chain(rest).collect());
+    Ok(vec![("priomap", Spanned::new(location, list))])
+}
 
 pub(super) const PFIFO: Kind = Kind {
     name: "pfifo",
@@ -70,7 +109,7 @@ pub(super) const PRIO: Kind = Kind {
     options: &[&[
         // pkt_sched.h: TCQ_MIN_PRIO_BANDS and TCQ_PRIO_BANDS.
         option("bands", "bands", Reads::Within(2, 16)),
-        option("priomap", "priomap", Reads::Numbers(16)),
+        option("priomap", "priomap", Reads::Several(priomap)),
     ]],
     children: Children::Bands { option: "bands" },
     defaults: |_| vec![("bands", "3".to_owned())],

@@ -78,12 +78,21 @@ pub(super) const SFQ: Kind = Kind {
     discipline: "sfq",
     options: &[&[
         same("limit", "limit"),
-        same("depth", "depth"),
-        same("flows", "flows"),
+        // sch_sfq.c: SFQ_MAX_DEPTH and SFQ_MAX_FLOWS.
+        option("depth", "depth", Reads::AtMost(127)),
+        option("flows", "flows", Reads::AtMost((1 << 16) - 256)),
         same("divisor", "divisor"),
         same("quantum", "quantum"),
         means("headdrop", "drop", "head"),
         option("perturb", "perturb", Reads::Time("s")),
+        option("redflowlimit", "", Reads::NotedValue(RED_OF_FLOWS)),
+        option("min", "", Reads::NotedValue(RED_OF_FLOWS)),
+        option("max", "", Reads::NotedValue(RED_OF_FLOWS)),
+        option("avpkt", "", Reads::NotedValue(RED_OF_FLOWS)),
+        option("burst", "", Reads::NotedValue(RED_OF_FLOWS)),
+        option("probability", "", Reads::NotedValue(RED_OF_FLOWS)),
+        option("ecn", "", Reads::Noted(RED_OF_FLOWS)),
+        option("harddrop", "", Reads::Noted(RED_OF_FLOWS)),
     ]],
     children: Children::None,
     defaults: |device| {
@@ -105,6 +114,10 @@ pub(super) const SFQ: Kind = Kind {
     },
 };
 
+/// Why RED's options of sfq have no effect.
+const RED_OF_FLOWS: &str = "the flows of sfq have no RED here, and drop at their depth: fq_codel controls \
+    the delay of each flow";
+
 pub(super) const FQ: Kind = Kind {
     name: "fq",
     discipline: "fq",
@@ -121,6 +134,26 @@ pub(super) const FQ: Kind = Kind {
         means("horizon_drop", "beyond_horizon", "drop"),
         means("horizon_cap", "beyond_horizon", "hold"),
         time("ce_threshold", "ce_threshold"),
+        option(
+            "pacing",
+            "",
+            Reads::Noted("packets that pass a bridge name no rate of their own"),
+        ),
+        option(
+            "nopacing",
+            "",
+            Reads::Noted("packets that pass a bridge name no rate of their own"),
+        ),
+        option(
+            "orphan_mask",
+            "",
+            Reads::NotedValue("a bridge has no sockets, whose orphans it is for"),
+        ),
+        option(
+            "timer_slack",
+            "",
+            Reads::NotedValue("when to wake up is not the discipline's business here"),
+        ),
     ]],
     children: Children::None,
     defaults: |device| {

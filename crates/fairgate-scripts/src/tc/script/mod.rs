@@ -15,7 +15,9 @@ use fairgate_config::language::Problems;
 use miette::NamedSource;
 use toml::Spanned;
 
-use super::command::{Command, FilterHead, Read, read_class_id};
+use super::abbreviations::full;
+use super::before;
+use super::command::{Command, FilterHead, Read, object_of, read_class_id};
 use super::estimator::Estimated;
 use super::kinds;
 use super::percent;
@@ -74,6 +76,8 @@ pub struct Script {
     pub(super) notes: Notes,
     /// The handles that would exist if no line had a mistake.
     lost: BTreeSet<u16>,
+    /// The network namespace that the device is in, if lines name one.
+    namespace: Option<Word>,
 }
 
 /// Qdiscs, classes and filters without a place.
@@ -201,6 +205,9 @@ impl Script {
         let mut places = Vec::new();
         for (mut words, end) in lines(text, &["tc"]) {
             places.push(words[0].span().start..end);
+            let Ok(namespace) = before::take(&mut words, problems) else {
+                continue;
+            };
             if only_shows(&words) {
                 continue;
             }
@@ -215,11 +222,17 @@ impl Script {
             let at = scripts
                 .iter()
                 .position(|script| script.device_name() == device_name.get_ref());
+            let place = device_name.span();
             let at = at.unwrap_or_else(|| {
                 report_variable(&device_name, problems);
-                scripts.push(Script::new(device_name, device, source));
+                let mut script = Script::new(device_name, device, source);
+                script.is_in(namespace.clone());
+                scripts.push(script);
                 scripts.len() - 1
             });
+            if scripts[at].is_of_another(namespace.as_ref(), place, problems) {
+                continue;
+            }
             match command {
                 Ok(command) => scripts[at].run(command, problems),
                 Err(known) => scripts[at].lose(known),
@@ -250,7 +263,40 @@ impl Script {
             orphans: Orphans::default(),
             notes: Notes::default(),
             lost: BTreeSet::new(),
+            namespace: None,
         }
+    }
+
+    /// Notes that the device is in a network namespace, if it is.
+    fn is_in(&mut self, namespace: Option<Word>) {
+        if let Some(namespace) = &namespace {
+            let (device, name) = (self.device_name(), namespace.get_ref());
+            let text = format!(
+                "`{device}` is in the network namespace `{name}`: run its tree there (ip netns exec)"
+            );
+            self.notes.add(namespace.span(), text);
+        }
+        self.namespace = namespace;
+    }
+
+    /// Reports a device of the same name in another network namespace. It would be a device of its own.
+    fn is_of_another(&self, namespace: Option<&Word>, at: Range<usize>, problems: &mut Problems) -> bool {
+        let name = |namespace: Option<&Word>| namespace.map(|word| word.get_ref().clone());
+        let of_names = (name(self.namespace.as_ref()), name(namespace));
+        if of_names.0 == of_names.1 {
+            return false;
+        }
+        let place = |name: Option<String>| name.map_or("no namespace".to_owned(), |name| format!("`{name}`"));
+        let message = format!(
+            "`{}` is in {} here, and in {} before: these are two devices",
+            self.device_name(),
+            place(of_names.1),
+            place(of_names.0)
+        );
+        let location = namespace.map_or(at, Spanned::span);
+        let help = "read the commands of each network namespace by themselves";
+        problems.add(location, message, "two devices of one name", help);
+        true
     }
 
     /// Returns the device's name.
@@ -327,21 +373,21 @@ impl Script {
     }
 }
 
-/// Whether a line only prints something, like `tc -s qdisc show dev eth0`.
+/// Whether a line only prints something, like `tc qdisc show dev eth0`.
 fn only_shows(words: &[Word]) -> bool {
     let mut texts = words.iter().map(|word| word.get_ref().as_str());
-    let is_flag = |text: &&str| {
-        matches!(
-            *text,
-            "-s" | "-d" | "-j" | "-p" | "-r" | "-g" | "-statistics" | "-json"
-        )
+    let object = texts.next().and_then(object_of);
+    let Some(verb) = texts.next() else {
+        return object.is_some() || words.is_empty();
     };
-    let object = texts.find(|text| !is_flag(text));
-    let verb = texts.next();
-    matches!(
-        object,
-        Some("qdisc" | "class" | "filter" | "chain" | "actions" | "action")
-    ) && matches!(verb, None | Some("show" | "list" | "ls" | "lst" | "get"))
+    let verbs = [
+        "add", "change", "replace", "link", "delete", "show", "list", "lst", "get", "help",
+    ];
+    match object {
+        Some("monitor") => true,
+        Some(_) => matches!(full(verb, &verbs), Some("show" | "list" | "lst" | "get" | "help")),
+        None => false,
+    }
 }
 
 /// Reports a device that is a variable of the shell: only the shell knows its value.
@@ -349,7 +395,7 @@ fn report_variable(device: &Word, problems: &mut Problems) {
     let name = device.get_ref();
     if name.contains('$') {
         let message = format!("`{name}` is a variable of the shell, and not a device");
-        let help = "write the device's name, or let the shell print its commands with their values: sh -x";
+        let help = "write the device's name, or let a recording find its value: fairgate tc --record SCRIPT";
         problems.add(device.span(), message, "has no value here", help);
     }
 }

@@ -234,10 +234,10 @@ impl Script {
             (Verb::Change, None) => return self.no_class(&class),
             _ => {}
         }
-        let parent = parent.map_or(ClassId::new(id.major(), 0), Spanned::into_inner);
         let Some(kind) = kind else {
             return conflict(&class, "a kind is missing".to_owned());
         };
+        let parent = self.parent_of_class(parent, &class, &kind);
         if self.with_handle(id.major()).is_none() {
             let obstacle = self.no_handle(&class, id.major());
             self.orphans.classes.push(Class {
@@ -276,6 +276,29 @@ impl Script {
             is_broken: false,
         });
         Ok(())
+    }
+
+    /// Returns the parent of a class. A class of htb whose parent does not exist is at the top
+    /// (`htb_change_class`).
+    fn parent_of_class(
+        &mut self,
+        parent: Option<Spanned<ClassId>>,
+        class: &Spanned<ClassId>,
+        kind: &Word,
+    ) -> ClassId {
+        let top = ClassId::new(class.get_ref().major(), 0);
+        let Some(parent) = parent else { return top };
+        let id = *parent.get_ref();
+        let exists = id.minor() == 0 || self.classes.iter().any(|other| *other.id.get_ref() == id);
+        if exists || kind.get_ref() != "htb" || id.major() != top.major() || self.has_gaps() {
+            return id;
+        }
+        let text = format!(
+            "there is no class {id} when class {} is added: as in Linux, it is at the top",
+            class.get_ref()
+        );
+        self.notes.add(parent.span(), text);
+        top
     }
 
     /// Removes the qdisc of a class that gets its first class, as htb does in the kernel. (hfsc keeps it, but

@@ -317,7 +317,7 @@ fn mistakes_are_reported_at_their_locations() {
         at(
             2,
             4,
-            "expected `qdisc`, `class`, `filter` or `chain`, but found `action`"
+            "an action of its own, which filters name by its index, is not read"
         )
     );
     assert_eq!(
@@ -804,4 +804,82 @@ fn lines_that_only_print_change_nothing() {
     let with =
         format!("{line}tc -s qdisc show dev e\ntc class ls dev e\ntc filter get dev e prio 1 handle 1 u32\n");
     assert_eq!(spec(&with).expect("it is read"), spec(line).expect("it is read"));
+}
+
+/// tc matches most of its words by their beginnings.
+#[test]
+fn words_may_be_abbreviated() {
+    let pairs = [
+        (
+            "q a dev e root tbf rate 1mbit burst 5k lat 50ms",
+            "qdisc add dev e root tbf rate 1mbit burst 5k latency 50ms",
+        ),
+        (
+            "qd ad dev e root handle 1: htb def 2\nc a dev e parent 1: classid 1:2 htb rate 1mbit q 2000\n\
+             f a dev e parent 1: prior 3 pro ip u32 mat ip dst 192.0.2.0/255.255.255.0 clas 1:2",
+            "qdisc add dev e root handle 1: htb default 2\n\
+             class add dev e parent 1: classid 1:2 htb rate 1mbit quantum 2000\n\
+             filter add dev e parent 1: prio 3 protocol ip u32 match ip dst 192.0.2.0/24 classid 1:2",
+        ),
+        (
+            "-s -force qdisc replace dev e root netem del 10ms lo 1%\n-d qdisc ls dev e",
+            "qdisc add dev e root netem delay 10ms loss 1%",
+        ),
+        (
+            "qdisc add dev e root handle 1: prio bands 3 priomap 0 1",
+            "qdisc add dev e root handle 1: prio bands 3 priomap 0 1 2 2 1 2 0 0 1 1 1 1 1 1 1 1",
+        ),
+    ];
+    for (short, full) in pairs {
+        assert_eq!(tree(short), tree(full), "{short}");
+    }
+    // tc reads this one whole.
+    let (_, _, message) = mistake("qdisc add dev e root tbf rat 1mbit burst 5k latency 50ms");
+    assert_eq!(message, "the option `rat` can't be carried over");
+}
+
+#[test]
+fn a_device_in_a_network_namespace_is_its_own() {
+    let script = parse("-n r1 qdisc add dev v root fq_codel\n-netns r1 qdisc change dev v root fq_codel ecn");
+    let (_, notes) = script.unwrap().translate().unwrap();
+    assert!(
+        notes[0].text.contains("`v` is in the network namespace `r1`"),
+        "{notes:?}"
+    );
+    let (line, _, message) = mistake("-n r1 qdisc add dev v root fq_codel\nqdisc add dev v root fq");
+    assert!(
+        line == 2 && message.contains("these are two devices"),
+        "{message}"
+    );
+    let (_, _, message) = mistake("-batch other.tc");
+    assert!(message.contains("another file"), "{message}");
+}
+
+/// `htb_change_class`: a parent that does not exist is none.
+#[test]
+fn a_class_of_htb_without_a_parent_is_at_the_top() {
+    let root = "qdisc add dev e root handle 1: htb default 10\n";
+    let none = tree(&format!("{root}class add dev e classid 1:10 htb rate 9mbit"));
+    let missing = format!("{root}class add dev e parent 1:7 classid 1:10 htb rate 9mbit");
+    assert_eq!(none, tree(&missing));
+    let (_, notes) = parse(&missing).unwrap().translate().unwrap();
+    assert!(
+        notes[0]
+            .text
+            .starts_with("there is no class 1:7 when class 1:10 is added"),
+        "{notes:?}"
+    );
+}
+
+#[test]
+fn sizes_with_decimals_are_truncated_as_in_tc() {
+    let shaper = tree("qdisc add dev e root tbf rate 80mbit burst .05mbit limit 2.3k");
+    assert!(
+        shaper.contains("burst=6553b") && shaper.contains("limit=2355b"),
+        "{shaper}"
+    );
+    let sfq = parse("qdisc add dev e root sfq limit 3000 depth 3000").unwrap();
+    let (spec, notes) = sfq.translate().unwrap();
+    assert!(spec.to_string().contains("depth=127"), "{spec}");
+    assert_eq!(notes.len(), 1);
 }

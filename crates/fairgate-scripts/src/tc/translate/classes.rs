@@ -210,6 +210,7 @@ impl<'a> Translation<'a> {
         defaults: Defaults,
     ) {
         let before = self.problems.count();
+        class.kind.get_ref().clone_into(&mut self.kind);
         let is_of_kind = kinds::find(class.kind.get_ref()).is_some_and(|kind| kind.declares_classes());
         // The words after another one are not its options.
         if is_of_kind {

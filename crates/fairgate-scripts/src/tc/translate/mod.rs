@@ -144,6 +144,8 @@ struct Translation<'a> {
     named: Vec<Named>,
     /// The depth of the current qdisc.
     depth: u32,
+    /// The kind of the options that are read.
+    kind: String,
 }
 
 impl<'a> Translation<'a> {
@@ -157,6 +159,7 @@ impl<'a> Translation<'a> {
             loose: Vec::new(),
             named: Vec::new(),
             depth: 0,
+            kind: String::new(),
         }
     }
 
@@ -248,6 +251,7 @@ impl<'a> Translation<'a> {
             return;
         };
         let location = class.id.span();
+        class.kind.get_ref().clone_into(&mut self.kind);
         let mut settings = self.settings(&class.options, &options, |_| Vec::new(), &location);
         kind.settle(&mut OfClass {
             class: &class.id,
@@ -312,11 +316,17 @@ impl<'a> Translation<'a> {
         }
         let before = self.problems.count();
         draft.settings.extend(estimator::of_qdisc(qdisc, self.problems));
+        if name == "cake_mq" {
+            let text = "`cake_mq` is one cake here: give the run several `workers`, which share its rate as \
+                        the cakes of transmit queues do";
+            self.notes.add(location.clone(), text.to_owned());
+        }
+        name.clone_into(&mut self.kind);
         let mut settings = match kind.discipline {
             "gred" => self.virtual_queues(qdisc),
             _ => self.settings(&qdisc.options, kind.options, kind.defaults, &location),
         };
-        if kind.discipline == "tbf" {
+        if matches!(kind.discipline, "tbf" | "hfsc") {
             self.add_stab(&mut settings);
         }
         for file in kinds::files(name, &qdisc.options) {

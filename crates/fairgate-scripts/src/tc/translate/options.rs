@@ -8,9 +8,10 @@ use toml::Spanned;
 
 use super::Translation;
 use crate::script::{Word, no_value, number, setting};
-use crate::tc::kinds::{Defaults, Kind, Opt, Reads, Unreadable};
+use crate::tc::kinds::{self, Defaults, Kind, Opt, Reads, Unreadable};
 use crate::tc::script::Qdisc;
 use crate::tc::sharing::take;
+use crate::tc::values::{Quantity, truncated};
 
 /// A parameter, and the word of tc that sets it.
 pub(super) struct Named {
@@ -59,12 +60,7 @@ impl<'a> Translation<'a> {
         let mut words = words.iter();
         while let Some(word) = words.next() {
             let name = word.get_ref();
-            let mut of_name = options
-                .iter()
-                .copied()
-                .flatten()
-                .filter(|option| option.word == name);
-            let Some(option) = of_name.next() else {
+            let Some(option) = kinds::option_of(&self.kind, name, options) else {
                 let message = format!("the option `{name}` can't be carried over");
                 let is_known = |option: &&Opt| !matches!(option.reads, Reads::Refused(_));
                 let known = options.iter().copied().flatten().filter(is_known);
@@ -83,6 +79,14 @@ impl<'a> Translation<'a> {
                 continue;
             }
             if let Reads::Noted(what) = option.reads {
+                self.notes.add(word.span(), format!("`{name}`: {what}"));
+                continue;
+            }
+            if let Reads::NotedValue(what) = option.reads {
+                if words.next().is_none() {
+                    no_value(word, self.problems);
+                    break;
+                }
                 self.notes.add(word.span(), format!("`{name}`: {what}"));
                 continue;
             }
@@ -107,6 +111,7 @@ impl<'a> Translation<'a> {
                 no_value(word, self.problems);
                 break;
             };
+            truncate(option, &mut value);
             self.raise(option, &mut value);
             if let Err(message) = self.check(option, value.get_ref()) {
                 let help = "give it such a value, or leave it out";
@@ -275,6 +280,27 @@ impl<'a> Translation<'a> {
             },
             _ => Ok(()),
         }
+    }
+}
+
+/// Rounds a number down to whole bytes, as tc does: `.05mbit`.
+fn truncate(option: &Opt, value: &mut Spanned<Given>) {
+    let quantity = match option.parameter {
+        "rate" | "ceil" | "peakrate" | "maxrate" | "bandwidth" | "weight" | "low_rate_threshold" => {
+            Quantity::Rate
+        }
+        _ => Quantity::Size,
+    };
+    if !matches!(
+        option.reads,
+        Reads::Same | Reads::AtLeast(_) | Reads::SizeAndCell | Reads::Common(_)
+    ) {
+        return;
+    }
+    if let Given::Word(word) = value.get_mut()
+        && let Some(whole) = truncated(word, quantity)
+    {
+        *word = whole;
     }
 }
 

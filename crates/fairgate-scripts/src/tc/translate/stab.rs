@@ -2,17 +2,16 @@
 //!
 //! In the kernel `qdisc_calculate_pkt_len` changes a packet's length for the qdisc with the table and for all
 //! that are below it. Here the disciplines that have a rate count what the link layer adds themselves (tbf,
-//! and the classes of htb).
+//! hfsc, and the classes of htb).
 
 use fairgate_config::language::Written;
 
 use super::Translation;
-use crate::tc::kinds::LINK_LAYER;
+use crate::tc::kinds::SIZE_TABLE;
 use crate::tc::script::Qdisc;
 
 /// Disciplines with a rate that count the lengths of packets as they are.
-const WITHOUT: [(&str, &str); 4] = [
-    ("hfsc", "lower its curves, or use htb"),
+const WITHOUT: [(&str, &str); 3] = [
     ("cbq", "lower its rates, or use htb"),
     ("cake", "give cake the words overhead, mpu and atm"),
     ("fq", "lower its maxrate, or remove stab"),
@@ -23,11 +22,17 @@ impl<'a> Translation<'a> {
     pub(super) fn begin_stab(&mut self, qdisc: &'a Qdisc) {
         if let Some(first) = qdisc.stab.first() {
             self.stab = &qdisc.stab;
-            let text = "`stab`: the rates of tbf and htb count what it adds. Quanta and limits in bytes \
-                        do not, and lengths are exact, where tc's table rounds them up";
+            let text = "`stab`: the rates of tbf, hfsc and htb count what it adds. Quanta and limits in \
+                        bytes do not, and lengths are exact, where tc's table rounds them up";
             self.notes.add(first.span(), text.to_owned());
         }
         let kind = qdisc.kind.get_ref();
+        let has_rate =
+            |words: &Vec<crate::script::Word>| words.iter().any(|word| word.get_ref() == "maxrate");
+        // Without a rate nothing depends on lengths.
+        if kind == "fq" && !qdisc.options.iter().any(has_rate) {
+            return;
+        }
         if let Some((_, help)) = WITHOUT.iter().find(|(without, _)| without == kind)
             && let Some(first) = self.stab.first()
         {
@@ -39,7 +44,7 @@ impl<'a> Translation<'a> {
 
     /// Adds what the table says to the settings of a rate.
     pub(super) fn add_stab(&mut self, settings: &mut Vec<Written>) {
-        for (key, value) in self.line(self.stab, &[LINK_LAYER]) {
+        for (key, value) in self.line(self.stab, &[SIZE_TABLE]) {
             if settings.iter().any(|(name, _)| name.get_ref() == key.get_ref()) {
                 let message = format!("`{}` is given here and in `stab`", key.get_ref());
                 let help = "the kernel adds both: write the sum once";
@@ -86,10 +91,31 @@ mod tests {
     }
 
     #[test]
+    fn an_overhead_may_be_negative_and_hfsc_counts_it() {
+        let shorter = tree(
+            "qdisc add dev e root handle 1: stab linklayer atm overhead -4 tbf rate 840kbit burst 2k limit 9k
+            qdisc add dev e parent 1: fq limit 1000",
+        );
+        let shorter = shorter.expect("it is valid");
+        assert!(
+            shorter.contains("stripped=4") && shorter.contains("cells=atm"),
+            "{shorter}"
+        );
+        let curves = tree(
+            "qdisc add dev e root handle 1: stab overhead 44 hfsc default 1
+            class add dev e parent 1: classid 1:1 hfsc sc rate 1mbit",
+        );
+        assert!(curves.unwrap().contains("overhead=44"));
+        // Only `stab` may have one.
+        let own = tree("qdisc add dev e root tbf rate 1mbit burst 2k limit 9k overhead -4");
+        assert!(own.is_err());
+    }
+
+    #[test]
     fn what_does_not_count_it_is_an_error() {
         let refused = |line: &str| tree(line).expect_err("it is refused");
-        let message = refused("qdisc add dev e root handle 1: stab overhead 8 hfsc");
-        assert_eq!(message, "`hfsc` does not count what `stab` adds");
+        let message = refused("qdisc add dev e root handle 1: stab overhead 8 fq maxrate 1mbit");
+        assert_eq!(message, "`fq` does not count what `stab` adds");
         let twice =
             refused("qdisc add dev e root stab overhead 8 tbf rate 1mbit burst 2k limit 9k overhead 4");
         assert_eq!(twice, "`overhead` is given here and in `stab`");
