@@ -26,7 +26,7 @@ fn a_file_is_recognised_and_read() {
     let path = path.to_str().expect("an ordinary path");
     let (toml, stderr) = ends(&["import", path], 0);
     assert!(
-        toml.contains("[queue.wan0]") && toml.contains("bandwidth = \"40mbit\""),
+        toml.contains("[queue.\"wan0\"]") && toml.contains("bandwidth = \"40mbit\""),
         "{toml}"
     );
     let said = format!("warning: {path} is a .network file of systemd-networkd");

@@ -256,9 +256,10 @@ fn class(limits: &Limits, whole: u64) -> String {
         0 => (ceil / 100).max(8000).min(ceil),
         rate => rate.min(ceil),
     };
-    let burst = (ceil / 8 / 100).max(3028) + limits.burst;
+    let burst = (ceil / 8 / 100).max(3028);
+    let cburst = burst + limits.burst;
     format!(
-        "htb rate {rate}bit ceil {ceil}bit burst {burst} cburst {burst} prio {}",
+        "htb rate {rate}bit ceil {ceil}bit burst {burst} cburst {cburst} prio {}",
         limits.prio
     )
 }
