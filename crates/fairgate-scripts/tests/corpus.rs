@@ -194,9 +194,7 @@ fn no_line_is_lost_in_silence() {
         let lines: Vec<&str> = text.lines().collect();
         // Without these words the trees do not depend on the numbers of lines.
         let plain = |text: &str| -> Vec<String> {
-            let kept = text
-                .lines()
-                .map(|line| line.trim_start_matches(|c: char| c == '#' || c == ' '));
+            let kept = text.lines().map(|line| line.trim_start_matches(['#', ' ']));
             let kept = kept.map(|line| {
                 line.split_once(": ")
                     .filter(|(head, _)| head.starts_with("line"))

@@ -28,9 +28,9 @@ Examples:
   fairgate import export.rsc                             RouterOS: /queue tree, /queue simple, /queue type
   fairgate import /etc/pf.conf --run em1                 live; also tc, ipfw and dnctl commands
 
-The file is recognised by its content. It is also read as a connection of NetworkManager ([tc]). A line that is
-not carried over is an error, or a warning that names it. A shell script is not run: fairgate tc --record does
-that where it can change nothing.")]
+The file is recognised by its content. It is also read as a connection of NetworkManager ([tc]). A line
+that is not carried over is an error, or a warning that names it. A shell script is not run: fairgate tc
+--record does that where it can change nothing.")]
 pub(crate) struct Args {
     #[command(flatten)]
     script: ScriptArgs,
@@ -47,7 +47,8 @@ enum NotRead {
     Another { name: String, kind: Source },
     #[error("{name} is not recognised: its lines are not those of a program that is known here")]
     #[diagnostic(help(
-        "known are tc, ipfw, dnctl, pf.conf, systemd-networkd, NetworkManager, OpenWrt's sqm and qosify, VyOS and \
+        "known are tc, ipfw, dnctl, pf.conf, systemd-networkd, NetworkManager, OpenWrt's sqm and \
+            qosify, VyOS and \
          RouterOS; a configuration of Fairgate is read by check, simulate and run"
     ))]
     Unknown { name: String },

@@ -4,7 +4,8 @@ use clap::Subcommand;
 use fairgate_config::Registry;
 
 use crate::commands::{
-    change, check, dummynet, flows, import_file, packets, pf, record, reload, reserve, run, show, status, tc, testbed, top,
+    change, check, dummynet, flows, import_file, packets, pf, record, reload, reserve, run, show, status, tc,
+    testbed, top,
 };
 use crate::failure::{Failure, Outcome};
 use crate::output::Format;

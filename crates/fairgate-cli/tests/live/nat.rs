@@ -222,11 +222,11 @@ fn share_of_first(network: &Network, is_upload: bool) -> f64 {
     let done = AtomicBool::new(false);
     let connections = |host: usize| if host == 0 { 1 } else { 8 };
     let mut ends = Vec::new();
-    for host in 0..2 {
+    for (host, address) in HOSTS.iter().enumerate() {
         let at = SocketAddr::new(SERVER.parse().unwrap(), 6000 + host as u16);
         let listener = network.right.enter(|| TcpListener::bind(at)).unwrap().unwrap();
         for _ in 0..connections(host) {
-            let client = connect(network, HOSTS[host].parse().unwrap(), at);
+            let client = connect(network, address.parse().unwrap(), at);
             let (server, _) = listener.accept().unwrap();
             ends.push((
                 host,

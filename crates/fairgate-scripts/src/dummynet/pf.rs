@@ -464,9 +464,7 @@ fn ports(line: &mut Line, problems: &mut Problems) -> Option<Word> {
         line.take();
     }
     let values = list("a port", line, problems)?;
-    let named = |text: &str| match text {
-        other => service(other).map_or_else(|| other.replace(':', "-"), |port| port.to_string()),
-    };
+    let named = |text: &str| service(text).map_or_else(|| text.replace(':', "-"), |port| port.to_string());
     let text = values
         .iter()
         .map(|word| named(word.get_ref()))

@@ -10,7 +10,8 @@ use crate::script::notes::Notes;
 use crate::script::{Line, Word, number};
 use crate::tc::Device;
 
-pub(super) const FORM: &str = "write altq on em0 cbq|priq|hfsc|fairq|codel bandwidth 10Mb queue { a, b }, and \
+pub(super) const FORM: &str = "write altq on em0 cbq|priq|hfsc|fairq|codel bandwidth 10Mb queue { a, b \
+    }, and \
     queue a bandwidth 20% priority 5 cbq(borrow red default)";
 
 /// The line of an interface.
@@ -380,14 +381,14 @@ fn check(altq: &Altq, queues: &[Queue], rate: u64, problems: &mut Problems) {
     {
         let name = parent.map(|queue| queue.name.get_ref());
         let whole = parent.map_or(rate, |queue| queue.rate);
-        let below = queues.iter().filter(|queue| queue.parent.as_ref() == name);
+        let mut below = queues.iter().filter(|queue| queue.parent.as_ref() == name);
         let given: u64 = below
             .clone()
             .filter(|queue| queue.bandwidth.is_some())
             .map(|queue| queue.rate)
             .sum();
         if given > whole
-            && let Some(last) = below.last()
+            && let Some(last) = below.next_back()
         {
             let message = format!("the queues here have {given} bit/s together, but above them are {whole}");
             problems.add(last.name.span(), message, "too much", "lower some bandwidths");

@@ -12,11 +12,11 @@
 //! What becomes of it:
 //!
 //! * The bandwidth of an interface is a `tbf` with the bucket that pfctl computes (`tbrsize`).
-//! * `cbq` becomes our `cbq` with `link_sharing = "top-level"`, ALTQ's rule, under a class for the whole link.
-//!   `priq` becomes `prio`, `hfsc` becomes `hfsc`, `codel` becomes `codel`. `fairq` becomes `drr` over hashed
-//!   flows: the shares are those of the bandwidths.
-//! * OpenBSD's queues become `hfsc`: the bandwidth is the link-sharing curve, `min` the real-time curve, `max`
-//!   the upper limit. `burst X for T` is the first piece of a curve. `flows` makes a queue an `fq_codel`.
+//! * `cbq` becomes our `cbq` with `link_sharing = "top-level"`, ALTQ's rule, under a class for the whole
+//! link. `priq` becomes `prio`, `hfsc` becomes `hfsc`, `codel` becomes `codel`. `fairq` becomes `drr` over
+//! hashed flows: the shares are those of the bandwidths. * OpenBSD's queues become `hfsc`: the bandwidth is
+//! the link-sharing curve, `min` the real-time curve, `max` the upper limit. `burst X for T` is the first
+//! piece of a curve. `flows` makes a queue an `fq_codel`.
 //! * A leaf is a `fifo` of `qlimit` packets, or with `red`, `rio` or `codel` that discipline with ALTQ's
 //!   constants.
 //! * Rules with `queue` are filters for packets that leave by the interface. pf assigns a whole connection by
@@ -83,8 +83,8 @@ pub(crate) fn is_of_altq(words: &[Word]) -> bool {
     }
 }
 
-/// Returns the trees of a pf.conf: one for each interface with queues, for the packets that leave by it. If no
-/// line is about queues, the trees are those of dummynet's pipes.
+/// Returns the trees of a pf.conf: one for each interface with queues, for the packets that leave by it. If
+/// no line is about queues, the trees are those of dummynet's pipes.
 ///
 /// ```
 /// use fairgate_scripts::{pf, tc::Device};
@@ -131,7 +131,8 @@ pub fn trees(name: &str, text: &str, device: Device) -> Result<Vec<Tree>, FileEr
     let rules = rules.in_order(&mut problems, &mut notes);
     let interfaces = queues.interfaces(device, &mut problems);
     if interfaces.is_empty() && problems.count() == 0 {
-        let help = "begin with a line like altq on em0 cbq bandwidth 10Mb queue { a, b }, or queue main on em0 \
+        let help = "begin with a line like altq on em0 cbq bandwidth 10Mb queue { a, b }, or queue main \
+            on em0 \
             bandwidth 10M; for pipes, add lines like pipe 1 config bw 10Mbit/s";
         problems.add(0..text.len(), "no line describes a queue", "nothing here", help);
     }

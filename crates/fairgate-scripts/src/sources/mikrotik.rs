@@ -1,7 +1,7 @@
 //! RouterOS: an export of `/queue type`, `/queue tree` and `/queue simple`.
 //!
-//! A queue tree is htb at its interface. Simple queues are two trees: of what goes to the targets, `download`,
-//! and of what comes from them, `upload`. RouterOS' `priority` 1 to 8 is htb's `prio` 0 to 7.
+//! A queue tree is htb at its interface. Simple queues are two trees: of what goes to the targets,
+//! `download`, and of what comes from them, `upload`. RouterOS' `priority` 1 to 8 is htb's `prio` 0 to 7.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -361,7 +361,8 @@ fn leaf(
             };
             if let Some(limit) = kind.get("pcq-rate").filter(|limit| rate(limit) != Some(0)) {
                 let text = format!(
-                    "pcq: hosts share equally, but the limit of {limit} for each is not carried over; in TOML give an htb class each = \"destination\""
+                    "pcq: hosts share equally, but the limit of {limit} for each is not carried over; \
+                        in TOML give an htb class each = \"destination\""
                 );
                 writer.note(&kind.at, text);
             }
@@ -438,7 +439,13 @@ fn write(
             ),
         );
         if let Some(key) = hashed {
-            writer.command(&at, format!("tc filter add dev {device} parent {handle:x}: protocol all prio 1 handle 1 flow hash keys {key} divisor 1024"));
+            writer.command(
+                &at,
+                format!(
+                    "tc filter add dev {device} parent {handle:x}: protocol all \
+                prio 1 handle 1 flow hash keys {key} divisor 1024"
+                ),
+            );
         }
         for filter in filters(writer, one.entry) {
             writer.command(
@@ -554,7 +561,8 @@ fn tree(writer: &mut Writer<'_>, entries: &[Entry], types: &BTreeMap<String, Ent
         let name = match device {
             "global" | "global-in" | "global-out" | "global-total" => {
                 let text = format!(
-                    "`{device}` is all interfaces: attach the tree `{device}` to the one that is the bottleneck"
+                    "`{device}` is all interfaces: attach the tree `{device}` to the one that is the \
+                        bottleneck"
                 );
                 writer.note(&own[0].at, text);
                 device
@@ -571,7 +579,14 @@ fn tree(writer: &mut Writer<'_>, entries: &[Entry], types: &BTreeMap<String, Ent
                 .map(|name| match marks.iter().position(|mark| mark == name) {
                     None => "protocol all matchall".to_owned(),
                     Some(at) => {
-                        writer.note(&entry.at, format!("the mark `{name}` is the number {} here: give packets this mark, or write another filter", at + 1));
+                        writer.note(
+                            &entry.at,
+                            format!(
+                                "the mark `{name}` is the number {} here: give \
+                            packets this mark, or write another filter",
+                                at + 1
+                            ),
+                        );
                         format!("protocol all handle {} fw", at + 1)
                     }
                 })

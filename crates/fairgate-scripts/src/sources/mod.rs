@@ -68,7 +68,8 @@ impl Commands {
 /// ```
 ///
 /// # Errors
-/// If a line can't be understood or carried over, or if the source is not one of the files that give commands.
+/// If a line can't be understood or carried over, or if the source is not one of the files that give
+/// commands.
 pub fn commands(name: &str, text: &str, source: Source, device: Option<&str>) -> Result<Commands, FileError> {
     let named = Arc::new(NamedSource::new(name, text.to_owned()));
     let mut writer = Writer {

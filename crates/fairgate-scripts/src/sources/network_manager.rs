@@ -1,5 +1,5 @@
-//! NetworkManager: the qdiscs and filters of a connection (`tc.qdiscs`, `tc.tfilters`), in the section `[tc]` of
-//! its file or as nmcli(1) shows them. Their options are in tc's words.
+//! NetworkManager: the qdiscs and filters of a connection (`tc.qdiscs`, `tc.tfilters`), in the section `[tc]`
+//! of its file or as nmcli(1) shows them. Their options are in tc's words.
 
 use super::Writer;
 use super::sections::{Section, ini, lines};

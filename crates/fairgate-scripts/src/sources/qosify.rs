@@ -1,5 +1,5 @@
-//! OpenWrt's `/etc/config/qosify`: the cakes that qosify attaches to interfaces. Its classifier is a program in
-//! the kernel, which sets DSCPs by rules of other files.
+//! OpenWrt's `/etc/config/qosify`: the cakes that qosify attaches to interfaces. Its classifier is a program
+//! in the kernel, which sets DSCPs by rules of other files.
 
 use super::Writer;
 use super::sections::{Section, uci};
@@ -16,7 +16,8 @@ pub(super) fn read(writer: &mut Writer<'_>) {
             _ => classifying.extend(section.lines()),
         }
     }
-    let text = "qosify sets DSCPs by these classes and by its files of rules, with a program in the kernel: here \
+    let text = "qosify sets DSCPs by these classes and by its files of rules, with a program in the \
+        kernel: here \
         packets have the DSCP with which they arrive";
     writer.notes.add_lines(&classifying, text);
 }

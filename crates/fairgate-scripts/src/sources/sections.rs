@@ -33,7 +33,7 @@ impl Section {
 
     /// Whether a switch is on.
     pub(super) fn is_on(&self, key: &str, default: bool) -> bool {
-        self.text(key).map_or(default, |text| is_true(text))
+        self.text(key).map_or(default, is_true)
     }
 
     /// Returns the places of its lines.

@@ -1,7 +1,7 @@
 //! OpenWrt's `/etc/config/sqm`: what sqm-scripts do with it.
 //!
-//! The scripts simple.qos, simplest.qos, simplest_tbf.qos, piece_of_cake.qos and layer_cake.qos are known. What
-//! arrives is redirected to an ifb, `ifb4` and the interface's name.
+//! The scripts simple.qos, simplest.qos, simplest_tbf.qos, piece_of_cake.qos and layer_cake.qos are known.
+//! What arrives is redirected to an ifb, `ifb4` and the interface's name.
 
 use super::Writer;
 use super::sections::{Section, uci};
@@ -158,7 +158,13 @@ fn queue(writer: &mut Writer<'_>, section: &Section) {
             "simplest_tbf.qos" => {
                 let (stab, leaf) = (one.stab(), one.leaf(kbit, is_up));
                 let burst = burst(kbit);
-                writer.command(&at, format!("tc qdisc replace dev {to} root handle 1: {stab}tbf rate {kbit}kbit burst {burst} latency 300ms"));
+                writer.command(
+                    &at,
+                    format!(
+                        "tc qdisc replace dev {to} root handle 1: {stab}tbf rate \
+                    {kbit}kbit burst {burst} latency 300ms"
+                    ),
+                );
                 writer.command(
                     &at,
                     format!("tc qdisc replace dev {to} parent 1: handle 110: {leaf}"),
@@ -177,7 +183,10 @@ fn queue(writer: &mut Writer<'_>, section: &Section) {
         writer.command(&at, format!("tc qdisc add dev {device} handle ffff: ingress"));
         writer.command(
             &at,
-            format!("tc filter add dev {device} parent ffff: protocol all prio 10 matchall action mirred egress redirect dev {ifb}"),
+            format!(
+                "tc filter add dev {device} parent ffff: protocol all prio 10 matchall action \
+                mirred egress redirect dev {ifb}"
+            ),
         );
     }
     if up == 0 && down == 0 {
@@ -335,14 +344,21 @@ impl Sqm<'_> {
         for (class, rate, ceil, bursts) in classes {
             let prio = class - 10;
             let rate = rate.max(1);
-            writer.command(&at, format!("tc class replace dev {to} parent 1:1 classid 1:{class} htb {quanta} rate {rate}kbit ceil {ceil}kbit{bursts} prio {prio}"));
+            writer.command(
+                &at,
+                format!(
+                    "tc class replace dev {to} parent 1:1 classid 1:{class} htb \
+                {quanta} rate {rate}kbit ceil {ceil}kbit{bursts} prio {prio}"
+                ),
+            );
             writer.command(
                 &at,
                 format!("tc qdisc replace dev {to} parent 1:{class} handle {class}0: {leaf}"),
             );
         }
         if is_up {
-            let text = "the rules of a firewall mark what is express or bulk: a bridge sees no such marks, and \
+            let text = "the rules of a firewall mark what is express or bulk: a bridge sees no such \
+                marks, and \
                 chooses by the DSCP: EF and CS6, CS7 are express, CS1 is bulk";
             writer.note(&at, text);
         }
@@ -351,7 +367,13 @@ impl Sqm<'_> {
             .enumerate()
         {
             for (protocol, prio) in [("ip", 2 * prio + 1), ("ipv6", 2 * prio + 2)] {
-                writer.command(&at, format!("tc filter add dev {to} parent 1: protocol {protocol} prio {prio} flower ip_tos {dscp}/0xfc classid 1:{class}"));
+                writer.command(
+                    &at,
+                    format!(
+                        "tc filter add dev {to} parent 1: protocol {protocol} prio \
+                    {prio} flower ip_tos {dscp}/0xfc classid 1:{class}"
+                    ),
+                );
             }
         }
     }

@@ -1,8 +1,8 @@
-//! VyOS: `set qos policy ...` and `set qos interface ...` (`set traffic-policy ...` before 1.4), and the same as
-//! a file with braces.
+//! VyOS: `set qos policy ...` and `set qos interface ...` (`set traffic-policy ...` before 1.4), and the same
+//! as a file with braces.
 //!
-//! The policies are those that VyOS gives to tc: `shaper` is htb with a leaf for each class, `limiter` polices
-//! what arrives.
+//! The policies are those that VyOS gives to tc: `shaper` is htb with a leaf for each class, `limiter`
+//! polices what arrives.
 
 use std::ops::Range;
 
@@ -326,7 +326,8 @@ impl Policy {
             "shaper" | "priority-queue" | "round-robin" => self.classes(writer, dev),
             other => {
                 let message = format!("a policy `{other}` can't be carried over");
-                let help = "understood are shaper, limiter, cake, fq-codel, fair-queue, drop-tail, rate-control, \
+                let help = "understood are shaper, limiter, cake, fq-codel, fair-queue, drop-tail, \
+                    rate-control, \
                     priority-queue, round-robin, network-emulator";
                 writer.problem(self.kind.span(), &message, help);
             }
@@ -425,7 +426,13 @@ impl Policy {
                     let prio = class
                         .text("priority")
                         .map_or(String::new(), |prio| format!(" prio {prio}"));
-                    writer.command(&at, format!("tc class replace dev {dev} parent 1:1 classid 1:{minor} htb rate {own}bit ceil {ceil}bit burst {burst} quantum 1514{prio}"));
+                    writer.command(
+                        &at,
+                        format!(
+                            "tc class replace dev {dev} parent 1:1 classid \
+                        1:{minor} htb rate {own}bit ceil {ceil}bit burst {burst} quantum 1514{prio}"
+                        ),
+                    );
                 }
                 "round-robin" => {
                     let quantum = class

@@ -152,10 +152,10 @@ pub(super) fn truncated(text: &str, quantity: Quantity) -> Option<String> {
     let one = 8 * 10u128.pow(fraction.len() as u32);
     let bytes = scaled / one;
     match quantity {
-        _ if scaled % one == 0 => None,
+        _ if scaled.is_multiple_of(one) => None,
         Quantity::Size => Some(bytes.to_string()),
         // A whole number of bit/s stays as it is.
-        Quantity::Rate if scaled % (one / 8) == 0 => None,
+        Quantity::Rate if scaled.is_multiple_of(one / 8) => None,
         Quantity::Rate => Some(format!("{}bit", 8 * bytes)),
     }
 }
