@@ -3,9 +3,13 @@
 for option in -U -Ur -m -n -p -i -u -C -Urm -Urn -T; do
     unshare $option true 2>/dev/null && echo "THROUGH: unshare $option"
 done
+# The stand-in of nsenter runs the command where it is, so the namespace must be the same.
 for kind in user mnt net pid ipc uts cgroup; do
-    nsenter --$kind=/proc/1/ns/$kind true 2>/dev/null && echo "THROUGH: nsenter $kind"
-    nsenter --$kind=/proc/self/ns/$kind true 2>/dev/null && echo "THROUGH: nsenter its own $kind"
+    mine=$(readlink /proc/self/ns/$kind)
+    for process in 1 self; do
+        entered=$(nsenter --$kind=/proc/$process/ns/$kind readlink /proc/self/ns/$kind 2>/dev/null)
+        [ -n "$entered" ] && [ "$entered" != "$mine" ] && echo "THROUGH: nsenter $kind of $process"
+    done
 done
 chroot / true 2>/dev/null && echo "THROUGH: chroot"
 mkdir -p /tmp/a/b && (cd /tmp/a && pivot_root . b) 2>/dev/null && echo "THROUGH: pivot_root"
