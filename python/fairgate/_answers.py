@@ -17,7 +17,9 @@ def option(name: str, value: object | None) -> list[str]:
     return [] if value is None else [f"--{name}={value}"]
 
 
-def answer(arguments: Iterable[str], file: str = "", name: str = "", *, is_lab: bool = False) -> dict[str, Any]:
+def answer(
+    arguments: Iterable[str], file: str = "", name: str = "", *, is_lab: bool = False
+) -> dict[str, Any]:
     """Run a command and return its document.
 
     Parameters

@@ -53,7 +53,9 @@ def theory(question: str, *, seeds: int | None = None, rate: str | None = None, 
     """
     given = [word for name, value in options.items() for word in option(name.replace("_", "-"), value)]
     question = _arguments.text("the question", question)
-    document = answer(["theory", question, *given, *option("seeds", seeds), *option("rate", rate)], is_lab=True)
+    document = answer(
+        ["theory", question, *given, *option("seeds", seeds), *option("rate", rate)], is_lab=True
+    )
     names = [value["name"] for value in document["rows"][0]["values"]] if document["rows"] else []
     rows = [
         [f"{row['x']:.4g}", *("" if v["value"] is None else f"{v['value']:.4g}" for v in row["values"])]
@@ -63,7 +65,7 @@ def theory(question: str, *, seeds: int | None = None, rate: str | None = None, 
 
 
 def bounds(*schedulers: str, effort: str = "usual", seed: int = 1) -> Answer:
-    """Measure worst-case fairness of schedulers beside their published bounds, as ``fairgate-lab bounds`` does.
+    """Measure the worst-case fairness of schedulers beside published bounds, as ``fairgate-lab bounds``.
 
     Parameters
     ----------
