@@ -391,7 +391,7 @@ mod tests {
 
     #[test]
     fn a_recorded_line_may_have_times_and_rates() {
-        let rate = |kbit| Rate::from_bits_per_second(kbit * 1000).unwrap();
+        let rate = |kbit: u64| Rate::from_bits_per_second(kbit * 1000).unwrap();
         let at = Duration::from_millis;
         let expected = Schedule::new(&[(at(0), rate(5200)), (at(1000), rate(3300))], Some(at(2000)));
         for text in [
