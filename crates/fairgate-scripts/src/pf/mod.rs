@@ -12,11 +12,12 @@
 //! What becomes of it:
 //!
 //! * The bandwidth of an interface is a `tbf` with the bucket that pfctl computes (`tbrsize`).
-//! * `cbq` becomes our `cbq` with `link_sharing = "top-level"`, ALTQ's rule, under a class for the whole link.
-//!   `priq` becomes `prio`, `hfsc` becomes `hfsc`, `codel` becomes `codel`. `fairq` becomes `drr` over hashed
-//!   flows: the shares are those of the bandwidths.
-//! * OpenBSD's queues become `hfsc`: the bandwidth is the link-sharing curve, `min` the real-time curve, `max`
-//!   the upper limit. `burst X for T` is the first piece of a curve. `flows` makes a queue an `fq_codel`.
+//! * `cbq` becomes our `cbq` with `link_sharing = "top-level"`, ALTQ's rule, under a class for the whole
+//!   link. `priq` becomes `prio`, `hfsc` becomes `hfsc`, `codel` becomes `codel`. `fairq` becomes `drr` over
+//!   hashed flows: the shares are those of the bandwidths.
+//! * OpenBSD's queues become `hfsc`: the bandwidth is the link-sharing curve, `min` the real-time curve,
+//!   `max` the upper limit. `burst X for T` is the first piece of a curve. `flows` makes a queue an
+//!   `fq_codel`.
 //! * A leaf is a `fifo` of `qlimit` packets, or with `red`, `rio` or `codel` that discipline with ALTQ's
 //!   constants.
 //! * Rules with `queue` are filters for packets that leave by the interface. pf assigns a whole connection by
