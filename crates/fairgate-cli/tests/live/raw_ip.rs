@@ -111,7 +111,7 @@ fn an_interface_without_ethernet_headers_is_scheduled() {
         ("wan0", "host")
     );
     for direction in directions {
-        // Two transfers of 4 MB in full-sized packets. If the machine stands still for a moment, some pass by.
+        // Two transfers of 4 MB in full-sized packets. When the machine stands still, some pass by.
         assert!(direction.sent.packets > 4_000, "{:?}", direction.sent);
         assert!(direction.sent.bytes > 6_000_000, "{:?}", direction.sent);
         assert!(direction.sent.bytes / direction.sent.packets <= 1514);
