@@ -32,8 +32,9 @@ impl Cells {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkLayer {
     /// The bytes of each packet that the link does not send, such as an Ethernet header that is removed. They
-    /// are subtracted before `overhead` is added.
-    pub stripped: u16,
+    /// are subtracted before `overhead` is added. A byte is enough for headers, and a class of htb has no room
+    /// for more in its cache line.
+    pub stripped: u8,
     /// The bytes added to each packet.
     pub overhead: u16,
     /// The least bytes of a packet, before it is cut into cells.
@@ -72,7 +73,7 @@ mod tests {
         /// Compares with Linux's `psched_l2t_ns`, which counts in 32 bits.
         #[test]
         fn lengths_are_counted_as_in_linux(
-            length in 0u32..1 << 20, stripped: u16, overhead: u16, mpu: u16
+            length in 0u32..1 << 20, stripped: u8, overhead: u16, mpu: u16
         ) {
             let framed = (length.saturating_sub(stripped.into()) + u32::from(overhead)).max(mpu.into());
             let count = |cells| LinkLayer { stripped, overhead, mpu, cells }.count(length);

@@ -13,7 +13,7 @@ pub(crate) const fn stripped<S>(field: Lens<S>) -> Parameter<S> {
     Parameter::new(
         "stripped",
         Unit::Bytes,
-        0..=u16::MAX as u64,
+        0..=u8::MAX as u64,
         "The bytes of each packet that the link does not send; they are not paid for.",
         field,
     )
