@@ -181,8 +181,8 @@ def tbf(
         Bytes that may leave at once at the peak rate: at least the longest packet. Allowed: at least 1b,
         or none. Default: none.
     stripped : str, optional
-        The bytes of each packet that the link does not send; they are not paid for. Allowed: 0b to
-        65535b. Default: 0b.
+        The bytes of each packet that the link does not send; they are not paid for. Allowed: 0b to 255b.
+        Default: 0b.
     overhead : str, optional
         The bytes that the link adds to each packet; they are paid for. Allowed: 0b to 65535b. Default:
         0b.
@@ -2885,9 +2885,9 @@ def htb(
         at once, borrowing included. By default 1 ms at its ceil, at least 1600b; `prio` (0 to 7, default
         0): Who is served first and borrows first, 0 before 7. Used for leaves only; `quantum` (1b to 1gb,
         or none, default none): Bytes that a leaf may send in its turn. By default its rate divided by
-        r2q, 1000b to 200000b; `stripped` (0b to 65535b, default 0b): The bytes of each packet that the
-        link does not send; they are not paid for; `overhead` (0b to 65535b, default 0b): The bytes that
-        the link adds to each packet; they are paid for; `mpu` (0b to 65535b, default 0b): The least bytes
+        r2q, 1000b to 200000b; `stripped` (0b to 255b, default 0b): The bytes of each packet that the link
+        does not send; they are not paid for; `overhead` (0b to 65535b, default 0b): The bytes that the
+        link adds to each packet; they are paid for; `mpu` (0b to 65535b, default 0b): The least bytes
         that are paid for a packet; `cells` (uncut or atm or ptm, default uncut): How the link encodes
         packets: ATM sends 53 bytes for 48, PTM 65 for 64.
     filters : iterable of Filter
@@ -2931,8 +2931,8 @@ def hfsc(
         The rate of the link, used only to check that all real-time curves can be kept. Allowed: at least
         1bit, or none. Default: none.
     stripped : str, optional
-        The bytes of each packet that the link does not send; they are not paid for. Allowed: 0b to
-        65535b. Default: 0b.
+        The bytes of each packet that the link does not send; they are not paid for. Allowed: 0b to 255b.
+        Default: 0b.
     overhead : str, optional
         The bytes that the link adds to each packet; they are paid for. Allowed: 0b to 65535b. Default:
         0b.
