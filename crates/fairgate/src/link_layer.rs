@@ -32,8 +32,8 @@ impl Cells {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkLayer {
     /// The bytes of each packet that the link does not send, such as an Ethernet header that is removed. They
-    /// are subtracted before `overhead` is added. A byte is enough for headers, and a class of htb has no room
-    /// for more in its cache line.
+    /// are subtracted before `overhead` is added. A byte is enough for headers, and a class of htb has no
+    /// room for more in its cache line.
     pub stripped: u8,
     /// The bytes added to each packet.
     pub overhead: u16,
