@@ -1,7 +1,7 @@
 //! Measures time and instructions of a pair, net of NONE, for every scheduler under the load FULL. This is
 //! the short form of `fairgate-lab bench schedulers`, for comparing one commit with the next.
 //!
-//!     cargo bench -p fairgate-bench -- [statistics | classified] [NAME...] [FLOWS...]
+//!     cargo bench -p fairgate-evidence -- [statistics | classified] [NAME...] [FLOWS...]
 //!
 //! Instructions are counted if valgrind's callgrind is installed.
 

@@ -23,7 +23,8 @@ pub(crate) fn run(command: &str, args: &Args) -> Result<Outcome, Failure> {
     Err(Failure::Input(report))
 }
 
-/// Says which build has a command. Words that are none are told from it by nobody here: that build does.
+/// Says which build has a command. This one does not know the names of the others, so every unknown word gets
+/// this answer.
 #[cfg(not(feature = "live"))]
 pub(crate) fn left_out(words: &[String]) -> Result<Outcome, Failure> {
     let command = words.first().map_or("", String::as_str);

@@ -1,5 +1,7 @@
 //! The schedulers that can be measured, and how to build them. Each has one entry.
 
+use std::time::Duration;
+
 use fairgate::aqm::codel;
 use fairgate::discipline::ByFlow;
 use fairgate::implicit::lqf::Lqf;
@@ -22,7 +24,6 @@ use fairgate::timestamps::wf2q_plus::Wf2qPlus;
 use fairgate::timestamps::wfq::{self, Wfq};
 use fairgate::timestamps::{Share, Weight};
 use fairgate::{ConfigError, Discipline, Node, PacketId, Pool, Rate, Time, Verdict};
-use std::time::Duration;
 
 use crate::bench::controller::{Controller, Drive, Workload};
 use crate::bench::subject::{Baseline, Dissected, Hashed, Numbered, Source, Subject, WithStatistics};

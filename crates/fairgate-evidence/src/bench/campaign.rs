@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use fairgate::ConfigError;
+use fairgate_config::Memory;
 use serde::Serialize;
 use thiserror::Error;
 
@@ -95,9 +96,9 @@ impl Job {
         2 * (64 * most + 16 * flows) + 160 * queues
     }
 
-    /// Whether this machine has less memory than that. `false` if its memory is unknown.
+    /// Whether less memory than that is left. `false` if nothing says how much.
     pub fn is_too_big(&self) -> bool {
-        available_memory().is_some_and(|available| self.memory() > available)
+        self.memory() > Memory::watch().available()
     }
 
     /// Measures the scheduler and NONE in turns. `done` is called `plan.runs + 1` times.
@@ -142,14 +143,6 @@ impl Job {
         let more = 6000u64.div_ceil(self.pairs_of_a_cycle());
         [few, few + more]
     }
-}
-
-/// Returns Linux's estimate of the memory that is available without swapping, bytes. `None` if it is unknown.
-pub fn available_memory() -> Option<u64> {
-    let all = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = all.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kibibytes: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
-    Some(kibibytes << 10)
 }
 
 #[cfg(test)]

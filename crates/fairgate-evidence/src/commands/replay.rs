@@ -3,12 +3,12 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use crate::replay::{Difference, Outcome as Replayed};
-use serde::Serialize;
-
 use fairgate_report::command::failure::{Failure, Outcome};
 use fairgate_report::command::output::{self, Format};
 use fairgate_report::command::progress;
+use serde::Serialize;
+
+use crate::replay::{Difference, Outcome as Replayed};
 
 /// Run recorded operations of Linux's disciplines through ours and compare the results
 #[derive(clap::Args)]

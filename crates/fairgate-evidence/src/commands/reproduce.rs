@@ -4,22 +4,22 @@ use std::borrow::Cow;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::lab::LabError;
-use crate::reproduce::{
-    Conditions, EXPERIMENTS, Experiment, Grid, JudgedClaim, NotVerdicts, ReproduceError, Reproduction,
-    Verdicts,
-};
 use comfy_table::CellAlignment;
 use fairgate_live::testbed::{Interrupt, check_privileges};
+use fairgate_report::command::failure::{Failure, Imbalanced, Outcome};
+use fairgate_report::command::input;
+use fairgate_report::command::output::{self, Format, Target, Targets};
+use fairgate_report::command::progress;
 use miette::Diagnostic;
 use serde::Serialize;
 use thiserror::Error;
 
 use crate::commands::bench;
-use fairgate_report::command::failure::{Failure, Imbalanced, Outcome};
-use fairgate_report::command::input;
-use fairgate_report::command::output::{self, Format, Target, Targets};
-use fairgate_report::command::progress;
+use crate::lab::LabError;
+use crate::reproduce::{
+    Conditions, EXPERIMENTS, Experiment, Grid, JudgedClaim, NotVerdicts, ReproduceError, Reproduction,
+    Verdicts,
+};
 
 /// The number of steps of the progress bar for each experiment.
 const STEPS: f64 = 1000.0;

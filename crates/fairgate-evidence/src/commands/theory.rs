@@ -9,6 +9,10 @@ use fairgate::Rate;
 use fairgate_config::units::{parse_rate, parse_size};
 use fairgate_config::{BuildError, FileError, Spec};
 use fairgate_report::chart::{Chart, Curve, Point, Scale};
+use fairgate_report::command::failure::{Failure, Outcome};
+use fairgate_report::command::input::positive_duration;
+use fairgate_report::command::output::{self, Format, Target, Targets};
+use fairgate_report::command::progress;
 use fairgate_theory::estimate::Estimate;
 use fairgate_theory::measured::{Dice, Lengths, Shared, Streams, delays};
 use fairgate_theory::queueing::{Md1, Mm1, QueueingError};
@@ -16,11 +20,6 @@ use fairgate_theory::sqf::{Count, Exact, Sharing, SharingError};
 use miette::Diagnostic;
 use serde::Serialize;
 use thiserror::Error;
-
-use fairgate_report::command::failure::{Failure, Outcome};
-use fairgate_report::command::input::positive_duration;
-use fairgate_report::command::output::{self, Format, Target, Targets};
-use fairgate_report::command::progress;
 
 /// The number of packets of each run whose delays are measured.
 const PACKETS: u64 = 200_000;

@@ -4,15 +4,15 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use crate::validation::{Comparison, DataError, Recording, Validation};
 use clap::ValueEnum;
+use fairgate_report::command::failure::{Failure, Outcome};
+use fairgate_report::command::output::{self, Format};
+use fairgate_report::command::progress;
 use miette::Diagnostic;
 use serde::Serialize;
 use thiserror::Error;
 
-use fairgate_report::command::failure::{Failure, Outcome};
-use fairgate_report::command::output::{self, Format};
-use fairgate_report::command::progress;
+use crate::validation::{Comparison, DataError, Recording, Validation};
 
 /// The folder of recordings in a checkout of Fairgate, relative to its root. They are not part of the
 /// program.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::bench::campaign::available_memory;
+use fairgate_config::Memory;
 use serde_json::Value;
 
 use crate::figures::Result;
@@ -68,7 +68,7 @@ impl Bench {
                 .status();
             answer.map_err(|_| format!("there is no `{program}`: {remedy}"))?;
         }
-        if !self.is_quick && available_memory().is_some_and(|available| available < MEMORY) {
+        if !self.is_quick && Memory::watch().available() < MEMORY {
             let needed = MEMORY >> 30;
             return Err(format!(
                 "a million flows take {needed} GiB of memory, and less is available"

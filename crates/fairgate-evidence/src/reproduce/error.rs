@@ -1,10 +1,11 @@
 //! The reasons why an experiment has no result.
 
-use crate::bench::JobError;
 use fairgate::ConfigError;
 use fairgate_config::FileError;
 use fairgate_theory::guarantees::trial::TrialError;
 use thiserror::Error;
+
+use crate::bench::JobError;
 
 /// The reason why an experiment has no result. A claim that does not hold is a result, not an error.
 #[derive(Debug, Error)]

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use crate::bench::{Job, JobError};
 use fairgate_config::{Document, FileError};
 use fairgate_live::testbed::Interrupt;
 use serde::de::DeserializeOwned;
 
+use crate::bench::{Job, JobError};
 use crate::reproduce::ReproduceError;
 use crate::reproduce::description::{self, Description};
 use crate::reproduce::findings::Findings;

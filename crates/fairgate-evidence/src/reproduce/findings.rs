@@ -1,6 +1,5 @@
 //! The results that an experiment's function returns.
 
-use crate::lab::Machine;
 use fairgate_report::chart::{Chart, Point};
 use fairgate_report::dots::Dots;
 use fairgate_report::scaling::Scaling;
@@ -9,6 +8,7 @@ use fairgate_report::violin::Violins;
 use fairgate_theory::estimate::Estimate;
 use serde::Serialize;
 
+use crate::lab::Machine;
 use crate::reproduce::digits::digits;
 
 /// The results of an experiment.

@@ -1,4 +1,4 @@
-//! Tests of shares, budgets and the wrap. `fairgate-replay` compares the order with the kernel's traces.
+//! Tests of shares, budgets and the wrap. `fairgate-evidence` compares the order with the kernel's traces.
 
 use super::*;
 use crate::Verdict;

@@ -1,7 +1,8 @@
 //! The arguments that describe a measurement, parsed and printed.
 
-use crate::bench::{ALGORITHMS, Algorithm, Job, Load, Mode, Order, Sizes, Weights, Workload};
 use clap::ValueEnum;
+
+use crate::bench::{ALGORITHMS, Algorithm, Job, Load, Mode, Order, Sizes, Weights, Workload};
 
 /// The maximum number of flows.
 const MOST_FLOWS: u32 = 1 << 20;

@@ -2,15 +2,15 @@
 
 use std::io::{self, Write};
 
-use crate::bench::floor::Latency;
-use crate::bench::measure::{Spread, Timing};
-use crate::bench::{ALGORITHMS, Instructions};
 use comfy_table::CellAlignment;
+use fairgate_report::command::output;
 use fairgate_report::scaling::{Scaling, Series};
 use fairgate_report::sheet::{Block, Cell, Sheet, Table};
 use serde::Serialize;
 
-use fairgate_report::command::output;
+use crate::bench::floor::Latency;
+use crate::bench::measure::{Spread, Timing};
+use crate::bench::{ALGORITHMS, Instructions};
 
 /// `fairgate.bench-schedulers/1`.
 #[derive(Debug, Serialize)]

@@ -4,12 +4,12 @@ mod arguments;
 mod document;
 mod schedulers;
 
-use crate::bench::callgrind;
-use crate::bench::{Job, JobError};
 use clap::Subcommand;
-
 use fairgate_report::command::failure::{Failure, Outcome};
 use fairgate_report::command::output::{self, Format};
+
+use crate::bench::callgrind;
+use crate::bench::{Job, JobError};
 
 /// Measure the cost of schedulers on this machine
 #[derive(clap::Args)]

@@ -2,20 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::bench::callgrind;
-use crate::bench::campaign::available_memory;
-use crate::bench::measure::Plan;
-use crate::bench::{ALGORITHMS, Algorithm, Instructions, Job, Load, floor};
+use fairgate_config::Memory;
+use fairgate_report::command::failure::{Failure, Outcome};
+use fairgate_report::command::output::{self, Format, Target, Targets};
+use fairgate_report::command::progress;
+use fairgate_report::command::shell;
 use indicatif::ProgressBar;
 use miette::{Diagnostic, miette};
 use thiserror::Error;
 
 use super::arguments::{LoadArg, Offered, format_sizes, parse_algorithm, parse_flows};
 use super::document::{Document, Floor, Measurement};
-use fairgate_report::command::failure::{Failure, Outcome};
-use fairgate_report::command::output::{self, Format, Target, Targets};
-use fairgate_report::command::progress;
-use fairgate_report::command::shell;
+use crate::bench::callgrind;
+use crate::bench::measure::Plan;
+use crate::bench::{ALGORITHMS, Algorithm, Instructions, Job, Load, floor};
 
 /// The numbers of flows that are measured by default, and with `--full`.
 const FLOWS: [u32; 6] = [1, 8, 64, 512, 4_096, 32_768];
@@ -315,6 +315,6 @@ fn too_big(job: &Job) -> Option<BenchError> {
         flows: job.workload.flows,
         load: job.workload.load.name(),
         needed: job.memory() >> 20,
-        available: available_memory().unwrap_or(0) >> 20,
+        available: Memory::watch().available() >> 20,
     })
 }

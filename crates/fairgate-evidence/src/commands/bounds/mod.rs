@@ -6,16 +6,15 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use fairgate_report::command::failure::{Failure, Outcome};
+use fairgate_report::command::output::{self, Format, Target, Targets};
+use fairgate_report::command::progress;
 use fairgate_theory::guarantees::adversary::Effort;
 use fairgate_theory::guarantees::candidates::{CANDIDATES, Candidate, NOT_MEASURED};
 use fairgate_theory::guarantees::survey::{Row, Survey};
 use fairgate_theory::guarantees::trial::Finding;
 use miette::{Diagnostic, miette};
 use thiserror::Error;
-
-use fairgate_report::command::failure::{Failure, Outcome};
-use fairgate_report::command::output::{self, Format, Target, Targets};
-use fairgate_report::command::progress;
 
 /// Measure worst-case fairness of every scheduler against its bounds
 #[derive(clap::Args)]

@@ -12,7 +12,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use crate::lab::{Lab, Machine};
 use fairgate_config::Document;
 use fairgate_live::testbed::{Interrupt, TestbedError};
 use fairgate_live::{Captures, DryRun, Plan};
@@ -21,6 +20,7 @@ use fairgate_sim::Scenario;
 use fairgate_theory::estimate::Estimate;
 use serde::Deserialize;
 
+use crate::lab::{Lab, Machine};
 use crate::reproduce::findings::LiveReport;
 use crate::reproduce::{Figure, Findings, ReproduceError, Run};
 

@@ -22,7 +22,6 @@
 
 use std::time::Duration;
 
-use crate::lab::{KernelQueue, Lab, LabError, Live, Machine};
 use fairgate_config::units::parse_duration;
 use fairgate_config::{Document, FileError};
 use fairgate_live::testbed::{Interrupt, TestbedError};
@@ -33,6 +32,7 @@ use super::charts::{Layer, chosen, draw};
 use super::measures::{self, Sample};
 use super::plan::{Case, KernelSection, LiveSection, Plan};
 use super::{Samples, Times, conditions, measurements, scenario, simulate_all};
+use crate::lab::{KernelQueue, Lab, LabError, Live, Machine};
 use crate::reproduce::findings::{Beside, LiveReport};
 use crate::reproduce::{Findings, ReproduceError, Run};
 

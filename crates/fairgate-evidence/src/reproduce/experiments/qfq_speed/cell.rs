@@ -1,9 +1,8 @@
 //! A cell of the table: a scheduler with a number of flows under a load, and its measurements.
 
+use super::Parameters;
 use crate::bench::measure::Plan;
 use crate::bench::{Algorithm, Job, JobError, Load, Mode, Order, Sizes, Weights, Workload};
-
-use super::Parameters;
 use crate::reproduce::ReproduceError;
 
 /// A scheduler with a number of flows under a load.

@@ -1,10 +1,10 @@
 //! The figures: times and instructions by number of flows.
 
-use crate::bench::Load;
 use fairgate_report::scaling::{Scaling, Series};
 
 use super::cell::Cell;
 use super::{Cells, NONE};
+use crate::bench::Load;
 
 impl Cells {
     /// Draws times by number of flows under a load. They include NONE's time. NONE is a curve, too.

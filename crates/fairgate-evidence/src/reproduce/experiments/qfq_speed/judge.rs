@@ -1,10 +1,10 @@
 //! Judges the claims by costs: instructions if they were counted, otherwise times.
 
-use crate::bench::{Load, Weights};
 use fairgate_theory::estimate::Estimate;
 
 use super::Cells;
 use super::cell::Cell;
+use crate::bench::{Load, Weights};
 use crate::reproduce::Findings;
 
 /// If the cost does not depend on the number of flows, instructions differ by at most this part.

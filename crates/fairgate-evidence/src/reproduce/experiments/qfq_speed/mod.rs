@@ -10,13 +10,13 @@ mod cell;
 mod figures;
 mod judge;
 
-use crate::bench::measure::Plan;
-use crate::bench::{Algorithm, Job, Load, Weights};
 use fairgate_theory::estimate::Estimate;
 use serde::Deserialize;
 
 use self::cell::Cell;
 use self::judge::{THRICE, TWICE};
+use crate::bench::measure::Plan;
+use crate::bench::{Algorithm, Job, Load, Weights};
 use crate::reproduce::{Figure, Findings, ReproduceError, Run};
 
 /// The paper's name of the controller with only a queue.
