@@ -1,5 +1,6 @@
 //! Measurements of the program on live traffic: rates, shares and delays.
 
+#[path = "../../../fairgate-live/src/testing/attempts.rs"]
 mod attempts;
 mod both_worlds;
 #[path = "../common/mod.rs"]
@@ -9,6 +10,8 @@ mod testbed;
 use std::process::Command;
 
 use serde_json::Value;
+
+use common::{live, say};
 
 /// Runs `fairgate ARGUMENTS --json`, which must succeed, and returns its document.
 fn fairgate(arguments: &[&str]) -> Value {

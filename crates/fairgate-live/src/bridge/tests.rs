@@ -1,6 +1,5 @@
 //! A bridge between hosts in network namespaces: VLAN tags, and several workers.
 
-use crate::outgoing::Outgoing;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,12 +10,13 @@ use super::*;
 use crate::attach::{Hooks, Switch, mark_of};
 use crate::backend::BackendKind;
 use crate::error::ReloadError;
+use crate::outgoing::Outgoing;
 use crate::status::Status;
 use crate::sys::interface::Interface;
 use crate::sys::layout::Layout;
 use crate::sys::socket::PacketSocket;
 use crate::testbed::{Namespace, Network};
-use crate::testing::{live, until};
+use crate::testing::{Times, live, measured, until};
 use crate::vlan::Tag;
 
 /// Opens a socket on the only interface of a host.
@@ -166,6 +166,13 @@ fn full_sized_frames_with_tags_are_forwarded() {
 /// The first port of the floods.
 const FIRST_PORT: u16 = 5000;
 
+/// The UDP payload of a packet, and its Ethernet frame, in bytes.
+const PAYLOAD: usize = 1400;
+const FRAME: usize = PAYLOAD + 42;
+
+/// Bits of frames for each bit of payload.
+const OF_PAYLOAD: f64 = FRAME as f64 / PAYLOAD as f64;
+
 /// Sends to `flows` ports of the right host for `time`, as [`flood_to`] does.
 fn flood(network: &Network, flows: u16, rate: u64, time: Duration) -> Vec<f64> {
     let ports = FIRST_PORT..FIRST_PORT + flows;
@@ -183,8 +190,7 @@ fn flood_to(network: &Network, to: &[SocketAddr], rate: u64, time: Duration) -> 
 /// Sends to each of these addresses of the right host for `time`, `rates` bits per second. Returns the bytes
 /// of UDP payload that each has received after the first quarter of the time, in bits per second.
 fn send_to(network: &Network, to: &[SocketAddr], rates: &[f64], time: Duration) -> Vec<f64> {
-    const PAYLOAD: usize = 1400;
-    const FRAME: f64 = (PAYLOAD + 42) as f64 * 8.0;
+    const FRAME_BITS: f64 = FRAME as f64 * 8.0;
     let bind = |address: &SocketAddr| {
         let socket = UdpSocket::bind(address).unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
@@ -227,7 +233,7 @@ fn send_to(network: &Network, to: &[SocketAddr], rates: &[f64], time: Duration) 
                 let mut is_due = true;
                 while std::mem::take(&mut is_due) {
                     for ((socket, rate), sent) in sockets.iter().zip(rates).zip(&mut sent) {
-                        if (*sent as f64) * FRAME < passed * rate {
+                        if (*sent as f64) * FRAME_BITS < passed * rate {
                             // The host's own queue may be full for a moment.
                             let _ = socket.send(&[7; PAYLOAD]);
                             *sent += 1;
@@ -256,105 +262,113 @@ left_to_right = \"line\"
 workers = 2
 ";
 
+/// How long an attempt of a measurement sends. Three quarters of it are measured.
+const ATTEMPT: Duration = Duration::from_secs(2);
+
+/// Records whether flows or hosts with these rates, in bits of UDP payload per second, have `line` bits per
+/// second together, and equal parts of it.
+fn expect_equal(times: &mut Times, what: &str, rates: &[f64], line: f64) {
+    let total = rates.iter().sum::<f64>() * OF_PAYLOAD;
+    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+    let off: Vec<f64> = rates.iter().map(|rate| (rate / mean - 1.0) * 100.0).collect();
+    let measured = format!("{what}: {:.3} Mbit/s in all, off by {off:.2?} %", total / 1e6);
+    println!("{measured}");
+    let is_right = (total / line - 1.0).abs() < 0.05 && off.iter().all(|off| off.abs() < 3.0);
+    times.expect(is_right, measured);
+}
+
 /// Seven flows can't be spread equally over two workers. They have the line together, and equal shares of it.
 #[test]
 fn two_workers_share_a_line() {
-    let Some(_watched) = live("two_workers_share_a_line") else {
-        return;
-    };
-    let one = SHARDED.replace("workers = 2\n", "");
-    for text in [one.as_str(), SHARDED] {
-        let mut rates = Vec::new();
-        let status = with_bridge(&plan_of(text), |network, _| {
-            rates = flood(network, 7, 150_000_000, Duration::from_secs(8));
-        });
-        let total: f64 = rates.iter().sum::<f64>() * 1442.0 / 1400.0;
-        let mean = rates.iter().sum::<f64>() / 7.0;
-        let off: Vec<f64> = rates.iter().map(|rate| (rate / mean - 1.0) * 100.0).collect();
-        println!("{:.3} Mbit/s in all; shares off by {off:.2?} %", total / 1e6);
-        status.check().unwrap();
-        let tree = &status.directions[0].tree;
-        let sent: Vec<u64> = tree.classes.iter().map(|class| class.dequeued.packets).collect();
-        println!("{}: {sent:?}", tree.discipline);
-        if tree.discipline == "sharded" {
-            assert!(sent.len() == 2 && sent.iter().all(|sent| *sent > 0), "{sent:?}");
+    measured("two_workers_share_a_line", || {
+        let one = SHARDED.replace("workers = 2\n", "");
+        let mut times = Times::default();
+        for (workers, text) in [("one worker", one.as_str()), ("two workers", SHARDED)] {
+            let mut rates = Vec::new();
+            let status = with_bridge(&plan_of(text), |network, _| {
+                rates = flood(network, 7, 150_000_000, ATTEMPT);
+            });
+            status.check().unwrap();
+            let tree = &status.directions[0].tree;
+            if tree.discipline == "sharded" {
+                let sent: Vec<u64> = tree.classes.iter().map(|class| class.dequeued.packets).collect();
+                assert!(sent.len() == 2 && sent.iter().all(|sent| *sent > 0), "{sent:?}");
+            }
+            expect_equal(&mut times, workers, &rates, 100e6);
         }
-        assert!((total / 100e6 - 1.0).abs() < 0.05, "{total}");
-        assert!(off.iter().all(|off| off.abs() < 3.0), "{off:?}");
-    }
+        times
+    });
 }
 
 /// A flow that sends four fifths of its part gets all of it, and six floods share the rest equally, whichever
 /// worker the flow has.
 #[test]
 fn a_light_flow_leaves_floods_equal() {
-    let Some(_watched) = live("a_light_flow_leaves_floods_equal") else {
-        return;
-    };
     const LIGHT: f64 = 0.8 * 100e6 / 7.0;
     let right: IpAddr = Network::RIGHT.parse().unwrap();
     let to: Vec<SocketAddr> = (FIRST_PORT..FIRST_PORT + 7)
         .map(|port| (right, port).into())
         .collect();
     let offered: Vec<f64> = (0..7).map(|flow| if flow == 0 { LIGHT } else { 30e6 }).collect();
-    let mut rates = Vec::new();
-    let status = with_bridge(&plan_of(SHARDED), |network, _| {
-        rates = send_to(network, &to, &offered, Duration::from_secs(8));
+    measured("a_light_flow_leaves_floods_equal", || {
+        let mut rates = Vec::new();
+        let status = with_bridge(&plan_of(SHARDED), |network, _| {
+            rates = send_to(network, &to, &offered, ATTEMPT);
+        });
+        status.check().unwrap();
+        let mut times = Times::default();
+        let light = rates[0] * OF_PAYLOAD / LIGHT;
+        times.expect(
+            (light - 1.0).abs() < 0.03,
+            format!("the light flow has {light:.3} of what it sends"),
+        );
+        expect_equal(&mut times, "floods", &rates[1..], 100e6 - LIGHT);
+        times
     });
-    status.check().unwrap();
-    let rates: Vec<f64> = rates.iter().map(|rate| rate * 1442.0 / 1400.0).collect();
-    let (light, floods) = (rates[0] / LIGHT - 1.0, &rates[1..]);
-    let mean = (100e6 - LIGHT) / 6.0;
-    let off: Vec<f64> = floods.iter().map(|rate| (rate / mean - 1.0) * 100.0).collect();
-    println!(
-        "the light flow is off by {:.2} %, floods by {off:.2?} %",
-        light * 100.0
-    );
-    assert!(light.abs() < 0.03, "{light}");
-    assert!(off.iter().all(|off| off.abs() < 3.0), "{off:?}");
 }
 
 /// A change reaches both workers, and a change that one worker can't run is refused as a whole.
 #[test]
 fn a_change_reaches_all_workers() {
-    let Some(_watched) = live("a_change_reaches_all_workers") else {
-        return;
-    };
-    let status = with_bridge(&plan_of(SHARDED), |network, changer| {
-        let slow = SHARDED.replace("100mbit", "50mbit").replace("fq_codel", "drr");
-        changer.reload(plan_of(&slow)).unwrap();
-        let rates = flood(network, 4, 80_000_000, Duration::from_secs(4));
-        let total = rates.iter().sum::<f64>() * 1442.0 / 1400.0;
-        assert!((total / 50e6 - 1.0).abs() < 0.05, "{total}");
-        let mut fewer = plan_of(SHARDED);
-        fewer.workers = 3;
-        assert!(matches!(
-            changer.reload(fewer),
-            Err(ReloadError::Fixed { key: "workers" })
-        ));
+    measured("a_change_reaches_all_workers", || {
+        let mut times = Times::default();
+        let status = with_bridge(&plan_of(SHARDED), |network, changer| {
+            let slow = SHARDED.replace("100mbit", "50mbit").replace("fq_codel", "drr");
+            changer.reload(plan_of(&slow)).unwrap();
+            let rates = flood(network, 4, 80_000_000, ATTEMPT);
+            let total = rates.iter().sum::<f64>() * OF_PAYLOAD / 50e6;
+            times.expect((total - 1.0).abs() < 0.05, format!("{total:.3} of the new rate"));
+            let mut fewer = plan_of(SHARDED);
+            fewer.workers = 3;
+            assert!(matches!(
+                changer.reload(fewer),
+                Err(ReloadError::Fixed { key: "workers" })
+            ));
+        });
+        let shards = &status.directions[0].tree.classes;
+        assert!(
+            shards.iter().all(|shard| shard.classes[0].discipline == "drr"),
+            "{shards:?}"
+        );
+        times
     });
-    let shards = &status.directions[0].tree.classes;
-    assert!(
-        shards.iter().all(|shard| shard.classes[0].discipline == "drr"),
-        "{shards:?}"
-    );
 }
 
 /// One flow has one worker, and still the whole line.
 #[test]
 fn one_flow_takes_the_line_of_two_workers() {
-    let Some(_watched) = live("one_flow_takes_the_line_of_two_workers") else {
-        return;
-    };
-    let status = with_bridge(&plan_of(SHARDED), |network, _| {
-        let rates = flood(network, 1, 150_000_000, Duration::from_secs(4));
-        let total = rates[0] * 1442.0 / 1400.0;
-        println!("{:.3} Mbit/s", total / 1e6);
-        assert!((total / 100e6 - 1.0).abs() < 0.05, "{total}");
+    measured("one_flow_takes_the_line_of_two_workers", || {
+        let mut rates = Vec::new();
+        let status = with_bridge(&plan_of(SHARDED), |network, _| {
+            rates = flood(network, 1, 150_000_000, ATTEMPT);
+        });
+        let shards = &status.directions[0].tree.classes;
+        let busy = shards.iter().filter(|shard| shard.dequeued.packets > 1000);
+        assert_eq!(busy.count(), 1, "{shards:?}");
+        let mut times = Times::default();
+        expect_equal(&mut times, "one flow", &rates, 100e6);
+        times
     });
-    let shards = &status.directions[0].tree.classes;
-    let busy = shards.iter().filter(|shard| shard.dequeued.packets > 1000);
-    assert_eq!(busy.count(), 1, "{shards:?}");
 }
 
 /// A line of 70 Mbit/s for seven subscribers. The first one has addresses of both families.
@@ -408,43 +422,34 @@ fn give_addresses(network: &Network) -> Vec<SocketAddr> {
 /// one.
 #[test]
 fn workers_share_a_line_among_hosts() {
-    let Some(_watched) = live("workers_share_a_line_among_hosts") else {
-        return;
-    };
     let text = "[queue.line]\ndiscipline = \"cake\"\nbandwidth = \"60mbit\"\ntins = \"besteffort\"\n\
         isolation = \"dual-dsthost\"\n[run]\nleft = \"left\"\nright = \"right\"\nleft_to_right = \"line\"\n\
         workers = 2\nshard_by = \"right\"\n";
-    let mut hosts: Vec<(IpAddr, f64)> = Vec::new();
-    let status = with_bridge(&plan_of(text), |network, _| {
-        let addresses = give_addresses(network);
-        // The first host has one flow, the next one two, and so on.
-        let flows = |(number, address): (u16, &SocketAddr)| {
-            let ip = address.ip();
-            (0..number).map(move |port| SocketAddr::from((ip, FIRST_PORT + port)))
-        };
-        let to: Vec<SocketAddr> = (1..7).zip(&addresses[1..]).flat_map(flows).collect();
-        // Each flow alone is more than the part of a host.
-        let rates = flood_to(network, &to, 320_000_000, Duration::from_secs(8));
-        for (address, rate) in to.iter().zip(rates) {
-            match hosts.last_mut() {
-                Some((host, sum)) if *host == address.ip() => *sum += rate,
-                _ => hosts.push((address.ip(), rate)),
+    measured("workers_share_a_line_among_hosts", || {
+        let mut hosts: Vec<(IpAddr, f64)> = Vec::new();
+        let status = with_bridge(&plan_of(text), |network, _| {
+            let addresses = give_addresses(network);
+            // The first host has one flow, the next one two, and so on.
+            let flows = |(number, address): (u16, &SocketAddr)| {
+                let ip = address.ip();
+                (0..number).map(move |port| SocketAddr::from((ip, FIRST_PORT + port)))
+            };
+            let to: Vec<SocketAddr> = (1..7).zip(&addresses[1..]).flat_map(flows).collect();
+            // Each flow alone is more than the part of a host.
+            let rates = flood_to(network, &to, 320_000_000, ATTEMPT);
+            for (address, rate) in to.iter().zip(rates) {
+                match hosts.last_mut() {
+                    Some((host, sum)) if *host == address.ip() => *sum += rate,
+                    _ => hosts.push((address.ip(), rate)),
+                }
             }
-        }
+        });
+        status.check().unwrap();
+        let rates: Vec<f64> = hosts.iter().map(|(_, rate)| *rate).collect();
+        let mut times = Times::default();
+        expect_equal(&mut times, "hosts", &rates, 60e6);
+        times
     });
-    status.check().unwrap();
-    let rates: Vec<f64> = hosts.iter().map(|(_, rate)| *rate).collect();
-    let total = rates.iter().sum::<f64>() * 1442.0 / 1400.0;
-    let mean = rates.iter().sum::<f64>() / 6.0;
-    let off: Vec<f64> = rates.iter().map(|rate| (rate / mean - 1.0) * 100.0).collect();
-    let shards = &status.directions[0].tree.classes;
-    let sent: Vec<u64> = shards.iter().map(|shard| shard.dequeued.packets).collect();
-    println!(
-        "{:.3} Mbit/s in all by {sent:?}; hosts off by {off:.2?} %",
-        total / 1e6
-    );
-    assert!((total / 60e6 - 1.0).abs() < 0.05, "{total}");
-    assert!(off.iter().all(|off| off.abs() < 3.0), "{off:?}");
 }
 
 /// Seven subscribers can't be spread equally over two workers. Each gets what it gets of one worker: the one
@@ -452,46 +457,34 @@ fn workers_share_a_line_among_hosts() {
 /// addresses.
 #[test]
 fn workers_share_a_line_of_subscribers() {
-    let Some(_watched) = live("workers_share_a_line_of_subscribers") else {
-        return;
-    };
-    for workers in [1, 2] {
-        let mut rates = Vec::new();
-        let status = with_bridge(&plan_of(&subscribers(workers)), |network, _| {
-            let to = give_addresses(network);
-            rates = flood_to(network, &to, 120_000_000, Duration::from_secs(8));
-        });
-        status.check().unwrap();
-        let total: f64 = rates.iter().sum::<f64>() * 1442.0 / 1400.0;
-        // The first one has two flows.
-        let mut each: Vec<f64> = rates[2..].to_vec();
-        each.insert(0, rates[0] + rates[1]);
-        let limited = each.pop().unwrap() * 1442.0 / 1400.0;
-        let mean = each.iter().sum::<f64>() / each.len() as f64;
-        let off: Vec<f64> = each.iter().map(|rate| (rate / mean - 1.0) * 100.0).collect();
-        println!(
-            "{workers}: {:.3} Mbit/s in all, limited {:.3}; shares off by {off:.2?} %",
-            total / 1e6,
-            limited / 1e6
-        );
-        assert!((total / 70e6 - 1.0).abs() < 0.05, "{total}");
-        assert!((limited / 4e6 - 1.0).abs() < 0.05, "{limited}");
-        assert!(off.iter().all(|off| off.abs() < 3.0), "{off:?}");
-        if workers == 2 {
-            let shards = &status.directions[0].tree.classes;
-            let classes: Vec<usize> = shards
-                .iter()
-                .map(|shard| {
-                    shard
-                        .classes
-                        .iter()
-                        .filter(|class| class.dequeued.packets > 1000)
-                        .count()
-                })
-                .collect();
-            assert!(classes.iter().all(|count| *count > 0), "{classes:?}");
+    measured("workers_share_a_line_of_subscribers", || {
+        let mut times = Times::default();
+        for workers in [1, 2] {
+            let mut rates = Vec::new();
+            let status = with_bridge(&plan_of(&subscribers(workers)), |network, _| {
+                let to = give_addresses(network);
+                rates = flood_to(network, &to, 120_000_000, ATTEMPT);
+            });
+            status.check().unwrap();
+            // The first one has two flows.
+            let mut each: Vec<f64> = rates[2..].to_vec();
+            each.insert(0, rates[0] + rates[1]);
+            let limited = each.pop().unwrap() * OF_PAYLOAD / 4e6;
+            times.expect(
+                (limited - 1.0).abs() < 0.05,
+                format!("{workers}: {limited:.3} of the limit"),
+            );
+            expect_equal(&mut times, &format!("workers: {workers}"), &each, 70e6 - 4e6);
+            if workers == 2 {
+                let shards = &status.directions[0].tree.classes;
+                for shard in shards {
+                    let busy = shard.classes.iter().filter(|class| class.dequeued.packets > 500);
+                    assert!(busy.count() > 0, "{shards:?}");
+                }
+            }
         }
-    }
+        times
+    });
 }
 
 /// Subscribers come and go while two workers forward. Packets of new ones find their class, and others are

@@ -17,7 +17,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::common::{live, say};
+use super::{live, say};
 
 /// The number of successes that are needed.
 const HOLDS: u32 = 5;
