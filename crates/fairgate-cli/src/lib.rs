@@ -7,7 +7,6 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod commands;
-mod desk;
 mod embedded;
 mod exit;
 mod failure;

@@ -8,12 +8,11 @@ use std::collections::HashMap;
 
 use fairgate::Time;
 use fairgate::flow::{FlowKey, LinkType, dissect};
+use fairgate_run_api::{FlowOrder, FlowStatus, FlowsStatus, RoundTripStatus, SubscriberName};
 
-use super::document::{FlowOrder, FlowStatus, FlowsStatus, RoundTripStatus};
 use super::log::{Outcome, Record};
 use super::round_trips::{Measured, RoundTrips};
 use crate::rate::RateWindow;
-use crate::status::SubscriberName;
 
 /// The maximum number of flows: 16 MB.
 const MOST: usize = 16_384;
