@@ -7,8 +7,6 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod commands;
-#[cfg(feature = "live")]
-mod desk;
 mod document;
 #[cfg(feature = "live")]
 mod last_good;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use fairgate_client::{Access, Api, ApiAddress, ClientError, Remote};
-use fairgate_live::status::protocol::Mistake;
 use fairgate_live::status::{FetchError, running};
+use fairgate_run_api::Mistake;
 use miette::Diagnostic;
 use thiserror::Error;
 
@@ -81,8 +81,8 @@ impl RunArgs {
                     Err(error) => Err(Failure::environment(error)),
                 }
             }
-            (None, Some(socket)) => Ok(Remote::Socket(socket.clone())),
-            (None, None) => only_socket().map(Remote::Socket).map_err(Failure::environment),
+            (None, Some(socket)) => Ok(socket.clone().into()),
+            (None, None) => only_socket().map(Remote::from).map_err(Failure::environment),
         }
     }
 

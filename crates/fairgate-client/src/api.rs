@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairgate_live::status::protocol::{ReservationStatus, ReserveOrder, TermsStatus, TreesStatus};
-use fairgate_live::status::{FlowOrder, FlowsStatus, Status};
+use fairgate_run_api::{
+    Answer, Ask, Change, ChangeMade, Detail, FlowsStatus, Question, Reservations, Reserve, ReserveOrder,
+    Status, TermsStatus, TreesStatus,
+};
 use hyper::Method;
 use hyper::header::ETAG;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -15,10 +17,9 @@ use serde::{Deserialize, Serialize};
 use tokio_rustls::TlsConnector;
 
 use crate::address::ApiAddress;
-use crate::connection::{Asked, Coming, Way};
+use crate::connection::{ApiRequest, ApiResponse, Transport};
 use crate::error::ClientError;
 use crate::intervals::Intervals;
-use crate::remote::Changed;
 use crate::{tls, token};
 
 /// What gives access to an API.
@@ -33,14 +34,7 @@ pub struct Access {
 
 /// The API of a run. Copies share what they have read from files.
 #[derive(Clone)]
-pub struct Api(Arc<Way>);
-
-#[derive(Serialize)]
-struct ChangeOrder<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    from: Option<&'a str>,
-    lines: &'a [String],
-}
+pub struct Api(Arc<Transport>);
 
 #[derive(Serialize)]
 struct ReservationOrder<'a> {
@@ -56,8 +50,8 @@ struct Direction<'a> {
 }
 
 #[derive(Deserialize)]
-struct Reservations {
-    reservations: Vec<ReservationStatus>,
+struct Revision {
+    revision: u64,
 }
 
 impl Api {
@@ -71,119 +65,138 @@ impl Api {
             ApiAddress::Https(_) => Some(TlsConnector::from(tls::config(access.ca.as_deref())?)),
         };
         let token = access.token.as_deref().map(token::read).transpose()?;
-        Ok(Api(Arc::new(Way { address, tls, token })))
-    }
-
-    pub(crate) fn status(&self, only_used: bool) -> Result<Status, ClientError> {
-        self.get(&format!("/v1/status?used={only_used}"))
-    }
-
-    pub(crate) fn trees(&self) -> Result<TreesStatus, ClientError> {
-        self.get("/v1/trees")
-    }
-
-    /// Changes the trees. An expected revision becomes an entity tag.
-    pub(crate) fn change(
-        &self,
-        from: Option<&str>,
-        lines: &[String],
-        if_revision: Option<u64>,
-    ) -> Result<Changed, ClientError> {
-        let tag = if_revision.map(|revision| self.tag_of(revision)).transpose()?;
-        let asked = Asked {
-            if_match: tag.as_deref(),
-            is_long: true,
-            ..sent(
-                Method::POST,
-                "/v1/changes".to_owned(),
-                &ChangeOrder { from, lines },
-            )?
-        };
-        understood(self.0.ask(&asked)?)
+        Ok(Api(Arc::new(Transport { address, tls, token })))
     }
 
     /// Returns the entity tag of the trees' revision. Only the run knows the other half of it.
     fn tag_of(&self, expected: u64) -> Result<String, ClientError> {
-        let coming = self.0.ask(&got("/v1/changes"))?;
-        let tag = coming.response.headers().get(ETAG);
+        let response = self.0.request(&got("/v1/changes"))?;
+        let tag = response.response.headers().get(ETAG);
         let tag = tag.and_then(|tag| tag.to_str().ok()).map(str::to_owned);
         let tag = tag.ok_or_else(|| ClientError::Unexpected("it has no entity tag".to_owned()))?;
-        #[derive(Deserialize)]
-        struct Revision {
-            revision: u64,
-        }
-        match understood(coming)? {
+        match understood(response)? {
             Revision { revision } if revision == expected => Ok(tag),
             Revision { revision } => Err(ClientError::Stale { revision }),
         }
     }
 
-    pub(crate) fn reserve(
+    /// Sends an order that the run may plan for as long as it needs. An expected revision becomes an entity
+    /// tag.
+    fn order<A: DeserializeOwned>(
         &self,
-        from: Option<&str>,
-        order: &ReserveOrder,
-    ) -> Result<Vec<ReservationStatus>, ClientError> {
-        let one = |name: &str| format!("/v1/reservations/{}", escaped(name));
-        let of_direction = || match from {
-            Some(from) => format!("?from={}", escaped(from)),
-            None => String::new(),
-        };
-        let asked = match order {
-            ReserveOrder::List => got(&format!("/v1/reservations{}", of_direction())),
-            ReserveOrder::Add(terms) => {
-                let order = ReservationOrder { from, terms };
-                sent(Method::POST, "/v1/reservations".to_owned(), &order)?
-            }
-            ReserveOrder::Change(terms) => {
-                sent(Method::PUT, one(&terms.name), &ReservationOrder { from, terms })?
-            }
-            ReserveOrder::Withdraw { name } => Asked {
-                method: Method::DELETE,
-                ..got(&format!("{}{}", one(name), of_direction()))
-            },
-            ReserveOrder::Refresh { name } => sent(
-                Method::POST,
-                format!("{}/refresh", one(name)),
-                &Direction { from },
-            )?,
-        };
-        let asked = Asked {
+        asked: ApiRequest<'_>,
+        if_revision: Option<u64>,
+    ) -> Result<A, ClientError> {
+        let tag = if_revision.map(|revision| self.tag_of(revision)).transpose()?;
+        understood(self.0.request(&ApiRequest {
+            if_match: tag.as_deref(),
             is_long: true,
             ..asked
-        };
-        let Reservations { reservations } = understood(self.0.ask(&asked)?)?;
-        Ok(reservations)
-    }
-
-    pub(crate) fn flows(&self, order: FlowOrder, limit: u32) -> Result<FlowsStatus, ClientError> {
-        // The words of the socket's protocol are those of the API.
-        let order =
-            serde_json::to_value(order).map_err(|error| ClientError::Unexpected(error.to_string()))?;
-        let order = order.as_str().unwrap_or_default();
-        self.get(&format!("/v1/flows?sort={order}&limit={limit}"))
-    }
-
-    pub(crate) fn packets(&self, last: Option<Duration>, from: Option<&str>) -> Result<Vec<u8>, ClientError> {
-        let mut parameters = Vec::new();
-        parameters.extend(last.map(|last| format!("seconds={}", last.as_secs_f64())));
-        parameters.extend(from.map(|from| format!("from={}", escaped(from))));
-        self.0
-            .ask(&got(&format!("/v1/packets?{}", parameters.join("&"))))?
-            .whole()
-    }
-
-    pub(crate) fn record(&self, interval: Duration) -> Result<Intervals, ClientError> {
-        let target = format!("/v1/intervals?interval_us={}", interval.as_micros());
-        Ok(Intervals::of_api(self.0.ask(&got(&target))?, interval))
+        })?)
     }
 
     fn get<A: DeserializeOwned>(&self, target: &str) -> Result<A, ClientError> {
-        understood(self.0.ask(&got(target))?)
+        understood(self.0.request(&got(target))?)
     }
 }
 
-fn got<'a>(target: &str) -> Asked<'a> {
-    Asked {
+/// The questions that commands ask.
+impl Ask for Api {
+    type Error = ClientError;
+    type Recording = Intervals;
+
+    fn ask(&self, _who: &str, question: Question) -> Result<Answer, ClientError> {
+        Ok(match question {
+            Question::Status { detail } => {
+                let is_used = detail == Detail::Used;
+                self.get::<Status>(&format!("/v1/status?used={is_used}"))?.into()
+            }
+            Question::Revision => self.get::<Revision>("/v1/changes")?.revision.into(),
+            Question::Trees => self.get::<TreesStatus>("/v1/trees")?.into(),
+            Question::Change(change) => {
+                let if_revision = change.if_revision;
+                let body = Change {
+                    if_revision: None,
+                    ..change
+                };
+                let asked = sent(Method::POST, "/v1/changes".to_owned(), &body)?;
+                self.order::<ChangeMade>(asked, if_revision)?.into()
+            }
+            Question::Reserve(Reserve {
+                from,
+                order,
+                if_revision,
+            }) => {
+                let asked = of_reservations(from.as_deref(), &order)?;
+                self.order::<Reservations>(asked, if_revision)?.into()
+            }
+            Question::Flows { order, limit } => {
+                // The words of the status socket are those of the API.
+                let order = serde_json::to_value(order)
+                    .map_err(|error| ClientError::Unexpected(error.to_string()))?;
+                let order = order.as_str().unwrap_or_default();
+                self.get::<FlowsStatus>(&format!("/v1/flows?sort={order}&limit={limit}"))?
+                    .into()
+            }
+            Question::Packets { last, from } => {
+                let mut parameters = Vec::new();
+                parameters.extend(last.map(|last| format!("seconds={}", last.as_secs_f64())));
+                parameters.extend(from.map(|from| format!("from={}", escaped(&from))));
+                let target = format!("/v1/packets?{}", parameters.join("&"));
+                self.0.request(&got(&target))?.whole()?.into()
+            }
+            Question::Features
+            | Question::Reload
+            | Question::Outline { .. }
+            | Question::Place { .. }
+            | Question::WhatIf(_)
+            | Question::Subscribers
+            | Question::Subscriber { .. }
+            | Question::ChangeSubscriber { .. }
+            | Question::ReplaceSubscribers { .. } => {
+                return Err(ClientError::Unexpected(
+                    "this client does not ask for it".to_owned(),
+                ));
+            }
+        })
+    }
+
+    fn record(&self, interval: Duration) -> Result<Intervals, ClientError> {
+        let target = format!("/v1/intervals?interval_us={}", interval.as_micros());
+        Ok(Intervals::of_api(self.0.request(&got(&target))?, interval))
+    }
+}
+
+/// Returns the request of an order about reservations.
+fn of_reservations<'a>(from: Option<&str>, order: &ReserveOrder) -> Result<ApiRequest<'a>, ClientError> {
+    let one = |name: &str| format!("/v1/reservations/{}", escaped(name));
+    let of_direction = || match from {
+        Some(from) => format!("?from={}", escaped(from)),
+        None => String::new(),
+    };
+    Ok(match order {
+        ReserveOrder::List => got(&format!("/v1/reservations{}", of_direction())),
+        ReserveOrder::Add(terms) => {
+            let order = ReservationOrder { from, terms };
+            sent(Method::POST, "/v1/reservations".to_owned(), &order)?
+        }
+        ReserveOrder::Change(terms) => {
+            sent(Method::PUT, one(&terms.name), &ReservationOrder { from, terms })?
+        }
+        ReserveOrder::Withdraw { name } => ApiRequest {
+            method: Method::DELETE,
+            ..got(&format!("{}{}", one(name), of_direction()))
+        },
+        ReserveOrder::Refresh { name } => sent(
+            Method::POST,
+            format!("{}/refresh", one(name)),
+            &Direction { from },
+        )?,
+    })
+}
+
+fn got<'a>(target: &str) -> ApiRequest<'a> {
+    ApiRequest {
         method: Method::GET,
         target: target.to_owned(),
         body: None,
@@ -192,17 +205,17 @@ fn got<'a>(target: &str) -> Asked<'a> {
     }
 }
 
-fn sent<'a>(method: Method, target: String, body: &impl Serialize) -> Result<Asked<'a>, ClientError> {
+fn sent<'a>(method: Method, target: String, body: &impl Serialize) -> Result<ApiRequest<'a>, ClientError> {
     let body = serde_json::to_vec(body).map_err(|error| ClientError::Unexpected(error.to_string()))?;
-    Ok(Asked {
+    Ok(ApiRequest {
         method,
         body: Some(body),
         ..got(&target)
     })
 }
 
-fn understood<A: DeserializeOwned>(coming: Coming) -> Result<A, ClientError> {
-    serde_json::from_slice(&coming.whole()?).map_err(|error| ClientError::Unexpected(error.to_string()))
+fn understood<A: DeserializeOwned>(response: ApiResponse) -> Result<A, ClientError> {
+    serde_json::from_slice(&response.whole()?).map_err(|error| ClientError::Unexpected(error.to_string()))
 }
 
 fn escaped(text: &str) -> impl fmt::Display + '_ {

@@ -28,16 +28,16 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 /// The longest answer. The status of 100,000 classes has 200 MB.
 const LONGEST: usize = 1 << 30;
 
-/// The way to an API.
+/// How requests get to an API.
 #[derive(Clone)]
-pub(crate) struct Way {
+pub(crate) struct Transport {
     pub(crate) address: ApiAddress,
     pub(crate) tls: Option<TlsConnector>,
     pub(crate) token: Option<HeaderValue>,
 }
 
 /// A request.
-pub(crate) struct Asked<'a> {
+pub(crate) struct ApiRequest<'a> {
     pub(crate) method: Method,
     /// With what is behind the question mark.
     pub(crate) target: String,
@@ -49,29 +49,29 @@ pub(crate) struct Asked<'a> {
 }
 
 /// An answer whose body is still to come.
-pub(crate) struct Coming {
+pub(crate) struct ApiResponse {
     pub(crate) runtime: Runtime,
     pub(crate) response: Response<Incoming>,
 }
 
-impl Way {
+impl Transport {
     /// Sends a request and waits for the head of the answer.
-    pub(crate) fn ask(&self, asked: &Asked<'_>) -> Result<Coming, ClientError> {
+    pub(crate) fn request(&self, asked: &ApiRequest<'_>) -> Result<ApiResponse, ClientError> {
         let runtime = Builder::new_current_thread()
             .enable_io()
             .enable_time()
             .build()
             .map_err(ClientError::NoRoom)?;
         let response = runtime.block_on(self.send(asked))?;
-        let coming = Coming { runtime, response };
-        match coming.response.status() {
-            StatusCode::OK | StatusCode::CREATED => Ok(coming),
-            _ => Err(coming.problem()),
+        let response = ApiResponse { runtime, response };
+        match response.response.status() {
+            StatusCode::OK | StatusCode::CREATED => Ok(response),
+            _ => Err(response.problem()),
         }
     }
 
-    async fn send(&self, asked: &Asked<'_>) -> Result<Response<Incoming>, ClientError> {
-        let request = self.request(asked)?;
+    async fn send(&self, asked: &ApiRequest<'_>) -> Result<Response<Incoming>, ClientError> {
+        let request = self.http(asked)?;
         match &self.address {
             ApiAddress::Unix(path) => {
                 let stream = in_time(UnixStream::connect(path)).await?;
@@ -92,7 +92,7 @@ impl Way {
         }
     }
 
-    fn request(&self, asked: &Asked<'_>) -> Result<Request<Full<Bytes>>, ClientError> {
+    fn http(&self, asked: &ApiRequest<'_>) -> Result<Request<Full<Bytes>>, ClientError> {
         let host = match &self.address {
             ApiAddress::Unix(_) => "localhost",
             ApiAddress::Https(authority) => authority.as_str(),
@@ -137,10 +137,10 @@ async fn exchange(
     response.map_err(ClientError::Cut)
 }
 
-impl Coming {
+impl ApiResponse {
     /// Returns the whole body.
     pub(crate) fn whole(self) -> Result<Vec<u8>, ClientError> {
-        let Coming { runtime, response } = self;
+        let ApiResponse { runtime, response } = self;
         let mut body = response.into_body();
         let mut bytes = Vec::new();
         while let Some(part) = runtime.block_on(part(&mut body, PATIENCE))? {

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use fairgate_live::status::FetchError;
-use fairgate_live::status::protocol::Mistake;
+use fairgate_run_api::{Mistake, Refused, Unexpected};
 use miette::Diagnostic;
 use thiserror::Error;
 
@@ -15,7 +15,7 @@ pub enum ClientError {
     /// The status socket gives none.
     #[error(transparent)]
     #[diagnostic(help("check that the run still exists; its process must be yours or root's"))]
-    Socket(#[from] FetchError),
+    Socket(FetchError),
     /// There is nobody at the address of the API.
     #[error("nobody can be reached")]
     #[diagnostic(help("check the address, and that the run has an API there (`api` in [run])"))]
@@ -143,4 +143,31 @@ impl ClientError {
 
 fn name_of(kind: &str) -> &str {
     kind.rsplit(':').next().unwrap_or(kind)
+}
+
+impl From<FetchError> for ClientError {
+    fn from(error: FetchError) -> ClientError {
+        match error {
+            FetchError::Refused(refused) => refused.into(),
+            FetchError::Unexpected(unexpected) => unexpected.into(),
+            error => ClientError::Socket(error),
+        }
+    }
+}
+
+impl From<Refused> for ClientError {
+    fn from(refused: Refused) -> ClientError {
+        match refused {
+            Refused::Stale { revision } => ClientError::Stale { revision },
+            Refused::Mistakes(mistakes) => ClientError::Refused(mistakes),
+            Refused::Missing(mistake) => ClientError::Refused(vec![mistake]),
+            refused => ClientError::Unexpected(refused.to_string()),
+        }
+    }
+}
+
+impl From<Unexpected> for ClientError {
+    fn from(unexpected: Unexpected) -> ClientError {
+        ClientError::Unexpected(unexpected.to_string())
+    }
 }

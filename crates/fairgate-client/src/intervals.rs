@@ -4,13 +4,14 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairgate_live::status::protocol::{Interval, Recorded};
-use fairgate_live::status::{FetchError, Recordings};
+use fairgate_live::Recordings;
+use fairgate_live::status::FetchError;
+use fairgate_run_api::Interval;
 use hyper::body::Incoming;
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 
-use crate::connection::{Coming, PATIENCE, part};
+use crate::connection::{ApiResponse, PATIENCE, part};
 use crate::error::ClientError;
 
 /// The longest line. A row of a class has 500 bytes.
@@ -42,10 +43,10 @@ impl Intervals {
         Intervals(Source::Socket(recordings))
     }
 
-    pub(crate) fn of_api(coming: Coming, interval: Duration) -> Intervals {
+    pub(crate) fn of_api(response: ApiResponse, interval: Duration) -> Intervals {
         Intervals(Source::Api(Lines {
-            runtime: coming.runtime,
-            body: coming.response.into_body(),
+            runtime: response.runtime,
+            body: response.response.into_body(),
             arrived: Vec::new(),
             searched: 0,
             patience: PATIENCE.saturating_add(interval),
@@ -80,16 +81,9 @@ impl Iterator for Intervals {
 
     fn next(&mut self) -> Option<Result<Interval, ClientError>> {
         match &mut self.0 {
-            Source::Socket(recordings) => Some(recordings.next()?.map_err(Into::into).and_then(of_socket)),
+            Source::Socket(recordings) => Some(recordings.next()?.map_err(Into::into)),
             Source::Api(lines) => lines.next().transpose(),
         }
-    }
-}
-
-fn of_socket(recorded: Recorded) -> Result<Interval, ClientError> {
-    match recorded {
-        Recorded::Interval(interval) => Ok(interval),
-        Recorded::Refused { errors } => Err(ClientError::Refused(errors)),
     }
 }
 

@@ -37,4 +37,4 @@ pub use address::{AddressError, ApiAddress};
 pub use api::{Access, Api};
 pub use error::ClientError;
 pub use intervals::Intervals;
-pub use remote::{Changed, Remote};
+pub use remote::Remote;

@@ -1,6 +1,6 @@
 //! Problem details (RFC 9457), as the API sends them.
 
-use fairgate_live::status::protocol::Mistake;
+use fairgate_run_api::Mistake;
 use serde::Deserialize;
 
 use crate::error::ClientError;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use fairgate_live::status::Listening;
 use fairgate_live::{Address, Endpoint, Endpoints, Offer};
+use fairgate_run_api::{Audit, LocalRun};
 use nix::unistd::{Gid, Group};
 use tokio_rustls::TlsAcceptor;
 
 use crate::error::ControlError;
 use crate::guard::Rules;
-use crate::run::Run;
 use crate::server::{self, Control};
 use crate::tls;
 use crate::tokens::Tokens;
@@ -67,12 +67,12 @@ impl Doors {
         self.0.iter().map(Door::sentence)
     }
 
-    /// Answers at all doors from now on, on a thread of ordinary priority.
+    /// Answers at all doors from now on, on a thread of ordinary priority. `audit` is told who was refused.
     ///
     /// # Errors
     /// Fails if the system refuses a thread.
-    pub fn serve(self, run: impl Run) -> Result<Control, ControlError> {
-        server::start(self.0, Arc::new(run)).map_err(ControlError::Thread)
+    pub fn serve(self, run: Arc<LocalRun>, audit: Audit) -> Result<Control, ControlError> {
+        server::start(self.0, run, audit).map_err(ControlError::Thread)
     }
 }
 

@@ -16,7 +16,7 @@ use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, 
 use axum::http::{HeaderMap, HeaderName, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use fairgate_live::status::who_is;
+use fairgate_live::who_is;
 
 use crate::places::{Place, Refusals};
 use crate::problem::{Kind, Problem};
@@ -79,9 +79,8 @@ pub(crate) async fn guard(
                     unsaid => format!("; {unsaid} more requests were refused since the last such line"),
                 };
                 // The log may wait for its reader.
-                let noted =
-                    shared.ask(move |_, run| run.note(&who, &what, &format!("refused: {why}{before}")));
-                let _ = noted.await;
+                let outcome = format!("refused: {why}{before}");
+                let _ = shared.wait(move |shared| shared.note(&who, &what, outcome)).await;
             }
             problem.into_response()
         }

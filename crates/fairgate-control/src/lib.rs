@@ -8,7 +8,8 @@
 //! ```
 //!
 //! * [`Doors`] are the sockets that are listened at. They are opened before privileges are given up.
-//! * [`Run`] is what is controlled. The forwarding threads know nothing of HTTP.
+//! * [`LocalRun`](fairgate_run_api::LocalRun) is what is controlled. The forwarding threads know nothing of
+//!   HTTP.
 //! * [`Control`] is the thread that answers, and the one that keeps the history. They end on drop.
 //!
 //! Everything that a client can make this thread hold is bounded: connections, the time that each may take,
@@ -24,17 +25,16 @@ mod error;
 mod guard;
 mod history;
 mod metrics;
-mod outline;
 mod page;
 mod places;
 mod precondition;
 mod problem;
 mod query;
 pub mod rehearsal;
-mod run;
 mod server;
 mod shared;
 mod streams;
+mod subscribed;
 mod tls;
 mod tokens;
 
@@ -42,7 +42,5 @@ pub use api::openapi;
 pub use door::Doors;
 pub use error::ControlError;
 pub use metrics::MOST_CLASSES;
-pub use run::{
-    Recorder, Run, SubscriberChange, SubscriberChanged, SubscriberList, Subscribers, WhatIf, WhatIfRefused,
-};
 pub use server::Control;
+pub use subscribed::{Reading, RunningList, SubscribedRun};

@@ -4,6 +4,8 @@
 
 use axum::http::HeaderMap;
 use axum::http::header::{HeaderName, IF_MATCH, IF_NONE_MATCH};
+use fairgate_run_api::version;
+use fairgate_subscribers::Entry;
 
 use crate::problem::{Kind, Problem};
 use crate::shared::Shared;
@@ -11,6 +13,15 @@ use crate::shared::Shared;
 /// Returns the entity tag of a revision.
 pub(crate) fn tag(shared: &Shared, revision: u64) -> String {
     format!("\"{}-{revision}\"", shared.instance())
+}
+
+/// Returns the entity tag of a subscriber. It is another one after each change of it, and of that alone.
+pub(crate) fn tag_of(shared: &Shared, entry: &Entry) -> String {
+    version_tag(shared, version(entry))
+}
+
+fn version_tag(shared: &Shared, version: u64) -> String {
+    format!("\"{}-s{version:016x}\"", shared.instance())
 }
 
 /// What a client demands of the trees' revision before a change.
@@ -28,17 +39,25 @@ impl Expected {
         read_list(headers, &IF_MATCH)
     }
 
-    /// Returns the revision that a change must find. `current` looks it up. If it will not do, the result is
-    /// a revision that no trees have: so the run itself refuses the change, and notes that it was asked.
-    pub(crate) fn revision(&self, shared: &Shared, current: impl FnOnce() -> u64) -> Option<u64> {
+    /// Returns the revision that a change must find, if the trees have the revision `current`. If that will
+    /// not do, the result is a revision that no trees have: so the run itself refuses the change, and notes
+    /// that it was asked.
+    pub(crate) fn revision(&self, shared: &Shared, current: u64) -> u64 {
         match self {
-            Expected::Any => None,
-            Expected::OneOf(tags) => {
-                let current = current();
-                let is_current = tags.contains(&tag(shared, current));
-                Some(if is_current { current } else { u64::MAX })
-            }
+            Expected::OneOf(tags) if !tags.contains(&tag(shared, current)) => u64::MAX,
+            _ => current,
         }
+    }
+
+    /// Returns the versions that a subscriber may have.
+    pub(crate) fn versions(&self, shared: &Shared) -> Option<Vec<u64>> {
+        let Expected::OneOf(tags) = self else { return None };
+        let version = |tag: &String| {
+            let digits = tag.strip_prefix(&format!("\"{}-s", shared.instance()))?;
+            let version = u64::from_str_radix(digits.strip_suffix('"')?, 16).ok()?;
+            (*tag == version_tag(shared, version)).then_some(version)
+        };
+        Some(tags.iter().filter_map(version).collect())
     }
 }
 

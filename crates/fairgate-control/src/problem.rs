@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_TYPE, ETAG, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::response::{IntoResponse, Response};
-use fairgate_live::status::protocol::Mistake;
+use fairgate_run_api::Mistake;
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use axum::Router;
 use fairgate_live::Offer;
+use fairgate_run_api::{Audit, LocalRun};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -34,7 +35,6 @@ use crate::door::{Door, Entry};
 use crate::guard::Client;
 use crate::history::{self, Sampler};
 use crate::places::{Origin, Place, Places};
-use crate::run::Run;
 use crate::shared::Shared;
 use crate::streams::Streams;
 
@@ -86,7 +86,7 @@ enum Open {
 }
 
 /// Answers at these doors, on a thread of its own. Without doors there is no thread.
-pub(crate) fn start(doors: Vec<Door>, run: Arc<dyn Run>) -> io::Result<Control> {
+pub(crate) fn start(doors: Vec<Door>, run: Arc<LocalRun>, audit: Audit) -> io::Result<Control> {
     let (stop, stopped) = oneshot::channel();
     if doors.is_empty() {
         return Ok(Control {
@@ -101,7 +101,7 @@ pub(crate) fn start(doors: Vec<Door>, run: Arc<dyn Run>) -> io::Result<Control> 
         .max_blocking_threads(ASKING)
         .thread_name("api")
         .build()?;
-    let shared = Shared::new(Arc::clone(&run));
+    let shared = Shared::new(Arc::clone(&run), audit);
     let sampler = match doors.iter().any(|door| door.offer == Offer::Api) {
         true => Some(history::start(run, Arc::clone(shared.history()))?),
         false => None,

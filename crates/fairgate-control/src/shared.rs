@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use fairgate_run_api::{Answer, Audit, LocalRun, Mistake, Question, Recorder, Refused, Unexpected, ask};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
@@ -12,8 +13,8 @@ use tokio::time::{sleep, timeout};
 use crate::api::Outlines;
 use crate::history::History;
 use crate::metrics::Classes;
+use crate::precondition::{Expected, tag, tag_of};
 use crate::problem::{Kind, Problem};
-use crate::run::Run;
 
 /// How many documents are made at the same time. Of a tree with 20,000 classes one has 20 MB.
 const ANSWERS: usize = 4;
@@ -33,11 +34,15 @@ const TURN: Duration = Duration::from_secs(5);
 /// How long the run may take to answer a question that needs no planning.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Who asks for what is in no audit.
+pub(crate) const NOBODY: &str = "";
+
 #[derive(Clone)]
 pub(crate) struct Shared(Arc<Content>);
 
 struct Content {
-    run: Arc<dyn Run>,
+    run: Arc<LocalRun>,
+    audit: Audit,
     /// Differs between runs, so that no entity tag of a run is valid in the next one.
     instance: String,
     answers: Arc<Semaphore>,
@@ -53,9 +58,10 @@ struct Content {
 }
 
 impl Shared {
-    pub(crate) fn new(run: Arc<dyn Run>) -> Shared {
+    pub(crate) fn new(run: Arc<LocalRun>, audit: Audit) -> Shared {
         Shared(Arc::new(Content {
             run,
+            audit,
             // Its keys are random.
             instance: format!("{:016x}", RandomState::new().build_hasher().finish()),
             answers: Arc::new(Semaphore::new(ANSWERS)),
@@ -87,16 +93,83 @@ impl Shared {
         &self.0.classes
     }
 
-    /// Asks the run on a thread that may wait.
-    pub(crate) async fn ask<T: Send + 'static>(
+    /// Does something on a thread that may wait.
+    pub(crate) async fn wait<T: Send + 'static>(
         &self,
-        question: impl FnOnce(&Shared, &dyn Run) -> T + Send + 'static,
+        work: impl FnOnce(&Shared) -> T + Send + 'static,
     ) -> Result<T, Problem> {
         let shared = self.clone();
-        let asked = spawn_blocking(move || question(&shared, &*shared.0.run));
-        asked
-            .await
+        let done = spawn_blocking(move || work(&shared));
+        done.await
             .map_err(|_| Problem::new(Kind::Internal, "the request made a thread of the API fail"))
+    }
+
+    /// Asks the run a question of `who`. Call it on a thread that may wait.
+    pub(crate) fn put<A>(&self, who: &str, question: Question) -> Result<A, Problem>
+    where
+        A: TryFrom<Answer, Error = Unexpected>,
+    {
+        ask(&*self.0.run, who, question).map_err(|refused| self.problem(refused))
+    }
+
+    /// Asks the run a question of `who`.
+    pub(crate) async fn ask<A>(&self, who: Arc<str>, question: Question) -> Result<A, Problem>
+    where
+        A: TryFrom<Answer, Error = Unexpected> + Send + 'static,
+    {
+        self.wait(move |shared| shared.put(&who, question)).await?
+    }
+
+    /// Asks the run for a change by `who` of the trees that the client expects.
+    pub(crate) async fn change<A>(
+        &self,
+        who: Arc<str>,
+        expected: Expected,
+        question: impl FnOnce(Option<u64>) -> Question + Send + 'static,
+    ) -> Result<A, Problem>
+    where
+        A: TryFrom<Answer, Error = Unexpected> + Send + 'static,
+    {
+        let change = move |shared: &Shared| {
+            let if_revision = match &expected {
+                Expected::Any => None,
+                expected => Some(expected.revision(shared, shared.put(&who, Question::Revision)?)),
+            };
+            shared.put(&who, question(if_revision))
+        };
+        self.wait(change).await?
+    }
+
+    /// Begins to record what the classes do. Call it on a thread that may wait.
+    pub(crate) fn record(&self, interval: Duration) -> Result<Recorder, Problem> {
+        self.0
+            .run
+            .record(interval)
+            .map_err(|refused| self.problem(refused))
+    }
+
+    /// Notes in the audit that somebody was refused who asked for something. Call it on a thread that may
+    /// wait.
+    pub(crate) fn note(&self, who: &str, what: &str, outcome: String) {
+        self.0.audit.note(who, what, outcome);
+    }
+
+    /// Returns the problem of a question that the run refuses.
+    fn problem(&self, refused: Refused) -> Problem {
+        match refused {
+            Refused::Stale { revision } => Problem::stale(revision, tag(self, revision)),
+            Refused::Outdated(current) => Problem::outdated(current.map(|entry| tag_of(self, &entry))),
+            Refused::Mistakes(mistakes) => Problem::refused(mistakes),
+            Refused::Missing(Mistake { message, help, .. }) => {
+                let detail = match help.is_empty() {
+                    true => message,
+                    false => format!("{message}; {help}"),
+                };
+                Problem::new(Kind::NotFound, detail)
+            }
+            Refused::Malformed(why) => Problem::new(Kind::Malformed, why),
+            Refused::Ended => Problem::new(Kind::Silent, "the run has ended"),
+        }
     }
 
     /// Waits for the right to make a document.

@@ -67,9 +67,6 @@ pub enum End {
     Host(String),
 }
 
-/// What the status calls the stack of this machine.
-pub(crate) const HOST: &str = "host";
-
 impl End {
     /// Returns the interface's name.
     pub fn name(&self) -> &str {
@@ -79,9 +76,9 @@ impl End {
     }
 
     /// Returns what the status calls it: the interface's name, or `host`.
-    pub(crate) fn title(&self) -> &str {
+    pub fn title(&self) -> &str {
         match self {
-            End::Host(_) => HOST,
+            End::Host(_) => fairgate_run_api::HOST,
             End::Interface(name) | End::Tap(name) | End::Tun(name) => name,
         }
     }
@@ -173,7 +170,7 @@ pub struct Plan {
     /// status.
     pub fallback: Option<String>,
     /// How many changes have led to these trees.
-    pub(crate) revision: u64,
+    pub revision: u64,
     /// What several workers run of each tree, since [`Plan::divide`]. `None` if there is nothing to share.
     pub(crate) sharded: [Option<Arc<ShardedSpec>>; 2],
 }

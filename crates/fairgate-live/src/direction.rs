@@ -36,7 +36,7 @@ use crate::received::Received;
 use crate::sys::batch::BATCH;
 use crate::sys::frames::FrameStore;
 use crate::vlan::Tag;
-use crate::workers::{Seat, Shard};
+use crate::workers::{Shard, WorkerSlot};
 
 /// Longest sojourn time that is told apart, ns.
 const LONGEST_SOJOURN: u64 = 100_000_000_000;
@@ -163,9 +163,9 @@ impl Direction {
         side: usize,
         frames: FrameStore,
         randomness: &mut Randomness,
-        seat: Option<&Seat>,
+        slot: Option<&WorkerSlot>,
     ) -> Result<Direction, LiveError> {
-        let queue = plan.tree_of(side, seat.map_or(0, |seat| seat.worker));
+        let queue = plan.tree_of(side, slot.map_or(0, |slot| slot.worker));
         let tree = queue.build(randomness.seed())?;
         let delay = plan.delay.as_nanos() as u64;
         let (port, hasher) = (INTERFACES[side], randomness.hasher);
@@ -176,7 +176,7 @@ impl Direction {
         if queue.reads_bytes() {
             direction.link.keep_bytes();
         }
-        direction.shard = seat.map(|seat| seat.shard(plan, side, randomness));
+        direction.shard = slot.map(|slot| slot.shard(plan, side, randomness));
         Ok(direction)
     }
 

@@ -13,9 +13,11 @@
 //! end. All changes to the interfaces are undone when the bridge ends, even if it is killed.
 //!
 //! * [`Plan`] reads the `[run]` section of a configuration file.
-//! * [`Bridge`] opens both interfaces and forwards frames with one thread and one event loop.
+//! * [`Bridge`] opens both interfaces and forwards frames with one thread and one event loop. [`Opened`]
+//!   begins the stages by which a run gets there with as few privileges as possible.
+//! * [`Run`] answers those who ask and change a run, whatever forwards its packets: a [`Plane`].
 //! * [`DryRun`] forwards frames of captures the same way, in the captures' time.
-//! * [`status`] is the status that a bridge reports over a unix socket.
+//! * [`StatusServer`] lets others ask a run at a unix socket, and [`RunSocket`] asks there.
 //! * [`testbed`] builds two hosts and a router from network namespaces, to send real traffic through a
 //!   bridge.
 //!
@@ -50,13 +52,15 @@ mod offload;
 mod outgoing;
 mod pace;
 mod packets;
+mod plane;
 mod port;
 mod privileges;
 mod randomness;
 mod rate;
 mod received;
-mod reserve;
+mod run;
 mod sandbox;
+mod stages;
 pub mod status;
 mod sys;
 pub mod testbed;
@@ -67,7 +71,7 @@ mod workers;
 
 pub use autorate::{AutorateStop, Follower};
 pub use backend::{BackendKind, Choice, UnknownBackend};
-pub use bridge::{Beat, Bridge, Changed, Changer, Pulse, Stopper, Wake};
+pub use bridge::{Beat, Bridge, Changed, Changer, Kind, Pulse, Stopper, Wake};
 pub use config::{
     Address, Autorate, Divide, End, Endpoint, EndpointError, Endpoints, Isolate, Offer, Offloads, PacketLog,
     Plan, RateSource,
@@ -75,6 +79,11 @@ pub use config::{
 pub use dry_run::{Adapted, Captures, DryRun, DryRunError, Place};
 pub use error::{LiveError, ReloadError};
 pub use notice::Notice;
-pub use privileges::{LaterFiles, Privileges, drop_privileges};
-pub use reserve::Reserver;
-pub use sandbox::{Confined, Sandbox};
+pub use plane::Plane;
+pub use privileges::{LaterFiles, Privileges};
+pub use run::{
+    Owner, Recordings, Reserver, Run, RunSocket, StatusServer, ask_change, changed_sides, fetch, mistakes_of,
+    who_is,
+};
+pub use sandbox::Confined;
+pub use stages::{ConfinedRun, Opened, Prioritised, Security, Serving};

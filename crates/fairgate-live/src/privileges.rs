@@ -73,13 +73,12 @@ impl fmt::Display for Privileges {
 ///
 /// `cap_dac_override` is kept if the user of this process could not use the files of `later` without it.
 ///
-/// Call it after [`Bridge::open`](crate::Bridge::open) and
-/// [`Bridge::prioritise`](crate::Bridge::prioritise), and before other threads are started. The threads of
-/// further workers, which `prioritise` starts, follow before they forward.
+/// The threads of further workers, which [`Bridge::prioritise`](crate::Bridge::prioritise) starts, follow
+/// before they forward.
 ///
 /// # Errors
 /// Fails if the kernel refuses.
-pub fn drop_privileges(plan: &Plan, later: &LaterFiles<'_>) -> Result<Privileges, LiveError> {
+pub(crate) fn drop_privileges(plan: &Plan, later: &LaterFiles<'_>) -> Result<Privileges, LiveError> {
     drop_to_needed(plan, later).map_err(not_given_up)
 }
 

@@ -29,7 +29,7 @@ use crate::randomness::Randomness;
 
 /// A worker's place among the workers of a run.
 #[derive(Clone)]
-pub(crate) struct Seat {
+pub(crate) struct WorkerSlot {
     /// Its number. Worker 0 owns the interfaces.
     pub(crate) worker: usize,
     /// The frames that arrive at the left and at the right port.
@@ -38,12 +38,12 @@ pub(crate) struct Seat {
     pub(crate) shares: [Arc<Shares>; 2],
 }
 
-impl Seat {
+impl WorkerSlot {
     /// Returns the place of worker 0, or `None` if the run has one worker.
     ///
     /// # Errors
     /// If the kernel can't divide frames by classes.
-    pub(crate) fn first(plan: &Plan, randomness: &mut Randomness) -> Result<Option<Seat>, Errno> {
+    pub(crate) fn first(plan: &Plan, randomness: &mut Randomness) -> Result<Option<WorkerSlot>, Errno> {
         let (Some(left), Some(right)) = (plan.workers_at(0), plan.workers_at(1)) else {
             return Ok(None);
         };
@@ -58,7 +58,7 @@ impl Seat {
             };
             Ok(Arc::new(fanout))
         };
-        Ok(Some(Seat {
+        Ok(Some(WorkerSlot {
             worker: 0,
             fanouts: [fanout(0, left.by)?, fanout(1, right.by)?],
             shares: [shares(0), shares(1)],
@@ -87,8 +87,8 @@ impl Seat {
     }
 
     /// Returns the place of another worker.
-    pub(crate) fn of(&self, worker: usize) -> Seat {
-        Seat {
+    pub(crate) fn of(&self, worker: usize) -> WorkerSlot {
+        WorkerSlot {
             worker,
             ..self.clone()
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fairgate_live::status::protocol::{ClassInterval, Percentiles};
+use fairgate_run_api::{ClassInterval, Percentiles};
 
 /// What a class did in an interval. The default is nothing.
 #[derive(Clone, Debug, Default, PartialEq)]

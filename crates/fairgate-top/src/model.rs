@@ -3,8 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use fairgate_live::status::protocol::Interval;
-use fairgate_live::status::{FlowOrder, FlowsStatus, SHARDED, Status, ValueStatus};
+use fairgate_run_api::{FlowOrder, FlowsStatus, Interval, SHARDED, Status, ValueStatus};
 
 use crate::dialog::{Answered, Dialog, Order, Step};
 use crate::key::Key;

@@ -5,8 +5,7 @@ use std::ops::RangeInclusive;
 
 use fairgate_config::registry::PARENT;
 use fairgate_config::{ClassSpec, Document, ParameterInfo, Registry, Spec, Unit, Value};
-use fairgate_live::status::QUEUE;
-use fairgate_live::status::protocol::{TreeStatus, TreesStatus};
+use fairgate_run_api::{Part, QUEUE, TreeStatus, TreesStatus, parts};
 
 /// The trees of a run.
 #[derive(Clone, Debug, Default)]
@@ -96,82 +95,9 @@ impl Outline {
 
     /// Returns the outline of a tree.
     pub fn of(spec: &Spec) -> Outline {
-        let mut outline = Outline::default();
-        outline.add_discipline(spec, None, 0, String::new(), "");
-        outline
-    }
-
-    /// Adds a discipline and what is below it. `words` is the path in words of changes: it has the first
-    /// number of classes for hosts.
-    fn add_discipline(
-        &mut self,
-        spec: &Spec,
-        parent: Option<usize>,
-        number: u16,
-        key: String,
-        words: &str,
-    ) -> usize {
-        let index = self.places.len();
-        self.places.push(Place {
-            key,
-            parent,
-            number,
-            kind: Kind::Discipline,
-            discipline: Some(spec.discipline()),
-            settings: settings_of(spec),
-            rates: rates_of(spec, words),
-        });
-        self.add_classes(spec, index, words);
-        index
-    }
-
-    fn add_classes(&mut self, spec: &Spec, above: usize, words: &str) {
-        let has_classes = spec.entry().about().children.are_classes();
-        let first = self.places.len();
-        let mut parents = Vec::new();
-        for class in spec.classes() {
-            let above_key = self.places[above].key.clone();
-            let key = match class.template {
-                Some(template) => {
-                    let numbers = template.classes();
-                    joined(&above_key, &format!("{}-{}", numbers.start(), numbers.end()))
-                }
-                None => joined(&above_key, &class.minor.to_string()),
-            };
-            let path = joined(words, &class.minor.to_string());
-            let index = match (class.tree, class.template) {
-                (Some(tree), None) => self.add_discipline(tree, Some(above), class.minor, key, &path),
-                (tree, template) => {
-                    let kind = template.map_or(Kind::Inner, |template| Kind::Hosts(template.classes()));
-                    self.places.push(Place {
-                        key,
-                        parent: Some(above),
-                        number: class.minor,
-                        kind,
-                        discipline: tree.map(Spec::discipline),
-                        settings: tree.map(settings_of).unwrap_or_default(),
-                        rates: tree.map(|tree| rates_of(tree, &path)).unwrap_or_default(),
-                    });
-                    self.places.len() - 1
-                }
-            };
-            if has_classes {
-                self.places[index].add_class(&class, &path);
-                parents.push((index, class.minor, class.parent()));
-            }
-        }
-        self.link(first, &parents);
-    }
-
-    /// Puts classes below their parents.
-    fn link(&mut self, first: usize, classes: &[(usize, u16, Option<u16>)]) {
-        // They are in the order of their numbers.
-        for &(index, _, parent) in classes {
-            let Some(parent) = parent else { continue };
-            if let Ok(at) = classes.binary_search_by_key(&parent, |(_, minor, _)| *minor) {
-                debug_assert!(classes[at].0 >= first);
-                self.places[index].parent = Some(classes[at].0);
-            }
+        Outline {
+            places: parts(spec).iter().map(Place::of).collect(),
+            parts: Vec::new(),
         }
     }
 
@@ -230,6 +156,33 @@ impl Outline {
 }
 
 impl Place {
+    fn of(part: &Part<'_>) -> Place {
+        let template = part.class.as_ref().and_then(|class| class.template);
+        let mut place = Place {
+            key: match template {
+                Some(template) => hosts_key(&part.path, &template.classes()),
+                None => part.path.clone(),
+            },
+            parent: part.above,
+            number: part.class.as_ref().map_or(0, |class| class.minor),
+            kind: match (template, part.tree) {
+                (Some(template), _) => Kind::Hosts(template.classes()),
+                (None, Some(_)) => Kind::Discipline,
+                (None, None) => Kind::Inner,
+            },
+            discipline: part.tree.map(Spec::discipline),
+            settings: part.tree.map(settings_of).unwrap_or_default(),
+            rates: part
+                .tree
+                .map(|tree| rates_of(tree, &part.path))
+                .unwrap_or_default(),
+        };
+        if let Some(class) = &part.class {
+            place.add_class(class, &part.path);
+        }
+        place
+    }
+
     /// Adds what was set of the class itself.
     fn add_class(&mut self, class: &ClassSpec<'_>, path: &str) {
         let of_class = class.parameters.iter().filter(|(info, _)| info.name != PARENT);
@@ -264,11 +217,12 @@ impl RateSetting {
     }
 }
 
-fn joined(path: &str, class: &str) -> String {
-    match path.is_empty() {
-        true => class.to_owned(),
-        false => format!("{path}/{class}"),
-    }
+/// Returns the path to classes for hosts: that of the first, with the range of their numbers.
+fn hosts_key(path: &str, numbers: &RangeInclusive<u16>) -> String {
+    let above = path
+        .rsplit_once('/')
+        .map_or(String::new(), |(above, _)| format!("{above}/"));
+    format!("{above}{}-{}", numbers.start(), numbers.end())
 }
 
 fn is_rate(unit: Unit) -> bool {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use fairgate_client::{ClientError, Remote};
 use fairgate_config::Registry;
-use fairgate_live::status::FlowOrder;
+use fairgate_run_api::{Ask, FlowOrder};
 
 use crate::Settings;
 use crate::error::TopError;

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fairgate_live::status::protocol::ClassInterval;
-use fairgate_live::status::{CountStatus, NodeStatus};
+use fairgate_run_api::{ClassInterval, CountStatus, NodeStatus};
 
 pub(crate) const NOTHING: CountStatus = CountStatus { packets: 0, bytes: 0 };
 

@@ -6,8 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use fairgate_live::status::protocol::ClassInterval;
-use fairgate_live::status::{NodeStatus, SubscriberName};
+use fairgate_run_api::{ClassInterval, NodeStatus, SubscriberName};
 
 use crate::figures::Figures;
 use crate::history::{History, LENGTH};

@@ -563,7 +563,7 @@ class Operations:
         Returns
         -------
         Status
-            The status of a running bridge.
+            The status of a run.
 
         Examples
         --------
@@ -585,7 +585,7 @@ class Operations:
         Returns
         -------
         DirectionStatus
-            The status of one direction of the bridge.
+            The status of one direction.
 
         Raises
         ------

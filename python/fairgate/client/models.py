@@ -842,7 +842,7 @@ class ClassDocument(Model):
 
 
 class DirectionStatus(Model):
-    """The status of one direction of the bridge."""
+    """The status of one direction."""
 
     from_: Annotated[str, Field(alias="from")]
     """The interface that frames are received from."""
@@ -874,7 +874,7 @@ class DirectionStatus(Model):
 
 
 class Status(Model):
-    """The status of a running bridge."""
+    """The status of a run."""
 
     autorate: AutorateStatus | None = None
     """The rates that follow the line, if there are any."""

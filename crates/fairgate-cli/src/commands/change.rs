@@ -6,8 +6,7 @@ use std::path::PathBuf;
 
 use fairgate_client::Remote;
 use fairgate_config::renamed;
-use fairgate_live::status::QUEUE;
-use fairgate_live::status::protocol::TreeStatus;
+use fairgate_run_api::{ChangeMade, QUEUE, TreeStatus};
 use miette::Diagnostic;
 use serde::Serialize;
 use thiserror::Error;
@@ -241,8 +240,8 @@ pub(crate) fn make(
     Ok(made.into())
 }
 
-impl From<fairgate_client::Changed> for Changed {
-    fn from(made: fairgate_client::Changed) -> Changed {
+impl From<ChangeMade> for Changed {
+    fn from(made: ChangeMade) -> Changed {
         Changed {
             pause_us: made.pause_us,
             dropped: made.dropped,

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use fairgate_live::status::{FlowOrder, FlowsStatus};
+use fairgate_run_api::{FlowOrder, FlowsStatus};
 
 use super::status::NAME;
 use crate::failure::{Failure, Outcome};

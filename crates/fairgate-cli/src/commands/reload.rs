@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use fairgate_client::Remote;
+use fairgate_run_api::{ChangeMade, Question, ask};
 
 use crate::commands::change::Changed;
 use crate::failure::{Failure, Outcome};
@@ -28,8 +29,9 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
         Some(socket) => socket,
         None => only_socket().map_err(Failure::environment)?,
     };
-    let made = Remote::reload(&socket);
-    let changed = Changed::from(made.map_err(failed(&Remote::Socket(socket)))?);
+    let run = Remote::from(socket);
+    let made: ChangeMade = ask(&run, "", Question::Reload).map_err(failed(&run))?;
+    let changed = Changed::from(made);
     match format {
         Format::Json => output::json("change", &changed)?,
         Format::Text => output::text(&format!("{changed}\n"))?,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fairgate::Rate;
 use fairgate_config::units::{format_rate, parse_rate, parse_size};
-use fairgate_live::status::protocol::{ExcessStatus, ReservationStatus, ReserveOrder, TermsStatus};
+use fairgate_run_api::{ExcessStatus, ReservationStatus, ReserveOrder, TermsStatus};
 use serde::Serialize;
 
 use crate::failure::{Failure, Outcome};

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use fairgate_config::{Document, Origin, Registry};
+use fairgate_control::RunningList;
 use fairgate_live::Plan;
 use fairgate_live::status::default_socket;
 use fairgate_scripts::tc::Device;
@@ -17,7 +18,6 @@ use crate::commands::{check, run};
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Texts};
 use crate::output::{self, Format};
-use crate::subscribers::Book;
 
 /// The arguments that all these commands share.
 #[derive(clap::Args)]
@@ -223,8 +223,8 @@ pub(crate) fn run(
                     .then_some("a reload executes the programs that print the script"),
                 ..run::Manner::default()
             };
-            let (book, registry) = (Book::default(), Registry::builtin());
-            run::run_document(&read, "the script", &book, &later, &manner, &registry, format)
+            let (list, registry) = (RunningList::default(), Registry::builtin());
+            run::run_document(&read, "the script", &list, &later, &manner, &registry, format)
         }
         (None, Format::Json, _) => {
             let queues = named().map(|(name, spec)| (name.to_owned(), check::tree(spec)));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use clap::ValueEnum;
 use fairgate::Variable;
 use fairgate_config::{Document, Registry};
-use fairgate_live::status::{DirectionStatus, NodeStatus, QUEUE, RateStatus, SHARDED, Status, ValueStatus};
+use fairgate_run_api::{DirectionStatus, NodeStatus, QUEUE, RateStatus, SHARDED, Status, ValueStatus};
 use fairgate_scripts::tc::{ClassState, EstimatedRate, Line, Listing, State, TreeState, View};
 use miette::Diagnostic;
 use serde::Serialize;

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use fairgate_client::Remote;
-use fairgate_live::status::{
+use fairgate_run_api::{
     AutorateStatus, ClassStatus, DirectionStatus, NatStatus, NodeStatus, PassedByStatus, ProcessorStatus,
     Status, ValueStatus,
 };

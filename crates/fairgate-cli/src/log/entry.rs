@@ -3,7 +3,7 @@
 use std::fmt::{self, Display};
 
 use fairgate_live::Notice;
-use fairgate_live::status::AuditEntry;
+use fairgate_run_api::AuditEntry;
 
 /// How important an entry is: the priorities of syslog(3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

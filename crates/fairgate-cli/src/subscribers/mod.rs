@@ -1,20 +1,48 @@
 //! The subscribers of a configuration file: their list is read, and its trees are added to those of the file.
 
-mod book;
-mod desk;
 mod files;
 mod watch;
 
+use std::path::PathBuf;
+
 use fairgate_config::{Document, Registry};
-use fairgate_live::status::{SubscriberName, SubscriberNames};
-use fairgate_subscribers::{Settings, Subscriber, Subscribers};
+use fairgate_control::RunningList;
+use fairgate_subscribers::{Settings, Source, Subscribers};
 use serde::Deserialize;
 
 use crate::failure::Failure;
 use crate::input::Texts;
 
-pub(crate) use book::Book;
 pub(crate) use watch::Watch;
+
+/// Reads the subscribers of a document and adds their trees to it. Call [`RunningList::keep`] when these run.
+pub(crate) fn add_to(
+    list: &RunningList,
+    document: Document,
+    registry: &Registry,
+    texts: &Texts,
+) -> Result<Document, Failure> {
+    let before = list.read_anew();
+    let sides = sides(&document)?;
+    let (document, read) = added_to(document, before.as_deref(), registry, texts)?;
+    if let Some(read) = read {
+        list.note(read, sides);
+    }
+    Ok(document)
+}
+
+/// Returns the files and folders that the list was read from.
+pub(crate) fn paths(list: &RunningList) -> Vec<PathBuf> {
+    let last = list.last();
+    last.map(|last| files::paths(&last.settings().source))
+        .unwrap_or_default()
+}
+
+/// Returns the files whose changes are taken over by themselves.
+fn watched(list: &RunningList) -> Option<Source> {
+    let last = list.last()?;
+    last.settings().watch.then(|| last.settings().source.clone())
+}
 
 /// The names of the trees, down and up.
 pub(crate) const QUEUES: [&str; 2] = ["down", "up"];
@@ -46,18 +74,6 @@ pub(crate) fn added_to(
         .into_iter()
         .zip(subscribers.trees().clone());
     Ok((document.with_queues(trees), Some(subscribers)))
-}
-
-/// Returns whose the classes of a list are.
-fn names(list: &Subscribers) -> SubscriberNames {
-    let numbered = |one: &Subscriber| {
-        let name = SubscriberName {
-            id: one.id.clone(),
-            name: (!one.name.is_empty()).then(|| one.name.clone()),
-        };
-        Some((list.numbers().of_subscriber(&one.id)?, name))
-    };
-    list.list().subscribers.iter().filter_map(numbered).collect()
 }
 
 /// Returns the directions of a run, 0 from the left, in which the trees `down` and `up` are.

@@ -14,8 +14,9 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 use nix::sys::time::TimeSpec;
 
-use super::book::Book;
-use super::files;
+use fairgate_control::RunningList;
+
+use super::{files, watched};
 
 /// How long nothing may happen before the files are read. Who replaces several files needs a moment.
 const QUIET: Duration = Duration::from_millis(200);
@@ -45,8 +46,8 @@ impl Watch {
     ///
     /// # Errors
     /// If a folder can't be watched.
-    pub(crate) fn start(book: &Book) -> io::Result<Option<(Watch, Stop)>> {
-        let Some(source) = book.watched() else {
+    pub(crate) fn start(list: &RunningList) -> io::Result<Option<(Watch, Stop)>> {
+        let Some(source) = watched(list) else {
             return Ok(None);
         };
         let paths = files::paths(&source);
@@ -70,8 +71,8 @@ impl Watch {
     }
 
     /// Calls `changed` when the files have changed, until the [`Stop`] is dropped.
-    pub(crate) fn attend(mut self, book: &Book, changed: impl Fn()) {
-        let now = || book.watched().as_ref().map(files::state).unwrap_or_default();
+    pub(crate) fn attend(mut self, list: &RunningList, changed: impl Fn()) {
+        let now = || watched(list).as_ref().map(files::state).unwrap_or_default();
         let mut known = now();
         while self.waits(None) {
             // A few more events often follow the first one.

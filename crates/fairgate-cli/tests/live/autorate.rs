@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use fairgate_live::status::protocol::Answer;
-use fairgate_live::status::{AutorateStatus, ask_change};
+use fairgate_live::ask_change;
+use fairgate_live::status::FetchError;
 use fairgate_live::testbed::{Namespace, Network};
+use fairgate_run_api::{AutorateStatus, ChangeMade};
 use nix::sys::signal::Signal;
 
 use crate::common::{live, until};
@@ -52,8 +53,8 @@ fn write(run: &Run, text: &str) {
     fs::rename(new, run.folder.path().join("rates.txt")).unwrap();
 }
 
-fn change(run: &Run, line: &str) -> Answer {
-    ask_change(&run.socket, Some("left"), &[line.to_owned()]).unwrap()
+fn change(run: &Run, line: &str) -> Result<ChangeMade, FetchError> {
+    ask_change(&run.socket, Some("left"), &[line.to_owned()])
 }
 
 #[test]
@@ -79,10 +80,7 @@ fn the_rate_follows_a_file() {
 
     // The revision is for changes that somebody has asked for. These stay when the rate changes.
     assert_eq!(run.status().revision, 0);
-    let Answer::Changed { revision, .. } = change(&run, "queue change root burst=30kb") else {
-        panic!("it was refused");
-    };
-    assert_eq!(revision, 1);
+    assert_eq!(change(&run, "queue change root burst=30kb").unwrap().revision, 1);
     transfer(&network, &format!("{}:4100", Network::RIGHT), "at 7 Mbit/s");
     write(&run, "# faster\nright_to_left 3mbit\nleft_to_right 8mbit\n");
     until("the rate of the direction is set", || rate(&run) == 8_000_000);
@@ -94,23 +92,14 @@ fn the_rate_follows_a_file() {
         status.directions[0].queue
     );
     // Whoever changes the rate himself is overruled.
-    assert!(matches!(
-        change(&run, "queue change root rate=9mbit"),
-        Answer::Changed { .. }
-    ));
+    change(&run, "queue change root rate=9mbit").unwrap();
     until("the rate of the file is set again", || {
         run.status().directions[0].queue.contains("rate = \"8mbit\"")
     });
     // A tree without a rate can't follow. The run says so, and goes on when there is one.
-    assert!(matches!(
-        change(&run, "queue change root fq_codel"),
-        Answer::Changed { .. }
-    ));
+    change(&run, "queue change root fq_codel").unwrap();
     until("it is reported", || run.said().contains("`fq_codel` has no rate"));
-    assert!(matches!(
-        change(&run, "queue add root tbf rate=9mbit burst=20kb"),
-        Answer::Changed { .. }
-    ));
+    change(&run, "queue add root tbf rate=9mbit burst=20kb").unwrap();
     until("the rate of the file is set once more", || {
         run.status().directions[0].queue.contains("rate = \"8mbit\"")
     });
@@ -204,15 +193,9 @@ fn the_rate_follows_the_line_by_probes() {
         until("the rate rises to that of the line", || {
             rate(&follower) > 16_000_000
         });
-        assert!(matches!(
-            change(&line, "queue change root rate=4mbit"),
-            Answer::Changed { .. }
-        ));
+        change(&line, "queue change root rate=4mbit").unwrap();
         until("the rate falls with the line", || rate(&follower) < 5_000_000);
-        assert!(matches!(
-            change(&line, "queue change root rate=20mbit"),
-            Answer::Changed { .. }
-        ));
+        change(&line, "queue change root rate=20mbit").unwrap();
         until("the rate rises again", || rate(&follower) > 12_000_000);
         is_over.store(true, Ordering::Relaxed);
     });

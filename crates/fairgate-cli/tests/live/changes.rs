@@ -6,8 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use fairgate_config::{Document, Spec};
-use fairgate_live::status::ask_change;
-use fairgate_live::status::protocol::Answer;
+use fairgate_live::ask_change;
 use fairgate_live::testbed::Network;
 use nix::sys::signal::Signal;
 
@@ -34,11 +33,9 @@ const TREES: [&str; 8] = [
 /// Makes a change, which must be possible. Returns the pause in microseconds, and how many packets it
 /// dropped.
 pub(crate) fn change(run: &Run, line: &str) -> (f64, u64) {
-    match ask_change(&run.socket, None, &[line.to_owned()]).unwrap() {
-        Answer::Changed {
-            pause_us, dropped, ..
-        } => (pause_us, dropped),
-        other => panic!("{line}: {other:?}"),
+    match ask_change(&run.socket, None, &[line.to_owned()]) {
+        Ok(made) => (made.pause_us, made.dropped),
+        Err(error) => panic!("{line}: {error}"),
     }
 }
 
@@ -223,15 +220,13 @@ fn a_tree_of_four_thousand_classes_changes() {
         ("drr to fifo", vec!["queue change root fifo".to_owned()]),
     ];
     for (what, lines) in steps {
-        match ask_change(&run.socket, None, &lines).unwrap() {
-            Answer::Changed {
-                pause_us, dropped, ..
-            } => {
-                assert_eq!(dropped, 0);
+        match ask_change(&run.socket, None, &lines) {
+            Ok(made) => {
+                assert_eq!(made.dropped, 0);
+                let pause_us = made.pause_us;
                 println!("4,000 classes in both directions, {what}: forwarding paused for {pause_us:.0} us");
             }
-            Answer::Refused { errors } => panic!("{what}: {:?}", &errors[0]),
-            Answer::Stale { .. } => panic!("{what}: no revision was named"),
+            Err(error) => panic!("{what}: {error}"),
         }
     }
     run.stop();
@@ -376,10 +371,8 @@ fn a_change_beyond_the_memory_is_refused() {
     let class = |number: usize| format!("{number} / fq_codel flows=1048576");
     let classes: Vec<String> = (1..=600).map(class).collect();
     let line = format!("queue change root drr {{ {} }}", classes.join("; "));
-    let Answer::Refused { errors } = ask_change(&run.socket, None, &[line]).unwrap() else {
-        panic!("the tree takes hundreds of gigabytes");
-    };
-    assert!(errors[0].message.contains("of memory"), "{errors:?}");
+    let error = ask_change(&run.socket, None, &[line]).expect_err("the tree takes hundreds of gigabytes");
+    assert!(error.to_string().contains("of memory"), "{error}");
     // What runs already is not counted again.
     change(
         &run,

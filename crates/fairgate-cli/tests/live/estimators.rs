@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use fairgate_live::status::ask_change;
-use fairgate_live::status::protocol::Answer;
+use fairgate_live::ask_change;
 use fairgate_live::testbed::Network;
 use fairgate_scripts::tc::{Device, Script};
 
@@ -78,8 +77,7 @@ fn the_rate_of_a_steady_stream_is_shown() {
         };
         until("4 Mbit/s are shown to 3 %", is_shown);
         let add_or_delete = |line: &str| {
-            let answer = ask_change(&run.socket, Some("left"), &[line.to_owned()]).unwrap();
-            assert!(matches!(answer, Answer::Changed { .. }), "{answer:?}");
+            ask_change(&run.socket, Some("left"), &[line.to_owned()]).unwrap();
         };
         // A class that is added has nothing to show. The others go on.
         add_or_delete("class add 30 parent=1 rate=1mbit estimator=250ms,1s / fifo");

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-use fairgate_live::status::fetch;
+use fairgate_live::fetch;
 use fairgate_live::testbed::Network;
 use nix::sys::signal::Signal;
 

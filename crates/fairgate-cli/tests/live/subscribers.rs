@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use fairgate_live::status::NodeStatus;
 use fairgate_live::testbed::Network;
+use fairgate_run_api::NodeStatus;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use fairgate_client::Remote;
 use fairgate_config::Registry;
-use fairgate_live::status::fetch_trees;
 use fairgate_live::testbed::Network;
 use fairgate_top::{Settings, Start, TopError};
 use nix::sys::signal::Signal;
@@ -120,7 +119,7 @@ fn a_rate_is_changed_on_the_screen() {
     top.until_shown("rate = 5mbit_");
     top.press("\x7f\x7f\x7f\x7f\x7f7mbit\r");
     top.until_shown("fairgate class --from left change 20 rate=7mbit");
-    let trees = || fetch_trees(&run.socket).unwrap();
+    let trees = || Remote::from(run.socket.clone()).trees().unwrap();
     assert_eq!(trees().revision, 0, "nothing changes before a yes");
     top.press("y");
     top.until_shown("Changed. Forwarding paused for");
@@ -242,7 +241,7 @@ fn the_terminal_is_restored_after_a_panic() {
 /// Shows a screen that panics when a change is made.
 fn panicking_screen(socket: PathBuf) {
     let settings = Settings {
-        run: Remote::Socket(socket),
+        run: socket.into(),
         interval: Duration::from_millis(100),
         registry: Registry::builtin(),
         start: Start::default(),

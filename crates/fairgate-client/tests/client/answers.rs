@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use fairgate_client::{ClientError, Remote};
-use fairgate_live::status::FlowOrder;
-use fairgate_live::status::protocol::{ExcessStatus, ReserveOrder, TermsStatus};
+use fairgate_run_api::{Ask, ExcessStatus, FlowOrder, ReserveOrder, TermsStatus};
 
 use crate::stage::Stage;
 
@@ -12,7 +11,12 @@ const TREE: &str = "htb default=20 { 1 rate=20mbit { 10 rate=5mbit / fifo; 20 ra
 
 /// Does the same at both kinds of addresses.
 fn at_each(of_stage: impl Fn(&Stage, &Remote)) {
-    for stage in [Stage::unix(TREE), Stage::tls(TREE)] {
+    at_each_of(TREE, of_stage);
+}
+
+/// Does the same with this tree in both directions.
+fn at_each_of(tree: &str, of_stage: impl Fn(&Stage, &Remote)) {
+    for stage in [Stage::unix(tree), Stage::tls(tree)] {
         let remote = stage.remote();
         assert_eq!(remote.to_string(), stage.address);
         of_stage(&stage, &remote);
@@ -60,25 +64,29 @@ fn changes_are_made_refused_or_late() {
 /// A name with every character that is special in an address.
 #[test]
 fn reservations_live_and_end() {
-    at_each(|_, remote| {
+    let tree = "tbf rate=10mbit burst=5kb / hfsc default=1 { 1 ls=10mbit / fq_codel }";
+    at_each_of(tree, |_, remote| {
         let name = "a/b?c=%20 ä&#".to_owned();
         let terms = |rate_bps| TermsStatus {
             name: name.clone(),
             rate_bps,
             burst_bytes: 1000,
-            peak_bps: Some(5_000),
+            peak_bps: Some(500_000),
             min_packet_bytes: Some(100),
-            max_packet_bytes: None,
+            max_packet_bytes: Some(1_000),
             delay_us: None,
             filter: "protocol=udp".to_owned(),
             excess: Some(ExcessStatus::Drop),
             lifetime_ms: 9_000,
         };
         let order = |order| remote.reserve(Some("left"), order).unwrap();
-        assert_eq!(order(ReserveOrder::Add(terms(1_000)))[0].terms, terms(1_000));
-        assert_eq!(order(ReserveOrder::Change(terms(2_000)))[0].terms, terms(2_000));
+        assert_eq!(order(ReserveOrder::Add(terms(100_000)))[0].terms, terms(100_000));
+        assert_eq!(
+            order(ReserveOrder::Change(terms(200_000)))[0].terms,
+            terms(200_000)
+        );
         assert_eq!(order(ReserveOrder::Refresh { name: name.clone() }).len(), 1);
-        assert_eq!(order(ReserveOrder::List)[0].terms, terms(2_000));
+        assert_eq!(order(ReserveOrder::List)[0].terms, terms(200_000));
         order(ReserveOrder::Withdraw { name: name.clone() });
         assert_eq!(order(ReserveOrder::List), []);
         let gone = remote.reserve(None, ReserveOrder::Refresh { name: name.clone() });

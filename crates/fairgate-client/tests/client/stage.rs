@@ -3,6 +3,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use fairgate_client::{Access, Api, ClientError, Remote};
 use fairgate_control::rehearsal::Rehearsal;
@@ -61,7 +62,7 @@ impl Stage {
             .trim_end_matches('.');
         let run = Rehearsal::new(tree).unwrap();
         Stage {
-            _control: doors.serve(run.clone()).unwrap(),
+            _control: doors.serve(Arc::new(run.clone()), run.audit()).unwrap(),
             run,
             // The certificate has this name.
             address: address.replace("127.0.0.1", "localhost"),

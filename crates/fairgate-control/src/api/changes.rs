@@ -4,8 +4,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use fairgate_live::status::protocol::Answer;
-use fairgate_live::status::{ChangesStatus, Detail};
+use fairgate_run_api::{Change, ChangeMade, ChangesStatus, Detail, Question};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -26,17 +25,6 @@ pub(super) struct ChangeOrder {
     from: Option<String>,
     /// The changes in words, as of `fairgate class`, `filter` and `queue`: `class change 30 rate=7mbit`.
     lines: Vec<String>,
-}
-
-/// A change that was made.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ChangeMade {
-    /// The revision of the trees from now on.
-    revision: u64,
-    /// For how long nothing was forwarded, microseconds.
-    pause_us: f64,
-    /// Packets for which a new limit had no room, or whose class was removed.
-    dropped: u64,
 }
 
 /// The changes so far.
@@ -102,24 +90,13 @@ pub(super) async fn change(
     Document(order): Document<ChangeOrder>,
 ) -> Result<Response, Problem> {
     let expected = Expected::read(&headers)?;
-    let asked = shared.ask(move |shared, run| {
-        let expected = expected.revision(shared, || run.trees().revision);
-        run.change(&who, order.from.as_deref(), &order.lines, expected)
-    });
-    match asked.await? {
-        Answer::Changed {
-            pause_us,
-            dropped,
-            revision,
-        } => {
-            let made = ChangeMade {
-                revision,
-                pause_us,
-                dropped,
-            };
-            json(StatusCode::OK, Some(&tag(&shared, revision)), &made)
-        }
-        Answer::Refused { errors } => Err(Problem::refused(errors)),
-        Answer::Stale { revision } => Err(Problem::stale(revision, tag(&shared, revision))),
-    }
+    let change = |if_revision| {
+        Question::Change(Change {
+            from: order.from,
+            lines: order.lines,
+            if_revision,
+        })
+    };
+    let made: ChangeMade = shared.change(who, expected, change).await?;
+    json(StatusCode::OK, Some(&tag(&shared, made.revision)), &made)
 }

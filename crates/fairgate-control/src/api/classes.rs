@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use fairgate_live::status::{Losses, Sojourn};
+use fairgate_run_api::{Losses, Sojourn};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -96,8 +96,8 @@ pub(super) async fn classes(
     Parameters(wanted): Parameters<WantedClasses>,
 ) -> Result<Response, Problem> {
     let turn = shared.turn_to_answer().await?;
-    let asked = shared.ask(move |shared, run| {
-        let history = readings(shared, run)?;
+    let asked = shared.wait(move |shared| {
+        let history = readings(shared)?;
         let direction = find(&history, &wanted.from)?;
         let document = ClassesDocument {
             schema: "fairgate.classes/1",

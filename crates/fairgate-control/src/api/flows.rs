@@ -2,14 +2,13 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use fairgate_live::status::protocol::DEFAULT_FLOWS;
-use fairgate_live::status::{FlowOrder, FlowsStatus};
+use fairgate_run_api::{DEFAULT_FLOWS, FlowOrder, FlowsStatus, Question};
 use serde::Deserialize;
 
 use crate::answer::{held, json_bytes};
 use crate::problem::{Kind, Problem};
 use crate::query::Parameters;
-use crate::shared::Shared;
+use crate::shared::{NOBODY, Shared};
 
 /// The most flows of an answer.
 const MOST: u32 = 10_000;
@@ -56,9 +55,10 @@ pub(super) async fn flows(
         return Err(Problem::new(Kind::Malformed, detail));
     }
     let turn = shared.turn_to_answer().await?;
-    let asked = shared.ask(move |_, run| run.flows(wanted.sort, wanted.limit as usize));
-    match asked.await? {
-        Some(flows) => Ok(held("application/json", json_bytes(&flows)?, turn)),
-        None => Err(Problem::new(Kind::Silent, "the run has ended")),
-    }
+    let question = Question::Flows {
+        order: wanted.sort,
+        limit: wanted.limit,
+    };
+    let flows: FlowsStatus = shared.ask(NOBODY.into(), question).await?;
+    Ok(held("application/json", json_bytes(&flows)?, turn))
 }

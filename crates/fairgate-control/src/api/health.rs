@@ -3,14 +3,14 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use fairgate_run_api::{Detail, Features, Question};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::answer::json;
 use crate::api::status::ask_status;
 use crate::problem::Problem;
-use crate::shared::Shared;
-use fairgate_live::status::Detail;
+use crate::shared::{NOBODY, Shared};
 
 /// That the run answers.
 #[derive(Debug, Serialize, ToSchema)]
@@ -47,8 +47,7 @@ pub(super) struct Health {
 )]
 pub(super) async fn health(State(shared): State<Shared>) -> Result<Response, Problem> {
     let _turn = shared.turn_to_answer().await?;
-    let has = shared.ask(|_, run| (run.subscribers().is_some(), run.keeps_packets()));
-    let (subscribers, packets) = has.await?;
+    let features: Features = shared.ask(NOBODY.into(), Question::Features).await?;
     let status = ask_status(&shared, Detail::Used, |status| status).await?;
     let health = Health {
         name: status.name,
@@ -56,8 +55,8 @@ pub(super) async fn health(State(shared): State<Shared>) -> Result<Response, Pro
         version: env!("CARGO_PKG_VERSION"),
         uptime_s: status.uptime_s,
         revision: status.revision,
-        subscribers,
-        packets,
+        subscribers: features.subscribers,
+        packets: features.packets,
     };
     json(StatusCode::OK, None, &health)
 }

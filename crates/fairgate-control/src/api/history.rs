@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use axum::extract::State;
 use axum::response::Response;
-use fairgate_live::status::Detail;
+use fairgate_run_api::{Detail, Question, Status};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -13,8 +13,7 @@ use crate::answer::{held, json_bytes};
 use crate::history::{DirectionHistory, Figure, History, MOST_SERIES, ROOT, SPAN_S};
 use crate::problem::{Kind, Problem};
 use crate::query::Parameters;
-use crate::run::Run;
-use crate::shared::Shared;
+use crate::shared::{NOBODY, Shared};
 
 /// Which history is wanted.
 #[derive(Debug, Deserialize)]
@@ -78,12 +77,12 @@ struct SeriesDocument {
 
 /// Returns what was read of the run, and notes that somebody wants it. If nothing was read yet, it is read
 /// now.
-pub(super) fn readings<'h>(shared: &'h Shared, run: &dyn Run) -> Result<MutexGuard<'h, History>, Problem> {
+pub(super) fn readings<'h>(shared: &'h Shared) -> Result<MutexGuard<'h, History>, Problem> {
     let mut history = shared.history().lock().unwrap_or_else(PoisonError::into_inner);
     history.note_interest(Instant::now());
     if history.directions.is_empty() {
-        let status = run.status(Detail::Used);
-        let status = status.ok_or_else(|| Problem::new(Kind::Silent, "the run has ended"))?;
+        let detail = Detail::Used;
+        let status: Status = shared.put(NOBODY, Question::Status { detail })?;
         history.take(&status, None);
     }
     Ok(history)
@@ -141,8 +140,8 @@ pub(super) async fn history(
     }
     let limit = wanted.limit.unwrap_or(8).min(MOST_SERIES);
     let turn = shared.turn_to_answer().await?;
-    let asked = shared.ask(move |shared, run| {
-        let history = readings(shared, run)?;
+    let asked = shared.wait(move |shared| {
+        let history = readings(shared)?;
         let direction = find(&history, &wanted.from)?;
         let document = of(
             direction,

@@ -11,7 +11,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::response::Response;
-use fairgate_live::status::protocol::{Interval, SHORTEST_INTERVAL_US};
+use fairgate_run_api::{Interval, Recorder, SHORTEST_INTERVAL_US};
 use hyper::body::Frame;
 use serde::Deserialize;
 use tokio::sync::OwnedSemaphorePermit;
@@ -21,7 +21,6 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::answer::json_bytes;
 use crate::problem::{Kind, Problem};
 use crate::query::Parameters;
-use crate::run::Recorder;
 use crate::shared::{PATIENCE, Shared};
 use crate::streams::{Stream, Streams};
 
@@ -72,7 +71,8 @@ pub(super) async fn intervals(
         return Err(Problem::new(Kind::Malformed, detail));
     }
     let place = shared.place_to_record()?;
-    let recorder = shared.ask(|_, run| run.record()).await?;
+    let interval = Duration::from_micros(wanted.interval_us);
+    let recorder = shared.wait(move |shared| shared.record(interval)).await??;
     let (lines, body) = Lines::new();
     let recording = Recording {
         shared: shared.clone(),
@@ -85,7 +85,7 @@ pub(super) async fn intervals(
     tokio::spawn(async move {
         // What ends first drops the other end of the lines, so that the answer ends.
         tokio::select! {
-            () = recording.go_on(Duration::from_micros(wanted.interval_us)) => {}
+            () = recording.go_on(interval) => {}
             () = shared.ending() => {}
         }
     });
@@ -112,8 +112,8 @@ impl Recording {
         let mut next = Instant::now();
         loop {
             let mut recorder = self.recorder;
-            let asked = self.shared.ask(move |_, _| {
-                let line = recorder().map(|interval| line(&interval));
+            let asked = self.shared.wait(move |_| {
+                let line = recorder.next().map(|interval| line(&interval));
                 (recorder, line)
             });
             let Ok((recorder, Some(Ok(line)))) = asked.await else {

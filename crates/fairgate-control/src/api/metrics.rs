@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 
 use axum::extract::State;
 use axum::response::Response;
-use fairgate_live::status::Detail;
+use fairgate_run_api::Detail;
 
 use crate::answer::held;
 use crate::api::status::ask_status;

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::response::{IntoResponse, Response};
-use fairgate_live::status::FlowOrder;
+use fairgate_run_api::FlowOrder;
 use utoipa::openapi::OpenApi as Document;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::{Modify, OpenApi};

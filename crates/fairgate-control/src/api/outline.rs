@@ -7,17 +7,14 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::header::{ETAG, HeaderValue};
 use axum::response::Response;
-use fairgate_live::status::RunningTree;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use fairgate_run_api::{OutlineDocument, PlaceDocument, Question};
+use serde::Deserialize;
 
 use crate::answer::{held, json_bytes};
-use crate::outline::{Changeable, Place, changeable, places};
 use crate::precondition::tag;
-use crate::problem::{Kind, Problem};
+use crate::problem::Problem;
 use crate::query::Parameters;
-use crate::run::Run;
-use crate::shared::Shared;
+use crate::shared::{NOBODY, Shared};
 
 /// Which tree is wanted.
 #[derive(Debug, Deserialize)]
@@ -34,32 +31,6 @@ pub(super) struct WantedPlace {
     path: String,
 }
 
-/// What a tree is made of.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct OutlineDocument {
-    /// The revision of the trees.
-    revision: u64,
-    /// The interface that the direction receives from.
-    from: String,
-    /// The interface that it sends to.
-    to: String,
-    /// Its places, each behind the one above it. The first is the root.
-    places: Vec<Place>,
-}
-
-/// What can be set at a place.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct PlaceDocument {
-    /// The revision of the trees.
-    revision: u64,
-    /// The interface that the direction receives from.
-    from: String,
-    /// The path of the place.
-    path: String,
-    /// What can be set: of the class, then of its discipline.
-    changeable: Vec<Changeable>,
-}
-
 /// The outlines that were asked for, as JSON, of one revision of the trees: two documents at most. That of a
 /// direction with 20,000 classes has 2 MB.
 #[derive(Debug, Default)]
@@ -70,49 +41,28 @@ pub(crate) struct Outlines {
 }
 
 impl Outlines {
-    /// Returns the outline of a direction, which is made if it is the first one of this revision.
+    /// Returns the revision of the trees and the outline of a direction. It is made if it is the first one of
+    /// this revision: `make` also returns the revision of what it makes.
     fn get(
         &mut self,
         revision: u64,
         from: &str,
-        make: impl FnOnce() -> Result<Vec<u8>, Problem>,
-    ) -> Result<Bytes, Problem> {
+        make: impl FnOnce() -> Result<(u64, Vec<u8>), Problem>,
+    ) -> Result<(u64, Bytes), Problem> {
+        if self.revision == revision
+            && let Some(document) = self.documents.get(from)
+        {
+            return Ok((revision, document.clone()));
+        }
+        let (revision, document) = make()?;
+        let document = Bytes::from(document);
         if self.revision != revision {
             self.documents.clear();
             self.revision = revision;
         }
-        if let Some(document) = self.documents.get(from) {
-            return Ok(document.clone());
-        }
-        let document = Bytes::from(make()?);
         self.documents.insert(from.to_owned(), document.clone());
-        Ok(document)
+        Ok((revision, document))
     }
-}
-
-/// Shows the tree of a direction and its revision to `look`. Returns what it returns.
-fn look_at<T>(
-    run: &dyn Run,
-    from: &str,
-    look: impl FnOnce(u64, &RunningTree<'_>) -> Result<T, Problem>,
-) -> Result<T, Problem> {
-    let mut look = Some(look);
-    let mut seen = None;
-    run.look_at_trees(&mut |trees| {
-        let direction = trees.directions.iter().find(|direction| direction.from == from);
-        seen = match (direction, look.take()) {
-            (Some(direction), Some(look)) => Some(look(trees.revision, direction)),
-            _ => {
-                let [one, other] = &trees.directions;
-                let detail = format!(
-                    "no direction is from `{from}`; name {} or {}",
-                    one.from, other.from
-                );
-                Some(Err(Problem::new(Kind::NotFound, detail)))
-            }
-        };
-    });
-    seen.unwrap_or_else(|| Err(Problem::new(Kind::Internal, "the run shows no trees")))
 }
 
 fn tagged(mut response: Response, tag: &str) -> Response {
@@ -143,23 +93,21 @@ pub(super) async fn outline(
     Parameters(wanted): Parameters<WantedTree>,
 ) -> Result<Response, Problem> {
     let turn = shared.turn_to_answer().await?;
-    let asked = shared.ask(move |shared, run| {
-        look_at(run, &wanted.from, |revision, direction| {
-            let make = || {
-                json_bytes(&OutlineDocument {
-                    revision,
-                    from: direction.from.to_owned(),
-                    to: direction.to.to_owned(),
-                    places: places(direction.tree),
-                })
-            };
-            let mut outlines = shared.outlines().lock().unwrap_or_else(PoisonError::into_inner);
-            let document = outlines.get(revision, direction.from, make)?;
-            Ok((tag(shared, revision), document))
-        })
+    let made = shared.wait(move |shared| {
+        let revision = shared.put(NOBODY, Question::Revision)?;
+        let make = || {
+            let from = wanted.from.clone();
+            let outline: OutlineDocument = shared.put(NOBODY, Question::Outline { from })?;
+            Ok((outline.revision, json_bytes(&outline)?))
+        };
+        let mut outlines = shared.outlines().lock().unwrap_or_else(PoisonError::into_inner);
+        outlines.get(revision, &wanted.from, make)
     });
-    let (tag, bytes) = asked.await??;
-    Ok(tagged(held("application/json", bytes, turn), &tag))
+    let (revision, bytes) = made.await??;
+    Ok(tagged(
+        held("application/json", bytes, turn),
+        &tag(&shared, revision),
+    ))
 }
 
 /// What can be set at a place of a tree, and the words that change it
@@ -187,28 +135,22 @@ pub(super) async fn place(
     Parameters(wanted): Parameters<WantedPlace>,
 ) -> Result<Response, Problem> {
     let turn = shared.turn_to_answer().await?;
-    let asked = shared.ask(move |shared, run| {
-        look_at(run, &wanted.from, |revision, direction| {
-            let changeable = changeable(direction.tree, &wanted.path).ok_or_else(|| {
-                let detail = format!("there is no class `{}` from {}", wanted.path, direction.from);
-                Problem::new(Kind::NotFound, detail)
-            })?;
-            let document = PlaceDocument {
-                revision,
-                from: direction.from.to_owned(),
-                path: wanted.path.clone(),
-                changeable,
-            };
-            Ok((tag(shared, revision), json_bytes(&document)?))
-        })
+    let made = shared.wait(move |shared| {
+        let WantedPlace { from, path } = wanted;
+        let place: PlaceDocument = shared.put(NOBODY, Question::Place { from, path })?;
+        Ok((place.revision, json_bytes(&place)?))
     });
-    let (tag, bytes) = asked.await??;
-    Ok(tagged(held("application/json", bytes, turn), &tag))
+    let (revision, bytes) = made.await??;
+    Ok(tagged(
+        held("application/json", bytes, turn),
+        &tag(&shared, revision),
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::problem::Kind;
 
     #[test]
     fn an_outline_is_made_once_for_each_revision() {
@@ -226,15 +168,15 @@ mod tests {
             let text = format!("{revision} {from}");
             let document = outlines.get(revision, from, || {
                 made.push(text.clone());
-                Ok(text.clone().into_bytes())
+                Ok((revision, text.clone().into_bytes()))
             });
-            assert_eq!(document.unwrap(), text.as_bytes());
+            assert_eq!(document.unwrap(), (revision, Bytes::from(text)));
             assert!(outlines.documents.len() <= 2);
         }
         assert_eq!(made, ["0 left", "0 right", "1 left", "2 right"]);
         // A failure is not kept.
         let failed = outlines.get(2, "left", || Err(Problem::new(Kind::Internal, "no")));
         assert!(failed.is_err());
-        assert!(outlines.get(2, "left", || Ok(vec![7])).is_ok());
+        assert!(outlines.get(2, "left", || Ok((2, vec![7]))).is_ok());
     }
 }

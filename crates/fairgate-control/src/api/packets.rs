@@ -5,15 +5,14 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::header::{CONTENT_DISPOSITION, HeaderValue};
 use axum::response::Response;
-use fairgate_live::status::NoPackets;
+use fairgate_run_api::{Question, WhatIf};
 use serde::Deserialize;
 
 use crate::answer::held;
 use crate::body::Document;
 use crate::problem::{Kind, Problem};
 use crate::query::Parameters;
-use crate::run::{WhatIf, WhatIfRefused};
-use crate::shared::Shared;
+use crate::shared::{NOBODY, Shared};
 
 /// Which packets are wanted.
 #[derive(Debug, Deserialize)]
@@ -52,8 +51,11 @@ pub(super) async fn packets(
 ) -> Result<Response, Problem> {
     let last = read_seconds(wanted.seconds)?;
     let turn = shared.turn_to_answer().await?;
-    let asked = shared.ask(move |_, run| run.last_packets(last, wanted.from.as_deref()));
-    let capture = asked.await?.map_err(no_packets)?;
+    let question = Question::Packets {
+        last,
+        from: wanted.from,
+    };
+    let capture: Vec<u8> = shared.ask(NOBODY.into(), question).await?;
     let mut response = held("application/x-pcapng", capture, turn);
     let name = HeaderValue::from_static("attachment; filename=\"packets.pcapng\"");
     response.headers_mut().insert(CONTENT_DISPOSITION, name);
@@ -87,20 +89,8 @@ pub(super) async fn what_if(
     read_seconds(question.seconds)?;
     let _only = shared.turn_to_compare().await?;
     let turn = shared.turn_to_answer().await?;
-    let page = shared.ask(move |_, run| run.what_if(&question)).await?;
-    match page {
-        Ok(page) => Ok(held("text/html; charset=utf-8", page.into_bytes(), turn)),
-        Err(WhatIfRefused::NoPackets(why)) => Err(no_packets(why)),
-        Err(WhatIfRefused::Mistakes(mistakes)) => Err(Problem::refused(mistakes)),
-    }
-}
-
-fn no_packets(why: NoPackets) -> Problem {
-    let kind = match why {
-        NoPackets::NotKept | NoPackets::NoDirection { .. } => Kind::NotFound,
-        NoPackets::Ended => Kind::Silent,
-    };
-    Problem::new(kind, format!("{why}; {}", why.remedy()))
+    let page: String = shared.ask(NOBODY.into(), Question::WhatIf(question)).await?;
+    Ok(held("text/html; charset=utf-8", page.into_bytes(), turn))
 }
 
 fn read_seconds(seconds: Option<f64>) -> Result<Option<Duration>, Problem> {

@@ -6,8 +6,8 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use fairgate_live::status::protocol::{ReservationStatus, ReserveOrder, Reserved, TermsStatus};
-use serde::{Deserialize, Serialize};
+use fairgate_run_api::{Question, Reservations, Reserve, ReserveOrder, TermsStatus};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::answer::json;
@@ -38,15 +38,6 @@ pub(super) struct ReservationOrder {
     terms: TermsStatus,
 }
 
-/// Reservations: the one that was added, changed or refreshed, none after it was withdrawn, or all.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Reservations {
-    /// The revision of the trees.
-    revision: u64,
-    /// The reservations.
-    reservations: Vec<ReservationStatus>,
-}
-
 /// Who orders something, and what is demanded before.
 struct Ordered {
     who: Arc<str>,
@@ -66,25 +57,21 @@ impl Ordered {
     }
 
     async fn carry_out(self, shared: &Shared, order: ReserveOrder) -> Result<Response, Problem> {
-        let success = self.success;
-        let asked = shared.ask(move |shared, run| {
-            let expected = self.expected.revision(shared, || run.trees().revision);
-            run.reserve(&self.who, self.from.as_deref(), order, expected)
-        });
-        match asked.await? {
-            Reserved::Reservations {
-                reservations,
-                revision,
-            } => {
-                let document = Reservations {
-                    revision,
-                    reservations,
-                };
-                json(success, Some(&tag(shared, revision)), &document)
-            }
-            Reserved::Refused { errors } => Err(Problem::refused(errors)),
-            Reserved::Stale { revision } => Err(Problem::stale(revision, tag(shared, revision))),
-        }
+        let Ordered {
+            who,
+            from,
+            expected,
+            success,
+        } = self;
+        let reserve = |if_revision| {
+            Question::Reserve(Reserve {
+                from,
+                order,
+                if_revision,
+            })
+        };
+        let done: Reservations = shared.change(who, expected, reserve).await?;
+        json(success, Some(&tag(shared, done.revision)), &done)
     }
 }
 

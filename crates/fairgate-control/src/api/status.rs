@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use fairgate_live::status::{ClassStatus, Detail, DirectionStatus, NodeStatus, RateStatus, Status};
+use fairgate_run_api::{ClassStatus, Detail, DirectionStatus, NodeStatus, Question, RateStatus, Status};
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use utoipa::ToSchema;
@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use crate::answer::{held, json_bytes};
 use crate::problem::{Kind, Problem};
 use crate::query::{Named, Parameters};
-use crate::shared::{PATIENCE, Shared};
+use crate::shared::{NOBODY, PATIENCE, Shared};
 
 /// Has the run make its status, and `part` take what is wanted of it, on a thread that may wait.
 pub(super) async fn ask_status<T: Send + 'static>(
@@ -18,11 +18,9 @@ pub(super) async fn ask_status<T: Send + 'static>(
     detail: Detail,
     part: impl FnOnce(Status) -> T + Send + 'static,
 ) -> Result<T, Problem> {
-    let asked = shared.ask(move |_, run| run.status(detail).map(part));
+    let asked = shared.wait(move |shared| shared.put(NOBODY, Question::Status { detail }).map(part));
     match timeout(PATIENCE, asked).await {
-        Ok(Ok(Some(part))) => Ok(part),
-        Ok(Ok(None)) => Err(Problem::new(Kind::Silent, "the run has ended")),
-        Ok(Err(problem)) => Err(problem),
+        Ok(answer) => answer?,
         Err(_) => Err(Problem::new(
             Kind::Silent,
             format!("the forwarding threads said nothing for {} s", PATIENCE.as_secs()),
@@ -40,10 +38,7 @@ pub(super) struct Wanted {
 
 impl Wanted {
     fn detail(&self) -> Detail {
-        match self.used {
-            true => Detail::Used,
-            false => Detail::All,
-        }
+        Detail::of(self.used)
     }
 }
 

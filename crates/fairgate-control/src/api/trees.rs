@@ -4,12 +4,12 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{ETAG, HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
-use fairgate_live::status::protocol::TreesStatus;
+use fairgate_run_api::{Question, TreesStatus};
 
 use crate::answer::{held, json_bytes};
 use crate::precondition::{is_known, tag};
 use crate::problem::Problem;
-use crate::shared::Shared;
+use crate::shared::{NOBODY, Shared};
 
 /// The trees, as a configuration file has them
 #[utoipa::path(
@@ -29,8 +29,8 @@ use crate::shared::Shared;
 )]
 pub(super) async fn trees(State(shared): State<Shared>, headers: HeaderMap) -> Result<Response, Problem> {
     let turn = shared.turn_to_answer().await?;
-    let made = shared.ask(|_, run| {
-        let trees = run.trees();
+    let made = shared.wait(|shared| {
+        let trees: TreesStatus = shared.put(NOBODY, Question::Trees)?;
         json_bytes(&trees).map(|bytes| (trees.revision, bytes))
     });
     let (revision, bytes) = made.await??;

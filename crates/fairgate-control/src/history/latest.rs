@@ -1,6 +1,6 @@
 //! What a class did between the last two readings.
 
-use fairgate_live::status::SubscriberName;
+use fairgate_run_api::SubscriberName;
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -20,12 +20,10 @@ mod thread;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-use fairgate_live::status::protocol::{Interval, Percentiles};
-use fairgate_live::status::{DirectionStatus, Losses, NodeStatus, Sojourn, Status};
-
 use crate::metrics::nodes;
 
 use busiest::{Busiest, faded};
+use fairgate_run_api::{DirectionStatus, Interval, Losses, NodeStatus, Percentiles, Sojourn, Status};
 pub(crate) use latest::ClassFigures;
 pub(crate) use rings::{Axis, Figure, Rings, SPAN_S};
 pub(crate) use thread::{Reader, Sampler, start};

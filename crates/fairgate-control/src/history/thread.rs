@@ -5,10 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-use fairgate_live::status::Detail;
+use fairgate_run_api::{Detail, LocalRun, Question, Recorder, Status, ask};
 
 use super::History;
-use crate::run::{Recorder, Run};
 
 /// How often the status is read.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -36,14 +35,14 @@ impl Drop for Sampler {
 
 /// Reads the run for the history.
 pub(crate) struct Reader {
-    run: Arc<dyn Run>,
+    run: Arc<LocalRun>,
     history: Arc<Mutex<History>>,
     /// It is there as long as somebody asks for what the classes did.
     recorder: Option<Recorder>,
 }
 
 impl Reader {
-    pub(crate) fn new(run: Arc<dyn Run>, history: Arc<Mutex<History>>) -> Reader {
+    pub(crate) fn new(run: Arc<LocalRun>, history: Arc<Mutex<History>>) -> Reader {
         Reader {
             run,
             history,
@@ -54,14 +53,17 @@ impl Reader {
     /// Reads the run once. Returns nothing if it has ended.
     pub(crate) fn read(&mut self, now: Instant) -> Option<()> {
         let is_wanted = self.lock().is_wanted(now);
-        let recorded = match is_wanted {
-            true => Some(self.recorder.get_or_insert_with(|| self.run.record())()?),
-            false => {
-                self.recorder = None;
-                None
-            }
+        let recorder = match self.recorder.take().filter(|_| is_wanted) {
+            None if is_wanted => Some(self.run.record(INTERVAL).ok()?),
+            recorder => recorder,
         };
-        let status = self.run.status(Detail::Used)?;
+        self.recorder = recorder;
+        let recorded = match &mut self.recorder {
+            Some(recorder) => Some(recorder.next()?),
+            None => None,
+        };
+        let detail = Detail::Used;
+        let status: Status = ask(&*self.run, "", Question::Status { detail }).ok()?;
         self.lock().take(&status, recorded.as_ref());
         Some(())
     }
@@ -72,7 +74,7 @@ impl Reader {
 }
 
 /// Starts the thread. It has ordinary priority, and ends with the run.
-pub(crate) fn start(run: Arc<dyn Run>, history: Arc<Mutex<History>>) -> io::Result<Sampler> {
+pub(crate) fn start(run: Arc<LocalRun>, history: Arc<Mutex<History>>) -> io::Result<Sampler> {
     let (stop, stopped) = channel();
     let (end, ended) = channel();
     let mut reader = Reader::new(run, history);

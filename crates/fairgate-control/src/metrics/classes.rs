@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use fairgate_live::status::{CountStatus, NodeStatus, Status};
+use fairgate_run_api::{CountStatus, NodeStatus, Status};
 
 use super::names::{Names, Node, nodes};
 
@@ -233,17 +233,18 @@ impl Direction {
 
 #[cfg(test)]
 mod tests {
-    use fairgate_live::status::DirectionStatus;
+    use fairgate_run_api::DirectionStatus;
+    use fairgate_run_api::{Detail, Question, ask};
     use proptest::prelude::*;
 
     use super::*;
     use crate::rehearsal::Rehearsal;
-    use crate::run::Run;
 
     /// A status with these classes below the root: their numbers and packets sent.
     fn status(classes: &[(u16, u64)]) -> Status {
         let rehearsal = Rehearsal::new("fifo").unwrap();
-        let mut status = rehearsal.status(fairgate_live::status::Detail::Used).unwrap();
+        let detail = Detail::Used;
+        let mut status: Status = ask(&rehearsal, "", Question::Status { detail }).unwrap();
         for direction in &mut status.directions {
             set(direction, classes);
         }

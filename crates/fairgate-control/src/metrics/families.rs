@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use fairgate_live::status::{DirectionStatus, Status};
+use fairgate_run_api::{DirectionStatus, Status};
 use prometheus_client::encoding::{
     DescriptorEncoder, EncodeGaugeValue, EncodeLabelSet, MetricEncoder, NoLabelSet,
 };

@@ -10,7 +10,7 @@ mod names;
 
 use std::fmt;
 
-use fairgate_live::status::Status;
+use fairgate_run_api::Status;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::encoding::text::encode;

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use fairgate_live::status::NodeStatus;
+use fairgate_run_api::NodeStatus;
 
 /// The classes of a direction that have names.
 #[derive(Debug, Default)]

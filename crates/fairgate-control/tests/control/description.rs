@@ -189,8 +189,10 @@ fn answers_are_as_described() {
     let mut checker = Checker::new();
     let json: &[(&str, &[u8])] = &[("content-type", b"application/json")];
     let stale: &[(&str, &[u8])] = &[("content-type", b"application/json"), ("if-match", b"\"x\"")];
-    let terms = "{\"terms\": {\"name\": \"call\", \"rate_bps\": 1000, \"burst_bytes\": 9, \"filter\": \"\", \
-                 \"lifetime_ms\": 9, \"delay_us\": 7}}";
+    let terms = "{\"terms\": {\"name\": \"call\", \"rate_bps\": 100000, \"burst_bytes\": 2000, \
+                 \"filter\": \"protocol=udp\", \"lifetime_ms\": 9000, \"delay_us\": 700000}}";
+    let reservable = "{\"from\": \"left\", \"lines\": [\"queue change root tbf rate=10mbit burst=5kb / hfsc \
+                      default=1 { 1 ls=10mbit / fq_codel }\"]}";
     let change = "{\"lines\": [\"class change 10 rate=4mbit\"]}";
     let wrong = "{\"lines\": [\"class delete 99\"]}";
     type Case<'c> = (&'c str, &'c str, &'c str, &'c [(&'c str, &'c [u8])], &'c str, u16);
@@ -199,7 +201,7 @@ fn answers_are_as_described() {
                 \"up\": \"2mbit\"}]}";
     let place = "/v1/outline/place";
     let (all, one, of_17) = ("/v1/subscribers", "/v1/subscribers/{id}", "/v1/subscribers/17");
-    let cases: [Case<'_>; 55] = [
+    let cases: [Case<'_>; 56] = [
         ("GET", "/v1/health", "/v1/health", &[], "", 200),
         ("GET", "/v1/status", "/v1/status", &[], "", 200),
         ("GET", "/v1/status", "/v1/status?used=true", &[], "", 200),
@@ -310,6 +312,7 @@ fn answers_are_as_described() {
         ("POST", "/v1/changes", "/v1/changes", json, wrong, 422),
         ("POST", "/v1/changes", "/v1/changes", stale, change, 412),
         ("POST", "/v1/changes", "/v1/changes", &[], change, 415),
+        ("POST", "/v1/changes", "/v1/changes", json, reservable, 200),
         ("POST", "/v1/reservations", "/v1/reservations", json, terms, 201),
         ("GET", "/v1/reservations", "/v1/reservations", &[], "", 200),
         (

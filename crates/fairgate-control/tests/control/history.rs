@@ -5,12 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use fairgate_control::rehearsal::{Rehearsal, Reply, Stage};
-use fairgate_control::{Recorder, Run, WhatIf, WhatIfRefused};
-use fairgate_live::status::protocol::{
-    Answer, ClassInterval, Interval, Percentiles, ReserveOrder, Reserved, TreesStatus,
-};
-use fairgate_live::status::{
-    Detail, FlowOrder, FlowsStatus, NoPackets, NodeStatus, RunningTrees, Status, SubscriberName,
+use fairgate_run_api::{
+    Answer, Ask, ClassInterval, Detail, Interval, NodeStatus, Percentiles, Question, Recorder, Refused,
+    Status, SubscriberName, ask,
 };
 use serde_json::Value;
 
@@ -23,45 +20,21 @@ struct Played {
     recorders: Arc<()>,
 }
 
-impl Run for Played {
-    fn status(&self, _detail: Detail) -> Option<Status> {
-        Some(self.status.lock().unwrap().clone())
+impl Ask for Played {
+    type Error = Refused;
+    type Recording = Recorder;
+
+    fn ask(&self, who: &str, question: Question) -> Result<Answer, Refused> {
+        match question {
+            Question::Status { .. } => Ok(self.status.lock().unwrap().clone().into()),
+            question => self.rehearsal.ask(who, question),
+        }
     }
 
-    fn trees(&self) -> TreesStatus {
-        self.rehearsal.trees()
-    }
-
-    fn look_at_trees(&self, look: &mut dyn FnMut(&RunningTrees<'_>)) {
-        self.rehearsal.look_at_trees(look);
-    }
-
-    fn change(&self, who: &str, from: Option<&str>, lines: &[String], if_revision: Option<u64>) -> Answer {
-        self.rehearsal.change(who, from, lines, if_revision)
-    }
-
-    fn reserve(
-        &self,
-        who: &str,
-        from: Option<&str>,
-        order: ReserveOrder,
-        if_revision: Option<u64>,
-    ) -> Reserved {
-        self.rehearsal.reserve(who, from, order, if_revision)
-    }
-
-    fn note(&self, who: &str, what: &str, outcome: &str) {
-        self.rehearsal.note(who, what, outcome);
-    }
-
-    fn flows(&self, order: FlowOrder, limit: usize) -> Option<FlowsStatus> {
-        self.rehearsal.flows(order, limit)
-    }
-
-    fn record(&self) -> Recorder {
+    fn record(&self, _interval: Duration) -> Result<Recorder, Refused> {
         let run = self.clone();
         let mut is_first = true;
-        Box::new(move || {
+        Ok(Box::new(std::iter::from_fn(move || {
             let rows = match std::mem::replace(&mut is_first, false) {
                 true => Vec::new(),
                 false => run.rows(),
@@ -71,19 +44,7 @@ impl Run for Played {
                 missed_delays: 3,
                 rows,
             })
-        })
-    }
-
-    fn keeps_packets(&self) -> bool {
-        self.rehearsal.keeps_packets()
-    }
-
-    fn last_packets(&self, last: Option<Duration>, from: Option<&str>) -> Result<Vec<u8>, NoPackets> {
-        self.rehearsal.last_packets(last, from)
-    }
-
-    fn what_if(&self, question: &WhatIf) -> Result<String, WhatIfRefused> {
-        self.rehearsal.what_if(question)
+        })))
     }
 }
 
@@ -165,7 +126,8 @@ impl Played {
 
 fn played() -> (Played, Stage) {
     let rehearsal = Rehearsal::new("fifo").unwrap();
-    let status = rehearsal.status(Detail::Used).unwrap();
+    let detail = Detail::Used;
+    let status: Status = ask(&rehearsal, "", Question::Status { detail }).unwrap();
     let run = Played {
         rehearsal,
         status: Arc::new(Mutex::new(status)),

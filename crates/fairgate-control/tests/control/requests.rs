@@ -227,9 +227,11 @@ fn a_change_of_an_old_revision_is_refused() {
 
 #[test]
 fn reservations_are_added_changed_refreshed_and_withdrawn() {
-    let (run, stage) = stage();
+    let tree = "tbf rate=10mbit burst=5kb / hfsc default=1 { 1 ls=10mbit / fq_codel }";
+    let run = Rehearsal::new(tree).unwrap();
+    let stage = Stage::new(run.clone());
     let order = |rate: u64| {
-        json!({ "terms": { "name": "call", "rate_bps": rate, "burst_bytes": 1000,
+        json!({ "from": "left", "terms": { "name": "call", "rate_bps": rate, "burst_bytes": 2000,
                            "filter": "protocol=udp", "lifetime_ms": 90_000 } })
     };
     let tag = get(&stage, "/v1/trees").header("etag").unwrap().to_owned();
@@ -248,7 +250,8 @@ fn reservations_are_added_changed_refreshed_and_withdrawn() {
     assert_eq!(document(&changed)["reservations"][0]["reserved_bps"], 200_000);
     let renamed = send(&stage, "PUT", "/v1/reservations/other", None, &order(200_000));
     assert_eq!(problem(&renamed).0, 400);
-    let refreshed = send(&stage, "POST", "/v1/reservations/call/refresh", None, &json!({}));
+    let left = json!({ "from": "left" });
+    let refreshed = send(&stage, "POST", "/v1/reservations/call/refresh", None, &left);
     assert_eq!(refreshed.status, 200);
     let all = document(&get(&stage, "/v1/reservations"));
     assert_eq!(all["reservations"].as_array().unwrap().len(), 1);
@@ -256,9 +259,12 @@ fn reservations_are_added_changed_refreshed_and_withdrawn() {
         .ask("DELETE", "/v1/reservations/call?from=left", &[], b"")
         .unwrap();
     assert_eq!(document(&gone)["reservations"], json!([]));
-    let twice = stage.ask("DELETE", "/v1/reservations/call", &[], b"").unwrap();
+    let twice = stage
+        .ask("DELETE", "/v1/reservations/call?from=left", &[], b"")
+        .unwrap();
     assert_eq!(problem(&twice).0, 422);
-    assert_eq!(run.log().len(), 5, "{:?}", run.log());
+    // With those that were refused.
+    assert_eq!(run.log().len(), 6, "{:?}", run.log());
 }
 
 #[test]

@@ -13,6 +13,7 @@ use std::time::Duration;
 use fairgate_control::rehearsal::Rehearsal;
 use fairgate_control::{Control, ControlError, Doors};
 use fairgate_live::{Address, Endpoint, Endpoints};
+use fairgate_run_api::Audit;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use tempfile::TempDir;
@@ -48,7 +49,7 @@ impl Socket {
             format!("The API is at unix:{}.", path.display())
         );
         Socket {
-            control: Some(doors.serve(run.clone()).unwrap()),
+            control: Some(doors.serve(Arc::new(run.clone()), run.audit()).unwrap()),
             run,
             path,
             _folder: folder,
@@ -69,10 +70,11 @@ fn at_a_unix_socket_the_kernel_says_who_asks() {
     assert_eq!((made.status, &made.json()["revision"]), (200, &1.into()));
     let own = fs::metadata(&socket.path).unwrap().uid();
     let entry = format!(
-        "uid {own}, pid {}: queue change root fq_codel",
+        "uid {own}, pid {}: change: queue change root fq_codel: made, revision 1;",
         std::process::id()
     );
-    assert_eq!(socket.run.log(), [entry]);
+    let log = socket.run.log();
+    assert!(log.len() == 1 && log[0].starts_with(&entry), "{log:?}");
     socket.control = None;
     assert!(!socket.path.exists(), "the socket is left behind");
 }
@@ -266,7 +268,7 @@ impl Secure {
         let address = address_of(&doors);
         let run = Rehearsal::new("fifo").unwrap();
         Secure {
-            _control: doors.serve(run.clone()).unwrap(),
+            _control: doors.serve(Arc::new(run.clone()), run.audit()).unwrap(),
             run,
             address,
             trusted,
@@ -377,7 +379,9 @@ fn over_tcp_a_token_is_needed() {
     let order = "{\"lines\": [\"queue change root fq_codel\"]}";
     let made = secure.ask("POST", "/v1/changes", &[("Authorization", &right)], order);
     assert_eq!(made.status, 200, "{made:?}");
-    assert_eq!(secure.run.log(), ["token alice: queue change root fq_codel"]);
+    let log = secure.run.log();
+    let entry = "token alice: change: queue change root fq_codel: made, revision 1;";
+    assert!(log.len() == 1 && log[0].starts_with(entry), "{log:?}");
     let (almost, twice) = (
         format!("Bearer {}0", &ALICE[..31]),
         format!("Bearer {ALICE} {ALICE}"),
@@ -490,7 +494,9 @@ fn metrics_are_served_on_the_loopback_interface() {
     };
     let doors = Doors::open(&endpoints).unwrap();
     let address = address_of(&doors);
-    let _control = doors.serve(Rehearsal::new("fifo").unwrap()).unwrap();
+    let _control = doors
+        .serve(Arc::new(Rehearsal::new("fifo").unwrap()), Audit::default())
+        .unwrap();
     let get = |target: &str| {
         let stream = TcpStream::connect(address).unwrap();
         ask(stream, "GET", target, &[], "")

@@ -1,14 +1,13 @@
 //! The bridges of a network, each on a thread of its own with the priority of a live run.
 
-use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{self, SyncSender};
 use std::thread::Scope;
 use std::time::Duration;
 
-use fairgate_config::Registry;
-use fairgate_live::status::{Audit, Owner, Status, fetch};
 use fairgate_live::testbed::{Interrupt, TestbedError};
-use fairgate_live::{Bridge, LiveError, Stopper};
+use fairgate_live::{Bridge, LiveError, Plane, Stopper};
+use fairgate_run_api::{Detail, Status};
 
 use crate::lab::layout::Layout;
 use crate::lab::network::Network;
@@ -17,11 +16,10 @@ use crate::lab::network::Network;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Running bridges. They are stopped on drop.
-#[derive(Debug)]
 pub(crate) struct Bridges {
     stoppers: Vec<Stopper>,
-    /// The status sockets, by link.
-    sockets: Vec<Option<PathBuf>>,
+    /// What is asked of them, by link.
+    planes: Vec<Option<Arc<dyn Plane>>>,
 }
 
 impl Bridges {
@@ -30,26 +28,23 @@ impl Bridges {
         scope: &'scope Scope<'scope, '_>,
         layout: &'scope Layout,
         network: &'scope Network,
-        folder: &Path,
         seed: u64,
         interrupt: &Interrupt,
     ) -> Result<Bridges, TestbedError> {
         let mut bridges = Bridges {
             stoppers: Vec::new(),
-            sockets: Vec::new(),
+            planes: Vec::new(),
         };
         for (link, middle) in network.middles.iter().enumerate() {
             let (Some(middle), Some(plan)) = (middle, &layout.wires[link].plan) else {
-                bridges.sockets.push(None);
+                bridges.planes.push(None);
                 continue;
             };
-            let socket = folder.join(format!("link-{link}.sock"));
             // A rendezvous: a bridge that nobody waits for any more must not run.
             let (opened, is_open) = mpsc::sync_channel(0);
-            let path = socket.clone();
             scope.spawn(move || {
                 let failed = opened.clone();
-                let entered = middle.enter(|| forward(plan, &path, seed, opened));
+                let entered = middle.enter(|| forward(plan, seed, opened));
                 if let Err(error) = entered {
                     let _ = failed.send(Err(error));
                 }
@@ -60,7 +55,11 @@ impl Bridges {
                 answer.is_some()
             })?;
             match answer {
-                Some(stopper) => bridges.stoppers.push(stopper?),
+                Some(opened) => {
+                    let (stopper, plane) = opened?;
+                    bridges.stoppers.push(stopper);
+                    bridges.planes.push(Some(plane));
+                }
                 None => {
                     return Err(TestbedError::System {
                         action: format!("starting the bridge of link {link}"),
@@ -68,21 +67,21 @@ impl Bridges {
                     });
                 }
             }
-            bridges.sockets.push(Some(socket));
         }
         Ok(bridges)
     }
 
     /// Returns the statuses of all bridges, by link.
     pub(crate) fn statuses(&self) -> Result<Vec<Option<Status>>, TestbedError> {
-        let fetch = |socket: &Option<PathBuf>| {
-            let status = socket.as_ref().map(|socket| fetch(socket));
-            status.transpose().map_err(|error| TestbedError::System {
+        let read = |plane: &Option<Arc<dyn Plane>>| {
+            let Some(plane) = plane else { return Ok(None) };
+            let status = plane.status(Detail::All).ok_or_else(|| TestbedError::System {
                 action: "asking a bridge for its status".to_owned(),
-                reason: error.to_string(),
-            })
+                reason: "it has ended".to_owned(),
+            });
+            status.map(Some)
         };
-        self.sockets.iter().map(fetch).collect()
+        self.planes.iter().map(read).collect()
     }
 }
 
@@ -94,26 +93,24 @@ impl Drop for Bridges {
     }
 }
 
+/// A bridge that is open: what stops it, and what is asked of it.
+type Opened = (Stopper, Arc<dyn Plane>);
+
 /// Forwards frames until the bridge is stopped. Reports first that it is open, or why it is not.
-fn forward(
-    plan: &fairgate_live::Plan,
-    socket: &Path,
-    seed: u64,
-    opened: SyncSender<Result<Stopper, TestbedError>>,
-) {
-    let open = || -> Result<Bridge, LiveError> {
+fn forward(plan: &fairgate_live::Plan, seed: u64, opened: SyncSender<Result<Opened, TestbedError>>) {
+    let open = || -> Result<(Bridge, Arc<dyn Plane>), LiveError> {
         let mut bridge = Bridge::open(plan, Some(seed))?;
-        bridge.serve(socket, &Registry::builtin(), Audit::default(), Owner::default())?;
-        Ok(bridge)
+        let plane = bridge.observe()?;
+        Ok((bridge, plane))
     };
     match open() {
         Err(error) => {
             let _ = opened.send(Err(error.into()));
         }
-        Ok(mut bridge) => {
+        Ok((mut bridge, plane)) => {
             // If the kernel refuses, the figures of the machine say how late the bridge was.
             let _ = bridge.prioritise();
-            if opened.send(Ok(bridge.stopper())).is_err() {
+            if opened.send(Ok((bridge.stopper(), plane))).is_err() {
                 return;
             }
             // An interface that fails ends the run; the sampler then finds no status.

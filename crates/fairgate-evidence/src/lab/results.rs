@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fairgate_live::status::{CountStatus, DirectionStatus};
 use fairgate_live::testbed::TcpFigures;
+use fairgate_run_api::{CountStatus, DirectionStatus};
 use fairgate_sim::results::{Durations, FlowResults, GroupResults, InterfaceResults, Rates, Results, Totals};
 use fairgate_sim::{Scenario, Traffic};
 
@@ -376,7 +376,7 @@ fn of_interface(
     let bytes = less(|status| status.tree.dequeued.bytes);
     let waited = |status: Option<&DirectionStatus>| status.map_or(0.0, |status| status.tree.sojourn_s);
     let mean = (waited(last) - waited(first)).max(0.0) * 1e9 / transmitted.max(1) as f64;
-    let micros = |figure: fn(&fairgate_live::status::Sojourn) -> f64| {
+    let micros = |figure: fn(&fairgate_run_api::Sojourn) -> f64| {
         last.map_or(0, |status| (figure(&status.sojourn).max(0.0) * 1e3) as u64)
     };
     let backlog = |figure: fn(&CountStatus) -> u64| -> Vec<u64> {

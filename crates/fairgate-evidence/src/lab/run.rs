@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fairgate_live::testbed::{Interrupt, Namespace, TestbedError};
+use fairgate_live::testbed::{Interrupt, Namespace};
 use fairgate_sim::{Draws, Flow, Results, Scenario, Tcp, Traffic};
 
 use crate::lab::bridges::Bridges;
@@ -80,10 +80,6 @@ impl Lab<'_> {
     pub fn run(&self, scenario: &Scenario, progress: &dyn Fn(f64)) -> Result<Live, LabError> {
         let layout = Layout::of(scenario, self.kernel)?;
         let _busy = self.interrupt.busy();
-        let folder = tempfile::tempdir().map_err(|error| TestbedError::System {
-            action: "creating a temporary folder".to_owned(),
-            reason: error.to_string(),
-        })?;
         let network = Network::build(&layout, self.interrupt)?;
         let copies = copies(scenario);
         let listeners = listeners(&copies, &network)?;
@@ -91,14 +87,7 @@ impl Lab<'_> {
         let failure: Mutex<Option<LabError>> = Mutex::new(None);
         let samples = thread::scope(|scope| {
             // Dropped first on any way out, so that all threads end and the scope can.
-            let bridges = Bridges::start(
-                scope,
-                &layout,
-                &network,
-                folder.path(),
-                scenario.seed,
-                self.interrupt,
-            )?;
+            let bridges = Bridges::start(scope, &layout, &network, scenario.seed, self.interrupt)?;
             let _end = EndOfRun(&over);
             let zero = Zero::after(LEAD);
             for copy in &copies {
@@ -401,12 +390,11 @@ fn machine(scenario: &Scenario, samples: &[Sample], copies: &[Copy<'_>]) -> Mach
     let (Some(first), Some(last)) = (at(scenario.measure.start), at(scenario.measure.end)) else {
         return Machine::default();
     };
-    let sum = |sample: &Sample, figure: fn(&fairgate_live::status::Status) -> u64| -> u64 {
+    let sum = |sample: &Sample, figure: fn(&fairgate_run_api::Status) -> u64| -> u64 {
         sample.links.iter().flatten().map(figure).sum()
     };
-    let between = |figure: fn(&fairgate_live::status::Status) -> u64| {
-        sum(last, figure).saturating_sub(sum(first, figure))
-    };
+    let between =
+        |figure: fn(&fairgate_run_api::Status) -> u64| sum(last, figure).saturating_sub(sum(first, figure));
     Machine {
         idle: first.ticks.idle_until(last.ticks),
         late_wake_ups: between(|status| status.processor.late_wake_ups),

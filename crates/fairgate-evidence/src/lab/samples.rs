@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use fairgate_live::status::Status;
 use fairgate_live::testbed::{TcpFigures, tcp_figures};
+use fairgate_run_api::Status;
 
 use crate::lab::machine::Ticks;
 

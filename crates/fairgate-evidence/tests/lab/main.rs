@@ -1,11 +1,16 @@
 //! Scenarios with real traffic, a few seconds each. They need root, and say so if they did not run.
 
+#[path = "../../../fairgate-live/src/testing/attempts.rs"]
+mod attempts;
 #[path = "../../../fairgate-live/src/testing/deadline.rs"]
 #[allow(dead_code)]
 mod deadline;
 
+use std::ops::Range;
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
+
+use attempts::{Times, measured};
+use deadline::{live, say};
 
 use fairgate_config::Document;
 use fairgate_evidence::lab::{KernelQueue, Lab, Live};
@@ -101,16 +106,12 @@ fn scenario(text: &str) -> Scenario {
     Scenario::read(&document).unwrap_or_else(|error| panic!("{error:?}"))
 }
 
-/// Live runs beside one another would disturb one another.
-static ALONE: Mutex<()> = Mutex::new(());
-
 fn run(scenario: &Scenario, kernel: &[KernelQueue]) -> Live {
     let interrupt = Interrupt::catch_while_busy().expect("signals can be caught");
     let lab = Lab {
         interrupt: &interrupt,
         kernel,
     };
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let live = lab.run(scenario, &|_| ());
     assert_eq!(namespaces(), "", "everything is taken down");
     live.unwrap_or_else(|error| panic!("{error:?}"))
@@ -134,60 +135,73 @@ fn namespaces() -> String {
     text.lines().filter(|line| line.starts_with(&own)).collect()
 }
 
-/// The shares of classes, and that every kind of traffic arrives. A busy machine changes a share by less than
-/// the bound: CBQ alone holds the class at its rate, or it has all or nothing.
+/// Records whether a measured value is in its range.
+fn expect(times: &mut Times, what: &str, value: f64, range: Range<f64>) {
+    times.expect(
+        range.contains(&value),
+        format!("{what}: {value}, not in {range:?}"),
+    );
+}
+
+/// The shares of classes, and that every kind of traffic arrives. CBQ alone holds the class at its rate, or
+/// it has all or nothing.
 #[test]
 fn classes_have_their_shares_live_as_in_the_simulator() {
-    let Some(_watched) = deadline::live("classes_have_their_shares_live_as_in_the_simulator") else {
-        return;
-    };
     let scenario = scenario(CLASSES);
     let simulated = Simulation::new(&scenario).unwrap().run().unwrap();
-    let live = run(&scenario, &[]);
-
-    let mbit = |bits: u64| bits as f64 / 1e6;
-    let held = mbit(group(&live, "held").throughput_bps);
-    assert!((3.4..4.4).contains(&held), "the class of 4 Mbit/s has {held}");
-    let rest = mbit(group(&live, "background").throughput_bps);
-    assert!((12.0..16.5).contains(&rest), "the rest of 20 Mbit/s is {rest}");
-    for (own, other) in live.results.groups.iter().zip(&simulated.groups) {
-        assert_eq!(
-            (&own.name, &own.transport, own.flows),
-            (&other.name, &other.transport, other.flows)
+    measured("classes_have_their_shares_live_as_in_the_simulator", || {
+        let mut times = Times::default();
+        let live = run(&scenario, &[]);
+        for (own, other) in live.results.groups.iter().zip(&simulated.groups) {
+            assert_eq!(
+                (&own.name, &own.transport, own.flows),
+                (&other.name, &other.transport, other.flows)
+            );
+            assert_eq!(own.throughput_series_bps.len(), other.throughput_series_bps.len());
+        }
+        let mbit = |name: &str| group(&live, name).throughput_bps as f64 / 1e6;
+        expect(&mut times, "the class of 4 Mbit/s", mbit("held"), 3.4..4.4);
+        expect(
+            &mut times,
+            "the rest of 20 Mbit/s",
+            mbit("background"),
+            12.0..16.5,
         );
-        assert_eq!(own.throughput_series_bps.len(), other.throughput_series_bps.len());
-    }
-    let bottleneck = &live.results.interfaces[2];
-    assert_eq!(bottleneck.name, "B->C");
-    let utilisation = bottleneck.utilisation.expect("the link has a rate");
-    assert!((0.8..1.05).contains(&utilisation), "{utilisation}");
+        let bottleneck = &live.results.interfaces[2];
+        assert_eq!(bottleneck.name, "B->C");
+        let utilisation = bottleneck.utilisation.expect("the link has a rate");
+        expect(&mut times, "utilisation", utilisation, 0.8..1.05);
 
-    let call = group(&live, "call");
-    // 50 datagrams a second.
-    assert!((80..=120).contains(&call.sent), "{}", call.sent);
-    assert_eq!(call.lost, 0);
-    // Two links, with 1.3 ms of propagation.
-    assert!(call.delay.p50_ns > 1_200_000, "{}", call.delay.p50_ns);
-    let ping = group(&live, "ping");
-    assert!(ping.sent > 30 && ping.delay.p50_ns > 900_000, "{ping:?}");
-    let requests = group(&live, "requests");
-    assert!(requests.transfers.count > 10, "{:?}", requests.transfers);
-    assert!((0.0..=1.0).contains(&live.machine.idle));
+        let call = group(&live, "call");
+        // 50 datagrams a second.
+        expect(&mut times, "datagrams of the call", call.sent as f64, 80.0..121.0);
+        assert_eq!(call.lost, 0);
+        // Two links, with 1.3 ms of propagation. Nothing arrives earlier.
+        assert!(call.delay.p50_ns > 1_200_000, "{}", call.delay.p50_ns);
+        let ping = group(&live, "ping");
+        assert!(ping.delay.p50_ns > 900_000, "{ping:?}");
+        expect(&mut times, "pings", ping.sent as f64, 30.0..42.0);
+        let requests = group(&live, "requests").transfers.count as f64;
+        expect(&mut times, "requests", requests, 11.0..f64::INFINITY);
+        assert!((0.0..=1.0).contains(&live.machine.idle));
+        times
+    });
 }
 
 /// The kernel's own discipline in the place of ours.
 #[test]
 fn the_kernels_fifo_shapes_too() {
-    let Some(_watched) = deadline::live("the_kernels_fifo_shapes_too") else {
-        return;
-    };
     let mut scenario = scenario(CLASSES);
     scenario.flows.retain(|flow| flow.name == "background");
-    let queue = KernelQueue {
-        interface: "B->C".into(),
-        script: "qdisc add dev DEV root tbf rate 8mbit burst 6000 limit 75000".into(),
-    };
-    let live = run(&scenario, &[queue]);
-    let rate = group(&live, "background").throughput_bps as f64 / 1e6;
-    assert!((6.5..8.5).contains(&rate), "{rate}");
+    measured("the_kernels_fifo_shapes_too", || {
+        let queue = KernelQueue {
+            interface: "B->C".into(),
+            script: "qdisc add dev DEV root tbf rate 8mbit burst 6000 limit 75000".into(),
+        };
+        let live = run(&scenario, &[queue]);
+        let rate = group(&live, "background").throughput_bps as f64 / 1e6;
+        let mut times = Times::default();
+        expect(&mut times, "the rate", rate, 6.5..8.5);
+        times
+    });
 }

@@ -9,6 +9,7 @@ use fairgate::{Rate, Time};
 use fairgate_autorate::{Controller, Delays, RootRate};
 use fairgate_config::FileError;
 use fairgate_reserve::Refusal;
+use fairgate_run_api::{AutorateDirection, AutorateStatus};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
@@ -19,8 +20,8 @@ use crate::clock;
 use crate::config::{Autorate, Plan, RateSource, rate_names};
 use crate::error::{LiveError, ReloadError};
 use crate::notice::Notice;
-use crate::reserve::Reserver;
-use crate::status::{AutorateDirection, AutorateStatus};
+use crate::run::Reserver;
+use crate::status::before_review;
 
 /// How late a probe or a review may be before the missed ones are left out, ns.
 const LATEST: u64 = 1_000_000_000;
@@ -191,7 +192,7 @@ impl<'f> Following<'f> {
             RateSource::Reflectors(reflectors) => reflectors.len(),
             RateSource::File(_) => 0,
         };
-        let changer = reserver.changer();
+        let changer = pulse.changer();
         Following {
             follower,
             reserver,
@@ -207,7 +208,7 @@ impl<'f> Following<'f> {
                 ordered: None,
                 refusal: None,
             }),
-            status: AutorateStatus::of(&autorate.source),
+            status: before_review(&autorate.source),
             plan: changer.plan(),
             is_silent: false,
             wrong_file: None,

@@ -5,7 +5,7 @@
 use fairgate::Time;
 use nix::sys::epoll::EpollTimeout;
 
-use super::Bridge;
+use super::worker::Worker;
 use crate::attach::{PATIENCE, Switch, Word};
 use crate::clock;
 use crate::config::End;
@@ -62,7 +62,7 @@ impl Bypass {
     }
 }
 
-impl Bridge {
+impl Worker {
     /// Tells the programs that this thread has taken what they gave to it, and looks whether frames passed by
     /// meanwhile.
     #[inline]

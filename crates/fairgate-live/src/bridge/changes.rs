@@ -13,17 +13,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fairgate::Time;
-use fairgate_config::{Change, ChangeError, Problem, Replaced};
+use fairgate_config::{Change, ChangeError, Memory, Problem, Replaced};
+use fairgate_run_api::ChangesStatus;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use super::Bridge;
+use super::worker::Worker;
 use crate::clock;
 use crate::config::Plan;
 use crate::error::{LiveError, ReloadError};
 use crate::fanout::Fanout;
 use crate::fitness;
-use crate::status::{Board, ChangesStatus, Estimators, WorkerReading};
-use fairgate_config::Memory;
+use crate::status::{Board, Estimators, WorkerReading};
 
 /// Changes a running bridge from other threads. Copies change the same bridge, one after the other.
 #[derive(Clone)]
@@ -67,6 +68,16 @@ pub struct Changed {
     pub undone: u64,
 }
 
+impl Changed {
+    /// Returns a change that cost nothing, and led to this revision.
+    pub fn of(revision: u64) -> Changed {
+        Changed {
+            revision,
+            ..Changed::default()
+        }
+    }
+}
+
 /// A planned change, for a forwarding thread.
 pub(super) struct Order {
     plan: Arc<Plan>,
@@ -84,7 +95,7 @@ pub(super) struct Order {
 
 /// What is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Anything, for somebody who has asked for it.
     Trees,
     /// The rate at the root of a tree, because it follows the line. It is not counted as a change, and the
@@ -406,12 +417,19 @@ fn refused(plan: &Plan, from: usize, source: ChangeError) -> ReloadError {
 impl Bridge {
     /// Returns a handle by which other threads change the trees.
     pub fn changer(&self) -> Changer {
-        self.orders.changer.clone()
+        self.worker.orders.changer.clone()
     }
 
     /// Ends all changes: who waits for one gets an error. Call it when [`Bridge::run`] is not called any
     /// more.
     pub fn end_changes(&mut self) {
+        self.worker.end_changes();
+    }
+}
+
+impl Worker {
+    /// Ends all changes.
+    pub(super) fn end_changes(&mut self) {
         self.orders.received = None;
     }
 
@@ -451,7 +469,7 @@ impl Bridge {
         }
         if let (Err((1, _)), Some(_)) = (&result, replaced.first()) {
             // A discipline has refused what it accepted when it rehearsed: the other direction goes back.
-            let [new, old] = [&order.plan, &self.plan].map(|plan| plan.tree_of(0, self.worker));
+            let [new, old] = [&order.plan, &self.plan].map(|plan| plan.tree_of(0, self.number));
             let back = new.change_to(old, 0);
             let back = back.expect("the tree ran before");
             let old = self.change(0, back, begin).expect("the tree ran before");
@@ -477,6 +495,7 @@ impl Bridge {
         // for this: the reading of a large tree would never end. They leave all classes where they are.
         if order.kind == Kind::Trees {
             self.read_anew();
+            self.happened.change = true;
         }
         // The changer may have gone: it does not care then.
         let _ = order.reply.send(Reply {

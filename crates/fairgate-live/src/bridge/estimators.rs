@@ -2,10 +2,10 @@
 
 use fairgate::Time;
 
-use super::Bridge;
+use super::worker::Worker;
 use crate::status::Estimators;
 
-impl Bridge {
+impl Worker {
     /// Takes the samples that are due.
     #[inline]
     pub(super) fn look_at_estimators(&mut self, now: Time) {

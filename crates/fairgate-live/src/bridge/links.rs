@@ -9,7 +9,7 @@ use fairgate::Time;
 use nix::errno::Errno;
 use nix::sys::epoll::EpollFlags;
 
-use super::{Bridge, PORTS, lease};
+use super::worker::{PORTS, Worker, lease};
 use crate::clock;
 use crate::error::LiveError;
 use crate::ethernet::longest_frame;
@@ -20,7 +20,7 @@ use crate::notice::Notice;
 /// one that could not be used then, for example because it had an address.
 const BETWEEN_ATTEMPTS: u64 = 1_000_000_000;
 
-impl Bridge {
+impl Worker {
     /// Queries both interfaces and does what their changes require. Returns true if longer frames fit now.
     #[cold]
     pub(super) fn check_links(&mut self) -> Result<bool, LiveError> {

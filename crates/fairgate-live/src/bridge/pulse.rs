@@ -54,6 +54,11 @@ impl Pulse {
         Beat::Alive
     }
 
+    /// Returns what changes the run.
+    pub(crate) fn changer(&self) -> &Changer {
+        &self.0
+    }
+
     /// Asks all threads how many bytes have left the trees of each direction since the start, and waits until
     /// each has answered. `None` if the run has ended.
     pub(crate) fn sent(&self) -> Option<[u64; 2]> {

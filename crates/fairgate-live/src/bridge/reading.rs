@@ -1,128 +1,122 @@
-//! The state of a run, read for the status socket and for worker 0: in steps, one a turn.
+//! The state of a run, read for those who ask it: in steps, one a turn.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
+
+use fairgate_run_api::{Detail, Status};
 
 use super::Bridge;
+use super::helpers::Helpers;
+use super::worker::Worker;
 use crate::clock;
 use crate::nat::Tracking;
 use crate::port::Port;
 use crate::status::{
-    Detail, DirectionReading, ProcessorStatus, RunReading, STEP, Sent, Status, WorkerReading, WorkersReading,
+    DirectionReading, RunReading, STEP, Sent, Taps, WorkerReading, WorkersReading, processor_status,
+    status_of,
 };
 
-/// A reading that is being made.
+/// A reading that a worker makes.
 pub(super) struct Reading {
     own: WorkerReading,
-    is_whole: bool,
-    goal: Goal,
+    to: Sender<WorkerReading>,
 }
 
-/// Who gets the reading.
-enum Goal {
-    /// The status socket, together with the readings of the further workers.
-    Socket {
-        others: Vec<WorkerReading>,
-        coming: Receiver<WorkerReading>,
-        expected: usize,
-    },
-    /// Worker 0.
-    Lead(Sender<WorkerReading>),
+/// The readings of all workers, on their way to those who ask the run.
+pub(super) struct Awaited {
+    come: Vec<WorkerReading>,
+    coming: Receiver<WorkerReading>,
+    expected: usize,
 }
 
 impl Bridge {
-    /// Begins a reading for the status socket.
-    pub(super) fn read_for_server(&mut self) {
-        let goal = self.for_socket();
-        self.start_reading(goal);
+    /// Asks all workers for their readings.
+    pub(super) fn ask_workers(&mut self) {
+        let (to, coming) = mpsc::channel();
+        let others = self.helpers.as_ref().map_or(0, |helpers| helpers.ask(&to));
+        self.worker.read_for(to);
+        self.awaited = Some(Awaited {
+            come: Vec::with_capacity(others + 1),
+            coming,
+            expected: others + 1,
+        });
     }
 
-    /// Begins a reading for worker 0.
-    pub(super) fn read_for(&mut self, lead: Sender<WorkerReading>) {
-        self.start_reading(Goal::Lead(lead));
+    /// Takes the readings that have come, and hands them over when all have.
+    pub(super) fn gather(&mut self) {
+        let Some(awaited) = &mut self.awaited else { return };
+        awaited.come.extend(awaited.coming.try_iter());
+        if awaited.come.len() < awaited.expected {
+            return;
+        }
+        let come = std::mem::take(&mut awaited.come);
+        self.awaited = None;
+        let whole = self.whole(WorkersReading::of(come));
+        if let Some(readings) = &self.readings {
+            readings.hand_over(whole);
+        }
+    }
+
+    /// Returns the reading of the run, whose workers have done this together.
+    fn whole(&self, together: WorkersReading) -> RunReading {
+        let worker = &self.worker;
+        RunReading {
+            plan: Arc::clone(&worker.plan),
+            changes: worker.orders.tally(),
+            isolated: worker.ports.iter().all(Port::is_isolated),
+            processor: together.processor,
+            started: worker.started,
+            at: clock::now(),
+            sent: together.sent,
+            board: worker.orders.board(),
+            bypass: worker.bypass,
+            nat: self.nat.as_ref().map(Tracking::translations),
+            directions: together.directions,
+        }
+    }
+
+    /// Returns the status, with all counters since the start.
+    pub fn status(&mut self) -> Status {
+        let mut all = vec![self.worker.whole_reading()];
+        all.extend(self.helpers.iter_mut().flat_map(Helpers::readings));
+        status_of(self.whole(WorkersReading::of(all)), Detail::All)
+    }
+}
+
+impl Worker {
+    /// Begins a reading for the run.
+    pub(super) fn read_for(&mut self, to: Sender<WorkerReading>) {
+        let own = self.without_trees();
+        self.reading = Some(Reading { own, to });
     }
 
     /// Begins the current reading anew: what was read of the trees may not fit the changed ones.
     pub(super) fn read_anew(&mut self) {
         if let Some(reading) = self.reading.take() {
-            let goal = match reading.goal {
-                // The other workers have changed, too.
-                Goal::Socket { .. } => self.for_socket(),
-                lead => lead,
-            };
-            self.start_reading(goal);
+            self.read_for(reading.to);
         }
     }
 
-    /// Asks the further workers for their readings.
-    fn for_socket(&self) -> Goal {
-        let (coming, expected) = match &self.crew {
-            Some(crew) => crew.ask(),
-            None => (std::sync::mpsc::channel().1, 0),
-        };
-        Goal::Socket {
-            others: Vec::with_capacity(expected),
-            coming,
-            expected,
-        }
-    }
-
-    fn start_reading(&mut self, goal: Goal) {
-        self.reading = Some(Reading {
-            own: self.without_trees(),
-            is_whole: false,
-            goal,
-        });
-    }
-
-    /// Reads the next part of what is wanted. Returns true if there is more to read here.
+    /// Reads the next part of what is wanted. Returns true if there is more to read.
     #[cold]
     pub(super) fn read_on(&mut self) -> bool {
         let Some(mut reading) = self.reading.take() else {
             return false;
         };
-        if !reading.is_whole {
-            let end = clock::now() + STEP.as_nanos() as u64;
-            if !self.read_part(&mut reading.own, &|| clock::now() >= end) {
-                self.reading = Some(reading);
-                return true;
-            }
-            reading.is_whole = true;
-            if let Some(delays) = &mut self.delays {
-                for (from, direction) in self.directions.iter_mut().enumerate() {
-                    reading.own.sent.delays = delays.flush(from, &mut direction.link);
-                }
-            }
-            if let Some(packets) = &mut self.packets {
-                reading.own.sent.packets = packets.flush(&mut self.directions, clock::now());
-            }
+        let end = clock::now() + STEP.as_nanos() as u64;
+        if !self.read_part(&mut reading.own, &|| clock::now() >= end) {
+            self.reading = Some(reading);
+            return true;
         }
-        match &mut reading.goal {
-            Goal::Lead(lead) => {
-                // Worker 0 may have begun another one, or may have ended.
-                let _ = lead.send(reading.own);
-                if let Some(news) = &self.lead_news {
-                    let _ = news.write(1);
-                }
+        if let Some(Taps { delays, packets }) = &mut self.logs {
+            for (from, direction) in self.directions.iter_mut().enumerate() {
+                reading.own.sent.delays = delays.flush(from, &mut direction.link);
             }
-            Goal::Socket {
-                others,
-                coming,
-                expected,
-            } => {
-                others.extend(coming.try_iter());
-                if others.len() < *expected {
-                    // The news of the missing ones wake this thread.
-                    self.reading = Some(reading);
-                    return false;
-                }
-                let others = std::mem::take(others);
-                let whole = self.whole(reading.own.with(others));
-                if let Some(server) = &self.server {
-                    server.hand_over(whole);
-                }
-            }
+            reading.own.sent.packets = packets.flush(&mut self.directions, clock::now());
         }
+        // Another reading may have begun, or the run may have ended.
+        let _ = reading.to.send(reading.own);
+        let _ = self.news.write(1);
         false
     }
 
@@ -141,8 +135,8 @@ impl Bridge {
             }
         });
         WorkerReading {
-            worker: self.worker,
-            processor: ProcessorStatus::of(&self.pace.punctuality, self.realtime),
+            worker: self.number,
+            processor: processor_status(&self.pace.punctuality, self.realtime),
             directions,
             sent: Sent::default(),
         }
@@ -160,29 +154,5 @@ impl Bridge {
         let mut reading = self.without_trees();
         self.read_part(&mut reading, &|| false);
         reading
-    }
-
-    /// Returns the reading of the run, whose workers have done this together.
-    fn whole(&self, together: WorkersReading) -> RunReading {
-        RunReading {
-            plan: Arc::clone(&self.plan),
-            changes: self.orders.tally(),
-            isolated: self.ports.iter().all(Port::is_isolated),
-            processor: together.processor,
-            started: self.started,
-            at: clock::now(),
-            sent: together.sent,
-            board: self.orders.board(),
-            bypass: self.bypass,
-            nat: self.nat.as_ref().map(Tracking::translations),
-            directions: together.directions,
-        }
-    }
-
-    /// Returns the status, with all counters since the start.
-    pub fn status(&mut self) -> Status {
-        let own = self.whole_reading();
-        let others = self.crew.as_mut().map_or_else(Vec::new, |crew| crew.readings());
-        Status::of_reading(self.whole(own.with(others)), Detail::All)
     }
 }

@@ -5,13 +5,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fairgate_config::Document;
+use fairgate_run_api::Status;
 
 use super::*;
 use crate::attach::{Hooks, Switch, mark_of};
 use crate::backend::BackendKind;
 use crate::error::ReloadError;
 use crate::outgoing::Outgoing;
-use crate::status::Status;
 use crate::sys::interface::Interface;
 use crate::sys::layout::Layout;
 use crate::sys::socket::PacketSocket;

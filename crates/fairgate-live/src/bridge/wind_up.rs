@@ -3,7 +3,8 @@
 use std::thread;
 use std::time::Duration;
 
-use super::{Bridge, RETRY};
+use super::Bridge;
+use super::worker::{RETRY, Worker};
 use crate::clock;
 use crate::direction::Turn;
 use crate::error::LiveError;
@@ -22,12 +23,14 @@ impl Bridge {
         let end = clock::now() + LONGEST;
         let result = self.empty_all(end);
         self.halt_others();
-        self.look_at_bypass(clock::now());
-        self.count_passed();
-        self.switch = None;
+        self.worker.look_at_bypass(clock::now());
+        self.worker.count_passed();
+        self.worker.switch = None;
         result.and(self.end_others())
     }
+}
 
+impl Worker {
     /// Sends everything until nothing arrives and nothing is left, but not past `end`.
     pub(super) fn empty(&mut self, end: fairgate::Time) -> Result<(), LiveError> {
         loop {

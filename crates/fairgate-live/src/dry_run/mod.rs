@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use fairgate::Time;
 use fairgate_capture::CaptureError;
+use fairgate_run_api::{ChangesStatus, Detail, ProcessorStatus, Status};
 use miette::Diagnostic;
 use nix::errno::Errno;
 use thiserror::Error;
@@ -31,10 +32,7 @@ use crate::error::LiveError;
 use crate::ethernet::longest_frame;
 use crate::fitness;
 use crate::randomness::Randomness;
-use crate::status::{
-    Board, ChangesStatus, Detail, DirectionReading, Estimators, ProcessorStatus, RunReading, Status,
-    TreeReading,
-};
+use crate::status::{Board, DirectionReading, Estimators, RunReading, TreeReading, status_of};
 use crate::sys::frames::FrameStore;
 use sink::Sink;
 use source::Source;
@@ -322,7 +320,7 @@ impl DryRun {
             nat: None,
             directions,
         };
-        Status::of_reading(reading, Detail::All)
+        status_of(reading, Detail::All)
     }
 
     /// Returns what was done to frames of the captures before they were forwarded.

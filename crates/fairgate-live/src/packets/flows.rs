@@ -10,13 +10,12 @@ use std::sync::Arc;
 
 use fairgate::Time;
 use fairgate::flow::{FlowKey, LinkType, dissect};
+use fairgate_run_api::{FlowOrder, FlowStatus, FlowsStatus, LanStatus, RoundTripStatus, SubscriberName};
 
-use super::document::{FlowOrder, FlowStatus, FlowsStatus, LanStatus, RoundTripStatus};
 use super::log::{Outcome, Record};
 use super::round_trips::{Measured, RoundTrips};
 use crate::nat::{Place, Translations};
 use crate::rate::RateWindow;
-use crate::status::SubscriberName;
 
 /// The maximum number of flows: 16 MB.
 const MOST: usize = 16_384;

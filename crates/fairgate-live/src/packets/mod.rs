@@ -1,7 +1,7 @@
 //! What became of each packet: the packet log of a run, and its flows.
 //!
 //! ```text
-//!   forwarding thread: Log -> [ exchange of buffers ] -> desk: the last seconds -> pcapng
+//!   forwarding thread: Log -> [ exchange of buffers ] -> keeper: the last seconds -> pcapng
 //!                      32 bytes and the headers                flows            -> FlowsStatus
 //! ```
 //!
@@ -9,17 +9,15 @@
 //! queue that it was in, what became of it, and the first bytes of its frame. Nothing is noted unless
 //! somebody wants it: the configuration (`packet_log`), or a client that looks at the flows.
 
-mod desk;
-mod document;
 mod flows;
+mod keeper;
 mod log;
 mod pcapng;
 mod round_trips;
 mod tap;
 
-pub(crate) use desk::{PacketDesk, ends};
-pub use document::{FlowOrder, FlowStatus, FlowsStatus, LanStatus, RoundTripStatus};
 pub(crate) use flows::QueueName;
+pub(crate) use keeper::{PacketKeeper, ends};
 pub(crate) use log::{Log, Outcome};
 pub(crate) use pcapng::pcapng;
 pub(crate) use tap::PacketTap;

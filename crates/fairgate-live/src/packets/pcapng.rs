@@ -6,8 +6,8 @@ use std::io;
 use fairgate::Time;
 use fairgate_capture::{LinkType, PcapngWriter};
 
-use super::desk::LastPackets;
 use super::flows::Names;
+use super::keeper::LastPackets;
 use super::log::{Outcome, Record, SNAP};
 
 /// Writes the packets as pcapng, in the order of their arrival at the trees, dropped ones included. The

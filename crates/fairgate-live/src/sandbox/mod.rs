@@ -20,7 +20,7 @@ use files::Files;
 
 /// What a thread is confined to. Made once, for all threads that forward.
 #[derive(Debug)]
-pub struct Sandbox {
+pub(crate) struct Sandbox {
     calls: Result<Calls, String>,
     files: Result<Files, String>,
 }
@@ -37,7 +37,7 @@ pub struct Confined {
 impl Sandbox {
     /// Returns the sandbox of a run of `plan` that needs the files of `later`. Call it when everything else
     /// is open, and just before [`Bridge::confine`].
-    pub fn new(plan: &Plan, later: &LaterFiles<'_>) -> Sandbox {
+    pub(crate) fn new(plan: &Plan, later: &LaterFiles<'_>) -> Sandbox {
         Sandbox {
             calls: Calls::new(plan, later),
             files: Files::new(plan, later),
@@ -79,9 +79,7 @@ impl fmt::Display for Confined {
 impl Bridge {
     /// Confines the calling thread, and the threads that it starts afterwards, for the rest of their lives.
     /// The threads of further workers follow before they forward.
-    ///
-    /// Call it once, after [`drop_privileges`](crate::drop_privileges).
-    pub fn confine(&mut self, sandbox: Sandbox) -> Confined {
+    pub(crate) fn confine(&mut self, sandbox: Sandbox) -> Confined {
         let confined = sandbox.enter();
         self.confine_others(sandbox, &confined);
         confined

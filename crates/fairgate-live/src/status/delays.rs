@@ -34,7 +34,7 @@ type Filled = (usize, TakenDelays);
 
 /// The end of the threads that serve clients.
 #[derive(Debug)]
-pub(super) struct DelayDesk {
+pub(super) struct DelayCounter {
     recordings: Arc<AtomicUsize>,
     /// Buffers go back to the worker that sent them.
     suppliers: Suppliers<Vec<Delay>>,
@@ -62,13 +62,13 @@ pub(super) struct Delays {
 /// A recording that gets sojourn times as long as this exists.
 #[derive(Debug)]
 pub(super) struct Subscription {
-    desk: Arc<DelayDesk>,
+    counter: Arc<DelayCounter>,
     key: u64,
 }
 
 /// Returns an end for each worker, the other end, and a function that counts until all workers' ends are
 /// dropped. Call it on a thread of its own.
-pub(super) fn ends(workers: usize) -> (Vec<DelayTap>, Arc<DelayDesk>, impl FnOnce() + Send + 'static) {
+pub(super) fn ends(workers: usize) -> (Vec<DelayTap>, Arc<DelayCounter>, impl FnOnce() + Send + 'static) {
     let recordings = Arc::new(AtomicUsize::new(0));
     let Ends {
         workers: ends,
@@ -81,14 +81,14 @@ pub(super) fn ends(workers: usize) -> (Vec<DelayTap>, Arc<DelayDesk>, impl FnOnc
         end,
     };
     let taps = ends.into_iter().map(tap).collect();
-    let desk = Arc::new(DelayDesk {
+    let counter = Arc::new(DelayCounter {
         recordings,
         suppliers,
         progress,
         counted: Mutex::default(),
     });
-    let counting = Arc::clone(&desk);
-    (taps, desk, move || {
+    let counting = Arc::clone(&counter);
+    (taps, counter, move || {
         filled
             .iter()
             .for_each(|(worker, (from, taken))| counting.count((worker, from), taken))
@@ -130,9 +130,9 @@ impl DelayTap {
     }
 }
 
-impl DelayDesk {
+impl DelayCounter {
     /// Begins to count for one more recording.
-    pub(super) fn subscribe(self: &Arc<DelayDesk>) -> Subscription {
+    pub(super) fn subscribe(self: &Arc<DelayCounter>) -> Subscription {
         let mut counted = self.lock();
         if !std::mem::replace(&mut counted.has_buffers, true) {
             self.suppliers.fill(BUFFERS, || Vec::with_capacity(ROOM));
@@ -142,7 +142,7 @@ impl DelayDesk {
         counted.recordings.push((key, Delays::default()));
         self.recordings.fetch_add(1, Ordering::Relaxed);
         Subscription {
-            desk: Arc::clone(self),
+            counter: Arc::clone(self),
             key,
         }
     }
@@ -168,8 +168,8 @@ impl Subscription {
     /// Returns the sojourn times since the last call. Waits until that many buffers of each worker are
     /// counted.
     pub(super) fn take(&self, buffers: &[u64]) -> Delays {
-        self.desk.progress.wait(buffers);
-        let mut counted = self.desk.lock();
+        self.counter.progress.wait(buffers);
+        let mut counted = self.counter.lock();
         let mut recordings = counted.recordings.iter_mut();
         let own = recordings.find(|(key, _)| *key == self.key);
         std::mem::take(&mut own.expect("the subscription has not ended").1)
@@ -178,8 +178,8 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.desk.recordings.fetch_sub(1, Ordering::Relaxed);
-        self.desk.lock().recordings.retain(|(key, _)| *key != self.key);
+        self.counter.recordings.fetch_sub(1, Ordering::Relaxed);
+        self.counter.lock().recordings.retain(|(key, _)| *key != self.key);
     }
 }
 
@@ -254,14 +254,14 @@ mod tests {
 
     #[test]
     fn each_recording_gets_what_was_sent_since_it_asked() {
-        let (mut taps, desk, count) = ends(1);
+        let (mut taps, counter, count) = ends(1);
         let mut tap = taps.remove(0);
         let counting = thread::spawn(count);
         let tree = Spec::inline("fifo").unwrap().build(1).unwrap();
         let mut link = Link::new(tree, 4);
         pass(&mut link, &mut tap, [1, 2, 3]);
         assert_eq!((tap.flush(1, &mut link), link.keeps_delays()), (0, false));
-        let first = desk.subscribe();
+        let first = counter.subscribe();
         // The first look begins the log.
         pass(&mut link, &mut tap, [9; 1]);
         pass(&mut link, &mut tap, (0..40_000).map(|_| 2_048));
@@ -273,7 +273,7 @@ mod tests {
         let half = micros(histogram.value_at_quantile(0.5));
         assert!((half / 2_048.0 - 1.0).abs() < 0.065, "{half}");
 
-        let second = desk.subscribe();
+        let second = counter.subscribe();
         pass(&mut link, &mut tap, [5_000; 10]);
         let sent = tap.flush(1, &mut link);
         for recording in [first, second] {
@@ -289,15 +289,15 @@ mod tests {
     /// Nobody counts: the buffers are used up, and then sojourn times are missed and counted as missed.
     #[test]
     fn what_finds_no_buffer_is_missed_and_not_forgotten() {
-        let (mut taps, desk, count) = ends(1);
+        let (mut taps, counter, count) = ends(1);
         let mut tap = taps.remove(0);
-        let recording = desk.subscribe();
+        let recording = counter.subscribe();
         let tree = Spec::inline("fifo").unwrap().build(1).unwrap();
         let mut link = Link::new(tree, 4);
         let packets = (ROOM * (BUFFERS + 2)) as u64;
         pass(&mut link, &mut tap, 0..packets);
         let counting = thread::spawn(count);
-        recording.desk.progress.wait(&[BUFFERS as u64 - 1]);
+        recording.counter.progress.wait(&[BUFFERS as u64 - 1]);
         // A buffer is empty by now or soon.
         let sent = tap.end.sent();
         while tap.flush(1, &mut link) == sent {

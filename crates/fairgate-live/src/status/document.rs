@@ -1,611 +1,191 @@
-//! The status document, `fairgate.status/1`. It is JSON for programs, and the source of the tables for users.
-//!
-//! All counts are since the start. A large tree is read in steps, so each discipline and each class says when
-//! it was read.
+//! The status document of what was read. This is done on threads that forward nothing.
 
 use std::collections::BTreeMap;
 
-use fairgate::balance::{self, Imbalance};
-use fairgate::{Count, Discipline, DropCounts, DropReason, Statistics, Time, Variable};
+use fairgate::{Discipline, Time, Variable};
 use fairgate_config::Spec;
-use serde::{Deserialize, Serialize};
+use fairgate_run_api::{
+    ClassRateStatus, ClassStatus, Detail, DirectionStatus, Losses, NatStatus, NodeStatus, PassedByStatus,
+    ProcessorStatus, QUEUE, RateStatus, SOJOURN_UNIT_S, Sojourn, Status, ValueStatus,
+};
 
+use super::delays;
+use super::estimators::Rates;
+use super::reading::{ClassReadingOf, DirectionReading, NodeReading, RunReading, TreeReading};
 use crate::clock;
-use crate::config::HOST;
 use crate::pace::Punctuality;
-use crate::status::autorate::AutorateStatus;
-use crate::status::delays;
-use crate::status::estimators::Rates;
-use crate::status::reading::{ClassReadingOf, DirectionReading, NodeReading, RunReading, TreeReading};
-use crate::status::subscriber_names::SubscriberName;
 use crate::sys::priority::waited_for_processor;
 
-/// The status of a running bridge.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct Status {
-    /// The run's name.
-    pub name: String,
-    /// Its process id.
-    pub pid: u32,
-    /// Seconds since its start.
-    pub uptime_s: f64,
-    /// Whether both interfaces are isolated from this machine's own stack.
-    pub isolated: bool,
-    /// How punctual the forwarding thread is.
-    pub processor: ProcessorStatus,
-    /// What has changed during the run.
-    #[serde(default)]
-    pub changes: ChangesStatus,
-    /// The revision of the trees. It grows by 1 with each change, and is 0 at the start.
-    #[serde(default)]
-    pub revision: u64,
-    /// Why the run has another configuration than its file says, if so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fallback: Option<String>,
-    /// The rates that follow the line, if there are any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub autorate: Option<AutorateStatus>,
-    /// The times in which packets went past this run on one interface, because it took none.
-    #[serde(default)]
-    pub passed_by: PassedByStatus,
-    /// The translations of addresses that trees look up, if they do.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nat: Option<NatStatus>,
-    /// The directions from left to right and from right to left.
-    pub directions: Vec<DirectionStatus>,
-}
-
-impl Status {
-    /// Returns whether the run is on one interface that this machine itself uses.
-    pub fn is_on_one_interface(&self) -> bool {
-        self.directions
-            .first()
-            .is_some_and(|direction| direction.to == HOST)
+/// Returns how punctual a forwarding thread is.
+pub(crate) fn processor_status(punctuality: &Punctuality, realtime: bool) -> ProcessorStatus {
+    let micros = |nanos: u64| nanos as f64 / 1e3;
+    ProcessorStatus {
+        realtime,
+        wake_ups: punctuality.wake_ups,
+        late_wake_ups: punctuality.late,
+        latest_us: micros(punctuality.latest),
+        stalls: punctuality.stalls,
+        longest_stall_us: micros(punctuality.longest_stall),
+        waited_s: waited_for_processor().map(|waited| waited.as_secs_f64()),
     }
 }
 
-/// How much a status says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Detail {
-    /// Everything.
-    All,
-    /// No disciplines that no packet has come to, no classes that have sent none, and no description of the
-    /// trees.
-    Used,
-    /// The counters of all disciplines, and no description of the trees.
-    Counters,
-}
-
-/// Changes of the trees during the run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct ChangesStatus {
-    /// Changes that were applied.
-    pub applied: u64,
-    /// Changes that were refused: nothing was changed by them.
-    pub refused: u64,
-    /// Packets that were dropped because a new limit had no room, or because their class was removed.
-    pub dropped: u64,
-    /// The longest time for which a change stopped forwarding, microseconds.
-    pub longest_pause_us: f64,
-}
-
-/// The times in which packets went past the run, through the kernel and unshaped: the run hung, or its TAP
-/// device could not be used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct PassedByStatus {
-    /// How many times there were.
-    pub times: u64,
-    /// The seconds of all of them.
-    pub seconds: f64,
-}
-
-/// The translations in this machine's table of connections.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct NatStatus {
-    /// How many translations are known.
-    pub translations: u64,
-    /// How often there was no room for one. The packets of such a connection count as those of this router.
-    pub no_room: u64,
-}
-
-/// How punctual the forwarding thread is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct ProcessorStatus {
-    /// Whether it has real-time priority.
-    pub realtime: bool,
-    /// How often it woke up.
-    pub wake_ups: u64,
-    /// How often it woke up more than 1 ms after the time that was set.
-    pub late_wake_ups: u64,
-    /// The largest delay of a timed wake-up, microseconds.
-    pub latest_us: f64,
-    /// How often it made no progress for more than 5 ms while it had work: another thread had the processor,
-    /// or the kernel throttled it.
-    pub stalls: u64,
-    /// The longest stall, microseconds.
-    pub longest_stall_us: f64,
-    /// Seconds for which it was ready to run but waited for the processor. `None` if the kernel does not
-    /// count them.
-    pub waited_s: Option<f64>,
-}
-
-impl ProcessorStatus {
-    pub(crate) fn of(punctuality: &Punctuality, realtime: bool) -> ProcessorStatus {
-        let micros = |nanos: u64| nanos as f64 / 1e3;
-        ProcessorStatus {
-            realtime,
-            wake_ups: punctuality.wake_ups,
-            late_wake_ups: punctuality.late,
-            latest_us: micros(punctuality.latest),
-            stalls: punctuality.stalls,
-            longest_stall_us: micros(punctuality.longest_stall),
-            waited_s: waited_for_processor().map(|waited| waited.as_secs_f64()),
+/// Makes the document of what was read.
+pub(crate) fn status_of(reading: RunReading, detail: Detail) -> Status {
+    let RunReading {
+        plan,
+        changes,
+        isolated,
+        processor,
+        started,
+        at,
+        sent: _,
+        board,
+        bypass,
+        nat,
+        directions,
+    } = reading;
+    let direction = |(side, mut direction): (usize, DirectionReading)| {
+        if detail == Detail::Used {
+            direction.tree.keep_used();
         }
+        let queue = Some(&plan.queues[side]).filter(|_| detail == Detail::All);
+        let mut status = direction_status(direction, started, queue);
+        plan.subscribers[side].add_to(&mut status.tree);
+        status.passed_by = bypass.passed()[side];
+        status
+    };
+    let (times, nanos) = bypass.times(at);
+    Status {
+        name: plan.name.clone(),
+        pid: std::process::id(),
+        uptime_s: seconds(started, at),
+        isolated,
+        processor,
+        changes,
+        revision: plan.revision,
+        fallback: plan.fallback.clone(),
+        autorate: board.read(),
+        passed_by: PassedByStatus {
+            times,
+            seconds: nanos as f64 * 1e-9,
+        },
+        nat: nat.map(|nat| NatStatus {
+            translations: nat.known() as u64,
+            no_room: nat.no_room(),
+        }),
+        directions: directions.into_iter().enumerate().map(direction).collect(),
     }
 }
 
-/// The status of one direction of the bridge.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct DirectionStatus {
-    /// The interface that frames are received from.
-    pub from: String,
-    /// The interface that frames are sent to.
-    pub to: String,
-    /// Frames passed to the kernel, including the Ethernet header.
-    pub sent: CountStatus,
-    /// Bits per second sent over the last second.
-    pub rate_bps: f64,
-    /// Frames between the tree and the socket: in the delay line, or waiting for room in the socket.
-    pub in_line: u64,
-    /// Frames lost outside of the tree, by reason.
-    pub lost: Losses,
-    /// How often the socket had no room. No frames are lost by this.
-    pub socket_full: u64,
-    /// Super-packets that were scheduled as one packet each; the tree counts each as one.
-    #[serde(default)]
-    pub super_packets: u64,
-    /// Packets that went past the run, through the kernel and unshaped. The tree does not count them.
-    #[serde(default)]
-    pub passed_by: u64,
-    /// The time from arrival to departure from the tree, of each frame.
-    pub sojourn: Sojourn,
-    /// The tree of disciplines.
-    pub tree: NodeStatus,
-    /// The description of the tree: `[queue.tree]` of a configuration file. A status of what is used only
-    /// does not have it.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub queue: String,
-}
-
-/// A number of packets and their bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct CountStatus {
-    /// The number of packets.
-    pub packets: u64,
-    /// Their bytes, including the Ethernet header.
-    pub bytes: u64,
-}
-
-/// Frames lost outside of the tree, by reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct Losses {
-    /// The receive ring was full: this process was too slow.
-    pub ring_full: u64,
-    /// All frames of the store were in use. Increase `frames` in `[run]`, or lower the limits of queues.
-    pub no_frame: u64,
-    /// The kernel delivered only a part of the frame.
-    pub truncated: u64,
-    /// The frame was longer than the MTU allows.
-    pub too_long: u64,
-    /// The frame needed an offload that can't be done in software.
-    pub unsupported_offload: u64,
-    /// A super-packet of more segments than one for each 32 bytes that have arrived.
-    pub tiny_segments: u64,
-    /// The interface did not accept the frame.
-    pub refused: u64,
-}
-
-impl Losses {
-    /// Returns each reason in words, and how many frames were lost for it.
-    pub fn by_reason(&self) -> [(&'static str, u64); 7] {
-        [
-            ("ring full", self.ring_full),
-            ("no free frame", self.no_frame),
-            ("truncated", self.truncated),
-            ("too long", self.too_long),
-            ("unsupported offload", self.unsupported_offload),
-            ("tiny segments", self.tiny_segments),
-            ("refused by the interface", self.refused),
-        ]
+fn direction_status(reading: DirectionReading, started: Time, queue: Option<&Spec>) -> DirectionStatus {
+    let counters = &reading.counters;
+    let sojourn = &reading.sojourn;
+    let micros = |nanos: u64| nanos as f64 / 1e3;
+    DirectionStatus {
+        from: reading.from,
+        to: reading.to,
+        sent: counters.sent.into(),
+        rate_bps: reading.rate_bps,
+        in_line: reading.in_line,
+        lost: Losses {
+            ring_full: reading.missed,
+            no_frame: counters.no_frame,
+            truncated: counters.truncated,
+            too_long: counters.too_long,
+            unsupported_offload: counters.unsupported_offload,
+            tiny_segments: counters.tiny_segments,
+            refused: counters.refused,
+        },
+        socket_full: counters.socket_full,
+        super_packets: counters.super_packets,
+        passed_by: 0,
+        sojourn: Sojourn {
+            packets: sojourn.len(),
+            mean_us: delays::mean(sojourn) / 1e3,
+            p50_us: micros(delays::quantile(sojourn, 0.5)),
+            p95_us: micros(delays::quantile(sojourn, 0.95)),
+            p99_us: micros(delays::quantile(sojourn, 0.99)),
+            max_us: micros(sojourn.max()),
+        },
+        tree: with_rates(tree_status(reading.tree, started), &reading.rates),
+        queue: queue.map_or_else(String::new, |queue| queue.to_toml(QUEUE)),
     }
 }
 
-/// The sojourn times of packets in the tree, in microseconds. Percentiles are accurate to 1 %.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct Sojourn {
-    /// The number of packets measured.
-    pub packets: u64,
-    /// The mean.
-    pub mean_us: f64,
-    /// The median.
-    pub p50_us: f64,
-    /// The 95th percentile.
-    pub p95_us: f64,
-    /// The 99th percentile.
-    pub p99_us: f64,
-    /// The maximum.
-    pub max_us: f64,
+/// Returns the status of a discipline and its classes, for a run that starts now.
+pub fn status_of_tree(discipline: &dyn Discipline) -> NodeStatus {
+    tree_status(TreeReading::of(discipline), clock::now())
 }
 
-/// The status of a discipline and its classes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct NodeStatus {
-    /// The discipline's name.
-    pub discipline: String,
-    /// The class of the parent that this discipline serves. `None` for the root.
-    pub class: Option<u16>,
-    /// The host that has this class, if classes are assigned to hosts. The counters of this node are then
-    /// since the host got the class. Counters of disciplines below it are since the start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host: Option<String>,
-    /// The subscriber that this class belongs to, if the tree is that of a list of subscribers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub subscriber: Option<SubscriberName>,
-    /// Packets enqueued.
-    pub enqueued: CountStatus,
-    /// Packets dequeued.
-    pub dequeued: CountStatus,
-    /// Packets dropped.
-    pub dropped: CountStatus,
-    /// Packets flushed, or moved to a discipline that replaced this one.
-    pub flushed: CountStatus,
-    /// Packets queued now.
-    pub backlog: CountStatus,
-    /// Packets dropped, by reason. Reasons that did not occur are left out.
-    pub drops: BTreeMap<String, u64>,
-    /// Packets marked with congestion experienced.
-    pub marked: u64,
-    /// How often nothing could be sent although packets were queued.
-    pub overlimits: u64,
-    /// The sum of the sojourn times of all dequeued packets, seconds. The sojourn time is measured from
-    /// arrival at to departure from this node. From two statuses, divide the difference of these sums by the
-    /// difference of `dequeued.packets`: the result is the mean delay between them.
-    pub sojourn_s: f64,
-    /// State variables, under the field's usual names.
-    pub variables: BTreeMap<String, ValueStatus>,
-    /// When these figures were read, in seconds since the start of the run. A rate is the difference of two
-    /// counters divided by the difference of their times.
-    #[serde(default)]
-    pub at_s: f64,
-    /// The disciplines of its classes. Classes that are reserved for hosts but not assigned are left out.
-    #[cfg_attr(feature = "schema", schema(no_recursion))]
-    pub classes: Vec<NodeStatus>,
-    /// The state of classes that have more than a discipline, including inner nodes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub class_states: Vec<ClassStatus>,
-    /// The rate, if the discipline has an estimator.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub estimated: Option<RateStatus>,
-    /// The rates of classes that have an estimator, in the order of their numbers.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub estimated_classes: Vec<ClassRateStatus>,
+/// Makes a tree of what was read.
+pub(crate) fn tree_status(reading: TreeReading, started: Time) -> NodeStatus {
+    // The disciplines from the root to the one that was added last. A discipline is complete when the
+    // next one is not below it.
+    let mut path: Vec<NodeStatus> = Vec::new();
+    for node in reading.nodes {
+        close(&mut path, node.depth);
+        path.push(alone(node, started));
+    }
+    close(&mut path, 1);
+    path.pop().expect("a tree has a root")
 }
 
-/// What an estimator says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct RateStatus {
-    /// Bits per second.
-    pub rate_bps: u64,
-    /// Packets per second.
-    pub rate_pps: u64,
+/// Returns the status of a discipline without its classes.
+fn alone(node: NodeReading, started: Time) -> NodeStatus {
+    let statistics = &node.statistics;
+    let by_reason = statistics.dropped_by_reason.iter();
+    NodeStatus {
+        discipline: node.name.to_owned(),
+        class: node.class,
+        host: node.host,
+        subscriber: None,
+        enqueued: statistics.enqueued.into(),
+        dequeued: statistics.dequeued.into(),
+        dropped: statistics.dropped.into(),
+        flushed: statistics.flushed.into(),
+        backlog: statistics.backlog().into(),
+        drops: by_reason
+            .map(|(reason, packets)| (reason.name().to_owned(), packets))
+            .collect(),
+        marked: statistics.marked,
+        overlimits: statistics.overlimits,
+        sojourn_s: statistics.sojourn as f64 * SOJOURN_UNIT_S,
+        variables: variables(&node.variables),
+        at_s: seconds(started, node.at),
+        classes: Vec::new(),
+        class_states: node
+            .class_states
+            .into_iter()
+            .map(|class| class_status(class, started))
+            .collect(),
+        estimated: None,
+        estimated_classes: Vec::new(),
+    }
 }
 
-/// What the estimator of a class says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct ClassRateStatus {
-    /// The number of the class.
-    pub class: u16,
-    /// Its rate.
-    #[serde(flatten)]
-    pub rate: RateStatus,
-}
-
-/// The state that a discipline keeps for one of its classes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct ClassStatus {
-    /// The number of the class.
-    pub class: u16,
-    /// Packets sent from this class or a class below it.
-    pub sent: CountStatus,
-    /// How often the class was held back by its own limit.
-    pub overlimits: u64,
-    /// Other state variables, under the field's usual names.
-    pub variables: BTreeMap<String, ValueStatus>,
-    /// When these figures were read, in seconds since the start of the run.
-    #[serde(default)]
-    pub at_s: f64,
-}
-
-/// The value of a state variable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum ValueStatus {
-    /// A count, a length or a state.
-    Integer(i64),
-    /// A time, ns.
-    Nanos(u64),
-    /// True or false.
-    Flag(bool),
-    /// No value yet.
-    Unset,
-}
-
-/// The name of the tree in [`DirectionStatus::queue`].
-pub const QUEUE: &str = "tree";
-
-impl Status {
-    /// Makes the document of what was read. This is done on a thread that forwards nothing.
-    pub(crate) fn of_reading(reading: RunReading, detail: Detail) -> Status {
-        let RunReading {
-            plan,
-            changes,
-            isolated,
-            processor,
-            started,
-            at,
-            sent: _,
-            board,
-            bypass,
-            nat,
-            directions,
-        } = reading;
-        let direction = |(side, mut direction): (usize, DirectionReading)| {
-            if detail == Detail::Used {
-                direction.tree.keep_used();
-            }
-            let queue = Some(&plan.queues[side]).filter(|_| detail == Detail::All);
-            let mut status = DirectionStatus::of_reading(direction, started, queue);
-            plan.subscribers[side].add_to(&mut status.tree);
-            status.passed_by = bypass.passed()[side];
-            status
+/// Adds the rates of the disciplines and classes that are in the document.
+fn with_rates(mut tree: NodeStatus, rates: &Rates) -> NodeStatus {
+    rates.visit(|path, is_class, rate| {
+        let rate = RateStatus {
+            rate_bps: rate.bytes.saturating_mul(8),
+            rate_pps: rate.packets,
         };
-        let (times, nanos) = bypass.times(at);
-        Status {
-            name: plan.name.clone(),
-            pid: std::process::id(),
-            uptime_s: seconds(started, at),
-            isolated,
-            processor,
-            changes,
-            revision: plan.revision,
-            fallback: plan.fallback.clone(),
-            autorate: board.read(),
-            passed_by: PassedByStatus {
-                times,
-                seconds: nanos as f64 * 1e-9,
-            },
-            nat: nat.map(|nat| NatStatus {
-                translations: nat.known() as u64,
-                no_room: nat.no_room(),
-            }),
-            directions: directions.into_iter().enumerate().map(direction).collect(),
-        }
-    }
-
-    /// Checks that the figures add up: the statistics of every discipline, drops with their reasons, and
-    /// packets that left each tree with the frames sent. The figures of each discipline, and the ones of
-    /// each direction, are read at one moment.
-    ///
-    /// Two things are not checked. A class is not checked against its discipline, because they may be read at
-    /// different moments, and because a discipline may itself hold a packet. Received frames are not checked
-    /// against packets enqueued, because one frame may be cut into many.
-    ///
-    /// # Errors
-    /// Reports the first figures that do not add up.
-    pub fn check(&self) -> Result<(), Imbalance> {
-        for direction in &self.directions {
-            let place = format!("the direction from {} to {}", direction.from, direction.to);
-            let after = [
-                ("sent", direction.sent.packets),
-                ("in the delay line", direction.in_line),
-                ("refused", direction.lost.refused),
-            ];
-            balance::of(
-                &place,
-                "packets",
-                ("out of the tree", direction.sojourn.packets),
-                &after,
-            )?;
-            direction.tree.check()?;
-        }
-        Ok(())
-    }
-}
-
-impl DirectionStatus {
-    fn of_reading(reading: DirectionReading, started: Time, queue: Option<&Spec>) -> DirectionStatus {
-        let counters = &reading.counters;
-        let sojourn = &reading.sojourn;
-        let micros = |nanos: u64| nanos as f64 / 1e3;
-        DirectionStatus {
-            from: reading.from,
-            to: reading.to,
-            sent: counters.sent.into(),
-            rate_bps: reading.rate_bps,
-            in_line: reading.in_line,
-            lost: Losses {
-                ring_full: reading.missed,
-                no_frame: counters.no_frame,
-                truncated: counters.truncated,
-                too_long: counters.too_long,
-                unsupported_offload: counters.unsupported_offload,
-                tiny_segments: counters.tiny_segments,
-                refused: counters.refused,
-            },
-            socket_full: counters.socket_full,
-            super_packets: counters.super_packets,
-            passed_by: 0,
-            sojourn: Sojourn {
-                packets: sojourn.len(),
-                mean_us: delays::mean(sojourn) / 1e3,
-                p50_us: micros(delays::quantile(sojourn, 0.5)),
-                p95_us: micros(delays::quantile(sojourn, 0.95)),
-                p99_us: micros(delays::quantile(sojourn, 0.99)),
-                max_us: micros(sojourn.max()),
-            },
-            tree: NodeStatus::of_reading(reading.tree, started).with_rates(&reading.rates),
-            queue: queue.map_or_else(String::new, |queue| queue.to_toml(QUEUE)),
-        }
-    }
-}
-
-/// The library's unit of summed sojourn times, in seconds.
-const SOJOURN_UNIT_S: f64 = Statistics::SOJOURN_UNIT as f64 * 1e-9;
-
-impl NodeStatus {
-    /// Returns the status of a discipline and its classes, for a run that starts now.
-    pub fn of(discipline: &dyn Discipline) -> NodeStatus {
-        NodeStatus::of_reading(TreeReading::of(discipline), clock::now())
-    }
-
-    /// Makes a tree of what was read.
-    pub(crate) fn of_reading(reading: TreeReading, started: Time) -> NodeStatus {
-        // The disciplines from the root to the one that was added last. A discipline is complete when the
-        // next one is not below it.
-        let mut path: Vec<NodeStatus> = Vec::new();
-        for node in reading.nodes {
-            close(&mut path, node.depth);
-            path.push(NodeStatus::alone(node, started));
-        }
-        close(&mut path, 1);
-        path.pop().expect("a tree has a root")
-    }
-
-    fn check(&self) -> Result<(), Imbalance> {
-        let place = match self.class {
-            None => format!("`{}`", self.discipline),
-            Some(class) => format!("`{}` of class {class}", self.discipline),
-        };
-        self.statistics().check(&place, self.backlog.into())?;
-        self.classes.iter().try_for_each(NodeStatus::check)
-    }
-
-    /// Returns the statistics as the discipline reported them.
-    pub fn statistics(&self) -> Statistics {
-        let mut dropped_by_reason = DropCounts::default();
-        for &reason in DropReason::ALL {
-            dropped_by_reason.set(reason, self.drops.get(reason.name()).copied().unwrap_or(0));
-        }
-        Statistics {
-            enqueued: self.enqueued.into(),
-            dequeued: self.dequeued.into(),
-            dropped: self.dropped.into(),
-            flushed: self.flushed.into(),
-            dropped_by_reason,
-            marked: self.marked,
-            overlimits: self.overlimits,
-            sojourn: (self.sojourn_s / SOJOURN_UNIT_S) as u64,
-        }
-    }
-
-    /// Returns the status of a discipline without its classes.
-    fn alone(node: NodeReading, started: Time) -> NodeStatus {
-        let statistics = &node.statistics;
-        let by_reason = statistics.dropped_by_reason.iter();
-        NodeStatus {
-            discipline: node.name.to_owned(),
-            class: node.class,
-            host: node.host,
-            subscriber: None,
-            enqueued: statistics.enqueued.into(),
-            dequeued: statistics.dequeued.into(),
-            dropped: statistics.dropped.into(),
-            flushed: statistics.flushed.into(),
-            backlog: statistics.backlog().into(),
-            drops: by_reason
-                .map(|(reason, packets)| (reason.name().to_owned(), packets))
-                .collect(),
-            marked: statistics.marked,
-            overlimits: statistics.overlimits,
-            sojourn_s: statistics.sojourn as f64 * SOJOURN_UNIT_S,
-            variables: variables(&node.variables),
-            at_s: seconds(started, node.at),
-            classes: Vec::new(),
-            class_states: node
-                .class_states
-                .into_iter()
-                .map(|class| ClassStatus::of_reading(class, started))
-                .collect(),
-            estimated: None,
-            estimated_classes: Vec::new(),
-        }
-    }
-
-    /// Adds the rates of the disciplines and classes that are in the document.
-    fn with_rates(mut self, rates: &Rates) -> NodeStatus {
-        rates.visit(|path, is_class, rate| {
-            let rate = RateStatus {
-                rate_bps: rate.bytes.saturating_mul(8),
-                rate_pps: rate.packets,
-            };
-            match path.split_last() {
-                Some((minor, above)) if is_class => {
-                    if let Some(node) = self.at(above) {
-                        node.estimated_classes
-                            .push(ClassRateStatus { class: *minor, rate });
-                    }
-                }
-                _ => {
-                    if let Some(node) = self.at(path) {
-                        node.estimated = Some(rate);
-                    }
+        match path.split_last() {
+            Some((minor, above)) if is_class => {
+                if let Some(node) = tree.at(above) {
+                    node.estimated_classes
+                        .push(ClassRateStatus { class: *minor, rate });
                 }
             }
-        });
-        self
-    }
-
-    /// Returns the discipline in a class.
-    pub fn in_class(&self, minor: u16) -> Option<&NodeStatus> {
-        Some(&self.classes[self.place_of(minor)?])
-    }
-
-    /// Returns the place of a class in `classes`. They are in the order of their numbers.
-    fn place_of(&self, minor: u16) -> Option<usize> {
-        self.classes
-            .binary_search_by_key(&Some(minor), |class| class.class)
-            .ok()
-    }
-
-    /// Returns the discipline at the end of a path of classes.
-    fn at(&mut self, path: &[u16]) -> Option<&mut NodeStatus> {
-        path.iter().try_fold(self, |node, minor| {
-            let place = node.place_of(*minor)?;
-            Some(&mut node.classes[place])
-        })
-    }
-
-    /// Sets all times to 0, to compare figures that were read at different times.
-    #[cfg(test)]
-    pub(crate) fn forget_times(&mut self) {
-        self.at_s = 0.0;
-        self.class_states.iter_mut().for_each(|class| class.at_s = 0.0);
-        self.classes.iter_mut().for_each(NodeStatus::forget_times);
-    }
+            _ => {
+                if let Some(node) = tree.at(path) {
+                    node.estimated = Some(rate);
+                }
+            }
+        }
+    });
+    tree
 }
 
 /// Adds the last disciplines of a path to the ones above them, until the path has this length.
@@ -628,61 +208,20 @@ fn variables(read: &[(&'static str, Variable)]) -> BTreeMap<String, ValueStatus>
         .collect()
 }
 
-impl ClassStatus {
-    fn of_reading(class: ClassReadingOf, started: Time) -> ClassStatus {
-        ClassStatus {
-            class: class.minor,
-            sent: class.sent.into(),
-            overlimits: class.overlimits,
-            variables: variables(&class.variables),
-            at_s: seconds(started, class.at),
-        }
-    }
-}
-
-impl From<Count> for CountStatus {
-    fn from(count: Count) -> CountStatus {
-        CountStatus {
-            packets: count.packets,
-            bytes: count.bytes,
-        }
-    }
-}
-
-impl From<CountStatus> for Count {
-    fn from(count: CountStatus) -> Count {
-        Count {
-            packets: count.packets,
-            bytes: count.bytes,
-        }
-    }
-}
-
-impl From<ValueStatus> for Variable {
-    fn from(value: ValueStatus) -> Variable {
-        match value {
-            ValueStatus::Integer(integer) => Variable::Integer(integer),
-            ValueStatus::Nanos(nanos) => Variable::Nanos(nanos),
-            ValueStatus::Flag(flag) => Variable::Flag(flag),
-            ValueStatus::Unset => Variable::Unset,
-        }
-    }
-}
-
-impl From<Variable> for ValueStatus {
-    fn from(value: Variable) -> ValueStatus {
-        match value {
-            Variable::Integer(integer) => ValueStatus::Integer(integer),
-            Variable::Nanos(nanos) => ValueStatus::Nanos(nanos),
-            Variable::Flag(flag) => ValueStatus::Flag(flag),
-            Variable::Unset => ValueStatus::Unset,
-        }
+fn class_status(class: ClassReadingOf, started: Time) -> ClassStatus {
+    ClassStatus {
+        class: class.minor,
+        sent: class.sent.into(),
+        overlimits: class.overlimits,
+        variables: variables(&class.variables),
+        at_s: seconds(started, class.at),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use fairgate::{FlowHasher, Time};
+    use fairgate::{DropReason, FlowHasher, Time};
+    use fairgate_run_api::ChangesStatus;
 
     use super::*;
     use crate::direction::Direction;
@@ -726,7 +265,7 @@ mod tests {
             passed_by: PassedByStatus::default(),
             nat: None,
             autorate: None,
-            directions: vec![DirectionStatus::of_reading(reading, Time::ZERO, Some(&queue))],
+            directions: vec![direction_status(reading, Time::ZERO, Some(&queue))],
         }
     }
 

@@ -3,10 +3,11 @@
 use std::io;
 use std::path::PathBuf;
 
+use fairgate_run_api::{Refused, Unexpected};
 use thiserror::Error;
 
 /// The longest path of a socket, bytes: `sun_path` of unix(7) without the terminating zero.
-pub(super) const LONGEST_PATH: usize = 107;
+pub(crate) const LONGEST_PATH: usize = 107;
 
 /// Why a status can't be fetched.
 #[derive(Debug, Error)]
@@ -34,6 +35,12 @@ pub enum FetchError {
     /// The path is too long for a socket.
     #[error("the path of the socket has {0} bytes, but may have at most {LONGEST_PATH} bytes")]
     LongPath(usize),
+    /// The run refuses.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The answer is to another question.
+    #[error(transparent)]
+    Unexpected(#[from] Unexpected),
     /// No process answers, or the answer is not a status.
     #[error(transparent)]
     Io(#[from] io::Error),

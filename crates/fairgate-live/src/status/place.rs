@@ -146,7 +146,7 @@ fn untrusted(folder: &Path, why: &'static str) -> FetchError {
 }
 
 /// Returns whether this user trusts what a process of `user` answers at `socket`.
-pub(super) fn is_trusted(user: Uid, socket: &Path) -> bool {
+pub(crate) fn is_trusted(user: Uid, socket: &Path) -> bool {
     let is_of_a_service = || {
         let chosen = socket.parent().filter(|folder| *folder == Path::new(SERVICES));
         chosen.is_some_and(|folder| owner_chosen_by_root(folder).is_ok_and(|owner| owner == user))

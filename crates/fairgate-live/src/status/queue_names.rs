@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use fairgate::NodeNumber;
+use fairgate_run_api::SHARDED;
 
 use super::path::Path;
 use super::reading::RunReading;
 use super::subscriber_names::SubscriberNames;
-use super::workers::SHARDED;
 use crate::packets::QueueName;
 
 /// The queues of a run, by worker, side and number.

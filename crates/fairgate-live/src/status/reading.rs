@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use fairgate::classify::Holder;
 use fairgate::{Class, ClassReading, ClassState, Count, Discipline, NodeNumber, Statistics, Time, Variable};
+use fairgate_run_api::{ChangesStatus, ProcessorStatus};
 use hdrhistogram::Histogram;
 
 use crate::bridge::Bypass;
@@ -20,7 +21,6 @@ use crate::config::Plan;
 use crate::direction::{Counters, Direction};
 use crate::nat::Translations;
 use crate::status::autorate::Board;
-use crate::status::document::{ChangesStatus, ProcessorStatus};
 use crate::status::estimators::Rates;
 use crate::status::workers::Sent;
 
@@ -109,6 +109,15 @@ struct Open {
     has_read_classes: bool,
     /// The place of the class whose discipline is read next.
     next: usize,
+}
+
+impl RunReading {
+    /// Returns the interfaces that the directions receive from.
+    pub(super) fn ends(&self) -> [&str; 2] {
+        self.directions
+            .each_ref()
+            .map(|direction| direction.from.as_str())
+    }
 }
 
 impl DirectionReading {
@@ -286,14 +295,22 @@ mod tests {
 
     use fairgate::{ClassId, Packet, Pool};
     use fairgate_config::Spec;
+    use fairgate_run_api::NodeStatus;
 
     use super::*;
-    use crate::status::NodeStatus;
+    use crate::status::document::tree_status;
 
     const TREE: &str = "htb handle=1 default=20 { 1 rate=20mbit { 10 rate=5mbit ceil=20mbit / \
                         drr { 1 / fifo; 2 / fq_codel; 3 / fifo }; 20 rate=15mbit ceil=20mbit / fq_codel } }";
 
     /// Many small steps read the same as one, whatever the steps are.
+    /// Sets all times to 0, to compare figures that were read at different times.
+    fn forget_times(node: &mut NodeStatus) {
+        node.at_s = 0.0;
+        node.class_states.iter_mut().for_each(|class| class.at_s = 0.0);
+        node.classes.iter_mut().for_each(forget_times);
+    }
+
     #[test]
     fn steps_read_what_one_step_reads() {
         let spec = Spec::inline(TREE).expect("a valid tree");
@@ -310,8 +327,8 @@ mod tests {
         }
         while tree.dequeue(Time::ZERO, &mut pool).is_some() {}
         let figures = |reading: TreeReading| {
-            let mut node = NodeStatus::of_reading(reading, Time::ZERO);
-            node.forget_times();
+            let mut node = tree_status(reading, Time::ZERO);
+            forget_times(&mut node);
             node
         };
         let whole = figures(TreeReading::of(&*tree));

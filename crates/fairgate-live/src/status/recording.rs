@@ -3,13 +3,12 @@
 use std::collections::HashMap;
 
 use fairgate::{Statistics, Time};
+use fairgate_run_api::{ClassInterval, Interval, Percentiles, SHARDED};
 use hdrhistogram::Histogram;
 
 use super::delays::{Delays, micros, quantile};
 use super::path::Path;
-use super::protocol::{ClassInterval, Interval, Percentiles};
 use super::reading::{NodeReading, RunReading, TreeReading};
-use super::workers::SHARDED;
 
 /// A recording. It keeps the counters of the last reading.
 #[derive(Default)]

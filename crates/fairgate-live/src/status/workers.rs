@@ -6,12 +6,9 @@
 use std::iter;
 
 use fairgate::{NodeNumber, Statistics, Variable};
+use fairgate_run_api::{ProcessorStatus, SHARDED};
 
-use super::document::ProcessorStatus;
 use super::reading::{DirectionReading, NodeReading, TreeReading};
-
-/// The name of the node above the trees of several workers.
-pub const SHARDED: &str = "sharded";
 
 /// How many buffers of its logs a worker has sent.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,23 +38,24 @@ pub(crate) struct WorkersReading {
     pub(crate) sent: Vec<Sent>,
 }
 
-impl WorkerReading {
-    /// Returns what this worker and the others of its run did together.
-    pub(crate) fn with(self, mut others: Vec<WorkerReading>) -> WorkersReading {
-        if others.is_empty() {
+impl WorkersReading {
+    /// Returns what the workers of a run did together.
+    pub(crate) fn of(mut workers: Vec<WorkerReading>) -> WorkersReading {
+        if workers.len() == 1
+            && let Some(only) = workers.pop()
+        {
             return WorkersReading {
-                processor: self.processor,
-                directions: self.directions,
-                sent: vec![self.sent],
+                processor: only.processor,
+                directions: only.directions,
+                sent: vec![only.sent],
             };
         }
-        others.push(self);
         // They answer at their own times, but each keeps its place.
-        others.sort_by_key(|reading| reading.worker);
-        let mut sent = vec![Sent::default(); others.last().map_or(0, |last| last.worker + 1)];
+        workers.sort_by_key(|reading| reading.worker);
+        let mut sent = vec![Sent::default(); workers.last().map_or(0, |last| last.worker + 1)];
         let (mut left, mut right) = (Vec::new(), Vec::new());
         let mut processor = None;
-        for one in others {
+        for one in workers {
             sent[one.worker] = one.sent;
             processor = Some(match processor {
                 None => one.processor,

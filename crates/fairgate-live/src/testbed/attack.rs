@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use fairgate_run_api::Status;
 use serde::Serialize;
 
 use crate::config::Plan;
-use crate::status::Status;
 use crate::testbed::bridged::with_bridge;
 use crate::testbed::error::TestbedError;
 use crate::testbed::network::Network;

@@ -3,12 +3,12 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use fairgate_run_api::Status;
 use nix::time::ClockId;
 
 use crate::bridge::Bridge;
 use crate::config::Plan;
 use crate::error::LiveError;
-use crate::status::Status;
 use crate::testbed::error::TestbedError;
 use crate::testbed::network::Network;
 

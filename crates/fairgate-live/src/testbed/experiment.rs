@@ -4,9 +4,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use fairgate_run_api::Status;
 use serde::Serialize;
 
-use crate::status::{Status, fetch};
+use crate::run::fetch;
 use crate::testbed::error::TestbedError;
 use crate::testbed::network::{Network, received};
 use crate::testbed::process::{Interrupt, Process};

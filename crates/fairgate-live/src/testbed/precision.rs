@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fairgate::Rate;
+use fairgate_run_api::Status;
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
@@ -16,7 +17,6 @@ use nix::sys::time::TimeSpec;
 use serde::Serialize;
 
 use crate::config::Plan;
-use crate::status::Status;
 use crate::testbed::bridged::with_bridge;
 use crate::testbed::error::TestbedError;
 use crate::testbed::network::Network;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fairgate_live::status::{ClassStatus, NodeStatus, RateStatus, ValueStatus};
+use fairgate_run_api::{ClassStatus, NodeStatus, RateStatus, ValueStatus};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;

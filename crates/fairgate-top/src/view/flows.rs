@@ -1,6 +1,6 @@
 //! The flows, one in each line.
 
-use fairgate_live::status::FlowStatus;
+use fairgate_run_api::FlowStatus;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;

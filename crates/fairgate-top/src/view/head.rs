@@ -1,6 +1,6 @@
 //! The first lines, about the run and its directions, and the last line, about keys.
 
-use fairgate_live::status::DirectionStatus;
+use fairgate_run_api::DirectionStatus;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;

@@ -100,7 +100,7 @@ impl Column {
     }
 
     fn text(self, figures: &Figures, settings: &[String]) -> String {
-        let delay = |of: fn(&fairgate_live::status::protocol::Percentiles) -> f64| {
+        let delay = |of: fn(&fairgate_run_api::Percentiles) -> f64| {
             figures
                 .delay
                 .as_ref()

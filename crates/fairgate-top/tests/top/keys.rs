@@ -1,6 +1,6 @@
 //! Any keys and any readings, in any order.
 
-use fairgate_live::status::protocol::{ClassInterval, Interval};
+use fairgate_run_api::{ClassInterval, Interval};
 use fairgate_top::{Action, Answered, Event, Key, Model, Start, Trees, page, screen};
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use fairgate_config::Registry;
-use fairgate_live::status::protocol::{ClassInterval, Interval, Percentiles, TreeStatus, TreesStatus};
-use fairgate_live::status::{
-    ChangesStatus, ClassStatus, CountStatus, DirectionStatus, FlowStatus, FlowsStatus, Losses, NodeStatus,
-    PassedByStatus, ProcessorStatus, RoundTripStatus, Sojourn, Status, ValueStatus,
+use fairgate_run_api::{
+    ChangesStatus, ClassInterval, ClassStatus, CountStatus, DirectionStatus, FlowStatus, FlowsStatus,
+    Interval, Losses, NodeStatus, PassedByStatus, Percentiles, ProcessorStatus, RoundTripStatus, Sojourn,
+    Status, TreeStatus, TreesStatus, ValueStatus,
 };
 use fairgate_top::{Event, Trees};
 

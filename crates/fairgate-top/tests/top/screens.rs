@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fairgate_live::status::FlowOrder;
+use fairgate_run_api::FlowOrder;
 use fairgate_top::{Action, Answered, Event, Key, Model, Sort, Start, page, screen};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;

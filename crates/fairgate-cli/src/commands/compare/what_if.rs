@@ -1,17 +1,21 @@
 //! What other disciplines would have done with the last packets of a run: `POST /v1/what-if`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use fairgate_autorate::RootRate;
 use fairgate_config::units::parse_rate;
 use fairgate_config::{Registry, Spec};
-use fairgate_report::page;
-use miette::Diagnostic;
+use fairgate_live::Run;
+use fairgate_report::page as report;
+use fairgate_run_api::{self as run_api, Mistake, Refused, WhatIf, ask};
+use miette::{Diagnostic, Report};
 use thiserror::Error;
 
 use super::capture::{Options, Source};
 use super::direction::Direction;
 use super::{CompareError, Contestant, SEED, trace};
+use crate::exit;
 use crate::failure::{Failure, Imbalanced};
 use crate::output::Format;
 
@@ -31,17 +35,17 @@ const LONGEST: u32 = 65_535;
 const PRESENT: &str = "the present tree";
 
 /// What is asked.
-pub(crate) struct Question<'q> {
+struct Question<'q> {
     /// The interface that the packets came from.
-    pub(crate) from: &'q str,
+    from: &'q str,
     /// The tree as it is.
-    pub(crate) tree: Spec,
+    tree: Spec,
     /// The packets that came to it, as a capture.
-    pub(crate) packets: Vec<u8>,
+    packets: Vec<u8>,
     /// Other disciplines.
-    pub(crate) queues: &'q [String],
+    queues: &'q [String],
     /// The rate of the link.
-    pub(crate) rate: Option<&'q str>,
+    rate: Option<&'q str>,
 }
 
 #[derive(Debug, Error, Diagnostic)]
@@ -63,9 +67,47 @@ enum WhatIfError {
     TooMany(usize),
 }
 
+/// Answers what other disciplines would have done with the last packets of a run: returns a page.
+pub(crate) fn answer(run: &Run, question: &WhatIf, registry: &Registry) -> Result<String, Refused> {
+    let plan = run.plan();
+    let ends = plan.ends.each_ref().map(|end| end.title());
+    let tree = |from: &str| {
+        let side = ends.iter().position(|end| *end == from)?;
+        Some(plan.queues[side].clone())
+    };
+    let from = direction(question.from.as_deref(), &ends, &tree).map_err(refused)?;
+    let last = question.seconds.map(Duration::from_secs_f64);
+    let packets = run_api::Question::Packets {
+        last,
+        from: Some(from.clone()),
+    };
+    let asked = Question {
+        from: &from,
+        tree: tree(&from).expect("the direction exists"),
+        packets: ask(run, "", packets)?,
+        queues: &question.queues,
+        rate: question.rate.as_deref(),
+    };
+    page(asked, registry).map_err(refused)
+}
+
+/// Says to a client of the API why a command fails.
+fn refused(failure: Failure) -> Refused {
+    let report = match failure {
+        Failure::Input(report) | Failure::Environment(report) => report,
+        // Only commands that print have this failure.
+        Failure::ReaderGone => Report::msg("the reader has gone"),
+    };
+    let causes: Vec<String> = report.chain().map(ToString::to_string).collect();
+    let help = exit::help(&report)
+        .map(|help| help.to_string())
+        .unwrap_or_default();
+    Mistake::new(causes.join(": "), help).into()
+}
+
 /// Returns the interface that the direction is from: the one that is given, or else the only one whose tree
 /// has a rate.
-pub(crate) fn direction(
+fn direction(
     given: Option<&str>,
     ends: &[&str],
     tree: &dyn Fn(&str) -> Option<Spec>,
@@ -90,7 +132,7 @@ pub(crate) fn direction(
 }
 
 /// Returns the page of the comparison.
-pub(crate) fn page(question: Question<'_>, registry: &Registry) -> Result<String, Failure> {
+fn page(question: Question<'_>, registry: &Registry) -> Result<String, Failure> {
     let Question { from, tree, .. } = question;
     let rate = match question.rate {
         Some(rate) => parse_rate(rate).map_err(|error| WhatIfError::Rate {
@@ -147,5 +189,5 @@ pub(crate) fn page(question: Question<'_>, registry: &Registry) -> Result<String
         format!("fairgate packets --from {from} --out last.pcapng; fairgate compare --trace last.pcapng");
     let comparison = trace::run(&options, contestants, command)?;
     comparison.check().map_err(Imbalanced::from)?;
-    Ok(page::render(&comparison))
+    Ok(report::render(&comparison))
 }

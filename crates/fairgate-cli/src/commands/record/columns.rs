@@ -1,7 +1,7 @@
 //! The rows of a recording as a table.
 
 use fairgate::DropReason;
-use fairgate_live::status::protocol::{ClassInterval, Percentiles};
+use fairgate_run_api::{ClassInterval, Percentiles};
 use fairgate_sim::results::{Column, Table};
 
 /// Returns a row for each discipline of an interval.

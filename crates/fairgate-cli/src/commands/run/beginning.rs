@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use fairgate_config::Document;
-use fairgate_live::{Bridge, LiveError, Plan};
+use fairgate_live::{LiveError, Opened, Plan};
 use miette::Report;
 
 use super::{Manner, Reading, failure};
@@ -25,7 +25,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 pub(super) struct Begun {
     pub(super) document: Document,
     pub(super) plan: Plan,
-    pub(super) bridge: Bridge,
+    pub(super) bridge: Opened,
     /// What was read, if it is to be kept.
     pub(super) texts: Option<Texts>,
     pub(super) destination: Destination,
@@ -34,18 +34,18 @@ pub(super) struct Begun {
 }
 
 /// A configuration that was read and whose ends are open.
-type Opened = (Document, Plan, Bridge);
+type Read = (Document, Plan, Opened);
 
 fn open(
     read: &Reading<'_>,
     texts: &Texts,
     seed: Option<u64>,
     fallback: Option<&str>,
-) -> Result<Opened, Failure> {
+) -> Result<Read, Failure> {
     let (document, mut plan) = read(texts)?;
     plan.fallback = fallback.map(str::to_owned);
     plan.fits(None, input::available_memory())?;
-    let bridge = Bridge::open(&plan, seed).map_err(failure)?;
+    let bridge = Opened::open(&plan, seed).map_err(failure)?;
     Ok((document, plan, bridge))
 }
 
@@ -143,7 +143,7 @@ fn fall_back(
     last_good: &LastGood,
     failed: &Failure,
     entries: &mut Vec<Entry>,
-) -> Result<Option<Opened>, String> {
+) -> Result<Option<Read>, String> {
     let (Failure::Input(why) | Failure::Environment(why)) = failed else {
         return Ok(None);
     };

@@ -10,21 +10,21 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
 use fairgate_config::{Document, FileError, Registry};
-use fairgate_control::{ControlError, Doors};
-use fairgate_live::status::protocol::{Answer, Mistake};
-use fairgate_live::status::{Audit, AuditEntry, default_socket, mistakes_of};
+use fairgate_control::{ControlError, Doors, RunningList, SubscribedRun};
+use fairgate_live::status::default_socket;
 use fairgate_live::{
     Address, BackendKind, Beat, Changer, Follower, LaterFiles, LiveError, Plan, Pulse, RateSource,
-    ReloadError, Reserver, Sandbox, Wake, drop_privileges,
+    ReloadError, Reserver, Run, Security, StatusServer, Wake, mistakes_of,
 };
 use fairgate_reserve::Refusal as NotKept;
+use fairgate_run_api::{Audit, AuditEntry, ChangeMade, Mistake, Refused};
 use miette::Diagnostic;
 use thiserror::Error;
 
+use crate::commands::compare::what_if;
 use crate::commands::device::DeviceArgs;
 use crate::commands::run::beginning::Begun;
 use crate::commands::status;
-use crate::desk::Desk;
 use crate::document;
 use crate::exit;
 use crate::failure::{Failure, Outcome};
@@ -33,7 +33,7 @@ use crate::last_good::LastGood;
 use crate::log::{self, Entry, Level, Log, LogFormat};
 use crate::output::{self, Format};
 use crate::service::{Manager, Service};
-use crate::subscribers::{Book, Watch};
+use crate::subscribers::{self, Watch};
 
 /// Schedule the live traffic between two interfaces, or of one
 #[derive(clap::Args)]
@@ -252,7 +252,7 @@ fn file(words: &[String]) -> Result<&str, Failure> {
 }
 
 pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Outcome, Failure> {
-    let book = Book::default();
+    let list = RunningList::default();
     let file = match args.device.device() {
         Some(_) => None,
         None => Some(file(&args.words)?),
@@ -263,9 +263,9 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
             (None, file) => {
                 let file = file.expect("clap requires it without --dev");
                 let document = document::of(texts, Path::new(file), registry)?;
-                let document = book.add_to(document, registry, texts)?;
+                let document = subscribers::add_to(&list, document, registry, texts)?;
                 let mut plan = Plan::read(&document)?;
-                book.name_classes(&mut plan);
+                list.name_classes(&mut plan);
                 (document, plan)
             }
         };
@@ -298,7 +298,11 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
                 RateSource::File(path) => Some(path.clone()),
                 RateSource::Reflectors(_) => None,
             });
-        let lists = if file.is_some() { book.paths() } else { Vec::new() };
+        let lists = if file.is_some() {
+            subscribers::paths(&list)
+        } else {
+            Vec::new()
+        };
         Later {
             read: file
                 .map(PathBuf::from)
@@ -331,15 +335,15 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
         last_good,
     };
     let name = file.unwrap_or("the command line");
-    run_document(&read, name, &book, &later, &manner, registry, format)
+    run_document(&read, name, &list, &later, &manner, registry, format)
 }
 
 /// Runs the plan that `read` returns with its document, and reads it again on a reload. `later` returns the
-/// files that this needs, `name` is for messages. `read` notes the subscribers in `book`, if there are some.
+/// files that this needs, `name` is for messages. `read` notes the subscribers in `list`, if there are some.
 pub(crate) fn run_document(
     read: &Reading<'_>,
     name: &str,
-    book: &Book,
+    list: &RunningList,
     later: &dyn Fn(&Plan) -> Later,
     manner: &Manner,
     registry: &Registry,
@@ -355,7 +359,7 @@ pub(crate) fn run_document(
     let Begun {
         document,
         plan,
-        mut bridge,
+        bridge,
         texts,
         destination,
         entries,
@@ -367,18 +371,19 @@ pub(crate) fn run_document(
         api: later.api.as_deref(),
         kept: manner.last_good.as_ref().map(LastGood::path),
     };
-    let watch = Watch::start(book).map_err(|source| Failure::environment(Unwatched { source }))?;
+    let watch = Watch::start(list).map_err(|source| Failure::environment(Unwatched { source }))?;
     let (watch, watched) = watch.unzip();
-    bridge.watch_signals().map_err(failure)?;
-    let priority = bridge.prioritise();
+    let bridge = bridge.prioritise().map_err(failure)?;
     // Ports, and files that only root may read, are opened before privileges are given up.
     let doors = Doors::open(&plan.endpoints).map_err(control_failure)?;
     let follower = Follower::open(&plan, registry).map_err(failure)?;
-    let privileges = drop_privileges(&plan, &later).map_err(failure)?;
-    let confined = match manner.unconfined {
-        None => Ok(bridge.confine(Sandbox::new(&plan, &later))),
-        Some(why) => Err(why),
-    };
+    let confined = bridge.confine(&plan, &later, manner.unconfined);
+    let (bridge, security) = confined.map_err(failure)?;
+    let Security {
+        priority,
+        privileges,
+        confined,
+    } = security;
     // The log is started after signals are handled, because its thread must not receive them.
     let (log, writer) = log::start(destination);
     let audits = log.clone();
@@ -387,24 +392,24 @@ pub(crate) fn run_document(
     // The thread that reads ends when this is empty.
     let reloads = Arc::new(Mutex::new(Some(reloads)));
     let asked = Arc::clone(&reloads);
-    let owner = book.owner().with_reload(move |who| order(&asked, who));
-    let reserver = bridge.serve(later.socket, registry, audit, owner);
-    let reserver = reserver.map_err(failure)?;
+    let owner = list.owner().with_reload(move |who| order(&asked, who));
+    let (mut bridge, plane) = bridge.serve().map_err(failure)?;
+    let run = Run::new(plane, registry, audit.clone(), owner);
+    let reserver = run.reserver().clone();
+    let disciplines = registry.clone();
+    let run = SubscribedRun::new(run, list.clone(), registry.clone());
+    let status_server = StatusServer::start(later.socket, run.clone(), reserver.clone()).map_err(failure)?;
+    let run = run.with_what_if(move |run, question| what_if::answer(run, question, &disciplines));
     let offered: Vec<String> = doors.offered().collect();
-    let desk = Desk {
-        inside: bridge.inside().expect("it is served"),
-        book: book.clone(),
-        registry: registry.clone(),
-    };
-    let control = doors.serve(desk).map_err(control_failure)?;
+    let control = doors.serve(Arc::new(run), audit).map_err(control_failure)?;
     let notices = log.clone();
     bridge.on_notice(move |notice| notices.write(notice));
     let changer = bridge.changer();
-    book.keep();
+    list.keep();
     for entry in entries {
         log.write(entry);
     }
-    warn(&changer, &document, book, &log, format);
+    warn(&changer, &document, list, &log, format);
     if let Err(error) = priority {
         log.write(Entry::warning(format_args!(
             "{error}; on a busy machine packets will be delayed"
@@ -483,9 +488,9 @@ pub(crate) fn run_document(
                 told.reloading();
                 let texts = keeper.as_ref().map_or_else(Texts::default, |_| Texts::noted());
                 let read = || read(&texts);
-                let (became, result) = reload(&reserver, &changer, &read, (name, &why), book, &log, format);
+                let (became, result) = reload(&reserver, &changer, &read, (name, &why), list, &log, format);
                 told.reloaded(became);
-                let is_made = matches!(result, Answer::Changed { .. });
+                let is_made = result.is_ok();
                 if let Some(answer) = answer {
                     // The client may have gone.
                     let _ = answer.send(result);
@@ -497,7 +502,7 @@ pub(crate) fn run_document(
         });
         if let Some(watch) = watch {
             let order = &order;
-            scope.spawn(move || watch.attend(book, || order("a change of the list's files")));
+            scope.spawn(move || watch.attend(list, || order("a change of the list's files")));
         }
         let ended = loop {
             match bridge.run() {
@@ -520,6 +525,7 @@ pub(crate) fn run_document(
     // The interfaces are released before anything is printed, because standard output may block. Then nobody
     // answers who waits at the API.
     drop(bridge);
+    drop(status_server);
     drop((control, log));
     writer.finish();
     ended?;
@@ -556,13 +562,13 @@ fn reload(
     changer: &Changer,
     read: &dyn Fn() -> Result<(Document, Plan), Failure>,
     (name, why): (&str, &str),
-    book: &Book,
+    list: &RunningList,
     log: &Log,
     format: Format,
-) -> (String, Answer) {
+) -> (String, Result<ChangeMade, Refused>) {
     let mut document = None;
     let what = format!("read {name} again");
-    let _turn = book.turn();
+    let _turn = list.turn();
     let changed = reserver.reload(|_| {
         let (read, plan) = read().map_err(Refusal)?;
         document = Some(read);
@@ -570,9 +576,9 @@ fn reload(
     });
     match changed {
         Ok(changed) => {
-            let reading = book.keep();
+            let reading = list.keep();
             if let Some(document) = &document {
-                warn(changer, document, book, log, format);
+                warn(changer, document, list, log, format);
             }
             let mut became = format!("Read {name} again: its queues are active.");
             if let Some(reading) = &reading {
@@ -609,12 +615,7 @@ fn reload(
                 outcome += &format!("; {} changes by hand undone", changed.undone);
             }
             log.write(&AuditEntry::new(why, &what, &outcome));
-            let answer = Answer::Changed {
-                pause_us: changed.pause.as_nanos() as f64 / 1e3,
-                dropped: changed.dropped,
-                revision: changed.revision,
-            };
-            (became, answer)
+            (became, Ok(changed.into()))
         }
         Err(Refusal(failure)) => {
             let became = format!("{name} was not applied; the run continues unchanged.");
@@ -630,7 +631,7 @@ fn reload(
                 // Reading a file prints nothing.
                 Failure::ReaderGone => {}
             }
-            (became, Answer::Refused { errors })
+            (became, Err(Refused::Mistakes(errors)))
         }
     }
 }
@@ -639,11 +640,11 @@ fn reload(
 struct Order {
     /// Who, or what has happened.
     why: String,
-    answer: Option<mpsc::Sender<Answer>>,
+    answer: Option<mpsc::Sender<Result<ChangeMade, Refused>>>,
 }
 
 /// Has the configuration read again, for a client, and waits for what becomes of it.
-fn order(reloads: &Mutex<Option<mpsc::Sender<Order>>>, who: &str) -> Answer {
+fn order(reloads: &Mutex<Option<mpsc::Sender<Order>>>, who: &str) -> Result<ChangeMade, Refused> {
     let (answer, answered) = mpsc::channel();
     if let Some(reloads) = &*reloads.lock().unwrap_or_else(PoisonError::into_inner) {
         // The thread lives as long as this end.
@@ -652,28 +653,19 @@ fn order(reloads: &Mutex<Option<mpsc::Sender<Order>>>, who: &str) -> Answer {
             answer: Some(answer),
         });
     }
-    answered.recv().unwrap_or_else(|_| Answer::Refused {
-        errors: vec![Mistake {
-            place: None,
-            message: "the run has ended".to_owned(),
-            help: "start it again".to_owned(),
-        }],
-    })
+    let ended = || Err(Mistake::new("the run has ended", "start it again").into());
+    answered.recv().unwrap_or_else(|_| ended())
 }
 
 /// Returns what is wrong, for a client.
 fn mistakes(report: &miette::Report) -> Vec<Mistake> {
     match report.downcast_ref::<FileError>() {
         Some(error) => mistakes_of(error),
-        None => vec![Mistake {
-            place: None,
-            message: report
-                .chain()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-                .join(": "),
-            help: report.help().map(|help| help.to_string()).unwrap_or_default(),
-        }],
+        None => {
+            let causes: Vec<String> = report.chain().map(ToString::to_string).collect();
+            let help = report.help().map(|help| help.to_string()).unwrap_or_default();
+            vec![Mistake::new(causes.join(": "), help)]
+        }
     }
 }
 
@@ -750,12 +742,12 @@ struct Reserved {
 
 /// Prints warnings for settings of the queues that are valid but probably not intended. A JSON document has
 /// no place for them.
-fn warn(changer: &Changer, document: &Document, book: &Book, log: &Log, format: Format) {
+fn warn(changer: &Changer, document: &Document, list: &RunningList, log: &Log, format: Format) {
     if format == Format::Text {
         let warnings = changer.warnings();
         let warnings = warnings.iter().map(input::at_location);
         let of_trees = input::warnings(document.queues()).into_iter();
-        for warning in input::summed(of_trees.chain(warnings).chain(book.warnings())) {
+        for warning in input::summed(of_trees.chain(warnings).chain(list.warnings())) {
             log.write(Entry::warning(warning));
         }
     }

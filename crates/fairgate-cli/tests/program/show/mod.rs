@@ -9,9 +9,9 @@ use std::thread;
 
 use fairgate::{FlowKey, Packet, Pool, Time};
 use fairgate_config::Spec;
-use fairgate_live::status::{
-    ChangesStatus, CountStatus, DirectionStatus, Losses, NodeStatus, PassedByStatus, ProcessorStatus, QUEUE,
-    RateStatus, SHARDED, Sojourn, Status,
+use fairgate_run_api::{
+    ChangesStatus, CountStatus, DirectionStatus, Losses, PassedByStatus, ProcessorStatus, QUEUE, RateStatus,
+    SHARDED, Sojourn, Status,
 };
 use fairgate_scripts::tc::{Device, Script};
 
@@ -70,7 +70,7 @@ pub(crate) fn status(spec: &Spec, device: &str, hosts: &[u8]) -> Status {
                 packets: sent.packets,
                 ..Sojourn::default()
             },
-            tree: NodeStatus::of(&*tree),
+            tree: fairgate_live::status::status_of_tree(&*tree),
             queue: spec.to_toml(QUEUE),
         }],
     }

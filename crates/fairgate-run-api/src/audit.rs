@@ -3,8 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::protocol::{Answer, Mistake, Reserved};
-
 /// The longest description of a change in an entry, bytes. A change can have thousands of lines.
 const LONGEST: usize = 2_000;
 
@@ -30,7 +28,8 @@ impl Audit {
         Audit(Arc::new(note))
     }
 
-    pub(super) fn note(&self, who: &str, what: &str, outcome: String) {
+    /// Notes what was asked for, and what became of it.
+    pub fn note(&self, who: &str, what: &str, outcome: String) {
         (self.0)(&AuditEntry::new(who, what, &outcome));
     }
 }
@@ -82,45 +81,9 @@ fn one_line(text: &str) -> String {
 }
 
 /// Describes a change.
-pub(super) fn change(from: Option<&str>, lines: &[String]) -> String {
+pub fn change(from: Option<&str>, lines: &[String]) -> String {
     let direction = from.map_or(String::new(), |from| format!(" from {from}"));
     format!("change{direction}: {}", lines.join("; "))
-}
-
-impl Answer {
-    pub(super) fn outcome(&self) -> String {
-        match self {
-            Answer::Changed {
-                pause_us,
-                dropped,
-                revision,
-            } => format!(
-                "made, revision {revision}; forwarding paused for {:.3} ms, {dropped} packets dropped",
-                pause_us / 1e3
-            ),
-            Answer::Refused { errors } => refused(errors),
-            Answer::Stale { revision } => stale(*revision),
-        }
-    }
-}
-
-impl Reserved {
-    pub(super) fn outcome(&self) -> String {
-        match self {
-            Reserved::Reservations { revision, .. } => format!("done, revision {revision}"),
-            Reserved::Refused { errors } => refused(errors),
-            Reserved::Stale { revision } => stale(*revision),
-        }
-    }
-}
-
-fn refused(errors: &[Mistake]) -> String {
-    let messages: Vec<&str> = errors.iter().map(|mistake| mistake.message.as_str()).collect();
-    format!("refused: {}", messages.join("; "))
-}
-
-fn stale(revision: u64) -> String {
-    format!("refused: the trees have revision {revision}")
 }
 
 #[cfg(test)]
@@ -139,7 +102,7 @@ mod tests {
         let entry = AuditEntry {
             who: one_line("me\r"),
             what: one_line(&what),
-            outcome: one_line(&stale(7)),
+            outcome: one_line("refused: the trees have revision 7"),
         };
         let text = entry.to_string();
         assert!(!text.contains(char::is_control), "{text}");

@@ -5,39 +5,69 @@ use std::collections::{BTreeMap, BTreeSet};
 use fairgate_config::registry::PARENT;
 use fairgate_config::{ClassSpec, ParameterInfo, Spec, Value};
 use serde::Serialize;
-use utoipa::ToSchema;
+
+/// What a tree is made of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct OutlineDocument {
+    /// The revision of the trees.
+    pub revision: u64,
+    /// The interface that the direction receives from.
+    pub from: String,
+    /// The interface that it sends to.
+    pub to: String,
+    /// Its places, each behind the one above it. The first is the root.
+    pub places: Vec<Place>,
+}
+
+/// What can be set at a place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct PlaceDocument {
+    /// The revision of the trees.
+    pub revision: u64,
+    /// The interface that the direction receives from.
+    pub from: String,
+    /// The path of the place.
+    pub path: String,
+    /// What can be set: of the class, then of its discipline.
+    pub changeable: Vec<Changeable>,
+}
 
 /// A discipline, a class or both.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub(crate) struct Place {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Place {
     /// The numbers of the classes from the root on, as `20/3`; `root` for the root. Of classes for hosts it
     /// is the first.
-    pub(crate) path: String,
+    pub path: String,
     /// The index of the place above; null for the root.
-    pub(crate) above: Option<usize>,
+    pub above: Option<usize>,
     /// The discipline. An inner class of a tree of classes has none.
-    pub(crate) discipline: Option<&'static str>,
+    pub discipline: Option<&'static str>,
     /// How many classes there are for hosts, numbered on from that of the path.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) hosts: Option<u16>,
+    pub hosts: Option<u16>,
     /// What was set of the class and of its discipline, as users write it.
-    pub(crate) settings: BTreeMap<&'static str, String>,
+    pub settings: BTreeMap<&'static str, String>,
 }
 
 /// What can be set of a place.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub(crate) struct Changeable {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Changeable {
     /// What is changed.
-    pub(crate) title: String,
+    pub title: String,
     /// The words of a change, up to the first parameter: `class change 20`.
-    pub(crate) words: String,
+    pub words: String,
     /// The parameters.
-    pub(crate) parameters: Vec<ParameterDocument>,
+    pub parameters: Vec<ParameterDocument>,
 }
 
 /// A parameter and its value.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub(crate) struct ParameterDocument {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ParameterDocument {
     /// Its name.
     name: &'static str,
     /// Its value, as users write it.
@@ -52,68 +82,97 @@ pub(crate) struct ParameterDocument {
     meaning: &'static str,
 }
 
-/// Lists the places of a tree, each behind the one above it.
-pub(crate) fn places(tree: &Spec) -> Vec<Place> {
-    let mut places = vec![Place {
-        path: "root".to_owned(),
-        above: None,
-        discipline: Some(tree.discipline()),
-        hosts: None,
-        settings: given(tree),
-    }];
-    add_classes(tree, 0, "", &mut places);
-    places
+/// A part of a tree: a discipline, a class or both.
+#[derive(Debug)]
+pub struct Part<'a> {
+    /// The numbers of the classes from the root on, as `20/3`; empty for the root. Of classes for hosts it
+    /// has the first.
+    pub path: String,
+    /// The index of the part above. None for the root.
+    pub above: Option<usize>,
+    /// The class. The root has none.
+    pub class: Option<ClassSpec<'a>>,
+    /// The discipline. An inner class of a tree of classes has none.
+    pub tree: Option<&'a Spec>,
 }
 
-fn add_classes(tree: &Spec, above: usize, path: &str, places: &mut Vec<Place>) {
-    let classes = tree.classes();
-    // The index of the place of each class. Parents may be listed behind their classes.
+/// Lists the parts of a tree, each behind the one above it.
+pub fn parts(tree: &Spec) -> Vec<Part<'_>> {
+    let mut parts = vec![Part {
+        path: String::new(),
+        above: None,
+        class: None,
+        tree: Some(tree),
+    }];
+    add_classes(tree, 0, &mut parts);
+    parts
+}
+
+fn add_classes<'a>(tree: &'a Spec, above: usize, parts: &mut Vec<Part<'a>>) {
+    let mut left = tree.classes();
+    let numbers: BTreeSet<u16> = left.iter().map(|class| class.minor).collect();
+    // The index of each class. Parents may be listed behind their classes.
     let mut known: BTreeMap<u16, usize> = BTreeMap::new();
-    let numbers: BTreeSet<u16> = classes.iter().map(|class| class.minor).collect();
-    let mut left: Vec<&ClassSpec<'_>> = classes.iter().collect();
-    while !left.is_empty() {
+    loop {
         let before = left.len();
-        left.retain(|class| {
+        for class in std::mem::take(&mut left) {
             let parent = class.parent().filter(|parent| numbers.contains(parent));
             let holder = match parent {
                 None => Some(above),
                 Some(parent) => known.get(&parent).copied(),
             };
-            let Some(holder) = holder else { return true };
-            let index = add_class(class, holder, path, places);
+            let Some(holder) = holder else {
+                left.push(class);
+                continue;
+            };
+            let index = parts.len();
             known.insert(class.minor, index);
-            false
-        });
+            let (tree, is_one) = (class.tree, class.template.is_none());
+            parts.push(Part {
+                path: joined(&parts[above].path, class.minor),
+                above: Some(holder),
+                class: Some(class),
+                tree,
+            });
+            if let Some(tree) = tree.filter(|_| is_one) {
+                add_classes(tree, index, parts);
+            }
+        }
         // A checked tree has no circle of parents.
-        if left.len() == before {
+        if left.is_empty() || left.len() == before {
             return;
         }
     }
 }
 
-fn add_class(class: &ClassSpec<'_>, above: usize, path: &str, places: &mut Vec<Place>) -> usize {
-    let path = joined(path, class.minor);
-    let index = places.len();
-    let mut settings: BTreeMap<&'static str, String> = class
-        .parameters
-        .iter()
-        .filter(|(info, value)| info.name != PARENT && info.default.as_ref() != Some(value))
-        .map(|(info, value)| (info.name, info.unit.show(value)))
-        .collect();
-    for (name, value) in class.tree.map(given).unwrap_or_default() {
-        settings.entry(name).or_insert(value);
+/// Lists the places of a tree, each behind the one above it.
+pub fn places(tree: &Spec) -> Vec<Place> {
+    parts(tree).into_iter().map(Place::of).collect()
+}
+
+impl Place {
+    fn of(part: Part<'_>) -> Place {
+        let mut settings = BTreeMap::new();
+        for (info, value) in part.class.iter().flat_map(|class| &class.parameters) {
+            if info.name != PARENT && info.default.as_ref() != Some(value) {
+                settings.insert(info.name, info.unit.show(value));
+            }
+        }
+        for (name, value) in part.tree.map(given).unwrap_or_default() {
+            settings.entry(name).or_insert(value);
+        }
+        let template = part.class.as_ref().and_then(|class| class.template);
+        Place {
+            path: match part.path.is_empty() {
+                true => "root".to_owned(),
+                false => part.path,
+            },
+            above: part.above,
+            discipline: part.tree.map(Spec::discipline),
+            hosts: template.map(|template| template.count),
+            settings,
+        }
     }
-    places.push(Place {
-        path: path.clone(),
-        above: Some(above),
-        discipline: class.tree.map(Spec::discipline),
-        hosts: class.template.map(|template| template.count),
-        settings,
-    });
-    if let (Some(tree), None) = (class.tree, class.template) {
-        add_classes(tree, index, &path, places);
-    }
-    index
 }
 
 fn given(tree: &Spec) -> BTreeMap<&'static str, String> {
@@ -126,7 +185,7 @@ fn given(tree: &Spec) -> BTreeMap<&'static str, String> {
 
 /// Returns what can be set at a place: of the class first, then of its discipline. There is nothing if there
 /// is no such place.
-pub(crate) fn changeable(tree: &Spec, path: &str) -> Option<Vec<Changeable>> {
+pub fn changeable(tree: &Spec, path: &str) -> Option<Vec<Changeable>> {
     if path == "root" {
         return Some(vec![of_discipline(tree, path)]);
     }

@@ -1,21 +1,17 @@
-//! The further workers of a run: bridges of their own, each on its own thread.
+//! The further workers of a run: workers of their own, each on its own thread.
 //!
 //! Worker 0 owns the interfaces, the status socket and the signals. It starts the others before it takes the
 //! frames from the kernel, takes them together with the others, and stops these at the end. If one of them
 //! fails, all stop.
 
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
-use caps::CapsHashSet;
-use fairgate::Time;
-use nix::sys::eventfd::{EfdFlags, EventFd};
-
 use super::changes::{Inbox, Task};
-use super::{Bridge, Stopper, Wake};
+use super::worker::Worker;
+use super::{Bridge, Stopper};
 use crate::backend;
 use crate::clock;
 use crate::direction::Direction;
@@ -28,13 +24,13 @@ use crate::randomness::Randomness;
 use crate::sandbox::{Confined, Sandbox};
 use crate::status::{Taps, WorkerReading};
 use crate::sys::priority::set_realtime;
-use crate::workers::Seat;
+use crate::workers::WorkerSlot;
+use caps::CapsHashSet;
+use fairgate::Time;
 
 /// The further workers.
-pub(super) struct Crew {
+pub(super) struct Helpers {
     helpers: Vec<Helper>,
-    /// Readable when a helper has read its state for worker 0.
-    news: Arc<EventFd>,
     confinement: Option<Confinement>,
     /// Tells each helper that waits for it to take its frames from the kernel.
     signals: Vec<Sender<()>>,
@@ -67,7 +63,7 @@ type Thread = JoinHandle<Result<Option<WorkerReading>, LiveError>>;
 
 /// What a helper's thread does.
 struct Work {
-    bridge: Box<Bridge>,
+    worker: Box<Worker>,
     stops: StopsLead,
     ending: Arc<Ending>,
     /// The capabilities that worker 0 has kept.
@@ -94,7 +90,7 @@ struct Ending {
 
 enum State {
     /// It has sockets, but no thread.
-    Ready(Box<Bridge>),
+    Ready(Box<Worker>),
     Working(Thread),
     /// It has ended, with these figures.
     Ended(Box<WorkerReading>),
@@ -102,41 +98,27 @@ enum State {
     Gone,
 }
 
-impl Crew {
-    /// Prepares the further workers of a run. `lead` is worker 0, at `seat`.
+impl Helpers {
+    /// Prepares the further workers of a run. `lead` is worker 0, at `slot`.
     pub(super) fn prepare(
-        lead: &Bridge,
-        seat: &Seat,
+        lead: &Worker,
+        slot: &WorkerSlot,
         randomness: &mut Randomness,
-    ) -> Result<Crew, LiveError> {
-        let news = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
-            .map_err(LiveError::system("preparing the event loop"))?;
-        let news = Arc::new(news);
-        let helper = |worker| Helper::prepare(lead, &seat.of(worker), randomness, &news);
+    ) -> Result<Helpers, LiveError> {
+        let helper = |worker| Helper::prepare(lead, &slot.of(worker), randomness);
         let helpers = (1..usize::from(lead.plan.workers)).map(helper);
-        Ok(Crew {
+        Ok(Helpers {
             helpers: helpers.collect::<Result<_, _>>()?,
-            news,
             confinement: None,
             signals: Vec::new(),
         })
     }
 
-    /// Returns the descriptor that is readable when a helper has read its state.
-    pub(super) fn news(&self) -> BorrowedFd<'_> {
-        self.news.as_fd()
-    }
-
-    /// Takes note of the news.
-    pub(super) fn hear(&self) {
-        let _ = self.news.read();
-    }
-
     /// Gives each helper its logs. Call it before the helpers work.
     pub(super) fn give(&mut self, taps: Vec<Taps>) {
-        for (helper, tap) in self.helpers.iter_mut().zip(taps) {
-            if let State::Ready(bridge) = &mut helper.state {
-                (bridge.delays, bridge.packets) = (Some(tap.delays), Some(tap.packets));
+        for (helper, taps) in self.helpers.iter_mut().zip(taps) {
+            if let State::Ready(worker) = &mut helper.state {
+                worker.logs = Some(taps);
             }
         }
     }
@@ -156,7 +138,7 @@ impl Crew {
         let kept = privileges::held()?;
         let (preparing, ready) = mpsc::channel();
         for (helper, number) in self.helpers.iter_mut().zip(1..) {
-            let State::Ready(bridge) = std::mem::replace(&mut helper.state, State::Gone) else {
+            let State::Ready(worker) = std::mem::replace(&mut helper.state, State::Gone) else {
                 continue;
             };
             // A thread that starts now is confined like this one.
@@ -168,7 +150,7 @@ impl Crew {
             self.signals.push(give_signal);
             // An error means that the thread has panicked. Joining it tells.
             let _ = work.send(Work {
-                bridge,
+                worker,
                 stops: StopsLead(lead.clone()),
                 ending: Arc::clone(&helper.ending),
                 kept: kept.clone(),
@@ -192,22 +174,23 @@ impl Crew {
         }
     }
 
-    /// Asks all helpers for their state. Returns where it comes, and how many answer.
-    pub(super) fn ask(&self) -> (Receiver<WorkerReading>, usize) {
-        let (to, readings) = mpsc::channel();
+    /// Asks all helpers for their state, which comes there. Returns how many answer.
+    pub(super) fn ask(&self, to: &Sender<WorkerReading>) -> usize {
         let asked = self.helpers.iter().filter(|helper| {
             matches!(helper.state, State::Working(_)) && helper.inbox.leave(Task::Read(to.clone()))
         });
-        (readings, asked.count())
+        asked.count()
     }
 
     /// Returns the state of all helpers: those that work are asked, and waited for.
     pub(super) fn readings(&mut self) -> Vec<WorkerReading> {
-        let (readings, _) = self.ask();
+        let (to, readings) = mpsc::channel();
+        self.ask(&to);
+        drop(to);
         let mut all: Vec<WorkerReading> = readings.into_iter().collect();
         for helper in &mut self.helpers {
             match &mut helper.state {
-                State::Ready(bridge) => all.push(bridge.whole_reading()),
+                State::Ready(worker) => all.push(worker.whole_reading()),
                 State::Ended(reading) => all.push(reading.as_ref().clone()),
                 State::Working(_) | State::Gone => {}
             }
@@ -216,7 +199,7 @@ impl Crew {
     }
 
     /// Tells the helpers to send what is queued. They forward what still arrives, unshaped, until
-    /// [`Crew::halt`].
+    /// [`Helpers::halt`].
     pub(super) fn stop(&self) {
         self.helpers.iter().for_each(|helper| helper.stopper.stop());
     }
@@ -265,7 +248,7 @@ impl Crew {
 }
 
 /// Ends the threads that still work, without waiting for anything to be sent.
-impl Drop for Crew {
+impl Drop for Helpers {
     fn drop(&mut self) {
         self.signals.clear();
         self.stop();
@@ -284,35 +267,30 @@ impl Drop for Crew {
 }
 
 impl Helper {
-    fn prepare(
-        lead: &Bridge,
-        seat: &Seat,
-        randomness: &mut Randomness,
-        news: &Arc<EventFd>,
-    ) -> Result<Helper, LiveError> {
+    fn prepare(lead: &Worker, slot: &WorkerSlot, randomness: &mut Randomness) -> Result<Helper, LiveError> {
         let plan = &lead.plan;
         let links = LinkChanges::subscribe().map_err(LiveError::io("watching the interfaces"))?;
         let port = |side: usize| {
             let end = &plan.ends[side];
             let found = Found::find(end, plan, None, None)?;
-            let membership = seat.membership(side, lead.ports[side].pushes_tags());
+            let membership = slot.membership(side, lead.ports[side].pushes_tags());
             let prepared = found.prepare(plan, None, Some(membership.member()), None, None)?;
             Port::new(end, prepared, Some(membership))
         };
         let ports = [port(0)?, port(1)?];
         // AF_XDP has no further workers, so no interfaces share the stores.
         let [to_right, to_left] = backend::frame_stores(plan, lead.mtu(), [None, None])?;
-        let mut direction = |side, store| Direction::of_plan(plan, side, store, randomness, Some(seat));
+        let mut direction = |side, store| Direction::of_plan(plan, side, store, randomness, Some(slot));
         let directions = [direction(0, to_right)?, direction(1, to_left)?];
         let (orders, inbox) = lead.orders.of_another()?;
-        let mut bridge = Bridge::assemble(Arc::clone(plan), seat.worker, links, ports, directions, orders)?;
-        bridge.lead_news = Some(Arc::clone(news));
+        let (plan, news) = (Arc::clone(plan), Arc::clone(&lead.news));
+        let worker = Worker::assemble(plan, slot.worker, links, ports, directions, orders, news)?;
         Ok(Helper {
             inbox,
-            stopper: bridge.stopper(),
+            stopper: worker.stopper(),
             ending: Arc::default(),
             waiting: None,
-            state: State::Ready(Box::new(bridge)),
+            state: State::Ready(Box::new(worker)),
         })
     }
 }
@@ -347,7 +325,7 @@ impl Work {
     /// frames back. Returns what the helper has done.
     fn run(self, realtime: bool) -> Result<WorkerReading, LiveError> {
         let Work {
-            mut bridge,
+            mut worker,
             stops: _stops,
             ending,
             kept,
@@ -361,32 +339,34 @@ impl Work {
         {
             return Err(LiveError::Unconfined);
         }
-        bridge.realtime = realtime;
+        worker.realtime = realtime;
         drop(preparing);
         if signal.recv().is_err() {
             // The run has ended before it began.
-            return Ok(bridge.whole_reading());
+            return Ok(worker.whole_reading());
         }
-        while bridge.run()? != Wake::Stop {}
-        bridge.end_changes();
+        worker.take_over()?;
+        worker.begin()?;
+        while !worker.turn()?.stop {}
+        worker.end_changes();
         let end = clock::now() + super::wind_up::LONGEST;
-        bridge.empty(end)?;
+        worker.empty(end)?;
         ending.is_empty.store(true, Ordering::Release);
         while !ending.is_over.load(Ordering::Acquire) {
-            bridge.empty(end)?;
+            worker.empty(end)?;
             // Worker 0 may have to share this processor. A real-time thread gives way to its equals only so.
             thread::yield_now();
         }
         ending.has_halted.store(true, Ordering::Release);
-        Ok(bridge.whole_reading())
+        Ok(worker.whole_reading())
     }
 }
 
 impl Bridge {
     /// Has the further workers enter the sandbox before they forward. `confined` is what this thread got.
     pub(crate) fn confine_others(&mut self, sandbox: Sandbox, confined: &Confined) {
-        if let Some(crew) = &mut self.crew {
-            crew.confinement = Some(Confinement {
+        if let Some(helpers) = &mut self.helpers {
+            helpers.confinement = Some(Confinement {
                 sandbox: Arc::new(sandbox),
                 confined: confined.clone(),
             });
@@ -395,12 +375,12 @@ impl Bridge {
 
     /// Sends everything until no worker has anything left, but not past `end`.
     pub(super) fn empty_all(&mut self, end: Time) -> Result<(), LiveError> {
-        if let Some(crew) = &self.crew {
-            crew.stop();
+        if let Some(helpers) = &self.helpers {
+            helpers.stop();
         }
         loop {
-            let is_last = self.crew.as_ref().is_none_or(Crew::is_empty) || clock::now() >= end;
-            self.empty(end)?;
+            let is_last = self.helpers.as_ref().is_none_or(Helpers::is_empty) || clock::now() >= end;
+            self.worker.empty(end)?;
             if is_last {
                 return Ok(());
             }
@@ -410,13 +390,13 @@ impl Bridge {
 
     /// Has the further workers take no more frames: the kernel gets them back now.
     pub(super) fn halt_others(&self) {
-        if let Some(crew) = &self.crew {
-            crew.halt();
+        if let Some(helpers) = &self.helpers {
+            helpers.halt();
         }
     }
 
     /// Ends the further workers, which were halted.
     pub(super) fn end_others(&mut self) -> Result<(), LiveError> {
-        self.crew.as_mut().map_or(Ok(()), Crew::join)
+        self.helpers.as_mut().map_or(Ok(()), Helpers::join)
     }
 }

@@ -13,10 +13,11 @@ use fairgate::Time;
 use fairgate_config::{Registry, Spec};
 use fairgate_reserve::{Refusal, Reservations, Terms};
 
-use crate::bridge::{Changed, Changer, Kind};
+use crate::bridge::{Changed, Kind};
 use crate::clock;
 use crate::config::Plan;
 use crate::error::ReloadError;
+use crate::plane::{self, Plane};
 
 /// The lifetimes that a reservation may have.
 pub(crate) const LIFETIMES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(1 << 32);
@@ -26,7 +27,7 @@ pub(crate) const LIFETIMES: RangeInclusive<Duration> = Duration::from_secs(1)..=
 pub struct Reserver(Arc<Shared>);
 
 struct Shared {
-    changer: Changer,
+    plane: Arc<dyn Plane>,
     registry: Registry,
     /// The reservations of each direction. Locked for the whole of a change.
     tables: Mutex<[Reservations; 2]>,
@@ -74,21 +75,17 @@ impl From<Refusal> for ReserveError {
 }
 
 impl Reserver {
-    /// Returns a reserver for links with packets of up to `longest` bytes.
-    pub(crate) fn new(changer: Changer, registry: Registry, longest: u32) -> Reserver {
+    /// Returns a reserver for the trees of a plane.
+    pub(super) fn new(plane: Arc<dyn Plane>, registry: Registry) -> Reserver {
+        let longest = plane.longest();
         Reserver(Arc::new(Shared {
-            changer,
+            plane,
             registry,
             tables: Mutex::new([Reservations::new(longest), Reservations::new(longest)]),
             edits: AtomicU64::new(0),
             bell: Mutex::default(),
             rung: Condvar::new(),
         }))
-    }
-
-    /// Returns what changes the trees.
-    pub(crate) fn changer(&self) -> &Changer {
-        &self.0.changer
     }
 
     /// Returns the disciplines that changes may name.
@@ -117,10 +114,10 @@ impl Reserver {
     }
 
     /// Changes the trees to those of the plan that `new` makes from the running one, as
-    /// [`Changer::update`] does. Reservations are put into the new trees.
+    /// [`Plane::change`] does. Reservations are put into the new trees.
     ///
     /// # Errors
-    /// As of [`Changer::update`], or if the reservations can't be kept in the new trees.
+    /// As of [`Plane::change`], or if the reservations can't be kept in the new trees.
     pub fn reload<E: From<ReloadError> + From<Refusal>>(
         &self,
         new: impl FnOnce(&Plan) -> Result<Plan, E>,
@@ -163,7 +160,7 @@ impl Reserver {
     ) -> Result<Changed, E> {
         let mut tables = self.lock();
         let mut directions = tables.clone();
-        let changed = self.0.changer.change(kind, |running| {
+        let changed = plane::change(&*self.0.plane, kind, |running| {
             check_revision(running, expected)?;
             let mut plan = new(running)?;
             for (from, table) in directions.iter_mut().enumerate() {
@@ -192,7 +189,7 @@ impl Reserver {
         let table = &mut tables[from];
         if let Order::Refresh = order {
             // All changes of the trees lock the tables.
-            check_revision(&self.0.changer.plan(), expected)?;
+            check_revision(&self.0.plane.plan(), expected)?;
             table.refresh(name, now)?;
         } else {
             let registry = self.registry();
@@ -204,7 +201,7 @@ impl Reserver {
             })?;
         }
         let table = table.clone();
-        let revision = self.0.changer.plan().revision;
+        let revision = self.0.plane.plan().revision;
         drop(tables);
         self.ring(|bell| bell.orders += 1);
         Ok((table, revision))
@@ -218,7 +215,7 @@ impl Reserver {
         new: impl FnOnce(&Spec) -> Result<(Reservations, Spec), Refusal>,
     ) -> Result<Reservations, ReserveError> {
         let mut kept = None;
-        self.0.changer.update(|running| {
+        plane::change(&*self.0.plane, Kind::Trees, |running| {
             check_revision(running, expected)?;
             let (table, tree) = new(&running.queues[from])?;
             kept = Some(table);

@@ -8,8 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fairgate::Time;
+use fairgate_run_api::{FlowOrder, FlowsStatus};
 
-use super::document::{FlowOrder, FlowsStatus};
 use super::flows::{Flows, Names};
 use super::log::{Record, records};
 use super::tap::{BUFFERS, Empty, Filled, PacketTap, ROOM};
@@ -29,7 +29,7 @@ const BETWEEN_CHECKS: Duration = Duration::from_secs(1);
 
 /// What is known of the packets of a run.
 #[derive(Debug)]
-pub(crate) struct PacketDesk {
+pub(crate) struct PacketKeeper {
     /// The number of those who want records: the packet log, and the flows.
     wanted: Arc<AtomicUsize>,
     suppliers: Suppliers<Empty>,
@@ -86,7 +86,7 @@ pub(crate) fn ends(
     workers: usize,
     kept: Option<PacketLog>,
     translations: Option<Arc<Translations>>,
-) -> (Vec<PacketTap>, Arc<PacketDesk>, impl FnOnce() + Send + 'static) {
+) -> (Vec<PacketTap>, Arc<PacketKeeper>, impl FnOnce() + Send + 'static) {
     let Ends {
         workers: ends,
         suppliers,
@@ -98,7 +98,7 @@ pub(crate) fn ends(
         .into_iter()
         .map(|end| PacketTap::new(Arc::clone(&wanted), end));
     let taps = taps.collect();
-    let desk = Arc::new(PacketDesk {
+    let keeper = Arc::new(PacketKeeper {
         wanted,
         suppliers,
         progress,
@@ -106,11 +106,11 @@ pub(crate) fn ends(
         translations,
         state: Mutex::default(),
     });
-    if desk.kept.is_some() {
-        desk.want(&mut desk.lock());
+    if keeper.kept.is_some() {
+        keeper.want(&mut keeper.lock());
     }
-    let taking = Arc::clone(&desk);
-    (taps, desk, move || {
+    let taking = Arc::clone(&keeper);
+    (taps, keeper, move || {
         let mut checked = Instant::now();
         loop {
             match filled.recv_timeout(BETWEEN_CHECKS) {
@@ -126,7 +126,7 @@ pub(crate) fn ends(
     })
 }
 
-impl PacketDesk {
+impl PacketKeeper {
     /// Returns whether the last packets are kept.
     pub(crate) fn keeps_packets(&self) -> bool {
         self.kept.is_some()
@@ -218,10 +218,10 @@ impl PacketDesk {
 impl State {
     /// Observes the flows for another while, with the packets that are kept. Returns since when they are
     /// observed.
-    fn observe(&mut self, desk: &PacketDesk) -> Instant {
+    fn observe(&mut self, keeper: &PacketKeeper) -> Instant {
         let now = Instant::now();
         if self.observed.is_none() {
-            let flows = Flows::new(desk.translations.clone());
+            let flows = Flows::new(keeper.translations.clone());
             let (flows, age) = self.flows_of_kept(flows, clock::now());
             self.observed = Some(Observed {
                 since: now.checked_sub(age).unwrap_or(now),
@@ -229,7 +229,7 @@ impl State {
                 missed_before: self.missed,
                 flows,
             });
-            desk.want(self);
+            keeper.want(self);
         }
         let observed = self.observed.as_mut().expect("it was put there");
         observed.until = now + INTEREST;
@@ -261,14 +261,14 @@ impl State {
     }
 
     /// Forgets what is old, and ends the observation of flows that nobody asks for.
-    fn forget(&mut self, instant: Instant, now: Time, desk: &PacketDesk) {
-        if let Some(kept) = desk.kept {
+    fn forget(&mut self, instant: Instant, now: Time, keeper: &PacketKeeper) {
+        if let Some(kept) = keeper.kept {
             self.keep(kept, now);
         }
         if let Some(observed) = &mut self.observed {
-            if instant > observed.until && desk.kept.is_none() {
+            if instant > observed.until && keeper.kept.is_none() {
                 self.observed = None;
-                desk.wanted.fetch_sub(1, Ordering::Relaxed);
+                keeper.wanted.fetch_sub(1, Ordering::Relaxed);
             } else {
                 observed.flows.expire(now);
             }
@@ -335,8 +335,8 @@ mod tests {
         })
     }
 
-    fn arrivals(desk: &PacketDesk, last: Option<u64>, now: u64) -> Vec<(usize, u64)> {
-        let last = desk.last_packets(last.map(Duration::from_millis), Time::from_millis(now));
+    fn arrivals(keeper: &PacketKeeper, last: Option<u64>, now: u64) -> Vec<(usize, u64)> {
+        let last = keeper.last_packets(last.map(Duration::from_millis), Time::from_millis(now));
         let of = |(_, side, record): &(usize, usize, Record<'_>)| (*side, record.arrived.nanos() / 1_000_000);
         last.by_arrival().iter().map(of).collect()
     }
@@ -347,18 +347,20 @@ mod tests {
             duration: Duration::from_millis(100),
             memory: 1 << 20,
         };
-        let (_taps, desk, _) = ends(1, Some(kept), None);
-        desk.take_in(0, noted([&[10, 30], &[20]]));
-        desk.take_in(0, noted([&[50], &[40, 60]]));
+        let (_taps, keeper, _) = ends(1, Some(kept), None);
+        keeper.take_in(0, noted([&[10, 30], &[20]]));
+        keeper.take_in(0, noted([&[50], &[40, 60]]));
         assert_eq!(
-            arrivals(&desk, None, 61),
+            arrivals(&keeper, None, 61),
             [(0, 10), (1, 20), (0, 30), (1, 40), (0, 50), (1, 60)]
         );
-        assert_eq!(arrivals(&desk, Some(20), 61), [(1, 40), (0, 50), (1, 60)]);
-        desk.take_in(0, noted([&[150], &[]]));
-        assert_eq!(arrivals(&desk, None, 151), [(0, 50), (1, 60), (0, 150)]);
-        desk.lock().forget(Instant::now(), Time::from_millis(400), &desk);
-        assert_eq!((arrivals(&desk, None, 400).len(), desk.lock().bytes), (0, 0));
+        assert_eq!(arrivals(&keeper, Some(20), 61), [(1, 40), (0, 50), (1, 60)]);
+        keeper.take_in(0, noted([&[150], &[]]));
+        assert_eq!(arrivals(&keeper, None, 151), [(0, 50), (1, 60), (0, 150)]);
+        keeper
+            .lock()
+            .forget(Instant::now(), Time::from_millis(400), &keeper);
+        assert_eq!((arrivals(&keeper, None, 400).len(), keeper.lock().bytes), (0, 0));
     }
 
     #[test]
@@ -367,35 +369,35 @@ mod tests {
             duration: Duration::from_secs(1_000),
             memory: 10_000,
         };
-        let (_taps, desk, _) = ends(1, Some(kept), None);
+        let (_taps, keeper, _) = ends(1, Some(kept), None);
         for millis in 0..1_000 {
-            desk.take_in(0, noted([&[millis], &[millis]]));
-            assert!(desk.lock().bytes <= 10_000);
+            keeper.take_in(0, noted([&[millis], &[millis]]));
+            assert!(keeper.lock().bytes <= 10_000);
         }
         // A record of 60 bytes takes 32 + 64.
-        assert_eq!(arrivals(&desk, None, 1_001).len(), 2 * (10_000 / 192));
+        assert_eq!(arrivals(&keeper, None, 1_001).len(), 2 * (10_000 / 192));
     }
 
     /// Nobody asks for the flows any more: the forwarding threads note nothing.
     #[test]
     fn flows_are_observed_while_somebody_asks() {
-        let (_taps, desk, _) = ends(2, None, None);
-        let wanted = || desk.wanted.load(Ordering::Relaxed);
-        assert_eq!((wanted(), desk.keeps_packets()), (0, false));
+        let (_taps, keeper, _) = ends(2, None, None);
+        let wanted = || keeper.wanted.load(Ordering::Relaxed);
+        assert_eq!((wanted(), keeper.keeps_packets()), (0, false));
         let names = |_, _, _| QueueName::default();
-        let shown = || desk.flows(FlowOrder::Rate, 10, ["a", "b"], &names);
+        let shown = || keeper.flows(FlowOrder::Rate, 10, ["a", "b"], &names);
         assert_eq!(shown(), FlowsStatus::default());
-        desk.observe_flows();
-        desk.observe_flows();
+        keeper.observe_flows();
+        keeper.observe_flows();
         assert_eq!(wanted(), 1);
         let mut filled = noted([&[10], &[]]);
         filled[1].missed = 7;
-        desk.take_in(1, filled);
-        assert_eq!(desk.lock().chunks.len(), 0, "no packets are kept");
+        keeper.take_in(1, filled);
+        assert_eq!(keeper.lock().chunks.len(), 0, "no packets are kept");
         let status = shown();
         assert_eq!((status.missed_packets, status.observed_s >= 1.0), (7, true));
         let later = Instant::now() + 2 * INTEREST;
-        desk.lock().forget(later, Time::from_millis(20), &desk);
+        keeper.lock().forget(later, Time::from_millis(20), &keeper);
         assert_eq!((wanted(), shown()), (0, FlowsStatus::default()));
     }
 
@@ -406,13 +408,13 @@ mod tests {
             duration: Duration::from_secs(100),
             memory: 1 << 20,
         };
-        let (_taps, desk, _) = ends(1, Some(kept), None);
+        let (_taps, keeper, _) = ends(1, Some(kept), None);
         let now = clock::now().nanos() / 1_000_000;
-        desk.take_in(0, noted([&[now - 30, now - 20], &[]]));
-        desk.observe_flows();
-        desk.take_in(0, noted([&[now], &[]]));
+        keeper.take_in(0, noted([&[now - 30, now - 20], &[]]));
+        keeper.observe_flows();
+        keeper.take_in(0, noted([&[now], &[]]));
         let names = |_, _, _| QueueName::default();
-        let status = desk.flows(FlowOrder::Rate, 10, ["a", "b"], &names);
+        let status = keeper.flows(FlowOrder::Rate, 10, ["a", "b"], &names);
         assert_eq!((status.active, status.flows[0].packets), (1, 3));
         assert!(status.observed_s >= 1.0, "{status:?}");
     }

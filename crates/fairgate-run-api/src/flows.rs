@@ -4,7 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::status::SubscriberName;
+use crate::names::SubscriberName;
+
+/// The number of flows in an answer, if none is given.
+pub const DEFAULT_FLOWS: u32 = 100;
 
 /// By what flows are sorted, the largest first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,52 +3,48 @@
 use std::time::Duration;
 
 use fairgate::{Rate, Time};
-use fairgate_reserve::{Excess, Reservation, Reservations, Terms, check_place};
-
-use super::control::{Control, Refusal, mistake};
-use super::protocol::{
-    Answer, ErrorTermsStatus, ExcessStatus, Mistake, ReservationStatus, ReserveOrder, Reserved, TermsStatus,
+use fairgate_reserve::{Excess, Reservation, Reservations as Table, Terms, check_place};
+use fairgate_run_api::{
+    ErrorTermsStatus, ExcessStatus, Mistake, Refused, ReservationStatus, Reservations, Reserve, ReserveOrder,
+    TermsStatus,
 };
-use crate::clock;
-use crate::reserve::{LIFETIMES, Order, ReserveError};
 
-impl Control {
-    /// Carries out an order, in the direction from this interface, for `who`. If the trees have another
-    /// revision than the expected one, nothing is done.
-    pub(super) fn reserve(
-        &self,
-        who: &str,
-        from: Option<&str>,
-        order: ReserveOrder,
-        expected: Option<u64>,
-    ) -> Reserved {
+use super::Run;
+use super::changes::Refusal;
+use super::reserver::{LIFETIMES, Order, ReserveError};
+use crate::clock;
+
+impl Run {
+    /// Carries out an order, for `who`.
+    pub(super) fn reserve(&self, who: &str, reserve: Reserve) -> Result<Reservations, Refused> {
+        let Reserve {
+            from,
+            order,
+            if_revision: expected,
+        } = reserve;
         let what = serde_json::to_string(&order).unwrap_or_default();
         let is_read_only = matches!(order, ReserveOrder::List);
-        let asked = Asked { from, expected };
+        let from = from.as_deref();
+        let target = Target { from, expected };
         let done = match order {
             ReserveOrder::List => self.list(from),
-            ReserveOrder::Add(terms) => self.with_terms(asked, terms, Order::Add),
-            ReserveOrder::Change(terms) => self.with_terms(asked, terms, Order::Change),
-            ReserveOrder::Withdraw { name } => self.order(asked, &name, Order::Withdraw),
-            ReserveOrder::Refresh { name } => self.order(asked, &name, Order::Refresh),
+            ReserveOrder::Add(terms) => self.with_terms(target, terms, Order::Add),
+            ReserveOrder::Change(terms) => self.with_terms(target, terms, Order::Change),
+            ReserveOrder::Withdraw { name } => self.order(target, &name, Order::Withdraw),
+            ReserveOrder::Refresh { name } => self.order(target, &name, Order::Refresh),
         };
-        let answer = match done {
-            Ok((reservations, revision)) => Reserved::Reservations {
-                reservations,
-                revision,
-            },
-            Err(Refusal(Answer::Stale { revision })) => Reserved::Stale { revision },
-            Err(refusal) => Reserved::Refused {
-                errors: refusal.mistakes(),
-            },
-        };
+        let done = done.map_err(|Refusal(refused)| refused);
         if !is_read_only {
-            self.audit.note(who, &format!("reserve {what}"), answer.outcome());
+            let outcome = match &done {
+                Ok(done) => format!("done, revision {}", done.revision),
+                Err(refused) => refused.to_string(),
+            };
+            self.0.audit.note(who, &format!("reserve {what}"), outcome);
         }
-        answer
+        done
     }
 
-    fn list(&self, from: Option<&str>) -> Result<Done, Refusal> {
+    fn list(&self, from: Option<&str>) -> Result<Reservations, Refusal> {
         let sides = match from {
             None => 0..2,
             Some(_) => self.side(from).map(|side| side..side + 1)?,
@@ -56,39 +52,45 @@ impl Control {
         let now = clock::now();
         let of_side = |side: usize| {
             let name = self.name(side);
-            let reservations = self.reserver.of(side);
+            let reservations = self.reserver().of(side);
             let shown = reservations
                 .iter()
                 .map(|(own, found)| shown(own, found, &name, now));
             shown.collect::<Vec<_>>()
         };
-        let revision = self.reserver.changer().plan().revision;
-        Ok((sides.flat_map(of_side).collect(), revision))
+        let revision = self.plan().revision;
+        Ok(Reservations {
+            revision,
+            reservations: sides.flat_map(of_side).collect(),
+        })
     }
 
     fn with_terms(
         &self,
-        asked: Asked<'_>,
+        target: Target<'_>,
         terms: TermsStatus,
         order: impl FnOnce(Terms) -> Order,
-    ) -> Result<Done, Refusal> {
+    ) -> Result<Reservations, Refusal> {
         let name = terms.name.clone();
-        let longest = self.reserver.longest();
+        let longest = self.reserver().longest();
         let terms = read(terms, longest)?;
-        self.order(asked, &name, order(terms))
+        self.order(target, &name, order(terms))
     }
 
-    fn order(&self, asked: Asked<'_>, name: &str, order: Order) -> Result<Done, Refusal> {
-        let side = self.side(asked.from)?;
-        let done = self.reserver.carry_out(side, name, order, asked.expected);
+    fn order(&self, target: Target<'_>, name: &str, order: Order) -> Result<Reservations, Refusal> {
+        let side = self.side(target.from)?;
+        let done = self.reserver().carry_out(side, name, order, target.expected);
         let (kept, revision) = done.map_err(|error| match error {
             ReserveError::Refused(refusal) => Refusal::from(refusal),
             ReserveError::Reload(error) => Refusal::from(error),
         })?;
-        Ok((self.one(&kept, name, side), revision))
+        Ok(Reservations {
+            revision,
+            reservations: self.one(&kept, name, side),
+        })
     }
 
-    fn one(&self, kept: &Reservations, name: &str, side: usize) -> Vec<ReservationStatus> {
+    fn one(&self, kept: &Table, name: &str, side: usize) -> Vec<ReservationStatus> {
         let found = kept.get(name).into_iter();
         found
             .map(|found| shown(name, found, &self.name(side), clock::now()))
@@ -96,13 +98,13 @@ impl Control {
     }
 
     fn name(&self, side: usize) -> String {
-        self.reserver.changer().plan().ends[side].title().to_owned()
+        self.plan().ends[side].title().to_owned()
     }
 
     /// Returns the direction from this interface. Without one, it is the only direction whose tree can hold
     /// reservations.
     fn side(&self, from: Option<&str>) -> Result<usize, Refusal> {
-        let plan = self.reserver.changer().plan();
+        let plan = self.plan();
         let names = [plan.ends[0].title(), plan.ends[1].title()];
         let of_both = format!("say which one: --from {} or --from {}", names[0], names[1]);
         let Some(from) = from else {
@@ -112,7 +114,7 @@ impl Control {
                 (Some(only), None) => Ok(only),
                 (Some(_), Some(_)) => {
                     let message = "reservations are possible in both directions".to_owned();
-                    Err(mistake(message, &of_both).into())
+                    Err(Mistake::new(message, &of_both).into())
                 }
                 _ => {
                     let [left, right] = possible;
@@ -126,30 +128,28 @@ impl Control {
             };
         };
         let known = names.iter().position(|name| *name == from);
-        known.ok_or_else(|| mistake(format!("no direction is from `{from}`"), &of_both).into())
+        known.ok_or_else(|| Mistake::new(format!("no direction is from `{from}`"), of_both).into())
     }
 }
 
 /// Which direction is asked for, and of which revision of the trees.
 #[derive(Clone, Copy)]
-struct Asked<'a> {
+struct Target<'a> {
     from: Option<&'a str>,
     expected: Option<u64>,
 }
 
-/// The reservations that an answer has, and the revision of the trees.
-type Done = (Vec<ReservationStatus>, u64);
-
 /// Reads terms as a client sent them.
 fn read(terms: TermsStatus, longest: u32) -> Result<Terms, Mistake> {
     let rate = Rate::from_bits_per_second(terms.rate_bps)
-        .map_err(|error| mistake(format!("the rate: {error}"), "name a rate like 1mbit"))?;
+        .map_err(|error| Mistake::new(format!("the rate: {error}"), "name a rate like 1mbit"))?;
     let peak = terms.peak_bps.map(Rate::from_bits_per_second).transpose();
-    let peak = peak.map_err(|error| mistake(format!("the peak rate: {error}"), "name a rate like 5mbit"))?;
+    let peak =
+        peak.map_err(|error| Mistake::new(format!("the peak rate: {error}"), "name a rate like 5mbit"))?;
     let lifetime = Duration::from_millis(terms.lifetime_ms);
     if !LIFETIMES.contains(&lifetime) {
         let message = format!("a lifetime of {lifetime:?} is not between 1 s and 136 years");
-        return Err(mistake(message, "name a time like 90s"));
+        return Err(Mistake::new(message, "name a time like 90s"));
     }
     let max_packet = terms.max_packet_bytes.unwrap_or(longest);
     let min_packet = terms.min_packet_bytes;
@@ -178,7 +178,7 @@ fn shown(name: &str, reservation: &Reservation, from: &str, now: Time) -> Reserv
     } = reservation;
     ReservationStatus {
         from: from.to_owned(),
-        class: Reservations::path(*class),
+        class: Table::path(*class),
         terms: TermsStatus {
             name: name.to_owned(),
             rate_bps: terms.rate.bits_per_second(),

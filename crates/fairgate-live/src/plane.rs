@@ -1,0 +1,75 @@
+//! What forwards the packets of a run, as those see it who ask and change the run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fairgate_run_api::{Detail, FlowOrder, FlowsStatus, Recorder, Refused, Status};
+
+use crate::bridge::{Changed, Kind};
+use crate::config::Plan;
+use crate::error::ReloadError;
+
+/// What forwards packets: threads of this process ([`Bridge::observe`](crate::Bridge::observe)), or whatever
+/// else has two trees that change and are read. Its methods may wait, so they are called on threads that
+/// forward nothing.
+pub trait Plane: Send + Sync {
+    /// Returns the configuration that is running.
+    fn plan(&self) -> Arc<Plan>;
+
+    /// Changes to the plan that `new` makes from the running one. No other change comes in between.
+    ///
+    /// # Errors
+    /// With the error of `new`, if a setting differs that is fixed, if a tree does not suit the plane, or if
+    /// it does not run any more. Then nothing is changed.
+    fn change(
+        &self,
+        kind: Kind,
+        new: &mut dyn FnMut(&Plan) -> Result<Plan, ReloadError>,
+    ) -> Result<Changed, ReloadError>;
+
+    /// Returns the status, or nothing if the run has ended.
+    fn status(&self, detail: Detail) -> Option<Status>;
+
+    /// Begins to record what the classes do.
+    fn record(&self) -> Recorder;
+
+    /// Returns the first `limit` flows, or nothing if the run has ended. The first call may take a second.
+    fn flows(&self, order: FlowOrder, limit: usize) -> Option<FlowsStatus>;
+
+    /// Returns the packets of the last time of this length, at most those that are kept, as a capture in
+    /// pcapng. `from` is the interface that has received them. Without it, packets of both are returned.
+    ///
+    /// # Errors
+    /// Says why there is none.
+    fn last_packets(&self, last: Option<Duration>, from: Option<&str>) -> Result<Vec<u8>, Refused>;
+
+    /// Returns the length of the longest packet, bytes.
+    fn longest(&self) -> u32;
+}
+
+/// Changes a plane to the plan that `new` makes from the running one, as [`Plane::change`] does.
+///
+/// # Errors
+/// As of [`Plane::change`], or with the error of `new`.
+pub(crate) fn change<E: From<ReloadError>>(
+    plane: &dyn Plane,
+    kind: Kind,
+    new: impl FnOnce(&Plan) -> Result<Plan, E>,
+) -> Result<Changed, E> {
+    let mut new = Some(new);
+    let mut refused = None;
+    let changed = plane.change(kind, &mut |running| {
+        let made = new.take().map(|new| new(running));
+        match made.expect("a plane makes one plan for a change") {
+            Ok(plan) => Ok(plan),
+            Err(error) => {
+                refused = Some(error);
+                Err(ReloadError::Ended)
+            }
+        }
+    });
+    match refused {
+        Some(error) => Err(error),
+        None => changed.map_err(E::from),
+    }
+}

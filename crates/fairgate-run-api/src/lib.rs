@@ -1,0 +1,44 @@
+//! The vocabulary of a run: what it is asked ([`Question`]), what it answers ([`Answer`], [`Refused`]), and
+//! the documents of its state. No I/O.
+//!
+//! Whatever can be asked implements [`Ask`]: a run in this process, one at its status socket, and one at its
+//! API. Transports carry the questions, and know nothing else of them.
+
+#![forbid(unsafe_code)]
+
+mod audit;
+mod autorate;
+mod flows;
+mod names;
+mod outline;
+mod question;
+mod recording;
+mod reservations;
+mod status;
+mod subscribers;
+mod trees;
+
+pub use audit::{Audit, AuditEntry, change as described_change};
+pub use autorate::{AutorateDirection, AutorateStatus};
+pub use flows::{DEFAULT_FLOWS, FlowOrder, FlowStatus, FlowsStatus, LanStatus, RoundTripStatus};
+pub use names::SubscriberName;
+pub use outline::{
+    Changeable, OutlineDocument, ParameterDocument, Part, Place, PlaceDocument, changeable, parts, places,
+};
+pub use question::{
+    Answer, Ask, Change, Features, LocalRun, Question, Refused, Reserve, Unexpected, WhatIf, ask,
+};
+pub use recording::{ClassInterval, Interval, Percentiles, Recorder, SHORTEST_INTERVAL_US};
+pub use reservations::{
+    ErrorTermsStatus, ExcessStatus, ReservationStatus, Reservations, ReserveOrder, TermsStatus,
+};
+pub use status::{
+    ChangesStatus, ClassRateStatus, ClassStatus, CountStatus, Detail, DirectionStatus, HOST, Losses,
+    NatStatus, NodeStatus, PassedByStatus, ProcessorStatus, QUEUE, RateStatus, SHARDED, SOJOURN_UNIT_S,
+    Sojourn, Status, ValueStatus,
+};
+pub use subscribers::{
+    SubscriberChange, SubscriberChanged, SubscriberDocument, SubscriberMade, SubscriberStatus, no_list,
+    unknown, version,
+};
+pub use trees::{ChangeMade, Mistake, TreeStatus, TreesStatus};

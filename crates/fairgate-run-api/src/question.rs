@@ -1,0 +1,375 @@
+//! What a run is asked, and what it answers.
+//!
+//! A new question is a variant of [`Question`], a handler in the run, and a route of the API. Who asks in the
+//! process, over HTTP or at the status socket uses the same words.
+//!
+//! The trees have a revision. A client that has read them can ask for a change of this revision only: if
+//! somebody else has changed them since, nothing is changed.
+
+use std::time::Duration;
+
+use fairgate_subscribers::Entry;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::flows::{DEFAULT_FLOWS, FlowOrder, FlowsStatus};
+use crate::outline::{OutlineDocument, PlaceDocument};
+use crate::recording::Recorder;
+use crate::reservations::{Reservations, ReserveOrder};
+use crate::status::{Detail, Status};
+use crate::subscribers::{
+    SubscriberChange, SubscriberChanged, SubscriberDocument, SubscriberMade, SubscriberStatus,
+};
+use crate::trees::{ChangeMade, Mistake, TreesStatus};
+
+/// What a run is asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Question {
+    /// The status. It is answered by [`Answer::Status`].
+    Status {
+        /// How much it says.
+        #[serde(rename = "only_used", default, with = "only_used")]
+        detail: Detail,
+    },
+    /// The revision of the trees. It is answered by [`Answer::Revision`].
+    Revision,
+    /// What else the run can be asked. It is answered by [`Answer::Features`].
+    Features,
+    /// The trees as configuration, and their revision. It is answered by [`Answer::Trees`].
+    Trees,
+    /// What a tree is made of. It is answered by [`Answer::Outline`].
+    Outline {
+        /// The interface from which its direction receives.
+        from: String,
+    },
+    /// What can be set at a place of a tree. It is answered by [`Answer::Place`].
+    Place {
+        /// The interface from which its direction receives.
+        from: String,
+        /// The numbers of the classes from the root on, as `20/3`, or `root`.
+        path: String,
+    },
+    /// To change the trees. It is answered by [`Answer::Changed`].
+    Change(Change),
+    /// To read the configuration again, as after SIGHUP. It is answered by [`Answer::Changed`].
+    Reload,
+    /// To reserve a rate and a delay. It is answered by [`Answer::Reservations`].
+    Reserve(Reserve),
+    /// The flows that had packets in the last minute: it is answered by [`Answer::Flows`]. The first answer
+    /// takes a second.
+    Flows {
+        /// Their order.
+        #[serde(default)]
+        order: FlowOrder,
+        /// How many of them.
+        #[serde(default = "default_flows")]
+        limit: u32,
+    },
+    /// The last packets, as far as they are kept. It is answered by [`Answer::Packets`].
+    Packets {
+        /// The time before now from which packets are wanted. Without it, all that are kept.
+        #[serde(
+            rename = "last_us",
+            default,
+            skip_serializing_if = "Option::is_none",
+            with = "micros"
+        )]
+        last: Option<Duration>,
+        /// The interface that has received them. Without it, both.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<String>,
+    },
+    /// What disciplines would have done with the last packets. It is answered by [`Answer::Page`].
+    WhatIf(WhatIf),
+    /// The list of subscribers. It is answered by [`Answer::Subscribers`].
+    Subscribers,
+    /// A subscriber. It is answered by [`Answer::Subscriber`].
+    Subscriber {
+        /// Its identifier.
+        id: String,
+    },
+    /// To add, change or remove a subscriber. It is answered by [`Answer::SubscriberChanged`].
+    ChangeSubscriber {
+        /// Its identifier.
+        id: String,
+        /// What becomes of it.
+        change: SubscriberChange,
+        /// The versions ([`version`](crate::version)) that it may have. If it has another one, or is not
+        /// there, nothing is changed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        if_version: Option<Vec<u64>>,
+    },
+    /// To put another list in the place of the whole one. It is answered by [`Answer::SubscribersReplaced`].
+    ReplaceSubscribers {
+        /// All subscribers.
+        subscribers: Vec<Entry>,
+        /// The revision that is changed. If the trees have another one, nothing is changed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        if_revision: Option<u64>,
+    },
+}
+
+fn default_flows() -> u32 {
+    DEFAULT_FLOWS
+}
+
+mod only_used {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use crate::status::Detail;
+
+    pub(super) fn serialize<S: Serializer>(detail: &Detail, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_bool(*detail == Detail::Used)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Detail, D::Error> {
+        Ok(Detail::of(bool::deserialize(from)?))
+    }
+}
+
+mod micros {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(last: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+        let micros = |last: Duration| u64::try_from(last.as_micros()).unwrap_or(u64::MAX);
+        last.map(micros).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+        Ok(Option::<u64>::deserialize(from)?.map(Duration::from_micros))
+    }
+}
+
+/// A change of the trees: all lines or none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    /// The interface from which the changed direction receives. It may be left out if both directions have
+    /// the same tree: then both are changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The changes in words, as of [`Spec::edited`](fairgate_config::Spec::edited).
+    pub lines: Vec<String>,
+    /// The revision that is changed. If the trees have another one, nothing is changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub if_revision: Option<u64>,
+}
+
+/// An order about reservations.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reserve {
+    /// The interface from which the reserved direction receives. It may be left out if reservations are
+    /// possible in one direction only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// What is done.
+    pub order: ReserveOrder,
+    /// The revision of the trees that the client has seen. If they have another one, nothing is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub if_revision: Option<u64>,
+}
+
+/// What would other disciplines have done just now?
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct WhatIf {
+    /// The interface that the direction receives from. It may be left out if only one direction has a rate at
+    /// the root of its tree.
+    #[serde(default)]
+    pub from: Option<String>,
+    /// Disciplines with settings, like `fifo limit=100`, at most 8. The tree as it is comes first, whatever
+    /// is given here. Without any, these are fifo, fq_codel and cake.
+    #[serde(default)]
+    pub queues: Vec<String>,
+    /// The time before now from which packets are taken, seconds. Without it, all that are kept.
+    #[serde(default)]
+    pub seconds: Option<f64>,
+    /// The rate of the link, like `20mbit`. Without it, the rate at the root of the tree.
+    #[serde(default)]
+    pub rate: Option<String>,
+}
+
+/// What not every run can be asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Features {
+    /// Whether it has subscribers.
+    pub subscribers: bool,
+    /// Whether it keeps the last packets.
+    pub packets: bool,
+}
+
+/// Makes the enumeration of answers, and takes each kind out of it.
+macro_rules! answers {
+    ($($(#[$doc:meta])* $name:ident($kind:ty),)*) => {
+        /// What a run answers.
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[serde(untagged)]
+        pub enum Answer {
+            $($(#[$doc])* $name($kind),)*
+        }
+
+        $(
+            impl From<$kind> for Answer {
+                fn from(answer: $kind) -> Answer {
+                    Answer::$name(answer)
+                }
+            }
+
+            impl TryFrom<Answer> for $kind {
+                type Error = Unexpected;
+
+                fn try_from(answer: Answer) -> Result<$kind, Unexpected> {
+                    match answer {
+                        Answer::$name(answer) => Ok(answer),
+                        _ => Err(Unexpected),
+                    }
+                }
+            }
+        )*
+    };
+}
+
+answers! {
+    /// The status.
+    Status(Status),
+    /// The revision of the trees: it grows by 1 with each change, whoever makes it.
+    Revision(u64),
+    /// What else the run can be asked.
+    Features(Features),
+    /// The trees as configuration.
+    Trees(TreesStatus),
+    /// What a tree is made of.
+    Outline(OutlineDocument),
+    /// What can be set at a place.
+    Place(PlaceDocument),
+    /// The change was made.
+    Changed(ChangeMade),
+    /// The reservation that was added, changed or refreshed, none after it was withdrawn, or all.
+    Reservations(Reservations),
+    /// The flows.
+    Flows(FlowsStatus),
+    /// A capture in pcapng.
+    Packets(Vec<u8>),
+    /// A page of HTML.
+    Page(String),
+    /// The list of subscribers.
+    Subscribers(SubscriberDocument),
+    /// A subscriber.
+    Subscriber(SubscriberStatus),
+    /// A subscriber was added, changed or removed.
+    SubscriberChanged(SubscriberChanged),
+    /// The list was replaced.
+    SubscribersReplaced(SubscriberMade),
+}
+
+/// The answer is to another question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the answer is to another question")]
+pub struct Unexpected;
+
+/// Why a question is not answered. Nothing was changed.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum Refused {
+    /// The trees have another revision.
+    #[error("refused: the trees have revision {revision}")]
+    Stale {
+        /// Their revision.
+        revision: u64,
+    },
+    /// The subscriber has another version. It is as given here by now, or is not there.
+    #[error("refused: the subscriber has changed")]
+    Outdated(Option<Box<Entry>>),
+    /// What is asked for is wrong, or can't be done: why, at least one.
+    #[error("refused: {}", messages(.0))]
+    Mistakes(Vec<Mistake>),
+    /// What the question names is not there.
+    #[error("refused: {}", .0.message)]
+    Missing(Mistake),
+    /// The question contradicts itself.
+    #[error("refused: {0}")]
+    Malformed(String),
+    /// The run has ended.
+    #[error("the run has ended")]
+    Ended,
+}
+
+fn messages(mistakes: &[Mistake]) -> String {
+    let messages: Vec<&str> = mistakes.iter().map(|mistake| mistake.message.as_str()).collect();
+    messages.join("; ")
+}
+
+impl Refused {
+    /// Returns the refusal of a direction that is not there. `ends` are the interfaces that there are.
+    pub fn no_direction(from: &str, ends: [&str; 2]) -> Refused {
+        Refused::missing(
+            format!("no direction is from `{from}`"),
+            format!("name {} or {}", ends[0], ends[1]),
+        )
+    }
+
+    /// Returns the refusal of a run that does not keep the last packets.
+    pub fn no_packets() -> Refused {
+        let help = "start the run again, with packet_log = \"30s\" in [run], or with `--packet-log 30s` \
+            beside --dev";
+        Refused::missing("the run keeps no packets", help)
+    }
+
+    /// Returns the refusal of something that is not there.
+    pub fn missing(message: impl Into<String>, help: impl Into<String>) -> Refused {
+        Refused::Missing(Mistake::new(message, help))
+    }
+}
+
+impl From<Mistake> for Refused {
+    fn from(mistake: Mistake) -> Refused {
+        Refused::Mistakes(vec![mistake])
+    }
+}
+
+impl From<Unexpected> for Refused {
+    fn from(unexpected: Unexpected) -> Refused {
+        Mistake::new(unexpected.to_string(), "use a program of the same version").into()
+    }
+}
+
+/// A run that is asked: in this process, or by whatever transport.
+pub trait Ask: Send + Sync {
+    /// Why there is no answer. A run in this process can only refuse.
+    type Error: From<Refused> + From<Unexpected>;
+
+    /// A recording. One of this process says at each call what happened since the last one, and one of
+    /// another process at the end of each interval.
+    type Recording;
+
+    /// Answers a question of `who`, who is named in the audit. A run in another process knows by itself who
+    /// asks. It may wait, so it is called on threads that forward nothing.
+    ///
+    /// # Errors
+    /// Says why there is no answer.
+    fn ask(&self, who: &str, question: Question) -> Result<Answer, Self::Error>;
+
+    /// Begins to record what the classes do in intervals of this length.
+    ///
+    /// # Errors
+    /// Says why nothing is recorded.
+    fn record(&self, interval: Duration) -> Result<Self::Recording, Self::Error>;
+}
+
+/// A run in this process.
+pub type LocalRun = dyn Ask<Error = Refused, Recording = Recorder>;
+
+/// Asks a run for an answer of this kind.
+///
+/// # Errors
+/// Says why there is no answer.
+pub fn ask<A, R: Ask + ?Sized>(run: &R, who: &str, question: Question) -> Result<A, R::Error>
+where
+    A: TryFrom<Answer, Error = Unexpected>,
+{
+    Ok(A::try_from(run.ask(who, question)?)?)
+}
