@@ -102,6 +102,9 @@ pub struct Config {
     /// Whether the receiver reports what arrived behind a hole (SACK, RFC 2018). Without it, losses are found
     /// by duplicate acknowledgements and repaired one per round trip (NewReno, RFC 6582).
     pub sack: bool,
+    /// Whether small writes leave at once (`TCP_NODELAY`). Otherwise at most one segment that is not full is
+    /// on its way (Nagle's rule in Minshall's form).
+    pub no_delay: bool,
     /// Whether segments leave evenly spaced and not in bursts. `None`: if the congestion control needs it.
     pub pacing: Option<bool>,
     /// The bytes of each write of the application. The segment in which a write ends asks to be acknowledged
@@ -142,6 +145,7 @@ impl Default for Config {
             hystart: true,
             ecn: false,
             sack: true,
+            no_delay: false,
             pacing: None,
             write_size: 262_144,
             mss: 1448,

@@ -25,6 +25,7 @@ mod config;
 mod congestion;
 mod delivery_rate;
 mod pacing;
+mod profile;
 mod prr;
 mod rack;
 mod reassembly;
@@ -38,6 +39,7 @@ mod usage;
 
 pub use accurate_ecn::AccurateEcn;
 pub use config::{Config, ConfigMistake, CongestionControl};
+pub use profile::Profile;
 pub use receiver::Receiver;
 pub use segment::{Flags, MAX_SACK_BLOCKS, Range, SackBlocks, Segment};
 pub use sender::{Sender, SenderCounters};

@@ -327,7 +327,10 @@ fn the_settings_of_a_connection_are_checked_at_their_place() {
         "congestion_control = \"prague\"",
         "fixed_window = 20",
         "hystart = false",
-        "sack = false, slow_start_after_idle = false",
+        "profile = \"linux-2.6.3x\"",
+        "profile = \"ns2-2004\"",
+        "profile = \"ns3-2016\", congestion_control = \"cubic\", sack = true",
+        "sack = false, slow_start_after_idle = false, no_delay = true",
         "pacing = true, initial_window = 3, mss = 1000",
         "delayed_ack = \"100ms\", min_rto = \"10ms\", initial_rto = \"3s\", tick = \"10ms\"",
         "delayed_ack = false",
@@ -348,6 +351,7 @@ fn the_settings_of_a_connection_are_checked_at_their_place() {
     }
     for (settings, location, rule) in [
         ("fixed_window = 0", "0", "from 1 to"),
+        ("profile = \"ns2\"", "\"ns2\"", "unknown variant"),
         (
             "fixed_window = 10, congestion_control = \"reno\"",
             "10",

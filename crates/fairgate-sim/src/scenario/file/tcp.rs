@@ -2,8 +2,9 @@
 //!
 //! ```toml
 //! tcp = { congestion_control = "cubic" }    # reno, cubic (the default), dctcp, ledbat, bbr, bbr3, prague
+//! tcp = { profile = "ns2-2004" }           # linux-6.1 (the default), ns3-2016, linux-2.6.3x, ns2-2004
 //! tcp = { fixed_window = 20 }               # segments; no congestion control
-//! tcp = { hystart = false, slow_start_after_idle = false, pacing = true, sack = false }
+//! tcp = { hystart = false, slow_start_after_idle = false, pacing = true, sack = false, no_delay = true }
 //! tcp = { mss = 1448, initial_window = 10 } # bytes of payload; segments
 //! tcp = { delayed_ack = "40ms", min_rto = "200ms", initial_rto = "1s", tick = "4ms" }
 //! tcp = { delayed_ack = false }             # every segment is acknowledged at once
@@ -29,7 +30,7 @@ impl TcpSection {
         fn value<T: Copy>(setting: &Option<Spanned<T>>) -> Option<T> {
             setting.as_ref().map(|setting| *setting.get_ref())
         }
-        let plain = tcp::Config::default();
+        let plain = self.profile.unwrap_or_default().config();
         let duration = |text: &Option<Spanned<String>>, plain: Duration| {
             text.as_ref().map_or(Ok(plain), |text| reader.duration(text))
         };
@@ -45,6 +46,7 @@ impl TcpSection {
             fixed_window: value(&self.fixed_window),
             hystart: value(&self.hystart).unwrap_or(plain.hystart),
             sack: self.sack.unwrap_or(plain.sack),
+            no_delay: self.no_delay.unwrap_or(plain.no_delay),
             pacing: value(&self.pacing),
             mss: value(&self.mss).unwrap_or(plain.mss),
             initial_window: value(&self.initial_window).unwrap_or(plain.initial_window),

@@ -64,10 +64,12 @@ pub(super) enum DelayedAck {
 #[serde(deny_unknown_fields)]
 pub(super) struct TcpSection {
     // The connection. `tcp.rs` reads these keys.
+    pub(super) profile: Option<tcp::Profile>,
     pub(super) congestion_control: Option<Spanned<tcp::CongestionControl>>,
     pub(super) fixed_window: Option<Spanned<u32>>,
     pub(super) hystart: Option<Spanned<bool>>,
     pub(super) sack: Option<bool>,
+    pub(super) no_delay: Option<bool>,
     pub(super) pacing: Option<Spanned<bool>>,
     pub(super) mss: Option<Spanned<u32>>,
     pub(super) initial_window: Option<Spanned<u32>>,

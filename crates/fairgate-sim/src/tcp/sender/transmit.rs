@@ -223,7 +223,7 @@ impl Sender {
         // Nagle's rule in Minshall's form: at most one outstanding segment that is not full, except for the
         // last one.
         let partial_unacknowledged = self.partial_end > self.una && self.partial_end <= self.next;
-        if length < mss && fin == 0 && partial_unacknowledged {
+        if length < mss && fin == 0 && partial_unacknowledged && !self.config.no_delay {
             return None;
         }
         Some(Range {
@@ -305,5 +305,39 @@ impl Sender {
             }
         }
         self.usage.restart(self.now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::{Config, Receiver};
+
+    /// Returns the lengths of what leaves at once after five writes of 100 bytes.
+    fn five_small_writes(no_delay: bool) -> Vec<u32> {
+        let config = Config {
+            no_delay,
+            ..Config::default()
+        };
+        let now = fairgate::Time::ZERO;
+        let (mut sender, mut receiver) = (Sender::new(&config, now), Receiver::new(&config, now));
+        let syn = sender.poll_transmit(now).expect("a connection begins with SYN");
+        receiver.on_segment(&syn, now);
+        let answer = receiver.poll_transmit(now).expect("a SYN is answered");
+        sender.on_segment(&answer, now);
+        let mut lengths = Vec::new();
+        for _ in 0..5 {
+            sender.write(100, now);
+            while let Some(segment) = sender.poll_transmit(now) {
+                lengths.extend(Some(segment.length).filter(|length| *length > 0));
+            }
+        }
+        lengths
+    }
+
+    #[test]
+    fn nagles_rule_holds_small_segments_back_unless_it_is_off() {
+        assert_eq!(five_small_writes(false), [100]);
+        assert_eq!(five_small_writes(true), [100; 5]);
     }
 }
