@@ -19,8 +19,8 @@ pub enum Profile {
     #[serde(rename = "linux-6.1")]
     Linux6,
     /// Linux 2.6.30 to 2.6.38: CUBIC and SACK as today, but three segments at first (RFC 3390 in
-    /// `tcp_init_cwnd`; ten came with 2.6.39), 3 s before the first measurement of the RTT (RFC 2988; 1 s came
-    /// with 3.1), and receive buffers from 87,380 bytes to 4 MiB (`tcp_rmem`).
+    /// `tcp_init_cwnd`; ten came with 2.6.39), 3 s before the first measurement of the RTT (RFC 2988; 1 s
+    /// came with 3.1), and receive buffers from 87,380 bytes to 4 MiB (`tcp_rmem`).
     #[serde(rename = "linux-2.6.3x")]
     Linux26,
     /// ns-2 of early 2004, `Agent/TCP/Newreno` to `Agent/TCPSink`, with the defaults of its `ns-default.tcl`:
