@@ -314,6 +314,8 @@ fn of_group(scenario: &Scenario, times: &Times, name: &str, members: &[&Measured
         started: members.len() as u64,
         ended,
         gave_up: 0,
+        offered: 0,
+        blocked: 0,
         active: (members.len() as u64).saturating_sub(ended),
         active_mean: seconds_active.sum::<f64>() / window,
         goodput_bps: sum(|row| row.goodput_bps),

@@ -69,13 +69,16 @@ pub(crate) struct Contribution<'a> {
 }
 
 /// Measures all flows of a group together. Figures are of the measurement window, except `started`, `ended`,
-/// the totals and the series.
+/// `gave_up`, the totals and the series.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupMonitor {
     pub(crate) started: u64,
     pub(crate) ended: u64,
     /// The flows that ended because admission control rejected a packet.
     pub(crate) gave_up: u64,
+    /// The flows that started in the window, and those of them that gave up.
+    pub(crate) offered: u64,
+    pub(crate) blocked: u64,
     active: Active,
     /// The integral of the number of active flows over the window, ns.
     active_integral: u128,
@@ -107,6 +110,8 @@ impl GroupMonitor {
             started: 0,
             ended: 0,
             gave_up: 0,
+            offered: 0,
+            blocked: 0,
             active: Active::default(),
             active_integral: 0,
             tally: Tally::default(),

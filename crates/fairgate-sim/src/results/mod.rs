@@ -183,6 +183,13 @@ pub struct GroupResults {
     /// The number of flows that ended because admission control rejected a packet (`gives_up`).
     #[serde(default)]
     pub gave_up: u64,
+    /// The number of flows that started in the measurement window.
+    #[serde(default)]
+    pub offered: u64,
+    /// The number of flows that started in the measurement window and gave up: `blocked / offered` is the
+    /// blocking probability.
+    #[serde(default)]
+    pub blocked: u64,
     /// The number of flows that were active at the end of the run: `started - ended`.
     pub active: u64,
     /// The mean number of active flows over the window.

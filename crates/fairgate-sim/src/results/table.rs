@@ -233,6 +233,8 @@ impl Results {
         table.integer("started", groups, |group| Some(group.started));
         table.integer("ended", groups, |group| Some(group.ended));
         table.integer("gave_up", groups, |group| Some(group.gave_up));
+        table.integer("offered", groups, |group| Some(group.offered));
+        table.integer("blocked", groups, |group| Some(group.blocked));
         table.integer("active", groups, |group| Some(group.active));
         table.real("active_mean", groups, |group| Some(group.active_mean));
         table.integer("sent", groups, |group| Some(group.sent));

@@ -143,7 +143,7 @@ impl Simulation {
         if end > begin { end - begin } else { 0 }
     }
 
-    fn window_ends(&self) -> [Time; 2] {
+    pub(super) fn window_ends(&self) -> [Time; 2] {
         [time(self.scenario.measure.start), time(self.scenario.measure.end)]
     }
 
@@ -306,6 +306,8 @@ impl Simulation {
             started: monitor.started,
             ended: monitor.ended,
             gave_up: monitor.gave_up,
+            offered: monitor.offered,
+            blocked: monitor.blocked,
             active: monitor.active(),
             active_mean: monitor.mean_active(self.window()),
             goodput_bps: monitor.goodput_sum,

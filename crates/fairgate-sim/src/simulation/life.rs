@@ -3,7 +3,7 @@
 use fairgate::{Count, Time};
 
 use crate::events::Event;
-use crate::monitor::{FlowSeries, Lost};
+use crate::monitor::{FlowSeries, Lost, Phase};
 use crate::scenario::{Flow, Scenario, Traffic};
 use crate::simulation::flows::LiveFlow;
 use crate::simulation::{Error, Simulation};
@@ -56,7 +56,9 @@ impl Simulation {
             .builder
             .build(&self.scenario, (index, entry), start, place, self.phase);
         flow.series = self.series(&flow).map(Box::new);
-        self.groups[flow.group as usize].monitor.flow_starts(now);
+        let monitor = &mut self.groups[flow.group as usize].monitor;
+        monitor.flow_starts(now);
+        monitor.offered += u64::from(self.phase == Phase::Within);
         let stops_at_once = flow.stop <= now;
         let has_stop = !stops_at_once && flow.stop <= self.events.end();
         if has_stop {
@@ -104,6 +106,7 @@ impl Simulation {
     /// Ends the flows that give up because admission control has rejected a packet.
     #[cold]
     pub(super) fn rejected_flows_give_up(&mut self) {
+        let [opens, closes] = self.window_ends();
         let mut rejected = std::mem::take(&mut self.network.rejected);
         for place in rejected.drain(..) {
             let Some(flow) = self.flows.get(place) else {
@@ -112,7 +115,9 @@ impl Simulation {
             let gives_up = self.entries[flow.entry as usize].gives_up && flow.ended.is_none();
             if gives_up {
                 flow.stop = self.events.now();
-                self.groups[flow.group as usize].monitor.gave_up += 1;
+                let monitor = &mut self.groups[flow.group as usize].monitor;
+                monitor.gave_up += 1;
+                monitor.blocked += u64::from((opens..closes).contains(&flow.started));
                 self.flow_stops(place);
             }
         }

@@ -373,13 +373,14 @@ fn more_arrivals_than_ends_are_refused_or_stop_the_run() {
 /// rejected. Those that give up end at their first rejected packet; the others go on to send in vain.
 #[test]
 fn flows_give_up_if_they_are_rejected() {
-    let overload = |gives_up: bool| {
+    let overload = |gives_up: bool, from: u64| {
         let (mut scenario, a, b) = link(20, "pdrr rate=10mbit admission=true fair_rate=1mbit limit=200");
         for name in ["first", "second"] {
             scenario
                 .flows
                 .push(Flow::new(name, a, b, constant(Rate::mbit(8))));
         }
+        scenario.measure.start = Duration::from_secs(from);
         let mut late = Flow::new("late", a, b, constant(Rate::mbit(8)));
         late.start = Duration::from_secs(1);
         late.arrivals = Some(Arrivals::Poisson { per_second: 5.0 });
@@ -389,7 +390,7 @@ fn flows_give_up_if_they_are_rejected() {
         scenario.flows.push(late);
         run(&scenario)
     };
-    let patient = overload(false);
+    let patient = overload(false, 0);
     assert_eq!(patient.groups[2].gave_up, 0);
     let rejected = |flow: &&FlowResults| flow.lost_by_reason.contains_key("not_admitted");
     assert!(
@@ -397,10 +398,16 @@ fn flows_give_up_if_they_are_rejected() {
         "admission control rejects flows"
     );
 
-    let results = overload(true);
+    let results = overload(true, 0);
     let group = &results.groups[2];
     let gave_up: Vec<&FlowResults> = results.flows.iter().filter(rejected).collect();
     assert_eq!(group.gave_up, gave_up.len() as u64);
+    // Of the same flows, those that start in a window.
+    let late = &overload(true, 5).groups[2];
+    let in_window = |flow: &&&FlowResults| flow.started_ns >= 5 * SECOND;
+    let blocked = gave_up.iter().filter(in_window).count() as u64;
+    assert_eq!((late.gave_up, late.blocked), (group.gave_up, blocked));
+    assert!(blocked < late.offered && late.offered < late.started, "{late:?}");
     assert!(
         group.gave_up > 10 && group.gave_up <= group.ended,
         "{}",

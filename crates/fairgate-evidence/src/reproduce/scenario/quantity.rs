@@ -52,7 +52,7 @@ pub(super) enum Quantity {
     ResponseTimeP95,
     /// The mean number of active flows.
     ActiveFlows,
-    /// Flows that gave up because admission control rejected a packet, % of those that started.
+    /// Flows that gave up because admission control rejected a packet, % of those that started in the window.
     Blocking,
     /// The utilisation of an interface, %.
     Utilisation,
@@ -242,7 +242,7 @@ impl Quantity {
             }
             Quantity::ResponseTimeP95 => greatest(|group| group.transfers.p95_ns),
             Quantity::ActiveFlows => groups.iter().map(|group| group.active_mean).sum(),
-            Quantity::Blocking => 100.0 * sum(|group| group.gave_up) / sum(|group| group.started).max(1.0),
+            Quantity::Blocking => 100.0 * sum(|group| group.blocked) / sum(|group| group.offered).max(1.0),
             _ => unreachable!("the others are of interfaces or observed"),
         }
     }
