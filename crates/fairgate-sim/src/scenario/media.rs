@@ -1,5 +1,6 @@
 //! Applications that send datagrams: video, voice, and ping.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use fairgate::Rate;
@@ -35,6 +36,9 @@ pub struct Video {
     /// Whether the packets of a frame are spread evenly over the time until the next frame. Otherwise they
     /// leave together.
     pub spread: bool,
+    /// The frames of a slice, whose packets are spread evenly over the time of the slice, whatever `spread`
+    /// says. `None`: frames are sent one by one.
+    pub shaped: Option<NonZeroU32>,
     /// Whether the video begins with a random frame of the group or of the recording.
     pub random_start: bool,
 }
@@ -138,6 +142,7 @@ impl Video {
             frame_nanos: 40_000_000,
             packet: TRANSPORT_STREAM,
             spread: false,
+            shaped: None,
             random_start: false,
         }
     }

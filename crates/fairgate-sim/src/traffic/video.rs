@@ -1,5 +1,7 @@
 //! A video source: frames of a group of pictures, or recorded frames, cut into RTP packets.
 
+use std::num::NonZeroU32;
+
 use crate::random::{Distribution, Stream};
 use crate::scenario::{Frames, RTP_HEADER, Scale, Video};
 
@@ -7,32 +9,35 @@ use crate::scenario::{Frames, RTP_HEADER, Scale, Video};
 #[derive(Clone, Debug)]
 pub(crate) struct VideoSource {
     sizes: FrameSizes,
-    /// The time between two frames, ns.
-    frame_nanos: u64,
+    /// The number of frames that are sent as one, a slice, and the time of them, ns.
+    together: u32,
+    slice_nanos: u64,
     /// The maximum of video bytes in a packet.
     most: u32,
-    /// Whether the packets of a frame are spread over its time.
+    /// Whether the packets of a slice are spread over its time.
     spread: bool,
-    /// The rest of the current frame, bytes.
+    /// The rest of the current slice, bytes.
     left: u64,
-    /// The number of packets of the current frame, and of those already sent.
+    /// The number of packets of the current slice, and of those already sent.
     packets: u64,
     sent: u64,
 }
 
 impl VideoSource {
     pub(crate) fn new(video: &Video, stream: Stream) -> VideoSource {
+        let together = video.shaped.map_or(1, NonZeroU32::get);
         let mut source = VideoSource {
             sizes: FrameSizes::new(video, stream),
-            frame_nanos: video.frame_nanos,
+            together,
+            slice_nanos: video.frame_nanos * u64::from(together),
             most: video.packet,
-            spread: video.spread,
+            spread: video.spread || video.shaped.is_some(),
             left: 0,
             packets: 0,
             sent: 0,
         };
         // A recording may begin with empty frames. The first packet is sent at the start all the same.
-        source.next_frame();
+        source.next_slice();
         source
     }
 
@@ -43,25 +48,25 @@ impl VideoSource {
         let place = self.place();
         self.sent += 1;
         let wait = match self.left {
-            0 => (1 + self.next_frame()) * self.frame_nanos - place,
+            0 => (1 + self.next_slice()) * self.slice_nanos - place,
             _ => self.place() - place,
         };
         (bytes + RTP_HEADER, wait)
     }
 
-    /// Returns when the next packet is due, ns from the beginning of its frame.
+    /// Returns when the next packet is due, ns from the beginning of its slice.
     fn place(&self) -> u64 {
         match self.spread {
-            true => (u128::from(self.frame_nanos) * u128::from(self.sent) / u128::from(self.packets)) as u64,
+            true => (u128::from(self.slice_nanos) * u128::from(self.sent) / u128::from(self.packets)) as u64,
             false => 0,
         }
     }
 
-    /// Begins the next frame that is not empty. Returns the number of empty ones before it.
-    fn next_frame(&mut self) -> u64 {
+    /// Begins the next slice that is not empty. Returns the number of empty ones before it.
+    fn next_slice(&mut self) -> u64 {
         let mut empty = 0;
         loop {
-            self.left = self.sizes.next();
+            self.left = (0..self.together).map(|_| self.sizes.next()).sum();
             if self.left > 0 {
                 self.packets = self.left.div_ceil(self.most.into());
                 self.sent = 0;
@@ -194,6 +199,23 @@ mod tests {
             .map(|n| n * video.frame_nanos / 4)
             .collect();
         assert_eq!(times, expected);
+    }
+
+    /// Five frames of 40 ms, of which the first is as large as the others together, are one slice of 200 ms.
+    #[test]
+    fn a_shaped_video_is_constant_within_a_slice() {
+        let video = Video {
+            frames: Frames::Recorded(vec![8 * 1316, 2 * 1316, 2 * 1316, 2 * 1316, 2 * 1316].into()),
+            rate: None,
+            shaped: NonZeroU32::new(5),
+            ..Video::of_rate(Rate::mbit(1))
+        };
+        let sent = packets(&video, 1);
+        let slice = 5 * video.frame_nanos;
+        let expected: Vec<(u64, u32)> = (0..sent.len() as u64)
+            .map(|n| (n * slice / 16, 1316 + RTP_HEADER))
+            .collect();
+        assert_eq!(sent, expected);
     }
 
     #[test]

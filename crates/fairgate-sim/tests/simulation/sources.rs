@@ -122,11 +122,8 @@ fn datagrams_at_intervals_have_the_mean_rate() {
 
 #[test]
 fn a_video_has_its_rate_and_rtp_packets() {
-    for spread in [false, true] {
-        let results = run_file(
-            100,
-            &format!("video = {{ rate = \"2500kbit\", spread = {spread} }}"),
-        );
+    for words in ["spread = false", "spread = true", "shaping = \"200ms\""] {
+        let results = run_file(100, &format!("video = {{ rate = \"2500kbit\", {words} }}"));
         let flow = only(&results);
         // 12 bytes of each payload of at most 1328 are RTP's.
         let packets = flow.whole_run.received;
@@ -637,6 +634,7 @@ fn every_mistake_is_reported_at_its_location() {
         ("video = { deviation = -1.0 }", "-1.0", "from 0 to 5"),
         ("video = { packet = \"0b\" }", "{ packet", "must hold from 1"),
         ("video = { rate = \"5mbit\", fps = 3 }", "fps", "unknown field"),
+        ("video = { shaping = \"100ms\" }", "\"100ms\"", "no whole number of frames"),
         ("voip = { on = \"1s\" }", "{ on", "both `on` and `off`"),
         (
             "voip = { packet = \"3ms\", rate = \"5kbit\" }",

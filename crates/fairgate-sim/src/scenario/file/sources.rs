@@ -2,6 +2,7 @@
 //!
 //! ```toml
 //! video = { rate = "5mbit" }                  # RTP; groups of pictures
+//! video = { shaping = "200ms" }               # as VLC sends it
 //! video = { sizes = "frames.txt", frame_rate = 30 }
 //! voip = {}                                   # G.711 with talk spurts, both ways
 //! game = {}                                   # small packets, both ways
@@ -17,6 +18,7 @@
 //! The programs over TCP take the settings of the connection from `tcp`. The source of the flow is the server
 //! of `request`, `web` and `adaptive`.
 
+use std::num::NonZeroU32;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -44,6 +46,7 @@ pub(super) struct VideoSection {
     packet: Option<Spanned<String>>,
     #[serde(default)]
     spread: bool,
+    shaping: Option<Spanned<String>>,
     #[serde(default)]
     random_start: bool,
 }
@@ -149,18 +152,24 @@ impl VideoSection {
                 ));
             }
         };
+        let frame_nanos = match &self.frame_rate {
+            None => plain.frame_nanos,
+            Some(rate) => frame_nanos(reader, rate)?,
+        };
+        let shaped = self
+            .shaping
+            .as_ref()
+            .map(|slice| frames_of(reader, slice, frame_nanos));
         Ok(Video {
             frames,
             rate,
-            frame_nanos: match &self.frame_rate {
-                None => plain.frame_nanos,
-                Some(rate) => frame_nanos(reader, rate)?,
-            },
+            frame_nanos,
             packet: match &self.packet {
                 None => plain.packet,
                 Some(size) => reader.bytes(size)?,
             },
             spread: self.spread,
+            shaped: shaped.transpose()?,
             random_start: self.random_start,
         })
     }
@@ -188,6 +197,30 @@ impl VideoSection {
             reader.document.error(span, what, remedy)
         })
     }
+}
+
+/// Returns how many frames a slice has.
+fn frames_of(
+    reader: &Reader<'_>,
+    slice: &Spanned<String>,
+    frame_nanos: u64,
+) -> Result<NonZeroU32, FileError> {
+    let nanos = reader.duration(slice)?.as_nanos();
+    let is_whole = nanos.is_multiple_of(frame_nanos.into());
+    let frames = u32::try_from(nanos / u128::from(frame_nanos))
+        .ok()
+        .and_then(NonZeroU32::new);
+    frames.filter(|_| is_whole).ok_or_else(|| {
+        reader.document.error(
+            slice.span(),
+            format!(
+                "a slice of {} is no whole number of frames of {} ms",
+                slice.get_ref(),
+                frame_nanos as f64 * 1e-6
+            ),
+            "write for example shaping = \"200ms\", five frames of 40 ms",
+        )
+    })
 }
 
 /// Converts frames per second to the time between two frames, rounded to a nanosecond.
