@@ -634,7 +634,11 @@ fn every_mistake_is_reported_at_its_location() {
         ("video = { deviation = -1.0 }", "-1.0", "from 0 to 5"),
         ("video = { packet = \"0b\" }", "{ packet", "must hold from 1"),
         ("video = { rate = \"5mbit\", fps = 3 }", "fps", "unknown field"),
-        ("video = { shaping = \"100ms\" }", "\"100ms\"", "no whole number of frames"),
+        (
+            "video = { shaping = \"100ms\" }",
+            "\"100ms\"",
+            "no whole number of frames",
+        ),
         ("voip = { on = \"1s\" }", "{ on", "both `on` and `off`"),
         (
             "voip = { packet = \"3ms\", rate = \"5kbit\" }",
