@@ -82,7 +82,7 @@ pub struct Bridge {
     signals: Option<SignalFd>,
     /// The translations of this machine, if trees get hosts in the LAN.
     nat: Option<Tracking>,
-    /// Where those get its readings who ask the run.
+    /// Where readings go, for those who ask the run.
     readings: Option<Readings>,
     /// The readings of the workers that are awaited.
     awaited: Option<Awaited>,
@@ -202,7 +202,7 @@ impl Bridge {
         Ok(())
     }
 
-    /// Returns the forwarding threads as others see them, who ask and change the run. Call it once.
+    /// Returns what asks and changes the forwarding threads from other threads. Call it once.
     ///
     /// # Errors
     /// Fails if the system refuses a thread.

@@ -23,7 +23,7 @@ fn live_and_simulated_agree_on_shares_and_delays() {
     }
     // A sparse packet beside the downloads is delayed by the link's 5 ms each way and almost no queue.
     let round_trip = ping_nanos / 1e6 + 5.0;
-    measured("live_and_simulated_agree_on_shares_and_delays", || {
+    measured("live_and_simulated_agree_on_shares_and_delays", 0.0, || {
         live_beside(total, round_trip)
     });
 }

@@ -7,6 +7,7 @@ use crate::{fairgate, number};
 fn a_shaped_link_holds_its_rate_and_fq_codel_keeps_ping_short() {
     measured(
         "a_shaped_link_holds_its_rate_and_fq_codel_keeps_ping_short",
+        0.0,
         rate_and_pings,
     );
 }

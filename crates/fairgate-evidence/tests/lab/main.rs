@@ -149,7 +149,7 @@ fn expect(times: &mut Times, what: &str, value: f64, range: Range<f64>) {
 fn classes_have_their_shares_live_as_in_the_simulator() {
     let scenario = scenario(CLASSES);
     let simulated = Simulation::new(&scenario).unwrap().run().unwrap();
-    measured("classes_have_their_shares_live_as_in_the_simulator", || {
+    measured("classes_have_their_shares_live_as_in_the_simulator", 0.0, || {
         let mut times = Times::default();
         let live = run(&scenario, &[]);
         for (own, other) in live.results.groups.iter().zip(&simulated.groups) {
@@ -193,7 +193,7 @@ fn classes_have_their_shares_live_as_in_the_simulator() {
 fn the_kernels_fifo_shapes_too() {
     let mut scenario = scenario(CLASSES);
     scenario.flows.retain(|flow| flow.name == "background");
-    measured("the_kernels_fifo_shapes_too", || {
+    measured("the_kernels_fifo_shapes_too", 0.0, || {
         let queue = KernelQueue {
             interface: "B->C".into(),
             script: "qdisc add dev DEV root tbf rate 8mbit burst 6000 limit 75000".into(),

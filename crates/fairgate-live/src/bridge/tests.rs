@@ -262,6 +262,9 @@ left_to_right = \"line\"
 workers = 2
 ";
 
+/// The part of the processors' time that is idle if an attempt has them for itself: about 0.8 of two.
+const IDLE: f64 = 0.6;
+
 /// How long an attempt of a measurement sends. Three quarters of it are measured.
 const ATTEMPT: Duration = Duration::from_secs(2);
 
@@ -280,7 +283,7 @@ fn expect_equal(times: &mut Times, what: &str, rates: &[f64], line: f64) {
 /// Seven flows can't be spread equally over two workers. They have the line together, and equal shares of it.
 #[test]
 fn two_workers_share_a_line() {
-    measured("two_workers_share_a_line", || {
+    measured("two_workers_share_a_line", IDLE, || {
         let one = SHARDED.replace("workers = 2\n", "");
         let mut times = Times::default();
         for (workers, text) in [("one worker", one.as_str()), ("two workers", SHARDED)] {
@@ -310,7 +313,7 @@ fn a_light_flow_leaves_floods_equal() {
         .map(|port| (right, port).into())
         .collect();
     let offered: Vec<f64> = (0..7).map(|flow| if flow == 0 { LIGHT } else { 30e6 }).collect();
-    measured("a_light_flow_leaves_floods_equal", || {
+    measured("a_light_flow_leaves_floods_equal", IDLE, || {
         let mut rates = Vec::new();
         let status = with_bridge(&plan_of(SHARDED), |network, _| {
             rates = send_to(network, &to, &offered, ATTEMPT);
@@ -330,7 +333,7 @@ fn a_light_flow_leaves_floods_equal() {
 /// A change reaches both workers, and a change that one worker can't run is refused as a whole.
 #[test]
 fn a_change_reaches_all_workers() {
-    measured("a_change_reaches_all_workers", || {
+    measured("a_change_reaches_all_workers", IDLE, || {
         let mut times = Times::default();
         let status = with_bridge(&plan_of(SHARDED), |network, changer| {
             let slow = SHARDED.replace("100mbit", "50mbit").replace("fq_codel", "drr");
@@ -357,7 +360,7 @@ fn a_change_reaches_all_workers() {
 /// One flow has one worker, and still the whole line.
 #[test]
 fn one_flow_takes_the_line_of_two_workers() {
-    measured("one_flow_takes_the_line_of_two_workers", || {
+    measured("one_flow_takes_the_line_of_two_workers", IDLE, || {
         let mut rates = Vec::new();
         let status = with_bridge(&plan_of(SHARDED), |network, _| {
             rates = flood(network, 1, 150_000_000, ATTEMPT);
@@ -425,7 +428,7 @@ fn workers_share_a_line_among_hosts() {
     let text = "[queue.line]\ndiscipline = \"cake\"\nbandwidth = \"60mbit\"\ntins = \"besteffort\"\n\
         isolation = \"dual-dsthost\"\n[run]\nleft = \"left\"\nright = \"right\"\nleft_to_right = \"line\"\n\
         workers = 2\nshard_by = \"right\"\n";
-    measured("workers_share_a_line_among_hosts", || {
+    measured("workers_share_a_line_among_hosts", IDLE, || {
         let mut hosts: Vec<(IpAddr, f64)> = Vec::new();
         let status = with_bridge(&plan_of(text), |network, _| {
             let addresses = give_addresses(network);
@@ -457,7 +460,7 @@ fn workers_share_a_line_among_hosts() {
 /// addresses.
 #[test]
 fn workers_share_a_line_of_subscribers() {
-    measured("workers_share_a_line_of_subscribers", || {
+    measured("workers_share_a_line_of_subscribers", IDLE, || {
         let mut times = Times::default();
         for workers in [1, 2] {
             let mut rates = Vec::new();

@@ -41,6 +41,7 @@ const RECEIVE_TURN: usize = 64;
 
 /// How long to wait for room in a full socket, ns. At 10 Gb/s, half of its buffer is sent in 0.2 ms.
 pub(super) const RETRY: u64 = 50_000;
+
 /// The minimum time between two checks of the MTUs, ns.
 const BETWEEN_MTU_CHECKS: u64 = 100_000_000;
 

@@ -111,6 +111,7 @@ impl Observer {
         made.recv().ok()
     }
 }
+
 impl Readings {
     /// Returns the descriptor that is readable when a reading is wanted.
     pub(crate) fn wanted(&self) -> BorrowedFd<'_> {
