@@ -21,8 +21,8 @@ use std::time::Duration;
 
 use fairgate_config::{FileError, Registry};
 use fairgate_run_api::{
-    Answer, Ask, Audit, ChangeMade, Features, Mistake, OutlineDocument, PlaceDocument, QUEUE, Question,
-    Recorder, Refused, TreeStatus, TreesStatus, changeable, no_list, places,
+    Answer, Ask, Audit, ChangeMade, Features, OutlineDocument, PlaceDocument, QUEUE, Question, Recorder,
+    Refused, TreeStatus, TreesStatus, changeable, no_list, places,
 };
 
 use self::changes::Refusal;
@@ -159,7 +159,7 @@ impl Ask for Run {
             Question::Packets { last, from } => plane.last_packets(last, from.as_deref())?.into(),
             Question::WhatIf(_) => {
                 let message = "disciplines are compared by the API of a run only";
-                return Err(Mistake::new(message, "start the run with `api` in [run]").into());
+                return Err(Refused::missing(message, "start the run with `api` in [run]"));
             }
             Question::Subscribers
             | Question::Subscriber { .. }
