@@ -147,7 +147,7 @@ packages:
 	cargo build --profile dist -p fairgate-cli
 	scripts/make-packages $(TARGET)/dist/fairgate $(TARGET)/packages
 
-# Not part of `make test`, but of `.ci/run`: building the two tools takes minutes.
+# Not part of `make test`, but of `.ci/run`.
 try-packages: debug-build
 	scripts/try-packages $(TARGET)/debug/fairgate
 
