@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { Changes } from "./change.js";
 import { Charts } from "./charts.js";
 import { Detail } from "./detail.js";
-import { alertText, byId, harmless, segments, setText, terms } from "./dom.js";
+import { alertText, byId, harmless, segments, setText, terms, warningTexts } from "./dom.js";
 import { Flows } from "./flows.js";
 import * as format from "./format.js";
 import { History } from "./history.js";
@@ -101,6 +101,17 @@ function showTiles(document) {
   ]));
 }
 
+/** Says where the run does not do what its file says. */
+function showWarnings({ fallback, passed_by: { times, seconds } }) {
+  const texts = [];
+  if (fallback) texts.push(`Not what the file says: ${harmless(fallback)}`);
+  if (times) {
+    const often = times === 1 ? "once" : `${format.count(times)} times`;
+    texts.push(`Packets went past this run, unshaped: ${often}, for ${format.delay(seconds * 1000)} in all.`);
+  }
+  warningTexts(texts);
+}
+
 async function loadTree(revision) {
   const { document } = await api.getTagged("/v1/outline", { from: state.from });
   await loadSubscribers();
@@ -144,6 +155,7 @@ async function update() {
   watch(document.at_s);
   setText(byId("revision"), String(document.revision));
   showTiles(document);
+  showWarnings(document);
   tree.setFigures(merged(document.classes));
   detail.current.update();
   if (state.view === "overview") await updateCharts();

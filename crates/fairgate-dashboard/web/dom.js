@@ -54,6 +54,13 @@ export function alertText(text) {
   element.hidden = !text;
 }
 
+/** Says what is wrong with a run that answers. Each text is a line. */
+export function warningTexts(texts) {
+  const element = byId("warnings");
+  setText(element, texts.join("\n"));
+  element.hidden = texts.length === 0;
+}
+
 /**
  * Makes segments of which one is chosen. The arrow keys move between them, as between all radio buttons.
  * `options` is a list of [value, label].

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use common::{live, say};
+use common::deadline::{alone, say, watch_live};
 
 /// Runs `fairgate ARGUMENTS --json`, which must succeed, and returns its document.
 fn fairgate(arguments: &[&str]) -> Value {

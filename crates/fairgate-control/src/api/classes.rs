@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use fairgate_run_api::{Losses, Sojourn};
+use fairgate_run_api::{Losses, PassedByStatus, Sojourn};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -58,6 +58,10 @@ pub(super) struct ClassesDocument {
     missed_delays: Option<u64>,
     /// Frames lost outside of the tree since the start of the run.
     lost: Losses,
+    /// Why the run has another configuration than its file says; null if it has that one.
+    fallback: Option<String>,
+    /// The times in which packets went past this run on one interface, because it took none.
+    passed_by: PassedByStatus,
     /// How many classes packets have come to, with the root.
     count: usize,
     /// How many of these are the classes of subscribers.
@@ -109,6 +113,8 @@ pub(super) async fn classes(
             sojourn: direction.delay,
             missed_delays: history.missed_delays,
             lost: direction.lost,
+            fallback: history.fallback.clone(),
+            passed_by: history.passed_by,
             count: direction.latest.len(),
             subscribers: direction
                 .latest

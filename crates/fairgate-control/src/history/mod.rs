@@ -23,7 +23,9 @@ use std::time::{Duration, Instant};
 use crate::metrics::nodes;
 
 use busiest::{Busiest, faded};
-use fairgate_run_api::{DirectionStatus, Interval, Losses, NodeStatus, Percentiles, Sojourn, Status};
+use fairgate_run_api::{
+    DirectionStatus, Interval, Losses, NodeStatus, PassedByStatus, Percentiles, Sojourn, Status,
+};
 pub(crate) use latest::ClassFigures;
 pub(crate) use rings::{Axis, Figure, Rings, SPAN_S};
 pub(crate) use thread::{Reader, Sampler, start};
@@ -48,6 +50,10 @@ pub(crate) struct History {
     /// Sojourn times that are not in the percentiles of the last reading. There is none if no percentiles
     /// were made.
     pub(crate) missed_delays: Option<u64>,
+    /// Why the run has another configuration than its file says, if so.
+    pub(crate) fallback: Option<String>,
+    /// The times in which packets went past the run.
+    pub(crate) passed_by: PassedByStatus,
     /// When somebody asked last.
     asked: Option<Instant>,
 }
@@ -205,6 +211,8 @@ impl History {
     pub(crate) fn take(&mut self, status: &Status, recorded: Option<&Interval>) {
         self.revision = status.revision;
         self.missed_delays = recorded.map(|interval| interval.missed_delays);
+        self.fallback.clone_from(&status.fallback);
+        self.passed_by = status.passed_by;
         self.directions
             .resize_with(status.directions.len(), DirectionHistory::default);
         for (history, direction) in self.directions.iter_mut().zip(&status.directions) {

@@ -220,6 +220,27 @@ fn what_classes_did_is_shown() {
     assert_eq!(reply.status, 404);
 }
 
+/// The page warns of what is not as the file says.
+#[test]
+fn a_fallback_and_what_went_past_the_run_are_shown() {
+    let (run, stage) = played();
+    let now = json(&stage, "/v1/classes?from=left");
+    assert!(now["fallback"].is_null(), "{now}");
+    assert_eq!(now["passed_by"], serde_json::json!({"times": 0, "seconds": 0.0}));
+    {
+        let mut status = run.status.lock().unwrap();
+        status.fallback = Some("line 3: no such discipline".to_owned());
+        status.passed_by = PassedByStatus {
+            times: 2,
+            seconds: 1.5,
+        };
+    }
+    stage.read();
+    let now = json(&stage, "/v1/classes?from=left");
+    assert_eq!(now["fallback"], "line 3: no such discipline");
+    assert_eq!(now["passed_by"], serde_json::json!({"times": 2, "seconds": 1.5}));
+}
+
 /// The run counts sojourn times only as long as somebody asks for what the classes did.
 #[test]
 fn percentiles_cost_nothing_when_nobody_looks() {

@@ -3,6 +3,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
+use caps::{CapSet, Capability};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -262,4 +263,25 @@ proptest! {
         }
         prop_assert_eq!(writer.table.known(), map.len());
     }
+}
+
+/// A run that can't know its hosts says so, with what would help, instead of sharing by the router's address.
+#[test]
+fn a_table_that_cannot_be_read_is_an_error() {
+    const FILE: &str = "[queue.up]\ndiscipline = \"cake\"\nbandwidth = \"20mbit\"\n\
+        [run]\ndevice = \"wan0\"\negress = \"up\"\nnat = \"both\"\n";
+    let document = fairgate_config::Document::parse("run.toml", FILE).unwrap();
+    let plan = Plan::read(&document).unwrap();
+    // Capabilities belong to a thread: other tests keep theirs. The kernel asks for this one.
+    let tracked = thread::spawn(move || {
+        caps::drop(None, CapSet::Effective, Capability::CAP_NET_ADMIN).unwrap();
+        track(&plan, &mut Randomness::new(Some(1))).map(|_| ())
+    });
+    let error = tracked.join().unwrap().unwrap_err();
+    assert!(matches!(error, LiveError::NoConnections { .. }), "{error:?}");
+    let help = miette::Diagnostic::help(&error).unwrap().to_string();
+    assert!(
+        help.contains("cap_net_admin") && help.contains("--dev LAN"),
+        "{help}"
+    );
 }

@@ -12,17 +12,16 @@
 //!   passes  0.9999  0.99   0.97   0.78   0.071  0.0004
 //! ```
 //!
-//! A test may run beside other tests of its program. It says how much of the processors is idle if it has
-//! them for itself. A failure with less than that is reported and repeated, but not counted, until the
-//! others have ended. After [`MOST_BUSY`] of these all failures count.
+//! No other test on a live network runs beside a measurement, but tests that only compute may. So a test says
+//! how much of the processors is idle if it has them for itself. A failure with less than that is reported and
+//! repeated, but not counted. After [`MOST_BUSY`] of these all failures count.
 //!
 //! Only measured times ([`Times`]) may fail and be repeated. Everything that must always hold (counts, bytes,
 //! order, the contents of a document) is asserted, and fails the test immediately.
 
 use std::fs;
-use std::sync::{Mutex, PoisonError};
 
-use super::{live, say};
+use super::{alone, say, watch_live};
 
 /// The number of successes that are needed.
 const HOLDS: u32 = 5;
@@ -71,19 +70,17 @@ impl Attempts {
 }
 
 /// Repeats a measurement until it passes or fails, and reports the number of attempts on standard error. Each
-/// attempt has a deadline. Measurements run one at a time, because they would disturb one another.
+/// attempt has a deadline. No other test on a live network runs at the same time.
 ///
 /// A failure counts if at least `idle` of the processors' time was idle, 0 to 1. With 0 each failure counts.
 pub(crate) fn measured(test: &'static str, idle: f64, measure: impl Fn() -> Times) {
-    static ALONE: Mutex<()> = Mutex::new(());
-    // A failed test poisons the mutex, which does not matter to the others.
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(_alone) = alone(test) else {
+        return;
+    };
     let mut attempts = Attempts::default();
     let mut busy = 0;
     let passes = loop {
-        let Some(_watched) = live(test) else {
-            return;
-        };
+        let _watched = watch_live(test);
         let before = processor_time();
         let wrong = measure().wrong;
         let was_idle = idle_since(before);

@@ -10,7 +10,7 @@
 use std::io::Write;
 use std::process::Command;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -37,21 +37,50 @@ thread_local! {
     static WAITING_FOR: Arc<Mutex<String>> = Arc::default();
 }
 
+/// Tests on live networks run side by side, and a measurement runs without them: it holds this for itself.
+static NETWORKS: RwLock<()> = RwLock::new(());
+
 /// A test with a deadline, until this value is dropped.
 pub(crate) struct Watched {
     _end: Sender<()>,
 }
 
+/// A test on a live network, until this value is dropped. No measurement runs beside it.
+pub(crate) struct Live {
+    _watched: Watched,
+    _beside: RwLockReadGuard<'static, ()>,
+}
+
 /// Begins a test on a live network. If no network namespace can be made, it returns `None` and reports this
 /// on standard error: a test that did not run has not passed.
-pub(crate) fn live(test: &'static str) -> Option<Watched> {
-    if geteuid().is_root() {
-        return Some(watch(test, LIMIT, end_process));
+pub(crate) fn live(test: &'static str) -> Option<Live> {
+    // A failed test poisons the lock, which does not matter to the others. Its deadline begins after the wait.
+    may_run(test).then(|| Live {
+        _beside: NETWORKS.read().unwrap_or_else(PoisonError::into_inner),
+        _watched: watch_live(test),
+    })
+}
+
+/// Waits until no test on a live network runs in this process, and lets none begin while the returned value
+/// exists. Like [`live`], it returns `None` if no network namespace can be made.
+pub(crate) fn alone(test: &'static str) -> Option<RwLockWriteGuard<'static, ()>> {
+    may_run(test).then(|| NETWORKS.write().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Begins the deadline of a test on a live network.
+pub(crate) fn watch_live(test: &'static str) -> Watched {
+    watch(test, LIMIT, end_process)
+}
+
+/// Returns whether network namespaces can be made. If not, it reports the test that is skipped.
+fn may_run(test: &str) -> bool {
+    let is_root = geteuid().is_root();
+    if !is_root {
+        say(&format!(
+            "SKIPPED: {test} needs root to build network namespaces, and this process is not root"
+        ));
     }
-    say(&format!(
-        "SKIPPED: {test} needs root to build network namespaces, and this process is not root"
-    ));
-    None
+    is_root
 }
 
 /// Waits for something that must happen.

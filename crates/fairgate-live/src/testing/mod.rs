@@ -6,4 +6,4 @@ mod deadline;
 mod tests;
 
 pub(crate) use attempts::{Times, measured};
-pub(crate) use deadline::{live, say, until};
+pub(crate) use deadline::{alone, live, say, until, watch_live};
