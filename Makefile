@@ -170,10 +170,12 @@ tc-testing:
 	@test -n '$(KERNEL)' || { echo 'give a kernel source tree: make tc-testing KERNEL=DIR' >&2; exit 2; }
 	cargo run --quiet -p fairgate-evidence -- tc-testing '$(KERNEL)' $(CASES)
 
+# The second clippy is of the program that `make demo` builds.
 lint: no-std python-lint unit
 	cargo fmt --all --check
 	scripts/line-length
 	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy -p fairgate-cli --no-default-features -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps
 
 # The library and its dependencies may use an allocator, but not the standard library. If the target can't be

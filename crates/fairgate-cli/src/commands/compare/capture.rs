@@ -20,7 +20,14 @@ use crate::output::Format;
 #[derive(Clone)]
 pub(super) enum Source {
     File(PathBuf),
-    Memory { name: String, bytes: Arc<[u8]> },
+    #[cfg_attr(
+        not(feature = "live"),
+        expect(dead_code, reason = "of the last packets of a run")
+    )]
+    Memory {
+        name: String,
+        bytes: Arc<[u8]>,
+    },
 }
 
 impl fmt::Display for Source {

@@ -12,6 +12,7 @@ mod reading;
 mod services;
 mod simulated;
 mod trace;
+#[cfg(feature = "live")]
 pub(crate) mod what_if;
 
 use std::ffi::OsString;

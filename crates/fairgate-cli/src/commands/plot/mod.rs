@@ -18,7 +18,7 @@ use thiserror::Error;
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, Targets};
-use recording::{Recording, RecordingError};
+use recording::Recording;
 use results::Simulated;
 
 /// The maximum number of curves: the number of colours.
@@ -220,8 +220,9 @@ fn recorded(
 }
 
 /// Draws all quantities of a recording on a page.
+#[cfg(feature = "live")]
 pub(crate) fn draw_page(file: &Path, page: &Path) -> Result<(), Failure> {
-    let table = recording::read(file)?.ok_or_else(|| RecordingError::Broken {
+    let table = recording::read(file)?.ok_or_else(|| recording::RecordingError::Broken {
         path: file.display().to_string(),
         what: "it does not begin as one".to_owned(),
     })?;
