@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use fairgate_control::rehearsal::{Rehearsal, Reply, Stage};
 use fairgate_run_api::{
-    Answer, Ask, ClassInterval, Detail, Interval, NodeStatus, Percentiles, Question, Recorder, Refused,
-    Status, SubscriberName, ask,
+    Answer, Ask, ClassInterval, Detail, Interval, NodeStatus, PassedByStatus, Percentiles, Question,
+    Recorder, Refused, Status, SubscriberName, ask,
 };
 use serde_json::Value;
 

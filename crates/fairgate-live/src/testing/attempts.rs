@@ -12,9 +12,9 @@
 //!   passes  0.9999  0.99   0.97   0.78   0.071  0.0004
 //! ```
 //!
-//! No other test on a live network runs beside a measurement, but tests that only compute may. So a test says
-//! how much of the processors is idle if it has them for itself. A failure with less than that is reported and
-//! repeated, but not counted. After [`MOST_BUSY`] of these all failures count.
+//! No other test on a live network runs beside a measurement, but tests that only compute may. So a test
+//! says how much of the processors is idle if it has them for itself. A failure with less than that is
+//! reported and repeated, but not counted. After [`MOST_BUSY`] of these all failures count.
 //!
 //! Only measured times ([`Times`]) may fail and be repeated. Everything that must always hold (counts, bytes,
 //! order, the contents of a document) is asserted, and fails the test immediately.

@@ -54,7 +54,7 @@ pub(crate) struct Live {
 /// Begins a test on a live network. If no network namespace can be made, it returns `None` and reports this
 /// on standard error: a test that did not run has not passed.
 pub(crate) fn live(test: &'static str) -> Option<Live> {
-    // A failed test poisons the lock, which does not matter to the others. Its deadline begins after the wait.
+    // A failed test poisons the lock, which does not matter to others. The deadline begins after the wait.
     may_run(test).then(|| Live {
         _beside: NETWORKS.read().unwrap_or_else(PoisonError::into_inner),
         _watched: watch_live(test),
