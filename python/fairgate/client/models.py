@@ -592,6 +592,8 @@ class ClassesDocument(Model):
     """The root, and the classes that have most of what is sorted by."""
     count: int
     """How many classes packets have come to, with the root."""
+    fallback: str | None = None
+    """Why the run has another configuration than its file says; null if it has that one."""
     from_: Annotated[str, Field(alias="from")]
     """The interface that the direction receives from."""
     lost: Losses
@@ -602,6 +604,8 @@ class ClassesDocument(Model):
     run was too busy to count them; null if none were counted, because nobody had asked in the minute
     before.
     """
+    passed_by: PassedByStatus
+    """The times in which packets went past this run on one interface, because it took none."""
     revision: int
     """The revision of the trees."""
     schema_: Annotated[str, Field(alias="schema")]
