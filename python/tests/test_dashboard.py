@@ -690,6 +690,30 @@ def test_dashboard_shows_what_a_run_lacks(watched: Watched) -> None:
     watched.check()
 
 
+def test_dashboard_warns_of_what_is_not_as_the_file_says(watched: Watched) -> None:
+    page = watched.open()
+    expect(page.locator("#health")).to_have_attribute("data-state", "good")
+    expect(page.locator("#warnings")).to_be_hidden()
+
+    def answer(route: Any) -> None:
+        response = route.fetch()
+        document = response.json()
+        document["fallback"] = "line 3: no such discipline"
+        document["passed_by"] = {"times": 2, "seconds": 1.62}
+        route.fulfill(response=response, json=document)
+
+    page.route("**/v1/classes?*", answer)
+    expect(page.locator("#warnings")).to_have_text(
+        "Not what the file says: line 3: no such discipline\n"
+        "Packets went past this run, unshaped: 2 times, for 1.62 s in all."
+    )
+    accessible(page)
+    screenshot(page, "warnings")
+    page.unroute("**/v1/classes?*")
+    expect(page.locator("#warnings")).to_be_hidden()
+    watched.check()
+
+
 @pytest.fixture(scope="module")
 def village(desk: Namespace, program: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """A run with subscribers, of whom five receive something."""
