@@ -25,5 +25,5 @@ mod tree;
 pub use controller::{Controller, Phase};
 pub use delays::{Delays, Seen};
 pub use section::{BoundsSection, Tuning};
-pub use settings::{Bounds, KNOBS, Knob, Settings};
+pub use settings::{Bounds, PARAMETERS, Settings};
 pub use tree::RootRate;

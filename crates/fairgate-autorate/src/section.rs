@@ -1,16 +1,14 @@
 //! The settings as files have them: tables of keys, wherever they stand in a file.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
-use fairgate::registry::{Unit, Value};
 use fairgate::{ConfigError, Rate};
-use fairgate_config::units::{parse_duration, parse_probability, parse_rate};
-use fairgate_config::{Document, FileError, UnitError, suggest};
+use fairgate_config::units::parse_rate;
+use fairgate_config::{Document, FileError, Keys, UnitError};
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::settings::{Bounds, KNOBS, Knob, Settings};
+use crate::settings::{Bounds, PARAMETERS, Settings};
 
 /// The rates between which a direction follows its line: `min`, `base` and `max`.
 #[derive(Clone, Debug, Deserialize)]
@@ -50,75 +48,28 @@ impl BoundsSection {
 /// Other settings than the defaults, by their names.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(transparent)]
-pub struct Tuning(BTreeMap<String, Spanned<toml::Value>>);
+pub struct Tuning(Keys);
 
 impl Tuning {
     /// Returns where a setting is written, if it is.
     pub fn span_of(&self, name: &str) -> Option<Range<usize>> {
-        self.0.get(name).map(Spanned::span)
+        self.0.span_of(name)
     }
 
     /// Reads and checks the settings. Those that are not written have their defaults.
     ///
     /// # Errors
-    /// Reports the first mistake with its location, the rule and a remedy.
+    /// Reports the mistakes with their locations, rules and remedies.
     pub fn read(&self, document: &Document) -> Result<Settings, FileError> {
         let mut settings = Settings::default();
-        for (name, written) in &self.0 {
-            let Some(knob) = KNOBS.iter().find(|knob| knob.name == name) else {
-                let names = KNOBS.iter().map(|knob| knob.name);
-                return Err(document.error(
-                    written.span(),
-                    format!("`{name}` is no setting of autorate"),
-                    suggest::remedy(name, "settings", names),
-                ));
-            };
-            let number = number(knob, written, document)?;
-            // A count that no field can hold is out of range, too.
-            if !knob.range.contains(&number) {
-                let error = ConfigError::out_of_range(
-                    knob.name,
-                    knob.unit.show(&Value::Number(number)),
-                    knob.unit.show_range(&knob.range),
-                    "choose a value in this range, or leave it out for the default",
-                );
-                return Err(refused(document, written.span(), &error));
-            }
-            (knob.field)(&mut settings).write(&Value::Number(number));
-        }
+        self.0
+            .fill(document, "setting of autorate", &PARAMETERS, &mut settings)?;
         settings.check().map_err(|error| {
             // A rule between two settings is broken by one that is written, because the defaults keep it.
-            let of_error = error.parameter().and_then(|name| self.0.get(name));
-            let span = of_error.or(self.0.values().next()).map_or(0..0, Spanned::span);
-            refused(document, span, &error)
+            let of_error = error.parameter().and_then(|name| self.0.span_of(name));
+            refused(document, of_error.unwrap_or_else(|| self.0.first_span()), &error)
         })?;
         Ok(settings)
-    }
-}
-
-/// Reads a value in the unit of its setting.
-fn number(knob: &Knob, written: &Spanned<toml::Value>, document: &Document) -> Result<u64, FileError> {
-    let wrong_type = || {
-        document.error(
-            written.span(),
-            format!("`{}` must be a {}", knob.name, knob.unit.noun()),
-            format!("{}: {}", knob.unit.example(), knob.doc),
-        )
-    };
-    let of_unit = |error| of_unit(document, &written.span(), error);
-    match (knob.unit, written.get_ref()) {
-        (Unit::Time, toml::Value::String(text)) => {
-            let duration = parse_duration(text).map_err(of_unit)?;
-            Ok(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
-        }
-        (Unit::Probability, toml::Value::Float(value)) => parse_probability(&value.to_string())
-            .map(|share| share.parts())
-            .map_err(of_unit),
-        (Unit::Probability, toml::Value::Integer(value)) => parse_probability(&value.to_string())
-            .map(|share| share.parts())
-            .map_err(of_unit),
-        (Unit::Count(_), toml::Value::Integer(value)) => u64::try_from(*value).map_err(|_| wrong_type()),
-        _ => Err(wrong_type()),
     }
 }
 
@@ -199,24 +150,20 @@ mod tests {
                 "2: `treshold` is no setting of autorate; ",
                 "`threshold`",
             ),
-            (
-                "tuning = { threshold = 20 }",
-                "2: `threshold` must be a duration; ",
-                "\"5ms\"",
-            ),
+            ("tuning = { threshold = 20 }", "2: `threshold`: ", "5ms"),
             (
                 "tuning = { threshold = \"0ms\" }",
-                "2: `threshold` is 0ns, but must be 1ms to 5s; ",
-                "range",
+                "2: `threshold` is \"0ms\", but must be 1ms to 5s; ",
+                "baseline",
             ),
             (
                 "tuning = { window = 5000000000 }",
                 "2: `window` is 5000000000, but must be 1 to 100; ",
-                "range",
+                "newest samples",
             ),
             (
                 "tuning = { window = -1 }",
-                "2: `window` must be a plain number; ",
+                "2: `window` is -1, but must be 1 to 100; ",
                 "write a plain number",
             ),
             ("tuning = { rise = 1.5 }", "2: ", ""),

@@ -1,10 +1,8 @@
 //! The settings of the algorithm, each with name, unit, range and meaning.
 
-use std::fmt;
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use fairgate::registry::{Field, Unit, Value};
+use fairgate::registry::{Parameter, Unit, Value, check_ranges};
 use fairgate::{ConfigError, Probability, Rate};
 
 /// How the rate follows the line.
@@ -84,189 +82,146 @@ impl Default for Settings {
     }
 }
 
-/// A setting: name, unit, range, meaning, and the field that holds it.
-pub struct Knob {
-    /// The name by which users set it.
-    pub name: &'static str,
-    /// Its unit.
-    pub unit: Unit,
-    /// The allowed numbers, in the base unit.
-    pub range: RangeInclusive<u64>,
-    /// What it does, in one sentence.
-    pub doc: &'static str,
-    pub(crate) field: fn(&mut Settings) -> &mut dyn Field,
-}
-
 const MILLISECOND: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MILLISECOND;
 const ONE: u64 = Probability::ONE.parts();
 
 /// All settings, in the order in which they are documented.
-pub const KNOBS: [Knob; 19] = [
-    Knob {
-        name: "interval",
-        unit: Unit::Time,
-        range: 20 * MILLISECOND..=10 * SECOND,
-        doc: "how often the rate is reviewed",
-        field: |settings| &mut settings.interval,
-    },
-    Knob {
-        name: "probe_interval",
-        unit: Unit::Time,
-        range: 5 * MILLISECOND..=5 * SECOND,
-        doc: "the time between two probes; several reflectors take turns",
-        field: |settings| &mut settings.probe_interval,
-    },
-    Knob {
-        name: "threshold",
-        unit: Unit::Time,
-        range: MILLISECOND..=5 * SECOND,
-        doc: "a sample is late if its delay exceeds the baseline by more than this",
-        field: |settings| &mut settings.threshold,
-    },
-    Knob {
-        name: "calm",
-        unit: Unit::Time,
-        range: 0..=5 * SECOND,
-        doc: "up to this mean excess the rate rises at full speed; above it slower, at the threshold no more",
-        field: |settings| &mut settings.calm,
-    },
-    Knob {
-        name: "severe",
-        unit: Unit::Time,
-        range: MILLISECOND..=30 * SECOND,
-        doc: "from this mean excess on the rate falls by `most_cut`; below it by less",
-        field: |settings| &mut settings.severe,
-    },
-    Knob {
-        name: "window",
-        unit: Unit::Count("samples"),
-        range: 1..=100,
-        doc: "how many of the newest samples are looked at",
-        field: |settings| &mut settings.window,
-    },
-    Knob {
-        name: "late",
-        unit: Unit::Count("samples"),
-        range: 1..=100,
-        doc: "how many of them must be late until the line counts as congested",
-        field: |settings| &mut settings.late,
-    },
-    Knob {
-        name: "refractory",
-        unit: Unit::Time,
-        range: 0..=30 * SECOND,
-        doc: "how long after a decrease the rate neither falls again nor rises",
-        field: |settings| &mut settings.refractory,
-    },
-    Knob {
-        name: "baseline_rise",
-        unit: Unit::Time,
-        range: SECOND..=3600 * SECOND,
-        doc: "the time constant with which the baseline rises",
-        field: |settings| &mut settings.baseline_rise,
-    },
-    Knob {
-        name: "baseline_fall",
-        unit: Unit::Probability,
-        range: ONE / 100..=ONE,
-        doc: "the part of the difference by which the baseline falls with each sample",
-        field: |settings| &mut settings.baseline_fall,
-    },
-    Knob {
-        name: "high_load",
-        unit: Unit::Probability,
-        range: ONE / 100..=ONE,
-        doc: "from this share of the rate on, the load is high, and the rate may rise",
-        field: |settings| &mut settings.high_load,
-    },
-    Knob {
-        name: "idle_load",
-        unit: Unit::Probability,
-        range: 0..=ONE,
-        doc: "below this share of the rate this direction is not to blame for a delay, and its rate stays",
-        field: |settings| &mut settings.idle_load,
-    },
-    Knob {
-        name: "rise",
-        unit: Unit::Probability,
-        range: ONE / 1000..=ONE,
-        doc: "the part by which the rate rises in an interval",
-        field: |settings| &mut settings.rise,
-    },
-    Knob {
-        name: "least_cut",
-        unit: Unit::Probability,
-        range: 0..=ONE * 9 / 10,
-        doc: "the part by which the rate falls if the mean excess is at the threshold",
-        field: |settings| &mut settings.least_cut,
-    },
-    Knob {
-        name: "most_cut",
-        unit: Unit::Probability,
-        range: ONE / 100..=ONE * 9 / 10,
-        doc: "the part by which it falls if the mean excess is severe",
-        field: |settings| &mut settings.most_cut,
-    },
-    Knob {
-        name: "keep",
-        unit: Unit::Probability,
-        range: ONE / 10..=ONE,
-        doc: "the share of the achieved rate that is left if less comes through than the rate allows",
-        field: |settings| &mut settings.keep,
-    },
-    Knob {
-        name: "drain",
-        unit: Unit::Probability,
-        range: ONE / 10..=ONE,
-        doc: "the share of the rate that is left while the queue of the line drains; 1: the rate waits",
-        field: |settings| &mut settings.drain,
-    },
-    Knob {
-        name: "decay",
-        unit: Unit::Time,
-        range: SECOND..=3600 * SECOND,
-        doc: "the time constant with which the rate returns to the base under low load",
-        field: |settings| &mut settings.decay,
-    },
-    Knob {
-        name: "silence",
-        unit: Unit::Time,
-        range: SECOND..=600 * SECOND,
-        doc: "after this time without an answer nothing is known of the line, and the rate is the base",
-        field: |settings| &mut settings.silence,
-    },
+pub static PARAMETERS: [Parameter<Settings>; 19] = [
+    Parameter::new(
+        "interval",
+        Unit::Time,
+        20 * MILLISECOND..=10 * SECOND,
+        "how often the rate is reviewed",
+        |settings, _| &mut settings.interval,
+    ),
+    Parameter::new(
+        "probe_interval",
+        Unit::Time,
+        5 * MILLISECOND..=5 * SECOND,
+        "the time between two probes; several reflectors take turns",
+        |settings, _| &mut settings.probe_interval,
+    ),
+    Parameter::new(
+        "threshold",
+        Unit::Time,
+        MILLISECOND..=5 * SECOND,
+        "a sample is late if its delay exceeds the baseline by more than this",
+        |settings, _| &mut settings.threshold,
+    ),
+    Parameter::new(
+        "calm",
+        Unit::Time,
+        0..=5 * SECOND,
+        "up to this mean excess the rate rises at full speed; above it slower, at the threshold no more",
+        |settings, _| &mut settings.calm,
+    ),
+    Parameter::new(
+        "severe",
+        Unit::Time,
+        MILLISECOND..=30 * SECOND,
+        "from this mean excess on the rate falls by `most_cut`; below it by less",
+        |settings, _| &mut settings.severe,
+    ),
+    Parameter::new(
+        "window",
+        Unit::Count("samples"),
+        1..=100,
+        "how many of the newest samples are looked at",
+        |settings, _| &mut settings.window,
+    ),
+    Parameter::new(
+        "late",
+        Unit::Count("samples"),
+        1..=100,
+        "how many of them must be late until the line counts as congested",
+        |settings, _| &mut settings.late,
+    ),
+    Parameter::new(
+        "refractory",
+        Unit::Time,
+        0..=30 * SECOND,
+        "how long after a decrease the rate neither falls again nor rises",
+        |settings, _| &mut settings.refractory,
+    ),
+    Parameter::new(
+        "baseline_rise",
+        Unit::Time,
+        SECOND..=3600 * SECOND,
+        "the time constant with which the baseline rises",
+        |settings, _| &mut settings.baseline_rise,
+    ),
+    Parameter::new(
+        "baseline_fall",
+        Unit::Probability,
+        ONE / 100..=ONE,
+        "the part of the difference by which the baseline falls with each sample",
+        |settings, _| &mut settings.baseline_fall,
+    ),
+    Parameter::new(
+        "high_load",
+        Unit::Probability,
+        ONE / 100..=ONE,
+        "from this share of the rate on, the load is high, and the rate may rise",
+        |settings, _| &mut settings.high_load,
+    ),
+    Parameter::new(
+        "idle_load",
+        Unit::Probability,
+        0..=ONE,
+        "below this share of the rate this direction is not to blame for a delay, and its rate stays",
+        |settings, _| &mut settings.idle_load,
+    ),
+    Parameter::new(
+        "rise",
+        Unit::Probability,
+        ONE / 1000..=ONE,
+        "the part by which the rate rises in an interval",
+        |settings, _| &mut settings.rise,
+    ),
+    Parameter::new(
+        "least_cut",
+        Unit::Probability,
+        0..=ONE * 9 / 10,
+        "the part by which the rate falls if the mean excess is at the threshold",
+        |settings, _| &mut settings.least_cut,
+    ),
+    Parameter::new(
+        "most_cut",
+        Unit::Probability,
+        ONE / 100..=ONE * 9 / 10,
+        "the part by which it falls if the mean excess is severe",
+        |settings, _| &mut settings.most_cut,
+    ),
+    Parameter::new(
+        "keep",
+        Unit::Probability,
+        ONE / 10..=ONE,
+        "the share of the achieved rate that is left if less comes through than the rate allows",
+        |settings, _| &mut settings.keep,
+    ),
+    Parameter::new(
+        "drain",
+        Unit::Probability,
+        ONE / 10..=ONE,
+        "the share of the rate that is left while the queue of the line drains; 1: the rate waits",
+        |settings, _| &mut settings.drain,
+    ),
+    Parameter::new(
+        "decay",
+        Unit::Time,
+        SECOND..=3600 * SECOND,
+        "the time constant with which the rate returns to the base under low load",
+        |settings, _| &mut settings.decay,
+    ),
+    Parameter::new(
+        "silence",
+        Unit::Time,
+        SECOND..=600 * SECOND,
+        "after this time without an answer nothing is known of the line, and the rate is the base",
+        |settings, _| &mut settings.silence,
+    ),
 ];
-
-/// Prints the name only.
-impl fmt::Debug for Knob {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Knob").field(&self.name).finish()
-    }
-}
-
-impl Knob {
-    /// Returns the value in `settings`, as users write it.
-    pub fn shown(&self, settings: &Settings) -> String {
-        let mut copy = *settings;
-        self.unit.show(&(self.field)(&mut copy).read())
-    }
-
-    /// Checks the value in `settings`.
-    fn check(&self, settings: &Settings) -> Result<(), ConfigError> {
-        let mut copy = *settings;
-        let value = (self.field)(&mut copy).read();
-        match value {
-            Value::Number(number) if self.range.contains(&number) => Ok(()),
-            value => Err(ConfigError::out_of_range(
-                self.name,
-                self.unit.show(&value),
-                self.unit.show_range(&self.range),
-                "choose a value in this range, or leave it out for the default",
-            )),
-        }
-    }
-}
 
 impl Settings {
     /// Checks all settings, and the rules between them.
@@ -274,7 +229,7 @@ impl Settings {
     /// # Errors
     /// Names the first setting that is out of range or breaks a rule, the rule and a remedy.
     pub fn check(&self) -> Result<(), ConfigError> {
-        KNOBS.iter().try_for_each(|knob| knob.check(self))?;
+        check_ranges(&PARAMETERS, &mut self.clone())?;
         let duration = |duration: Duration| {
             let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
             Unit::Time.show(&Value::Number(nanos))
@@ -363,6 +318,8 @@ impl Bounds {
 
 #[cfg(test)]
 mod tests {
+    use fairgate::registry::ParameterInfo;
+
     use super::*;
 
     #[test]
@@ -370,37 +327,51 @@ mod tests {
         Settings::default().check().unwrap();
     }
 
+    fn infos() -> Vec<ParameterInfo> {
+        let mut defaults = Settings::default();
+        PARAMETERS
+            .iter()
+            .map(|parameter| parameter.info(&mut defaults))
+            .collect()
+    }
+
     #[test]
     fn each_setting_has_a_field_and_a_name_of_its_own() {
-        for (number, knob) in KNOBS.iter().enumerate() {
-            assert!(KNOBS[..number].iter().all(|other| other.name != knob.name));
+        for (number, info) in infos().iter().enumerate() {
+            assert!(PARAMETERS[..number].iter().all(|other| other.name() != info.name));
             // A value that no other setting has reaches this one, and only this one.
             let mut changed = Settings::default();
-            (knob.field)(&mut changed).write(&Value::Number(*knob.range.end()));
-            let different = KNOBS
+            let value = Value::Number(*info.range.end());
+            PARAMETERS[number].field(&mut changed, 0).write(&value);
+            let read = |parameter: &Parameter<Settings>, settings: &Settings| {
+                parameter.field(&mut settings.clone(), 0).read()
+            };
+            let different = PARAMETERS
                 .iter()
-                .filter(|other| other.shown(&changed) != other.shown(&Settings::default()));
-            let names: Vec<&str> = different.map(|other| other.name).collect();
-            assert!(names.is_empty() || names == [knob.name], "{names:?}");
+                .filter(|other| read(other, &changed) != read(other, &Settings::default()));
+            let names: Vec<&str> = different.map(Parameter::name).collect();
+            assert!(names.is_empty() || names == [info.name], "{names:?}");
         }
     }
 
     #[test]
     fn values_out_of_range_name_rule_and_remedy() {
-        for knob in &KNOBS {
-            let beyond = match knob.unit {
+        for (number, info) in infos().iter().enumerate() {
+            let beyond = match info.unit {
                 // No value is above 1.
-                Unit::Probability if *knob.range.end() == ONE => match *knob.range.start() {
+                Unit::Probability if *info.range.end() == ONE => match *info.range.start() {
                     0 => continue,
                     start => start - 1,
                 },
-                _ => knob.range.end() + 1,
+                _ => info.range.end() + 1,
             };
             let mut wrong = Settings::default();
-            (knob.field)(&mut wrong).write(&Value::Number(beyond));
+            PARAMETERS[number]
+                .field(&mut wrong, 0)
+                .write(&Value::Number(beyond));
             let error = wrong.check().unwrap_err();
             let refusal = error.refusal().unwrap();
-            assert_eq!(refusal.path.parameter, knob.name);
+            assert_eq!(refusal.path.parameter, info.name);
             assert!(!refusal.rule.is_empty() && !refusal.remedy.is_empty());
         }
     }

@@ -212,6 +212,11 @@ impl Document {
         self.error_with_label(span, message, "here", help)
     }
 
+    /// Returns the text, for mistakes in it.
+    pub(crate) fn source(&self) -> Arc<NamedSource<String>> {
+        Arc::clone(&self.source)
+    }
+
     fn error_with_label(
         &self,
         span: Range<usize>,
@@ -219,7 +224,7 @@ impl Document {
         label: impl Into<String>,
         help: impl Into<String>,
     ) -> FileError {
-        let mut problems = Problems::new(Arc::clone(&self.source));
+        let mut problems = Problems::new(self.source());
         problems.add(span, message, label, help);
         problems.into_error()
     }

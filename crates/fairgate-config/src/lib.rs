@@ -14,6 +14,7 @@ mod document;
 mod error;
 mod excerpt;
 pub mod folder;
+mod keys;
 pub mod language;
 mod memory;
 mod section;
@@ -28,6 +29,7 @@ pub use fairgate::registry::{
     self, About, Bucket, Children, ClassSettings, Entry, Family, Longest, ParameterInfo, Parts, Registry,
     Setting, Settings, Unit, UnitError, Value, units,
 };
+pub use keys::Keys;
 pub use memory::Memory;
 pub use spec::{
     Assembly, Branch, BuildError, CHANGE, Change, ChangeError, ClassSpec, Estimator, EstimatorError, Frame,

@@ -3,18 +3,24 @@
 use std::fs;
 use std::path::Path;
 
-use fairgate_autorate::{KNOBS, Settings};
+use fairgate_autorate::{PARAMETERS, Settings};
 
 #[test]
 fn the_documentation_lists_the_settings() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/autorate.md");
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let expected: Vec<String> = KNOBS
+    let mut defaults = Settings::default();
+    let expected: Vec<String> = PARAMETERS
         .iter()
-        .map(|knob| {
-            let default = knob.shown(&Settings::default());
-            let range = knob.unit.show_range(&knob.range);
-            format!("| `{}` | {default} | {range} | {} |", knob.name, knob.doc)
+        .map(|parameter| {
+            let info = parameter.info(&mut defaults);
+            let default = info.shown_default().expect("each setting has one");
+            format!(
+                "| `{}` | {default} | {} | {} |",
+                info.name,
+                info.allowed(),
+                info.doc
+            )
         })
         .collect();
     let begin = text

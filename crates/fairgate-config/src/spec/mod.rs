@@ -47,7 +47,6 @@ pub use edit::CHANGE;
 pub use estimator::{Estimator, EstimatorError};
 pub use given::Given;
 pub(crate) use given::in_order;
-#[cfg(test)]
 pub(crate) use given::read as read_value;
 pub(crate) use origin::Origin;
 pub use print::{quoted, renamed};

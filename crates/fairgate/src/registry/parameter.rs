@@ -25,8 +25,8 @@ pub struct Bucket {
     pub is_for_whole_packets: bool,
 }
 
-/// A parameter of a discipline with settings `S`: name, unit, range and meaning. The default is read from the
-/// default settings.
+/// A parameter of a discipline, or a key of another section of a file, with settings `S`: name, unit, range and
+/// meaning. The default is read from the default settings.
 #[derive(Debug)]
 pub struct Parameter<S> {
     name: &'static str,
@@ -105,7 +105,9 @@ impl<S> Parameter<S> {
         self.name
     }
 
-    pub(crate) fn field<'a>(&self, settings: &'a mut S, class: usize) -> &'a mut dyn Field {
+    /// Returns the field that holds the value. The index of the class has a meaning for parameters of classes
+    /// only.
+    pub fn field<'a>(&self, settings: &'a mut S, class: usize) -> &'a mut dyn Field {
         (self.field)(settings, class)
     }
 
@@ -114,7 +116,7 @@ impl<S> Parameter<S> {
     }
 
     /// Returns what users should know. The default is the value of the parameter in `start`.
-    pub(crate) fn info(&self, start: &mut S) -> ParameterInfo {
+    pub fn info(&self, start: &mut S) -> ParameterInfo {
         let field = self.field(start, 0);
         ParameterInfo {
             name: self.name,
