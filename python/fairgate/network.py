@@ -42,7 +42,7 @@ class LinkKeys(TypedDict, total=False):
     workers: int
     workers_a: int
     workers_b: int
-    shard_by: Literal["flow", "source", "destination"]
+    shard_by: Literal["flow", "source", "destination", "class"]
     each: Each
 
 

@@ -30,7 +30,7 @@ use fairgate_report::command::{embedded, exit, failure, input, output, progress,
 use crate::commands::live;
 #[cfg(feature = "parquet")]
 use crate::commands::sweep;
-use crate::commands::{compare, completions, list, man, moved, plot, simulate};
+use crate::commands::{compare, completions, list, man, moved, plot, schema, simulate};
 use crate::failure::{Failure, Outcome};
 use crate::output::Format;
 
@@ -59,6 +59,7 @@ enum Command {
     Live(live::Live),
     Man(man::Args),
     Completions(completions::Args),
+    Schema(schema::Args),
     #[command(hide = true)]
     Bench(moved::Args),
     #[command(hide = true)]
@@ -88,6 +89,7 @@ impl Command {
             #[cfg(feature = "live")]
             Command::Live(command) => command.run(registry, format),
             Command::Man(args) => man::run(args, Cli::command(), format),
+            Command::Schema(args) => schema::run(args, registry, format),
             Command::Completions(args) => completions::run(args, Cli::command(), registry, format),
             Command::Bench(args) => moved::run("bench", &args),
             Command::Bounds(args) => moved::run("bounds", &args),

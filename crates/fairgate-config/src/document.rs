@@ -170,14 +170,23 @@ impl Document {
         self.sections.iter().map(String::as_str)
     }
 
-    /// Reads a section. Returns `None` if the file has no such section. `T` should have
+    /// Reads a section, or one within it: `run.autorate`. Returns `None` if the file has no such section. `T`
+    /// should have
     /// `#[serde(deny_unknown_fields)]`, and [`Spanned`] fields if later errors must point at a value.
     ///
     /// # Errors
     /// If the section has a mistake. The error points at the first one.
     pub fn section<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, FileError> {
         let mut table = DeTable::parse(self.source.inner()).expect("the text was parsed before");
-        let Some(section) = table.get_mut().remove(name) else {
+        let mut path = name.split('.');
+        let mut found = path.next().and_then(|name| table.get_mut().remove(name));
+        for inner in path {
+            found = found.and_then(|section| match section.into_inner() {
+                DeValue::Table(mut table) => table.remove(inner),
+                _ => None,
+            });
+        }
+        let Some(section) = found else {
             return Ok(None);
         };
         let location = section.span();

@@ -25,6 +25,11 @@ impl Keys {
         self.0.get(key).map(Spanned::span)
     }
 
+    /// Takes a key out, which is a section of its own. Returns where its value is written, if it is.
+    pub fn take(&mut self, key: &str) -> Option<Range<usize>> {
+        self.0.remove(key).map(|value| value.span())
+    }
+
     /// Returns where the first value is, or nowhere.
     pub fn first_span(&self) -> Range<usize> {
         self.0

@@ -1,50 +1,21 @@
 //! The `[run]` section of a configuration: the interfaces, and the queue of each direction.
-//!
-//! ```toml
-//! [run]
-//! left = "eth0"             # or "tap:fg0" or "tun:fg0", a device to create
-//! right = "eth1"
-//! left_to_right = "wan"     # [queue.wan]; without a queue, frames pass in order of arrival
-//! right_to_left = "wan"
-//! device = "eth0"           # instead of all these: one interface that this machine itself uses
-//! ingress = "down"          # [queue.down], for the frames that it receives
-//! egress = "up"             # [queue.up], for the frames that it sends
-//! nat = "both"              # its trees see hosts in the LAN instead of this router: ingress, egress or both
-//! name = "home"             # names the status socket; default: the file's name without extension
-//! frames = 16384            # the most frames held in one direction
-//! delay = "5ms"             # added behind the queue in each direction, to emulate a long link
-//! overhead = -14           # added to each frame's length, bytes, as the trees count it
-//! spin = "20us"             # stay awake for the last 20 us before the shaper's next packet
-//! offloads = "off"          # disable GRO and LRO during the run
-//! super_packets = "cut"     # no tree gets a merged packet as one packet; default: "whole"
-//! isolate = true            # isolate both interfaces from this machine's own stack, even if it uses them
-//! realtime = false          # do not ask for real-time scheduling
-//! backend = "xdp"           # how frames get to this process: packet or xdp; default: packet
-//! workers = 4               # threads that share the work, each with trees of its own
-//! shard_by = "left"         # what they divide: flows ("flow"), the hosts on the left or right side, or the
-//!                           # classes of htb or hfsc ("class")
-//! api = "unix:/run/fairgate/api.sock"  # where the run is controlled over HTTP ([`endpoints`])
-//! metrics = "127.0.0.1:9095"           # where Prometheus reads its counters
-//! packet_log = "30s"                   # for how long the last packets are kept ([`packet_log`])
-//! packet_log_memory = "32mb"           # the memory for them
-//! ```
 
 mod autorate;
 mod endpoints;
+mod keys;
 mod packet_log;
 
-use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use fairgate::sharding::{Division, Limit};
-use fairgate_config::units::parse_duration;
+use fairgate::words;
 use fairgate_config::{Document, FileError, ShardBy, ShardedSpec, Spec, Workers};
-use serde::Deserialize;
 use toml::Spanned;
 
 use self::autorate::AutorateSection;
+use self::keys::Section;
 use crate::backend::BackendKind;
 use crate::status::SubscriberNames;
 use crate::sys::interface::Interface;
@@ -52,6 +23,7 @@ use crate::sys::interface::Interface;
 pub(crate) use autorate::names as rate_names;
 pub use autorate::{Autorate, RateSource};
 pub use endpoints::{Address, Endpoint, EndpointError, Endpoints, Offer};
+pub use keys::run_keys;
 pub use packet_log::PacketLog;
 
 /// One end of the bridge, as named in the configuration.
@@ -85,8 +57,7 @@ impl End {
 }
 
 /// What to do about receive offloads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Offloads {
     /// Keep them enabled. Merged packets are cut into the original packets.
     #[default]
@@ -95,9 +66,10 @@ pub enum Offloads {
     Off,
 }
 
+words!(Offloads { "keep" => Offloads::Keep, "off" => Offloads::Off });
+
 /// Whether trees get super-packets whole.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SuperPackets {
     /// Trees that take them get each as one packet ([`Spec::takes_super_packets`]). Other trees get the
     /// packets of the link.
@@ -106,6 +78,8 @@ pub enum SuperPackets {
     /// Every tree gets the packets of the link.
     Cut,
 }
+
+words!(SuperPackets { "whole" => SuperPackets::Whole, "cut" => SuperPackets::Cut });
 
 /// Whether to isolate the interfaces from the kernel's own stack during the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -176,17 +150,17 @@ pub struct Plan {
 }
 
 /// The trees that see hosts in the LAN.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Nat {
     Ingress,
     Egress,
     Both,
 }
 
+words!(Nat { "ingress" => Nat::Ingress, "egress" => Nat::Egress, "both" => Nat::Both });
+
 /// What several workers divide among them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Divide {
     /// Flows.
     #[default]
@@ -199,110 +173,77 @@ pub enum Divide {
     Class,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Section {
-    left: Option<Spanned<String>>,
-    right: Option<Spanned<String>>,
-    left_to_right: Option<Spanned<String>>,
-    right_to_left: Option<Spanned<String>>,
-    device: Option<Spanned<String>>,
-    ingress: Option<Spanned<String>>,
-    egress: Option<Spanned<String>>,
-    nat: Option<Spanned<Nat>>,
-    name: Option<Spanned<String>>,
-    frames: Option<Spanned<i64>>,
-    delay: Option<Spanned<String>>,
-    overhead: Option<Spanned<i64>>,
-    spin: Option<Spanned<String>>,
-    #[serde(default)]
-    offloads: Offloads,
-    #[serde(default)]
-    super_packets: SuperPackets,
-    isolate: Option<bool>,
-    realtime: Option<bool>,
-    backend: Option<BackendKind>,
-    workers: Option<Spanned<u16>>,
-    shard_by: Option<Spanned<Divide>>,
-    api: Option<Spanned<String>>,
-    api_group: Option<Spanned<String>>,
-    api_token: Option<Spanned<PathBuf>>,
-    api_certificate: Option<Spanned<PathBuf>>,
-    api_key: Option<Spanned<PathBuf>>,
-    metrics: Option<Spanned<String>>,
-    metrics_token: Option<Spanned<PathBuf>>,
-    metrics_certificate: Option<Spanned<PathBuf>>,
-    metrics_key: Option<Spanned<PathBuf>>,
-    autorate: Option<Spanned<AutorateSection>>,
-    packet_log: Option<Spanned<String>>,
-    packet_log_memory: Option<Spanned<String>>,
-}
+words!(Divide {
+    "flow" => Divide::Flow,
+    "left" => Divide::Left,
+    "right" => Divide::Right,
+    "class" => Divide::Class,
+});
 
-/// More than the default limit of fq_codel (10 240 packets). Full-sized frames of this number take 32 MiB.
-const DEFAULT_FRAMES: u32 = 16 * 1024;
-/// Full-sized frames of this number take 2 GiB.
-const MOST_FRAMES: i64 = 1 << 20;
-/// A tree counts at least the IP packet. No stack of headers has more than the upper limit.
-const OVERHEADS: RangeInclusive<i64> = -14..=1000;
-/// The longest delay. In this time light travels much further than to the moon, so that no real link is
-/// longer.
-const LONGEST_DELAY: Duration = Duration::from_secs(10);
-/// The longest spin. Spinning for longer would be a busy loop.
-const LONGEST_SPIN: Duration = Duration::from_millis(1);
+/// The lowest overhead: a tree counts at least the IP packet.
+const LEAST_OVERHEAD: i32 = -14;
 
 impl Plan {
     /// Reads the `[run]` section of a configuration file.
     ///
     /// # Errors
-    /// Fails if there is no such section. Otherwise reports the first mistake.
+    /// Fails if there is no such section. Otherwise reports all values that are not allowed, or the first that
+    /// does not go with the others.
     pub fn read(document: &Document) -> Result<Plan, FileError> {
-        let Some(section) = document.section::<Section>("run")? else {
+        let Some(mut section) = Section::read(document)? else {
             return Err(document.error(
                 0..0,
                 "there is no [run] section",
                 "add one with `left` and `right`, two interfaces to join, or with `device`, one interface",
             ));
         };
-        let place = Place::read(document, &section)?;
-        let queue = |name: Option<&Spanned<String>>| match name {
+        let place = Place::read(document, &mut section)?;
+        let queue = |name: &Option<Spanned<String>>| match name {
             Some(name) => document.resolve(name).cloned(),
             None => Spec::inline("fifo"),
         };
-        let workers = read_workers(document, &section)?;
+        let name = match section.text("name") {
+            Some(name) => read_name(document, &name)?,
+            None => default_name(document.name()),
+        };
+        let workers = read_workers(document, &section, &place)?;
         let nat = read_nat(document, &section)?;
         let endpoints = section.endpoints(document)?;
         let packet_log = section.packet_log(document)?;
-        let shard_by = section.shard_by.as_ref().map_or(Divide::Flow, |by| *by.get_ref());
+        let values = &section.values;
+        if let (Some(span), true) = (section.span_of("overhead"), values.overhead < LEAST_OVERHEAD) {
+            return Err(document.error(
+                span,
+                format!(
+                    "`overhead` is {}, but must be at least {LEAST_OVERHEAD}",
+                    values.overhead
+                ),
+                "frames have an Ethernet header of 14 bytes; -14 counts IP packets, 24 whole Ethernet",
+            ));
+        }
         let mut plan = Plan {
-            name: match &section.name {
-                Some(name) => read_name(document, name)?,
-                None => default_name(document.name()),
-            },
+            name,
+            queues: [queue(&place.queues[0])?, queue(&place.queues[1])?],
+            queue_names: place.queues.map(|name| Some(name?.into_inner())),
             ends: place.ends,
             taken: place.taken,
-            queues: [queue(place.queues[0])?, queue(place.queues[1])?],
             nat,
-            queue_names: place.queues.map(|name| Some(name?.get_ref().clone())),
             subscribers: Default::default(),
-            frames: section
-                .frames
-                .map_or(Ok(DEFAULT_FRAMES), |frames| read_frames(document, &frames))?,
-            delay: read_duration(document, section.delay.as_ref(), "delay", LONGEST_DELAY)?,
-            overhead: section
-                .overhead
-                .map_or(Ok(0), |overhead| read_overhead(document, &overhead))?,
-            spin: read_duration(document, section.spin.as_ref(), "spin", LONGEST_SPIN)?,
-            offloads: section.offloads,
-            super_packets: section.super_packets,
-            isolate: match section.isolate {
+            frames: values.frames,
+            delay: values.delay,
+            overhead: values.overhead,
+            spin: values.spin,
+            offloads: values.offloads,
+            super_packets: values.super_packets,
+            isolate: match values.isolate {
                 None => Isolate::Unused,
                 Some(true) => Isolate::Always,
                 Some(false) => Isolate::Never,
             },
-            realtime: section.realtime.unwrap_or(true),
-            backend: section.backend,
+            realtime: values.realtime,
+            backend: values.backend,
             workers,
-            shard_by,
+            shard_by: values.shard_by,
             endpoints,
             autorate: None,
             packet_log,
@@ -433,32 +374,32 @@ impl Plan {
 }
 
 /// Where a run takes frames, and the names of its trees.
-struct Place<'s> {
+struct Place {
     ends: [End; 2],
     taken: [bool; 2],
-    queues: [Option<&'s Spanned<String>>; 2],
+    queues: [Option<Spanned<String>>; 2],
 }
 
-impl<'s> Place<'s> {
-    fn read(document: &Document, section: &'s Section) -> Result<Place<'s>, FileError> {
-        match &section.device {
-            Some(device) => Place::on(document, section, device),
+impl Place {
+    fn read(document: &Document, section: &mut Section) -> Result<Place, FileError> {
+        match section.text("device") {
+            Some(device) => Place::on(document, section, &device),
             None => Place::between(document, section),
         }
     }
 
-    fn between(document: &Document, section: &'s Section) -> Result<Place<'s>, FileError> {
-        for (key, value) in [("ingress", &section.ingress), ("egress", &section.egress)] {
-            if let Some(value) = value {
+    fn between(document: &Document, section: &mut Section) -> Result<Place, FileError> {
+        for key in ["ingress", "egress"] {
+            if let Some(span) = section.span_of(key) {
                 return Err(document.error(
-                    value.span(),
+                    span,
                     format!("`{key}` needs `device`, the interface whose frames it is for"),
                     "add `device`; between two interfaces, use `left_to_right` and `right_to_left`",
                 ));
             }
         }
-        let required = |key: &str, value: &'s Option<Spanned<String>>| {
-            value.as_ref().ok_or_else(|| {
+        let mut required = |key: &str| {
+            section.text(key).ok_or_else(|| {
                 document.error(
                     0..0,
                     format!("`{key}` is missing in [run]"),
@@ -466,11 +407,8 @@ impl<'s> Place<'s> {
                 )
             })
         };
-        let (left, right) = (
-            required("left", &section.left)?,
-            required("right", &section.right)?,
-        );
-        let ends = [read_end(document, left)?, read_end(document, right)?];
+        let (left, right) = (required("left")?, required("right")?);
+        let ends = [read_end(document, &left)?, read_end(document, &right)?];
         if ends[0] == ends[1] {
             return Err(document.error(
                 right.span(),
@@ -498,38 +436,28 @@ impl<'s> Place<'s> {
         Ok(Place {
             ends,
             taken: [true; 2],
-            queues: [section.left_to_right.as_ref(), section.right_to_left.as_ref()],
+            queues: ["left_to_right", "right_to_left"].map(|key| section.text(key)),
         })
     }
 
-    fn on(
-        document: &Document,
-        section: &'s Section,
-        device: &'s Spanned<String>,
-    ) -> Result<Place<'s>, FileError> {
-        let of_two = [
-            ("left", &section.left),
-            ("right", &section.right),
-            ("left_to_right", &section.left_to_right),
-            ("right_to_left", &section.right_to_left),
-        ];
-        for (key, value) in of_two {
-            if let Some(value) = value {
+    fn on(document: &Document, section: &mut Section, device: &Spanned<String>) -> Result<Place, FileError> {
+        for key in ["left", "right", "left_to_right", "right_to_left"] {
+            if let Some(span) = section.span_of(key) {
                 return Err(document.error(
-                    value.span(),
+                    span,
                     format!("`{key}` is for two interfaces, but `device` names one"),
                     "remove it; `ingress` and `egress` name the trees of received and of sent frames",
                 ));
             }
         }
-        if section.isolate.is_some() {
+        if section.span_of("isolate").is_some() {
             return Err(document.error(
                 device.span(),
                 "`isolate` is for two interfaces, but `device` names one that this machine itself uses",
                 "remove `isolate`",
             ));
         }
-        let queues = [section.ingress.as_ref(), section.egress.as_ref()];
+        let queues = ["ingress", "egress"].map(|key| section.text(key));
         if queues == [None, None] {
             return Err(document.error(
                 device.span(),
@@ -546,7 +474,7 @@ impl<'s> Place<'s> {
         };
         Ok(Place {
             ends: [End::Interface(name.clone()), End::Host(name)],
-            taken: queues.map(|queue| queue.is_some()),
+            taken: queues.each_ref().map(Option::is_some),
             queues,
         })
     }
@@ -629,54 +557,39 @@ fn default_name(file: &str) -> String {
 }
 
 /// Reads the number of workers. Several need two interfaces whose frames the kernel can divide.
-fn read_workers(document: &Document, section: &Section) -> Result<u16, FileError> {
-    let Some(workers) = &section.workers else {
-        return match &section.shard_by {
-            None => Ok(1),
-            Some(by) => Err(document.error(
-                by.span(),
-                "`shard_by` says what workers divide, but there is one worker",
-                "add `workers`, or remove this key",
-            )),
-        };
-    };
-    let count = *workers.get_ref();
-    if !(1..=Workers::MOST).contains(&count) {
-        return Err(document.error(
-            workers.span(),
-            format!("there can't be {count} workers"),
-            format!(
-                "write a number from 1 to {}: at most one for each processor",
-                Workers::MOST
-            ),
-        ));
+fn read_workers(document: &Document, section: &Section, place: &Place) -> Result<u16, FileError> {
+    let count = section.values.workers;
+    match (section.span_of("workers"), section.span_of("shard_by")) {
+        (None, Some(span)) => Err(document.error(
+            span,
+            "`shard_by` says what workers divide, but there is one worker",
+            "add `workers`, or remove this key",
+        )),
+        (Some(span), _) if count > 1 && !place.ends.iter().all(|end| matches!(end, End::Interface(_))) => {
+            Err(document.error(
+                span,
+                "several workers need two existing interfaces, whose frames the kernel divides among them",
+                "name them with `left` and `right`, or remove `workers`",
+            ))
+        }
+        _ => Ok(count),
     }
-    let is_existing =
-        |name: &Option<Spanned<String>>| name.as_ref().is_some_and(|name| !name.get_ref().contains(':'));
-    if count > 1 && !(is_existing(&section.left) && is_existing(&section.right)) {
-        return Err(document.error(
-            workers.span(),
-            "several workers need two existing interfaces, whose frames the kernel divides among them",
-            "name them with `left` and `right`, or remove `workers`",
-        ));
-    }
-    Ok(count)
 }
 
 /// Reads for which directions translations are looked up. Each of them needs a tree.
 fn read_nat(document: &Document, section: &Section) -> Result<[bool; 2], FileError> {
-    let Some(nat) = &section.nat else {
+    let (Some(nat), Some(span)) = (section.values.nat, section.span_of("nat")) else {
         return Ok([false; 2]);
     };
-    if section.device.is_none() {
+    if section.span_of("device").is_none() {
         return Err(document.error(
-            nat.span(),
+            span,
             "`nat` needs `device`: this machine does not track connections between two interfaces",
             "remove it; or run on one interface of the router that translates addresses",
         ));
     }
-    let has_tree = [section.ingress.is_some(), section.egress.is_some()];
-    let (wanted, missing) = match nat.get_ref() {
+    let has_tree = ["ingress", "egress"].map(|key| section.span_of(key).is_some());
+    let (wanted, missing) = match nat {
         Nat::Both => (has_tree, None),
         Nat::Ingress => ([true, false], (!has_tree[0]).then_some("ingress")),
         Nat::Egress => ([false, true], (!has_tree[1]).then_some("egress")),
@@ -684,61 +597,9 @@ fn read_nat(document: &Document, section: &Section) -> Result<[bool; 2], FileErr
     match missing {
         None => Ok(wanted),
         Some(key) => Err(document.error(
-            nat.span(),
+            span,
             format!("`nat` is for `{key}`, which has no tree"),
             format!("add `{key}`, or write \"both\" for each direction that has a tree"),
         )),
     }
-}
-
-fn read_frames(document: &Document, frames: &Spanned<i64>) -> Result<u32, FileError> {
-    match frames.get_ref() {
-        count @ 64..=MOST_FRAMES => Ok(*count as u32),
-        count => Err(document.error(
-            frames.span(),
-            format!("`frames` is {count}, but must be from 64 to {MOST_FRAMES}"),
-            "set it to the number of packets that all queues of a direction can hold together",
-        )),
-    }
-}
-
-fn read_overhead(document: &Document, overhead: &Spanned<i64>) -> Result<i32, FileError> {
-    match overhead.get_ref() {
-        bytes if OVERHEADS.contains(bytes) => Ok(*bytes as i32),
-        bytes => Err(document.error(
-            overhead.span(),
-            format!(
-                "`overhead` is {bytes}, but must be from {} to {}",
-                OVERHEADS.start(),
-                OVERHEADS.end()
-            ),
-            "frames have an Ethernet header of 14 bytes; -14 counts IP packets, 24 whole Ethernet",
-        )),
-    }
-}
-
-fn read_duration(
-    document: &Document,
-    text: Option<&Spanned<String>>,
-    key: &str,
-    most: Duration,
-) -> Result<Duration, FileError> {
-    let Some(text) = text else {
-        return Ok(Duration::ZERO);
-    };
-    let duration = parse_duration(text.get_ref()).map_err(|error| {
-        document.error(
-            text.span(),
-            error.to_string(),
-            "write it like \"5ms\" or \"20us\"",
-        )
-    })?;
-    if duration > most {
-        return Err(document.error(
-            text.span(),
-            format!("`{key}` is {duration:?}, but must be at most {most:?}"),
-            "reduce it, or omit it for none",
-        ));
-    }
-    Ok(duration)
 }

@@ -407,6 +407,7 @@ pub(crate) fn value_of<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'p
         Value::Number(number) => number.into_pyobject(py)?.into_any(),
         Value::Flag(flag) => flag.into_pyobject(py)?.to_owned().into_any(),
         Value::Word(word) => word.into_pyobject(py)?.into_any(),
+        Value::Text(text) => text.into_pyobject(py)?.into_any(),
         Value::List(numbers) => numbers.into_pyobject(py)?.into_any(),
         Value::None => py.None().into_bound(py),
     })

@@ -1,4 +1,4 @@
-//! `fairgate list`: the disciplines, and the parameters of one.
+//! `fairgate list`: the disciplines with their parameters, and the sections of a file with their keys.
 
 use std::fmt::Write;
 
@@ -10,15 +10,16 @@ use thiserror::Error;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format};
 
-/// Show the disciplines, or one of them with its parameters
+/// Show the disciplines, or one of them with its parameters; or the keys of a section
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   fairgate list                                     all disciplines, and when to use each
   fairgate list fq_codel                            the parameters of one, and what they mean
+  fairgate list run                                 the keys of [run], and what they mean
   fairgate list --json | jq '.disciplines[].name'   the names, for a script")]
 pub(crate) struct Args {
-    /// The discipline to show in detail
+    /// The discipline to show in detail, or a section: run, run.autorate.tuning
     name: Option<String>,
 }
 
@@ -35,18 +36,55 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
         None => registry.iter().collect(),
         Some(name) => registry.entries(name).collect(),
     };
-    if let (Some(name), true) = (&args.name, chosen.is_empty()) {
+    let sections: Vec<Section> = sections()
+        .into_iter()
+        .filter(|section| args.name.as_ref().is_none_or(|name| name == section.name))
+        .collect();
+    if let (Some(name), true) = (&args.name, chosen.is_empty() && sections.is_empty()) {
         return Err(unknown(name, registry).into());
     }
     match (format, args.name) {
-        (Format::Json, _) => output::json("list", &Listing::of(&chosen))?,
+        (Format::Json, _) => output::json("list", &Listing::of(&chosen, &sections))?,
         (Format::Text, None) => output::text(&overview(&chosen))?,
         (Format::Text, Some(_)) => {
-            let details: Vec<String> = chosen.iter().map(|entry| detail(*entry)).collect();
+            let disciplines = chosen.iter().map(|entry| detail(*entry));
+            let details: Vec<String> = disciplines.chain(sections.iter().map(Section::detail)).collect();
             output::text(&details.join("\n"))?;
         }
     }
     Ok(Outcome::Yes)
+}
+
+/// A section of a file that is not a tree.
+pub(super) struct Section {
+    pub(super) name: &'static str,
+    pub(super) about: &'static str,
+    pub(super) keys: Vec<ParameterInfo>,
+}
+
+impl Section {
+    fn detail(&self) -> String {
+        format!("[{}]: {}\n{}", self.name, self.about, parameter_table(&self.keys))
+    }
+}
+
+/// Returns the sections whose keys are described as the parameters of disciplines are.
+pub(super) fn sections() -> Vec<Section> {
+    let mut settings = fairgate_autorate::Settings::default();
+    let tuning = fairgate_autorate::PARAMETERS.iter();
+    vec![
+        #[cfg(feature = "live")]
+        Section {
+            name: "run",
+            about: "a run on this machine; its tables are [run.autorate] and [queue.NAME]",
+            keys: fairgate_live::run_keys(),
+        },
+        Section {
+            name: "run.autorate.tuning",
+            about: "how rates follow the line; also `tuning` of `autorate` of a simulated link",
+            keys: tuning.map(|setting| setting.info(&mut settings)).collect(),
+        },
+    ]
 }
 
 fn unknown(name: &str, registry: &Registry) -> UnknownDiscipline {
@@ -82,7 +120,8 @@ fn overview(entries: &[&dyn Entry]) -> String {
     }
     let mut text = output::table_text(&table);
     text.push_str(
-        "\n(inner), (classes): what the discipline holds. `fairgate list NAME` explains the parameters.\n",
+        "\n(inner), (classes): what the discipline holds. `fairgate list NAME` explains the parameters, and \
+         `fairgate list run` the keys of [run].\n",
     );
     text
 }
@@ -169,6 +208,13 @@ fn default(info: &ParameterInfo) -> String {
 #[derive(Serialize)]
 struct Listing {
     disciplines: Vec<DisciplineEntry>,
+    sections: Vec<SectionEntry>,
+}
+
+#[derive(Serialize)]
+struct SectionEntry {
+    name: &'static str,
+    keys: Vec<ParameterEntry>,
 }
 
 #[derive(Serialize)]
@@ -193,19 +239,26 @@ struct ParameterEntry {
 }
 
 impl Listing {
-    fn of(entries: &[&dyn Entry]) -> Listing {
-        let parameters = |infos: Vec<ParameterInfo>| infos.iter().map(ParameterEntry::of).collect();
+    fn of(entries: &[&dyn Entry], sections: &[Section]) -> Listing {
+        let parameters = |infos: &[ParameterInfo]| infos.iter().map(ParameterEntry::of).collect();
         let discipline = |entry: &&dyn Entry| DisciplineEntry {
             name: entry.about().name,
             family: entry.about().family.name(),
             holds: entry.about().children.name(),
             summary: entry.about().summary,
             when: entry.about().when,
-            parameters: parameters(entry.parameters()),
-            class_parameters: parameters(entry.class_parameters()),
+            parameters: parameters(&entry.parameters()),
+            class_parameters: parameters(&entry.class_parameters()),
         };
         Listing {
             disciplines: entries.iter().map(discipline).collect(),
+            sections: sections
+                .iter()
+                .map(|section| SectionEntry {
+                    name: section.name,
+                    keys: parameters(&section.keys),
+                })
+                .collect(),
         }
     }
 }

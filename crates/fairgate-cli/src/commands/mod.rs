@@ -34,6 +34,7 @@ pub(crate) mod reload;
 pub(crate) mod reserve;
 #[cfg(feature = "live")]
 pub(crate) mod run;
+pub(crate) mod schema;
 #[cfg(feature = "live")]
 pub(crate) mod script;
 #[cfg(feature = "live")]

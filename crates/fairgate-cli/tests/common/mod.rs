@@ -6,5 +6,6 @@
 pub(crate) mod deadline;
 pub(crate) mod program;
 
+#[allow(unused_imports)]
 pub(crate) use deadline::{live, say, until};
 pub(crate) use program::output;

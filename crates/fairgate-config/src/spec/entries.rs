@@ -90,6 +90,7 @@ fn defaults_and_ranges_fit_their_fields() {
                 let value = match info.unit {
                     Unit::Flag => Value::Flag(true),
                     Unit::Choice(words) => Value::Word(words[words.len() - 1]),
+                    Unit::Text(_) => Value::Text("text".to_owned()),
                     Unit::List(length) => Value::List(vec![end; length]),
                     Unit::Numbers(_) | Unit::SignedNumbers(_) => Value::List(vec![end; 2]),
                     Unit::Curve => Value::List(vec![end; 3]),

@@ -22,6 +22,7 @@ fn extreme(info: &ParameterInfo) -> BoxedStrategy<Value> {
     let some = match info.unit {
         Unit::Flag => any::<bool>().prop_map(Value::Flag).boxed(),
         Unit::Choice(words) => select(words).prop_map(Value::Word).boxed(),
+        Unit::Text(_) => "[a-z]{0,9}".prop_map(Value::Text).boxed(),
         Unit::List(length) => select(numbers)
             .prop_map(move |number| Value::List(vec![number; length]))
             .boxed(),

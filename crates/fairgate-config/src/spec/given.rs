@@ -164,6 +164,7 @@ fn read_as(info: &ParameterInfo, given: &Spanned<Given>, is_written: bool) -> Re
         }),
         Unit::Flag => reading.flag(),
         Unit::Choice(words) => reading.choice(words),
+        Unit::Text(_) => reading.text(),
         Unit::List(length) => reading.list(length..=length),
         Unit::Numbers(most) | Unit::SignedNumbers(most) => reading.list(0..=most),
         Unit::Curve => reading.curve(),
@@ -286,6 +287,13 @@ impl Reading<'_> {
             Given::Flag(flag) => Ok(Value::Flag(*flag)),
             Given::Word(word) if word == "true" => Ok(Value::Flag(true)),
             Given::Word(word) if word == "false" => Ok(Value::Flag(false)),
+            _ => Err(self.wrong_type(self.given)),
+        }
+    }
+
+    fn text(&self) -> Result<Value, Mistake> {
+        match self.given.get_ref() {
+            Given::Text(text) | Given::Word(text) => Ok(Value::Text(text.clone())),
             _ => Err(self.wrong_type(self.given)),
         }
     }

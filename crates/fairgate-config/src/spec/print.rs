@@ -133,7 +133,7 @@ fn print_settings(parameters: &[ParameterInfo], settings: &[Setting], text: &mut
             Value::List(_) => info.unit != Unit::Curve,
             Value::Flag(_) => true,
             Value::Number(_) => matches!(info.unit, Unit::Count(_) | Unit::Signed(_)),
-            Value::Word(_) | Value::None => false,
+            Value::Word(_) | Value::Text(_) | Value::None => false,
         };
         let _ = match is_bare {
             true => writeln!(text, "{} = {shown}", info.name),

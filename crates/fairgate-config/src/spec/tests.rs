@@ -25,6 +25,7 @@ fn value(info: &ParameterInfo) -> BoxedStrategy<Value> {
     let some = match info.unit {
         Unit::Flag => any::<bool>().prop_map(Value::Flag).boxed(),
         Unit::Choice(words) => select(words).prop_map(Value::Word).boxed(),
+        Unit::Text(_) => "[a-z]{0,9}".prop_map(Value::Text).boxed(),
         // Bands that always exist.
         Unit::List(length) => Just(Value::List(vec![0; length])).boxed(),
         Unit::Numbers(_) | Unit::SignedNumbers(_) => {

@@ -3,20 +3,19 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::Deserialize;
-
 use crate::config::{Isolate, Plan};
 use crate::error::LiveError;
 
 /// A way to receive from and send to an existing interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackendKind {
     /// AF_PACKET sockets. They work with every Ethernet interface.
     Packet,
     /// AF_XDP sockets. They need native XDP in the driver, and take the frames from the kernel.
     Xdp,
 }
+
+fairgate::words!(BackendKind { "packet" => BackendKind::Packet, "xdp" => BackendKind::Xdp });
 
 impl BackendKind {
     /// All of them, the preferred ones first.

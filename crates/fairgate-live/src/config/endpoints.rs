@@ -14,7 +14,7 @@ use miette::Diagnostic;
 use thiserror::Error;
 use toml::Spanned;
 
-use super::Section;
+use super::keys::Section;
 
 /// What is offered over HTTP, and where. Nothing by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -190,18 +190,18 @@ impl Endpoint {
 
 impl Section {
     /// Reads the endpoints. Paths of files begin at the folder of the configuration file.
-    pub(super) fn endpoints(&self, document: &Document) -> Result<Endpoints, FileError> {
+    pub(super) fn endpoints(&mut self, document: &Document) -> Result<Endpoints, FileError> {
         let api = Keys {
             offer: Offer::Api,
-            address: &self.api,
-            group: &self.api_group,
-            files: [&self.api_token, &self.api_certificate, &self.api_key],
+            address: self.text("api"),
+            group: self.text("api_group"),
+            files: ["api_token", "api_certificate", "api_key"].map(|key| self.path(key)),
         };
         let metrics = Keys {
             offer: Offer::Metrics,
-            address: &self.metrics,
-            group: &None,
-            files: [&self.metrics_token, &self.metrics_certificate, &self.metrics_key],
+            address: self.text("metrics"),
+            group: None,
+            files: ["metrics_token", "metrics_certificate", "metrics_key"].map(|key| self.path(key)),
         };
         Ok(Endpoints {
             api: api.read(document)?,
@@ -211,18 +211,18 @@ impl Section {
 }
 
 /// The keys of an endpoint.
-struct Keys<'s> {
+struct Keys {
     offer: Offer,
-    address: &'s Option<Spanned<String>>,
-    group: &'s Option<Spanned<String>>,
+    address: Option<Spanned<String>>,
+    group: Option<Spanned<String>>,
     /// Token, certificate and key.
-    files: [&'s Option<Spanned<PathBuf>>; 3],
+    files: [Option<Spanned<PathBuf>>; 3],
 }
 
-impl Keys<'_> {
+impl Keys {
     fn read(&self, document: &Document) -> Result<Option<Endpoint>, FileError> {
         let key = self.offer.key();
-        let Some(address) = self.address else {
+        let Some(address) = &self.address else {
             let names = ["token", "certificate", "key"];
             let files = names.into_iter().zip(&self.files);
             let spans = files.filter_map(|(name, file)| Some((name, file.as_ref()?.span())));
@@ -239,6 +239,7 @@ impl Keys<'_> {
         let folder = Path::new(document.name()).parent().unwrap_or(Path::new(""));
         let [token, certificate, private] = self
             .files
+            .each_ref()
             .map(|file| file.as_ref().map(|path| folder.join(path.get_ref())));
         let read = address.get_ref().parse().and_then(|parsed| {
             let endpoint = Endpoint {

@@ -142,7 +142,7 @@ impl<S> Parameter<S> {
                 .iter()
                 .copied()
                 .find(|number| !self.unit.allows(*number, &self.range)),
-            Value::Flag(_) | Value::Word(_) | Value::None => None,
+            Value::Flag(_) | Value::Word(_) | Value::Text(_) | Value::None => None,
         };
         let wrong = wrong.filter(|number| !self.unit.allows(*number, &self.range))?;
         let remedy = match self.is_required {

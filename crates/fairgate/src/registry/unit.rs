@@ -29,6 +29,8 @@ pub enum Unit {
     Flag,
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// Any text. The word names what it is: an interface, a file.
+    Text(&'static str),
     /// A list of exactly this many numbers.
     List(usize),
     /// A list of at most this many numbers.
@@ -46,7 +48,7 @@ impl Unit {
     /// The unit's name in tables.
     pub fn name(self) -> &'static str {
         match self {
-            Unit::Count(of) | Unit::Signed(of) => of,
+            Unit::Count(of) | Unit::Signed(of) | Unit::Text(of) => of,
             Unit::Bytes => "bytes",
             Unit::Time => "time",
             Unit::Rate => "rate",
@@ -68,6 +70,7 @@ impl Unit {
             Unit::Probability => "probability",
             Unit::Flag => "flag",
             Unit::Choice(_) => "word",
+            Unit::Text(_) => "text",
             Unit::List(_) | Unit::Numbers(_) | Unit::SignedNumbers(_) => "list of numbers",
             Unit::Curve => "service curve",
         }
@@ -112,6 +115,8 @@ impl Unit {
             Value::Number(number) => self.show_number(*number),
             Value::Flag(flag) => flag.to_string(),
             Value::Word(word) => (*word).to_owned(),
+            Value::Text(text) if text.is_empty() => "none".to_owned(),
+            Value::Text(text) => text.clone(),
             Value::List(curve) if self == Unit::Curve => units::format_curve(curve),
             Value::List(numbers) => {
                 let numbers: Vec<_> = numbers.iter().map(|number| self.show_number(*number)).collect();
@@ -128,6 +133,7 @@ impl Unit {
             Unit::Flag => "true or false".to_owned(),
             Unit::Curve => "a service curve".to_owned(),
             Unit::Choice(words) => words.join(" or "),
+            Unit::Text(of) => of.to_owned(),
             Unit::List(length) => format!("{length} numbers, {least} to {}", range.end()),
             Unit::Numbers(most) => format!("at most {most} numbers, {least} to {}", range.end()),
             Unit::Signed(_) => format!("-{} to {}", range.end(), range.end()),
@@ -160,6 +166,7 @@ impl Unit {
             Unit::Rate => "write a rate like \"20mbit\" or the plain number of bit/s".to_owned(),
             Unit::Probability => "write a probability like 0.02".to_owned(),
             Unit::Flag => "write true or false".to_owned(),
+            Unit::Text(of) => format!("write a text in quotation marks: the {of}"),
             Unit::Choice(words) => {
                 let quoted: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
                 format!("write {}", quoted.join(" or "))

@@ -1,5 +1,6 @@
 //! Values of parameters, and the fields of a discipline's `Config` that hold them.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -16,6 +17,8 @@ pub enum Value {
     Flag(bool),
     /// One of the words that the parameter allows.
     Word(&'static str),
+    /// Any text.
+    Text(String),
     /// Numbers in a fixed order.
     List(Vec<u64>),
     /// No value, given explicitly: no limit, no threshold. Users write `"none"`.
@@ -98,6 +101,19 @@ impl Field for bool {
     }
 }
 
+impl Field for String {
+    fn read(&self) -> Value {
+        Value::Text(self.clone())
+    }
+
+    fn write(&mut self, value: &Value) {
+        match value {
+            Value::Text(text) => self.clone_from(text),
+            _ => misfit("String", value),
+        }
+    }
+}
+
 impl Field for Duration {
     fn read(&self) -> Value {
         Value::Number(u64::try_from(self.as_nanos()).unwrap_or(u64::MAX))
@@ -168,6 +184,10 @@ impl<F: Field + Smallest> Field for Option<F> {
 pub trait Smallest {
     /// Any value. It is overwritten at once.
     const SMALLEST: Self;
+}
+
+impl Smallest for bool {
+    const SMALLEST: bool = false;
 }
 
 impl Smallest for u8 {

@@ -236,6 +236,7 @@ fn details<'k>(
             Value::Flag(false) => return None,
             Value::Flag(true) => Amount::Flag(true),
             Value::Word(word) => Amount::Text((*word).to_owned()),
+            Value::Text(text) => Amount::Text(text.clone()),
             Value::List(numbers) => Amount::Numbers(numbers.clone()),
             Value::None => return None,
         };

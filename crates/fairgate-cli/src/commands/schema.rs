@@ -1,0 +1,313 @@
+//! `fairgate schema`: what may stand in a file, for editors that complete and check TOML.
+//!
+//! It is made from the descriptions by which files are read. It allows what a file may have, and does not
+//! know the rules between values: `fairgate check` does.
+
+use fairgate_config::{Children, Entry, ParameterInfo, Registry, Unit};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::list::{Section, sections};
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Format};
+
+/// Print a JSON Schema of configuration files, for editors
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  fairgate schema > fairgate.schema.json
+
+Then the first line of a file `#:schema ./fairgate.schema.json` makes editors with taplo (Even Better TOML)
+complete and explain its keys. What does not go together is found by `fairgate check` alone.")]
+pub(crate) struct Args {}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Printed {
+    json_schema: Value,
+}
+
+pub(crate) fn run(_args: Args, registry: &Registry, format: Format) -> Result<Outcome, Failure> {
+    let json_schema = schema(registry);
+    match format {
+        Format::Text => output::exact(&format!("{json_schema:#}\n"))?,
+        Format::Json => output::json("schema", &Printed { json_schema })?,
+    }
+    Ok(Outcome::Yes)
+}
+
+/// Sections whose keys are not described: any may be there.
+const OTHERS: [(&str, &str); 5] = [
+    ("simulate", "A scenario: docs/simulation.md"),
+    ("sweep", "Many scenarios: docs/simulation.md#sweeps"),
+    ("subscribers", "A list of subscribers: docs/subscribers.md"),
+    ("plans", "The plans of subscribers: docs/subscribers.md"),
+    ("experiment", "An experiment of fairgate-lab"),
+];
+
+fn schema(registry: &Registry) -> Value {
+    let mut sections_of_files = Map::new();
+    for (name, about) in OTHERS {
+        sections_of_files.insert(name.to_owned(), json!({ "description": about }));
+    }
+    for section in sections() {
+        place(&mut sections_of_files, section.name, &described(&section));
+    }
+    let queue = json!({
+        "description": "Trees of disciplines: docs/configuration.md",
+        "type": "object",
+        "additionalProperties": { "$ref": "#/definitions/discipline" },
+    });
+    sections_of_files.insert("queue".to_owned(), queue);
+    let disciplines: Vec<Value> = registry.iter().map(discipline).collect();
+    json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "Configuration of Fairgate",
+        "type": "object",
+        "properties": sections_of_files,
+        "additionalProperties": false,
+        "definitions": {
+            "discipline": { "anyOf": disciplines },
+            "disciplines": { "enum": names(registry) },
+        },
+    })
+}
+
+/// Returns the names of all disciplines, each once: some have two entries.
+fn names(registry: &Registry) -> Vec<&'static str> {
+    let mut names: Vec<&str> = registry.iter().map(|entry| entry.about().name).collect();
+    names.dedup();
+    names
+}
+
+/// Puts the schema of a section, or of one within another, where it belongs.
+fn place(properties: &mut Map<String, Value>, name: &str, schema: &Value) {
+    match name.split_once('.') {
+        None => {
+            properties.insert(name.to_owned(), schema.clone());
+        }
+        Some((outer, inner)) => {
+            // Of a section between, only what is within it is described.
+            let outer = properties
+                .entry(outer)
+                .or_insert_with(|| json!({ "type": "object" }));
+            let members = outer.as_object_mut().expect("a schema is an object");
+            let within = members.entry("properties").or_insert_with(|| json!({}));
+            place(within.as_object_mut().expect("they are by name"), inner, schema);
+        }
+    }
+}
+
+fn described(section: &Section) -> Value {
+    json!({
+        "description": section.about,
+        "type": "object",
+        "properties": properties(&section.keys),
+        "additionalProperties": false,
+    })
+}
+
+fn properties(infos: &[ParameterInfo]) -> Map<String, Value> {
+    infos
+        .iter()
+        .map(|info| (info.name.to_owned(), parameter(info)))
+        .collect()
+}
+
+fn discipline(entry: &dyn Entry) -> Value {
+    let about = entry.about();
+    let mut properties = properties(&entry.parameters());
+    let mut add = |name: &str, schema: Value| properties.insert(name.to_owned(), schema);
+    add(
+        "discipline",
+        json!({ "const": about.name, "description": about.summary }),
+    );
+    add(
+        "handle",
+        json!({ "description": "The number by which packets name it" }),
+    );
+    add(
+        "estimator",
+        json!({ "description": "How its rate is measured", "type": "string" }),
+    );
+    match about.children {
+        Children::None => {}
+        Children::Inner | Children::InnerOrQueue => {
+            add("inner", json!({ "$ref": "#/definitions/discipline" }));
+        }
+        children => {
+            add(
+                "class",
+                json!({ "type": "array", "items": class(entry, children.are_a_tree()) }),
+            );
+        }
+    }
+    if entry.takes_filters() {
+        let filter =
+            json!({ "type": "object", "properties": { "class": { "description": "Where its packets go" } } });
+        add("filter", json!({ "type": "array", "items": filter }));
+        add(
+            "default",
+            json!({ "description": "The class of packets that no filter takes" }),
+        );
+    }
+    let mut required = vec!["discipline"];
+    let parameters = entry.parameters();
+    required.extend(
+        parameters
+            .iter()
+            .filter(|info| info.default.is_none())
+            .map(|info| info.name),
+    );
+    json!({
+        "title": about.name,
+        "description": about.when,
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+/// Returns a class of a discipline. It also has the parameters of the discipline in it, which may be any.
+fn class(entry: &dyn Entry, is_of_tree: bool) -> Value {
+    let mut properties = properties(&entry.class_parameters());
+    let number = |about: &str| json!({ "type": "integer", "minimum": 1, "description": about });
+    properties.insert("id".to_owned(), number("Its number"));
+    if is_of_tree {
+        properties.insert("parent".to_owned(), number("The class above it"));
+    }
+    properties.insert(
+        "discipline".to_owned(),
+        json!({ "$ref": "#/definitions/disciplines" }),
+    );
+    properties.insert("inner".to_owned(), json!({ "$ref": "#/definitions/discipline" }));
+    json!({ "type": "object", "properties": properties, "required": ["id"] })
+}
+
+fn parameter(info: &ParameterInfo) -> Value {
+    let (least, most) = (*info.range.start(), *info.range.end());
+    let integer = |least: i128, most: u64| json!({ "type": "integer", "minimum": least, "maximum": most });
+    let list = |most: usize, least: usize| json!({ "type": "array", "items": { "type": "integer" }, "minItems": least, "maxItems": most });
+    let mut schema = match info.unit {
+        Unit::Count(_) => integer(least.into(), most),
+        Unit::Signed(_) => integer(-i128::from(most), most),
+        Unit::Bytes | Unit::Rate => json!({ "type": ["string", "integer"] }),
+        Unit::Probability => json!({ "type": ["number", "string"] }),
+        Unit::Flag => json!({ "type": "boolean" }),
+        Unit::Choice(words) => json!({ "enum": words }),
+        Unit::List(length) => list(length, length),
+        Unit::Numbers(most) | Unit::SignedNumbers(most) => list(most, 0),
+        // Times, texts and curves.
+        _ => json!({ "type": "string" }),
+    };
+    if info.optional {
+        schema = json!({ "anyOf": [schema, { "const": "none" }] });
+    }
+    let members = schema.as_object_mut().expect("it is an object");
+    let default = info.shown_default();
+    let text = format!(
+        "{} ({}; {})",
+        info.doc,
+        info.allowed(),
+        default.map_or("required".to_owned(), |default| format!("default: {default}"))
+    );
+    members.insert("description".to_owned(), text.into());
+    schema
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use boon::{Compiler, SchemaIndex, Schemas};
+    use fairgate_config::Document;
+
+    use super::*;
+
+    struct Checker {
+        schemas: Schemas,
+        index: SchemaIndex,
+    }
+
+    impl Checker {
+        fn new() -> Checker {
+            let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
+            compiler
+                .add_resource("fairgate.json", schema(&Registry::builtin()))
+                .unwrap();
+            let index = compiler.compile("fairgate.json", &mut schemas).unwrap();
+            Checker { schemas, index }
+        }
+
+        fn allows(&self, text: &str) -> bool {
+            let table: toml::Table = text.parse().unwrap();
+            let value = serde_json::to_value(table).unwrap();
+            self.schemas.validate(&value, self.index).is_ok()
+        }
+    }
+
+    #[test]
+    fn the_examples_are_allowed() {
+        let checker = Checker::new();
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+        let mut count = 0;
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "toml") {
+                let text = fs::read_to_string(&path).unwrap();
+                assert!(checker.allows(&text), "{}", path.display());
+                count += 1;
+            }
+        }
+        assert!(count > 5);
+    }
+
+    /// Whatever block of the documentation is a valid file is allowed.
+    #[test]
+    fn what_the_documentation_shows_is_allowed() {
+        let checker = Checker::new();
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+        let mut count = 0;
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|extension| extension != "md") {
+                continue;
+            }
+            let page = fs::read_to_string(&path).unwrap();
+            for block in page.split("```toml\n").skip(1) {
+                let block = block.split("```").next().unwrap();
+                let Ok(document) = Document::parse("block.toml", block) else {
+                    continue;
+                };
+                if document
+                    .sections()
+                    .all(|section| section == "run" || section == "simulate")
+                {
+                    assert!(checker.allows(block), "{}:\n{block}", path.display());
+                    count += 1;
+                }
+            }
+        }
+        assert!(count > 20, "{count}");
+    }
+
+    #[test]
+    fn mistakes_are_not_allowed() {
+        let checker = Checker::new();
+        for wrong in [
+            "[runn]\nleft = \"a\"\n",
+            "[run]\nlefft = \"a\"\n",
+            "[run]\nframes = 1\n",
+            "[run]\noffloads = \"of\"\n",
+            "[run.autorate]\ntuning = { treshold = \"20ms\" }\n",
+            "[queue.a]\ndiscipline = \"fq_code\"\n",
+            "[queue.a]\ndiscipline = \"tbf\"\nrate = \"1mbit\"\n",
+            "[queue.a]\ndiscipline = \"fq_codel\"\ntargett = \"5ms\"\n",
+            "[queue.a]\ndiscipline = \"drr\"\n[[queue.a.class]]\nquantum = 1500\n",
+        ] {
+            assert!(!checker.allows(wrong), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,435 @@
+//! The keys of `[run]`: what each means, which values it takes, and what a file says.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use fairgate::registry::{Field, Parameter, ParameterInfo, Smallest, Unit, Value};
+use fairgate_config::{Document, FileError, Keys, Workers};
+use toml::Spanned;
+
+use super::autorate::AutorateSection;
+use super::{Divide, Nat, Offloads, SuperPackets};
+use crate::backend::BackendKind;
+
+/// The values of the keys. A text is empty if it is not written.
+pub(super) struct Values {
+    left: String,
+    right: String,
+    left_to_right: String,
+    right_to_left: String,
+    device: String,
+    ingress: String,
+    egress: String,
+    pub(super) nat: Option<Nat>,
+    name: String,
+    pub(super) frames: u32,
+    pub(super) delay: Duration,
+    pub(super) overhead: i32,
+    pub(super) spin: Duration,
+    pub(super) offloads: Offloads,
+    pub(super) super_packets: SuperPackets,
+    pub(super) isolate: Option<bool>,
+    pub(super) realtime: bool,
+    pub(super) backend: Option<BackendKind>,
+    pub(super) workers: u16,
+    pub(super) shard_by: Divide,
+    api: String,
+    api_group: String,
+    api_token: String,
+    api_certificate: String,
+    api_key: String,
+    metrics: String,
+    metrics_token: String,
+    metrics_certificate: String,
+    metrics_key: String,
+    pub(super) packet_log: Option<Duration>,
+    pub(super) packet_log_memory: u64,
+}
+
+impl Default for Values {
+    fn default() -> Values {
+        Values {
+            left: String::new(),
+            right: String::new(),
+            left_to_right: String::new(),
+            right_to_left: String::new(),
+            device: String::new(),
+            ingress: String::new(),
+            egress: String::new(),
+            nat: None,
+            name: String::new(),
+            // More than the default limit of fq_codel (10 240 packets). Full-sized frames of this number take
+            // 32 MiB.
+            frames: 16 * 1024,
+            delay: Duration::ZERO,
+            overhead: 0,
+            spin: Duration::ZERO,
+            offloads: Offloads::Keep,
+            super_packets: SuperPackets::Whole,
+            isolate: None,
+            realtime: true,
+            backend: None,
+            workers: 1,
+            shard_by: Divide::Flow,
+            api: String::new(),
+            api_group: String::new(),
+            api_token: String::new(),
+            api_certificate: String::new(),
+            api_key: String::new(),
+            metrics: String::new(),
+            metrics_token: String::new(),
+            metrics_certificate: String::new(),
+            metrics_key: String::new(),
+            packet_log: None,
+            // About 400,000 acknowledgements, or 200,000 packets with data.
+            packet_log_memory: 32 << 20,
+        }
+    }
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+/// The keys, in the order in which they are documented. `autorate` is a section of its own.
+static PARAMETERS: [Parameter<Values>; 31] = [
+    text(
+        "left",
+        "interface",
+        "one end: an interface, or tap:NAME or tun:NAME, a device to create",
+        |keys, _| &mut keys.left,
+    ),
+    text("right", "interface", "the other end", |keys, _| &mut keys.right),
+    text(
+        "left_to_right",
+        "tree",
+        "the tree of this direction; without one frames pass in order of arrival",
+        |keys, _| &mut keys.left_to_right,
+    ),
+    text(
+        "right_to_left",
+        "tree",
+        "the tree of the other direction",
+        |keys, _| &mut keys.right_to_left,
+    ),
+    text(
+        "device",
+        "interface",
+        "instead of these four: one interface that this machine itself uses",
+        |keys, _| &mut keys.device,
+    ),
+    text(
+        "ingress",
+        "tree",
+        "with `device`: the tree of the frames that it receives",
+        |keys, _| &mut keys.ingress,
+    ),
+    text(
+        "egress",
+        "tree",
+        "with `device`: the tree of the frames that it sends",
+        |keys, _| &mut keys.egress,
+    ),
+    Parameter::word(
+        "nat",
+        Unit::Choice(Nat::WORDS),
+        "with `device`: the trees that see hosts in the LAN instead of this router",
+        |keys, _| &mut keys.nat,
+    ),
+    text(
+        "name",
+        "name",
+        "of the status socket; default: that of the file, without extension",
+        |keys, _| &mut keys.name,
+    ),
+    // Full-sized frames of the largest number take 2 GiB.
+    Parameter::new(
+        "frames",
+        Unit::Count("frames"),
+        64..=1 << 20,
+        "the most that are held in a direction: as many as all its queues can hold together",
+        |keys, _| &mut keys.frames,
+    ),
+    // A tree counts at least the IP packet. No stack of headers has more than the upper limit.
+    Parameter::new(
+        "overhead",
+        Unit::Signed("bytes"),
+        0..=1000,
+        "added to the length that trees count, at least -14: frames have an Ethernet header of 14 bytes; -14 counts IP packets, 24 whole Ethernet",
+        |keys, _| &mut keys.overhead,
+    ),
+    Parameter::word(
+        "super_packets",
+        Unit::Choice(SuperPackets::WORDS),
+        "cut: no tree gets a merged packet as one packet",
+        |keys, _| &mut keys.super_packets,
+    ),
+    Parameter::word(
+        "offloads",
+        Unit::Choice(Offloads::WORDS),
+        "off: GRO and LRO are disabled during the run",
+        |keys, _| &mut keys.offloads,
+    ),
+    Parameter::word(
+        "isolate",
+        Unit::Flag,
+        "whether this machine's own network stack is kept away from the interfaces; default: if it does not use them",
+        |keys, _| &mut keys.isolate,
+    ),
+    Parameter::word(
+        "backend",
+        Unit::Choice(BackendKind::WORDS),
+        "how frames get to the run; default: packet",
+        |keys, _| &mut keys.backend,
+    ),
+    Parameter::new(
+        "workers",
+        Unit::Count("threads"),
+        1..=Workers::MOST as u64,
+        "how many share the work, each with trees of its own: at most one for each processor",
+        |keys, _| &mut keys.workers,
+    ),
+    Parameter::word(
+        "shard_by",
+        Unit::Choice(Divide::WORDS),
+        "what the workers divide: flows, hosts on one side, or the classes of htb and hfsc",
+        |keys, _| &mut keys.shard_by,
+    ),
+    Parameter::word(
+        "realtime",
+        Unit::Flag,
+        "whether threads ask for real-time scheduling",
+        |keys, _| &mut keys.realtime,
+    ),
+    // Spinning for longer would be a busy loop.
+    Parameter::new(
+        "spin",
+        Unit::Time,
+        0..=SECOND / 1000,
+        "for how long a thread stays awake before the next packet is due",
+        |keys, _| &mut keys.spin,
+    ),
+    // In the longest time light travels much further than to the moon, so that no real link is longer.
+    Parameter::new(
+        "delay",
+        Unit::Time,
+        0..=10 * SECOND,
+        "for tests: added behind the queue in each direction",
+        |keys, _| &mut keys.delay,
+    ),
+    text(
+        "api",
+        "address",
+        "where the run is controlled over HTTP: unix:PATH, or IP:PORT",
+        |keys, _| &mut keys.api,
+    ),
+    text(
+        "api_group",
+        "group",
+        "whose members may use the unix socket of `api`",
+        |keys, _| &mut keys.api_group,
+    ),
+    text(
+        "api_token",
+        "file",
+        "the tokens of those who may use `api` at an IP address",
+        |keys, _| &mut keys.api_token,
+    ),
+    text(
+        "api_certificate",
+        "file",
+        "the certificate of `api` at an IP address",
+        |keys, _| &mut keys.api_certificate,
+    ),
+    text(
+        "api_key",
+        "file",
+        "the private key of that certificate",
+        |keys, _| &mut keys.api_key,
+    ),
+    text(
+        "metrics",
+        "address",
+        "where Prometheus reads the counters: IP:PORT",
+        |keys, _| &mut keys.metrics,
+    ),
+    text(
+        "metrics_token",
+        "file",
+        "the tokens of those who may read them",
+        |keys, _| &mut keys.metrics_token,
+    ),
+    text(
+        "metrics_certificate",
+        "file",
+        "the certificate of `metrics`",
+        |keys, _| &mut keys.metrics_certificate,
+    ),
+    text(
+        "metrics_key",
+        "file",
+        "the private key of that certificate",
+        |keys, _| &mut keys.metrics_key,
+    ),
+    Parameter::new(
+        "packet_log",
+        Unit::Time,
+        SECOND..=3600 * SECOND,
+        "for how long the last packets are kept",
+        |keys, _| &mut keys.packet_log,
+    ),
+    // The least are a few thousand packets. A pcapng file of the largest size is still handled by all readers.
+    Parameter::new(
+        "packet_log_memory",
+        Unit::Bytes,
+        1 << 20..=1 << 30,
+        "the memory for them; if it does not suffice, fewer are kept",
+        |keys, _| &mut keys.packet_log_memory,
+    ),
+];
+
+/// Returns a key with a text of this kind.
+const fn text(
+    name: &'static str,
+    of: &'static str,
+    doc: &'static str,
+    field: fn(&mut Values, usize) -> &mut dyn Field,
+) -> Parameter<Values> {
+    Parameter::word(name, Unit::Text(of), doc, field)
+}
+
+/// Returns what users should know about the keys of `[run]`.
+pub fn run_keys() -> Vec<ParameterInfo> {
+    let mut defaults = Values::default();
+    let infos = PARAMETERS.iter().map(|parameter| parameter.info(&mut defaults));
+    infos.collect()
+}
+
+/// A `[run]` section.
+pub(super) struct Section {
+    written: Keys,
+    pub(super) values: Values,
+    pub(super) autorate: Option<Spanned<AutorateSection>>,
+}
+
+impl Section {
+    /// Reads the section. Returns `None` if there is none.
+    ///
+    /// # Errors
+    /// Reports all values that are not allowed.
+    pub(super) fn read(document: &Document) -> Result<Option<Section>, FileError> {
+        let Some(mut written) = document.section::<Keys>("run")? else {
+            return Ok(None);
+        };
+        let autorate = match written.take("autorate") {
+            None => None,
+            Some(span) => document
+                .section("run.autorate")?
+                .map(|section| Spanned::new(span, section)),
+        };
+        let mut values = Values::default();
+        written.fill(document, "key of [run]", &PARAMETERS, &mut values)?;
+        Ok(Some(Section {
+            written,
+            values,
+            autorate,
+        }))
+    }
+
+    /// Returns where the value of a key is written, if it is.
+    pub(super) fn span_of(&self, key: &str) -> Option<Range<usize>> {
+        self.written.span_of(key)
+    }
+
+    /// Returns the text of a key and its place, if it is written.
+    pub(super) fn text(&mut self, key: &str) -> Option<Spanned<String>> {
+        let span = self.span_of(key)?;
+        let parameter = PARAMETERS.iter().find(|parameter| parameter.name() == key)?;
+        match parameter.field(&mut self.values, 0).read() {
+            Value::Text(text) => Some(Spanned::new(span, text)),
+            _ => None,
+        }
+    }
+
+    /// Returns the path of a key and its place, if it is written.
+    pub(super) fn path(&mut self, key: &str) -> Option<Spanned<PathBuf>> {
+        let text = self.text(key)?;
+        Some(Spanned::new(text.span(), text.into_inner().into()))
+    }
+}
+
+impl Smallest for Nat {
+    const SMALLEST: Nat = Nat::Ingress;
+}
+
+impl Smallest for BackendKind {
+    const SMALLEST: BackendKind = BackendKind::Packet;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn each_key_has_a_field_of_its_own() {
+        let infos = run_keys();
+        for (number, info) in infos.iter().enumerate() {
+            assert!(infos[..number].iter().all(|other| other.name != info.name));
+            let value = match info.unit {
+                Unit::Text(_) => Value::Text("a".to_owned()),
+                Unit::Choice(words) => Value::Word(words[words.len() - 1]),
+                Unit::Flag => Value::Flag(false),
+                _ => Value::Number(*info.range.end()),
+            };
+            let mut changed = Values::default();
+            PARAMETERS[number].field(&mut changed, 0).write(&value);
+            let mut defaults = Values::default();
+            let differs = |parameter: &&Parameter<Values>| {
+                parameter.field(&mut changed, 0).read() != parameter.field(&mut defaults, 0).read()
+            };
+            let names: Vec<&str> = PARAMETERS.iter().filter(differs).map(Parameter::name).collect();
+            assert_eq!(names, [info.name]);
+        }
+    }
+
+    #[test]
+    fn the_documentation_lists_the_keys() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+        let text = fs::read_to_string(path).unwrap();
+        let row = |info: &ParameterInfo| {
+            let default = info.shown_default().expect("each key has one");
+            let allowed = info.allowed().replace(" or ", ", ");
+            format!("| `{}` | {allowed} | {default} | {} |", info.name, info.doc)
+        };
+        let expected: Vec<String> = run_keys().iter().map(row).collect();
+        let begin = text
+            .find("| key | values | default | meaning |")
+            .expect("it has the table");
+        let lines = text[begin..].lines().skip(2);
+        let rows: Vec<&str> = lines.take_while(|line| line.starts_with('|')).collect();
+        assert_eq!(rows, expected, "write these rows:\n{}", expected.join("\n"));
+    }
+
+    #[test]
+    fn all_mistakes_are_reported_at_once() {
+        let text = "[run]\nleft = \"a\"\nrihgt = \"b\"\nframes = 1\nspin = \"5\"\noffloads = \"of\"\n";
+        let document = Document::parse("run.toml", text).unwrap();
+        let error = Section::read(&document).err().unwrap();
+        let messages: Vec<(usize, &str)> = error
+            .problems()
+            .iter()
+            .map(|problem| (problem.position().0, problem.message.as_str()))
+            .collect();
+        assert_eq!(
+            messages,
+            [
+                (3, "`rihgt` is no key of [run]"),
+                (4, "`frames` is 1, but must be 64 to 1048576"),
+                (5, "`spin`: `5` is a duration without a unit"),
+                (6, "`offloads` can't be `of`"),
+            ]
+        );
+        assert!(error.problems()[0].help.contains("`right`"));
+    }
+}
