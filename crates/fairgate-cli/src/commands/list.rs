@@ -120,7 +120,7 @@ fn overview(entries: &[&dyn Entry]) -> String {
     }
     let mut text = output::table_text(&table);
     text.push_str(
-        "\n(inner), (classes): what the discipline holds. `fairgate list NAME` explains the parameters, and \
+        "\n(inner), (classes): what the discipline holds. `fairgate list NAME` explains the parameters,\n\
          `fairgate list run` the keys of [run].\n",
     );
     text

@@ -100,22 +100,6 @@ fn a_filter_on_a_mark_is_a_warning_if_the_tree_is_to_be_run() {
     );
 }
 
-/// The error for an unknown key lists all keys.
-#[test]
-fn the_help_of_run_names_every_key_of_its_section() {
-    let (_folder, path) = file("keys.toml", "[run]\nnonsense = 1\n");
-    let (_, stderr) = ends(&["check", "--json", &path], 2);
-    assert_eq!(stderr, "");
-    let errors = json(&["check", "--json", &path], 2);
-    let message = errors["errors"][0]["message"].as_str().expect("a message");
-    let keys: Vec<&str> = message.split('`').skip(3).step_by(2).collect();
-    assert!(keys.len() >= 10, "{message}");
-    let (help, _) = ends(&["run", "--help"], 0);
-    for key in keys {
-        assert!(help.contains(&format!("\n  {key} = ")), "{key} is not in\n{help}");
-    }
-}
-
 /// These runs must not start. They would be killed for lack of memory, or make the machine unusable.
 #[test]
 fn what_does_not_fit_the_memory_is_rejected_with_its_location() {

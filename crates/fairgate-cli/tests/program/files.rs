@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, symlink};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -223,6 +223,10 @@ fn a_signal_leaves_nothing_behind() {
         }
         let scratch = Scratch::new();
         make_pipe(&scratch.at("pipe"));
+        // It is open before the program is: without a reader, the program could end and the test wait for it.
+        let mut options = fs::File::options();
+        options.read(true).custom_flags(nix::libc::O_NONBLOCK);
+        let mut pipe = options.open(scratch.at("pipe")).unwrap();
         let arguments = [&QUICK[..], &["--out", "pipe"]].concat();
         let mut program = scratch
             .command(&arguments)
@@ -230,9 +234,13 @@ fn a_signal_leaves_nothing_behind() {
             .stderr(Stdio::null())
             .spawn()
             .expect("the program was built");
-        let mut pipe = fs::File::open(scratch.at("pipe")).unwrap();
-        pipe.read_exact(&mut [0; 100])
-            .expect("a report has more than that");
+        // A report has more than that.
+        let mut read = 0;
+        while read < 100 {
+            read += pipe.read(&mut [0; 100]).unwrap_or(0);
+            assert_eq!(program.try_wait().unwrap(), None, "it ended by itself");
+            std::thread::sleep(Duration::from_millis(1));
+        }
         kill(Pid::from_raw(program.id() as i32), signal).unwrap();
         let status = program.wait().unwrap();
         assert_eq!(status.signal(), Some(signal as i32));

@@ -30,7 +30,7 @@ fn runs_that_workers_cannot_share_are_refused() {
         FAIR,
         &run("workers = 0"),
         &[],
-        &["there can't be 0 workers", "a number from 1 to 64"],
+        &["`workers` is 0, but must be 1 to 64", "a plain number"],
     );
     refused(FAIR, &run("workers = 65"), &[], &["there can't be 65 workers"]);
     refused(

@@ -155,7 +155,7 @@ impl Unit {
     pub fn example(self) -> String {
         match self {
             // The word names what the number is, not what it counts.
-            Unit::Count("weight" | "times" | "class" | "priority") => {
+            Unit::Count("weight" | "times" | "class" | "priority" | "threads" | "samples") => {
                 "write a plain number, like 3".to_owned()
             }
             Unit::Count(of) => format!("write a plain number of {of}, like 1000"),

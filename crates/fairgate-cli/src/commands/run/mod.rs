@@ -50,51 +50,18 @@ Examples:
   fairgate run home.toml --from-left in.pcap --to-right out.pcap
                                      a dry run: a day of captured frames in seconds, no interface, no root
 
-The file's [run] section:
+The file's [run] section, whose keys `fairgate list run` explains:
   [run]
   left = \"eth0\"                      # or \"tap:fg0\", \"tun:fg0\": created for the run
   right = \"eth1\"
   left_to_right = \"wan\"              # [queue.wan]; without a queue, frames pass in order of arrival
   right_to_left = \"wan\"
-  name = \"home\"                      # of the status socket [default: the file's name without extension]
-  frames = 16384                     # frames held in a direction at most, 64 to 1048576 [default: 16384]
-  delay = \"5ms\"                      # for tests: added in each direction, up to 10s [default: none]
-  overhead = -14                     # added to the length that the trees count, bytes [default: 0]
-  spin = \"20us\"                      # busy-wait for the last part of a wait, up to 1ms [default: none]
-  offloads = \"off\"                   # disable GRO and LRO during the run [default: \"keep\"]
-  super_packets = \"cut\"              # no tree gets a merged packet as one packet [default: \"whole\":
-                                     # trees that neither shape nor count packets do: fq_codel, msfc]
-  isolate = true                     # keep this machine's own network stack away from the two interfaces
-                                     # [default: if it does not use them; false: never]
-  realtime = false                   # do not ask for real-time scheduling [default: true]
-  backend = \"xdp\"                    # how frames get to this process: packet, or xdp for many small packets
-                                     # on hardware that supports AF_XDP [default: packet]
-  workers = 4                        # threads that share the work and the rate, 1 to 64; the trees must be a
-                                     # shaper over a fair queue, or htb or hfsc, and the back end packet
-                                     # [default: 1]
-  shard_by = \"left\"                  # what workers divide: flow, the hosts on the left or the right side,
-                                     # or class, of htb or hfsc: subscribers [default: \"flow\"]
-  api = \"unix:/run/fairgate/api.sock\"   # control over HTTP, for root and this user [default: none]
-  api_group = \"netops\"               # and for the members of this group [default: none]
-  api_token = \"tokens\"               # the files that api = \"192.0.2.1:8443\" needs: tokens of its clients,
-  api_certificate = \"cert.pem\"       # and certificate
-  api_key = \"key.pem\"                # and private key of TLS
-  metrics = \"127.0.0.1:9095\"         # /metrics for Prometheus [default: none]
-  metrics_token = \"tokens\"           # the same for metrics at another address than the loopback's
-  metrics_certificate = \"cert.pem\"
-  metrics_key = \"key.pem\"
-  packet_log = \"30s\"                # keep the last packets for so long: `fairgate packets` [default: none]
-  packet_log_memory = \"32mb\"        # the memory for them, 1mb to 1gb [default: 32mb]
-  autorate = { file = \"rates.txt\",     # the rates follow it, or pings: reflectors = [\"192.0.2.1\"]
-    left_to_right = { min = \"2mbit\", base = \"9mbit\", max = \"20mbit\" } }
-                                     # Best as a table, [run.autorate]: docs/autorate.md [default: none]
 
-Instead of left, right and their trees, for an interface that this machine itself uses (Linux 6.6):
+Or for an interface that this machine itself uses (Linux 6.6):
+  [run]
   device = \"eth0\"
   ingress = \"down\"                   # [queue.down], for the frames that it receives
   egress = \"up\"                      # [queue.up], for the frames that it sends
-  nat = \"both\"                      # its trees see hosts of the LAN behind this router's address: ingress,
-                                     # egress or both [default: none]
 To see its packets: tcpdump -i fairgate0, in both directions as this machine sees them.
 
 A dry run forwards the frames of captures in the captures' time, by the same code. It needs Ethernet captures
