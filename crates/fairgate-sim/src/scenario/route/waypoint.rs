@@ -8,8 +8,9 @@ use crate::scenario::NodeId;
 pub enum Waypoint {
     /// The route passes this node.
     Node(NodeId),
-    /// The route leads over the link with this index in [`Scenario::links`](crate::Scenario::links). It stands between the two nodes
-    /// that the link connects.
+    /// The route leads over the link with this index in
+    /// [`Scenario::links`](crate::scenario::Scenario::links). It stands between the two nodes that the link
+    /// connects.
     Link(usize),
 }
 
