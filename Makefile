@@ -26,7 +26,7 @@ help:
 	@echo 'make test            all tests (as root also tests with live traffic, in network namespaces)'
 	@echo 'make own-discipline  tests of a discipline outside of this repository: builds everything once more'
 	@echo 'make python          build the Python package in place, and run its tests; part of make test'
-	@echo 'make python-lint     ruff and mypy over the Python package; part of make lint'
+	@echo 'make python-lint     ruff and mypy over the Python package and scripts; part of make lint'
 	@echo 'make python-client   write the client of the API again, from the routes of a run; needs root'
 	@echo 'make tutorials       run the tutorials, write them as notebooks with outputs'
 	@echo 'make wheel           the wheel of the Python package, in target/wheels'
@@ -43,7 +43,7 @@ help:
 	@echo 'make integrations    build and run Fairgate inside ns-3, DPDK and a UDP sender; 235 Debian packages'
 	@echo 'make header          write the header of the C library anew from its source'
 	@echo 'make tc-testing      the kernel'"'"'s test cases of tc, from the source tree KERNEL=DIR'
-	@echo 'make lint            formatting, line lengths, clippy, documentation, and no-std'
+	@echo 'make lint            formatting, line lengths, circles, clippy, documentation, and no-std'
 	@echo 'make no-std          build the library for a machine without an operating system'
 	@echo 'make package         pack every published crate and build it from its package'
 	@echo 'make deny            check licences, bans and sources of all dependencies'
@@ -81,9 +81,10 @@ python: python-build python-environment
 	PYTHONPATH=$(CURDIR)/python $(ENVIRONMENT)/bin/python -m pytest -q $(PYTEST)
 
 python-lint: python-environment
-	$(ENVIRONMENT)/bin/ruff check python docs/site
-	$(ENVIRONMENT)/bin/ruff format --check python docs/site
+	$(ENVIRONMENT)/bin/ruff check python docs/site scripts/circles
+	$(ENVIRONMENT)/bin/ruff format --check python docs/site scripts/circles
 	$(ENVIRONMENT)/bin/mypy
+	$(ENVIRONMENT)/bin/mypy --strict scripts/circles
 
 # Writes the functions of all disciplines from the registry.
 python-disciplines: python-build python-environment
@@ -174,6 +175,7 @@ tc-testing:
 lint: no-std python-lint unit
 	cargo fmt --all --check
 	scripts/line-length
+	scripts/circles
 	cargo clippy --workspace --all-targets -- -D warnings
 	cargo clippy -p fairgate-cli --no-default-features -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps

@@ -17,7 +17,7 @@ pub(crate) fn of(texts: &Texts, path: &Path, registry: &Registry) -> Result<Docu
     let (name, text) = (path.display().to_string(), texts.text(path)?);
     Document::parse_with(&name, &text, registry).map_err(|error| {
         #[cfg(feature = "live")]
-        if let Some(another) = crate::commands::import_file::another_kind(&name, &text, &[]) {
+        if let Some(another) = crate::foreign::another_kind(&name, &text, &[]) {
             return another;
         }
         error.into()

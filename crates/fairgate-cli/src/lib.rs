@@ -9,6 +9,8 @@
 mod commands;
 mod document;
 #[cfg(feature = "live")]
+mod foreign;
+#[cfg(feature = "live")]
 mod last_good;
 #[cfg(feature = "live")]
 mod log;

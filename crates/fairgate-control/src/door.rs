@@ -6,19 +6,17 @@ use std::sync::Arc;
 
 use fairgate_live::status::Listening;
 use fairgate_live::{Address, Endpoint, Endpoints, Offer};
-use fairgate_run_api::{Audit, LocalRun};
 use nix::unistd::{Gid, Group};
 use tokio_rustls::TlsAcceptor;
 
 use crate::error::ControlError;
 use crate::guard::Rules;
-use crate::server::{self, Control};
 use crate::tls;
 use crate::tokens::Tokens;
 
 /// Open sockets that nobody answers at yet.
 #[derive(Debug)]
-pub struct Doors(Vec<Door>);
+pub struct Doors(pub(crate) Vec<Door>);
 
 /// A socket and its rules.
 #[derive(Debug)]
@@ -65,14 +63,6 @@ impl Doors {
     /// Says what is offered where, a sentence for each door.
     pub fn offered(&self) -> impl Iterator<Item = String> + '_ {
         self.0.iter().map(Door::sentence)
-    }
-
-    /// Answers at all doors from now on, on a thread of ordinary priority. `audit` is told who was refused.
-    ///
-    /// # Errors
-    /// Fails if the system refuses a thread.
-    pub fn serve(self, run: Arc<LocalRun>, audit: Audit) -> Result<Control, ControlError> {
-        server::start(self.0, run, audit).map_err(ControlError::Thread)
     }
 }
 

@@ -25,6 +25,7 @@ mod error;
 mod guard;
 mod history;
 mod metrics;
+mod outlines;
 mod page;
 mod places;
 mod precondition;

@@ -1,6 +1,7 @@
 //! Entity tags of the trees, and what clients demand of them (RFC 9110, sections 8.8.3 and 13.1).
 //!
 //! A tag names a run and a revision of its trees. All tags are strong: the trees of a revision never change.
+//! The functions here take what tells the run from all others.
 
 use axum::http::HeaderMap;
 use axum::http::header::{HeaderName, IF_MATCH, IF_NONE_MATCH};
@@ -8,20 +9,19 @@ use fairgate_run_api::version;
 use fairgate_subscribers::Entry;
 
 use crate::problem::{Kind, Problem};
-use crate::shared::Shared;
 
 /// Returns the entity tag of a revision.
-pub(crate) fn tag(shared: &Shared, revision: u64) -> String {
-    format!("\"{}-{revision}\"", shared.instance())
+pub(crate) fn tag(run: &str, revision: u64) -> String {
+    format!("\"{run}-{revision}\"")
 }
 
 /// Returns the entity tag of a subscriber. It is another one after each change of it, and of that alone.
-pub(crate) fn tag_of(shared: &Shared, entry: &Entry) -> String {
-    version_tag(shared, version(entry))
+pub(crate) fn tag_of(run: &str, entry: &Entry) -> String {
+    version_tag(run, version(entry))
 }
 
-fn version_tag(shared: &Shared, version: u64) -> String {
-    format!("\"{}-s{version:016x}\"", shared.instance())
+fn version_tag(run: &str, version: u64) -> String {
+    format!("\"{run}-s{version:016x}\"")
 }
 
 /// What a client demands of the trees' revision before a change.
@@ -42,27 +42,27 @@ impl Expected {
     /// Returns the revision that a change must find, if the trees have the revision `current`. If that will
     /// not do, the result is a revision that no trees have: so the run itself refuses the change, and notes
     /// that it was asked.
-    pub(crate) fn revision(&self, shared: &Shared, current: u64) -> u64 {
+    pub(crate) fn revision(&self, run: &str, current: u64) -> u64 {
         match self {
-            Expected::OneOf(tags) if !tags.contains(&tag(shared, current)) => u64::MAX,
+            Expected::OneOf(tags) if !tags.contains(&tag(run, current)) => u64::MAX,
             _ => current,
         }
     }
 
     /// Returns the versions that a subscriber may have.
-    pub(crate) fn versions(&self, shared: &Shared) -> Option<Vec<u64>> {
+    pub(crate) fn versions(&self, run: &str) -> Option<Vec<u64>> {
         let Expected::OneOf(tags) = self else { return None };
         let version = |tag: &String| {
-            let digits = tag.strip_prefix(&format!("\"{}-s", shared.instance()))?;
+            let digits = tag.strip_prefix(&format!("\"{run}-s"))?;
             let version = u64::from_str_radix(digits.strip_suffix('"')?, 16).ok()?;
-            (*tag == version_tag(shared, version)).then_some(version)
+            (*tag == version_tag(run, version)).then_some(version)
         };
         Some(tags.iter().filter_map(version).collect())
     }
 }
 
 /// Returns whether the client has this revision already (`If-None-Match`).
-pub(crate) fn is_known(headers: &HeaderMap, shared: &Shared, revision: u64) -> Result<bool, Problem> {
+pub(crate) fn is_known(headers: &HeaderMap, run: &str, revision: u64) -> Result<bool, Problem> {
     if !headers.contains_key(IF_NONE_MATCH) {
         return Ok(false);
     }
@@ -71,7 +71,7 @@ pub(crate) fn is_known(headers: &HeaderMap, shared: &Shared, revision: u64) -> R
         // The comparison is weak.
         Expected::OneOf(tags) => tags
             .iter()
-            .any(|known| known.strip_prefix("W/").unwrap_or(known) == tag(shared, revision)),
+            .any(|known| known.strip_prefix("W/").unwrap_or(known) == tag(run, revision)),
     })
 }
 

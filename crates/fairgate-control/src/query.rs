@@ -6,15 +6,14 @@ use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 
 use crate::problem::{Kind, Problem};
-use crate::shared::Shared;
 
 /// Parameters behind the question mark.
 pub(crate) struct Parameters<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequestParts<Shared> for Parameters<T> {
+impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Parameters<T> {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _shared: &Shared) -> Result<Parameters<T>, Problem> {
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Parameters<T>, Problem> {
         match Query::try_from_uri(&parts.uri) {
             Ok(Query(parameters)) => Ok(Parameters(parameters)),
             Err(error) => Err(Problem::new(Kind::Malformed, error.body_text())),
@@ -25,11 +24,11 @@ impl<T: DeserializeOwned> FromRequestParts<Shared> for Parameters<T> {
 /// A name in the path.
 pub(crate) struct Named(pub(crate) String);
 
-impl FromRequestParts<Shared> for Named {
+impl<S: Send + Sync> FromRequestParts<S> for Named {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Named, Problem> {
-        let named: Result<Path<String>, PathRejection> = Path::from_request_parts(parts, shared).await;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Named, Problem> {
+        let named: Result<Path<String>, PathRejection> = Path::from_request_parts(parts, state).await;
         match named {
             Ok(Path(name)) => Ok(Named(name)),
             Err(error) => Err(Problem::new(Kind::Malformed, error.body_text())),

@@ -31,7 +31,8 @@ use tokio_rustls::TlsAcceptor;
 use tower_service::Service;
 
 use crate::api::router;
-use crate::door::{Door, Entry};
+use crate::door::{Door, Doors, Entry};
+use crate::error::ControlError;
 use crate::guard::Client;
 use crate::history::{self, Sampler};
 use crate::places::{Origin, Place, Places};
@@ -85,8 +86,18 @@ enum Open {
     Tcp(TcpListener, Option<TlsAcceptor>),
 }
 
+impl Doors {
+    /// Answers at all doors from now on, on a thread of ordinary priority. `audit` is told who was refused.
+    ///
+    /// # Errors
+    /// Fails if the system refuses a thread.
+    pub fn serve(self, run: Arc<LocalRun>, audit: Audit) -> Result<Control, ControlError> {
+        start(self.0, run, audit).map_err(ControlError::Thread)
+    }
+}
+
 /// Answers at these doors, on a thread of its own. Without doors there is no thread.
-pub(crate) fn start(doors: Vec<Door>, run: Arc<LocalRun>, audit: Audit) -> io::Result<Control> {
+fn start(doors: Vec<Door>, run: Arc<LocalRun>, audit: Audit) -> io::Result<Control> {
     let (stop, stopped) = oneshot::channel();
     if doors.is_empty() {
         return Ok(Control {

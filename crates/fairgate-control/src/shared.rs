@@ -10,9 +10,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
-use crate::api::Outlines;
 use crate::history::History;
 use crate::metrics::Classes;
+use crate::outlines::Outlines;
 use crate::precondition::{Expected, tag, tag_of};
 use crate::problem::{Kind, Problem};
 
@@ -133,7 +133,7 @@ impl Shared {
         let change = move |shared: &Shared| {
             let if_revision = match &expected {
                 Expected::Any => None,
-                expected => Some(expected.revision(shared, shared.put(&who, Question::Revision)?)),
+                expected => Some(expected.revision(shared.instance(), shared.put(&who, Question::Revision)?)),
             };
             shared.put(&who, question(if_revision))
         };
@@ -157,8 +157,10 @@ impl Shared {
     /// Returns the problem of a question that the run refuses.
     fn problem(&self, refused: Refused) -> Problem {
         match refused {
-            Refused::Stale { revision } => Problem::stale(revision, tag(self, revision)),
-            Refused::Outdated(current) => Problem::outdated(current.map(|entry| tag_of(self, &entry))),
+            Refused::Stale { revision } => Problem::stale(revision, tag(self.instance(), revision)),
+            Refused::Outdated(current) => {
+                Problem::outdated(current.map(|entry| tag_of(self.instance(), &entry)))
+            }
             Refused::Mistakes(mistakes) => Problem::refused(mistakes),
             Refused::Missing(Mistake { message, help, .. }) => {
                 let detail = match help.is_empty() {

@@ -6,18 +6,15 @@
 //!
 //! The status is read in steps, one a turn ([`reading`]). Threads of their own make the document.
 
-mod bypass;
 mod changes;
-mod estimators;
 mod helpers;
-mod links;
+mod observer;
 mod pulse;
 mod reading;
 mod wind_up;
 mod worker;
 
-pub(crate) use bypass::Bypass;
-pub use changes::{Changed, Changer, Kind};
+pub use changes::Changer;
 pub use pulse::{Beat, Pulse};
 
 use std::os::fd::AsFd;
@@ -33,6 +30,7 @@ use crate::attach::Switch;
 use crate::backend::{self, Choice};
 use crate::bridge::changes::Orders;
 use crate::bridge::helpers::Helpers;
+use crate::bridge::observer::{Observer, Readings};
 use crate::bridge::reading::Awaited;
 use crate::bridge::worker::{Token, Worker, lease};
 use crate::config::{End, Isolate, Plan};
@@ -47,7 +45,6 @@ use crate::notice::Notice;
 use crate::plane::Plane;
 use crate::port::{Membership, Port};
 use crate::randomness::Randomness;
-use crate::status::{Observer, Readings};
 use crate::sys::priority::set_realtime;
 use crate::workers::WorkerSlot;
 

@@ -7,7 +7,7 @@ use miette::Diagnostic;
 use nix::errno::Errno;
 use thiserror::Error;
 
-use crate::privileges::may_use_programs;
+use crate::sys::bpf::may_use_programs;
 use crate::sys::interface::Unusable;
 use fairgate_config::folder::Unsafe;
 

@@ -32,6 +32,7 @@ mod attach;
 mod autorate;
 mod backend;
 mod bridge;
+mod bypass;
 mod checksum;
 mod clock;
 mod config;
@@ -71,7 +72,7 @@ mod workers;
 
 pub use autorate::{AutorateStop, Follower};
 pub use backend::{BackendKind, Choice, UnknownBackend};
-pub use bridge::{Beat, Bridge, Changed, Changer, Kind, Pulse, Stopper, Wake};
+pub use bridge::{Beat, Bridge, Changer, Pulse, Stopper, Wake};
 pub use config::{
     Address, Autorate, Divide, End, Endpoint, EndpointError, Endpoints, Isolate, Offer, Offloads, PacketLog,
     Plan, RateSource, run_keys,
@@ -79,7 +80,7 @@ pub use config::{
 pub use dry_run::{Adapted, Captures, DryRun, DryRunError, Place};
 pub use error::{LiveError, ReloadError};
 pub use notice::Notice;
-pub use plane::Plane;
+pub use plane::{Changed, Kind, Plane};
 pub use privileges::{LaterFiles, Privileges};
 pub use run::{
     Owner, Recordings, Reserver, Run, RunSocket, StatusServer, ask_change, changed_sides, fetch, mistakes_of,

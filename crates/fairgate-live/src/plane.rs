@@ -5,9 +5,42 @@ use std::time::Duration;
 
 use fairgate_run_api::{Detail, FlowOrder, FlowsStatus, Recorder, Refused, Status};
 
-use crate::bridge::{Changed, Kind};
 use crate::config::Plan;
 use crate::error::ReloadError;
+
+/// What is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Anything, for somebody who has asked for it.
+    Trees,
+    /// The rate at the root of a tree, because it follows the line. It is not counted as a change, and the
+    /// revision stays.
+    Rate,
+}
+
+/// What a change has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Changed {
+    /// For how long nothing was forwarded.
+    pub pause: Duration,
+    /// Packets for which a new limit had no room, or that no class takes any more.
+    pub dropped: u64,
+    /// The revision of the trees from now on.
+    pub revision: u64,
+    /// The number of changes by hand that this one has replaced, because the trees are read from a file.
+    pub undone: u64,
+}
+
+impl Changed {
+    /// Returns a change that cost nothing, and led to this revision.
+    pub fn of(revision: u64) -> Changed {
+        Changed {
+            revision,
+            ..Changed::default()
+        }
+    }
+}
 
 /// What forwards packets: threads of this process ([`Bridge::observe`](crate::Bridge::observe)), or whatever
 /// else has two trees that change and are read. Its methods may wait, so they are called on threads that

@@ -106,14 +106,6 @@ pub(crate) fn held() -> Result<CapsHashSet, LiveError> {
     caps::read(None, CapSet::Permitted).map_err(not_given_up)
 }
 
-/// Returns whether the kernel lets this thread attach programs to interfaces, as far as capabilities decide.
-pub(crate) fn may_use_programs() -> bool {
-    let has = |capability| caps::has_cap(None, CapSet::Effective, capability).unwrap_or(false);
-    // Before Linux 5.8, and for all of bpf(2) since, this one is enough.
-    let all = has(Capability::CAP_SYS_ADMIN);
-    has(Capability::CAP_NET_ADMIN) && (all || has(Capability::CAP_BPF))
-}
-
 /// Gives up all capabilities of this thread except `kept`: those that another thread has kept, which started
 /// this one before it gave up the others.
 pub(crate) fn keep_only(kept: &CapsHashSet) -> Result<(), LiveError> {

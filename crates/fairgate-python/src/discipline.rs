@@ -23,6 +23,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::errors;
 use crate::failure;
+use crate::leaked::leaked;
 use crate::packet::{Packet, Place};
 
 /// When a discipline that has failed asks to be called again: later than now, ns.
@@ -517,7 +518,7 @@ impl Algorithm for Checked {
         match found {
             Ok(found) => {
                 for (name, value) in found {
-                    visit(crate::registry::leaked(&name), Variable::Integer(value));
+                    visit(leaked(&name), Variable::Integer(value));
                 }
             }
             Err(error) => self.fail(error),

@@ -8,9 +8,11 @@
 
 mod conformance;
 mod discipline;
+mod document;
 mod errors;
 mod failure;
 mod files;
+mod leaked;
 mod packet;
 mod queue;
 mod registry;

@@ -9,11 +9,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::packet::Packet;
-use crate::{errors, failure, text};
+use crate::{document, errors, failure};
 
 /// The queue `[queue.NAME]` of a text.
 pub(crate) fn spec(py: Python<'_>, toml: &str, name: &str) -> PyResult<Spec> {
-    let found = text::document(py, "python", toml)?.queue(name).cloned();
+    let found = document::read(py, "python", toml)?.queue(name).cloned();
     found.ok_or_else(|| errors::refused(py, &format!("there is no queue `{name}`")))
 }
 

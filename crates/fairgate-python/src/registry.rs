@@ -5,8 +5,7 @@
 //! again, as in a notebook, trees that are checked from then on use the new one.
 
 use std::any::Any;
-use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
 
 use fairgate::registry::units::{parse_duration, parse_rate, parse_size};
 use fairgate::registry::{
@@ -17,6 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyType};
 
 use crate::discipline::{Config, Named, value_of};
+use crate::leaked::leaked;
 use crate::{errors, failure};
 
 static PYTHON: RwLock<Vec<&'static Described>> = RwLock::new(Vec::new());
@@ -43,18 +43,6 @@ pub(crate) fn python(name: &str) -> Option<&'static Described> {
         .iter()
         .copied()
         .find(|described| described.about.name == name)
-}
-
-/// Returns a text that is never freed. Equal texts are stored once.
-pub(crate) fn leaked(text: &str) -> &'static str {
-    static TEXTS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = texts.get(text) {
-        return known;
-    }
-    let text: &'static str = Box::leak(text.to_owned().into_boxed_str());
-    texts.insert(text);
-    text
 }
 
 /// A class of Python as a discipline of the registry.

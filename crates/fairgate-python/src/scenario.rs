@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 
 use crate::results::Results;
 use crate::watch::{Watch, side_by_side};
-use crate::{errors, failure, registry, text};
+use crate::{document, errors, failure, registry};
 
 /// A configuration file with `[simulate]`.
 #[pyclass(frozen, module = "fairgate._native")]
@@ -48,7 +48,7 @@ impl Scenario {
     #[new]
     fn new(py: Python<'_>, toml: &str, name: &str) -> PyResult<Scenario> {
         errors::guarded(py, || {
-            let document = text::document(py, name, toml)?;
+            let document = document::read(py, name, toml)?;
             let described = read(&document).map_err(|error| errors::input(py, &error))?;
             let has_python = document.queues().any(|(_, spec)| has_python(spec));
             Ok(Scenario {

@@ -1,12 +1,12 @@
 //! Functions over text: what disciplines there are, checks, and other languages for trees.
 
 use fairgate::registry::{Entry, ParameterInfo};
-use fairgate_config::{Document, Spec};
+use fairgate_config::Spec;
 use fairgate_scripts::{dummynet, tc};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::{errors, failure, registry, scenario, watch};
+use crate::{document, errors, failure, registry, scenario, watch};
 
 fn parameter<'py>(py: Python<'py>, info: &ParameterInfo) -> PyResult<Bound<'py, PyDict>> {
     let entry = PyDict::new(py);
@@ -35,17 +35,6 @@ fn discipline<'py>(py: Python<'py>, of: &dyn Entry) -> PyResult<Bound<'py, PyDic
     Ok(entry)
 }
 
-/// Reads a configuration file with all disciplines of this process. A check makes each discipline once, so
-/// one in Python can fail.
-pub(crate) fn document(py: Python<'_>, name: &str, text: &str) -> PyResult<Document> {
-    failure::take();
-    let document = Document::parse_with(name, text, &registry::current());
-    match failure::take() {
-        Some(failure) => Err(failure),
-        None => document.map_err(|error| errors::input(py, &error)),
-    }
-}
-
 /// Returns all disciplines, as `fairgate list --json` does.
 #[pyfunction]
 pub(crate) fn disciplines(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
@@ -57,7 +46,7 @@ pub(crate) fn disciplines(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
 #[pyfunction]
 pub(crate) fn check(py: Python<'_>, text: &str, name: &str) -> PyResult<Vec<String>> {
     errors::guarded(py, || {
-        let document = document(py, name, text)?;
+        let document = document::read(py, name, text)?;
         if document.sections().any(|section| section == "simulate") {
             scenario::read(&document).map_err(|error| errors::input(py, &error))?;
         }
@@ -83,7 +72,7 @@ pub(crate) fn identity(py: Python<'_>, text: &str, seed: u64) -> PyResult<String
 #[pyfunction]
 pub(crate) fn parameters<'py>(py: Python<'py>, text: &str, queue: &str) -> PyResult<Bound<'py, PyDict>> {
     errors::guarded(py, || {
-        let document = document(py, "python", text)?;
+        let document = document::read(py, "python", text)?;
         let values = PyDict::new(py);
         for (info, value) in document.queue(queue).map(Spec::parameters).unwrap_or_default() {
             values.set_item(info.name, info.unit.show(&value))?;

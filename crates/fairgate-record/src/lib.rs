@@ -6,6 +6,7 @@
 //!
 //! ```text
 //!   sandbox    the walls: this machine's files as a copy on write, no network, no privileges
+//!   inside     where the recording's own files are
 //!   machine    the interfaces that the script sees: those of this machine, and what it adds
 //!   stand_in   tc, ip, modprobe, iptables and the others
 //!   source     the line of the script that gave a command
@@ -18,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod inside;
 mod journal;
 mod machine;
 mod recording;

@@ -13,6 +13,7 @@ mod names;
 mod outline;
 mod question;
 mod recording;
+mod refused;
 mod reservations;
 mod status;
 mod subscribers;
@@ -25,10 +26,9 @@ pub use names::SubscriberName;
 pub use outline::{
     Changeable, OutlineDocument, ParameterDocument, Part, Place, PlaceDocument, changeable, parts, places,
 };
-pub use question::{
-    Answer, Ask, Change, Features, LocalRun, Question, Refused, Reserve, Unexpected, WhatIf, ask,
-};
+pub use question::{Answer, Ask, Change, Features, LocalRun, Question, Reserve, Unexpected, WhatIf, ask};
 pub use recording::{ClassInterval, Interval, Percentiles, Recorder, SHORTEST_INTERVAL_US};
+pub use refused::Refused;
 pub use reservations::{
     ErrorTermsStatus, ExcessStatus, ReservationStatus, Reservations, ReserveOrder, TermsStatus,
 };

@@ -7,7 +7,7 @@ use fairgate_subscribers::{Difference, Entry};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::question::Refused;
+use crate::refused::Refused;
 
 /// The subscribers.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -7,6 +7,7 @@
 //!   tree        the classes of a direction with their figures
 //!   listing     which of them are shown, in which order
 //!   dialog      a rate is changed: chosen, written, confirmed, answered
+//!   layout      where the parts of the screen are
 //!   model       the state of the screen, and what keys and readings do to it
 //!   view        the state as text in cells
 //!   reader      threads that ask the run
@@ -23,6 +24,7 @@ mod error;
 mod figures;
 mod history;
 mod key;
+mod layout;
 mod listing;
 mod model;
 mod outline;

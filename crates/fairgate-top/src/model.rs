@@ -7,10 +7,10 @@ use fairgate_run_api::{FlowOrder, FlowsStatus, Interval, SHARDED, Status, ValueS
 
 use crate::dialog::{Answered, Dialog, Order, Step};
 use crate::key::Key;
+use crate::layout;
 use crate::listing::{self, Line, Rules, Shape, Sort};
 use crate::outline::Trees;
 use crate::tree::Tree;
-use crate::view;
 
 /// What the screen shows at first.
 #[derive(Clone, Debug, Default)]
@@ -290,7 +290,7 @@ impl Model {
     }
 
     fn press_in_flows(&mut self, key: Key, list: FlowList) -> Option<Action> {
-        let page = view::lines_of_flows(self.size.0, self.size.1).max(1);
+        let page = layout::lines_of_flows(self.size.0, self.size.1).max(1);
         let count = self.data().flows.as_ref().map_or(0, |flows| flows.flows.len());
         let last = count.saturating_sub(page);
         let sorted = |further: usize| {
@@ -491,7 +491,7 @@ impl Model {
     }
 
     fn lines_on_screen(&self) -> usize {
-        view::lines_of_classes(self.size.0, self.size.1)
+        layout::lines_of_classes(self.size.0, self.size.1)
     }
 
     /// What is shown.

@@ -5,10 +5,10 @@ use fairgate_scripts::pf;
 use fairgate_scripts::sources::Source as Kind;
 use fairgate_scripts::tc::{Device, Way};
 
-use crate::commands::import_file;
 use crate::commands::script::{self, Language, ScriptArgs, Source, Text};
 use crate::commands::ways::Tree;
 use crate::failure::{Failure, Outcome};
+use crate::foreign;
 use crate::output::Format;
 
 const LANGUAGE: Language = Language {
@@ -46,7 +46,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     let read = |text: &Text| {
         let trees = trees(text, device, args.device.as_deref());
         let known = [Kind::Dummynet, Kind::Pf];
-        trees.map_err(|failure| import_file::another_kind(&text.name, &text.text, &known).unwrap_or(failure))
+        trees.map_err(|failure| foreign::another_kind(&text.name, &text.text, &known).unwrap_or(failure))
     };
     let source = || script::given(&args.script, &LANGUAGE);
     script::run(&args.script, &LANGUAGE, &Source::default(), source, read, format)

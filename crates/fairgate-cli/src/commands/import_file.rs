@@ -4,13 +4,12 @@ use fairgate_config::Origin;
 use fairgate_scripts::sources::{self, Source};
 use fairgate_scripts::tc::Device;
 use fairgate_scripts::{dummynet as of_dummynet, pf};
-use miette::Diagnostic;
-use thiserror::Error;
 
 use crate::commands::script::{Language, ScriptArgs, Text};
 use crate::commands::ways::Tree;
 use crate::commands::{dummynet, script, tc};
 use crate::failure::{Failure, Outcome};
+use crate::foreign::NotRead;
 use crate::output::Format;
 
 const LANGUAGE: Language = Language {
@@ -38,44 +37,6 @@ pub(crate) struct Args {
     /// The interface of a file that names none
     #[arg(long, value_name = "INTERFACE")]
     device: Option<String>,
-}
-
-#[derive(Debug, Error, Diagnostic)]
-enum NotRead {
-    #[error("{name} is {}", kind.what())]
-    #[diagnostic(help("{}", remedy(*kind, name)))]
-    Another { name: String, kind: Source },
-    #[error("{name} is not recognised: its lines are not those of a program that is known here")]
-    #[diagnostic(help(
-        "known are tc, ipfw, dnctl, pf.conf, systemd-networkd, NetworkManager, OpenWrt's sqm and \
-            qosify, VyOS and \
-         RouterOS; a configuration of Fairgate is read by check, simulate and run"
-    ))]
-    Unknown { name: String },
-}
-
-/// Returns what to do with a file.
-fn remedy(source: Source, name: &str) -> String {
-    match source.command() {
-        Some(command) => {
-            let command = command.replace("FILE", name);
-            let why = match source {
-                Source::Shell => {
-                    ", which runs it where it can change nothing, and reads the commands that it gives"
-                }
-                _ => "",
-            };
-            format!("read it with {command}{why}")
-        }
-        None => "no command reads it: nothing in it is about queues".to_owned(),
-    }
-}
-
-/// Returns the failure of a text that is something else than one of these, if it is that.
-pub(crate) fn another_kind(name: &str, text: &str, expected: &[Source]) -> Option<Failure> {
-    let source = sources::recognise(text).filter(|source| !expected.contains(source))?;
-    let name = name.to_owned();
-    Some(NotRead::Another { name, kind: source }.into())
 }
 
 pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {

@@ -4,9 +4,10 @@ use fairgate_scripts::pf;
 use fairgate_scripts::sources::Source as Kind;
 use fairgate_scripts::tc::Device;
 
+use crate::commands::dummynet;
 use crate::commands::script::{self, Language, ScriptArgs, Source, Text};
-use crate::commands::{dummynet, import_file};
 use crate::failure::{Failure, Outcome};
+use crate::foreign;
 use crate::output::Format;
 
 const LANGUAGE: Language = Language {
@@ -40,7 +41,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
         let trees = match pf::trees(&text.name, &text.text, device) {
             Ok(trees) => trees,
             Err(error) => {
-                let other = import_file::another_kind(&text.name, &text.text, &[Kind::Pf, Kind::Dummynet]);
+                let other = foreign::another_kind(&text.name, &text.text, &[Kind::Pf, Kind::Dummynet]);
                 return Err(other.unwrap_or_else(|| error.into()));
             }
         };

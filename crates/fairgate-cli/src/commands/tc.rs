@@ -12,10 +12,11 @@ use fairgate_record::{RecordError, Recorded, Request};
 use fairgate_scripts::sources::Source as Kind;
 use fairgate_scripts::tc::{Device, Note, Script, Translated};
 
+use crate::commands::import;
 use crate::commands::script::{self, Language, ScriptArgs, Source, Text};
 use crate::commands::ways::Tree;
-use crate::commands::{import, import_file};
 use crate::failure::{Failure, Outcome};
+use crate::foreign;
 use crate::input;
 use crate::output::{Format, harmless};
 
@@ -111,9 +112,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     let read = |text: &Text| match trees(text, device) {
         Ok(trees) => Ok(trees),
         // A file of another kind has one mistake only.
-        Err(failure) => {
-            Err(import_file::another_kind(&text.name, &text.text, &[Kind::Tc]).unwrap_or(failure))
-        }
+        Err(failure) => Err(foreign::another_kind(&text.name, &text.text, &[Kind::Tc]).unwrap_or(failure)),
     };
     let place = Source {
         is_of_programs: !args.record.is_empty() || args.import.is_some(),

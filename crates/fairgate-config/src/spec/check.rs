@@ -562,7 +562,7 @@ impl<'a> Reader<'a, '_> {
             );
             return None;
         };
-        match class_number("id", given) {
+        match given::class_number("id", given) {
             Ok(number) => Some((number, given.span())),
             Err(mistake) => {
                 mistake.report(self.problems);
@@ -711,7 +711,7 @@ impl<'a> Targets<'a> {
     fn default(&self, given: &Spanned<Given>) -> Result<u16, Mistake> {
         match self {
             Targets::Classes(classes) if classes.may_be_none && classes.are_none() => {
-                class_number("default", given)
+                given::class_number("default", given)
             }
             _ => self.number("default", given),
         }
@@ -720,7 +720,7 @@ impl<'a> Targets<'a> {
     /// Reads the class of a filter: also an inner class, if filters are tried `at` it.
     fn of_filter(&self, given: &Spanned<Given>) -> Result<u16, Mistake> {
         if let Targets::Classes(classes) = self
-            && let Ok(number) = class_number("class", given)
+            && let Ok(number) = given::class_number("class", given)
             && classes.inner.contains(&number)
             && classes.has_filters(number)
         {
@@ -731,7 +731,7 @@ impl<'a> Targets<'a> {
 
     /// Reads the inner class at which a filter is tried.
     fn inner(&self, given: &Spanned<Given>) -> Result<u16, Mistake> {
-        let number = class_number("at", given)?;
+        let number = given::class_number("at", given)?;
         match self {
             Targets::Classes(classes) if classes.inner.contains(&number) => Ok(number),
             Targets::Classes(ClassTargets { draft, .. }) | Targets::UpTo(draft, ..) => Err(Mistake {
@@ -749,7 +749,7 @@ impl<'a> Targets<'a> {
     }
 
     fn number(&self, key: &'static str, given: &Spanned<Given>) -> Result<u16, Mistake> {
-        let number = class_number(key, given)?;
+        let number = given::class_number(key, given)?;
         match self {
             Targets::Classes(classes) => classes.find(key, number, given),
             Targets::UpTo(_, _, most) if u32::from(number) <= *most => Ok(number),
@@ -793,7 +793,7 @@ impl ClassTargets<'_> {
             .draft
             .classes
             .iter()
-            .find(|class| id_of(class) == Some(template.class));
+            .find(|class| class.id() == Some(template.class));
         let class = class.expect("a template was read from its draft");
         let Some((_, given)) = class.setting("overflow") else {
             return default
@@ -866,26 +866,15 @@ fn no_class(key: &str, discipline: &str, number: &str) -> String {
     format!("{needed}`{discipline}` has no class {number}")
 }
 
-fn class_number(key: &'static str, given: &Spanned<Given>) -> Result<u16, Mistake> {
-    let number = given::number(key, "class number", 1..=0xffff, given)?;
-    Ok(u16::try_from(number).expect("it is within the range"))
-}
-
 /// Returns the location of the value at this path. If the value is a default, returns the location of the
 /// class.
 fn location_of(draft: &Draft, path: &ParameterPath) -> Option<Range<usize>> {
     let Some(minor) = path.class else {
         return draft.setting(path.key()).map(|(_, given)| given.span());
     };
-    let class = draft.classes.iter().find(|draft| id_of(draft) == Some(minor))?;
+    let class = draft.classes.iter().find(|draft| draft.id() == Some(minor))?;
     let given = class.setting(path.key());
     Some(given.map_or(class.header.clone(), |(_, given)| given.span()))
-}
-
-/// Returns the number of a class, if it is valid.
-pub(super) fn id_of(class: &Draft) -> Option<u16> {
-    let (_, given) = class.setting("id")?;
-    class_number("id", given).ok()
 }
 
 /// Reports a setting that is within its range, but that the discipline rejects together with the others.

@@ -6,7 +6,7 @@ use fairgate::ClassId;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::given::{Given, in_order, spanned_from_toml};
+use super::given::{Given, class_number, in_order, spanned_from_toml};
 use crate::error::Problems;
 
 /// A key and its value, with their locations in the text.
@@ -101,6 +101,12 @@ impl Draft {
             Some(0) => format!(":{minor:x}"),
             Some(handle) => ClassId::new(handle, minor).to_string(),
         }
+    }
+
+    /// Returns the number of the class, if it is valid.
+    pub(super) fn id(&self) -> Option<u16> {
+        let (_, given) = self.setting("id")?;
+        class_number("id", given).ok()
     }
 
     /// Returns the setting `name`.

@@ -28,7 +28,6 @@ use miette::NamedSource;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::check::id_of;
 use super::draft::{Draft, FilterDraft, Written};
 use super::given::Given;
 use super::inline::{Line, Missing};
@@ -187,7 +186,7 @@ impl Line<'_> {
             added.push(class);
         }
         node.classes.append(&mut added);
-        node.classes.sort_by_key(id_of);
+        node.classes.sort_by_key(Draft::id);
         Some(())
     }
 
@@ -219,14 +218,14 @@ impl Line<'_> {
     fn delete_class(&mut self, root: &mut Draft) -> Option<()> {
         let (parents, id, number) = self.class_path()?;
         let node = self.node(root, &parents, &id)?;
-        let Some(place) = node.classes.iter().position(|class| id_of(class) == Some(number)) else {
+        let Some(place) = node.classes.iter().position(|class| class.id() == Some(number)) else {
             return self.no_class(id, node, number);
         };
         let below: Vec<String> = node
             .classes
             .iter()
             .filter(|class| parent_of(class) == Some(number))
-            .filter_map(id_of)
+            .filter_map(Draft::id)
             .map(|below| below.to_string())
             .collect();
         if !below.is_empty() {
@@ -395,7 +394,7 @@ impl Line<'_> {
     fn class<'d>(&mut self, root: &'d mut Draft) -> Option<(Range<usize>, &'d mut Draft)> {
         let (parents, id, number) = self.class_path()?;
         let node = self.node(root, &parents, &id)?;
-        match node.classes.iter().position(|class| id_of(class) == Some(number)) {
+        match node.classes.iter().position(|class| class.id() == Some(number)) {
             Some(place) => Some((id, &mut node.classes[place])),
             None => self.no_class(id, node, number),
         }
@@ -440,7 +439,7 @@ impl Line<'_> {
                 node = node.inner.as_deref_mut()?;
                 continue;
             }
-            let Some(place) = node.classes.iter().position(|class| id_of(class) == Some(number)) else {
+            let Some(place) = node.classes.iter().position(|class| class.id() == Some(number)) else {
                 return self.no_class(at.clone(), node, number);
             };
             if node.classes[place].inner.is_none() {
@@ -463,7 +462,7 @@ impl Line<'_> {
         let classes: Vec<String> = node
             .classes
             .iter()
-            .filter_map(id_of)
+            .filter_map(Draft::id)
             .map(|id| id.to_string())
             .collect();
         self.missing = Some(Missing {
@@ -514,9 +513,10 @@ fn no_class_in(node: &Draft, number: u16) -> String {
 /// Returns the paths of the disciplines below the root that have a class with this number.
 fn disciplines_with(root: &Draft, number: u16) -> Vec<String> {
     fn search(node: &Draft, path: &str, number: u16, found: &mut Vec<String>) {
-        let of_class = |class| Some((id_of(class)?, class.inner.as_deref()?));
         let of_inner = node.inner.as_deref().map(|inner| (INNER, inner));
-        for (id, inner) in node.classes.iter().filter_map(of_class).chain(of_inner) {
+        let of_classes = node.classes.iter();
+        let of_classes = of_classes.filter_map(|class| Some((class.id()?, class.inner.as_deref()?)));
+        for (id, inner) in of_classes.chain(of_inner) {
             let path = match path {
                 "" => id.to_string(),
                 above => format!("{above}/{id}"),
@@ -533,7 +533,7 @@ fn disciplines_with(root: &Draft, number: u16) -> Vec<String> {
 }
 
 fn class_of(node: &Draft, number: u16) -> Option<&Draft> {
-    node.classes.iter().find(|class| id_of(class) == Some(number))
+    node.classes.iter().find(|class| class.id() == Some(number))
 }
 
 /// Returns the class that a filter names, with its location, if a discipline can't have it.
@@ -544,7 +544,7 @@ fn unknown_class(node: &Draft, filter: &[Written]) -> Option<(Range<usize>, u16)
     };
     let number = u16::try_from(*number).ok()?;
     // A template has no number, and stands for many classes.
-    let is_known = |class: &Draft| id_of(class).is_none_or(|id| id == number);
+    let is_known = |class: &Draft| class.id().is_none_or(|id| id == number);
     (!node.classes.iter().any(is_known)).then(|| (class.span(), number))
 }
 

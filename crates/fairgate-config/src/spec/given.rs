@@ -125,6 +125,12 @@ pub(crate) fn number(
     reading.integer(given).and_then(|number| reading.in_range(number))
 }
 
+/// Reads the number of a class.
+pub(crate) fn class_number(key: &'static str, given: &Spanned<Given>) -> Result<u16, Mistake> {
+    let number = number(key, "class number", 1..=0xffff, given)?;
+    Ok(u16::try_from(number).expect("it is within the range"))
+}
+
 /// Reads the value of a parameter.
 pub(crate) fn read(info: &ParameterInfo, given: &Spanned<Given>) -> Result<Value, Mistake> {
     let Given::Meant(text) = given.get_ref() else {

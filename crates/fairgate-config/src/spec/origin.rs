@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use miette::NamedSource;
 
-use super::check::id_of;
 use super::draft::{Draft, FilterDraft, Written};
 use super::filters;
 use crate::error::Problem;
@@ -61,7 +60,7 @@ impl Origin {
             let settings = written
                 .filter_map(|written| named(&of_classes, written))
                 .chain(each);
-            Some((id_of(class)?, settings.collect()))
+            Some((class.id()?, settings.collect()))
         };
         let discipline = draft.discipline.as_ref().map(toml::Spanned::span);
         Origin {

@@ -56,7 +56,11 @@ pub(super) async fn changes(State(shared): State<Shared>) -> Result<Response, Pr
         changes: status.changes,
     });
     let changes = made.await?;
-    json(StatusCode::OK, Some(&tag(&shared, changes.revision)), &changes)
+    json(
+        StatusCode::OK,
+        Some(&tag(shared.instance(), changes.revision)),
+        &changes,
+    )
 }
 
 /// Change the trees: all lines or none
@@ -98,5 +102,9 @@ pub(super) async fn change(
         })
     };
     let made: ChangeMade = shared.change(who, expected, change).await?;
-    json(StatusCode::OK, Some(&tag(&shared, made.revision)), &made)
+    json(
+        StatusCode::OK,
+        Some(&tag(shared.instance(), made.revision)),
+        &made,
+    )
 }

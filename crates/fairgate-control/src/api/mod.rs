@@ -27,7 +27,6 @@ use crate::problem::{Kind, Problem};
 use crate::shared::Shared;
 
 pub use openapi::openapi;
-pub(crate) use outline::Outlines;
 
 /// Returns what an endpoint answers.
 pub(crate) fn router(shared: Shared, rules: Rules, offer: Offer) -> Router {

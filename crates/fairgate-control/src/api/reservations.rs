@@ -71,7 +71,7 @@ impl Ordered {
             })
         };
         let done: Reservations = shared.change(who, expected, reserve).await?;
-        json(success, Some(&tag(shared, done.revision)), &done)
+        json(success, Some(&tag(shared.instance(), done.revision)), &done)
     }
 }
 

@@ -53,7 +53,7 @@ pub(super) async fn list(State(shared): State<Shared>) -> Result<Response, Probl
     let turn = shared.turn_to_answer().await?;
     let made = shared.wait(|shared| {
         let all: SubscriberDocument = shared.put(NOBODY, Question::Subscribers)?;
-        Ok((tag(shared, all.revision), json_bytes(&all)?))
+        Ok((tag(shared.instance(), all.revision), json_bytes(&all)?))
     });
     let (tag, bytes) = made.await??;
     let mut response = held("application/json", bytes, turn);
@@ -96,7 +96,11 @@ pub(super) async fn replace_all(
         if_revision,
     };
     let made: SubscriberMade = shared.change(who, expected, replace).await?;
-    json(StatusCode::OK, Some(&tag(&shared, made.revision)), &made)
+    json(
+        StatusCode::OK,
+        Some(&tag(shared.instance(), made.revision)),
+        &made,
+    )
 }
 
 /// A subscriber
@@ -117,7 +121,11 @@ pub(super) async fn replace_all(
 )]
 pub(super) async fn one(State(shared): State<Shared>, Named(id): Named) -> Result<Response, Problem> {
     let found: SubscriberStatus = shared.ask(NOBODY.into(), Question::Subscriber { id }).await?;
-    json(StatusCode::OK, Some(&tag_of(&shared, &found.subscriber)), &found)
+    json(
+        StatusCode::OK,
+        Some(&tag_of(shared.instance(), &found.subscriber)),
+        &found,
+    )
 }
 
 /// Changes a subscriber.
@@ -131,14 +139,18 @@ async fn changed(
     let question = Question::ChangeSubscriber {
         id,
         change,
-        if_version: Expected::read(headers)?.versions(shared),
+        if_version: Expected::read(headers)?.versions(shared.instance()),
     };
     let changed: SubscriberChanged = shared.ask(who, question).await?;
     let success = match changed.is_new {
         true => StatusCode::CREATED,
         false => StatusCode::OK,
     };
-    json(success, Some(&tag_of(shared, &changed.subscriber)), &changed.made)
+    json(
+        success,
+        Some(&tag_of(shared.instance(), &changed.subscriber)),
+        &changed.made,
+    )
 }
 
 /// Add a subscriber, or change it as a whole

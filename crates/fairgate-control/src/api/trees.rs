@@ -34,11 +34,11 @@ pub(super) async fn trees(State(shared): State<Shared>, headers: HeaderMap) -> R
         json_bytes(&trees).map(|bytes| (trees.revision, bytes))
     });
     let (revision, bytes) = made.await??;
-    let mut response = match is_known(&headers, &shared, revision)? {
+    let mut response = match is_known(&headers, shared.instance(), revision)? {
         true => StatusCode::NOT_MODIFIED.into_response(),
         false => held("application/json", bytes, turn),
     };
-    if let Ok(tag) = HeaderValue::from_str(&tag(&shared, revision)) {
+    if let Ok(tag) = HeaderValue::from_str(&tag(shared.instance(), revision)) {
         response.headers_mut().insert(ETAG, tag);
     }
     Ok(response)

@@ -17,6 +17,7 @@
 
 mod bridges;
 mod connections;
+mod copies;
 mod datagrams;
 mod error;
 mod layout;

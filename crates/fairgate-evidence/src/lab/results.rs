@@ -11,9 +11,9 @@ use fairgate_run_api::{CountStatus, DirectionStatus};
 use fairgate_sim::results::{Durations, FlowResults, GroupResults, InterfaceResults, Rates, Results, Totals};
 use fairgate_sim::{Scenario, Traffic};
 
+use crate::lab::copies::Copy;
 use crate::lab::layout::{Layout, TCP_HEADERS, UDP_HEADERS};
-use crate::lab::run::Copy;
-use crate::lab::samples::{Arrival, Sample};
+use crate::lab::samples::{self, Arrival, Sample};
 
 /// Where in the samples the measurement window and the intervals are.
 struct Times {
@@ -84,7 +84,7 @@ fn nanos(time: Duration) -> u64 {
 
 impl Times {
     fn of(scenario: &Scenario, samples: &[Sample]) -> Times {
-        let planned = crate::lab::run::times(scenario);
+        let planned = samples::times(scenario);
         let place = |time: Duration| {
             let index = planned.binary_search(&time).expect("a sample was planned for it");
             index.min(samples.len().saturating_sub(1))

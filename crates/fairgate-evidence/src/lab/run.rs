@@ -7,26 +7,24 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fairgate_live::testbed::{Interrupt, Namespace};
-use fairgate_sim::{Draws, Flow, Results, Scenario, Tcp, Traffic};
+use fairgate_sim::{Draws, Results, Scenario, Tcp, Traffic};
 
 use crate::lab::bridges::Bridges;
 use crate::lab::connections::Exchange;
+use crate::lab::copies::{Copy, copies};
 use crate::lab::datagrams::{self, Sender};
 use crate::lab::error::LabError;
 use crate::lab::layout::{KernelQueue, Layout, jitter};
 use crate::lab::machine::{Machine, Ticks};
 use crate::lab::network::Network;
 use crate::lab::results;
-use crate::lab::samples::{Notes, Over, Sample, Zero};
+use crate::lab::samples::{Over, Sample, Zero, times};
 use crate::lab::sockets::{self, Place, Settings};
 
 /// From the start of the bridges to the beginning of the run.
 const LEAD: Duration = Duration::from_millis(200);
 /// After the end of the run, for packets that are still on their way.
 const DRAIN: Duration = Duration::from_millis(300);
-/// The first of the ports of the ends that open flows. The simulator's begin there, too.
-const FIRST_PORT: u16 = 10_000;
-
 /// What a live run needs besides its scenario.
 #[derive(Debug)]
 pub struct Lab<'a> {
@@ -43,31 +41,6 @@ pub struct Live {
     pub results: Results,
     /// How busy the machine was.
     pub machine: Machine,
-}
-
-/// A copy of a flow.
-pub(crate) struct Copy<'a> {
-    pub(crate) flow: &'a Flow,
-    pub(crate) name: String,
-    /// When it starts and stops, since the beginning.
-    pub(crate) start: Duration,
-    pub(crate) stop: Duration,
-    /// The end that sends data, and the end that receives it.
-    ends: [Place; 2],
-    pub(crate) notes: Notes,
-}
-
-impl Copy<'_> {
-    /// Returns whether the receiver of the data opens the connection.
-    fn is_opened_by_receiver(&self) -> bool {
-        matches!(&self.flow.traffic, Traffic::Tcp(tcp)
-            if matches!(tcp.application, fairgate_sim::Application::Requests(_)))
-    }
-
-    fn error(&self, action: &'static str) -> impl FnOnce(std::io::Error) -> LabError {
-        let flow = self.name.clone();
-        move |source| LabError::Flow { flow, action, source }
-    }
 }
 
 impl Lab<'_> {
@@ -202,60 +175,6 @@ impl Drop for EndOfRun<'_> {
     fn drop(&mut self) {
         self.0.set();
     }
-}
-
-/// Returns the times of samples: the beginning, the end of each interval, the ends of the window, and the
-/// end.
-pub(crate) fn times(scenario: &Scenario) -> Vec<Duration> {
-    let intervals = scenario.duration.as_nanos() / scenario.interval.as_nanos().max(1);
-    let mut times: Vec<Duration> = (0..=intervals as u32)
-        .map(|interval| scenario.interval * interval)
-        .chain([scenario.measure.start, scenario.measure.end, scenario.duration])
-        .collect();
-    times.sort();
-    times.dedup();
-    times
-}
-
-/// Lists the copies of all flows that start before the end, with ports like the simulator's.
-fn copies(scenario: &Scenario) -> Vec<Copy<'_>> {
-    let mut copies = Vec::new();
-    let mut port = FIRST_PORT;
-    for flow in &scenario.flows {
-        let starts = scenario.starts(flow).expect("the layout was checked");
-        for (start, name) in starts {
-            let known = flow.port.unwrap_or(match &flow.traffic {
-                Traffic::Tcp(_) => 5001,
-                Traffic::Video(_) | Traffic::Voice(_) => 5004,
-                Traffic::Ping(_) => 7,
-                _ => 4000,
-            });
-            let address = |node: fairgate_sim::NodeId| match scenario.nodes[node.index()].address {
-                std::net::IpAddr::V4(address) => address,
-                std::net::IpAddr::V6(_) => unreachable!("the layout was checked"),
-            };
-            let place = |node, port| Place {
-                address: address(node),
-                port,
-            };
-            let mut copy = Copy {
-                flow,
-                name,
-                start,
-                stop: flow.stop.unwrap_or(scenario.duration).min(scenario.duration),
-                ends: [place(flow.source, port), place(flow.destination, known)],
-                notes: Notes::default(),
-            };
-            if copy.is_opened_by_receiver() {
-                copy.ends = [place(flow.source, known), place(flow.destination, port)];
-            }
-            port += 1;
-            if copy.start < scenario.duration {
-                copies.push(copy);
-            }
-        }
-    }
-    copies
 }
 
 /// Returns the settings of a copy's connection.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fairgate_live::testbed::{TcpFigures, tcp_figures};
 use fairgate_run_api::Status;
+use fairgate_sim::Scenario;
 
 use crate::lab::machine::Ticks;
 
@@ -118,4 +119,17 @@ pub(crate) struct Sample {
     /// By link.
     pub(crate) links: Vec<Option<Status>>,
     pub(crate) ticks: Ticks,
+}
+
+/// Returns the times of samples: the beginning, the end of each interval, the ends of the window, and the
+/// end.
+pub(crate) fn times(scenario: &Scenario) -> Vec<Duration> {
+    let intervals = scenario.duration.as_nanos() / scenario.interval.as_nanos().max(1);
+    let mut times: Vec<Duration> = (0..=intervals as u32)
+        .map(|interval| scenario.interval * interval)
+        .chain([scenario.measure.start, scenario.measure.end, scenario.duration])
+        .collect();
+    times.sort();
+    times.dedup();
+    times
 }

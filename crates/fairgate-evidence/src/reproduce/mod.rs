@@ -24,16 +24,18 @@ mod experiments;
 mod findings;
 mod published;
 mod reproduction;
+mod run;
 mod scenario;
 mod verdicts;
 
 pub use description::{Claim, Description, Instead, Open};
 pub use error::ReproduceError;
-pub use experiment::{Conditions, Count, Experiment, Run};
+pub use experiment::Experiment;
 pub use experiments::EXPERIMENTS;
 pub use findings::{Beside, Figure, Findings, Grid, LiveReport, Measurement, Verdict};
 pub use published::Published;
 pub use reproduction::{JudgedClaim, JudgedInstead, Reproduction, Row};
+pub use run::{Conditions, Count, Run};
 pub use verdicts::{NotVerdicts, VerdictRow, Verdicts};
 
 /// Returns the experiment called `id`.

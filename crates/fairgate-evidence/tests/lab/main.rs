@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::process::Command;
 
 use attempts::{Times, measured};
-use deadline::{alone, live, say, watch_live};
+use deadline::{alone, say, watch_live};
 
 use fairgate_config::Document;
 use fairgate_evidence::lab::{KernelQueue, Lab, Live};

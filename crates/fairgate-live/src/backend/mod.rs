@@ -1,6 +1,7 @@
 //! Back ends: how frames get from the kernel to this process, and back.
 //!
 //! ```text
+//!   kind     those that a configuration can name
 //!   choice   which back end an interface gets, and why
 //!   packet   AF_PACKET sockets on an interface, with a mapped ring to receive
 //!   xdp      AF_XDP sockets on an interface, with rings to receive and to send
@@ -12,6 +13,7 @@
 //! `match` on [`Device`], which costs less than a virtual call and lets the calls be inlined.
 
 mod choice;
+mod kind;
 pub(crate) mod packet;
 pub(crate) mod tun_tap;
 pub(crate) mod xdp;
@@ -32,8 +34,9 @@ use crate::sys::socket::PacketSocket;
 use crate::sys::tun_tap::TunTap;
 use crate::vlan::Tag;
 
-pub use choice::{BackendKind, Choice, UnknownBackend};
+pub use choice::Choice;
 pub(crate) use choice::{check, choose};
+pub use kind::{BackendKind, UnknownBackend};
 
 /// What a port needs from a back end.
 ///

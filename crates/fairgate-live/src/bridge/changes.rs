@@ -10,20 +10,17 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use fairgate::Time;
 use fairgate_config::{Change, ChangeError, Memory, Problem, Replaced};
 use fairgate_run_api::ChangesStatus;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use super::Bridge;
-use super::worker::Worker;
-use crate::clock;
 use crate::config::Plan;
 use crate::error::{LiveError, ReloadError};
 use crate::fanout::Fanout;
 use crate::fitness;
+use crate::plane::{Changed, Kind};
 use crate::status::{Board, Estimators, WorkerReading};
 
 /// Changes a running bridge from other threads. Copies change the same bridge, one after the other.
@@ -54,53 +51,19 @@ struct Tally {
     longest_pause: AtomicU64,
 }
 
-/// What a change has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Changed {
-    /// For how long nothing was forwarded.
-    pub pause: Duration,
-    /// Packets for which a new limit had no room, or that no class takes any more.
-    pub dropped: u64,
-    /// The revision of the trees from now on.
-    pub revision: u64,
-    /// The number of changes by hand that this one has replaced, because the trees are read from a file.
-    pub undone: u64,
-}
-
-impl Changed {
-    /// Returns a change that cost nothing, and led to this revision.
-    pub fn of(revision: u64) -> Changed {
-        Changed {
-            revision,
-            ..Changed::default()
-        }
-    }
-}
-
 /// A planned change, for a forwarding thread.
 pub(super) struct Order {
-    plan: Arc<Plan>,
+    pub(super) plan: Arc<Plan>,
     /// The change of each direction.
-    changes: [Change; 2],
+    pub(super) changes: [Change; 2],
     /// The estimators of the changed trees.
-    estimators: [Estimators; 2],
+    pub(super) estimators: [Estimators; 2],
     /// Whether each changed tree takes super-packets, and whether packets of the direction leave at their
     /// times. It takes long to find that out for thousands of classes.
-    takes_super_packets: [bool; 2],
-    keeps_times: [bool; 2],
-    kind: Kind,
-    reply: Sender<Reply>,
-}
-
-/// What is changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Anything, for somebody who has asked for it.
-    Trees,
-    /// The rate at the root of a tree, because it follows the line. It is not counted as a change, and the
-    /// revision stays.
-    Rate,
+    pub(super) takes_super_packets: [bool; 2],
+    pub(super) keeps_times: [bool; 2],
+    pub(super) kind: Kind,
+    pub(super) reply: Sender<Reply>,
 }
 
 /// What a forwarding thread does for others, between two turns.
@@ -130,20 +93,20 @@ impl Inbox {
 
 /// What a forwarding thread has done.
 pub(super) struct Reply {
-    result: Result<Changed, (usize, ChangeError)>,
+    pub(super) result: Result<Changed, (usize, ChangeError)>,
     /// Dropped by the receiver.
-    _replaced: Vec<Replaced>,
-    _estimators: [Estimators; 2],
-    _plan: Arc<Plan>,
+    pub(super) _replaced: Vec<Replaced>,
+    pub(super) _estimators: [Estimators; 2],
+    pub(super) _plan: Arc<Plan>,
 }
 
 /// The forwarding thread's end.
 pub(super) struct Orders {
     /// `None` after the last change.
-    received: Option<Receiver<Task>>,
+    pub(super) received: Option<Receiver<Task>>,
     pub(super) wanted: Arc<EventFd>,
-    mtu: Arc<AtomicUsize>,
-    changer: Changer,
+    pub(super) mtu: Arc<AtomicUsize>,
+    pub(super) changer: Changer,
 }
 
 impl Orders {
@@ -424,110 +387,5 @@ impl Bridge {
     /// more.
     pub fn end_changes(&mut self) {
         self.worker.end_changes();
-    }
-}
-
-impl Worker {
-    /// Ends all changes.
-    pub(super) fn end_changes(&mut self) {
-        self.orders.received = None;
-    }
-
-    /// Does what other threads have ordered.
-    #[cold]
-    pub(super) fn take_orders(&mut self) {
-        let _ = self.orders.wanted.read();
-        while let Some(Ok(task)) = self.orders.received.as_ref().map(Receiver::try_recv) {
-            match task {
-                Task::Change(order) => self.carry_out(*order),
-                Task::Read(to) => self.read_for(to),
-                // Who asked may have stopped waiting.
-                Task::Beat(to) => drop(to.send(())),
-                Task::Count(to) => drop(to.send(self.left_trees())),
-            }
-        }
-    }
-
-    fn carry_out(&mut self, order: Order) {
-        let begin = clock::now();
-        for (side, direction) in self.directions.iter_mut().enumerate() {
-            direction.before_change(order.takes_super_packets[side], begin);
-        }
-        // From here on, what is dropped is dropped by the change.
-        let dropped = self.dropped();
-        self.hold_estimators();
-        let mut replaced = Vec::with_capacity(4);
-        let mut result = Ok(());
-        for (from, change) in order.changes.into_iter().enumerate() {
-            match self.change(from, change, begin) {
-                Ok(old) => replaced.push(old),
-                Err(error) => {
-                    result = Err((from, error));
-                    break;
-                }
-            }
-        }
-        if let (Err((1, _)), Some(_)) = (&result, replaced.first()) {
-            // A discipline has refused what it accepted when it rehearsed: the other direction goes back.
-            let [new, old] = [&order.plan, &self.plan].map(|plan| plan.tree_of(0, self.number));
-            let back = new.change_to(old, 0);
-            let back = back.expect("the tree ran before");
-            let old = self.change(0, back, begin).expect("the tree ran before");
-            replaced.push(old);
-        }
-        let mut estimators = order.estimators;
-        self.resume_estimators(result.is_ok().then_some(&mut estimators), begin);
-        let mut plan = order.plan;
-        let result = result.map(|()| {
-            for (side, direction) in self.directions.iter_mut().enumerate() {
-                direction.set_shares(plan.limit(side), plan.division(side));
-                direction.set_super_packets(order.takes_super_packets[side]);
-                direction.set_times(order.keeps_times[side]);
-            }
-            std::mem::swap(&mut self.plan, &mut plan);
-            Changed {
-                pause: Duration::from_nanos(clock::now().nanos_since(begin)),
-                dropped: self.dropped() - dropped,
-                ..Changed::default()
-            }
-        });
-        // What was read of the trees may not fit the changed ones. Rates that follow a line change too often
-        // for this: the reading of a large tree would never end. They leave all classes where they are.
-        if order.kind == Kind::Trees {
-            self.read_anew();
-            self.happened.change = true;
-        }
-        // The changer may have gone: it does not care then.
-        let _ = order.reply.send(Reply {
-            result,
-            _replaced: replaced,
-            _estimators: estimators,
-            _plan: plan,
-        });
-    }
-
-    /// Changes the tree of a direction.
-    fn change(&mut self, from: usize, change: Change, now: Time) -> Result<Replaced, ChangeError> {
-        let direction = &mut self.directions[from];
-        let now = direction.tree_time(now);
-        let result = direction
-            .link
-            .change_root_in_part(change.reads_acknowledgements(), |root, pool| {
-                change.apply(root, now, pool)
-            });
-        direction.settle(now);
-        result
-    }
-
-    /// Returns how many bytes have left each tree.
-    fn left_trees(&self) -> [u64; 2] {
-        let left = |from: usize| self.directions[from].link.root().statistics().dequeued.bytes;
-        [left(0), left(1)]
-    }
-
-    /// Returns the number of packets that both trees have dropped.
-    fn dropped(&self) -> u64 {
-        let dropped = |from: usize| self.directions[from].link.root().statistics().dropped.packets;
-        dropped(0) + dropped(1)
     }
 }

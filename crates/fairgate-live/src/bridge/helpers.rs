@@ -10,6 +10,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
 use super::changes::{Inbox, Task};
+use super::observer::Taps;
 use super::worker::Worker;
 use super::{Bridge, Stopper};
 use crate::backend;
@@ -22,7 +23,7 @@ use crate::port::Port;
 use crate::privileges;
 use crate::randomness::Randomness;
 use crate::sandbox::{Confined, Sandbox};
-use crate::status::{Taps, WorkerReading};
+use crate::status::WorkerReading;
 use crate::sys::priority::set_realtime;
 use crate::workers::WorkerSlot;
 use caps::CapsHashSet;
@@ -363,14 +364,17 @@ impl Work {
 }
 
 impl Bridge {
-    /// Has the further workers enter the sandbox before they forward. `confined` is what this thread got.
-    pub(crate) fn confine_others(&mut self, sandbox: Sandbox, confined: &Confined) {
+    /// Confines the calling thread, and the threads that it starts afterwards, for the rest of their lives.
+    /// The threads of further workers follow before they forward.
+    pub(crate) fn confine(&mut self, sandbox: Sandbox) -> Confined {
+        let confined = sandbox.enter();
         if let Some(helpers) = &mut self.helpers {
             helpers.confinement = Some(Confinement {
                 sandbox: Arc::new(sandbox),
                 confined: confined.clone(),
             });
         }
+        confined
     }
 
     /// Sends everything until no worker has anything left, but not past `end`.

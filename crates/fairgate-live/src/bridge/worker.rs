@@ -8,6 +8,12 @@
 //! All workers of a run are equal. What concerns the run as a whole, a turn tells the
 //! [`Bridge`](super::Bridge) that leads them: [`Happened`].
 
+mod bypass;
+mod estimators;
+mod links;
+mod orders;
+mod reading;
+
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
@@ -20,11 +26,12 @@ use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{self, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use nix::time::{ClockId, ClockNanosleepFlags, clock_nanosleep};
 
+use super::Stopper;
 use super::changes::Orders;
-use super::reading::Reading;
-use super::{Bypass, Stopper};
+use super::observer::Taps;
 use crate::attach::Switch;
 use crate::backend::xdp::Lease;
+use crate::bypass::Bypass;
 use crate::clock;
 use crate::config::Plan;
 use crate::direction::{Direction, TooLong, Turn};
@@ -33,8 +40,9 @@ use crate::links::LinkChanges;
 use crate::notice::Notice;
 use crate::pace::{Next, Pace};
 use crate::port::Port;
-use crate::status::{Estimators, Taps};
+use crate::status::Estimators;
 use crate::sys::priority::realtime_share;
+use reading::Reading;
 
 /// The maximum number of frames received from a port in one turn. The other port has to wait for that long.
 const RECEIVE_TURN: usize = 64;

@@ -25,7 +25,7 @@ use miette::Diagnostic;
 use nix::errno::Errno;
 use thiserror::Error;
 
-use crate::bridge::Bypass;
+use crate::bypass::Bypass;
 use crate::config::Plan;
 use crate::direction::{Direction, TooLong, Turn};
 use crate::error::LiveError;

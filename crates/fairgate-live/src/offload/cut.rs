@@ -6,12 +6,10 @@
 use super::identification::Identifications;
 use super::join::{JoinLayout, Part};
 use super::layers::{IPV6_HEADER, Kind, Layer, Layers, PPPOE_HEADER, Transport};
+use super::protocol::{TCP_CWR, TCP_FIN_PSH};
 use super::vnet::{Cwr, VnetHeader, Wanted};
 use super::{Refused, never_zero};
 use crate::checksum::Sum;
-
-pub(super) const TCP_FIN_PSH: u8 = 0x01 | 0x08;
-pub(super) const TCP_CWR: u8 = 0x80;
 
 /// How to cut a super-packet, and how much of it has been cut.
 #[derive(Clone, Copy, Debug)]

@@ -10,8 +10,8 @@
 //! identification, because a virtio header can't describe them. Nor are segments with CWR, which is different
 //! for the first one (RFC 3168).
 
-use super::cut::{TCP_CWR, TCP_FIN_PSH};
 use super::layers::{IPV6_HEADER, Kind, Layers};
+use super::protocol::{PROTOCOL_TCP, TCP_CWR, TCP_FIN_PSH};
 use super::vnet::{VNET_HEADER, VnetHeader};
 use crate::checksum::Sum;
 use crate::ethernet;
@@ -19,7 +19,6 @@ use crate::ethernet;
 /// The longest headers that are joined: Ethernet, IPv4 and TCP with all options.
 pub(crate) const LONGEST_HEADERS: usize = ethernet::HEADER + 60 + 60;
 
-const PROTOCOL_TCP: u8 = 6;
 /// The offset of the flags in the TCP header.
 const FLAGS: usize = 13;
 /// The offset of the checksum in the TCP header.

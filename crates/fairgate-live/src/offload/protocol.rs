@@ -1,4 +1,4 @@
-//! The numbers of protocols, and what follows a header.
+//! The numbers of protocols, flags, and what follows a header.
 
 pub(super) const IPV4: u16 = 0x0800;
 pub(super) const IPV6: u16 = 0x86dd;
@@ -16,6 +16,10 @@ pub(super) const PROTOCOL_IPV6: u8 = 41;
 pub(super) const PROTOCOL_ROUTING: u8 = 43;
 pub(super) const PROTOCOL_GRE: u8 = 47;
 pub(super) const PROTOCOL_DESTINATION: u8 = 60;
+
+/// Flags of TCP's header.
+pub(super) const TCP_FIN_PSH: u8 = 0x01 | 0x08;
+pub(super) const TCP_CWR: u8 = 0x80;
 
 /// What follows a header, as announced by the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

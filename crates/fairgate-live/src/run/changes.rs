@@ -8,9 +8,9 @@ use fairgate_run_api::{Change, ChangeMade, Mistake, Refused, described_change};
 use miette::Diagnostic;
 
 use super::Run;
-use crate::bridge::Changed;
 use crate::config::Plan;
 use crate::error::ReloadError;
+use crate::plane::Changed;
 
 impl Run {
     /// Makes the changes, for `who`.

@@ -13,11 +13,10 @@ use fairgate::Time;
 use fairgate_config::{Registry, Spec};
 use fairgate_reserve::{Refusal, Reservations, Terms};
 
-use crate::bridge::{Changed, Kind};
 use crate::clock;
 use crate::config::Plan;
 use crate::error::ReloadError;
-use crate::plane::{self, Plane};
+use crate::plane::{self, Changed, Kind, Plane};
 
 /// The lifetimes that a reservation may have.
 pub(crate) const LIFETIMES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(1 << 32);

@@ -11,7 +11,6 @@ mod tests;
 
 use std::fmt;
 
-use crate::bridge::Bridge;
 use crate::config::Plan;
 use crate::privileges::LaterFiles;
 
@@ -36,7 +35,7 @@ pub struct Confined {
 
 impl Sandbox {
     /// Returns the sandbox of a run of `plan` that needs the files of `later`. Call it when everything else
-    /// is open, and just before [`Bridge::confine`].
+    /// is open, and just before `Bridge::confine`.
     pub(crate) fn new(plan: &Plan, later: &LaterFiles<'_>) -> Sandbox {
         Sandbox {
             calls: Calls::new(plan, later),
@@ -73,15 +72,5 @@ impl fmt::Display for Confined {
             ),
             Err(why) => write!(f, "; files are not limited: {why}"),
         }
-    }
-}
-
-impl Bridge {
-    /// Confines the calling thread, and the threads that it starts afterwards, for the rest of their lives.
-    /// The threads of further workers follow before they forward.
-    pub(crate) fn confine(&mut self, sandbox: Sandbox) -> Confined {
-        let confined = sandbox.enter();
-        self.confine_others(sandbox, &confined);
-        confined
     }
 }

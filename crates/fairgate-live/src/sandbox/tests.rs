@@ -211,7 +211,7 @@ fn without(calls: &[libc::c_long], act: impl FnOnce() + Send) {
 fn blocked_calls_are_called_blocked() {
     use crate::attach::Switch;
     use crate::error::LiveError;
-    use crate::privileges::may_use_programs;
+    use crate::sys::bpf::may_use_programs;
 
     let later = LaterFiles {
         read: &[],

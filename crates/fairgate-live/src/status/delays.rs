@@ -34,7 +34,7 @@ type Filled = (usize, TakenDelays);
 
 /// The end of the threads that serve clients.
 #[derive(Debug)]
-pub(super) struct DelayCounter {
+pub(crate) struct DelayCounter {
     recordings: Arc<AtomicUsize>,
     /// Buffers go back to the worker that sent them.
     suppliers: Suppliers<Vec<Delay>>,
@@ -52,7 +52,7 @@ struct Counted {
 
 /// The sojourn times of an interval.
 #[derive(Debug, Default)]
-pub(super) struct Delays {
+pub(crate) struct Delays {
     /// By direction and node. Only nodes that packets have left are here.
     nodes: HashMap<(Source, NodeNumber), Histogram<u32>>,
     /// Sojourn times that no buffer had room for.
@@ -61,14 +61,14 @@ pub(super) struct Delays {
 
 /// A recording that gets sojourn times as long as this exists.
 #[derive(Debug)]
-pub(super) struct Subscription {
+pub(crate) struct Subscription {
     counter: Arc<DelayCounter>,
     key: u64,
 }
 
 /// Returns an end for each worker, the other end, and a function that counts until all workers' ends are
 /// dropped. Call it on a thread of its own.
-pub(super) fn ends(workers: usize) -> (Vec<DelayTap>, Arc<DelayCounter>, impl FnOnce() + Send + 'static) {
+pub(crate) fn ends(workers: usize) -> (Vec<DelayTap>, Arc<DelayCounter>, impl FnOnce() + Send + 'static) {
     let recordings = Arc::new(AtomicUsize::new(0));
     let Ends {
         workers: ends,
@@ -132,7 +132,7 @@ impl DelayTap {
 
 impl DelayCounter {
     /// Begins to count for one more recording.
-    pub(super) fn subscribe(self: &Arc<DelayCounter>) -> Subscription {
+    pub(crate) fn subscribe(self: &Arc<DelayCounter>) -> Subscription {
         let mut counted = self.lock();
         if !std::mem::replace(&mut counted.has_buffers, true) {
             self.suppliers.fill(BUFFERS, || Vec::with_capacity(ROOM));
@@ -167,7 +167,7 @@ impl DelayCounter {
 impl Subscription {
     /// Returns the sojourn times since the last call. Waits until that many buffers of each worker are
     /// counted.
-    pub(super) fn take(&self, buffers: &[u64]) -> Delays {
+    pub(crate) fn take(&self, buffers: &[u64]) -> Delays {
         self.counter.progress.wait(buffers);
         let mut counted = self.counter.lock();
         let mut recordings = counted.recordings.iter_mut();

@@ -1,12 +1,11 @@
 //! The status of a run: what is read, and the documents made of it.
 
 mod autorate;
-mod delays;
+pub(crate) mod delays;
 mod document;
 mod estimators;
 mod fetch_error;
 mod listening;
-mod observer;
 mod path;
 mod place;
 mod queue_names;
@@ -22,9 +21,10 @@ pub(crate) use estimators::Estimators;
 pub use fetch_error::FetchError;
 pub(crate) use fetch_error::LONGEST_PATH;
 pub use listening::Listening;
-pub(crate) use observer::{Observer, Readings, Taps};
 pub use place::{default_socket, running};
 pub(crate) use place::{is_trusted, lock_folders};
-pub(crate) use reading::{DirectionReading, RunReading, STEP, TreeReading};
+pub(crate) use queue_names::QueueNames;
+pub(crate) use reading::{DirectionReading, RunReading, STEP, Sent, TreeReading};
+pub(crate) use recording::Recording;
 pub use subscriber_names::SubscriberNames;
-pub(crate) use workers::{Sent, WorkerReading, WorkersReading};
+pub(crate) use workers::{WorkerReading, WorkersReading};

@@ -11,7 +11,7 @@ use super::subscriber_names::SubscriberNames;
 use crate::packets::QueueName;
 
 /// The queues of a run, by worker, side and number.
-pub(super) struct QueueNames {
+pub(crate) struct QueueNames {
     /// Path of classes and discipline of each.
     queues: HashMap<(usize, usize, NodeNumber), (String, &'static str)>,
     subscribers: [SubscriberNames; 2],
@@ -19,7 +19,7 @@ pub(super) struct QueueNames {
 }
 
 impl QueueNames {
-    pub(super) fn of(reading: &RunReading) -> QueueNames {
+    pub(crate) fn of(reading: &RunReading) -> QueueNames {
         let mut queues = HashMap::new();
         for (side, direction) in reading.directions.iter().enumerate() {
             let mut path = Path::default();
@@ -42,7 +42,7 @@ impl QueueNames {
     }
 
     /// Returns what a queue is called.
-    pub(super) fn name(&self, worker: usize, side: usize, node: u32) -> QueueName {
+    pub(crate) fn name(&self, worker: usize, side: usize, node: u32) -> QueueName {
         let found = self.queues.get(&(worker, side, NodeNumber::from_raw(node)));
         let Some((class, discipline)) = found else {
             return QueueName::default();

@@ -15,14 +15,13 @@ use fairgate::{Class, ClassReading, ClassState, Count, Discipline, NodeNumber, S
 use fairgate_run_api::{ChangesStatus, ProcessorStatus};
 use hdrhistogram::Histogram;
 
-use crate::bridge::Bypass;
+use crate::bypass::Bypass;
 use crate::clock;
 use crate::config::Plan;
 use crate::direction::{Counters, Direction};
 use crate::nat::Translations;
 use crate::status::autorate::Board;
 use crate::status::estimators::Rates;
-use crate::status::workers::Sent;
 
 /// The longest time for which a step goes on to another discipline.
 pub(crate) const STEP: Duration = Duration::from_micros(100);
@@ -47,6 +46,15 @@ pub(crate) struct RunReading {
     /// The translations that trees look up, if they do.
     pub(crate) nat: Option<Arc<Translations>>,
     pub(crate) directions: [DirectionReading; 2],
+}
+
+/// How many buffers of its logs a worker has sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sent {
+    /// Of sojourn times.
+    pub(crate) delays: u64,
+    /// Of packets.
+    pub(crate) packets: u64,
 }
 
 /// What is read of a direction.
@@ -113,7 +121,7 @@ struct Open {
 
 impl RunReading {
     /// Returns the interfaces that the directions receive from.
-    pub(super) fn ends(&self) -> [&str; 2] {
+    pub(crate) fn ends(&self) -> [&str; 2] {
         self.directions
             .each_ref()
             .map(|direction| direction.from.as_str())

@@ -12,7 +12,7 @@ use super::reading::{NodeReading, RunReading, TreeReading};
 
 /// A recording. It keeps the counters of the last reading.
 #[derive(Default)]
-pub(super) struct Recording {
+pub(crate) struct Recording {
     before: HashMap<Place, Before>,
 }
 
@@ -30,7 +30,7 @@ impl Recording {
     /// Returns what happened since the last reading. The first reading has no rows.
     ///
     /// A discipline has a row if packets came, left or waited there. A root always has one.
-    pub(super) fn interval(&mut self, reading: RunReading, delays: &Delays) -> Interval {
+    pub(crate) fn interval(&mut self, reading: RunReading, delays: &Delays) -> Interval {
         let is_first = self.before.is_empty();
         let mut before = std::mem::take(&mut self.before);
         let mut rows = Vec::new();

@@ -8,16 +8,7 @@ use std::iter;
 use fairgate::{NodeNumber, Statistics, Variable};
 use fairgate_run_api::{ProcessorStatus, SHARDED};
 
-use super::reading::{DirectionReading, NodeReading, TreeReading};
-
-/// How many buffers of its logs a worker has sent.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sent {
-    /// Of sojourn times.
-    pub(crate) delays: u64,
-    /// Of packets.
-    pub(crate) packets: u64,
-}
+use super::reading::{DirectionReading, NodeReading, Sent, TreeReading};
 
 /// What is read of a worker.
 #[derive(Clone)]

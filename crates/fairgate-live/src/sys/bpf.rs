@@ -11,6 +11,7 @@ use std::num::NonZeroUsize;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use caps::{CapSet, Capability};
 use nix::errno::Errno;
 
 use crate::sys::guardian::Guardian;
@@ -514,4 +515,12 @@ fn call<T>(command: libc::c_long, attributes: &T) -> Result<i32, Errno> {
         )
     };
     Errno::result(result).map(|number| number as i32)
+}
+
+/// Returns whether the kernel lets this thread attach programs to interfaces, as far as capabilities decide.
+pub(crate) fn may_use_programs() -> bool {
+    let has = |capability| caps::has_cap(None, CapSet::Effective, capability).unwrap_or(false);
+    // Before Linux 5.8, and for all of bpf(2) since, this one is enough.
+    let all = has(Capability::CAP_SYS_ADMIN);
+    has(Capability::CAP_NET_ADMIN) && (all || has(Capability::CAP_BPF))
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use nix::errno::Errno;
 
-use super::prefix_table::PrefixTable;
+use super::prefix_table::{Offsets, PrefixTable};
 use super::socket::{get_option, instruction, program_of, set_option};
 
 /// The rule of a group.
@@ -33,8 +33,6 @@ const EBPF: u32 = 7;
 const UNIQUE_ID: u32 = 0x2000;
 /// Frames that are sent do not come to the group (Linux 5.16): each would be forwarded again.
 const IGNORE_OUTGOING: u32 = 0x4000;
-/// Where an address is in the headers of IPv4 and of IPv6.
-pub(super) type Offsets = (i32, i32);
 const SOURCE: Offsets = (12, 8);
 const DESTINATION: Offsets = (16, 24);
 

@@ -6,7 +6,6 @@ use std::os::fd::OwnedFd;
 use nix::errno::Errno;
 
 use super::bpf::{Instruction, PrefixMap, load_for_sockets};
-use super::fanout::Offsets;
 
 /// The helpers `bpf_map_lookup_elem` and `bpf_skb_load_bytes_relative` (linux/bpf.h).
 const LOOK_UP: i32 = 1;
@@ -24,6 +23,9 @@ const R4: u8 = 4;
 const R5: u8 = 5;
 const R6: u8 = 6;
 const FRAME: u8 = 10;
+
+/// Where an address is in the headers of IPv4 and of IPv6.
+pub(super) type Offsets = (i32, i32);
 
 /// Prefixes of both families, each with a worker.
 #[derive(Debug)]

@@ -23,20 +23,8 @@ use nix::unistd::pivot_root;
 
 use super::identity::Identity;
 use super::{JOURNAL_LIMIT, Refusal, refused};
+use crate::inside::{BIN, ROOT, SYS};
 use crate::stand_in;
-
-/// Where the recording keeps its own files. Stand-ins know by it that they are inside.
-pub(crate) const ROOT: &str = "/run/fairgate-record";
-/// The stand-ins, first in `PATH`.
-pub(super) const BIN: &str = "/run/fairgate-record/bin";
-/// What bash reads first.
-pub(super) const BASH_ENV: &str = "/run/fairgate-record/bash";
-/// What stand-ins write down.
-pub(crate) const JOURNAL: &str = "/run/fairgate-record/journal";
-/// The interfaces, as `ip` knows them.
-pub(crate) const MACHINE: &str = "/run/fairgate-record/machine.json";
-/// The private `/sys`.
-pub(crate) const SYS: &str = "/sys";
 
 const PROGRAM: &str = "/run/fairgate-record/fairgate";
 /// The root to be, and the layers of the overlays. The script does not see this `/run`.

@@ -14,10 +14,11 @@ use nix::errno::Errno;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use super::files::{self, BASH_ENV, JOURNAL};
+use super::files;
 use super::identity::Identity;
 use super::{Channel, JOURNAL_LIMIT, Orders, Plan, Refusal, Report, SCRIPT, Word};
 use super::{end_with_parent, refused, report, walls};
+use crate::inside::{BASH_ENV, JOURNAL};
 use crate::journal;
 use crate::source::BASH_TRAP;
 

@@ -34,7 +34,6 @@ use nix::sys::signal::Signal;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use files::{JOURNAL, MACHINE, ROOT, SYS};
 pub(crate) use init::init;
 pub(crate) use script::script;
 pub(crate) use supervisor::supervisor;

@@ -13,8 +13,8 @@ use std::process::{Command, ExitCode, Stdio};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid, setsid};
 
-use super::files::{BASH_ENV, BIN, MACHINE, SYS};
 use super::{Channel, Orders, Refusal, Word, refused, walls};
+use crate::inside::{BASH_ENV, BIN, MACHINE, SYS};
 use crate::machine::Stored;
 use crate::source::VARIABLE;
 

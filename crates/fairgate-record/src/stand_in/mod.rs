@@ -12,9 +12,9 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
+use crate::inside::{JOURNAL, MACHINE, ROOT, SYS};
 use crate::journal::{self, Entry};
 use crate::machine::Stored;
-use crate::sandbox::{JOURNAL, MACHINE, ROOT, SYS};
 use crate::source;
 
 /// The programs that are replaced.

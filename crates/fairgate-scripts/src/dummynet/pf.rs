@@ -619,6 +619,20 @@ fn translated(
     }
 }
 
+/// Whether a line is one of ALTQ, or of OpenBSD's queues.
+pub(crate) fn is_of_altq(words: &[Word]) -> bool {
+    let mut texts = words.iter().map(|word| word.get_ref().as_str());
+    match (texts.next(), texts.next()) {
+        (Some("altq"), Some("on")) => true,
+        // dummynet's queues have numbers.
+        (Some("queue"), Some(name)) => {
+            !name.starts_with(|first: char| first.is_ascii_digit())
+                && !matches!(name, "config" | "delete" | "flush" | "show" | "list")
+        }
+        _ => false,
+    }
+}
+
 /// Returns the name and the addresses of a table of pf: `table <lan> { 192.0.2.0/24 }`.
 pub(crate) fn table(words: &[Word]) -> Option<(String, Vec<String>)> {
     let texts: Vec<&str> = words.iter().map(|word| word.get_ref().as_str()).collect();

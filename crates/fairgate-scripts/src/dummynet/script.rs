@@ -89,7 +89,7 @@ impl Script {
             notes: Notes::default(),
         };
         for (words, end) in lines {
-            if crate::pf::is_of_altq(&words) {
+            if pf::is_of_altq(&words) {
                 let text = "`fairgate pf` makes a tree of this line of ALTQ: here it makes none";
                 script.notes.add(words[0].span(), text.to_owned());
                 continue;

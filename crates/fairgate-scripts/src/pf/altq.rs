@@ -5,7 +5,7 @@ use toml::Spanned;
 
 use super::amount::Bandwidth;
 use super::openbsd;
-use super::queue::{Codel, Curve, Defined, Dropping, Interface, Queue, Scheduler};
+use super::queue::{Codel, Curve, Dropping, Interface, Queue, Scheduler};
 use crate::script::notes::Notes;
 use crate::script::{Line, Word, number};
 use crate::tc::Device;
@@ -280,10 +280,15 @@ fn list(line: &mut Line, problems: &mut Problems) -> Option<Vec<Word>> {
 }
 
 /// Returns the interfaces with their queues.
-pub(super) fn interfaces(defined: &Defined, device: Device, problems: &mut Problems) -> Vec<Interface> {
+pub(super) fn interfaces(
+    defined: &[Altq],
+    named: &[Queue],
+    device: Device,
+    problems: &mut Problems,
+) -> Vec<Interface> {
     let mut used: Vec<usize> = Vec::new();
     let mut interfaces = Vec::new();
-    for altq in &defined.altq {
+    for altq in defined {
         let Some(rate) = altq.bandwidth.clone() else {
             let help = "pfctl asks the interface for its speed: write bandwidth and the rate of the line";
             problems.add(
@@ -325,13 +330,13 @@ pub(super) fn interfaces(defined: &Defined, device: Device, problems: &mut Probl
                 let is_here = |on: &Word| on.get_ref() == altq.name.get_ref();
                 queue.name.get_ref() == name.get_ref() && queue.on.as_ref().is_none_or(is_here)
             };
-            let Some(found) = defined.queues.iter().find(is_it) else {
+            let Some(found) = named.iter().find(is_it) else {
                 let message = format!("queue `{}` is not defined", name.get_ref());
                 let help = format!("add a line like queue {} bandwidth 10%", name.get_ref());
                 problems.add(name.span(), message, "no such queue", help);
                 continue;
             };
-            used.extend(defined.queues.iter().position(|queue| std::ptr::eq(queue, found)));
+            used.extend(named.iter().position(|queue| std::ptr::eq(queue, found)));
             let mut queue = found.clone();
             queue.rate = queue
                 .bandwidth
@@ -356,7 +361,7 @@ pub(super) fn interfaces(defined: &Defined, device: Device, problems: &mut Probl
             queues,
         });
     }
-    for (at, queue) in defined.queues.iter().enumerate() {
+    for (at, queue) in named.iter().enumerate() {
         if !used.contains(&at) && problems.count() == 0 {
             let message = format!("queue `{}` is in no list of queues", queue.name.get_ref());
             let help = "name it after queue in an altq line, or in the braces of another queue";

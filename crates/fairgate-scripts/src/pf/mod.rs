@@ -6,6 +6,7 @@
 //!   queue       an interface with its queues, as both languages describe them
 //!   altq        `altq on em0 cbq bandwidth 2Mb queue { a, b }`, `queue a bandwidth 20% cbq(borrow red)`
 //!   openbsd     `queue a parent b bandwidth 3M, min 1M, max 5M burst 9M for 2000ms`
+//!   defined     the queues that the lines define, of either language
 //!   draft       the tree of an interface
 //! ```
 //!
@@ -29,6 +30,7 @@
 
 mod altq;
 mod amount;
+mod defined;
 mod draft;
 mod openbsd;
 mod queue;
@@ -43,12 +45,12 @@ use fairgate_config::FileError;
 use fairgate_config::language::{Problems, check};
 use miette::NamedSource;
 
-use crate::dummynet::pf::{Rules, table};
+use crate::dummynet::pf::{Rules, is_of_altq, table};
 use crate::dummynet::tables::Tables;
 use crate::dummynet::{Direction, Script, Tree};
-use crate::script::Word;
 use crate::script::notes::Notes;
 use crate::tc::Device;
+use defined::Defined;
 use queue::Interface;
 
 /// Whether a text has lines of ALTQ or of OpenBSD's queues.
@@ -68,20 +70,6 @@ pub fn has_pipes(text: &str) -> bool {
             texts.next().is_some_and(is_object)
                 || texts.any(|word| word.starts_with("dnpipe") || word.starts_with("dnqueue"))
         })
-}
-
-/// Whether a line is one of ALTQ, or of OpenBSD's queues.
-pub(crate) fn is_of_altq(words: &[Word]) -> bool {
-    let mut texts = words.iter().map(|word| word.get_ref().as_str());
-    match (texts.next(), texts.next()) {
-        (Some("altq"), Some("on")) => true,
-        // dummynet's queues have numbers.
-        (Some("queue"), Some(name)) => {
-            !name.starts_with(|first: char| first.is_ascii_digit())
-                && !matches!(name, "config" | "delete" | "flush" | "show" | "list")
-        }
-        _ => false,
-    }
 }
 
 /// Returns the trees of a pf.conf: one for each interface with queues, for the packets that leave by it. If
@@ -115,7 +103,7 @@ pub fn trees(name: &str, text: &str, device: Device) -> Result<Vec<Tree>, FileEr
             tables.fill(name, addresses);
         }
     }
-    let mut queues = queue::Defined::default();
+    let mut queues = Defined::default();
     let mut rules = Rules::default();
     for (words, end) in statements {
         if is_of_altq(&words) {

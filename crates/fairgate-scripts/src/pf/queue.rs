@@ -1,14 +1,9 @@
 //! An interface with its queues, as ALTQ and OpenBSD describe them.
 
-use fairgate_config::language::Problems;
 use toml::Spanned;
 
-use super::altq::{self, Altq};
 use super::amount::Bandwidth;
-use super::openbsd;
-use crate::script::notes::Notes;
-use crate::script::{Line, Word};
-use crate::tc::Device;
+use crate::script::Word;
 
 /// The default length of a queue, in packets (DEFAULT_QLIMIT).
 pub(super) const PACKETS: u64 = 50;
@@ -113,38 +108,4 @@ pub(super) struct Interface {
     pub(super) bucket: u64,
     /// Every queue after the one above it.
     pub(super) queues: Vec<Queue>,
-}
-
-/// The lines about queues so far.
-#[derive(Default)]
-pub(super) struct Defined {
-    /// ALTQ's interfaces.
-    pub(super) altq: Vec<Altq>,
-    pub(super) queues: Vec<Queue>,
-}
-
-impl Defined {
-    /// Reads a line that begins with `altq` or `queue`.
-    pub(super) fn read(&mut self, words: Vec<Word>, end: usize, problems: &mut Problems, notes: &mut Notes) {
-        let mut line = Line::new(words, end, altq::FORM);
-        let Some(first) = line.take() else { return };
-        match first.get_ref().as_str() {
-            "altq" => {
-                let read = Altq::read(line, problems, notes);
-                self.altq.extend(read);
-            }
-            _ => {
-                let read = altq::queue(line, problems, notes);
-                self.queues.extend(read);
-            }
-        }
-    }
-
-    /// Returns the interfaces.
-    pub(super) fn interfaces(self, device: Device, problems: &mut Problems) -> Vec<Interface> {
-        if self.altq.is_empty() {
-            return openbsd::interfaces(self.queues, problems);
-        }
-        altq::interfaces(&self, device, problems)
-    }
 }

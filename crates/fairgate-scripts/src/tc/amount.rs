@@ -1,86 +1,7 @@
-//! Formats values as tc does.
-
-use fairgate::Rate;
-use fairgate::sharing::hfsc::ServiceCurve;
-
-use super::display::Detail;
-
-/// The value of an option.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Amount {
-    /// A number and its unit: `1000p`, `1514b`, `10sec`.
-    Count(u64, &'static str),
-    /// A signed number.
-    Signed(i64),
-    /// Bytes in the largest unit that fits: `32Mb`.
-    Size(u64),
-    /// Nanoseconds. JSON has microseconds.
-    Time(u64),
-    /// A rate. JSON has bytes per second.
-    Rate(Rate),
-    /// A number with six decimals.
-    Decimal(f64),
-    /// A number with at most six digits.
-    Digits(f64),
-    /// Bytes, and the cell size to which packets are rounded up, which is always 1: `1600b/1`. Also in JSON.
-    InCells(u64),
-    /// The name of a variable of the running discipline.
-    Variable(&'static str),
-    /// The name of a variable of the running discipline that is a rate, in bytes per second; 0 is unlimited.
-    VariableRate(&'static str),
-    /// Objects with their values. They are only in JSON.
-    Objects(Vec<Vec<Detail>>),
-    /// A service curve.
-    Curve(ServiceCurve),
-    /// The option has no value. It is shown or not.
-    Flag(bool),
-    /// The option has no value in text. JSON has this value, or null.
-    Bare(Option<&'static str>),
-    /// The option has no value in text. JSON says whether it is on.
-    Switch(bool),
-    /// Numbers, separated by spaces.
-    Numbers(Vec<u64>),
-    /// Any text.
-    Text(String),
-    /// Numbers with keys, only in JSON.
-    Object(Vec<(&'static str, f64)>),
-}
-
-impl Amount {
-    /// Returns the value as tc prints it after the option. `None` for a flag that is not set, and for a
-    /// variable.
-    pub fn text(&self) -> Option<String> {
-        Some(match self {
-            Amount::Count(number, of) => format!("{number}{of}"),
-            Amount::Signed(number) => number.to_string(),
-            Amount::Size(bytes) => size(*bytes),
-            Amount::Time(nanos) => time(*nanos),
-            Amount::Rate(bits) => rate(bits.bits_per_second()),
-            Amount::Decimal(number) => format!("{number:.6}"),
-            Amount::Digits(number) => digits(*number),
-            Amount::InCells(bytes) => format!("{}/1", size(*bytes)),
-            Amount::Variable(_) | Amount::VariableRate(_) | Amount::Object(_) | Amount::Objects(_) => {
-                return None;
-            }
-            Amount::Curve(curve) => format!(
-                "m1 {} d {} m2 {}",
-                rate(curve.m1),
-                time(curve.d.as_nanos() as u64),
-                rate(curve.m2)
-            ),
-            Amount::Flag(true) | Amount::Bare(_) | Amount::Switch(_) => String::new(),
-            Amount::Flag(false) => return None,
-            Amount::Numbers(numbers) => {
-                let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
-                numbers.join(" ")
-            }
-            Amount::Text(text) => text.clone(),
-        })
-    }
-}
+//! Formats numbers as tc does.
 
 /// Formats a number like C's `%g`: `0.02`, `2e-05`.
-fn digits(number: f64) -> String {
+pub(super) fn digits(number: f64) -> String {
     let trimmed = |text: &str| match text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
         false => text.to_owned(),
@@ -100,7 +21,7 @@ fn digits(number: f64) -> String {
 
 /// Formats a size: `32Mb`, `5Kb`, `3000b`. Like tc, a size close to a round number is shown as the round
 /// number.
-fn size(bytes: u64) -> String {
+pub(super) fn size(bytes: u64) -> String {
     let near = |unit: u64, off: u64| {
         let round = (bytes + unit / 2) / unit;
         (bytes >= unit && (round * unit).abs_diff(bytes) < off).then_some(round)
@@ -113,7 +34,7 @@ fn size(bytes: u64) -> String {
 }
 
 /// Formats a time with three digits, like tc: `5ms`, `1.2s`, `100us`.
-fn time(nanos: u64) -> String {
+pub(super) fn time(nanos: u64) -> String {
     let micros = nanos as f64 / 1e3;
     let three = |value: f64| {
         let decimals = 2 - value.abs().log10().floor().clamp(0.0, 2.0) as usize;

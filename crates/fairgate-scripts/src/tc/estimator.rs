@@ -5,7 +5,6 @@ use std::time::Duration;
 use fairgate_config::Estimator;
 use fairgate_config::language::{Given, Problems, Written};
 
-use super::script::Qdisc;
 use crate::script::{Word, setting};
 
 /// The word `estimator`, and what the two times after it mean.
@@ -83,20 +82,6 @@ pub(super) fn micros(word: &Word) -> Option<u32> {
     (0.0..=f64::from(u32::MAX))
         .contains(&micros)
         .then_some(micros as u32)
-}
-
-/// Returns the estimator of a qdisc as a setting. Reports one where the kernel attaches none
-/// (`qdisc_create`).
-pub(super) fn of_qdisc(qdisc: &Qdisc, problems: &mut Problems) -> Option<Written> {
-    let estimated = qdisc.estimator.as_ref()?;
-    let kind = qdisc.kind.get_ref();
-    if matches!(kind.as_str(), "mq" | "mqprio") {
-        let message = format!("`{kind}` has no estimator: the kernel attaches none to a root of many queues");
-        let help = "leave it out, or give it to the qdisc of each queue";
-        problems.add(estimated.word.span(), message, "not here", help);
-        return None;
-    }
-    Some(estimated.setting())
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //!   abbreviations  the words that a beginning of one stands for
 //!   before      the options of tc itself, before the object
 //!   command     a line's words -> "attach this qdisc there", "add this class", options left as words
+//!   objects     the qdiscs, classes and filters of a device
 //!   script      runs the lines in order: the qdiscs, classes and filters of each device at the end
 //!   translate   each qdisc's options -> the parameters of Fairgate's discipline, by the table in `kinds`
 //!   values      the value of an option: quantities, times, curves, lists
@@ -16,7 +17,7 @@
 //!               does, by the `Look` of each kind
 //!   listing     the lines of `show` as text and JSON
 //!   notes       what the kernel does with a value, and the tree too
-//!   amount      values as tc prints them
+//!   amount      numbers as tc prints them
 //!   round_trips dualpi2's round-trip times -> its other parameters, by tc's rules
 //!   percent     rates that are a part of the device's speed
 //!   transmit_queues  the queues and traffic classes of mq, multiq and mqprio
@@ -31,6 +32,7 @@ mod abbreviations;
 mod amount;
 mod before;
 mod command;
+mod device;
 mod display;
 mod estimator;
 mod filters;
@@ -38,6 +40,7 @@ mod hook;
 mod import;
 mod kinds;
 mod listing;
+mod objects;
 mod percent;
 mod round_trips;
 mod script;
@@ -48,9 +51,10 @@ mod transmit_queues;
 mod values;
 
 pub use crate::script::notes::Note;
+pub use device::Device;
 pub use display::{Amount, ClassState, Detail, EstimatedRate, Hosts, Row, Shown, State, TreeState, When};
 pub use import::{ImportError, Imported, Printed, import};
 pub use listing::{Line, Listing, View};
-pub use script::{Device, Script};
+pub use script::Script;
 pub use show::show;
 pub use translate::{Translated, Way};

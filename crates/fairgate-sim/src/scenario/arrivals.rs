@@ -3,7 +3,6 @@
 use fairgate::Rate;
 
 use crate::random::Distribution;
-use crate::scenario::{Application, Flow, Pattern, Traffic};
 
 /// The largest rate of arrivals, flows per second. Times are whole nanoseconds.
 const MOST_PER_SECOND: f64 = 1e6;
@@ -30,13 +29,14 @@ pub enum Arrivals {
 }
 
 impl Arrivals {
-    /// Returns the mean interval between arrivals of `flow`, ns, or why there is none.
-    pub(crate) fn mean_interval(&self, flow: &Flow) -> Result<f64, String> {
+    /// Returns the mean interval between arrivals of flows, ns, or why there is none. `payload` is the mean
+    /// number of bytes of payload that each offers, if it is known.
+    pub(crate) fn mean_interval(&self, payload: Option<f64>) -> Result<f64, String> {
         let interval = match self {
             Arrivals::Poisson { per_second } => 1e9 / per_second,
             Arrivals::Renewal { interval } => interval.expected(),
             Arrivals::Load { load } => {
-                let bytes = flow.mean_payload().ok_or(
+                let bytes = payload.ok_or(
                     "the rate of arrivals follows from a `load` only if the flows offer a known mean number \
                      of bytes; give TCP flows a `size` and `transfers`, or give the flows a rate and a \
                      `lifetime`, or give the `rate` of arrivals instead",
@@ -54,55 +54,11 @@ impl Arrivals {
         Ok(interval)
     }
 
-    /// Checks the arrivals of `flow`.
-    pub(crate) fn check(&self, flow: &Flow) -> Result<(), String> {
+    /// Checks the arrivals of flows with this mean number of bytes of payload.
+    pub(super) fn check(&self, payload: Option<f64>) -> Result<(), String> {
         if let Arrivals::Renewal { interval } = self {
             interval.check()?;
         }
-        self.mean_interval(flow)?;
-        let ends = flow.lifetime.is_some()
-            || matches!(&flow.traffic, Traffic::Tcp(tcp) if tcp.application.ends())
-            || matches!(&flow.traffic, Traffic::Recorded(_));
-        if !ends {
-            return Err(
-                "flows that arrive at random must also end; give them a `lifetime`, or give TCP flows a \
-                 `size` and transfers = 1"
-                    .into(),
-            );
-        }
-        Ok(())
-    }
-}
-
-impl Flow {
-    /// Returns the mean number of bytes of payload that a flow offers, if it is known.
-    fn mean_payload(&self) -> Option<f64> {
-        let over_lifetime = |rate: &Rate, share: f64| {
-            let lifetime = self.lifetime.as_ref()?.expected();
-            Some(rate.bits_per_second() as f64 / 8e9 * share * lifetime)
-        };
-        match &self.traffic {
-            Traffic::Udp(udp) => match &udp.pattern {
-                Pattern::Constant { rate } | Pattern::Poisson { rate } => over_lifetime(rate, 1.0),
-                Pattern::OnOff { rate, on, off } => {
-                    let (on, off) = (on.expected(), off.expected());
-                    over_lifetime(rate, on / (on + off))
-                }
-                Pattern::Interval { gap } => {
-                    let lifetime = self.lifetime.as_ref()?.expected();
-                    Some(udp.size.expected() * lifetime / gap.expected())
-                }
-            },
-            Traffic::Tcp(tcp) => match &tcp.application {
-                Application::Limited { rate, .. } => over_lifetime(rate, 1.0),
-                Application::Transfers {
-                    size,
-                    count: Some(count),
-                    ..
-                } if self.lifetime.is_none() => Some(size.expected() * *count as f64),
-                _ => None,
-            },
-            _ => None,
-        }
+        self.mean_interval(payload).map(drop)
     }
 }

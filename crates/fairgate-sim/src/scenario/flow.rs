@@ -6,22 +6,17 @@ use std::time::Duration;
 use fairgate::{ClassId, Rate};
 
 use crate::random::Distribution;
+use crate::scenario::udp::check_work;
 use crate::scenario::{
-    Application, Arrivals, LONGEST, Mistake, NodeId, Ping, Scenario, Video, Voice, Waypoint,
+    Application, Arrivals, LONGEST, LONGEST_DATAGRAM, Mistake, NodeId, Pattern, Ping, Scenario, Udp, Video,
+    Voice, Waypoint,
 };
 use crate::tcp;
 use crate::traffic::RecordedPacket;
 
-/// The length of the longest IP packet, bytes.
-const LONGEST_PACKET: u64 = 65_535;
-/// The length of the headers of IPv4 without options and of UDP, bytes.
-pub(crate) const UDP_HEADERS: u32 = 28;
-/// The longest payload of a datagram, bytes.
-pub(crate) const LONGEST_DATAGRAM: u32 = LONGEST_PACKET as u32 - UDP_HEADERS;
-/// The maximum number of datagrams of a flow. At a million per second, this takes about a day to simulate.
-const MOST_DATAGRAMS: u128 = 100_000_000_000;
 /// The maximum `count` of a flow.
 const MOST_COPIES: u32 = 1_000_000;
+
 /// Traffic from `source` to `destination`. TCP's acknowledgements take the same path back.
 #[derive(Clone, Debug)]
 pub struct Flow {
@@ -98,47 +93,6 @@ pub enum Traffic {
     Recorded(Arc<[RecordedPacket]>),
 }
 
-/// Datagrams.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Udp {
-    /// The payload of each datagram, bytes.
-    pub size: Distribution,
-    /// When they are sent.
-    pub pattern: Pattern,
-}
-
-/// When datagrams are sent. Rates are rates of payload.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Pattern {
-    /// At a constant bit rate.
-    Constant {
-        /// The rate of payload.
-        rate: Rate,
-    },
-    /// With exponentially distributed gaps.
-    Poisson {
-        /// The mean rate of payload.
-        rate: Rate,
-    },
-    /// With random gaps.
-    Interval {
-        /// The time from one datagram to the next, ns.
-        gap: Distribution,
-    },
-    /// At a constant rate in bursts, with silences between them. If a silence interrupts the gap between two
-    /// datagrams, the rest of the gap follows after the silence. The mean rate is therefore exact, however
-    /// short the bursts are.
-    OnOff {
-        /// The rate of payload in a burst.
-        rate: Rate,
-        /// The length of bursts, ns.
-        on: Distribution,
-        /// The length of silences, ns.
-        off: Distribution,
-    },
-}
-
 /// A TCP connection and the program that writes to it.
 #[derive(Clone, Debug)]
 pub struct Tcp {
@@ -146,24 +100,6 @@ pub struct Tcp {
     pub config: tcp::Config,
     /// The program.
     pub application: Application,
-}
-
-impl Udp {
-    /// Sends datagrams of `size` bytes of payload at a constant rate of payload.
-    pub fn constant(rate: Rate, size: u32) -> Udp {
-        Udp {
-            size: Distribution::Constant(size.into()),
-            pattern: Pattern::Constant { rate },
-        }
-    }
-
-    /// Sends datagrams of `size` bytes of payload with exponentially distributed gaps.
-    pub fn poisson(rate: Rate, size: u32) -> Udp {
-        Udp {
-            size: Distribution::Constant(size.into()),
-            pattern: Pattern::Poisson { rate },
-        }
-    }
 }
 
 impl Tcp {
@@ -260,17 +196,6 @@ fn check_recorded(packets: &[RecordedPacket]) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that the simulation of this many datagrams ends within a reasonable time.
-fn check_work(packets: u128) -> Result<(), String> {
-    match packets <= MOST_DATAGRAMS {
-        true => Ok(()),
-        false => Err(format!(
-            "it would send up to {packets} datagrams, but at most {MOST_DATAGRAMS} can be simulated in a \
-             day; lower its rate, or simulate a shorter time"
-        )),
-    }
-}
-
 impl From<Udp> for Traffic {
     fn from(udp: Udp) -> Traffic {
         Traffic::Udp(udp)
@@ -354,6 +279,53 @@ impl Flow {
         self.rows.unwrap_or(self.arrivals.is_none())
     }
 
+    /// Returns the mean number of bytes of payload that a flow offers, if it is known.
+    pub(crate) fn mean_payload(&self) -> Option<f64> {
+        let over_lifetime = |rate: &Rate, share: f64| {
+            let lifetime = self.lifetime.as_ref()?.expected();
+            Some(rate.bits_per_second() as f64 / 8e9 * share * lifetime)
+        };
+        match &self.traffic {
+            Traffic::Udp(udp) => match &udp.pattern {
+                Pattern::Constant { rate } | Pattern::Poisson { rate } => over_lifetime(rate, 1.0),
+                Pattern::OnOff { rate, on, off } => {
+                    let (on, off) = (on.expected(), off.expected());
+                    over_lifetime(rate, on / (on + off))
+                }
+                Pattern::Interval { gap } => {
+                    let lifetime = self.lifetime.as_ref()?.expected();
+                    Some(udp.size.expected() * lifetime / gap.expected())
+                }
+            },
+            Traffic::Tcp(tcp) => match &tcp.application {
+                Application::Limited { rate, .. } => over_lifetime(rate, 1.0),
+                Application::Transfers {
+                    size,
+                    count: Some(count),
+                    ..
+                } if self.lifetime.is_none() => Some(size.expected() * *count as f64),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Checks flows that arrive at random.
+    fn check_arrivals(&self, arrivals: &Arrivals) -> Result<(), String> {
+        arrivals.check(self.mean_payload())?;
+        let ends = self.lifetime.is_some()
+            || matches!(&self.traffic, Traffic::Tcp(tcp) if tcp.application.ends())
+            || matches!(&self.traffic, Traffic::Recorded(_));
+        match ends {
+            true => Ok(()),
+            false => Err(
+                "flows that arrive at random must also end; give them a `lifetime`, or give TCP flows a \
+                 `size` and transfers = 1"
+                    .into(),
+            ),
+        }
+    }
+
     pub(crate) fn check(&self, scenario: &Scenario) -> Result<(), Mistake> {
         let mistake = |field, what: String| Err(Mistake::new(field, format!("flow `{}`: {what}", self.name)));
         if self.source == self.destination {
@@ -432,7 +404,8 @@ impl Flow {
                     "it has `arrivals`, so that `count` and `stagger` have no effect; omit them".into(),
                 );
             }
-            arrivals.check(self).or_else(|what| mistake("arrivals", what))?;
+            self.check_arrivals(arrivals)
+                .or_else(|what| mistake("arrivals", what))?;
         }
         let sends_for = self.stop.unwrap_or(scenario.duration).min(scenario.duration);
         self.traffic
@@ -445,56 +418,5 @@ impl Tcp {
     fn check(&self) -> Result<(), String> {
         self.config.check().map_err(|mistake| mistake.what)?;
         self.application.check()
-    }
-}
-
-impl Udp {
-    /// Checks that the simulation ends within a reasonable time.
-    fn check_work(&self, sends_for: Duration) -> Result<(), String> {
-        let nanos = sends_for.as_nanos();
-        let of_rate = |rate: Rate| {
-            let bits = u128::from(rate.bits_per_second()) * nanos / 1_000_000_000;
-            bits / (8 * u128::from(self.size.mean().max(1)))
-        };
-        check_work(match &self.pattern {
-            Pattern::Constant { rate } | Pattern::Poisson { rate } | Pattern::OnOff { rate, .. } => {
-                of_rate(*rate)
-            }
-            Pattern::Interval { gap } => nanos / u128::from(gap.mean().max(1)),
-        })
-    }
-
-    fn check(&self) -> Result<(), String> {
-        self.size.check()?;
-        let longest = LONGEST_PACKET - u64::from(UDP_HEADERS);
-        if self.size.mean() == 0 || self.size.mean() > longest {
-            return Err(format!(
-                "the size of datagrams is {} bytes, but must be from 1 to {longest}",
-                self.size.mean()
-            ));
-        }
-        match &self.pattern {
-            Pattern::OnOff { on, off, .. } => {
-                on.check()?;
-                off.check()?;
-                if on.mean() == 0 {
-                    return Err("the mean length of bursts is 0, but must be above 0; increase it".into());
-                }
-            }
-            Pattern::Interval { gap } => {
-                gap.check()?;
-                if gap.mean() == 0 {
-                    return Err("the mean interval is 0, but must be above 0; increase it".into());
-                }
-            }
-            Pattern::Constant { .. } | Pattern::Poisson { .. } => {}
-        }
-        Ok(())
-    }
-
-    /// Returns the payload of a datagram. A random size that is too long for an IP packet is reduced to the
-    /// longest possible one.
-    pub(crate) fn payload(size: u64) -> u32 {
-        size.clamp(1, LONGEST_PACKET - u64::from(UDP_HEADERS)) as u32
     }
 }

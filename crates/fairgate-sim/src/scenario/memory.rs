@@ -166,7 +166,9 @@ impl Scenario {
             None => (f64::from(flow.count), f64::from(flow.count)),
             Some(arrivals) => {
                 // A wrong rate is reported by the scenario's check.
-                let interval = arrivals.mean_interval(flow).unwrap_or(f64::INFINITY);
+                let interval = arrivals
+                    .mean_interval(flow.mean_payload())
+                    .unwrap_or(f64::INFINITY);
                 let total = duration / interval;
                 let stays = lifetime.unwrap_or(TRANSFER).min(duration);
                 ((stays / interval).min(total).max(1.0), total)

@@ -16,6 +16,7 @@ mod memory;
 mod observation;
 mod rate;
 mod route;
+mod udp;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -32,8 +33,7 @@ pub use capture::Capture;
 pub use cell::{Access, Cell, Positions};
 pub(crate) use error::Mistake;
 pub use error::{ScenarioError, ScenarioPart};
-pub use flow::{Flow, Pattern, Tcp, Traffic, Udp};
-pub(crate) use flow::{LONGEST_DATAGRAM, UDP_HEADERS};
+pub use flow::{Flow, Tcp, Traffic};
 pub use impairment::{Jitter, Loss};
 pub(crate) use link::Direction;
 pub use link::{ETHERNET_HEADER, Link, Queue};
@@ -44,6 +44,8 @@ pub(crate) use observation::Place;
 pub use rate::{LineRate, Schedule, Trace};
 pub use route::Waypoint;
 pub(crate) use route::{Router, Way};
+pub(crate) use udp::{LONGEST_DATAGRAM, UDP_HEADERS};
+pub use udp::{Pattern, Udp};
 
 /// The longest duration: a year. A sum of times can't overflow, because 64 bits hold 584 years in
 /// nanoseconds.

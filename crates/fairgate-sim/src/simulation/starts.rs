@@ -63,7 +63,7 @@ impl Starts {
                 Arrivals::Renewal { interval } => Interval::Any(interval.clone()),
                 Arrivals::Poisson { .. } | Arrivals::Load { .. } => Interval::Exponential(
                     arrivals
-                        .mean_interval(flow)
+                        .mean_interval(flow.mean_payload())
                         .expect("the rate of arrivals was checked"),
                 ),
             };

@@ -13,27 +13,8 @@ use crate::events::{Alarm, Event, Events};
 use crate::monitor::ConnectionMonitor;
 use crate::prefetch::{Start, prefetch};
 use crate::tcp::{Config, Flags, Receiver, Segment, Sender, SenderCounters};
-use crate::traffic::Program;
 use crate::traffic::program::Write;
-
-/// An end of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    /// The source of the flow.
-    Sender,
-    /// The destination of the flow.
-    Receiver,
-}
-
-impl End {
-    /// Returns the opposite end.
-    pub(crate) fn other(self) -> End {
-        match self {
-            End::Sender => End::Receiver,
-            End::Receiver => End::Sender,
-        }
-    }
-}
+use crate::traffic::{End, Program};
 
 /// A TCP connection. What is needed for each packet comes first.
 #[repr(C)]

@@ -14,18 +14,19 @@ mod browser;
 mod bursts;
 mod connection;
 mod datagrams;
+mod end;
 mod program;
 mod recorded;
 mod session;
 mod video;
 
 pub(crate) use browser::Browser;
-pub(crate) use connection::{Connection, End};
+pub(crate) use connection::Connection;
 pub(crate) use datagrams::{Datagrams, Emitter, PatternSource};
+pub(crate) use end::End;
 pub(crate) use program::Program;
-pub use program::RecordedTurn;
 pub(crate) use recorded::Recorded;
-pub use recorded::RecordedPacket;
+pub use recorded::{RecordedPacket, RecordedTurn};
 pub(crate) use session::{Media, Ping, Session};
 pub(crate) use video::VideoSource;
 

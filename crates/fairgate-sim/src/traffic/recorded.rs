@@ -1,4 +1,4 @@
-//! A source that sends recorded packets at their recorded times.
+//! What was recorded, and a source that sends recorded packets at their recorded times.
 
 use std::sync::Arc;
 
@@ -9,6 +9,17 @@ pub struct RecordedPacket {
     pub at: u64,
     /// The payload, bytes.
     pub payload: u32,
+}
+
+/// A turn of a recorded conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordedTurn {
+    /// Whether the client writes, which is the destination of the flow. Otherwise its source writes.
+    pub by_client: bool,
+    /// The wait after the end of the turn before, ns. For the first turn it counts from the start.
+    pub wait: u64,
+    /// The bytes written. They are above 0.
+    pub bytes: u64,
 }
 
 /// The position in a recording.

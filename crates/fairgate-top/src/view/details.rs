@@ -8,9 +8,9 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::widgets::{RenderDirection, Sparkline, Widget};
 
-use super::WIDE;
 use super::paint::{bold, curve, dim, lines, warning, write};
 use super::words::{bytes, megabits, millis, per_second, wrapped};
+use crate::layout::WIDE;
 use crate::listing;
 use crate::model::{Data, Model};
 

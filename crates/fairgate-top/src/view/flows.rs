@@ -65,14 +65,6 @@ const COLUMNS: [Column; 7] = [
 /// The width of a flow of IPv4 with its ports.
 const NAMES: u16 = 44;
 
-/// Returns how many flows an area has room for.
-pub(super) fn lines(area: Rect) -> u16 {
-    match area.height {
-        0..=2 => area.height,
-        more => more - 1,
-    }
-}
-
 /// Draws the flows from the first one of the list on.
 pub(super) fn draw(model: &Model, list: FlowList, area: Rect, cells: &mut Buffer) {
     let (columns, names) = columns(area.width);

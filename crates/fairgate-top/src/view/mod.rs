@@ -11,106 +11,11 @@ mod words;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use crate::layout::Areas;
 use crate::model::Model;
-
-/// Screens of at least this width have the details beside the classes.
-const WIDE: u16 = 120;
 
 /// How many lines of classes a page of text has for each direction.
 const LINES_OF_A_PAGE: usize = 60;
-
-/// Where the parts of the screen are. Parts that have no room are empty.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Areas {
-    head: Rect,
-    table: Rect,
-    details: Rect,
-    foot: Rect,
-}
-
-impl Areas {
-    fn of(area: Rect) -> Areas {
-        let height = area.height;
-        let head = match height {
-            0..=2 => 0,
-            3..=9 => 1,
-            _ => 3,
-        };
-        let foot = u16::from(height >= 5);
-        let middle = Rect {
-            y: area.y + head,
-            height: height - head - foot,
-            ..area
-        };
-        let (table, details) = beside_or_below(middle);
-        Areas {
-            head: Rect { height: head, ..area },
-            table,
-            details,
-            foot: Rect {
-                y: area.y + height - foot,
-                height: foot,
-                ..area
-            },
-        }
-    }
-
-    /// What is between head and foot.
-    fn middle(&self) -> Rect {
-        match self.details.is_empty() {
-            true => self.table,
-            false => self.table.union(self.details),
-        }
-    }
-}
-
-/// Divides an area between the classes and the details of one.
-fn beside_or_below(area: Rect) -> (Rect, Rect) {
-    let none = Rect { height: 0, ..area };
-    if area.width >= WIDE && area.height >= 6 {
-        let width = (area.width / 3).clamp(44, 72);
-        let table = Rect {
-            width: area.width - width,
-            ..area
-        };
-        let details = Rect {
-            x: area.x + table.width,
-            width,
-            ..area
-        };
-        return (table, details);
-    }
-    let below = match area.height {
-        _ if area.width < 40 => 0,
-        0..=11 => 0,
-        12..=15 => 4,
-        16..=27 => 8,
-        more => (more / 3).clamp(9, 14),
-    };
-    if below == 0 {
-        return (area, none);
-    }
-    let table = Rect {
-        height: area.height - below,
-        ..area
-    };
-    let details = Rect {
-        y: area.y + table.height,
-        height: below,
-        ..area
-    };
-    (table, details)
-}
-
-/// Returns how many lines a screen of this size has for classes.
-pub(crate) fn lines_of_classes(width: u16, height: u16) -> usize {
-    usize::from(table::lines(Areas::of(Rect::new(0, 0, width, height)).table))
-}
-
-/// Returns how many lines a screen of this size has for flows.
-pub(crate) fn lines_of_flows(width: u16, height: u16) -> usize {
-    usize::from(flows::lines(Areas::of(Rect::new(0, 0, width, height)).middle()))
-}
 
 /// Draws the screen.
 pub fn screen(model: &Model, area: Rect, cells: &mut Buffer) {

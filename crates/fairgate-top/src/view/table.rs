@@ -7,6 +7,7 @@ use ratatui::style::Style;
 use super::paint::{bold, dim, lines as lines_of, reversed, warning, write, write_right};
 use super::words::{megabits, millis, per_second};
 use crate::figures::Figures;
+use crate::layout::room;
 use crate::listing::{self, Line, Shape};
 use crate::model::Model;
 use crate::tree::Tree;
@@ -145,17 +146,9 @@ fn columns(width: u16) -> (Vec<Column>, u16) {
     (ordered.collect(), left)
 }
 
-/// Returns how many classes an area has room for.
-pub(super) fn lines(area: Rect) -> u16 {
-    match area.height {
-        0..=2 => area.height,
-        more => more - 1,
-    }
-}
-
 /// Draws the classes of the shown direction, from the first line of the screen on.
 pub(super) fn draw(model: &Model, area: Rect, cells: &mut Buffer) {
-    let room = usize::from(lines(area));
+    let room = usize::from(room(area));
     let all = model.lines();
     let top = model.top().min(all.len());
     let shown = &all[top..all.len().min(top + room)];

@@ -7,6 +7,7 @@ use core::ops::RangeInclusive;
 
 use crate::classify::bytes::Bytes;
 use crate::classify::computed::{Field, Rule};
+use crate::classify::masked::Masked;
 use crate::classify::outcome::{Edit, Outcome};
 use crate::classify::police::{Control, Police};
 use crate::error::ConfigError;
@@ -84,62 +85,6 @@ impl fmt::Display for Prefix {
         write!(f, "{}/{}", self.address(), self.length())
     }
 }
-
-/// A number of which only the bits of a mask must match.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Masked<T> {
-    value: T,
-    mask: T,
-}
-
-macro_rules! masked {
-    ($number:ty) => {
-        impl Masked<$number> {
-            /// Creates a condition on the bits that are set in `mask`.
-            ///
-            /// # Errors
-            /// Fails if `value` has bits outside of `mask`, because these could never match.
-            pub fn new(value: $number, mask: $number) -> Result<Masked<$number>, ConfigError> {
-                if value & !mask != 0 {
-                    return Err(ConfigError::conflict(
-                        "mask",
-                        format!("{mask:#x}"),
-                        format!("a mask that holds all bits of the value, {value:#x}"),
-                        "clear the bits of the value that are not to match, or set them in the mask",
-                    ));
-                }
-                Ok(Masked { value, mask })
-            }
-
-            /// Creates a condition on all bits.
-            pub const fn exactly(value: $number) -> Masked<$number> {
-                Masked {
-                    value,
-                    mask: <$number>::MAX,
-                }
-            }
-
-            /// Returns the bits that must match. All others are 0.
-            pub const fn value(self) -> $number {
-                self.value
-            }
-
-            /// Returns the mask of the bits that must match.
-            pub const fn mask(self) -> $number {
-                self.mask
-            }
-
-            /// Returns whether `number` matches.
-            #[inline]
-            pub const fn matches(self, number: $number) -> bool {
-                number & self.mask == self.value
-            }
-        }
-    };
-}
-
-masked!(u8);
-masked!(u32);
 
 /// Conditions, all of which must hold. A condition that is left out holds for every packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -424,16 +369,6 @@ mod tests {
             let stamped = chosen[9..].iter().all(|choice| *choice != Some(false));
             prop_assert_eq!(holds(&condition, None), stamped && !of_headers, "without headers");
         }
-    }
-
-    #[test]
-    fn a_mask_must_contain_the_bits_of_its_value() {
-        assert!(Masked::<u8>::new(0x10, 0x1e).is_ok());
-        let error = Masked::<u32>::new(0x11, 0x10).unwrap_err().to_string();
-        assert!(
-            error.starts_with("`mask` is 0x10, but must be a mask that holds all bits of the value, 0x11"),
-            "{error}"
-        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a filter does with the packets that match its conditions.
 
-use crate::classify::{Computed, Masked};
+use crate::classify::computed::Computed;
+use crate::classify::masked::Masked;
 use crate::packet::ClassId;
 use crate::pool::{PacketId, Pool};
 

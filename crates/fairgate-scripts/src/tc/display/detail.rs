@@ -1,9 +1,10 @@
-//! A part of a line of tc: a word and its value.
+//! A part of a line of tc: a word and its value, which may be made of such parts.
 
+use fairgate::sharing::hfsc::ServiceCurve;
 use fairgate::{Cells, Rate};
 
 use super::State;
-use crate::tc::amount::Amount;
+use crate::tc::amount;
 
 /// An option, or a statistic.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +17,80 @@ pub struct Detail {
     pub amount: Amount,
     /// The flags of tc with which it is shown.
     pub when: When,
+}
+
+/// The value of an option.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Amount {
+    /// A number and its unit: `1000p`, `1514b`, `10sec`.
+    Count(u64, &'static str),
+    /// A signed number.
+    Signed(i64),
+    /// Bytes in the largest unit that fits: `32Mb`.
+    Size(u64),
+    /// Nanoseconds. JSON has microseconds.
+    Time(u64),
+    /// A rate. JSON has bytes per second.
+    Rate(Rate),
+    /// A number with six decimals.
+    Decimal(f64),
+    /// A number with at most six digits.
+    Digits(f64),
+    /// Bytes, and the cell size to which packets are rounded up, which is always 1: `1600b/1`. Also in JSON.
+    InCells(u64),
+    /// The name of a variable of the running discipline.
+    Variable(&'static str),
+    /// The name of a variable of the running discipline that is a rate, in bytes per second; 0 is unlimited.
+    VariableRate(&'static str),
+    /// Objects with their values. They are only in JSON.
+    Objects(Vec<Vec<Detail>>),
+    /// A service curve.
+    Curve(ServiceCurve),
+    /// The option has no value. It is shown or not.
+    Flag(bool),
+    /// The option has no value in text. JSON has this value, or null.
+    Bare(Option<&'static str>),
+    /// The option has no value in text. JSON says whether it is on.
+    Switch(bool),
+    /// Numbers, separated by spaces.
+    Numbers(Vec<u64>),
+    /// Any text.
+    Text(String),
+    /// Numbers with keys, only in JSON.
+    Object(Vec<(&'static str, f64)>),
+}
+
+impl Amount {
+    /// Returns the value as tc prints it after the option. `None` for a flag that is not set, and for a
+    /// variable.
+    pub fn text(&self) -> Option<String> {
+        Some(match self {
+            Amount::Count(number, of) => format!("{number}{of}"),
+            Amount::Signed(number) => number.to_string(),
+            Amount::Size(bytes) => amount::size(*bytes),
+            Amount::Time(nanos) => amount::time(*nanos),
+            Amount::Rate(bits) => amount::rate(bits.bits_per_second()),
+            Amount::Decimal(number) => format!("{number:.6}"),
+            Amount::Digits(number) => amount::digits(*number),
+            Amount::InCells(bytes) => format!("{}/1", amount::size(*bytes)),
+            Amount::Variable(_) | Amount::VariableRate(_) | Amount::Object(_) | Amount::Objects(_) => {
+                return None;
+            }
+            Amount::Curve(curve) => format!(
+                "m1 {} d {} m2 {}",
+                amount::rate(curve.m1),
+                amount::time(curve.d.as_nanos() as u64),
+                amount::rate(curve.m2)
+            ),
+            Amount::Flag(true) | Amount::Bare(_) | Amount::Switch(_) => String::new(),
+            Amount::Flag(false) => return None,
+            Amount::Numbers(numbers) => {
+                let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+                numbers.join(" ")
+            }
+            Amount::Text(text) => text.clone(),
+        })
+    }
 }
 
 /// The flags of tc with which an option is shown.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::script::notes::Notes;
 use crate::script::{Word, number};
-use crate::tc::script::Filter;
+use crate::tc::objects::Filter;
 
 /// Returns the chains to which the actions of a filter lead, and where they are named.
 fn goals(filter: &Filter) -> impl Iterator<Item = (u32, &Word)> {

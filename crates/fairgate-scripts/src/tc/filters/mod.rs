@@ -36,7 +36,8 @@ use super::abbreviations::full;
 use super::command::class_id;
 use super::hook;
 use super::kinds;
-use super::script::{Filter, Qdisc, Script};
+use super::objects::{Filter, Qdisc};
+use super::script::Script;
 use crate::script::notes::Notes;
 use crate::script::{self, Word, no_value, number, setting};
 

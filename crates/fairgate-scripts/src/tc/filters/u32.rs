@@ -17,7 +17,7 @@ use super::{Context, Ethertype, Parsed, Reader, Rule};
 use crate::script::notes::Notes;
 use crate::script::{Word, number, setting};
 use crate::tc::abbreviations::full;
-use crate::tc::script::Filter;
+use crate::tc::objects::Filter;
 
 /// The number of tables on a path (TC_U32_MAXDEPTH).
 const DEEPEST: usize = 8;

@@ -11,8 +11,7 @@ use fairgate::Rate;
 use fairgate::aqm::red;
 use fairgate_config::units::parse_size;
 
-use super::options::unit;
-use super::{Wrong, named};
+use super::{Wrong, named, unit};
 use crate::script::weight::burst_of_weight;
 
 /// The packet lengths that are tried, bytes: tc's default first.

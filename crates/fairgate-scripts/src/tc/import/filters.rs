@@ -2,8 +2,7 @@
 
 use std::iter::Peekable;
 
-use super::options::unit;
-use super::{Printed, Wrong, named};
+use super::{Printed, Wrong, named, unit};
 
 /// Returns the command of a filter. Its first entry, and the tables that the kernel makes, have none.
 pub(super) fn filter(listing: &Printed, words: &[&str]) -> Result<Option<String>, Wrong> {

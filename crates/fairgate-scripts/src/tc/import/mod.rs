@@ -232,6 +232,15 @@ fn in_order(objects: Vec<(Object, Imported)>) -> Vec<Imported> {
 /// More than any tree has levels: the kernel allows eight of htb, and eight qdiscs within one another.
 const DEEPEST: usize = 200;
 
+/// Returns a number without the unit that tc shows and does not read: `77p` is 77 packets, `10sec` 10 s.
+fn unit(word: &str) -> String {
+    let number = ["pps", "p", "sec"]
+        .iter()
+        .find_map(|unit| word.strip_suffix(unit));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    number.filter(|text| is_number(text)).unwrap_or(word).to_owned()
+}
+
 fn named<'w>(words: &[&'w str], name: &str) -> Option<&'w str> {
     let at = words.iter().position(|word| *word == name)?;
     words.get(at + 1).copied()

@@ -2,7 +2,7 @@
 
 use super::average::{self, Thresholds};
 use super::bucket::Filling;
-use super::{Wrong, named};
+use super::{Wrong, named, unit};
 use crate::tc::display::Amount;
 use crate::tc::kinds::parts_of_256;
 
@@ -228,13 +228,4 @@ fn weight(text: &str) -> String {
     let found = [parts, parts + 1].into_iter().find(is_shown_so);
     // A fraction of a power of two has an exact decimal.
     found.map_or(text.to_owned(), |parts| (parts as f64 / 256.0).to_string())
-}
-
-/// Returns a number without the unit that tc shows and does not read: `77p` is 77 packets, `10sec` 10 s.
-pub(super) fn unit(word: &str) -> String {
-    let number = ["pps", "p", "sec"]
-        .iter()
-        .find_map(|unit| word.strip_suffix(unit));
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    number.filter(|text| is_number(text)).unwrap_or(word).to_owned()
 }

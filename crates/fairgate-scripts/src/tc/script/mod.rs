@@ -17,44 +17,13 @@ use toml::Spanned;
 
 use super::abbreviations::full;
 use super::before;
-use super::command::{Command, FilterHead, Read, object_of, read_class_id};
-use super::estimator::Estimated;
+use super::command::{Command, Read, object_of};
+use super::device::Device;
 use super::kinds;
+use super::objects::{Class, Filter, Qdisc};
 use super::percent;
 use crate::script::notes::Notes;
 use crate::script::{Word, lines};
-
-/// The properties of the device on which tc's and the kernel's defaults depend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Device {
-    /// The longest IP packet, in bytes.
-    pub mtu: u32,
-    /// The default limit of fifos, in packets.
-    pub txqueuelen: u32,
-    /// The length of the link-layer header, in bytes.
-    pub hard_header_len: u32,
-    /// The number of transmit queues. If it is unknown, `mq` and `multiq` have as many as qdiscs are attached
-    /// to.
-    pub queues: Option<u16>,
-    /// The speed of the link in bit/s, of which `10%` is a part.
-    pub speed: Option<u64>,
-    /// Whether packets may have marks of a firewall. Frames that a bridge forwards have none.
-    pub has_marks: bool,
-}
-
-/// An Ethernet device with Linux's defaults.
-impl Default for Device {
-    fn default() -> Device {
-        Device {
-            mtu: 1500,
-            txqueuelen: 1000,
-            hard_header_len: 14,
-            queues: None,
-            speed: None,
-            has_marks: true,
-        }
-    }
-}
 
 /// The first handle that the kernel gives to a qdisc without one (`qdisc_alloc_handle` in sch_api.c).
 pub(super) const FIRST_HANDLE: u16 = 0x8001;
@@ -100,61 +69,6 @@ pub(super) struct Reading {
 impl std::fmt::Debug for Script {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Script").finish_non_exhaustive()
-    }
-}
-
-/// A qdisc.
-pub(super) struct Qdisc {
-    pub(super) parent: Option<ClassId>,
-    pub(super) handle: Option<u16>,
-    pub(super) kind: Word,
-    /// The options of the line that added it, and of each line that changed it.
-    pub(super) options: Vec<Vec<Word>>,
-    /// What `stab` says about the link layer, as options of a rate.
-    pub(super) stab: Vec<Word>,
-    pub(super) estimator: Option<Estimated>,
-}
-
-/// A class.
-pub(super) struct Class {
-    /// The qdisc, or the class, that the class is in.
-    pub(super) parent: ClassId,
-    pub(super) id: Spanned<ClassId>,
-    pub(super) kind: Word,
-    pub(super) options: Vec<Vec<Word>>,
-    pub(super) estimator: Option<Estimated>,
-    /// Whether its line has a mistake, so that the rest of the line is unknown.
-    pub(super) is_broken: bool,
-}
-
-/// A filter.
-pub(super) struct Filter {
-    /// The qdisc or the class that it is attached to, or the side of a hook; `None` for the root.
-    pub(super) parent: Option<ClassId>,
-    pub(super) preference: u16,
-    pub(super) head: FilterHead,
-    pub(super) kind: Word,
-    pub(super) options: Vec<Word>,
-}
-
-impl Filter {
-    /// Returns the chain that it belongs to.
-    pub(super) fn chain(&self) -> u32 {
-        self.head.chain.as_ref().map_or(0, |chain| *chain.get_ref())
-    }
-
-    /// Whether it belongs to this chain of a qdisc, a class or a hook.
-    fn is_of(&self, parent: Option<ClassId>, chain: u32) -> bool {
-        self.parent == parent && self.chain() == chain
-    }
-
-    /// Whether it names this class as its target.
-    fn leads_to(&self, class: ClassId) -> bool {
-        let is_target = |pair: &[Word]| {
-            let [option, target] = pair else { return false };
-            matches!(option.get_ref().as_str(), "flowid" | "classid") && read_class_id(target) == Some(class)
-        };
-        self.options.windows(2).any(is_target)
     }
 }
 

@@ -4,12 +4,13 @@ use fairgate::ClassId;
 use fairgate_config::language::Problems;
 use toml::Spanned;
 
-use super::{Class, Filter, Qdisc, Script};
+use super::Script;
 use crate::script::{Word, number};
 use crate::tc::command::{Command, FilterHead, Known, Object, Verb};
 use crate::tc::estimator::Estimated;
 use crate::tc::hook;
 use crate::tc::kinds::{self, Children, Kind};
+use crate::tc::objects::{Class, Filter, Qdisc};
 
 impl Script {
     /// Runs a line, or reports why it is not possible.

@@ -13,7 +13,8 @@ use crate::script::drafts::{bands, class, named};
 use crate::script::notes::Notes;
 use crate::script::{Word, setting};
 use crate::tc::filters::{self, Context, Goal};
-use crate::tc::script::{Qdisc, Script};
+use crate::tc::objects::Qdisc;
+use crate::tc::script::Script;
 use crate::tc::{hook, kinds};
 
 /// The class for packets that pass.

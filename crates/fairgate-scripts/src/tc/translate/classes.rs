@@ -10,7 +10,7 @@ use super::{Translation, named};
 use crate::script::setting;
 use crate::tc::estimator::Estimated;
 use crate::tc::kinds::{self, BAND_OPTIONS, Defaults, Kind, Opt};
-use crate::tc::script::{Class, Qdisc};
+use crate::tc::objects::{Class, Qdisc};
 use crate::tc::sharing::Sharing;
 
 impl<'a> Translation<'a> {

@@ -9,7 +9,8 @@ use miette::NamedSource;
 
 use super::Translated;
 use crate::script::notes::{Note, Notes};
-use crate::tc::script::{Device, Reading, Script};
+use crate::tc::device::Device;
+use crate::tc::script::{Reading, Script};
 
 /// The packets that a tree is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,11 +19,11 @@ use self::arriving::Arriving;
 use self::devices::Redirected;
 pub use self::devices::Way;
 use self::options::Named;
-use super::estimator;
 use super::filters;
 use super::kinds::{self, Children, Kind, OfClass};
+use super::objects::{Class, Qdisc};
 use super::round_trips;
-use super::script::{Class, Orphans, Qdisc, Script};
+use super::script::{Orphans, Script};
 use super::sharing::Sharing;
 use crate::script::notes::{Note, Notes};
 use crate::script::{Word, drafts, setting};
@@ -315,7 +315,7 @@ impl<'a> Translation<'a> {
                 .push(setting(&location, "handle", Given::Word(format!("{handle:x}"))));
         }
         let before = self.problems.count();
-        draft.settings.extend(estimator::of_qdisc(qdisc, self.problems));
+        draft.settings.extend(qdisc.estimated(self.problems));
         if name == "cake_mq" {
             let text = "`cake_mq` is one cake here: give the run several `workers`, which share its rate as \
                         the cakes of transmit queues do";

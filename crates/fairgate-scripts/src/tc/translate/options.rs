@@ -9,7 +9,7 @@ use toml::Spanned;
 use super::Translation;
 use crate::script::{Word, no_value, number, setting};
 use crate::tc::kinds::{self, Defaults, Kind, Opt, Reads, Unreadable};
-use crate::tc::script::Qdisc;
+use crate::tc::objects::Qdisc;
 use crate::tc::sharing::take;
 use crate::tc::values::{Quantity, truncated};
 

@@ -5,7 +5,7 @@ use fairgate_config::language::{Draft, Given, Written};
 
 use super::Translation;
 use crate::script::setting;
-use crate::tc::script::Qdisc;
+use crate::tc::objects::Qdisc;
 use crate::tc::sharing::take;
 use crate::tc::transmit_queues::TransmitQueues;
 

@@ -8,7 +8,7 @@ use fairgate_config::language::Written;
 
 use super::Translation;
 use crate::tc::kinds::SIZE_TABLE;
-use crate::tc::script::Qdisc;
+use crate::tc::objects::Qdisc;
 
 /// Disciplines with a rate that count the lengths of packets as they are.
 const WITHOUT: [(&str, &str); 3] = [

@@ -11,7 +11,7 @@ use fairgate_config::language::{Given, Written};
 use super::Translation;
 use crate::script::{Word, no_value, number, setting};
 use crate::tc::kinds;
-use crate::tc::script::Qdisc;
+use crate::tc::objects::Qdisc;
 
 const FORM: &str = "write gred setup vqs 3 default 0 [grio] [limit BYTES] [ecn] [harddrop], and then for \
     each virtual queue a line qdisc change ... gred limit BYTES min BYTES max BYTES avpkt BYTES \

@@ -7,6 +7,7 @@
 mod core;
 mod forks;
 mod search;
+mod waypoint;
 
 #[cfg(test)]
 mod tests;
@@ -19,23 +20,7 @@ pub(crate) use core::Hop;
 pub(crate) use forks::Fork;
 use forks::forks;
 use search::{Root, Search};
-
-/// A part of a route that is given node by node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Waypoint {
-    /// The route passes this node.
-    Node(NodeId),
-    /// The route leads over the link with this index in [`Scenario::links`]. It stands between the two nodes
-    /// that the link connects.
-    Link(usize),
-}
-
-impl From<NodeId> for Waypoint {
-    fn from(node: NodeId) -> Waypoint {
-        Waypoint::Node(node)
-    }
-}
+pub use waypoint::Waypoint;
 
 /// The way from one node to another.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,18 +14,7 @@ use crate::monitor::Recorder;
 use crate::random::Stream;
 use crate::results::ApplicationResults;
 use crate::scenario::{Adaptive, Requests};
-use crate::traffic::End;
-
-/// A turn of a recorded conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RecordedTurn {
-    /// Whether the client writes, which is the destination of the flow. Otherwise its source writes.
-    pub by_client: bool,
-    /// The wait after the end of the turn before, ns. For the first turn it counts from the start.
-    pub wait: u64,
-    /// The bytes written. They are above 0.
-    pub bytes: u64,
-}
+use crate::traffic::{End, RecordedTurn};
 
 /// The state of a conversation.
 #[derive(Clone, Debug)]

@@ -18,7 +18,6 @@ use crate::traffic::End;
 use crate::traffic::bursts::BurstClock;
 
 pub(crate) use exchange::Exchange;
-pub use exchange::RecordedTurn;
 
 /// The result of [`Program::turn`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,59 +19,22 @@
 
 mod ages;
 mod by;
+mod holder;
 mod table;
 mod template;
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use crate::discipline::Discipline;
 use crate::pool::{PacketId, Pool};
-use crate::stats::Statistics;
 
 pub use by::{AddressMask, Host, HostBy};
+pub use holder::{Holder, Tenant};
 use table::HostTable;
 pub use template::{Template, Templates};
 
 /// Returns the discipline of the class at an index.
 pub(crate) type Discover<'f, 'd> = &'f dyn Fn(usize) -> &'d dyn Discipline;
-
-/// The owner of the packets in a class.
-#[derive(Clone, Copy, Debug)]
-pub enum Holder<'a> {
-    /// No particular host: the class was not made from a template.
-    Anyone,
-    /// The class was made from a template, but no host has it.
-    Free,
-    /// One host has the class.
-    Host(Tenant<'a>),
-}
-
-/// A host that has a class. It is displayed like `192.0.2.7`.
-#[derive(Clone, Copy, Debug)]
-pub struct Tenant<'a> {
-    by: &'a HostBy,
-    host: &'a Host,
-    before: &'a Statistics,
-}
-
-impl Tenant<'_> {
-    /// Returns the host.
-    pub fn host(&self) -> &Host {
-        self.host
-    }
-
-    /// Returns this host's share of the statistics of the class, without those of previous hosts.
-    pub fn statistics(&self, of_class: &Statistics) -> Statistics {
-        of_class.since(self.before)
-    }
-}
-
-impl fmt::Display for Tenant<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.by.show(self.host, f)
-    }
-}
 
 /// All hosts with classes of a discipline. Classes are identified by their index in the discipline's array.
 #[derive(Debug)]

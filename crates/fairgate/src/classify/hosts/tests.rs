@@ -14,6 +14,7 @@ use crate::flow::FlowKey;
 use crate::packet::{ClassId, Packet};
 use crate::rounds::drr_classes::{ClassConfig, Config, DrrClasses};
 use crate::slot::Slot;
+use crate::stats::Statistics;
 use crate::testing::fifo;
 use crate::time::Time;
 

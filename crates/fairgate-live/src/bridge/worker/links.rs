@@ -9,7 +9,7 @@ use fairgate::Time;
 use nix::errno::Errno;
 use nix::sys::epoll::EpollFlags;
 
-use super::worker::{PORTS, Worker, lease};
+use super::{PORTS, Worker, lease};
 use crate::clock;
 use crate::error::LiveError;
 use crate::ethernet::longest_frame;
@@ -23,7 +23,7 @@ const BETWEEN_ATTEMPTS: u64 = 1_000_000_000;
 impl Worker {
     /// Queries both interfaces and does what their changes require. Returns true if longer frames fit now.
     #[cold]
-    pub(super) fn check_links(&mut self) -> Result<bool, LiveError> {
+    pub(in crate::bridge) fn check_links(&mut self) -> Result<bool, LiveError> {
         let longest_before = self.mtu();
         let plan = Arc::clone(&self.plan);
         for (side, token) in PORTS.into_iter().enumerate() {
@@ -65,7 +65,7 @@ impl Worker {
     /// # Errors
     /// Returns an error that no change of an interface causes.
     #[cold]
-    pub(super) fn failed(&mut self, side: usize, errno: Errno) -> Result<(), LiveError> {
+    pub(in crate::bridge) fn failed(&mut self, side: usize, errno: Errno) -> Result<(), LiveError> {
         match errno {
             // Packet sockets: down, removed. TAP devices: down (EIO), removed (EBADFD, EFAULT).
             Errno::ENETDOWN | Errno::ENODEV | Errno::ENXIO | Errno::EIO | Errno::EBADFD | Errno::EFAULT => {
@@ -79,7 +79,7 @@ impl Worker {
     }
 
     /// Looks for a removed interface again, if it is time.
-    pub(super) fn attempt(&mut self, now: Time) -> Result<(), LiveError> {
+    pub(in crate::bridge) fn attempt(&mut self, now: Time) -> Result<(), LiveError> {
         if self.next_attempt.is_some_and(|at| at <= now) {
             self.check_links()?;
         }

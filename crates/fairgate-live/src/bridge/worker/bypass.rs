@@ -1,11 +1,9 @@
-//! Frames that pass by a run on one interface, because the run takes none: it hangs, or the TAP device behind
-//! which the host's stack is can't be used. The programs of the kernel decide that and count
-//! (`attach/switch.rs`); here is what the run says about it afterwards.
+//! Whether frames pass by the run of a worker ([`Bypass`](crate::bypass::Bypass)).
 
 use fairgate::Time;
 use nix::sys::epoll::EpollTimeout;
 
-use super::worker::Worker;
+use super::Worker;
 use crate::attach::{PATIENCE, Switch, Word};
 use crate::clock;
 use crate::config::End;
@@ -15,58 +13,11 @@ use crate::notice::Notice;
 /// lost on the way, and then nothing wakes the thread, which could tell that it is alive.
 const LONGEST_SLEEP: u16 = 1_000;
 
-/// What has passed by a run.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Bypass {
-    /// How often the run was passed by.
-    times: u64,
-    /// For how long, ns.
-    nanos: u64,
-    /// The frames that have passed by: received ones, and those that the host sent.
-    passed: [u64; 2],
-    /// How many of them were told of.
-    told: [u64; 2],
-    /// Since when the TAP device can't be used, if so.
-    since: Option<Time>,
-}
-
-impl Bypass {
-    /// Returns how often the run was passed by, and for how long until `now`, ns.
-    pub(crate) fn times(&self, now: Time) -> (u64, u64) {
-        match self.since {
-            Some(since) => (self.times + 1, self.nanos + now.nanos_since(since)),
-            None => (self.times, self.nanos),
-        }
-    }
-
-    /// Returns how many frames have passed by: received ones, and those that the host sent.
-    pub(crate) fn passed(&self) -> [u64; 2] {
-        self.passed
-    }
-
-    /// Ends a time of `nanos` in which the run was passed by, if it was.
-    fn end(&mut self, interface: &str, nanos: u64) -> Option<Notice> {
-        let [received, sent] = [0, 1].map(|side: usize| self.passed[side] - self.told[side]);
-        if received + sent == 0 {
-            return None;
-        }
-        self.told = self.passed;
-        self.times += 1;
-        self.nanos += nanos;
-        Some(Notice::PassedBy {
-            interface: interface.to_owned(),
-            received,
-            sent,
-            millis: nanos / 1_000_000,
-        })
-    }
-}
-
 impl Worker {
     /// Tells the programs that this thread has taken what they gave to it, and looks whether frames passed by
     /// meanwhile.
     #[inline]
-    pub(super) fn look_at_bypass(&mut self, now: Time) {
+    pub(in crate::bridge) fn look_at_bypass(&mut self, now: Time) {
         if let Some(since) = self.switch.as_ref().and_then(Switch::take_note)
             && now.nanos_since(since) > PATIENCE
         {
@@ -86,7 +37,7 @@ impl Worker {
     }
 
     /// Reads how many frames have passed by.
-    pub(super) fn count_passed(&mut self) {
+    pub(in crate::bridge) fn count_passed(&mut self) {
         if let Some(switch) = &self.switch {
             self.bypass.passed = switch.passed();
         }
@@ -94,7 +45,7 @@ impl Worker {
 
     /// Lets frames pass by while the TAP device behind which the host's stack is can't be used. Call it
     /// whenever the ports were queried.
-    pub(super) fn follow_host_end(&mut self) {
+    pub(in crate::bridge) fn follow_host_end(&mut self) {
         let (Some(switch), [_, End::Host(_)]) = (&self.switch, &self.plan.ends) else {
             return;
         };
@@ -122,7 +73,7 @@ impl Worker {
     }
 
     /// Returns how long this thread may sleep.
-    pub(super) fn longest_sleep(&self) -> EpollTimeout {
+    pub(in crate::bridge) fn longest_sleep(&self) -> EpollTimeout {
         match self.plan.is_on_one_interface() {
             true => LONGEST_SLEEP.into(),
             false => EpollTimeout::NONE,

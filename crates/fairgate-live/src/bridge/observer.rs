@@ -11,22 +11,19 @@ use std::time::Duration;
 use fairgate_run_api::{Detail, FlowOrder, FlowsStatus, Recorder, Refused, Status};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-use super::delays::{self, DelayCounter, DelayTap};
-use super::document::status_of;
-use super::queue_names::QueueNames;
-use super::reading::RunReading;
-use super::recording::Recording;
-use crate::bridge::{Changed, Changer, Kind};
+use super::changes::Changer;
 use crate::clock;
 use crate::config::Plan;
 use crate::error::{LiveError, ReloadError};
 use crate::nat::Translations;
 use crate::packets::{self, PacketKeeper, PacketTap};
-use crate::plane::Plane;
+use crate::plane::{Changed, Kind, Plane};
+use crate::status::delays::{self, DelayCounter, DelayTap};
+use crate::status::{QueueNames, Recording, RunReading, status_of};
 
 /// What other threads ask and change of a run's forwarding threads. Copies are the same.
 #[derive(Clone)]
-pub(crate) struct Observer(Arc<Observed>);
+pub(super) struct Observer(Arc<Observed>);
 
 struct Observed {
     wanted: Arc<EventFd>,
@@ -40,7 +37,7 @@ struct Observed {
 
 /// The forwarding thread's end.
 #[derive(Debug)]
-pub(crate) struct Readings {
+pub(super) struct Readings {
     /// Readable when a reading is wanted.
     wanted: Arc<EventFd>,
     made: Sender<RunReading>,
@@ -48,11 +45,11 @@ pub(crate) struct Readings {
 
 /// The ends of a worker's logs.
 #[derive(Debug)]
-pub(crate) struct Taps {
+pub(super) struct Taps {
     /// The log of sojourn times for recordings.
-    pub(crate) delays: DelayTap,
+    pub(super) delays: DelayTap,
     /// The log of packets.
-    pub(crate) packets: PacketTap,
+    pub(super) packets: PacketTap,
 }
 
 impl Observer {
@@ -62,7 +59,7 @@ impl Observer {
     ///
     /// # Errors
     /// Fails if the system refuses a thread.
-    pub(crate) fn new(
+    pub(super) fn new(
         changer: Changer,
         longest: u32,
         plan: &Plan,
@@ -114,17 +111,17 @@ impl Observer {
 
 impl Readings {
     /// Returns the descriptor that is readable when a reading is wanted.
-    pub(crate) fn wanted(&self) -> BorrowedFd<'_> {
+    pub(super) fn wanted(&self) -> BorrowedFd<'_> {
         self.wanted.as_fd()
     }
 
     /// Takes note of the wish for a reading.
-    pub(crate) fn is_wanted(&self) -> bool {
+    pub(super) fn is_wanted(&self) -> bool {
         self.wanted.read().is_ok()
     }
 
     /// Hands over a reading that was wanted.
-    pub(crate) fn hand_over(&self, reading: RunReading) {
+    pub(super) fn hand_over(&self, reading: RunReading) {
         // The run may not be observed any more.
         let _ = self.made.send(reading);
     }
