@@ -1137,6 +1137,8 @@ def codel(
     interval: str | None = None,
     ecn: bool | None = None,
     ce_threshold: str | None = None,
+    ce_threshold_selector: float | str | None = None,
+    ce_threshold_mask: float | str | None = None,
     mtu: str | None = None,
 ) -> Tree:
     """Controlled Delay (RFC 8289): drops by the sojourn time of packets, not by their number.
@@ -1160,6 +1162,12 @@ def codel(
     ce_threshold : str, optional
         Marks every ECN-capable packet with a longer sojourn time than this, for DCTCP. Allowed: 0ns to
         137s, or none. Default: none.
+    ce_threshold_selector : float | str, optional
+        The bits of the traffic class of the packets that ce_threshold is for: 1 and mask 3 are ECT(1). In
+        traffic class. Allowed: 0 to 255. Default: 0.
+    ce_threshold_mask : float | str, optional
+        Which bits of the traffic class (DSCP and ECN) are compared; 0: ce_threshold is for all packets.
+        In traffic class. Allowed: 0 to 255. Default: 0.
     mtu : str, optional
         No packet is dropped if at most this much is queued behind it: the longest packet. Allowed: at
         least 0b. Default: 1514b.
@@ -1172,6 +1180,8 @@ def codel(
         interval=interval,
         ecn=ecn,
         ce_threshold=ce_threshold,
+        ce_threshold_selector=ce_threshold_selector,
+        ce_threshold_mask=ce_threshold_mask,
         mtu=mtu,
     )
 
@@ -1676,6 +1686,8 @@ def fq_codel(
     interval: str | None = None,
     ecn: bool | None = None,
     ce_threshold: str | None = None,
+    ce_threshold_selector: float | str | None = None,
+    ce_threshold_mask: float | str | None = None,
     mtu: str | None = None,
     filters: Iterable[Filter] = (),
     handle: str | None = None,
@@ -1712,6 +1724,12 @@ def fq_codel(
     ce_threshold : str, optional
         Marks every ECN-capable packet with a longer sojourn time than this, for DCTCP. Allowed: 0ns to
         137s, or none. Default: none.
+    ce_threshold_selector : float | str, optional
+        The bits of the traffic class of the packets that ce_threshold is for: 1 and mask 3 are ECT(1). In
+        traffic class. Allowed: 0 to 255. Default: 0.
+    ce_threshold_mask : float | str, optional
+        Which bits of the traffic class (DSCP and ECN) are compared; 0: ce_threshold is for all packets.
+        In traffic class. Allowed: 0 to 255. Default: 0.
     mtu : str, optional
         No packet is dropped if at most this much is queued behind it: the longest packet. Allowed: at
         least 0b. Default: 1514b.
@@ -1733,6 +1751,8 @@ def fq_codel(
         interval=interval,
         ecn=ecn,
         ce_threshold=ce_threshold,
+        ce_threshold_selector=ce_threshold_selector,
+        ce_threshold_mask=ce_threshold_mask,
         mtu=mtu,
         filters=filters,
         handle=handle,
@@ -1907,6 +1927,8 @@ def msfc(
     interval: str | None = None,
     ecn: bool | None = None,
     ce_threshold: str | None = None,
+    ce_threshold_selector: float | str | None = None,
+    ce_threshold_mask: float | str | None = None,
     mtu: str | None = None,
     filters: Iterable[Filter] = (),
     handle: str | None = None,
@@ -1970,6 +1992,12 @@ def msfc(
     ce_threshold : str, optional
         Marks every ECN-capable packet with a longer sojourn time than this, for DCTCP. Allowed: 0ns to
         137s, or none. Default: none.
+    ce_threshold_selector : float | str, optional
+        The bits of the traffic class of the packets that ce_threshold is for: 1 and mask 3 are ECT(1). In
+        traffic class. Allowed: 0 to 255. Default: 0.
+    ce_threshold_mask : float | str, optional
+        Which bits of the traffic class (DSCP and ECN) are compared; 0: ce_threshold is for all packets.
+        In traffic class. Allowed: 0 to 255. Default: 0.
     mtu : str, optional
         No packet is dropped if at most this much is queued behind it: the longest packet. Allowed: at
         least 0b. Default: 1514b.
@@ -2000,6 +2028,8 @@ def msfc(
         interval=interval,
         ecn=ecn,
         ce_threshold=ce_threshold,
+        ce_threshold_selector=ce_threshold_selector,
+        ce_threshold_mask=ce_threshold_mask,
         mtu=mtu,
         filters=filters,
         handle=handle,
@@ -2882,14 +2912,18 @@ def htb(
         borrowing included. By default its rate; below it, the limit; `burst` (at least 1b, or none,
         default none): Bytes that the class may send at once after an idle time. By default 1 ms at its
         rate, at least 1600b; `cburst` (at least 1b, or none, default none): Bytes that the class may send
-        at once, borrowing included. By default 1 ms at its ceil, at least 1600b; `prio` (0 to 7, default
-        0): Who is served first and borrows first, 0 before 7. Used for leaves only; `quantum` (1b to 1gb,
-        or none, default none): Bytes that a leaf may send in its turn. By default its rate divided by
-        r2q, 1000b to 200000b; `stripped` (0b to 255b, default 0b): The bytes of each packet that the link
-        does not send; they are not paid for; `overhead` (0b to 65535b, default 0b): The bytes that the
-        link adds to each packet; they are paid for; `mpu` (0b to 65535b, default 0b): The least bytes
-        that are paid for a packet; `cells` (uncut or atm or ptm, default uncut): How the link encodes
-        packets: ATM sends 53 bytes for 48, PTM 65 for 64.
+        at once, borrowing included. By default 1 ms at its ceil, at least 1600b; `burst_rate` (at least
+        1bit, or none, default none): In the place of the ceil while the average of the last burst_time is
+        below burst_threshold; `burst_threshold` (at least 1bit, or none, default none): The average rate
+        from which the ceil applies again, below burst_rate; `burst_time` (16ms to 3600s, or none, default
+        none): The time of the average, not that of the burst: burst_threshold * burst_time / burst_rate;
+        `prio` (0 to 7, default 0): Who is served first and borrows first, 0 before 7. Used for leaves
+        only; `quantum` (1b to 1gb, or none, default none): Bytes that a leaf may send in its turn. By
+        default its rate divided by r2q, 1000b to 200000b; `stripped` (0b to 255b, default 0b): The bytes
+        of each packet that the link does not send; they are not paid for; `overhead` (0b to 65535b,
+        default 0b): The bytes that the link adds to each packet; they are paid for; `mpu` (0b to 65535b,
+        default 0b): The least bytes that are paid for a packet; `cells` (uncut or atm or ptm, default
+        uncut): How the link encodes packets: ATM sends 53 bytes for 48, PTM 65 for 64.
     filters : iterable of Filter
         Which packets go to which class or flow.
     handle : str, optional

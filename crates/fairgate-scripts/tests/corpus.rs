@@ -10,6 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use fairgate_config::FileError;
+use fairgate_scripts::sources::Commands;
 use fairgate_scripts::tc::{Device, Script};
 use fairgate_scripts::{dummynet, pf, sources};
 
@@ -70,9 +71,17 @@ fn outcome(text: &str, trees: Result<Vec<String>, FileError>) -> Outcome {
 }
 
 fn of_tc(_: &Path, text: &str) -> Outcome {
+    of_commands(text, &Commands::default())
+}
+
+/// Commands of tc, and changes of the trees for which tc has no words.
+fn of_commands(text: &str, changes: &Commands) -> Outcome {
     let trees = Script::translate_all("corpus", text, Device::default()).map(|trees| {
         let tree = |tree: fairgate_scripts::tc::Translated| {
-            let mut text = tree.spec.to_toml(&tree.name);
+            let changed = changes
+                .changed(&tree.name, tree.spec)
+                .expect("the changes are valid");
+            let mut text = changed.to_toml(&tree.name);
             for note in tree.warnings {
                 let _ = writeln!(text, "# {note}");
             }
@@ -113,7 +122,7 @@ fn of_import(path: &Path, text: &str) -> Outcome {
         Err(error) => return outcome(text, Err(error)),
     };
     let notes: String = commands.notes.iter().map(|note| format!("# {note}\n")).collect();
-    let of_tc = of_tc(path, &commands.text());
+    let of_tc = of_commands(&commands.text(), &commands);
     Outcome {
         text: format!("{notes}{}", of_tc.text),
         lines: self::commands(text),

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use fairgate_config::units::parse_rate;
+use fairgate_config::units::{parse_duration, parse_rate};
 use fairgate_config::{Document, FileError, Registry, Spec};
 use serde::Deserialize;
 use toml::Spanned;
@@ -68,7 +69,19 @@ pub enum Shaper {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plan {
     pub(crate) rates: [Rates; 2],
+    /// Down and up.
+    pub(crate) bursts: [Option<Burst>; 2],
     pub(crate) leaf: Option<Spec>,
+}
+
+/// A burst for a time: `rate` takes the place of the most that a subscriber gets, while the average of the
+/// last `time` is below `threshold`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Burst {
+    pub(crate) rate: u64,
+    pub(crate) threshold: u64,
+    /// Nanoseconds.
+    pub(crate) time: u64,
 }
 
 /// The disciplines that LibreQoS' files name.
@@ -116,7 +129,17 @@ struct PlanSection {
     up: Option<Spanned<String>>,
     down_min: Option<Spanned<String>>,
     up_min: Option<Spanned<String>>,
+    down_burst: Option<Spanned<BurstSection>>,
+    up_burst: Option<Spanned<BurstSection>>,
     leaf: Option<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BurstSection {
+    rate: Spanned<String>,
+    threshold: Spanned<String>,
+    time: Spanned<String>,
 }
 
 /// How many flows a subscriber's discipline tells apart if nothing is said. A table for 1024, the default of
@@ -177,7 +200,7 @@ impl Settings {
         }
         let mut read = BTreeMap::new();
         for (name, plan) in plans.into_iter().flatten() {
-            read.insert(name, plan.read(document, registry)?);
+            read.insert(name, plan.read(document, section.shaper, registry)?);
         }
         let source = source(document, &section)?;
         let of_files = [
@@ -226,7 +249,7 @@ impl Settings {
 }
 
 impl PlanSection {
-    fn read(&self, document: &Document, registry: &Registry) -> Result<Plan, FileError> {
+    fn read(&self, document: &Document, shaper: Shaper, registry: &Registry) -> Result<Plan, FileError> {
         let of = |text: &Option<Spanned<String>>| text.as_ref().map(|text| rate(document, text)).transpose();
         let mut rates = [Rates::default(); 2];
         let keys = [(&self.down_min, &self.down), (&self.up_min, &self.up)];
@@ -246,10 +269,64 @@ impl PlanSection {
             }
         }
         let leaf = self.leaf.as_ref().map(|leaf| read_leaf(document, leaf, registry));
+        let mut bursts = [None; 2];
+        let given = [(&self.down_burst, &self.down), (&self.up_burst, &self.up)];
+        for (burst, (section, most)) in bursts.iter_mut().zip(given) {
+            let Some(section) = section else { continue };
+            if shaper != Shaper::Htb {
+                return Err(document.error(
+                    section.span(),
+                    "only classes of htb have bursts for a time",
+                    "write shaper = \"htb\", or remove the burst",
+                ));
+            }
+            let read = section.get_ref().read(document)?;
+            if of(most)?.is_some_and(|most| read.rate <= most) {
+                return Err(document.error(
+                    section.get_ref().rate.span(),
+                    "the rate of the burst is not above that of the plan",
+                    "raise it, or remove the burst",
+                ));
+            }
+            *burst = Some(read);
+        }
         Ok(Plan {
             rates,
+            bursts,
             leaf: leaf.transpose()?,
         })
+    }
+}
+
+impl BurstSection {
+    fn read(&self, document: &Document) -> Result<Burst, FileError> {
+        let burst = Burst {
+            rate: rate(document, &self.rate)?,
+            threshold: rate(document, &self.threshold)?,
+            time: time(document, &self.time)?,
+        };
+        match burst.threshold < burst.rate {
+            true => Ok(burst),
+            false => Err(document.error(
+                self.threshold.span(),
+                "the threshold is not below the rate of the burst, which would never end",
+                "lower it, or raise the rate of the plan",
+            )),
+        }
+    }
+}
+
+/// Reads the time of the average of a burst, with the range that htb gives it.
+fn time(document: &Document, text: &Spanned<String>) -> Result<u64, FileError> {
+    let time = parse_duration(text.get_ref())
+        .map_err(|error| document.error(text.span(), error.message, error.remedy))?;
+    match (Duration::from_millis(16)..=Duration::from_secs(3600)).contains(&time) {
+        true => Ok(time.as_nanos() as u64),
+        false => Err(document.error(
+            text.span(),
+            format!("`{}` is not 16ms to 1h", text.get_ref()),
+            "write the time of the average, like 8s",
+        )),
     }
 }
 

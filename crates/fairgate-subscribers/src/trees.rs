@@ -195,6 +195,19 @@ impl Maker<'_> {
         if let (Shaper::Hfsc, Some(least)) = (self.settings.shaper, rates.least) {
             settled.push(("rt", curve(least)));
         }
+        let plan = subscriber
+            .plan
+            .as_ref()
+            .and_then(|plan| self.settings.plans.get(plan));
+        let burst = plan.and_then(|plan| plan.bursts[self.side]);
+        // A subscriber's own rate may be above the burst of its plan.
+        if let Some(burst) = burst.filter(|burst| burst.rate > most) {
+            settled.extend([
+                ("burst_rate", Value::Number(burst.rate)),
+                ("burst_threshold", Value::Number(burst.threshold)),
+                ("burst_time", Value::Number(burst.time)),
+            ]);
+        }
         Ok((settled, leaf.clone()))
     }
 

@@ -100,6 +100,9 @@ fn trees(text: &Text, device: Device, named: Option<&str>) -> Result<Vec<Tree>, 
                 notes: Vec::new(),
             };
             let mut trees = tc::trees(&of_tc, device)?;
+            for tree in &mut trees {
+                tree.spec = commands.changed(&tree.name, tree.spec.clone())?;
+            }
             if let Some(first) = trees.first_mut() {
                 let of_file = commands.notes.iter().map(ToString::to_string);
                 first.warnings = of_file.chain(std::mem::take(&mut first.warnings)).collect();

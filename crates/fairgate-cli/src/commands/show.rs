@@ -129,11 +129,14 @@ fn listing(status: &Status, registry: &Registry, args: &Args) -> Result<Listing,
     for direction in directions {
         let document = Document::parse_with("status", &direction.queue, registry)?;
         if let Some(spec) = document.queue(QUEUE) {
-            let state = match direction.tree.discipline.as_str() {
-                SHARDED => together(&direction.tree.classes),
-                _ => tree_state(&direction.tree),
-            };
-            listing.add(spec, &state, &direction.to, view);
+            match direction.tree.discipline.as_str() {
+                SHARDED => {
+                    let workers = &direction.tree.classes;
+                    let states = workers.iter().map(tree_state).collect();
+                    listing.add_of_workers(spec, together(workers), states, &direction.to, view);
+                }
+                _ => listing.add(spec, &tree_state(&direction.tree), &direction.to, view),
+            }
         }
     }
     Ok(listing)

@@ -1,6 +1,8 @@
 //! Reads what a filter does with packets: its class, drops, policers and changes; and prints it in the same
 //! form.
 
+use std::time::Duration;
+
 use fairgate::ClassId;
 use fairgate::classify::{Edit, Filter, Masked, Outcome, Police};
 use fairgate::queues::police;
@@ -8,6 +10,7 @@ use toml::Spanned;
 
 use super::computed;
 use super::draft::Written;
+use super::estimator::{self, Estimator};
 use super::fields::{DSCP, MARK, ONE_DSCP, PRIORITY, masked, show_masked, show_name, single};
 use super::given::{self, Given, Mistake};
 use crate::error::Problems;
@@ -160,11 +163,17 @@ fn read_police(given: &Spanned<Given>, problems: &mut Problems) -> Result<Option
         let name = key.get_ref().as_str();
         let read = match parameters.iter().position(|info| info.name == name) {
             Some(index) => given::read(&parameters[index], value).map(|value| settings.set(index, &value)),
+            None if name == estimator::KEY => estimator::read(value)
+                .map(|estimator| settings.set_estimator(estimator.sample_log(), estimator.ewma_log())),
             None => Err(Mistake {
                 span: key.span(),
                 message: format!("a policer has no parameter `{name}`"),
                 label: "unknown parameter".to_owned(),
-                help: suggest::remedy(name, "it has", parameters.iter().map(|info| info.name)),
+                help: suggest::remedy(
+                    name,
+                    "it has",
+                    parameters.iter().map(|info| info.name).chain([estimator::KEY]),
+                ),
             }),
         };
         if let Err(mistake) = read {
@@ -182,7 +191,8 @@ fn read_police(given: &Spanned<Given>, problems: &mut Problems) -> Result<Option
             span: named.map_or(given.span(), |(_, value)| value.span()),
             message: error.to_string(),
             label: "not possible".to_owned(),
-            help: "`rate` needs `burst`, `packets` needs `burst_packets`, and `peakrate` needs `mtu`"
+            help: "`rate` needs `burst`, `packets` needs `burst_packets`, `peakrate` needs `mtu`, and \
+                `average` needs `estimator`"
                 .to_owned(),
         }
     })
@@ -243,6 +253,11 @@ fn show_police(police: &Police) -> String {
             _ => format!("{} = \"{shown}\"", info.name),
         }
     };
-    let entries: Vec<String> = given.iter().map(entry).collect();
+    let estimator = police.average.and_then(|average| {
+        let sample = Duration::from_millis(250) * (1 << average.sample_log);
+        Estimator::with_log(sample, average.weight_log)
+    });
+    let estimator = estimator.map(|estimator| format!("{} = \"{estimator}\"", estimator::KEY));
+    let entries: Vec<String> = given.iter().map(entry).chain(estimator).collect();
     format!("{{ {} }}", entries.join(", "))
 }

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use fairgate::aqm::codel;
 use fairgate::classify::{
-    AddressMask, Classifier, Computed, Control, Edit, Field, Filter, HostBy, Masked, Match, Measure, Outcome,
-    Police, Prefix, Rule, Template, Templates,
+    AddressMask, Average, Classifier, Computed, Control, Edit, Field, Filter, HostBy, Masked, Match, Measure,
+    Outcome, Police, Prefix, Rule, Template, Templates,
 };
 use fairgate::flow::FlowBy;
 use fairgate::queues::fifo::DropFrom;
@@ -423,15 +423,20 @@ fn codel_params() -> impl Strategy<Value = codel::Params> {
         below(200_000_000),
         any::<bool>(),
         option::weighted(0.2, below(20_000_000)),
+        (0u8..4, 0u8..4),
         0u32..3000,
     )
-        .prop_map(|(target, interval, ecn, ce_threshold, mtu)| codel::Params {
-            target,
-            interval,
-            ecn,
-            ce_threshold,
-            mtu,
-        })
+        .prop_map(
+            |(target, interval, ecn, ce_threshold, selects, mtu)| codel::Params {
+                target,
+                interval,
+                ecn,
+                ce_threshold,
+                ce_threshold_selector: selects.0 & selects.1,
+                ce_threshold_mask: selects.1,
+                mtu,
+            },
+        )
 }
 
 /// Filters for classes 1 to `classes`, on all fields in which the suite's packets differ.
@@ -527,12 +532,22 @@ fn deed() -> impl Strategy<Value = Filter> {
         | (Control::Default, Control::Continue) => (conform, conform),
         both => both,
     });
-    let police = (measure, 200u32..3000, controls).prop_map(|(measure, longest, (conform, exceed))| Police {
-        measure,
-        longest,
-        conform,
-        exceed,
-    });
+    let average = option::of(
+        (1000u64..20_000_000, 1u8..4).prop_map(|(bits, weight_log)| Average {
+            rate: rate(bits),
+            sample_log: 0,
+            weight_log,
+        }),
+    );
+    let police = (measure, average, 200u32..3000, controls).prop_map(
+        |(measure, average, longest, (conform, exceed))| Police {
+            measure,
+            average,
+            longest,
+            conform,
+            exceed,
+        },
+    );
     let edit = (0u8..18, 0u32..3, option::of(0u8..64)).prop_map(|(priority, mark, dscp)| Edit {
         priority: (priority < 16).then_some(priority),
         class: (priority == 16).then_some(ClassId::new(1, 2)),

@@ -50,7 +50,7 @@ pub(crate) fn htb(leaves: usize) -> impl Strategy<Value = htb::Config> {
             option::of(0u32..4),
             option::of(600u32..20_000),
             option::of(600u32..20_000),
-            0u8..8,
+            (0u8..8, option::of((1u64..100, 16u64..2000))),
             option::of(64u32..3000),
         )
     };
@@ -63,7 +63,7 @@ pub(crate) fn htb(leaves: usize) -> impl Strategy<Value = htb::Config> {
     )
         .prop_map(|(parents, settings, (classifier, templates), r2q, direct_qlen)| {
             let mut classes: Vec<htb::ClassConfig> = Vec::new();
-            for (minor, (parent, (bits, ceil, burst, cburst, prio, quantum))) in
+            for (minor, (parent, (bits, ceil, burst, cburst, (prio, for_a_time), quantum))) in
                 (1..).zip(parents.into_iter().zip(settings))
             {
                 // A burst must be less than a slow class sends in a minute.
@@ -74,6 +74,10 @@ pub(crate) fn htb(leaves: usize) -> impl Strategy<Value = htb::Config> {
                     cburst: cburst.filter(holds),
                     prio,
                     quantum,
+                    // A burst at twice the rate, until the average is a part of that.
+                    burst_rate: for_a_time.map(|_| rate(2 * bits)),
+                    burst_threshold: for_a_time.map(|(percent, _)| rate((2 * bits * percent / 100).max(1))),
+                    burst_time: for_a_time.map(|(_, millis)| Duration::from_millis(millis)),
                     ..htb::ClassConfig::of_rate(minor, parent, rate(bits))
                 });
             }

@@ -217,6 +217,8 @@ const PATIENT: codel::Params = codel::Params {
     mtu: 1514,
     ecn: false,
     ce_threshold: None,
+    ce_threshold_selector: 0,
+    ce_threshold_mask: 0,
 };
 
 const SEED: u64 = 1;

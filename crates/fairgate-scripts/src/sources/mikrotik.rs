@@ -1,7 +1,8 @@
 //! RouterOS: an export of `/queue type`, `/queue tree` and `/queue simple`.
 //!
 //! A queue tree is htb at its interface. Simple queues are two trees: of what goes to the targets,
-//! `download`, and of what comes from them, `upload`. RouterOS' `priority` 1 to 8 is htb's `prio` 0 to 7.
+//! `download`, and of what comes from them, `upload`. RouterOS' `priority` 1 to 8 is htb's `prio` 0 to 7. A
+//! queue at the top gets its `max-limit` without asking anybody; others borrow what is above `limit-at`.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -172,8 +173,7 @@ fn rate(text: &str) -> Option<u64> {
 struct Limits {
     at_least: u64,
     most: Option<u64>,
-    /// Bytes that may be sent above the limit after a time below the threshold.
-    burst: u64,
+    burst: Option<Burst>,
     prio: u8,
 }
 
@@ -214,53 +214,124 @@ fn limits(writer: &mut Writer<'_>, entry: &Entry, side: Option<usize>) -> Option
     })
 }
 
-/// Returns the bytes of a burst. RouterOS lets a queue send at `burst-limit` while its mean over `burst-time`
-/// is below `burst-threshold`: at most for the time in which the mean gets there.
-fn burst(writer: &mut Writer<'_>, entry: &Entry, side: Option<usize>, most: Option<u64>) -> u64 {
-    let part = |key: &str| -> Option<String> {
-        let text = entry.get(key)?;
-        Some(match side {
-            Some(side) => text.split('/').nth(side).unwrap_or(text).to_owned(),
-            None => text.to_owned(),
-        })
-    };
-    let limit = part("burst-limit").and_then(|text| rate(&text)).unwrap_or(0);
-    let (Some(most), true) = (most, limit > 0) else {
-        return 0;
-    };
-    let threshold = part("burst-threshold")
-        .and_then(|text| rate(&text))
-        .unwrap_or(most);
-    let time = part("burst-time")
-        .and_then(|text| text.trim_end_matches('s').parse::<u64>().ok())
-        .unwrap_or(0);
-    if time == 0 || limit <= most {
-        return 0;
-    }
-    let bits = u128::from(limit - most) * u128::from(threshold) * u128::from(time) / u128::from(limit);
-    let bytes = u64::try_from(bits / 8).unwrap_or(u64::MAX).min(1 << 30);
-    let text = format!(
-        "the burst of {} is a bucket of {bytes} bytes here, which is what RouterOS sends above the limit; it \
-         leaves as fast as the queue above takes it",
-        entry.get("name").unwrap_or("a queue")
-    );
-    writer.note(&entry.at, text);
-    bytes
+/// A burst of RouterOS: `burst-limit` takes the place of `max-limit` while the average of the last
+/// `burst-time` is below `burst-threshold`.
+#[derive(Clone, Copy)]
+struct Burst {
+    rate: u64,
+    threshold: u64,
+    seconds: u64,
 }
 
-/// Returns the words of htb for a class below one with `whole`.
-fn class(limits: &Limits, whole: u64) -> String {
+/// Returns the burst of a queue. One that never begins is noted.
+fn burst(writer: &mut Writer<'_>, entry: &Entry, side: Option<usize>, most: Option<u64>) -> Option<Burst> {
+    let part = |key: &str| -> Option<&str> {
+        let text = entry.get(key)?;
+        Some(side.and_then(|side| text.split('/').nth(side)).unwrap_or(text))
+    };
+    let mut number = |key: &str, form: &str, read: fn(&str) -> Option<u64>| -> Option<u64> {
+        let text = part(key)?;
+        let number = read(text);
+        if number.is_none() {
+            let message = format!("`{text}` of `{key}` can't be read");
+            writer.problem(entry.at.clone(), &message, form);
+        }
+        number
+    };
+    const RATE: &str = "write bit/s like 512k, 5M or 1G";
+    let limit = number("burst-limit", RATE, rate).unwrap_or(0);
+    let threshold = number("burst-threshold", RATE, rate).unwrap_or(0);
+    let seconds = number("burst-time", "write a time like 8s or 1m20s", seconds).unwrap_or(0);
+    if limit == 0 {
+        return None;
+    }
+    let why = match most {
+        None => "the queue has no max-limit",
+        Some(most) if limit <= most => "burst-limit is not above max-limit",
+        Some(_) if threshold == 0 || seconds == 0 => "it needs burst-threshold and burst-time",
+        Some(_) if threshold >= limit => {
+            let name = entry.get("name").unwrap_or("a queue");
+            let text = format!(
+                "the burst of {name} never ends, because burst-threshold is not below burst-limit: \
+                 burst-limit is its limit here"
+            );
+            writer.note(&entry.at, text);
+            // An average can't be above what the queue sends.
+            let threshold = limit - 1;
+            return Some(Burst {
+                rate: limit,
+                threshold,
+                seconds,
+            });
+        }
+        Some(_) => {
+            return Some(Burst {
+                rate: limit,
+                threshold,
+                seconds,
+            });
+        }
+    };
+    let name = entry.get("name").unwrap_or("a queue");
+    writer.note(&entry.at, format!("{name} has no bursts: {why}"));
+    None
+}
+
+/// Reads a time: `8s`, `1m20s`, `00:00:08`.
+fn seconds(text: &str) -> Option<u64> {
+    if text.contains(':') {
+        return text.split(':').try_fold(0u64, |whole, part| {
+            whole.checked_mul(60)?.checked_add(part.parse().ok()?)
+        });
+    }
+    let (mut whole, mut rest) = (0u64, text);
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let number: u64 = rest[..end].parse().ok()?;
+        let unit = rest[end..].find(|c: char| c.is_ascii_digit());
+        let unit = unit.map_or(rest.len(), |length| end + length);
+        let factor = match &rest[end..unit] {
+            "" | "s" => 1,
+            "m" => 60,
+            "h" => 3600,
+            _ => return None,
+        };
+        whole = whole.checked_add(number.checked_mul(factor)?)?;
+        rest = &rest[unit..];
+    }
+    Some(whole)
+}
+
+/// Returns the words of htb for a class below one with `whole`, or at the top, where a class borrows from
+/// nobody.
+fn class(limits: &Limits, whole: u64, is_top: bool) -> String {
     let ceil = limits.most.unwrap_or(whole);
     // A class without limit-at gets what is left: htb needs a rate.
     let rate = match limits.at_least {
+        _ if is_top => ceil,
         0 => (ceil / 100).max(8000).min(ceil),
         rate => rate.min(ceil),
     };
-    let burst = (ceil / 8 / 100).max(3028);
-    let cburst = burst + limits.burst;
+    let bucket = (ceil / 8 / 100).max(3028);
     format!(
-        "htb rate {rate}bit ceil {ceil}bit burst {burst} cburst {cburst} prio {}",
+        "htb rate {rate}bit ceil {ceil}bit burst {bucket} cburst {bucket} prio {}",
         limits.prio
+    )
+}
+
+/// Returns the change that gives a class its burst.
+fn with_burst(minor: u16, burst: &Burst, is_top: bool) -> String {
+    let Burst {
+        rate,
+        threshold,
+        seconds,
+    } = burst;
+    let own = match is_top {
+        true => format!(" rate={rate}bit"),
+        false => String::new(),
+    };
+    format!(
+        "class change {minor}{own} burst_rate={rate}bit burst_threshold={threshold}bit burst_time={seconds}s"
     )
 }
 
@@ -418,7 +489,10 @@ fn write(
         } else {
             format!("1:{:x}", one.parent)
         };
-        let words = class(&one.limits, whole);
+        let words = class(&one.limits, whole, one.parent == 0);
+        if let Some(burst) = &one.limits.burst {
+            writer.change(device, with_burst(one.minor, burst, one.parent == 0));
+        }
         writer.command(
             &at,
             format!(

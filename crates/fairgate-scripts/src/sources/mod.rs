@@ -31,8 +31,8 @@ mod tests;
 use std::ops::Range;
 use std::sync::Arc;
 
-use fairgate_config::FileError;
 use fairgate_config::language::Problems;
+use fairgate_config::{FileError, Registry, Spec};
 use miette::NamedSource;
 
 use crate::script::notes::{Note, Notes};
@@ -44,6 +44,9 @@ pub use recognise::{Source, recognise};
 pub struct Commands {
     /// Each with the line of the file that it comes from, counted from 1.
     pub lines: Vec<(usize, String)>,
+    /// What tc has no words for: changes of a tree, by the name of its interface, as [`Spec::edited`] reads
+    /// them.
+    pub changes: Vec<(String, String)>,
     /// What is not carried over, and what is not obvious.
     pub notes: Vec<Note>,
 }
@@ -52,6 +55,19 @@ impl Commands {
     /// Returns the commands as a script.
     pub fn text(&self) -> String {
         self.lines.iter().map(|(_, line)| format!("{line}\n")).collect()
+    }
+
+    /// Makes the changes of the tree of an interface.
+    ///
+    /// # Errors
+    /// If the changed tree is invalid.
+    pub fn changed(&self, interface: &str, tree: Spec) -> Result<Spec, FileError> {
+        let of_tree = self.changes.iter().filter(|(name, _)| name == interface);
+        let lines: String = of_tree.map(|(_, line)| format!("{line}\n")).collect();
+        match lines.is_empty() {
+            true => Ok(tree),
+            false => tree.edited(&lines, &Registry::builtin()),
+        }
     }
 }
 
@@ -76,6 +92,7 @@ pub fn commands(name: &str, text: &str, source: Source, device: Option<&str>) ->
         text,
         device,
         lines: Vec::new(),
+        changes: Vec::new(),
         notes: Notes::default(),
         problems: Problems::new(named),
     };
@@ -101,12 +118,14 @@ pub fn commands(name: &str, text: &str, source: Source, device: Option<&str>) ->
     }
     let Writer {
         lines,
+        changes,
         notes,
         problems,
         ..
     } = writer;
     problems.unless_any(Commands {
         lines,
+        changes,
         notes: notes.in_order(text),
     })
 }
@@ -117,6 +136,7 @@ struct Writer<'t> {
     /// The interface of a file that names none.
     device: Option<&'t str>,
     lines: Vec<(usize, String)>,
+    changes: Vec<(String, String)>,
     notes: Notes,
     problems: Problems,
 }
@@ -126,6 +146,11 @@ impl Writer<'_> {
     fn command(&mut self, at: &Range<usize>, command: impl Into<String>) {
         let line = self.text[..at.start].matches('\n').count() + 1;
         self.lines.push((line, command.into()));
+    }
+
+    /// Adds a change of the tree of an interface.
+    fn change(&mut self, interface: &str, change: String) {
+        self.changes.push((interface.to_owned(), change));
     }
 
     fn problem(&mut self, at: Range<usize>, message: &str, help: impl Into<String>) {

@@ -76,6 +76,8 @@ pub(super) struct FilterHead {
     pub(super) protocol: Option<Word>,
     pub(super) handle: Option<Word>,
     pub(super) chain: Option<Spanned<u32>>,
+    /// How the average of a policer with `avrate` is estimated.
+    pub(super) estimator: Option<Estimated>,
 }
 
 /// A line as far as it can be understood.
@@ -226,7 +228,7 @@ impl Words {
                     None => parent = Some(self.class_id(problems)?),
                 },
                 "handle" => handle = Some(self.handle(problems)?),
-                "estimator" | "est" => self.estimator(word, problems)?,
+                name if full(name, &["estimator"]).is_some() => self.estimator(word, problems)?,
                 _ => break Some(word),
             }
         };
@@ -347,7 +349,7 @@ impl Words {
                 "parent" if self.root().is_some() => {}
                 "parent" => parent = Some(self.class_id(problems)?),
                 "classid" => class = Some(self.class_id(problems)?),
-                "estimator" | "est" => self.estimator(word, problems)?,
+                name if full(name, &["estimator"]).is_some() => self.estimator(word, problems)?,
                 _ => break Some(word),
             }
         };
@@ -385,9 +387,11 @@ impl Words {
                 "prio" | "pref" | "preference" | "priority" => {
                     head.preference = self.preference(problems)?;
                 }
+                "estimator" => self.estimator(word, problems)?,
                 _ => break Some(word),
             }
         };
+        head.estimator = self.estimator.take();
         let Some(device) = device else {
             let at = kind.as_ref().map_or(self.line.end(), Spanned::span);
             return self
@@ -560,7 +564,7 @@ fn head_word<'w>(word: &'w str, abbreviated: &[&'w str]) -> &'w str {
 }
 
 /// The words of a filter before its kind that tc reads by their beginnings, in its order.
-const OF_FILTER: [&str; 4] = ["preference", "priority", "protocol", "chain"];
+const OF_FILTER: [&str; 5] = ["preference", "priority", "protocol", "chain", "estimator"];
 
 /// Whether the word is a redirection, or the start of another shell command.
 fn is_of_shell(word: &Word) -> bool {

@@ -233,6 +233,26 @@ fn sections_with_mistakes_are_refused() {
              down_min = \"2mbit\"",
             "2000000 bit/s are guaranteed, but the plan allows 1000000",
         ),
+        (
+            "[subscribers]\ndown = \"1gbit\"\nup = \"1gbit\"\nshaper = \"hfsc\"\n[plans.a]\n\
+             up_burst = { rate = \"2mbit\", threshold = \"1mbit\", time = \"8s\" }",
+            "only classes of htb have bursts for a time",
+        ),
+        (
+            "[subscribers]\ndown = \"1gbit\"\nup = \"1gbit\"\n[plans.a]\n\
+             up_burst = { rate = \"2mbit\", threshold = \"2mbit\", time = \"8s\" }",
+            "the threshold is not below the rate of the burst, which would never end",
+        ),
+        (
+            "[subscribers]\ndown = \"1gbit\"\nup = \"1gbit\"\n[plans.a]\ndown = \"2mbit\"\n\
+             down_burst = { rate = \"2mbit\", threshold = \"1mbit\", time = \"8s\" }",
+            "the rate of the burst is not above that of the plan",
+        ),
+        (
+            "[subscribers]\ndown = \"1gbit\"\nup = \"1gbit\"\n[plans.a]\n\
+             down_burst = { rate = \"2mbit\", threshold = \"1mbit\", time = \"1ms\" }",
+            "`1ms` is not 16ms to 1h",
+        ),
     ];
     for (content, expected) in cases {
         let document = Document::parse("isp.toml", content).unwrap();

@@ -292,3 +292,31 @@ fn more_subscribers_than_classes_are_refused() {
         ["b.csv:2:1: there are more than 65520 subscribers and nodes, but 65520 classes"]
     );
 }
+
+/// A plan's burst is that of the classes of its subscribers, in its direction, unless a subscriber has more
+/// anyway.
+#[test]
+fn subscribers_have_the_burst_of_their_plan() {
+    let text = "[subscribers]\ndown = \"1gbit\"\nup = \"1gbit\"\nfile = \"list.csv\"\n[plans.home]\n\
+        down = \"100mbit\"\nup = \"20mbit\"\n\
+        down_burst = { rate = \"200mbit\", threshold = \"50mbit\", time = \"16s\" }\n";
+    let document = fairgate_config::Document::parse("isp.toml", text).unwrap();
+    let settings =
+        fairgate_subscribers::Settings::read(&document, &fairgate_config::Registry::builtin()).unwrap();
+    let list = "id,prefixes,down,plan\n1,192.0.2.1,,home\n2,192.0.2.2,300mbit,home\n";
+    let read = super::read_with(settings.unwrap(), &[super::text("list.csv", list)], None).unwrap();
+    let lines = |tree: usize| {
+        let toml = read.trees()[tree].to_toml("down");
+        let lines = toml.lines().filter(|line| line.starts_with("burst_"));
+        lines.map(str::to_owned).collect::<Vec<String>>()
+    };
+    assert_eq!(
+        lines(0),
+        [
+            "burst_rate = \"200mbit\"",
+            "burst_threshold = \"50mbit\"",
+            "burst_time = \"16s\""
+        ]
+    );
+    assert!(lines(1).is_empty());
+}

@@ -5,9 +5,8 @@
 //! each flow share it.
 //!
 //! Over a limit the arriving packet is dropped. Drops and marks fall on the same packets as in Linux 6.1.
-//! Deviations: there is also a limit in bytes (as in dummynet). A packet that a parent's peek took out no
-//! longer counts against the limits. Non-goal: Linux's choice of packets for `ce_threshold` by DSCP
-//! (`ce_threshold_selector`).
+//! Deviations: there is also a limit in bytes (as in dummynet), and `ce_threshold` may be for some packets
+//! only, as in Linux's fq_codel. A packet that a parent's peek took out no longer counts against the limits.
 
 mod control_law;
 
@@ -23,7 +22,8 @@ use crate::time::Time;
 use super::limits::{Limits, limit_in_bytes, limit_in_packets, longest};
 
 pub(crate) use control_law::{
-    ControlLaw, Source, ce_threshold, codel_parameters, ecn, interval, mtu, target,
+    ControlLaw, Source, ce_threshold, ce_threshold_mask, ce_threshold_selector, codel_parameters, ecn,
+    interval, mtu, target,
 };
 pub use control_law::{Params, State};
 
@@ -310,6 +310,24 @@ mod tests {
                 panic!("{event:?}: nothing is dropped within an interval");
             };
             assert_eq!(ecn == Ecn::Ce, millis > 3, "after {millis} ms");
+        }
+    }
+
+    /// As of Linux' `ce_threshold_selector`: only packets with these bits are marked.
+    #[test]
+    fn a_ce_threshold_may_be_for_some_packets() {
+        let mut config = Config::default();
+        config.codel.ce_threshold = Some(Duration::from_millis(3));
+        (config.codel.ce_threshold_selector, config.codel.ce_threshold_mask) = (1, 3);
+        let mut arrivals = vec![0; 20];
+        arrivals[0] = 20;
+        for (sent, is_selected) in [(Ecn::Ect0, false), (Ecn::Ect1, true)] {
+            for event in run(config.clone(), Time::ZERO, &arrivals, sent) {
+                let Event::Sent { millis, ecn, .. } = event else {
+                    panic!("{event:?}: nothing is dropped within an interval");
+                };
+                assert_eq!(ecn == Ecn::Ce, is_selected && millis > 3, "after {millis} ms");
+            }
         }
     }
 

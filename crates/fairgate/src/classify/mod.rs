@@ -1,5 +1,6 @@
 //! Classifies packets: from a packet to a class of a classful discipline.
 
+mod average;
 mod bytes;
 mod class_map;
 mod classifier;
@@ -12,6 +13,7 @@ mod masked;
 mod outcome;
 mod police;
 
+pub use average::Average;
 pub use bytes::{Bytes, Place};
 pub use class_map::ClassMap;
 pub use classifier::{Classifier, Filtered};

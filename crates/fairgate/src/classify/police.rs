@@ -6,6 +6,7 @@
 //! 1.6 % at 10 Gbit/s. Where a promise depends on it, the arithmetic is
 //! exact ([`Measure::ExactBytes`]). A packet that exceeds takes no tokens.
 
+use super::average::{Average, Estimate};
 use crate::error::ConfigError;
 use crate::link_layer::LinkLayer;
 use crate::queues::token_bucket::{Buckets, Profile};
@@ -52,6 +53,8 @@ pub enum Measure {
 pub struct Police {
     /// What conforms.
     pub measure: Measure,
+    /// The average rate that packets must be below, too. It is estimated before anything else is measured.
+    pub average: Option<Average>,
     /// The length of the longest packet that conforms, bytes.
     pub longest: u32,
     /// What happens to packets that conform.
@@ -65,6 +68,7 @@ impl Police {
     pub const fn of(profile: Profile) -> Police {
         Police {
             measure: Measure::Bytes(profile),
+            average: None,
             longest: u32::MAX,
             conform: Control::Pass,
             exceed: Control::Drop,
@@ -76,8 +80,11 @@ impl Police {
         self.conform == control || self.exceed == control
     }
 
-    /// Checks the measure.
+    /// Checks what is measured.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
+        if let Some(average) = &self.average {
+            average.check()?;
+        }
         match self.measure {
             Measure::Length => Ok(()),
             Measure::Bytes(profile) | Measure::ExactBytes(profile) => {
@@ -122,6 +129,7 @@ fn positive(parameter: &'static str, number: u64) -> Result<(), ConfigError> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Meter {
     state: State,
+    average: Option<Estimate>,
     longest: u32,
 }
 
@@ -148,6 +156,7 @@ impl Meter {
         };
         Meter {
             state,
+            average: police.average.as_ref().map(Estimate::of),
             longest: police.longest,
         }
     }
@@ -155,6 +164,11 @@ impl Meter {
     /// Pays for a packet. Returns whether it conforms.
     #[inline]
     pub(super) fn conforms(&mut self, length: u32, now: Time) -> bool {
+        if let Some(average) = &mut self.average
+            && !average.conforms(length, now)
+        {
+            return false;
+        }
         if length > self.longest {
             return false;
         }
@@ -276,6 +290,26 @@ mod tests {
             ..of_bytes
         };
         assert_eq!(passed(&of_length, &[(1000, 0), (1001, 0)]), [true, false]);
+        // As in Linux a packet counts in the average though the bucket has no tokens for it: 6000 bytes in
+        // 250 ms are 24 kB/s, of which half counts.
+        let average = Average {
+            rate: Rate::from_bits_per_second(96_000).unwrap(),
+            sample_log: 0,
+            weight_log: 1,
+        };
+        let of_both = Police {
+            average: Some(average),
+            ..of_bytes
+        };
+        let came = [
+            (1500, 0),
+            (1500, 0),
+            (1500, 0),
+            (1500, 0),
+            (60, 250_000),
+            (60, 500_000),
+        ];
+        assert_eq!(passed(&of_both, &came), [true, false, false, false, false, true]);
     }
 
     proptest! {

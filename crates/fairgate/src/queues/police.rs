@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::link_parameters;
 use super::token_bucket::{Peak, Profile};
-use crate::classify::{Control, Measure, Police};
+use crate::classify::{Average, Control, Measure, Police};
 use crate::error::ConfigError;
 use crate::link_layer::LinkLayer;
 use crate::rate::Rate;
@@ -34,6 +34,9 @@ pub struct Settings {
     packets: Option<u64>,
     burst_packets: Option<u32>,
     longest: Option<u32>,
+    average: Option<Rate>,
+    /// The logarithms of samples and of their weight.
+    estimator: Option<(u8, u8)>,
     conform: Control,
     exceed: Control,
 }
@@ -51,6 +54,8 @@ impl Default for Settings {
             packets: None,
             burst_packets: None,
             longest: None,
+            average: None,
+            estimator: None,
             conform: Control::Pass,
             exceed: Control::Drop,
         }
@@ -117,6 +122,13 @@ pub const PARAMETERS: &[Parameter<Settings>] = &[
         "The longest packet that conforms.",
         |police, _| &mut police.longest,
     ),
+    Parameter::new(
+        "average",
+        Unit::Rate,
+        8..=u64::MAX,
+        "Packets also exceed while their average rate, by `estimator`, is at this rate or above it.",
+        |police, _| &mut police.average,
+    ),
     Parameter::word(
         "conform",
         Unit::Choice(Control::WORDS),
@@ -146,6 +158,12 @@ impl Settings {
         PARAMETERS[index].field(self, 0).write(value);
     }
 
+    /// Sets how `average` is estimated: the number of doublings of 250 ms that make a sample, and the base-2
+    /// logarithm of the inverse weight of a sample.
+    pub fn set_estimator(&mut self, sample_log: u8, weight_log: u8) {
+        self.estimator = Some((sample_log, weight_log));
+    }
+
     /// Returns the parameters that do not have their defaults, with their indices.
     pub fn given(mut self) -> Vec<(usize, Value)> {
         let mut start = Settings::default();
@@ -161,6 +179,10 @@ impl Settings {
     pub fn of(police: &Police) -> Settings {
         let mut settings = Settings {
             longest: (police.longest != u32::MAX).then_some(police.longest),
+            average: police.average.map(|average| average.rate),
+            estimator: police
+                .average
+                .map(|average| (average.sample_log, average.weight_log)),
             conform: police.conform,
             exceed: police.exceed,
             ..Settings::default()
@@ -251,16 +273,31 @@ impl Settings {
         if !has_rate && self.exact {
             return together("exact", "rate", "leave it out, or add the rate that conforms");
         }
-        if measure == Measure::Length && self.longest.is_none() && self.conform == Control::Pass {
+        let average = match (self.average, self.estimator) {
+            (Some(rate), Some((sample_log, weight_log))) => Some(Average {
+                rate,
+                sample_log,
+                weight_log,
+            }),
+            (None, None) => None,
+            (Some(_), None) => {
+                return together("average", "estimator", "add estimator = \"250ms 1s\"");
+            }
+            (None, Some(_)) => return together("estimator", "average", "add the average that conforms"),
+        };
+        let measures_nothing = measure == Measure::Length && self.longest.is_none() && average.is_none();
+        if measures_nothing && self.conform == Control::Pass {
             return Err(ConfigError::conflict(
                 "police",
                 "without a measure",
-                "a table with `rate` and `burst`, with `packets` and `burst_packets`, or with `longest`",
+                "a table with `rate` and `burst`, with `packets` and `burst_packets`, with `average` and \
+                    `estimator`, or with `longest`",
                 "add one of them, or leave the policer out",
             ));
         }
         Ok(Police {
             measure,
+            average,
             longest: self.longest.unwrap_or(u32::MAX),
             conform: self.conform,
             exceed: self.exceed,

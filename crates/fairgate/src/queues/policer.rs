@@ -9,8 +9,8 @@
 //! The arithmetic is Linux's: the same packets conform. Over any time t at most `burst + rate t` bytes
 //! conform.
 //!
-//! Deviations: there is no rate estimator (`avrate`), because it measures and does not police. If the clock
-//! goes backwards, no tokens arrive until it has caught up.
+//! Deviations: there is no average (`avrate`), which the policer of a filter has. If the clock goes
+//! backwards, no tokens arrive until it has caught up.
 
 use alloc::boxed::Box;
 

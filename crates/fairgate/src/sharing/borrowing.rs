@@ -228,6 +228,11 @@ impl<M: Meter> Borrowing<M> {
         }
     }
 
+    /// Returns the meter of a class, to change what it limits before a packet is charged.
+    pub(super) fn meter_mut(&mut self, class: ClassIndex) -> &mut M {
+        &mut self.classes[class.index()].meter
+    }
+
     /// Activates all leaves that have packets.
     pub(super) fn activate_all(&mut self) {
         for leaf in 0..self.leaves.len() {

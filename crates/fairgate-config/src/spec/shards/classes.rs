@@ -118,7 +118,7 @@ impl Spec {
                 least: in_bytes(class.rate.bits_per_second()),
                 adds_up: true,
                 weight: class.quantum(config.r2q),
-                most: in_bytes(class.ceil().bits_per_second()),
+                most: in_bytes(class.most().bits_per_second()),
             },
         }))?;
         let of = |minor: u16| config.classes.iter().find(|class| class.minor == minor);

@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use fairgate::classify::{
-    Bytes, Computed, Control, Edit, Field, Filter, Masked, Match, Measure, Outcome, Place, Police, Prefix,
-    Rule,
+    Average, Bytes, Computed, Control, Edit, Field, Filter, Masked, Match, Measure, Outcome, Place, Police,
+    Prefix, Rule,
 };
 use fairgate::queues::token_bucket::{Peak, Profile};
 use fairgate::{ClassId, Rate};
@@ -143,19 +143,26 @@ pub(super) fn deed() -> impl Strategy<Value = Filter> {
         (1u64..1 << 40, 1u32..).prop_map(|(rate, burst)| Measure::Packets { rate, burst }),
         Just(Measure::Length),
     ];
-    let police =
-        (measure, any::<u32>(), control(), control()).prop_map(|(measure, longest, conform, exceed)| {
-            Police {
-                measure,
-                longest: if measure == Measure::Length {
-                    longest.min(u32::MAX - 1)
-                } else {
-                    longest
-                },
-                conform,
-                exceed,
-            }
-        });
+    let average = prop::option::of((8u64..1 << 40, 0u8..=5, 1u8..=30).prop_map(
+        |(bits, sample_log, weight_log)| Average {
+            rate: Rate::from_bits_per_second(bits).expect("above 0"),
+            sample_log,
+            weight_log,
+        },
+    ));
+    let police = (measure, average, any::<u32>(), control(), control()).prop_map(
+        |(measure, average, longest, conform, exceed)| Police {
+            measure,
+            average,
+            longest: if measure == Measure::Length {
+                longest.min(u32::MAX - 1)
+            } else {
+                longest
+            },
+            conform,
+            exceed,
+        },
+    );
     let edit = (
         prop::option::of(0u8..16),
         prop::option::of((1u16.., any::<u16>())),

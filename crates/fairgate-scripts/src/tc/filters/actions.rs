@@ -64,9 +64,16 @@ pub(super) struct Actions {
     ended: Option<Range<usize>>,
     /// Whether there is any action.
     pub(super) are_any: bool,
+    /// Whether a policer asks for the average rate.
+    average: bool,
 }
 
 impl Actions {
+    /// Whether a policer asks for the average rate.
+    pub(super) fn average(&self) -> bool {
+        self.average
+    }
+
     /// Where packets go after all actions.
     pub(super) fn end(&self) -> End {
         self.end
@@ -348,9 +355,14 @@ impl<'f> Reader<'f, '_> {
                 "pkts_burst" => "burst_packets",
                 "index" => "index",
                 "avrate" => {
-                    let help =
-                        "police with rate and burst: it measures packets at once, and not their average";
-                    return self.problem(word, "`avrate` needs the kernel's rate estimator", help);
+                    // The kernel refuses it, too (`tcf_police_init`).
+                    let Some(estimator) = self.estimator else {
+                        let help = "write estimator 250ms 1s before the kind of the filter";
+                        return self.problem(word, "`avrate` needs an estimator", help);
+                    };
+                    self.actions.average = true;
+                    entries.push(estimator.setting());
+                    "average"
                 }
                 "conform-exceed" => {
                     self.words.next();
@@ -595,7 +607,11 @@ fn is_control(word: &Word) -> bool {
     word.get_ref() == "goto" || next_of(word.get_ref()).is_some()
 }
 
+/// Returns what a word says about the rest: `action_a2n` in iproute2's tc_util.c.
 fn next_of(word: &str) -> Option<Next> {
+    const WORDS: [&str; 7] = ["continue", "drop", "shot", "pass", "ok", "reclassify", "pipe"];
+    // One letter is left to the words of filters.
+    let word = full(word, &WORDS).filter(|_| word.len() > 1)?;
     Some(match word {
         "pipe" => Next::Action,
         "pass" | "ok" => Next::Pass,

@@ -2,6 +2,7 @@
 
 use super::Reader;
 use crate::script::{Word, number};
+use crate::tc::abbreviations::full;
 
 impl<'f> Reader<'f, '_> {
     /// Reads `egress redirect dev X`, in the order of tc's `parse_direction`: the direction goes first, and
@@ -11,7 +12,8 @@ impl<'f> Reader<'f, '_> {
         let mut direction = None;
         let mut is_redirected = false;
         while let Some(word) = self.words.next() {
-            match word.get_ref().as_str() {
+            const WORDS: [&str; 5] = ["egress", "ingress", "redirect", "mirror", "index"];
+            match full(word.get_ref(), &WORDS).unwrap_or(word.get_ref()) {
                 "egress" if direction.is_none() => direction = Some(word),
                 "ingress" => {
                     let help = "redirect the packets to the device's egress, where a tree can be";

@@ -34,6 +34,7 @@ use toml::Spanned;
 
 use super::abbreviations::full;
 use super::command::class_id;
+use super::estimator::Estimated;
 use super::hook;
 use super::kinds;
 use super::objects::{Filter, Qdisc};
@@ -147,6 +148,20 @@ pub(super) fn translate(
         }
         if rule.computed.is_some() {
             return Some(Goal::Computed(Spanned::new(class.span(), id.minor())));
+        }
+        // Those of prio, ets and drr that do not exist are bands that are missed, or drops.
+        let has_default = matches!(qdisc.kind.get_ref().as_str(), "htb" | "hfsc" | "cbq");
+        let mut classes = script.classes_of(qdisc).peekable();
+        if has_default
+            && id.minor() != 0
+            && classes.peek().is_some()
+            && !classes.any(|other| *other.id.get_ref() == id)
+        {
+            let text = format!(
+                "class {id} does not exist: as in Linux, these packets go where unclassified ones go"
+            );
+            inner.add(class.span(), text);
+            return Some(Goal::Default(class.span()));
         }
         if id.minor() != 0 && is_inner(id) && !has_filters(id) {
             let text = format!(
@@ -399,11 +414,13 @@ impl Parsed {
             computed: None,
             redirect: None,
             actions: Actions::default(),
+            estimator: filter.head.estimator.as_ref(),
             alternatives: vec![Vec::new()],
             problems,
             notes,
         };
         read(&mut reader);
+        reader.estimator_is_used(filter);
         let Reader {
             outer,
             inner,
@@ -558,6 +575,8 @@ struct Reader<'f, 'p> {
     /// The device that packets are redirected to.
     redirect: Option<&'f Word>,
     actions: Actions,
+    /// How policers of the filter estimate the average rate.
+    estimator: Option<&'f Estimated>,
     /// Sets of further conditions, one of which must hold.
     alternatives: Vec<Vec<Written>>,
     problems: &'p mut Problems,
@@ -617,6 +636,22 @@ impl<'f> Reader<'f, '_> {
                 // The next words belong to it.
                 self.words = [].iter();
             }
+        }
+    }
+
+    /// Says what the kernel does differently from what `estimator` says.
+    fn estimator_is_used(&mut self, filter: &Filter) {
+        let Some(given) = &filter.head.estimator else {
+            return;
+        };
+        let text = match self.actions.average() {
+            true => given.note(),
+            false => {
+                Some("`estimator` of a filter has no effect: no policer with avrate asks for it".to_owned())
+            }
+        };
+        if let Some(text) = text {
+            self.notes.add(given.word.span(), text);
         }
     }
 

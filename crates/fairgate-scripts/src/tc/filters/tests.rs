@@ -477,7 +477,23 @@ fn actions_become_what_happens_to_packets() {
     let wrong = |rest: &str| mistake(&format!("filter add dev e parent 1: {of} flowid 1:1 {rest}")).1;
     assert_eq!(wrong("action nat egress 10.0.0.1 10.0.0.2"), "nat");
     assert_eq!(wrong("action drop random netrand pass 10"), "random");
-    assert_eq!(wrong("police avrate 1mbit"), "avrate");
+    assert_eq!(
+        wrong("police avrate 1mbit"),
+        "avrate",
+        "the kernel refuses it without an estimator"
+    );
+    let estimated = |police: &str| {
+        let of = of.replacen("u32", "estimator 250ms 1s u32", 1);
+        filter(&format!("{of} flowid 1:1 {police}"))
+    };
+    assert_eq!(
+        estimated("police avrate 1mbit drop"),
+        [
+            "destination_port=22, outer_ethertype=ipv4 goes to 1 (police={ average=1mbit, \
+             estimator=250ms 870ms })"
+        ],
+        "the shortest time constant of the same weight"
+    );
     assert_eq!(wrong("police index 3"), "police");
     assert_eq!(wrong("police rate 1mbit drop"), "1mbit");
     assert_eq!(wrong("action pass action drop"), "drop");

@@ -1,15 +1,20 @@
 //! Active queue management of one queue.
 
+use std::slice;
+
 use fairgate::aqm::dualpi2::{self, Step};
 use fairgate::aqm::red::Response;
 use fairgate::aqm::{choke, gred, red};
 
 use fairgate::{ConfigError, DropReason, Probability, Variable};
+use fairgate_config::language::Given;
+use toml::Spanned;
 
 use super::{
-    Amount, Children, Detail, Kind, Look, Opt, PLAIN, Reads, Row, Running, Seen, Show, When, means,
-    mtu_of_one_frame, none, option, same, show, show_keyed, time,
+    Amount, Children, Detail, Kind, Look, Opt, PLAIN, Reads, Row, Running, Seen, Show, Unreadable, When,
+    means, mtu_of_one_frame, none, option, same, show, show_keyed, time,
 };
+use crate::script::{Word, number};
 use crate::tc::display::{aligned, packets, plain, row, size, ticks};
 
 pub(super) const RED: Kind = Kind {
@@ -266,16 +271,47 @@ pub(super) const CODEL_PARAMETERS: &[Opt] = &[
     time("target", "target"),
     time("interval", "interval"),
     time("ce_threshold", "ce_threshold"),
-    option(
-        "ce_threshold_selector",
-        "",
-        Reads::NotedValue(
-            "ce_threshold marks every ECN-capable packet here, whatever its DSCP and codepoint",
-        ),
-    ),
     means("ecn", "ecn", "true"),
     means("noecn", "ecn", "false"),
 ];
+
+/// Reads a value and a mask of the traffic class, like `0x1/0x3`.
+pub(super) fn selector(
+    _: &Word,
+    words: &mut slice::Iter<'_, Word>,
+) -> Result<Vec<(&'static str, Spanned<Given>)>, Unreadable> {
+    let word = words.next().ok_or(Unreadable::Missing)?;
+    let bits = |text: &str| number(text).and_then(|number| u8::try_from(number).ok());
+    let both = word.get_ref().split_once('/');
+    let Some((value, mask)) = both.and_then(|(value, mask)| bits(value).zip(bits(mask))) else {
+        return Err(Unreadable::Wrong {
+            location: word.span(),
+            message: format!("`{}` is no value and mask of the traffic class", word.get_ref()),
+            help: "write two numbers up to 0xff, like 0x1/0x3".to_owned(),
+        });
+    };
+    let setting = |name, bits: u8| (name, Spanned::new(word.span(), Given::Integer(bits.into())));
+    Ok(vec![
+        setting("ce_threshold_selector", value),
+        setting("ce_threshold_mask", mask),
+    ])
+}
+
+/// Adds the selector after the threshold.
+pub(super) fn complete_selector(seen: &Seen<'_>, details: &mut Vec<Detail>) {
+    let mask = seen.number("ce_threshold_mask").filter(|mask| *mask > 0);
+    let place = details.iter().position(|detail| detail.word == "ce_threshold");
+    if let (Some(mask), Some(place)) = (mask, place) {
+        let value = seen.number("ce_threshold_selector").unwrap_or(0);
+        let text = Amount::Text(format!("{value:#x}/{mask:#x}"));
+        let shown = [
+            Detail::keyed("ce_threshold_selector", "", text),
+            Detail::in_json("ce_threshold_selector", plain(value)),
+            Detail::in_json("ce_threshold_mask", plain(mask)),
+        ];
+        details.splice(place + 1..place + 1, shown).for_each(drop);
+    }
+}
 
 /// The times of CoDel and fq_codel.
 pub(super) const CODEL_CONTROL: &[Show] = &[

@@ -28,9 +28,15 @@ pub(super) const CAKE: Kind = Kind {
     },
 };
 
-/// One cake for each transmit queue, which share one rate. Here the workers of a run do that.
+/// One cake for each transmit queue, which share one rate. Here the workers of a run do that. Its own line
+/// has the options, and those of the cakes have their statistics (`cake_mq_dump` in sch_cake.c).
 pub(super) const CAKE_MQ: Kind = Kind {
     name: "cake_mq",
+    look: Look {
+        complete,
+        has_classes_at_root: true,
+        ..PLAIN
+    },
     ..CAKE
 };
 

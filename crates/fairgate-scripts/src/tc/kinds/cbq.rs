@@ -1,10 +1,17 @@
 //! Class-based queueing, as in Linux before 6.3, which removed it.
 
+use std::slice;
+
 use fairgate::sharing::cbq;
+use fairgate_config::language::Given;
+use toml::Spanned;
 
 use super::{
-    Children, ClassSpec, Detail, Kind, Look, Opt, PLAIN, Reads, Seen, frame, means, option, same, show_as,
+    Children, ClassSpec, Detail, Kind, Look, Opt, PLAIN, Reads, Seen, Unreadable, frame, means, option, same,
+    show_as,
 };
+use crate::script::Word;
+use crate::tc::command::read_class_id;
 use crate::tc::display::{Amount, plain, rate};
 
 pub(super) const CBQ: Kind = Kind {
@@ -33,13 +40,14 @@ pub(super) const CBQ: Kind = Kind {
                 option(
                     "isolated",
                     "",
-                    Reads::Refused("a class always lends its unused rate to others: leave it out"),
+                    Reads::Noted("a class lends its unused rate to others, and counts in the class above it"),
                 ),
                 // There is one link with one bandwidth.
                 option("bandwidth", "", BANDWIDTH),
                 option("avpkt", "", PACKET),
-                option("split", "", Reads::Refused("use filters to classify packets")),
-                option("defmap", "", Reads::Refused("use filters to classify packets")),
+                // `translate/split.rs` reads both.
+                option("split", "", Reads::Several(split)),
+                option("defmap", "", Reads::Several(defmap)),
                 option(
                     "estimator",
                     "",
@@ -81,22 +89,53 @@ const OF_BOTH: &[Opt] = &[
     option("allot", "", Reads::Common("allot")),
     // The resolution of the kernel's tables of transmission times. Times are exact here.
     option("cell", "", Reads::Unneeded),
-    option(
-        "mpu",
-        "",
-        Reads::Only("0", "the length of a packet is that of its frame"),
-    ),
-    option(
-        "overhead",
-        "",
-        Reads::Only("0", "the length of a packet is that of its frame"),
-    ),
-    option(
-        "linklayer",
-        "",
-        Reads::Only("ethernet", "the length of a packet is that of its frame"),
-    ),
+    option("mpu", "", Reads::NotedValue(LENGTH)),
+    option("overhead", "", Reads::NotedValue(LENGTH)),
+    option("linklayer", "", Reads::Only("ethernet", LENGTH)),
 ];
+
+const LENGTH: &str = "the length of a packet is that of its frame";
+
+/// Reads a class, for `translate/split.rs`.
+fn split(
+    _: &Word,
+    words: &mut slice::Iter<'_, Word>,
+) -> Result<Vec<(&'static str, Spanned<Given>)>, Unreadable> {
+    let word = words.next().ok_or(Unreadable::Missing)?;
+    match read_class_id(word) {
+        Some(_) => Ok(Vec::new()),
+        None => Err(Unreadable::Wrong {
+            location: word.span(),
+            message: format!("`{}` is no class", word.get_ref()),
+            help: "write the handle of the qdisc, like 1:0".to_owned(),
+        }),
+    }
+}
+
+/// Reads a map of priorities, for `translate/split.rs`.
+fn defmap(
+    _: &Word,
+    words: &mut slice::Iter<'_, Word>,
+) -> Result<Vec<(&'static str, Spanned<Given>)>, Unreadable> {
+    let word = words.next().ok_or(Unreadable::Missing)?;
+    match default_map(word.get_ref()) {
+        Some(_) => Ok(Vec::new()),
+        None => Err(Unreadable::Wrong {
+            location: word.span(),
+            message: format!("`{}` is no map of priorities", word.get_ref()),
+            help: "write hexadecimal bits, and perhaps a mask: ff or c0/ff".to_owned(),
+        }),
+    }
+}
+
+/// Returns the bits of a map and its mask: `%08x/%08x` in q_cbq.c.
+pub(in crate::tc) fn default_map(text: &str) -> Option<(u32, u32)> {
+    let bits = |text: &str| u32::from_str_radix(text.trim_start_matches("0x"), 16).ok();
+    match text.split_once('/') {
+        Some((map, mask)) => bits(map).zip(bits(mask)),
+        None => bits(text).map(|map| (map, u32::MAX)),
+    }
+}
 
 fn complete_class(seen: &Seen<'_>, class: &ClassSpec<'_>, details: &mut Vec<Detail>) {
     let config = seen.config::<cbq::Config>();
@@ -166,13 +205,47 @@ mod tests {
         assert!(tree(&taken).contains("default=65534"));
     }
 
+    /// The classes by priority of packets that no filter matches; 0 is best effort, and that of all others.
+    /// The rate limit of one host in the HOWTO (section 15.10).
+    #[test]
+    fn what_has_no_effect_has_a_warning() {
+        let lines = HOWTO.replacen("bounded", "bounded isolated mpu 64", 1);
+        let trees = Script::translate_all("test.tc", &lines, Device::default()).expect("it is taken");
+        let notes: Vec<&str> = trees[0].warnings.iter().map(|note| note.text.as_str()).collect();
+        for option in ["isolated", "mpu"] {
+            assert!(
+                notes.iter().any(|note| note.contains(&format!("`{option}`"))),
+                "{notes:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn split_and_defmap_are_defaults_by_priority() {
+        let mapped = HOWTO
+            .replacen("prio 5", "split 1:0 defmap 41 prio 5", 1)
+            .replacen("3Mbit weight", "3Mbit split 1: defmap 0xc0 weight", 1);
+        let toml = |text: &str| {
+            let script = Script::parse("test.tc", text, Device::default()).expect("the lines fit together");
+            script.spec().expect("it can be carried over").to_toml("q")
+        };
+        let tree = toml(&mapped);
+        assert!(tree.contains("default = 3"), "{tree}");
+        for filter in ["class = 3\npriority = 6\n", "class = 4\npriority = 7\n"] {
+            assert!(tree.contains(filter), "{tree}");
+        }
+        assert!(!tree.contains("65535"), "{tree}");
+        let with_filter = format!("{mapped}tc filter add dev eth0 parent 1: prio 9 matchall classid 1:4");
+        assert!(toml(&with_filter).contains("default = 4"));
+        let elsewhere = HOWTO.replacen("prio 5", "split 1:1 defmap 1 prio 5", 1);
+        assert_eq!(mistake(&elsewhere), "`split` of class 1:3 is not at 1:0");
+        let wrong = HOWTO.replacen("prio 5", "defmap x prio 5", 1);
+        assert_eq!(mistake(&wrong), "`x` is no map of priorities");
+    }
+
     #[test]
     fn unsupported_options_are_rejected() {
         let with = |before: &str, after: &str| mistake(&HOWTO.replacen(before, after, 1));
-        assert_eq!(
-            with("bounded", "isolated"),
-            "the option `isolated` is not supported"
-        );
         assert_eq!(with("prio 5", "prio 9"), "`prio` must be 1 to 8");
         assert_eq!(with("prio 5", "prio 0"), "`prio` must be 1 to 8");
         assert_eq!(with("cell 8", "cell x"), "`cell` must be a number");

@@ -3,13 +3,13 @@
 mod absent;
 mod aqm;
 mod cake;
-mod cbq;
+pub(super) mod cbq;
 mod hashed;
 mod netem;
 mod queues;
 mod rounds;
 mod sharing;
-mod timed;
+pub(super) mod timed;
 mod transmit_queues;
 
 use super::Device;
@@ -267,14 +267,18 @@ pub(super) fn find(name: &str) -> Option<&'static Kind> {
 /// The kinds whose options tc reads by their beginnings, too.
 const ABBREVIATED: [&str; 6] = ["tbf", "htb", "hfsc", "qfq", "netem", "cbq"];
 
-/// Their options that tc reads whole. netem's `rate` is not among them.
+/// Their options that tc reads whole. netem's `rate`, and cbq's bursts, are not among them.
 const WHOLE: [&str; 7] = ["rate", "ceil", "mtu", "mpu", "buffer", "maxburst", "minburst"];
 
 /// Returns the option of this name, or for some kinds the first one that begins so.
 pub(super) fn option_of<'o>(kind: &str, name: &str, options: &'o [&'o [Opt]]) -> Option<&'o Opt> {
     let all = || options.iter().copied().flatten();
     let begins = |option: &&Opt| {
-        let is_whole = kind != "netem" && WHOLE.contains(&option.word);
+        let is_whole = match kind {
+            "netem" => false,
+            "cbq" => WHOLE.contains(&option.word) && !option.word.ends_with("burst"),
+            _ => WHOLE.contains(&option.word),
+        };
         ABBREVIATED.contains(&kind) && !is_whole && option.word.starts_with(name)
     };
     all()

@@ -3,7 +3,9 @@
 use fairgate::DropReason;
 use fairgate_config::Value;
 
-use super::aqm::{CODEL_CONTROL, CODEL_PARAMETERS, PIE_CONTROL, PIE_FLAGS, PIE_PARAMETERS};
+use super::aqm::{
+    CODEL_CONTROL, CODEL_PARAMETERS, PIE_CONTROL, PIE_FLAGS, PIE_PARAMETERS, complete_selector, selector,
+};
 use super::{
     Amount, Children, ClassSpec, Detail, Kind, Look, Opt, PLAIN, Reads, Running, Seen, frame, means,
     mtu_of_one_frame, none, option, quantum_of_one_frame, same, show, show_as, time,
@@ -201,7 +203,18 @@ pub(super) const FQ: Kind = Kind {
 pub(super) const FQ_CODEL: Kind = Kind {
     name: "fq_codel",
     discipline: "fq_codel",
-    options: &[OF_FLOWS, CODEL_PARAMETERS, &[same("drop_batch", "drop_batch")]],
+    options: &[
+        OF_FLOWS,
+        CODEL_PARAMETERS,
+        &[
+            option(
+                "ce_threshold_selector",
+                "ce_threshold_selector",
+                Reads::Several(selector),
+            ),
+            same("drop_batch", "drop_batch"),
+        ],
+    ],
     children: Children::None,
     defaults: quantum_of_one_frame,
     look: Look {
@@ -218,6 +231,7 @@ pub(super) const FQ_CODEL: Kind = Kind {
                 show("drop_batch", plain),
             ],
         ],
+        complete: complete_selector,
         statistics: |fq_codel| {
             let overmemory = fq_codel.dropped_for(&[DropReason::MemoryLimit]);
             let overlimit = fq_codel.dropped_for(&[DropReason::LongestFlow]) + overmemory;

@@ -45,6 +45,29 @@ const OF_CBS: &[Opt] = &[
     ),
 ];
 
+/// Whether a cbs of these lines delays nothing: its credit never falls below 0, because the send slope is not
+/// negative, or because `locredit` does not let it (`cbs_dequeue_soft` in sch_cbs.c). All are 0 by default.
+pub(in crate::tc) fn cbs_delays_nothing(lines: &[Vec<Word>]) -> bool {
+    let mut values = [
+        ("sendslope", 0i32),
+        ("locredit", 0),
+        ("idleslope", 0),
+        ("hicredit", 0),
+    ];
+    for pair in lines.iter().flat_map(|line| line.chunks(2)) {
+        let [option, value] = pair else { return false };
+        let known = values.iter_mut().find(|(word, _)| word == option.get_ref());
+        match (known, value.get_ref().parse()) {
+            (Some((_, known)), Ok(number)) => *known = number,
+            (None, Ok(0)) if option.get_ref() == "offload" => {}
+            // What is wrong is reported when it is read.
+            _ => return false,
+        }
+    }
+    let [(_, sendslope), (_, locredit), ..] = values;
+    sendslope >= 0 || locredit >= 0
+}
+
 pub(super) const ETF: Kind = Kind {
     name: "etf",
     discipline: "etf",
@@ -177,6 +200,27 @@ mod tests {
         }
     }
 
+    /// The kernel's credit is then never below 0.
+    #[test]
+    fn a_cbs_that_delays_nothing_is_what_is_in_it() {
+        for options in [
+            "",
+            " hicredit 64",
+            " idleslope 666",
+            " sendslope 888",
+            " locredit 10",
+            " idleslope 1000 sendslope 1000 hicredit 1 locredit -1",
+        ] {
+            let text = format!("qdisc add dev e root handle 1: cbs{options}");
+            let fifo = Script::translate_all("test.tc", &text, Device::default()).expect("it is taken");
+            assert_eq!(fifo[0].spec.discipline(), "fifo", "{options}");
+            assert!(fifo[0].warnings[0].text.contains("delays nothing"), "{options}");
+            let within = format!("{text}\nqdisc add dev e parent 1:1 handle 2: sfq");
+            let sfq = Script::translate_all("test.tc", &within, Device::default()).expect("it is taken");
+            assert_eq!(sfq[0].spec.discipline(), "sfq", "{options}");
+        }
+    }
+
     #[test]
     fn what_can_not_be_done_is_rejected() {
         for (kind, reason) in [
@@ -184,11 +228,8 @@ mod tests {
                 "cbs idleslope 1000 sendslope -1000 hicredit 1 locredit -1 offload 1",
                 "`offload` must be 0",
             ),
-            (
-                "cbs idleslope 1000 sendslope 1000 hicredit 1 locredit -1",
-                "`1000` is not such a number",
-            ),
-            ("cbs idleslope 1000", "sendslope"),
+            ("cbs idleslope x sendslope -1000", "`x` is not such a number"),
+            ("cbs sendslope -1000 locredit -1", "idleslope"),
             (
                 "etf clockid CLOCK_MONOTONIC delta 1",
                 "the clock `CLOCK_MONOTONIC` is not possible",

@@ -8,8 +8,8 @@ mod line;
 
 use fairgate_config::Spec;
 
-use super::display::TreeState;
-use super::show::show;
+use super::display::{Shown, TreeState};
+use super::show::{show, show_of_workers};
 pub use line::Line;
 
 /// The qdiscs and the classes of one or several devices.
@@ -33,7 +33,33 @@ pub struct View {
 impl Listing {
     /// Adds the tree of a device in this state.
     pub fn add(&mut self, spec: &Spec, state: &TreeState, device: &str, view: View) {
-        let (qdiscs, classes) = show(spec);
+        self.add_shown(show(spec), state, device, view);
+    }
+
+    /// Adds the tree of a device of which each worker has one. `all` is what they did together.
+    pub fn add_of_workers(
+        &mut self,
+        spec: &Spec,
+        mut all: TreeState,
+        workers: Vec<TreeState>,
+        device: &str,
+        view: View,
+    ) {
+        let count = u16::try_from(workers.len()).unwrap_or(u16::MAX);
+        let Some(shown) = show_of_workers(spec, count) else {
+            return self.add(spec, &all, device, view);
+        };
+        all.children = (1..=count).zip(workers).collect();
+        self.add_shown(shown, &all, device, view);
+    }
+
+    fn add_shown(
+        &mut self,
+        (qdiscs, classes): (Vec<Shown>, Vec<Shown>),
+        state: &TreeState,
+        device: &str,
+        view: View,
+    ) {
         let device = view.names_device.then_some(device);
         for (shown, lines) in [(&qdiscs, &mut self.qdiscs), (&classes, &mut self.classes)] {
             for shown in shown {

@@ -85,6 +85,40 @@ pub fn show(spec: &Spec) -> (Vec<Shown>, Vec<Shown>) {
     (shown.qdiscs, shown.classes)
 }
 
+/// Returns the qdiscs and classes of a tree of which each of several workers has one. A cake is shown as
+/// Linux shows the cakes of transmit queues that share a rate, `cake_mq`. `None` for other trees: they are
+/// as [`show`] shows them.
+pub(in crate::tc) fn show_of_workers(spec: &Spec, workers: u16) -> Option<(Vec<Shown>, Vec<Shown>)> {
+    if spec.discipline() != "cake" {
+        return None;
+    }
+    let (mut qdiscs, mut classes) = show(spec);
+    let cake = qdiscs.pop()?;
+    let of_queue = |number: u16| ClassId::new(cake.id.major(), number);
+    qdiscs.push(Shown {
+        kind: "cake_mq",
+        ..cake.clone()
+    });
+    for number in 1..=workers {
+        qdiscs.push(Shown {
+            id: ClassId::new(0, 0),
+            parent: Some(of_queue(number)),
+            path: vec![number],
+            ..cake.clone()
+        });
+        classes.push(Shown {
+            kind: "cake_mq",
+            is_class: true,
+            id: of_queue(number),
+            options: Vec::new(),
+            has_estimator: false,
+            path: vec![number],
+            ..cake.clone()
+        });
+    }
+    Some((qdiscs, classes))
+}
+
 /// Adds the handles that are given in a tree.
 fn add_handles(spec: &Spec, used: &mut BTreeSet<u16>) {
     used.insert(spec.classifier().handle);

@@ -1,7 +1,7 @@
 use fairgate::{Ecn, FlowHash, Packet, Pool, Time};
 
 use super::*;
-use crate::tc::{Device, Script};
+use crate::tc::{Device, Script, TreeState};
 
 fn shown(script: &str) -> Vec<String> {
     let script = Script::parse("test.tc", script, Device::default()).unwrap();
@@ -298,4 +298,72 @@ fn statistics_show_the_counters() {
         statistics("dualpi2", 1, 3),
         ["prob 0.000000", "ecn_mark 1", "credit -121120 (L-queue)"]
     );
+}
+
+/// As iproute2's q_fq_codel.c prints it; the kernel says the selector only beside a threshold.
+#[test]
+fn a_selector_of_a_ce_threshold_is_shown_after_it() {
+    let threshold = "qdisc add dev e root handle 1: fq_codel ce_threshold 1ms ce_threshold_selector";
+    let line = &shown(&format!("{threshold} 0x1/0x3"))[0];
+    assert!(
+        line.contains("target 5ms ce_threshold 999us ce_threshold_selector 0x1/0x3 interval 100ms"),
+        "{line}"
+    );
+    for wrong in ["1", "0x1/0x100", "a/3"] {
+        let script = format!("{threshold} {wrong}");
+        assert!(
+            Script::parse("test.tc", &script, Device::default())
+                .unwrap()
+                .spec()
+                .is_err(),
+            "{wrong}"
+        );
+    }
+}
+
+/// What tc shows of `cake_mq`: a line with the options for the device, and a cake without a handle for each
+/// transmit queue, which is a worker here.
+#[test]
+fn the_cakes_of_workers_are_cake_mq() {
+    let script = "qdisc add dev e root handle 1: cake_mq bandwidth 100mbit besteffort";
+    let spec = Script::parse("test.tc", script, Device::default())
+        .unwrap()
+        .spec()
+        .unwrap();
+    let cake = |bytes: u64| {
+        let mut state = TreeState::default();
+        state.state.statistics.dequeued = fairgate::Count { packets: 1, bytes };
+        state.state.statistics.enqueued = state.state.statistics.dequeued;
+        state
+    };
+    let mut listing = crate::tc::Listing::default();
+    let view = crate::tc::View::default();
+    listing.add_of_workers(&spec, cake(300), vec![cake(100), cake(200)], "e", view);
+    let mut text = String::new();
+    for line in listing.qdiscs.iter().chain(&listing.classes) {
+        line.add_to(&mut text, true);
+    }
+    let heads = text.lines().filter(|line| line.starts_with(['q', 'c']));
+    let heads: Vec<&str> = heads
+        .map(|line| line.split(" bandwidth").next().unwrap_or_default().trim_end())
+        .filter(|line| !line.starts_with("capacity"))
+        .collect();
+    assert_eq!(
+        heads,
+        [
+            "qdisc cake_mq 1: root refcnt 2",
+            "qdisc cake 0: parent 1:1",
+            "qdisc cake 0: parent 1:2",
+            "class cake_mq 1:1 root",
+            "class cake_mq 1:2 root"
+        ]
+    );
+    let sent: Vec<&str> = text.lines().filter(|line| line.starts_with(" Sent")).collect();
+    assert_eq!(sent.len(), 5, "{text}");
+    for (line, bytes) in sent.iter().zip([300, 100, 200, 100, 200]) {
+        assert!(line.starts_with(&format!(" Sent {bytes} bytes 1 pkt")), "{line}");
+    }
+    assert_eq!(text.matches("bandwidth 100Mbit besteffort").count(), 3, "{text}");
+    let htb = Spec::inline("htb { 1 rate=1mbit / fifo }").unwrap();
+    assert!(show_of_workers(&htb, 2).is_none());
 }

@@ -5,6 +5,7 @@ mod classes;
 mod devices;
 mod options;
 mod queues;
+mod split;
 mod stab;
 mod virtual_queues;
 
@@ -288,6 +289,26 @@ impl<'a> Translation<'a> {
         }
     }
 
+    /// Returns what a cbs holds that delays nothing.
+    fn within_cbs(&mut self, qdisc: &'a Qdisc) -> Option<Draft> {
+        let location = qdisc.kind.span();
+        let text = "a `cbs` without a negative send slope and `locredit` delays nothing, as in Linux: the \
+                    tree has only what is in it";
+        self.notes.add(location.clone(), text.to_owned());
+        self.only_attached_to(qdisc, |minor| minor <= 1);
+        if let Some(inner) = self.script.attached_below(qdisc).next() {
+            return self.qdisc(inner);
+        }
+        let kind = kinds::find("pfifo").expect("it is known");
+        let mut fifo = named(kind, &location);
+        fifo.qdisc = Some(qdisc.handle.unwrap_or(0));
+        fifo.settings = self.settings(&[], &[], kind.defaults, &location);
+        let handle = qdisc.handle.map(|handle| Given::Word(format!("{handle:x}")));
+        fifo.settings
+            .extend(handle.map(|handle| setting(&location, "handle", handle)));
+        Some(fifo)
+    }
+
     fn qdisc_within(&mut self, qdisc: &'a Qdisc) -> Option<Draft> {
         let name = qdisc.kind.get_ref();
         let Some(kind) = kinds::find(name) else {
@@ -307,6 +328,9 @@ impl<'a> Translation<'a> {
             return None;
         };
         let location = qdisc.kind.span();
+        if name == "cbs" && kinds::timed::cbs_delays_nothing(&qdisc.options) {
+            return self.within_cbs(qdisc);
+        }
         let mut draft = named(kind, &location);
         draft.qdisc = Some(qdisc.handle.unwrap_or(0));
         if let Some(handle) = qdisc.handle {
@@ -420,6 +444,9 @@ impl<'a> Translation<'a> {
         }
         draft.settings.append(&mut settings);
         filters::translate(self.script, qdisc, &mut draft, self.problems, self.notes);
+        if kind.discipline == "cbq" {
+            self.add_default_maps(qdisc, &mut draft);
+        }
         if let Children::Tree {
             unclassified: Some(from),
             defaults,

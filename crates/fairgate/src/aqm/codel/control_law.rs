@@ -33,6 +33,12 @@ pub struct Params {
     /// Marks every ECN-capable packet with a longer sojourn time than this, independently of the control law
     /// (DCTCP).
     pub ce_threshold: Option<Duration>,
+    /// Of the packets that `ce_threshold` is for, the bits of the traffic class (DSCP and ECN) that
+    /// `ce_threshold_mask` selects.
+    pub ce_threshold_selector: u8,
+    /// Which bits of the traffic class must be those of `ce_threshold_selector`. 0: `ce_threshold` is for
+    /// every packet.
+    pub ce_threshold_mask: u8,
     /// A packet is never dropped if at most this many bytes are queued behind it: the longest packet.
     pub mtu: u32,
 }
@@ -45,6 +51,8 @@ impl Default for Params {
             interval: Duration::from_millis(100),
             ecn: false,
             ce_threshold: None,
+            ce_threshold_selector: 0,
+            ce_threshold_mask: 0,
             mtu: 1514,
         }
     }
@@ -64,6 +72,8 @@ macro_rules! codel_parameters {
             crate::aqm::codel::interval(|$config, _| &mut $codel.interval),
             crate::aqm::codel::ecn(|$config, _| &mut $codel.ecn),
             crate::aqm::codel::ce_threshold(|$config, _| &mut $codel.ce_threshold),
+            crate::aqm::codel::ce_threshold_selector(|$config, _| &mut $codel.ce_threshold_selector),
+            crate::aqm::codel::ce_threshold_mask(|$config, _| &mut $codel.ce_threshold_mask),
             crate::aqm::codel::mtu(|$config, _| &mut $codel.mtu),
         ]
     };
@@ -100,6 +110,26 @@ pub(crate) const fn ce_threshold<S>(field: Lens<S>) -> Parameter<S> {
         Unit::Time,
         0..=*LAW_TIMES.end(),
         "Marks every ECN-capable packet with a longer sojourn time than this, for DCTCP.",
+        field,
+    )
+}
+
+pub(crate) const fn ce_threshold_selector<S>(field: Lens<S>) -> Parameter<S> {
+    Parameter::new(
+        "ce_threshold_selector",
+        Unit::Count("traffic class"),
+        0..=255,
+        "The bits of the traffic class of the packets that ce_threshold is for: 1 and mask 3 are ECT(1).",
+        field,
+    )
+}
+
+pub(crate) const fn ce_threshold_mask<S>(field: Lens<S>) -> Parameter<S> {
+    Parameter::new(
+        "ce_threshold_mask",
+        Unit::Count("traffic class"),
+        0..=255,
+        "Which bits of the traffic class (DSCP and ECN) are compared; 0: ce_threshold is for all packets.",
         field,
     )
 }
@@ -152,6 +182,8 @@ pub(crate) struct ControlLaw {
     target: u32,
     interval: u32,
     ce_threshold: Option<u32>,
+    /// The bits that are compared, and their values.
+    ce_threshold_for: (u8, u8),
     mtu: u64,
     ecn: bool,
 }
@@ -170,6 +202,10 @@ impl ControlLaw {
             target: duration_ticks(params.target),
             interval: duration_ticks(params.interval),
             ce_threshold: params.ce_threshold.map(duration_ticks),
+            ce_threshold_for: match params.ce_threshold_mask {
+                0 => (0, 0),
+                mask => (mask, params.ce_threshold_selector),
+            },
             mtu: params.mtu.into(),
             ecn: params.ecn,
         }
@@ -197,6 +233,7 @@ impl ControlLaw {
         };
         if let Some(threshold) = self.ce_threshold
             && is_after(sojourn(chosen, now, pool), threshold)
+            && pool[chosen].traffic_class() & self.ce_threshold_for.0 == self.ce_threshold_for.1
         {
             pool.mark_congestion(chosen);
         }

@@ -398,6 +398,7 @@ fn deed() -> impl Strategy<Value = Filter> {
         ];
         let police = Police {
             measure: Measure::Length,
+            average: None,
             longest: one_of(&mut random, &[99, 100]),
             conform: one_of(&mut random, &controls),
             exceed: one_of(&mut random, &controls),

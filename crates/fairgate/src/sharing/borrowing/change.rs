@@ -43,7 +43,7 @@ impl<M: Meter> Borrowing<M> {
         &mut self,
         old: &Borrowing<M>,
         now: Time,
-        carry: impl Fn(&mut M, ClassIndex, Option<(&M, ClassIndex)>, u64),
+        mut carry: impl FnMut(&mut M, ClassIndex, Option<(&M, ClassIndex)>, u64),
     ) {
         self.now = old.now.max(now.nanos());
         for index in self.tree.classes() {

@@ -53,11 +53,15 @@ impl Htb {
     /// classes.
     fn adjust(&mut self, old: &mut Htb, differing: &[ClassIndex], now: Time, pool: &mut Pool) {
         core::mem::swap(&mut self.classes, &mut old.classes);
+        core::mem::swap(&mut self.bursts, &mut old.bursts);
+        self.bursts.adjust(&mut old.bursts, differing);
         let (was, is) = (&old.config.classes, &self.config.classes);
+        let bursts = &self.bursts;
         self.classes
             .adjust(&old.classes, differing, now, |buckets, before, class, now| {
                 buckets.charged_at = now;
                 buckets.carry_over(&is[class.index()], *before, &was[class.index()], now);
+                bursts.apply(class, buckets);
             });
         self.take_over_direct(old, pool);
     }
@@ -65,12 +69,15 @@ impl Htb {
     /// Takes over buckets, deficits, turns and unclassified packets, and classifies `unclassified` packets.
     fn carry_over(&mut self, old: &mut Htb, unclassified: PacketQueue, now: Time, pool: &mut Pool) {
         let (was, is) = (&old.config.classes, &self.config.classes);
+        let bursts = &mut self.bursts;
         self.classes
             .take_over(&old.classes, now, |buckets, class, before, now| {
                 buckets.charged_at = now;
                 if let Some((before, old_class)) = before {
                     buckets.carry_over(&is[class.index()], *before, &was[old_class.index()], now);
+                    bursts.carry_over(class, &old.bursts, old_class);
                 }
+                bursts.apply(class, buckets);
             });
         self.take_over_direct(old, pool);
         pool.enqueue_moved(unclassified, |id, pool| {

@@ -4,7 +4,9 @@ use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::time::Duration;
 
+use super::bursts::Settings;
 use super::{Buckets, Htb, TICK};
 use crate::classify::{Classifier, Templates};
 use crate::discipline::Algorithm;
@@ -39,6 +41,14 @@ pub struct ClassConfig {
     /// The bytes that the class may send at once, borrowed ones included. `None` means 1 ms at its ceil, with
     /// the same limits.
     pub cburst: Option<u32>,
+    /// The rate that takes the place of the ceil while the average rate of the last `burst_time` is below
+    /// `burst_threshold`, if it is above the ceil. The three are given together. `None` means no burst.
+    pub burst_rate: Option<Rate>,
+    /// The average rate from which the ceil applies, below `burst_rate`.
+    pub burst_threshold: Option<Rate>,
+    /// The time of the average: not that of the burst, which of a class that was idle is `burst_threshold *
+    /// burst_time / burst_rate`.
+    pub burst_time: Option<Duration>,
     /// The priority of a leaf, 0 to 7. 0 is the highest: it is served first and borrows first. (An inner
     /// class stores it for the time when it is a leaf again, and likewise the quantum.)
     pub prio: u8,
@@ -59,6 +69,9 @@ impl ClassConfig {
             ceil: None,
             burst: None,
             cburst: None,
+            burst_rate: None,
+            burst_threshold: None,
+            burst_time: None,
             prio: 0,
             quantum: None,
             link_layer: LinkLayer::NONE,
@@ -70,10 +83,21 @@ impl ClassConfig {
         self.ceil.unwrap_or(self.rate)
     }
 
+    /// Returns the rate that the class never exceeds, bursts for a time included.
+    pub fn most(&self) -> Rate {
+        self.burst_rate
+            .map_or(self.ceil(), |burst| burst.max(self.ceil()))
+    }
+
     /// Returns `burst` and `cburst`, or their defaults.
     pub fn bursts(&self) -> (u32, u32) {
-        let of = |rate: Rate, burst: Option<u32>| burst.unwrap_or_else(|| default_burst(rate));
-        (of(self.rate, self.burst), of(self.ceil(), self.cburst))
+        let burst = self.burst.unwrap_or_else(|| default_burst(self.rate));
+        (burst, self.cburst_at(self.ceil()))
+    }
+
+    /// Returns `cburst`, or its default for this rate in the place of the ceil.
+    pub(super) fn cburst_at(&self, rate: Rate) -> u32 {
+        self.cburst.unwrap_or_else(|| default_burst(rate))
     }
 
     /// Returns the maximum number of tokens for the rate and for the ceil, in ticks.
@@ -183,6 +207,27 @@ pub const CLASS_PARAMETERS: &[Parameter<Config>] = &[
         ),
     ),
     Parameter::new(
+        "burst_rate",
+        Unit::Rate,
+        1..=u64::MAX,
+        "In the place of the ceil while the average of the last burst_time is below burst_threshold.",
+        |htb, class| &mut htb.classes[class].burst_rate,
+    ),
+    Parameter::new(
+        "burst_threshold",
+        Unit::Rate,
+        1..=u64::MAX,
+        "The average rate from which the ceil applies again, below burst_rate.",
+        |htb, class| &mut htb.classes[class].burst_threshold,
+    ),
+    Parameter::new(
+        "burst_time",
+        Unit::Time,
+        16_000_000..=3_600_000_000_000,
+        "The time of the average, not that of the burst: burst_threshold * burst_time / burst_rate.",
+        |htb, class| &mut htb.classes[class].burst_time,
+    ),
+    Parameter::new(
         "prio",
         Unit::Count("priority"),
         0..=7,
@@ -252,17 +297,24 @@ impl Config {
             let nothing = "`htb` has no classes yet: it shapes nothing, and all packets go straight through";
             return vec![nothing.to_owned()];
         }
-        let limited = self.classes.iter().filter(|class| class.ceil() < class.rate);
-        limited
-            .map(|class| {
-                format!(
-                    "class {} is limited to its ceil of {}, which is below its rate of {}",
-                    class.minor,
-                    class.ceil(),
-                    class.rate
-                )
-            })
-            .collect()
+        let limited = self.classes.iter().filter(|class| class.most() < class.rate);
+        let limited = limited.map(|class| {
+            format!(
+                "class {} is limited to its ceil of {}, which is below its rate of {}",
+                class.minor,
+                class.ceil(),
+                class.rate
+            )
+        });
+        let without_burst = self.classes.iter().filter_map(|class| {
+            let burst = class.burst_rate.filter(|burst| *burst <= class.ceil())?;
+            Some(format!(
+                "class {} has no bursts: its burst_rate of {burst} is not above its ceil of {}",
+                class.minor,
+                class.ceil()
+            ))
+        });
+        limited.chain(without_burst).collect()
     }
 
     fn check_ranges(&self) -> Result<(), ConfigError> {
@@ -332,7 +384,7 @@ fn check_class(class: &ClassConfig) -> Result<(), ConfigError> {
             ));
         }
     }
-    Ok(())
+    Settings::of(class).map(drop)
 }
 
 fn bytes_per_second(rate: Rate) -> u64 {
@@ -349,7 +401,7 @@ fn default_burst(rate: Rate) -> u32 {
 
 /// Returns the depth of a bucket of `burst` bytes in ticks of 64 ns. As in tc, it is first rounded down to
 /// microseconds.
-fn depth(rate: Rate, burst: u32) -> u64 {
+pub(super) fn depth(rate: Rate, burst: u32) -> u64 {
     let micros = u64::from(burst) * 1_000_000 / bytes_per_second(rate);
     (micros * 1000) >> TICK
 }

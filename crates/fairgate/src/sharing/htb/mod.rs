@@ -23,8 +23,11 @@
 //! the rate, and a rate above that of the parent: the class can send while its own buckets permit it, and the
 //! debt of the parent grows.
 //!
+//! A class may have bursts for a time (`bursts.rs`), which Linux's do not have.
+//!
 //! Non-goals: bounds on delay (use `hfsc`); hysteresis.
 
+mod bursts;
 mod change;
 mod config;
 
@@ -42,10 +45,12 @@ use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rate::RateMeter;
 use crate::sharing::borrowing::{Borrowing, Meter, Mode, Sent};
 use crate::sharing::differences::Differences;
-use crate::sharing::index::LeafIndex;
+use crate::sharing::index::{ClassIndex, LeafIndex};
 use crate::sharing::leaves::Leaves;
 use crate::sharing::tree::ClassTree;
 use crate::time::Time;
+
+use bursts::Bursts;
 
 pub use config::{CLASS_PARAMETERS, ClassConfig, Config, DESCRIPTION, PARAMETERS};
 
@@ -152,6 +157,7 @@ pub struct Htb {
     due: Option<Time>,
     direct: PacketQueue,
     direct_packets: u64,
+    bursts: Bursts,
     /// What differs from the tree that this one will succeed.
     differences: Option<Differences>,
     config: Config,
@@ -175,8 +181,16 @@ impl Htb {
 
     /// Creates classes with full buckets. No leaf is active.
     fn new(config: Config, tree: ClassTree, inner: Leaves) -> Htb {
+        let mut parts = config.parts(&tree);
+        let bursts = Bursts::of(&config.classes);
+        if !bursts.are_none() {
+            for (class, parts) in tree.classes().zip(&mut parts) {
+                bursts.apply(class, &mut parts.meter);
+            }
+        }
         Htb {
-            classes: Borrowing::new(config.parts(&tree), tree, inner),
+            classes: Borrowing::new(parts, tree, inner),
+            bursts,
             due: None,
             direct: PacketQueue::new(),
             direct_packets: 0,
@@ -204,6 +218,18 @@ impl Htb {
             }
             None => tree.unnamed(classifier, id, now, pool),
             leaf => Ok(leaf),
+        }
+    }
+
+    /// Counts a packet that is being sent in the bursts of its class and of those above.
+    #[inline(never)]
+    fn count_in_bursts(&mut self, leaf: ClassIndex, length: u32, now: u64) {
+        let mut next = Some(leaf);
+        while let Some(class) = next {
+            if let Some(burst) = self.bursts.get_mut(class) {
+                burst.count(length, now, self.classes.meter_mut(class));
+            }
+            next = self.classes.tree.parent(class);
         }
     }
 
@@ -249,6 +275,9 @@ impl Algorithm for Htb {
                 let Some(served) = self.classes.serve(level, now, pool) else {
                     continue;
                 };
+                if !self.bursts.are_none() {
+                    self.count_in_bursts(served.class, served.length, now_or_later);
+                }
                 let sent = Sent {
                     now: now_or_later,
                     length: served.length,
