@@ -15,68 +15,14 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::time::Duration;
 
-use super::config::depth;
+use super::config::{BurstSettings, depth};
 use super::{Buckets, ClassConfig};
-use crate::error::ConfigError;
 use crate::rate::{Rate, RateMeter};
 use crate::sharing::index::ClassIndex;
 
 /// The parts of the time of the average.
 const PARTS: usize = 16;
-
-/// The burst of a class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Settings {
-    rate: Rate,
-    threshold: Rate,
-    time: Duration,
-}
-
-impl Settings {
-    /// Returns the burst of a class, if it has one.
-    ///
-    /// # Errors
-    /// If one of the three settings is missing, or if the burst would never end.
-    pub(super) fn of(class: &ClassConfig) -> Result<Option<Settings>, ConfigError> {
-        let conflict = |parameter, value, rule: &str, remedy: &str| {
-            Err(ConfigError::class_conflict(
-                class.minor,
-                parameter,
-                value,
-                rule,
-                remedy,
-            ))
-        };
-        let given = (class.burst_rate, class.burst_threshold, class.burst_time);
-        let (Some(rate), Some(threshold), Some(time)) = given else {
-            let first = match given {
-                (None, None, None) => return Ok(None),
-                (Some(_), ..) => "burst_rate",
-                (None, Some(_), _) => "burst_threshold",
-                _ => "burst_time",
-            };
-            let rule =
-                "given together with the other two of `burst_rate`, `burst_threshold` and `burst_time`";
-            return conflict(first, "given alone", rule, "add them, or leave it out");
-        };
-        if threshold >= rate {
-            return Err(ConfigError::class_conflict(
-                class.minor,
-                "burst_threshold",
-                threshold,
-                format!("below the burst_rate, {rate}"),
-                "lower it: the burst would never end; without a limit, raise the ceil",
-            ));
-        }
-        Ok(Some(Settings {
-            rate,
-            threshold,
-            time,
-        }))
-    }
-}
 
 /// The bursts of a tree: of each class. Empty if no class has one.
 #[derive(Debug, Default)]
@@ -86,7 +32,7 @@ impl Bursts {
     /// Those of checked classes, which have sent nothing.
     pub(super) fn of(classes: &[ClassConfig]) -> Bursts {
         let burst = |class: &ClassConfig| {
-            let settings = Settings::of(class).expect("the classes are checked")?;
+            let settings = BurstSettings::of(class).expect("the classes are checked")?;
             Some(Box::new(Burst::new(class, &settings)))
         };
         match classes.iter().any(|class| class.burst_rate.is_some()) {
@@ -161,7 +107,7 @@ pub(super) struct Burst {
 }
 
 impl Burst {
-    fn new(class: &ClassConfig, settings: &Settings) -> Burst {
+    fn new(class: &ClassConfig, settings: &BurstSettings) -> Burst {
         let nanos = settings.time.as_nanos();
         let bytes = u128::from(settings.threshold.bits_per_second()) * nanos / 8_000_000_000;
         let limit = |rate: Rate| {
@@ -231,6 +177,7 @@ impl Burst {
 #[cfg(test)]
 mod tests {
     use alloc::vec;
+    use core::time::Duration;
 
     use super::*;
     use crate::discipline::Discipline;
@@ -327,7 +274,7 @@ mod tests {
     #[test]
     fn a_burst_has_three_settings_and_ends() {
         let whole = class(1_000_000, 2_000_000, 500_000, Duration::from_secs(8));
-        let refused = |class: ClassConfig| Settings::of(&class).unwrap_err().parameter();
+        let refused = |class: ClassConfig| BurstSettings::of(&class).unwrap_err().parameter();
         for (given, parameter) in [
             ((true, true, false), "burst_rate"),
             ((false, true, true), "burst_threshold"),
@@ -346,7 +293,7 @@ mod tests {
             ..whole.clone()
         };
         assert_eq!(refused(endless), Some("burst_threshold"));
-        assert!(Settings::of(&whole).is_ok());
+        assert!(BurstSettings::of(&whole).is_ok());
     }
 
     proptest! {
@@ -362,7 +309,7 @@ mod tests {
             let config = htb(vec![settings.clone()]);
             let tree = config.check().expect("it is valid");
             let mut buckets = config.parts(&tree).remove(0).meter;
-            let above = Burst::new(&settings, &Settings::of(&settings).unwrap().unwrap()).above;
+            let above = Burst::new(&settings, &BurstSettings::of(&settings).unwrap().unwrap()).above;
             let mut bursts = Bursts::of(&config.classes);
             let burst = bursts.get_mut(ClassIndex::new(0)).expect("it has one");
             let mut now = 1;

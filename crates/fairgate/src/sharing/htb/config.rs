@@ -6,7 +6,6 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::bursts::Settings;
 use super::{Buckets, Htb, TICK};
 use crate::classify::{Classifier, Templates};
 use crate::discipline::Algorithm;
@@ -384,7 +383,7 @@ fn check_class(class: &ClassConfig) -> Result<(), ConfigError> {
             ));
         }
     }
-    Settings::of(class).map(drop)
+    BurstSettings::of(class).map(drop)
 }
 
 fn bytes_per_second(rate: Rate) -> u64 {
@@ -397,6 +396,58 @@ fn default_burst(rate: Rate) -> u32 {
     let in_a_second = bytes_per_second(rate);
     let burst = (in_a_second / 1000).max(1600).min(in_a_second.saturating_mul(60));
     burst.min(u32::MAX.into()) as u32
+}
+
+/// The burst for a time of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BurstSettings {
+    pub(super) rate: Rate,
+    pub(super) threshold: Rate,
+    pub(super) time: Duration,
+}
+
+impl BurstSettings {
+    /// Returns the burst of a class, if it has one.
+    ///
+    /// # Errors
+    /// If one of the three settings is missing, or if the burst would never end.
+    pub(super) fn of(class: &ClassConfig) -> Result<Option<BurstSettings>, ConfigError> {
+        let conflict = |parameter, value, rule: &str, remedy: &str| {
+            Err(ConfigError::class_conflict(
+                class.minor,
+                parameter,
+                value,
+                rule,
+                remedy,
+            ))
+        };
+        let given = (class.burst_rate, class.burst_threshold, class.burst_time);
+        let (Some(rate), Some(threshold), Some(time)) = given else {
+            let first = match given {
+                (None, None, None) => return Ok(None),
+                (Some(_), ..) => "burst_rate",
+                (None, Some(_), _) => "burst_threshold",
+                _ => "burst_time",
+            };
+            let rule =
+                "given together with the other two of `burst_rate`, `burst_threshold` and `burst_time`";
+            return conflict(first, "given alone", rule, "add them, or leave it out");
+        };
+        if threshold >= rate {
+            return Err(ConfigError::class_conflict(
+                class.minor,
+                "burst_threshold",
+                threshold,
+                format!("below the burst_rate, {rate}"),
+                "lower it: the burst would never end; without a limit, raise the ceil",
+            ));
+        }
+        Ok(Some(BurstSettings {
+            rate,
+            threshold,
+            time,
+        }))
+    }
 }
 
 /// Returns the depth of a bucket of `burst` bytes in ticks of 64 ns. As in tc, it is first rounded down to
