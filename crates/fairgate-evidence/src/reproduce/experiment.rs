@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::bench::{Job, JobError};
 use crate::reproduce::ReproduceError;
+use crate::reproduce::also;
 use crate::reproduce::description::{self, Description};
 use crate::reproduce::findings::Findings;
 use crate::reproduce::published::{self, Published};
@@ -102,6 +103,16 @@ impl Experiment {
         experiment.description()?;
         experiment.published()?;
         Ok(experiment)
+    }
+
+    /// Returns the experiment with other disciplines of the library beside those of the paper. No claim is
+    /// judged by them.
+    ///
+    /// # Errors
+    /// Returns an error if the experiment does not compare disciplines by cases of its file.
+    pub fn also(&self, disciplines: &[String]) -> Result<Experiment, FileError> {
+        let file = Cow::Owned(also::with(&self.document()?, disciplines)?);
+        Ok(Experiment { file, ..self.clone() })
     }
 
     /// Parses the experiment's file. If it has a `[simulate]` section, it is a scenario that can also be
