@@ -1,8 +1,8 @@
 //! Other disciplines beside those of an experiment: `--also cake,dualpi2`.
 //!
-//! A dimension whose cases replace queues by disciplines gets one more case for each of them. It is measured and
-//! drawn like the others, and no claim is judged by it. A discipline has its defaults, and the `limit` of the
-//! first case of the dimension if it has such a parameter.
+//! A dimension whose cases replace queues by disciplines gets one more case for each of them. It is measured
+//! and drawn like the others, and no claim is judged by it. A discipline has its defaults, and the `limit` of
+//! the first case that replaces queues, if it has such a parameter.
 
 use fairgate::registry::Registry;
 use fairgate_config::{Document, FileError};
@@ -92,10 +92,19 @@ mod tests {
     #[test]
     fn a_discipline_takes_the_place_of_the_queues_and_their_limit() {
         let document = parse(
-            "[[experiment.dimension]]\nname = \"load\"\ncases = [{ name = \"low\", set = { \"simulate.duration\" = \
-             \"1s\" } }]\n[[experiment.dimension]]\nname = \"queue\"\ncases = [{ name = \"ours\" }, { name = \"f\", \
-             set = { \"queue.up\" = { discipline = \"fifo\", limit = 50 }, \"queue.down\" = { discipline = \
-             \"fifo\" } } }]\n",
+            r#"
+[[experiment.dimension]]
+name = "load"
+cases = [{ name = "low", set = { "simulate.duration" = "1s" } }]
+[[experiment.dimension]]
+name = "queue"
+[[experiment.dimension.cases]]
+name = "ours"
+[[experiment.dimension.cases]]
+name = "fifo"
+set."queue.up" = { discipline = "fifo", limit = 50 }
+set."queue.down" = { discipline = "fifo" }
+"#,
         );
         let text = with(&document, &["dualpi2".to_owned(), "cake".to_owned()]).expect("there is a dimension");
         let table: Table = toml::from_str(&text).expect("it is TOML");
