@@ -43,10 +43,17 @@ def claims() -> dict[str, dict[str, str]]:
     found = {}
     for file in ROOT.glob("crates/*/experiments/*/*.toml"):
         experiment = tomllib.loads(file.read_text()).get("experiment", {})
-        texts = {claim["id"]: claim["text"] for claim in experiment.get("show", [])}
+        texts = {claim["id"]: with_remarks(claim) for claim in experiment.get("show", [])}
         ours = {statement["id"]: statement["text"] for statement in experiment.get("instead", [])}
         found[file.stem] = texts | {name: f"*Instead:* {text}" for name, text in ours.items()}
     return found
+
+
+def with_remarks(claim: dict[str, str]) -> str:
+    """Return the text of a claim, with the limits of ours and with what was tried."""
+    named = (("Limit of ours", "ours"), ("Tried", "tried"))
+    remarks = (f"*{name}:* {claim[key].rstrip('.')}" for name, key in named if key in claim)
+    return ". ".join((claim["text"], *remarks))
 
 
 def table(rows: Rows, texts: dict[str, str]) -> str:
@@ -57,7 +64,7 @@ def table(rows: Rows, texts: dict[str, str]) -> str:
     lines = [title, "", "| verdict | claim | found |", "|---|---|---|"]
     for row in judged:
         verdict = row["verdict"]
-        verdict = verdict if verdict in ("holds", "so") else f"**{verdict}**"
+        verdict = f"**{verdict}**" if verdict.startswith("not") else verdict
         cells = (verdict, texts[row["claim"]], row["found"])
         escaped = (cell.replace("|", "\\|").replace("<", "&lt;") for cell in cells)
         lines.append(f"| {' | '.join(escaped)} |")

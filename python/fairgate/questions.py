@@ -140,7 +140,7 @@ def reproduce(
             is_lab=True,
         )
     rows = [
-        [entry["id"], claim["text"], "holds" if claim["holds"] else "does not hold"]
+        [entry["id"], claim["text"], claim["verdict"]]
         for entry in document["experiments"]
         for claim in entry["claims"]
     ]

@@ -90,6 +90,35 @@ impl Estimate {
         (self.high - self.low) / 2.0
     }
 
+    /// Returns the standard deviation of a single run, as these runs show it. It is 0 for a single run.
+    pub fn deviation(&self) -> f64 {
+        match self.runs {
+            0 | 1 => 0.0,
+            runs => self.half_width() * libm::sqrt(runs as f64) / student(runs - 1),
+        }
+    }
+
+    /// Returns the distance from the mean within which one more run is with a probability of 95 %: half of
+    /// the prediction interval. The estimate is that of [`Estimate::of`], and it is 0 for a single run.
+    pub fn reach(&self) -> f64 {
+        self.half_width() * libm::sqrt(self.runs as f64 + 1.0)
+    }
+
+    /// Returns the ratio of two means from runs that are independent of each other. Its interval is that of
+    /// small relative deviations.
+    pub fn over(&self, other: &Estimate) -> Estimate {
+        let mean = self.mean / other.mean;
+        let half = mean.abs() * libm::hypot(self.half_width() / self.mean, other.half_width() / other.mean);
+        // 0 divided by 0 in the term of a mean that is 0.
+        let half = if half.is_nan() { 0.0 } else { half };
+        Estimate {
+            mean,
+            low: mean - half,
+            high: mean + half,
+            runs: self.runs.min(other.runs),
+        }
+    }
+
     /// Whether the interval contains `value`.
     pub fn holds(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
@@ -110,6 +139,32 @@ mod tests {
         assert!(estimate.holds(1.1) && !estimate.holds(1.0));
         assert_eq!(Estimate::of(&[]), None);
         assert_eq!(Estimate::of(&[7.0]).unwrap().half_width(), 0.0);
+    }
+
+    /// The reach by hand: 2.776 standard deviations, and the mean itself is uncertain by a fifth of the
+    /// variance.
+    #[test]
+    fn the_reach_of_one_more_run() {
+        let estimate = Estimate::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        assert!((estimate.deviation() - 2.5f64.sqrt()).abs() < 1e-12);
+        assert!((estimate.reach() - 2.776 * (2.5f64 * 1.2).sqrt()).abs() < 1e-12);
+        let single = Estimate::of(&[7.0]).unwrap();
+        assert_eq!((single.deviation(), single.reach()), (0.0, 0.0));
+    }
+
+    #[test]
+    fn a_ratio_adds_relative_deviations() {
+        let (a, b) = (
+            Estimate::of(&[9.0, 11.0]).unwrap(),
+            Estimate::of(&[19.0, 21.0]).unwrap(),
+        );
+        let ratio = a.over(&b);
+        let relative = ratio.half_width() / ratio.mean;
+        let each = [a.half_width() / a.mean, b.half_width() / b.mean];
+        assert_eq!(ratio.mean, 0.5);
+        assert!((relative - each[0].hypot(each[1])).abs() < 1e-12);
+        let exact = Estimate::exact(0.0).over(&Estimate::exact(2.0));
+        assert_eq!((exact.mean, exact.half_width()), (0.0, 0.0));
     }
 
     #[test]

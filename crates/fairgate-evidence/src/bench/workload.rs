@@ -3,7 +3,7 @@
 
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The number of queued packets (the paper's section VII-B). N is the number of flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -42,10 +42,10 @@ impl Load {
 }
 
 /// The flow of the next packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
-    /// The flow with the shortest backlog, as in the paper.
+    /// The flow with the shortest backlog.
     Shortest,
     /// A random flow, all with the same probability. Some flows may have many packets and others none.
     Random,

@@ -38,11 +38,15 @@ Examples:
   fairgate-lab reproduce sqf-fig4 --quick        a short run, to see that it works
   fairgate-lab reproduce sqf-fig3 --json         for a script
   fairgate-lab reproduce altq-guarantee --live   with real traffic between network namespaces; needs root
+  fairgate-lab reproduce sqf-fig6 --also cake,dualpi2
+                                             and other disciplines beside those of the paper
   fairgate-lab reproduce mine.toml               an experiment of your own; see docs/reproduce.md
   fairgate-lab reproduce sqf-fig3 --verdicts verdicts.csv --commit 1a2b3c4
                                              and keep the verdicts in a table of several experiments
 
-A claim holds if it was measured to hold as the paper states it, by the paper's own formula. A line `instead`
+A claim is `reproduced` if it was measured to hold as the paper states it, by the paper's own formula. It is
+`reproduced if` a parameter that the paper does not give is as we chose it, and `within chance` if our mean
+misses it, but the interval of a single run of ours contains it. Else it is `not reproduced`. A line `instead`
 below a claim is a statement of ours, for example by another formula. It does not change the verdict.
 
 Each experiment writes into its own folder below --out: result.json, measured.csv, curves.csv, figure-N.svg,
@@ -51,8 +55,8 @@ with a probability of 95 %.
 With --live, each experiment runs with real traffic through live bridges, and simulated beside that. Its
 claims are judged by the live runs. It needs root and ip (iproute2), changes nothing outside its own
 namespaces, and removes them when it ends, also after Ctrl-C.
-Exit codes: 0 all claims hold; 1 a claim does not hold; 2 unknown experiment; 3 a file cannot be written, or
-the system refused a live run.")]
+Exit codes: 0 all claims are reproduced; 1 a claim is not; 2 unknown experiment; 3 a file cannot be written,
+or the system refused a live run.")]
 pub(crate) struct Args {
     /// The experiments to run, or `all`, or files of your own; without any, they are listed
     #[arg(value_name = "ID|FILE")]
@@ -73,6 +77,10 @@ pub(crate) struct Args {
     /// Run with real traffic between network namespaces of this machine, beside the simulation
     #[arg(long)]
     live: bool,
+
+    /// Run an experiment that compares disciplines with these of the library, too; no claim is judged by them
+    #[arg(long, value_name = "DISCIPLINE", value_delimiter = ',', conflicts_with_all = ["live", "verdicts"])]
+    also: Vec<String>,
 
     /// Also write the verdicts into this CSV table, in the place of those of an earlier run
     #[arg(long, value_name = "FILE")]
@@ -151,6 +159,11 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
         true => Some(prepare_live(&args.ids, &mut experiments)?),
         false => None,
     };
+    if !args.also.is_empty() {
+        for experiment in &mut experiments {
+            *experiment = Cow::Owned(experiment.also(&args.also)?);
+        }
+    }
     let seeds: Vec<u64> = (1..=args.seeds()).collect();
     let count = match experiments.iter().any(|experiment| experiment.counts) {
         // It runs this program again.
@@ -383,8 +396,12 @@ impl VerdictFile {
 fn command(result: &Reproduction, args: &Args) -> String {
     let quick = if args.quick { " --quick" } else { "" };
     let live = if args.live { " --live" } else { "" };
+    let also = match args.also.as_slice() {
+        [] => String::new(),
+        names => format!(" --also {}", names.join(",")),
+    };
     format!(
-        "fairgate-lab reproduce {} --seeds {}{live}{quick}",
+        "fairgate-lab reproduce {} --seeds {}{live}{quick}{also}",
         result.id,
         args.seeds()
     )
@@ -480,7 +497,10 @@ fn claim_text(claim: &JudgedClaim) -> String {
         let lines = lines.replace('\n', &format!("\n{:COLUMN$}", ""));
         text.push_str(&format!("{verdict:COLUMN$}{lines}\n"));
     };
-    add(claim.verdict(), &claim.text, &claim.found);
+    add(claim.verdict.words(), &claim.text, &claim.why());
+    if let Some(tried) = claim.tried.as_ref().filter(|_| !claim.holds) {
+        add("  tried", tried.trim_end_matches('.'), "");
+    }
     for ours in &claim.instead {
         let (verdict, statement) = (format!("  {}", ours.verdict()), format!("Instead: {}", ours.text));
         add(&verdict, &statement, &ours.found);

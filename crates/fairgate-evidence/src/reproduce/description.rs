@@ -15,6 +15,9 @@
 //! [[experiment.show]]            # a claim that the results must confirm
 //! id = "order"
 //! text = "..."
+//! open = ["packet size"]         # parameters of `open` on which it depends: it is reproduced if they are so
+//! ours = "..."                   # a limit that the paper does not state, and its reason
+//! tried = "..."                  # what was tried in vain, if it is not reproduced
 //!
 //! # In an experiment that is data alone, conditions on means; see `scenario/conditions.rs`.
 //! holds = [{ value = ["loss of audio", "fifo, *"], from = 20, to = 30 }]
@@ -74,6 +77,16 @@ pub struct Claim {
     pub id: String,
     /// The claim as a sentence.
     pub text: String,
+    /// The names of the parameters on which it depends, and which the paper does not give. They are among
+    /// [`Description::open`].
+    #[serde(default)]
+    pub open: Vec<String>,
+    /// The limits by which it is judged that the paper does not state, and their reasons.
+    #[serde(default)]
+    pub ours: Option<String>,
+    /// What was tried to reproduce it, if it is not reproduced.
+    #[serde(default)]
+    pub tried: Option<String>,
     /// The conditions that must hold, in an experiment that is data alone.
     #[serde(default, skip_serializing)]
     pub(crate) holds: Vec<Condition>,

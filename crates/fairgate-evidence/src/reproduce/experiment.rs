@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use fairgate_config::{Document, FileError};
 
 use crate::reproduce::ReproduceError;
+use crate::reproduce::also;
 use crate::reproduce::description::Description;
 use crate::reproduce::findings::Findings;
 use crate::reproduce::published::{self, Published};
@@ -53,6 +54,16 @@ impl Experiment {
         experiment.description()?;
         experiment.published()?;
         Ok(experiment)
+    }
+
+    /// Returns the experiment with other disciplines of the library beside those of the paper. No claim is
+    /// judged by them.
+    ///
+    /// # Errors
+    /// Returns an error if the experiment does not compare disciplines by cases of its file.
+    pub fn also(&self, disciplines: &[String]) -> Result<Experiment, FileError> {
+        let file = Cow::Owned(also::with(&self.document()?, disciplines)?);
+        Ok(Experiment { file, ..self.clone() })
     }
 
     /// Parses the experiment's file. If it has a `[simulate]` section, it is a scenario that can also be

@@ -136,7 +136,7 @@ pub struct Measurement {
 }
 
 /// The verdict on a claim, or on a statement of ours beside one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
     /// The name of the claim or statement.
     pub claim: String,
@@ -144,7 +144,10 @@ pub struct Verdict {
     pub holds: bool,
     /// Whether there were enough data to judge it. If not, `holds` is false.
     pub is_judged: bool,
-    /// The numbers by which it was judged.
+    /// If it does not hold, but chance may be the reason: how far the published value, or a limit, is from
+    /// the mean of our runs, in standard deviations of a single run.
+    pub chance: Option<f64>,
+    /// The numbers by which it was judged, the worst first.
     pub found: String,
 }
 
@@ -283,8 +286,16 @@ impl Findings {
             claim: claim.to_owned(),
             holds,
             is_judged: true,
+            chance: None,
             found: found.into(),
         });
+    }
+
+    /// Adds the verdict that a claim does not hold by our means, but that single runs of ours are as far from
+    /// them as `distance`, in standard deviations.
+    pub(crate) fn judge_by_chance(&mut self, claim: &str, distance: f64, found: impl Into<String>) {
+        self.judge(claim, false, found);
+        self.verdicts.last_mut().expect("it was added").chance = Some(distance);
     }
 
     /// Adds the verdict that there are too few data to judge a claim, with what is missing.
@@ -293,6 +304,7 @@ impl Findings {
             claim: claim.to_owned(),
             holds: false,
             is_judged: false,
+            chance: None,
             found: missing.into(),
         });
     }

@@ -16,12 +16,14 @@
 //! To add an experiment, write the two files, a function from [`Run`] to [`Findings`], and a line in
 //! [`EXPERIMENTS`].
 
+mod also;
 mod description;
 mod digits;
 mod error;
 mod experiment;
 mod experiments;
 mod findings;
+mod kind;
 mod published;
 mod reproduction;
 mod run;
@@ -33,6 +35,7 @@ pub use error::ReproduceError;
 pub use experiment::Experiment;
 pub use experiments::EXPERIMENTS;
 pub use findings::{Beside, Figure, Findings, Grid, LiveReport, Measurement, Verdict};
+pub use kind::Kind;
 pub use published::Published;
 pub use reproduction::{JudgedClaim, JudgedInstead, Reproduction, Row};
 pub use run::{Conditions, Count, Run};

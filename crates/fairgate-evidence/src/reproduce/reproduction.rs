@@ -10,6 +10,7 @@ use crate::reproduce::ReproduceError;
 use crate::reproduce::description::{Description, Instead, Open};
 use crate::reproduce::digits::digits;
 use crate::reproduce::findings::{Beside, Figure, Findings, Grid, LiveReport};
+use crate::reproduce::kind::Kind;
 use crate::reproduce::published::Published;
 
 /// The result of an experiment.
@@ -32,7 +33,7 @@ pub struct Reproduction {
     /// How busy the machine was, if the results are those of live runs. Left out otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live: Option<LiveReport>,
-    /// Whether all claims hold. Statements of ours beside them do not count.
+    /// Whether all claims are reproduced: [`Kind::is_reproduced`]. Our own statements do not count.
     pub holds: bool,
     /// The claims and their verdicts.
     pub claims: Vec<JudgedClaim>,
@@ -57,11 +58,19 @@ pub struct JudgedClaim {
     pub id: String,
     /// The claim.
     pub text: String,
-    /// Whether it was measured to hold, as the paper states it.
+    /// The verdict.
+    pub verdict: Kind,
+    /// Whether it is reproduced: [`Kind::is_reproduced`].
     pub holds: bool,
-    /// Whether there were enough data to judge it. If not, `holds` is false.
-    pub is_judged: bool,
-    /// The numbers by which it was judged.
+    /// The parameters that the paper does not give and on which it depends.
+    pub open: Vec<String>,
+    /// The limits by which it was judged that the paper does not state, and their reasons.
+    pub ours: Option<String>,
+    /// What was tried to reproduce it, if it is not reproduced.
+    pub tried: Option<String>,
+    /// How far the published value is from our mean, in standard deviations of a run, if it is within chance.
+    pub chance: Option<f64>,
+    /// The numbers by which it was judged, the worst first.
     pub found: String,
     /// Statements of ours beside the claim, each with its own verdict.
     pub instead: Vec<JudgedInstead>,
@@ -83,12 +92,13 @@ pub struct JudgedInstead {
 }
 
 impl JudgedClaim {
-    /// Returns the verdict in words.
-    pub fn verdict(&self) -> &'static str {
-        match (self.holds, self.is_judged) {
-            (true, _) => "holds",
-            (false, true) => "does not hold",
-            (false, false) => "not judged",
+    /// Returns why the verdict is so, with the numbers by which it was judged.
+    pub fn why(&self) -> String {
+        let distance = |chance: f64| format!("{chance:.1} standard deviations; ");
+        match self.verdict {
+            Kind::ReproducedIf => format!("if {}; {}", self.open.join(", "), self.found),
+            Kind::WithinChance => self.chance.map_or(String::new(), distance) + &self.found,
+            Kind::Reproduced | Kind::NotReproduced | Kind::NotJudged => self.found.clone(),
         }
     }
 }
@@ -131,6 +141,11 @@ impl Reproduction {
             Some(_) => format!("{} live", self.id),
             None => self.id.clone(),
         }
+    }
+
+    /// Returns the verdicts on the claims.
+    pub fn kinds(&self) -> Vec<Kind> {
+        self.claims.iter().map(|claim| claim.verdict).collect()
     }
 
     /// Returns the name of the folder of its files.
@@ -286,8 +301,7 @@ impl Reproduction {
     /// Returns a page that leads to the pages of these experiments: `ID/page.html` in the same folder.
     pub fn index(results: &[Reproduction]) -> String {
         let rows = results.iter().map(|result| {
-            let holding = result.claims.iter().filter(|claim| claim.holds).count();
-            let count = format!("{holding} of {}", result.claims.len());
+            let count = Kind::count(&result.kinds());
             vec![
                 Cell::Link {
                     text: result.key(),
@@ -302,16 +316,17 @@ impl Reproduction {
             ]
         });
         let table = Table {
-            head: ["Experiment", "What", "Paper", "Claims that hold"]
+            head: ["Experiment", "What", "Paper", "Claims that are reproduced"]
                 .map(str::to_owned)
                 .to_vec(),
             rows: rows.collect(),
         };
         Sheet {
             title: "The papers' experiments".into(),
-            lead:
-                "A claim holds if it was measured to hold as the paper states it, by the paper's own formula."
-                    .into(),
+            lead: "A claim is reproduced if it was measured to hold as the paper states it, by the \
+                   paper's own formula. It is reproduced if an open parameter is as we chose it, and within \
+                   chance if the interval of a single run of ours contains it."
+                .into(),
             blocks: vec![Block::Table(table)],
         }
         .render()
@@ -321,13 +336,16 @@ impl Reproduction {
     fn claim_table(&self) -> Table {
         let rows = self.claims.iter().flat_map(|claim| {
             let verdict = match claim.holds {
-                true => Cell::Words(claim.verdict().into()),
-                false => Cell::Alarm(claim.verdict().into()),
+                true => Cell::Words(claim.verdict.words().into()),
+                false => Cell::Alarm(claim.verdict.words().into()),
             };
+            let ours = claim.ours.iter().map(|limit| format!("Limit of ours: {limit}"));
+            let tried = claim.tried.iter().filter(|_| !claim.holds);
+            let tried = tried.map(|what| format!("Tried: {what}"));
             let first = vec![
-                Cell::Words(claim.text.clone()),
+                Cell::Words(with(&claim.text, ours)),
                 verdict,
-                Cell::Words(claim.found.clone()),
+                Cell::Words(with(&claim.why(), tried)),
             ];
             let instead = claim.instead.iter().map(|ours| {
                 vec![
@@ -390,6 +408,15 @@ impl Reproduction {
                 .collect(),
         }
     }
+}
+
+/// Returns a text with remarks behind it, each a sentence.
+fn with(text: &str, remarks: impl Iterator<Item = String>) -> String {
+    std::iter::once(text.to_owned())
+        .chain(remarks)
+        .map(|part| part.trim_end_matches('.').to_owned())
+        .collect::<Vec<_>>()
+        .join(". ")
 }
 
 /// Returns the text with a capital letter at its beginning.
@@ -475,11 +502,23 @@ fn judged(description: &Description, findings: &Findings) -> Result<Vec<JudgedCl
     };
     let claims = description.claims.iter().map(|claim| {
         let verdict = verdict_on(&claim.id)?;
+        let is_open = |name: &&String| description.open.iter().any(|open| open.parameter == **name);
+        if let Some(unknown) = claim.open.iter().find(|name| !is_open(name)) {
+            return Err(format!(
+                "the claim `{}` depends on `{unknown}`, which is not a parameter of [[experiment.open]]",
+                claim.id
+            ));
+        }
+        let kind = Kind::of(claim, verdict);
         Ok(JudgedClaim {
             id: claim.id.clone(),
             text: claim.text.clone(),
-            holds: verdict.holds,
-            is_judged: verdict.is_judged,
+            verdict: kind,
+            holds: kind.is_reproduced(),
+            open: claim.open.clone(),
+            ours: claim.ours.clone(),
+            tried: claim.tried.clone(),
+            chance: verdict.chance,
             found: verdict.found.clone(),
             instead: beside(&claim.id)?,
         })
@@ -567,6 +606,9 @@ mod tests {
                 .map(|id| Claim {
                     id: (*id).to_owned(),
                     text: format!("{id} must show"),
+                    open: Vec::new(),
+                    ours: None,
+                    tried: None,
                     holds: Vec::new(),
                 })
                 .collect(),
@@ -650,8 +692,7 @@ mod tests {
         };
         let result = reproduce(described.clone(), findings.clone()).unwrap();
         assert!(!result.holds);
-        let verdicts: Vec<_> = result.claims.iter().map(JudgedClaim::verdict).collect();
-        assert_eq!(verdicts, ["does not hold", "not judged"]);
+        assert_eq!(result.kinds(), [Kind::NotReproduced, Kind::NotJudged]);
         let ours = &result.claims[0].instead;
         assert_eq!(
             (ours.len(), ours[0].verdict(), ours[0].found.as_str()),
@@ -665,6 +706,29 @@ mod tests {
         described.instead[0].id = "other".into();
         let error = reproduce(described, findings).unwrap_err();
         assert!(error.contains("have the same name"), "{error}");
+    }
+
+    #[test]
+    fn a_claim_names_the_open_parameters_on_which_it_depends() {
+        let mut described = description(&["order"]);
+        described.claims[0].open.push("packet size".into());
+        let reproduce = |description| {
+            let mut findings = Findings::default();
+            findings.judge("order", true, "1 < 2");
+            Reproduction::new("test", description, &[1], false, findings, Vec::new())
+                .map_err(|error| error.to_string())
+        };
+        let error = reproduce(described.clone()).unwrap_err();
+        assert!(error.contains("depends on `packet size`"), "{error}");
+        described.open.push(Open {
+            parameter: "packet size".into(),
+            value: "1000 B".into(),
+            why: "It is not said.".into(),
+        });
+        let result = reproduce(described).unwrap();
+        assert!(result.holds);
+        assert_eq!(result.claims[0].verdict, Kind::ReproducedIf);
+        assert_eq!(result.claims[0].why(), "if packet size; 1 < 2");
     }
 
     #[test]

@@ -2,19 +2,23 @@
 //!
 //! ```text
 //! experiment,claim,verdict,found
-//! qfq-fig9,,3 of 4 hold,fairgate-lab reproduce qfq-fig9 --seeds 5 at commit 1a2b3c4
-//! qfq-fig9,order,holds,"35, 114 and 182 instructions"
+//! qfq-fig9,,3 of 4: 3 reproduced,fairgate-lab reproduce qfq-fig9 --seeds 5 at commit 1a2b3c4
+//! qfq-fig9,order,reproduced,"35, 114 and 182 instructions"
 //! ```
 //!
-//! The first row of an experiment names no claim: it counts the claims that hold, and names the run. A
+//! The first row of an experiment names no claim: it counts the claims that are reproduced, and names the
+//! run. What was found is cut to a line: the result of a run has all of it. A
 //! statement of ours follows the claim that it stands beside. `docs/experiments/verdicts.csv` has those of
 //! this repository; the documentation site shows them.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::reproduce::kind::Kind;
 use crate::reproduce::reproduction::Reproduction;
 
+/// The greatest length of what was found, in characters.
+const MOST: usize = 120;
 const HEAD: [&str; 4] = ["experiment", "claim", "verdict", "found"];
 
 /// A file is not a table of verdicts.
@@ -29,7 +33,7 @@ pub struct VerdictRow {
     pub experiment: String,
     /// The name of the claim, or of our statement; empty in the first row of an experiment.
     pub claim: String,
-    /// The verdict in words. In the first row, how many claims hold.
+    /// The verdict in words: [`Kind::words`]. In the first row, how many claims are reproduced.
     pub verdict: String,
     /// The numbers by which it was judged. In the first row, the run.
     pub found: String,
@@ -71,13 +75,11 @@ impl Verdicts {
             experiment: key.clone(),
             claim: claim.to_owned(),
             verdict: verdict.to_owned(),
-            // One row is one line.
-            found: found.replace('\n', " "),
+            found: line(found),
         };
-        let held = result.claims.iter().filter(|claim| claim.holds).count();
-        let mut rows = vec![row("", &format!("{held} of {} hold", result.claims.len()), run)];
+        let mut rows = vec![row("", &Kind::count(&result.kinds()), run)];
         for claim in &result.claims {
-            rows.push(row(&claim.id, claim.verdict(), &claim.found));
+            rows.push(row(&claim.id, claim.verdict.words(), &claim.why()));
             let beside = claim.instead.iter();
             rows.extend(beside.map(|ours| row(&ours.id, ours.verdict(), &ours.found)));
         }
@@ -98,6 +100,22 @@ impl Verdicts {
     }
 }
 
+/// Returns a text as one line of at most [`MOST`] characters. It ends behind a part, if that leaves more than
+/// half of the line, and an ellipsis stands for the others.
+fn line(text: &str) -> String {
+    const MORE: &str = " …";
+    let text = text.replace('\n', " ");
+    if text.chars().count() <= MOST {
+        return text;
+    }
+    let most: usize = text.chars().take(MOST - 2).map(char::len_utf8).sum();
+    let cut = &text[..most];
+    let end = ["; ", ", ", " "]
+        .into_iter()
+        .find_map(|mark| cut.rfind(mark).filter(|&end| end > most / 2));
+    format!("{}{MORE}", &cut[..end.unwrap_or(most)])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,6 +126,9 @@ mod tests {
         let claim = |id: &str| Claim {
             id: id.into(),
             text: format!("{id} is stated"),
+            open: Vec::new(),
+            ours: None,
+            tried: None,
             holds: Vec::new(),
         };
         let description = Description {
@@ -133,12 +154,12 @@ mod tests {
 
     #[test]
     fn verdicts_replace_those_of_an_earlier_run_and_nothing_else() {
-        let old = "experiment,claim,verdict,found\na1,,1 of 1 hold,run a1\na1,x,holds,1\n\
-                   b1,,0 of 1 hold,old\nb1,gone,does not hold,2\nc1,,0 of 0 hold,run c1\n";
-        let new = "experiment,claim,verdict,found\na1,,1 of 1 hold,run a1\na1,x,holds,1\n\
-                   b1,,1 of 2 hold,run b1\nb1,a,holds,\"1,5 < 2\"\nb1,b,does not hold,3 > 2\n\
+        let old = "experiment,claim,verdict,found\na1,,1 of 1: 1 reproduced,run a1\na1,x,reproduced,1\n\
+                   b1,,0 of 1,old\nb1,gone,not reproduced,2\nc1,,0 of 0,run c1\n";
+        let new = "experiment,claim,verdict,found\na1,,1 of 1: 1 reproduced,run a1\na1,x,reproduced,1\n\
+                   b1,,1 of 2: 1 reproduced,run b1\nb1,a,reproduced,\"1,5 < 2\"\nb1,b,not reproduced,3 > 2\n\
                    b1,ours,so,1 < 3\n\
-                   c1,,0 of 0 hold,run c1\n";
+                   c1,,0 of 0,run c1\n";
         let mut verdicts = Verdicts::parse(old).unwrap();
         verdicts.insert(&result(), "run b1");
         assert_eq!(verdicts.to_csv(), new);
@@ -146,6 +167,18 @@ mod tests {
         let mut again = Verdicts::parse(new).unwrap();
         again.insert(&result(), "run b1");
         assert_eq!(again, verdicts);
+    }
+
+    #[test]
+    fn what_was_found_is_cut_behind_a_part() {
+        assert_eq!(line("1 < 2;\n3 < 4"), "1 < 2; 3 < 4");
+        let long = format!("{}; {}", "a".repeat(60), "b".repeat(60));
+        assert_eq!(line(&long), format!("{} …", "a".repeat(60)));
+        let short_first = format!("if so; {}", "b ".repeat(80));
+        assert!(line(&short_first).chars().count() > MOST / 2);
+        assert_eq!(line(&"ä".repeat(200)).chars().count(), MOST);
+        let full = "a".repeat(MOST);
+        assert_eq!(line(&full), full);
     }
 
     #[test]

@@ -36,15 +36,16 @@ fn an_experiment_prints_its_claims_and_writes_its_files() {
             "--out",
             out,
         ],
-        1,
+        0,
     );
     assert_eq!(result["schema"], "fairgate.reproduce/1");
-    // The published statement does not follow from the published formula.
+    // The published statement does not follow from the published formula, if it is read as it is printed.
     let claims = &result["experiments"][0]["claims"];
-    assert_eq!(result["experiments"][0]["holds"], false);
+    assert_eq!(result["experiments"][0]["holds"], true);
+    assert_eq!(claims[0]["verdict"], "reproduced if");
     assert_eq!(
         (&claims[0]["holds"], &claims[0]["instead"][0]["holds"]),
-        (&false.into(), &true.into())
+        (&true.into(), &false.into())
     );
     for name in [
         "result.json",
@@ -116,8 +117,8 @@ fn experiments_of_ones_own_are_files_and_one_page_leads_to_all() {
     let (mine, other, out) = (path("mine.toml"), path("other.toml"), path("out"));
     let arguments = ["reproduce", &mine, &other, "--seeds", "1", "--out", &out];
     let (text, _) = ends(&arguments, 1);
-    assert!(text.contains("holds          half of the link is used"), "{text}");
-    assert!(text.contains("does not hold  half of the link is used"), "{text}");
+    assert!(text.contains("reproduced     half of the link is used"), "{text}");
+    assert!(text.contains("not reproduced half of the link is used"), "{text}");
     let index = std::fs::read_to_string(folder.path().join("out/index.html")).expect("it is there");
     for part in [
         "<a href=\"mine/page.html\">mine</a>",
@@ -158,18 +159,19 @@ fn verdicts_are_kept_in_a_table() {
     std::fs::write(&table, "nothing\n").expect("it is written");
     let (_, errors) = run(2);
     assert!(errors.contains("not a table of verdicts"), "{errors}");
-    let other = "mine,,1 of 1 hold,fairgate reproduce mine.toml\nmine,low,holds,1 < 2\n";
+    let other = "mine,,1 of 1: 1 reproduced,fairgate reproduce mine.toml\nmine,low,reproduced,1 < 2\n";
     std::fs::write(&table, format!("experiment,claim,verdict,found\n{other}")).expect("it is written");
-    let (text, _) = run(1);
-    assert!(text.contains("does not hold  n = 20: the mean time"), "{text}");
-    assert!(text.contains("Instead: n = 20: with N(t) normal"), "{text}");
+    let (text, _) = run(0);
+    assert!(text.contains("reproduced if  n = 20: the mean time"), "{text}");
+    assert!(text.contains("Instead: n = 20: with N(t) Poisson"), "{text}");
     let written = std::fs::read_to_string(&table).expect("it is there");
     let verdicts = written.strip_prefix("experiment,claim,verdict,found\n");
     let verdicts = verdicts.and_then(|rows| rows.strip_prefix(other));
     let verdicts = verdicts.unwrap_or_else(|| panic!("{written}"));
-    let run = "sqf-fig4,,2 of 3 hold,fairgate-lab reproduce sqf-fig4 --seeds 1 --quick at commit 1a2b3c4\n";
+    let run = "sqf-fig4,,\"3 of 3: 2 reproduced, 1 reproduced if\",fairgate-lab reproduce sqf-fig4 --seeds 1 \
+               --quick at commit 1a2b3c4\n";
     assert!(verdicts.starts_with(run), "{verdicts}");
-    for verdict in [",does not hold,", ",so,"] {
+    for verdict in [",reproduced if,", ",reproduced,", ",not so,"] {
         assert!(verdicts.contains(verdict), "{verdict} in {verdicts}");
     }
 }
@@ -185,4 +187,47 @@ fn theory_prints_formulas_beside_measured_values() {
     assert!((measured / formula - 1.0).abs() < 0.05, "{formula} {measured}");
     let (_, errors) = ends(&["theory", "mm1", "--load", "1.2"], 2);
     assert!(errors.contains("the load is 1.2"), "{errors}");
+}
+
+/// CAKE stands beside the disciplines of a file of a user's own, and no claim is judged by it.
+#[test]
+fn other_disciplines_stand_beside_those_of_an_experiment() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("a path").to_owned();
+    let dimension = "[[experiment.dimension]]\nname = \"queue\"\ncases = [{ name = \"fifo\", set = { \
+                     \"queue.line\" = { discipline = \"fifo\" } } }]\n[queue.line]\ndiscipline = \
+                     \"fifo\"\n[simulate]\n";
+    let file = OWN
+        .replace("[simulate]\n", dimension)
+        .replace("b = \"right\"\nrate", "b = \"right\"\nqueue_a = \"line\"\nrate");
+    let text = file.replace("the network of the file", "*");
+    std::fs::write(path("mine.toml"), text).expect("it is written");
+    std::fs::write(path("other.toml"), OWN).expect("it is written");
+    let (mine, other, out) = (path("mine.toml"), path("other.toml"), path("out"));
+    let with = |file: &str, code| {
+        let arguments = [
+            "reproduce",
+            file,
+            "--seeds",
+            "1",
+            "--out",
+            &out,
+            "--also",
+            "cake,dualpi2",
+        ];
+        ends(&arguments, code)
+    };
+    let (text, _) = with(&mine, 0);
+    for part in [
+        "utilisation of left->right  cake",
+        "utilisation of left->right  dualpi2",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    assert!(!text.contains("(cake)"), "{text}");
+    let (_, errors) = with(&other, 2);
+    assert!(
+        errors.contains("no dimension of this experiment is about disciplines"),
+        "{errors}"
+    );
 }

@@ -12,14 +12,16 @@ use crate::reproduce::Findings;
 use crate::reproduce::description::{Condition, Description};
 use crate::reproduce::digits::digits;
 use crate::reproduce::scenario::pattern::texts;
-use crate::reproduce::scenario::plan::Case;
+use crate::reproduce::scenario::plan::{Case, ONLY};
 
-/// The number of values outside of the limits that a verdict lists, those farthest from them.
-const LISTED: usize = 4;
+/// The number of values that a verdict lists: those farthest outside of their limits, or closest to them.
+const LISTED: usize = 6;
+/// The least number of runs whose spread says what chance does.
+const LEAST_RUNS: u64 = 3;
 
 /// Adds a verdict for each claim, and for each statement beside one: whether all its conditions hold.
 /// `all_cases` are the names of the experiment's cases. A statement about one that was not run is not judged.
-/// Each verdict ends with the `note`, if there is one.
+/// What was found is the worst value first, and ends with the `note`, if there is one.
 pub(super) fn judge(
     document: &Document,
     all_cases: &[Case],
@@ -42,15 +44,30 @@ pub(super) fn judge(
             findings.leave_open(id, format!("not run live: {}", some_of(&missing)));
             continue;
         }
-        let mut holds = true;
-        let mut found = Vec::new();
+        let mut values = Vec::new();
         for condition in conditions {
-            let (is_within, text) = condition.judge(document, findings)?;
-            holds &= is_within;
-            found.push(text);
+            values.extend(condition.values(document, findings)?);
+        }
+        values.sort_by(|one, other| other.badness().total_cmp(&one.badness()));
+        let mut found: Vec<String> = values.iter().take(LISTED).map(ToString::to_string).collect();
+        if let Some(more @ 1..) = values.len().checked_sub(LISTED) {
+            let outside = values[LISTED..].iter().filter(|value| !value.is_within()).count();
+            found.push(match outside {
+                0 => format!("{more} more are within their limits"),
+                outside => format!("{outside} of {more} more are outside"),
+            });
         }
         found.extend(note.map(str::to_owned));
-        findings.judge(id, holds, found.join("; "));
+        let found = found.join("; ");
+        let outside = || values.iter().filter(|value| !value.is_within());
+        let distances: Option<Vec<f64>> = outside().map(Value::chance).collect();
+        match distances {
+            Some(distances) if distances.is_empty() => findings.judge(id, true, found),
+            Some(distances) => {
+                findings.judge_by_chance(id, distances.into_iter().fold(0.0, f64::max), found);
+            }
+            None => findings.judge(id, false, found),
+        }
     }
     Ok(())
 }
@@ -84,9 +101,73 @@ fn missing_cases<'a>(conditions: &'a [Condition], all_cases: &[Case], findings: 
     missing
 }
 
+/// A measured value, or a ratio of two, and the limits of a condition.
+#[derive(Debug)]
+struct Value {
+    /// The measure and the case, and those of the divisor.
+    name: String,
+    unit: String,
+    estimate: Estimate,
+    from: Option<f64>,
+    to: Option<f64>,
+}
+
+impl Value {
+    fn is_within(&self) -> bool {
+        let mean = self.estimate.mean;
+        self.from.is_none_or(|from| mean >= from) && self.to.is_none_or(|to| mean <= to)
+    }
+
+    /// Returns how far the mean is outside of the limits, above 0, or how close it is to the nearest one,
+    /// below 0, as a part of that limit.
+    fn badness(&self) -> f64 {
+        let mean = self.estimate.mean;
+        let part = |distance: f64, limit: f64| match limit == 0.0 {
+            true => distance,
+            false => distance / limit.abs(),
+        };
+        let below = self.from.map(|from| part(from - mean, from));
+        let above = self.to.map(|to| part(mean - to, to));
+        below.into_iter().chain(above).fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    /// Returns the distance of the mean from what is published, in standard deviations of a single run, if
+    /// one more run of ours reaches it with a probability of 95 %. Limits on both sides stand around a
+    /// published value, so that it is their middle. A limit on one side is itself what is published.
+    fn chance(&self) -> Option<f64> {
+        let published = match (self.from, self.to) {
+            (Some(from), Some(to)) => f64::midpoint(from, to),
+            (from, to) => from.or(to)?,
+        };
+        let distance = (self.estimate.mean - published).abs();
+        let is_reached = self.estimate.runs >= LEAST_RUNS && distance <= self.estimate.reach();
+        is_reached.then(|| distance / self.estimate.deviation())
+    }
+}
+
+/// The value, and the limits if it is outside of them or close to one.
+impl std::fmt::Display for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let unit = if self.unit.is_empty() { "" } else { " " };
+        write!(
+            f,
+            "{}: {}{unit}{}",
+            self.name,
+            digits(self.estimate.mean),
+            self.unit
+        )?;
+        match (self.from, self.to) {
+            (Some(from), Some(to)) => write!(f, ", wanted {} to {}", digits(from), digits(to)),
+            (Some(from), None) => write!(f, ", wanted at least {}", digits(from)),
+            (None, Some(to)) => write!(f, ", wanted at most {}", digits(to)),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
 impl Condition {
-    /// Returns whether the condition holds, and what was found.
-    fn judge(&self, document: &Document, findings: &Findings) -> Result<(bool, String), FileError> {
+    /// Returns what the condition is about: a value for each case that matches.
+    fn values(&self, document: &Document, findings: &Findings) -> Result<Vec<Value>, FileError> {
         if self.from.is_none() && self.to.is_none() {
             return Err(document.error(
                 self.value.span(),
@@ -95,66 +176,35 @@ impl Condition {
             ));
         }
         let known = Known { document, findings };
-        let mut values = Vec::new();
-        let mut unit = String::new();
-        for found in known.matching(&self.value)? {
-            let value = match &self.of {
-                None => {
-                    unit.clone_from(found.unit);
-                    found.value.mean
-                }
-                Some(of) => found.value.mean / known.filled(of, &found.texts)?,
+        let measure = &self.value.get_ref()[0];
+        let values = known.matching(&self.value)?.into_iter().map(|found| {
+            let name = match found.case {
+                ONLY => measure.clone(),
+                case => format!("{measure} ({case})"),
             };
-            values.push((value, found.case));
-        }
-        let is_within =
-            |value: f64| self.from.is_none_or(|from| value >= from) && self.to.is_none_or(|to| value <= to);
-        let wanted = match (self.from, self.to) {
-            (Some(from), Some(to)) => format!("wanted {} to {}", digits(from), digits(to)),
-            (Some(from), None) => format!("wanted at least {}", digits(from)),
-            (None, Some(to)) => format!("wanted at most {}", digits(to)),
-            (None, None) => unreachable!("a limit was found above"),
-        };
-        let [measure, case] = self.value.get_ref();
-        let divisor = match &self.of {
-            None => String::new(),
-            Some(of) => format!(" / {} ({})", of.get_ref()[0], of.get_ref()[1]),
-        };
-        let unit = if unit.is_empty() { unit } else { format!(" {unit}") };
-        let mut outside: Vec<&(f64, &str)> = values.iter().filter(|(value, _)| !is_within(*value)).collect();
-        let distance = |value: f64| {
-            let below = self.from.map_or(0.0, |from| from - value);
-            below.max(self.to.map_or(0.0, |to| value - to))
-        };
-        outside.sort_by(|(one, _), (other, _)| distance(*other).total_cmp(&distance(*one)));
-        let values_text = match (values.as_slice(), outside.as_slice()) {
-            ([(value, _)], _) => format!("{}{unit}", digits(*value)),
-            (all, []) => {
-                let (least, most) = ends(all.iter().map(|(value, _)| *value));
-                format!("{} to {}{unit}", digits(least), digits(most))
-            }
-            (_, outside) => {
-                let farthest = outside.iter().take(LISTED);
-                let each = farthest.map(|(value, case)| format!("{}{unit} in {case}", digits(*value)));
-                let listed = each.collect::<Vec<_>>().join(", ");
-                match outside.len() {
-                    0..=LISTED => listed,
-                    many => format!("{many} of {} are outside, the farthest {listed}", values.len()),
+            let (name, unit, estimate) = match &self.of {
+                None => (name, found.unit.clone(), *found.value),
+                Some(of) => {
+                    let (divisor, case) = known.filled(of, &found.texts)?;
+                    let over = match (of.get_ref()[0] == *measure, case == found.case) {
+                        (true, _) => format!("{name} / ({case})"),
+                        (false, true) if case == ONLY => format!("{measure} / {}", of.get_ref()[0]),
+                        (false, true) => format!("{measure} / {} ({case})", of.get_ref()[0]),
+                        (false, false) => format!("{name} / {} ({case})", of.get_ref()[0]),
+                    };
+                    (over, String::new(), found.value.over(divisor))
                 }
-            }
-        };
-        Ok((
-            outside.is_empty(),
-            format!("{measure} ({case}){divisor}: {values_text}, {wanted}"),
-        ))
+            };
+            Ok(Value {
+                name,
+                unit,
+                estimate,
+                from: self.from,
+                to: self.to,
+            })
+        });
+        values.collect()
     }
-}
-
-/// Returns the least and the greatest value.
-fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
-    values.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| {
-        (least.min(value), most.max(value))
-    })
 }
 
 /// What was measured, and the file that names it.
@@ -194,8 +244,12 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// Returns the mean in the case whose name is the pattern with these texts.
-    fn filled(&self, name: &Spanned<[String; 2]>, texts: &[&str]) -> Result<f64, FileError> {
+    /// Returns the value in the case whose name is the pattern with these texts, and that name.
+    fn filled(
+        &self,
+        name: &Spanned<[String; 2]>,
+        texts: &[&str],
+    ) -> Result<(&'a Estimate, String), FileError> {
         let [measure, pattern] = name.get_ref();
         let mut texts = texts.iter();
         let mut case = String::new();
@@ -208,7 +262,7 @@ impl<'a> Known<'a> {
         let mut all = self.findings.measurements.iter();
         let found = all.find(|found| found.measure == *measure && found.case == case);
         let found = found.ok_or_else(|| self.missing(name, &case))?;
-        Ok(found.value.mean)
+        Ok((&found.value, case))
     }
 
     fn missing(&self, name: &Spanned<[String; 2]>, case: &str) -> FileError {
@@ -230,7 +284,43 @@ impl<'a> Known<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::some_of;
+    use super::{Value, some_of};
+    use fairgate_theory::estimate::Estimate;
+
+    fn value(runs: &[f64], from: Option<f64>, to: Option<f64>) -> Value {
+        Value {
+            name: "loss (fifo)".into(),
+            unit: "%".into(),
+            estimate: Estimate::of(runs).unwrap(),
+            from,
+            to,
+        }
+    }
+
+    /// Five runs with a mean of 3 and a deviation of 1.58: 95 % of single runs are within 4.81 of the mean.
+    #[test]
+    fn chance_reaches_as_far_as_a_single_run() {
+        let runs = [1.0, 2.0, 3.0, 4.0, 5.0];
+        let distance = value(&runs, None, Some(1.0)).chance().unwrap();
+        assert!((distance - 2.0 / 2.5f64.sqrt()).abs() < 1e-9, "{distance}");
+        assert_eq!(value(&runs, Some(8.0), None).chance(), None);
+        // The middle counts, not the nearer limit.
+        assert!(value(&runs, Some(6.0), Some(9.0)).chance().is_some());
+        assert_eq!(value(&runs, Some(7.0), Some(10.0)).chance(), None);
+        // One or two runs, or runs without a spread, show no chance.
+        assert_eq!(value(&[3.0], Some(3.1), None).chance(), None);
+        assert_eq!(value(&[3.0, 4.0], Some(3.6), None).chance(), None);
+        assert_eq!(value(&[3.0; 5], Some(3.1), None).chance(), None);
+    }
+
+    #[test]
+    fn the_worst_value_is_the_farthest_from_its_limit_by_its_limit() {
+        let worst = value(&[3.0], None, Some(2.0));
+        let close = value(&[10.0], None, Some(10.5));
+        let far = value(&[10.0], Some(1.0), None);
+        assert!(worst.badness() > 0.0 && close.badness() < 0.0 && far.badness() < close.badness());
+        assert_eq!(worst.to_string(), "loss (fifo): 3.000 %, wanted at most 2.000");
+    }
 
     #[test]
     fn a_long_list_is_cut_short() {

@@ -96,7 +96,12 @@ pub(crate) fn run(run: &Run<'_>) -> Result<Findings, ReproduceError> {
     };
     let layer = Layer::only(&findings.measurements, &samples);
     findings.figures = draw(run.document, &plan, &cases, &chosen, &[layer], &[])?;
-    conditions::judge(run.document, &cases, None, &mut findings)?;
+    let (beside, judged): (Vec<Case>, Vec<Case>) = cases.into_iter().partition(|case| case.is_beside);
+    let is_judged = |found: &Measurement| !beside.iter().any(|case| case.name == found.case);
+    let all = findings.measurements.clone();
+    findings.measurements.retain(is_judged);
+    conditions::judge(run.document, &judged, None, &mut findings)?;
+    findings.measurements = all;
     Ok(findings)
 }
 
@@ -328,6 +333,26 @@ udp = { rate = "10mbit", pattern = "poisson" }
         assert_eq!(of(5).len(), 2 * 2 * 101, "violins of two groups in two cases");
         assert_eq!(of(6).len(), 2 * 50, "queues of two cases in 50 intervals");
         assert_eq!(findings.figures[0].points().len(), 2 * 2);
+    }
+
+    /// The statement is about every case, and the added one would break it.
+    #[test]
+    fn no_claim_is_judged_by_a_discipline_beside_those_of_the_experiment() {
+        let every = FILE.replacen("\"drr, twice\"], to = 0", "\"*\"], to = 0", 1);
+        assert_ne!(every, FILE);
+        let experiment = crate::reproduce::Experiment::from_text("test", "test.toml", every, None).unwrap();
+        let more = experiment.also(&["lqf".to_owned()]).unwrap().document().unwrap();
+        let more = findings(more.text()).unwrap();
+        let of = |findings: &Findings| {
+            let all = findings.verdicts.iter();
+            all.map(|verdict| (verdict.claim.clone(), verdict.found.clone()))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            of(&more),
+            of(&findings(experiment.document().unwrap().text()).unwrap())
+        );
+        assert!(more.measurements.iter().any(|found| found.case == "lqf, twice"));
     }
 
     /// A trace of a link, for example, is beside the file, whatever the case is called.

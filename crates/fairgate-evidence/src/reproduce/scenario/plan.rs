@@ -11,6 +11,8 @@ use toml::{Spanned, Table, Value};
 use super::quantity::Quantity;
 use super::window::During;
 
+/// The name of the case of an experiment that has one only.
+pub(super) const ONLY: &str = "the network of the file";
 /// The share of the duration that a short run simulates.
 const QUICK: u32 = 10;
 
@@ -74,6 +76,9 @@ pub(super) struct CaseSection {
     pub(super) name: String,
     /// The position on a horizontal axis.
     pub(super) x: Option<f64>,
+    /// Whether it only stands beside the others: no claim is judged by it.
+    #[serde(default)]
+    beside: bool,
     /// Values of the file that are replaced, by their path: `queue.NAME`, `simulate.flow.NAME.KEY`.
     #[serde(default)]
     set: toml::map::Map<String, Value>,
@@ -178,6 +183,8 @@ pub(super) struct Case {
     pub(super) name: String,
     /// The file and the case, for messages. Paths in the case begin at the folder of the file.
     pub(super) file: String,
+    /// Whether no claim is judged by it.
+    pub(super) is_beside: bool,
     /// The index of the case in each dimension.
     pub(super) indices: Vec<usize>,
     /// The experiment's file with the values of this case.
@@ -234,9 +241,11 @@ impl Plan {
     fn case(&self, document: &Document, indices: Vec<usize>) -> Result<Case, FileError> {
         let mut table: Table = toml::from_str(document.text()).expect("the file was parsed before");
         let mut names = Vec::new();
+        let mut is_beside = false;
         for (dimension, &index) in self.dimensions.iter().zip(&indices) {
             let case = &dimension.cases[index];
             names.push(case.name.as_str());
+            is_beside |= case.beside;
             for (path, value) in &case.set {
                 set(&mut table, path, value.clone()).map_err(|what| {
                     document.error(
@@ -248,13 +257,14 @@ impl Plan {
             }
         }
         let name = match names.is_empty() {
-            true => "the network of the file".to_owned(),
+            true => ONLY.to_owned(),
             false => names.join(", "),
         };
         Ok(Case {
             // Names like `4 Mbit/s` would look like a folder.
             file: format!("{} [{}]", document.name(), name.replace('/', " per ")),
             name,
+            is_beside,
             indices,
             text: toml::to_string(&table).expect("a table that was read can be written"),
         })

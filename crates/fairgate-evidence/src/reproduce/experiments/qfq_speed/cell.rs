@@ -17,15 +17,22 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    pub(super) fn new(algorithm: Algorithm, flows: u32, weights: Weights, load: Load, packet: u32) -> Cell {
+    pub(super) fn new(
+        algorithm: Algorithm,
+        flows: u32,
+        weights: Weights,
+        load: Load,
+        order: Order,
+        sizes: Sizes,
+    ) -> Cell {
         Cell {
             job: Job {
                 algorithm: Some(algorithm),
                 workload: Workload {
                     flows,
                     load,
-                    order: Order::Shortest,
-                    sizes: Sizes::Constant(packet),
+                    order,
+                    sizes,
                 },
                 weights,
                 mode: Mode::Bare,

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use self::cell::Cell;
 use self::judge::{THRICE, TWICE};
 use crate::bench::measure::Plan;
-use crate::bench::{Algorithm, Job, Load, Weights};
+use crate::bench::{Algorithm, Job, Load, Order, Sizes, Weights};
 use crate::reproduce::{Figure, Findings, ReproduceError, Run};
 
 /// The paper's name of the controller with only a queue.
@@ -36,7 +36,10 @@ struct Parameters {
     mix: Option<u32>,
     /// The numbers of flows for which instructions are counted, under FULL.
     counted: Vec<u32>,
-    packet: u32,
+    /// The flow of the next packet.
+    order: Order,
+    /// The shortest and the longest packet, bytes: constant, or uniform in between.
+    packet: [u32; 2],
     /// The number of runs for each seed; their median is used. From `long_from` flows on there is one run,
     /// because a cycle has millions of pairs.
     runs: u32,
@@ -220,11 +223,17 @@ fn cells(parameters: &Parameters) -> Result<Vec<Cell>, ReproduceError> {
         .collect::<Result<_, _>>()?;
     let equal = parameters.flows.iter().map(|&flows| (flows, Weights::Equal));
     let mix = parameters.mix.map(|flows| (flows, Weights::Mix));
+    let [shortest, longest] = parameters.packet;
+    let sizes = match shortest == longest {
+        true => Sizes::Constant(longest),
+        false => Sizes::Uniform(shortest, longest),
+    };
     let mut cells = Vec::new();
     for load in loads {
         for (flows, weights) in equal.clone().chain(mix) {
             for &algorithm in &algorithms {
-                cells.push(Cell::new(algorithm, flows, weights, load, parameters.packet));
+                let order = parameters.order;
+                cells.push(Cell::new(algorithm, flows, weights, load, order, sizes));
             }
         }
     }
