@@ -30,6 +30,11 @@ def write(folder: Path) -> None:
     def table_of(found: re.Match[str]) -> str:
         key = found[1]
         shown.add(key)
+        if key not in runs:
+            live = key.endswith(" live")
+            command = "make verdicts-live" if live else "make verdicts"
+            kind = "with real traffic" if live else "simulated"
+            return f"*Not run {kind} since the experiment changed: `{command}` judges it again.*"
         return table(runs[key], texts[key.removesuffix(" live")])
 
     for page in sorted(folder.glob("*.md")):
@@ -50,9 +55,11 @@ def claims() -> dict[str, dict[str, str]]:
 
 
 def with_remarks(claim: dict[str, str]) -> str:
-    """Return the text of a claim, with the limits of ours and with what was tried."""
-    named = (("Limit of ours", "ours"), ("Tried", "tried"))
-    remarks = (f"*{name}:* {claim[key].rstrip('.')}" for name, key in named if key in claim)
+    """Return the text of a claim, with what it depends on, the limits of ours, and what was tried."""
+    open_parameters = {"open": ", ".join(claim["open"])} if "open" in claim else {}
+    named = (("Open", "open"), ("Limit of ours", "ours"), ("Tried", "tried"))
+    texts = claim | open_parameters
+    remarks = (f"*{name}:* {texts[key].rstrip('.')}" for name, key in named if key in texts)
     return ". ".join((claim["text"], *remarks))
 
 

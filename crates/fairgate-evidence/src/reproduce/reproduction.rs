@@ -92,11 +92,19 @@ pub struct JudgedInstead {
 }
 
 impl JudgedClaim {
-    /// Returns why the verdict is so, with the numbers by which it was judged.
+    /// Returns why the verdict is so: the worst number by which it was judged, the open parameters or the
+    /// distance, and the other numbers.
     pub fn why(&self) -> String {
         let distance = |chance: f64| format!("{chance:.1} standard deviations; ");
         match self.verdict {
-            Kind::ReproducedIf => format!("if {}; {}", self.open.join(", "), self.found),
+            Kind::ReproducedIf => {
+                let (worst, others) = self.found.split_once("; ").unwrap_or((self.found.as_str(), ""));
+                let open = format!("{worst}; if {}", self.open.join(", "));
+                [open.as_str(), others]
+                    .join("; ")
+                    .trim_end_matches("; ")
+                    .to_owned()
+            }
             Kind::WithinChance => self.chance.map_or(String::new(), distance) + &self.found,
             Kind::Reproduced | Kind::NotReproduced | Kind::NotJudged => self.found.clone(),
         }
@@ -714,7 +722,7 @@ mod tests {
         described.claims[0].open.push("packet size".into());
         let reproduce = |description| {
             let mut findings = Findings::default();
-            findings.judge("order", true, "1 < 2");
+            findings.judge("order", true, "1 < 2; 2 < 3");
             Reproduction::new("test", description, &[1], false, findings, Vec::new())
                 .map_err(|error| error.to_string())
         };
@@ -728,7 +736,7 @@ mod tests {
         let result = reproduce(described).unwrap();
         assert!(result.holds);
         assert_eq!(result.claims[0].verdict, Kind::ReproducedIf);
-        assert_eq!(result.claims[0].why(), "if packet size; 1 < 2");
+        assert_eq!(result.claims[0].why(), "1 < 2; if packet size; 2 < 3");
     }
 
     #[test]
