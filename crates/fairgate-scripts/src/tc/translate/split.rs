@@ -9,7 +9,7 @@ use super::Translation;
 use crate::script::setting;
 use crate::tc::command::read_class_id;
 use crate::tc::kinds::cbq::default_map;
-use crate::tc::script::{Class, Qdisc};
+use crate::tc::objects::{Class, Qdisc};
 
 /// The number of priorities (TC_PRIO_MAX).
 const PRIORITIES: u8 = 16;
