@@ -2,14 +2,39 @@
 
 use std::sync::Arc;
 
-use fairgate::{Discipline, Egress, PacketQueue};
+use fairgate::{Discipline, Egress, PacketQueue, Time};
 use fairgate_config::{ShardedSpec, Spec};
 
 use crate::events::Alarm;
 use crate::monitor::InterfaceMonitor;
 use crate::network::line::Line;
 use crate::network::{Impairments, Tap};
-use crate::scenario::LineRate;
+use crate::scenario::{LineRate, Schedule};
+
+/// The delays that were recorded with the rate of a line.
+pub(crate) struct RecordedDelays {
+    schedule: Schedule,
+    /// The latest arrival so far: no packet overtakes another one when the delay falls.
+    latest: Time,
+}
+
+impl RecordedDelays {
+    fn of(rate: &LineRate) -> Option<Box<RecordedDelays>> {
+        match rate {
+            LineRate::Schedule(schedule) if schedule.has_delays() => Some(Box::new(RecordedDelays {
+                schedule: schedule.clone(),
+                latest: Time::ZERO,
+            })),
+            _ => None,
+        }
+    }
+
+    /// Returns when a packet arrives that leaves at `left_at` and would arrive at `arrival` otherwise.
+    pub(crate) fn arrival(&mut self, left_at: Time, arrival: Time) -> Time {
+        self.latest = self.latest.max(arrival + self.schedule.delay_at(left_at));
+        self.latest
+    }
+}
 
 /// An interface.
 pub(crate) struct Interface {
@@ -27,6 +52,8 @@ pub(crate) struct Interface {
     pub(crate) alarm: Alarm,
     /// Propagation delay, ns.
     pub(crate) delay: u64,
+    /// The recorded delays, which come to that.
+    pub(crate) recorded: Option<Box<RecordedDelays>>,
     /// Bytes that framing adds to a packet.
     pub(crate) overhead: u32,
     /// The number under which the node at the other end knows this link: from 1 on, in the order of the
@@ -61,6 +88,7 @@ impl Interface {
             line: Line::new(&rate),
             alarm: Alarm::UNSET,
             delay,
+            recorded: RecordedDelays::of(&rate),
             overhead,
             far_number: 0,
             far_processor: None,

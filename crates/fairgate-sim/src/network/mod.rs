@@ -386,6 +386,9 @@ impl Network {
         }
         let interface = &mut self.interfaces[index as usize];
         let mut arrives_at = left_at + interface.delay;
+        if let Some(recorded) = &mut interface.recorded {
+            arrives_at = recorded.arrival(left_at, arrives_at);
+        }
         if let Some(impairments) = &mut interface.impairments {
             match impairments.arrival(arrives_at) {
                 Some(later) => arrives_at = later,

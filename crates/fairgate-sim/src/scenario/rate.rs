@@ -38,8 +38,9 @@ impl From<Option<Rate>> for LineRate {
 impl LineRate {
     /// Reads a recorded line: a trace of mahimahi, or times with rates. In the second case each line has a
     /// time in seconds and a rate in Mbit/s, and a line of names may be the first one, as pensieve, the FCC's
-    /// traces in its form, and measurements of Starlink have them. A rate holds until the next time, and the
-    /// last one as long as the one before. Then the line starts anew.
+    /// traces in its form, and measurements of Starlink have them. A third column is the delay of one way in
+    /// ms. A rate and a delay hold until the next time, and the last ones as long as those before. Then the
+    /// line starts anew.
     pub(crate) fn recorded(text: &str) -> Result<LineRate, WrongLine> {
         let columns = |line: &str| {
             line.split([',', ' ', '\t', ';'])
@@ -89,6 +90,8 @@ pub struct Schedule {
     phases: Arc<[(Time, Rate)]>,
     /// The time after which the schedule starts anew.
     period: Option<Time>,
+    /// The recorded delay of each phase, ns. Empty if there is none.
+    delays: Arc<[u64]>,
 }
 
 impl Schedule {
@@ -137,12 +140,14 @@ impl Schedule {
         Ok(Schedule {
             phases: phases.collect(),
             period: period.map(|period| Time::ZERO + period),
+            delays: Arc::default(),
         })
     }
 
-    /// Reads lines of a time in seconds and a rate in Mbit/s.
+    /// Reads lines of a time in seconds and a rate in Mbit/s, and perhaps a delay in ms.
     fn recorded(text: &str) -> Result<Schedule, WrongLine> {
         let mut phases: Vec<(Duration, Rate)> = Vec::new();
+        let mut delays: Vec<u64> = Vec::new();
         let mut begin = None;
         for (number, line) in (1..).zip(text.lines()) {
             let wrong = |what: String, remedy: &'static str| WrongLine {
@@ -160,13 +165,26 @@ impl Schedule {
             if parts.is_empty() || phases.is_empty() && is_text {
                 continue;
             }
-            let [time, rate] = parts[..] else {
-                let what = format!("`{}` has {} columns", excerpt(line), parts.len());
-                let remedy = "write a time in seconds and a rate in Mbit/s: cut -f 1,2; a delay that \
-                              changes is the link's jitter";
-                return Err(wrong(what, remedy));
+            let (time, rate, delay) = match parts[..] {
+                [time, rate] if delays.is_empty() => (time, rate, None),
+                [time, rate, delay] if delays.len() == phases.len() => (time, rate, Some(delay)),
+                _ => {
+                    let what = format!("`{}` has {} columns", excerpt(line), parts.len());
+                    let remedy = "write a time in seconds and a rate in Mbit/s in each line, and perhaps a \
+                                  delay in ms as the third number of each";
+                    return Err(wrong(what, remedy));
+                }
             };
             let number_of = |part: &str| part.parse::<f64>().ok().filter(|number| number.is_finite());
+            if let Some(delay) = delay {
+                let nanos =
+                    number_of(delay).and_then(|millis| Duration::try_from_secs_f64(millis / 1e3).ok());
+                let Some(nanos) = nanos.filter(|delay| *delay <= LONGEST) else {
+                    let what = format!("`{delay}` is no delay");
+                    return Err(wrong(what, "write milliseconds from 0 up, such as 31.5"));
+                };
+                delays.push(nanos.as_nanos() as u64);
+            }
             let Some((time, rate)) = number_of(time)
                 .zip(number_of(rate))
                 .filter(|(_, rate)| *rate >= 0.0)
@@ -189,11 +207,29 @@ impl Schedule {
         let last = phases.last().map_or(Duration::ZERO, |phase| phase.0);
         let before = phases.len().checked_sub(2).map(|at| phases[at].0);
         let period = before.map(|before| last + last.saturating_sub(before));
-        Schedule::new(&phases, period).map_err(|what| WrongLine {
+        let schedule = Schedule::new(&phases, period).map_err(|what| WrongLine {
             line: phases.len().max(1),
             what: what.split("; ").next().unwrap_or_default().to_owned(),
             remedy: "write one line for each time, in their order",
+        })?;
+        Ok(Schedule {
+            delays: delays.into(),
+            ..schedule
         })
+    }
+
+    /// Whether delays were recorded.
+    pub(crate) fn has_delays(&self) -> bool {
+        !self.delays.is_empty()
+    }
+
+    /// Returns the recorded delay at a time, ns.
+    pub(crate) fn delay_at(&self, time: Time) -> u64 {
+        let nanos = self
+            .period
+            .map_or(time.nanos(), |period| time.nanos() % period.nanos());
+        let phase = self.phases.partition_point(|phase| phase.0.nanos() <= nanos) - 1;
+        self.delays[phase]
     }
 
     /// Returns the greatest rate.
@@ -407,7 +443,10 @@ mod tests {
             );
         }
         for (text, line, rule) in [
-            ("0 5 20\n", 1, "has 3 columns"),
+            ("0 5 20 1\n", 1, "has 4 columns"),
+            ("0 5\n1 5 20\n", 2, "has 3 columns"),
+            ("0 5 20\n1 5\n", 2, "has 2 columns"),
+            ("0 5 -1\n", 1, "`-1` is no delay"),
             ("0 5\n1 x\n", 2, "is not a time and a rate"),
             ("5 5\n4 1\n", 2, "comes after"),
         ] {
@@ -415,6 +454,17 @@ mod tests {
             assert_eq!(error.line, line, "{text:?}: {error:?}");
             assert!(error.what.contains(rule), "{error:?}");
         }
+        let Ok(LineRate::Schedule(delayed)) = LineRate::recorded("s,mbps,ms\n5,1,20\n6,1,31.5\n") else {
+            panic!("a trace with delays is read");
+        };
+        assert!(delayed.has_delays());
+        let of = |millis| delayed.delay_at(Time::from_millis(millis));
+        assert_eq!(
+            [0, 999, 1000, 1999, 2000, 3500].map(of),
+            [
+                20_000_000, 20_000_000, 31_500_000, 31_500_000, 20_000_000, 31_500_000
+            ]
+        );
         assert_eq!(
             LineRate::recorded("1\n2\n"),
             Trace::parse("1\n2\n").map(LineRate::Trace)

@@ -335,6 +335,40 @@ udp = { rate = "10mbit", size = "1472b" }
     );
 }
 
+/// The third column of a trace is the delay, which comes to that of the link. When it falls, packets still
+/// arrive in their order.
+#[test]
+fn a_trace_may_have_the_delay_of_the_line() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("sky.txt"), "0 100 20\n1 100 90.5\n").unwrap();
+    let text = r#"
+[simulate]
+duration = "4s"
+
+[[simulate.link]]
+a = "a"
+b = "b"
+rate_a = { trace = "sky.txt" }
+overhead = 0
+delay = "3ms"
+
+[[simulate.flow]]
+name = "f"
+from = "a"
+to = "b"
+udp = { rate = "1mbit", size = "1222b" }
+"#;
+    let name = folder.path().join("scenario.toml");
+    let document = Document::parse(name.to_str().unwrap(), text).expect("the file is TOML");
+    let results = run(&Scenario::read(&document).unwrap());
+    let flow = &results.flows[0];
+    // 1250 bytes take 0.1 ms at 100 Mbit/s.
+    assert_eq!(flow.delay.min_ns, 23 * MILLI + MILLI / 10);
+    assert_eq!(flow.delay.max_ns, 93 * MILLI + 6 * MILLI / 10);
+    let half = flow.delay.percentiles_ns[45];
+    assert!(half.abs_diff(23 * MILLI) < MILLI, "{half}");
+}
+
 #[test]
 fn a_node_delays_packets_that_it_forwards_and_no_others() {
     let mut scenario = Scenario::new(Duration::from_secs(100));

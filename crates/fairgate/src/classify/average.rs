@@ -1,5 +1,5 @@
-//! The average rate of the packets that match a filter, as Linux estimates it (`gen_estimator.c`, for `avrate`
-//! of `act_police.c`).
+//! The average rate of the packets that match a filter, as Linux estimates it (`gen_estimator.c`, for
+//! `avrate` of `act_police.c`).
 //!
 //! A timer of the kernel takes a sample every 250 ms, or that doubled up to five times: the bytes since the
 //! last one. The average is then moved towards the sample by a weight that is a power of two. Between two

@@ -341,8 +341,8 @@ impl<'a> Translation<'a> {
         let before = self.problems.count();
         draft.settings.extend(qdisc.estimated(self.problems));
         if name == "cake_mq" {
-            let text = "`cake_mq` is one cake here: give the run several `workers`, which share its rate as \
-                        the cakes of transmit queues do";
+            let text = "`cake_mq` is one cake here: several `workers` of a run share its rate as the cakes \
+                        of transmit queues do, if it has the words besteffort and flows";
             self.notes.add(location.clone(), text.to_owned());
         }
         name.clone_into(&mut self.kind);

@@ -26,8 +26,8 @@ impl Translation<'_> {
             };
             if split != handle {
                 let message = format!("`split` of class {} is not at {handle}", class.id.get_ref());
-                let help = "only packets that no filter of the qdisc matches have a default by priority; write \
-                    a filter";
+                let help = "only packets that no filter of the qdisc matches have a default by priority; \
+                    write a filter";
                 self.problems
                     .add(class.id.span(), message, "can't be carried over", help);
                 continue;

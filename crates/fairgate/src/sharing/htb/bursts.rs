@@ -1,15 +1,15 @@
 //! Bursts for a time, as RouterOS has them: a class may exceed its ceil while it has sent little.
 //!
 //! Source: RouterOS' documentation, "Queues", section "Burst" (`burst-limit`, `burst-threshold`,
-//! `burst-time`). The average rate of the last `burst_time` is calculated every 1/16 of this time. While it is
-//! below `burst_threshold`, `burst_rate` takes the place of the ceil; otherwise the ceil applies. So a class
-//! that was idle and sends all it can exceeds its ceil for `burst_threshold * burst_time / burst_rate`, and no
-//! longer: `burst_time` is the time of the average, not that of the burst.
+//! `burst-time`). The average rate of the last `burst_time` is calculated every 1/16 of this time. While it
+//! is below `burst_threshold`, `burst_rate` takes the place of the ceil; otherwise the ceil applies. So a
+//! class that was idle and sends all it can exceeds its ceil for `burst_threshold * burst_time /
+//! burst_rate`, and no longer: `burst_time` is the time of the average, not that of the burst.
 //!
 //! The times begin when the first packet is sent. The average is of what was sent until the last multiple of
 //! 1/16 of the time. A packet of the class, or of one below it, is what changes the ceil, so a class that
-//! waits for its ceil sends one more packet before it may burst. The tokens of the ceil's bucket are time, and
-//! stay.
+//! waits for its ceil sends one more packet before it may burst. The tokens of the ceil's bucket are time,
+//! and stay.
 //!
 //! Nothing here is called in a tree without bursts.
 
