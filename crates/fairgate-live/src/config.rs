@@ -187,8 +187,8 @@ impl Plan {
     /// Reads the `[run]` section of a configuration file.
     ///
     /// # Errors
-    /// Fails if there is no such section. Otherwise reports all values that are not allowed, or the first that
-    /// does not go with the others.
+    /// Fails if there is no such section. Otherwise reports all values that are not allowed, or the first
+    /// that does not go with the others.
     pub fn read(document: &Document) -> Result<Plan, FileError> {
         let Some(mut section) = Section::read(document)? else {
             return Err(document.error(

@@ -188,7 +188,10 @@ fn class(entry: &dyn Entry, is_of_tree: bool) -> Value {
 fn parameter(info: &ParameterInfo) -> Value {
     let (least, most) = (*info.range.start(), *info.range.end());
     let integer = |least: i128, most: u64| json!({ "type": "integer", "minimum": least, "maximum": most });
-    let list = |most: usize, least: usize| json!({ "type": "array", "items": { "type": "integer" }, "minItems": least, "maxItems": most });
+    let list = |most: usize, least: usize| {
+        let items = json!({ "type": "integer" });
+        json!({ "type": "array", "items": items, "minItems": least, "maxItems": most })
+    };
     let mut schema = match info.unit {
         Unit::Count(_) => integer(least.into(), most),
         Unit::Signed(_) => integer(-i128::from(most), most),

@@ -154,7 +154,8 @@ static PARAMETERS: [Parameter<Values>; 31] = [
         "overhead",
         Unit::Signed("bytes"),
         0..=1000,
-        "Added to the length that trees count, at least -14. Frames have a header of 14 bytes: -14 counts IP packets, 24 whole Ethernet.",
+        "Added to the length that trees count, at least -14. Frames have a header of 14 bytes: \
+         -14 counts IP packets, 24 whole Ethernet.",
         |keys, _| &mut keys.overhead,
     ),
     Parameter::word(
@@ -172,7 +173,8 @@ static PARAMETERS: [Parameter<Values>; 31] = [
     Parameter::word(
         "isolate",
         Unit::Flag,
-        "Whether this machine's own network stack is kept away from the interfaces; default: if it does not use them.",
+        "Whether this machine's own network stack is kept away from the interfaces; default: if it does \
+         not use them.",
         |keys, _| &mut keys.isolate,
     ),
     Parameter::word(
@@ -277,7 +279,8 @@ static PARAMETERS: [Parameter<Values>; 31] = [
         "For how long the last packets are kept.",
         |keys, _| &mut keys.packet_log,
     ),
-    // The least are a few thousand packets. A pcapng file of the largest size is still handled by all readers.
+    // The least are a few thousand packets. A pcapng file of the largest size is still handled by all
+    // readers.
     Parameter::new(
         "packet_log_memory",
         Unit::Bytes,

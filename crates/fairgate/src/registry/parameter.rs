@@ -25,8 +25,8 @@ pub struct Bucket {
     pub is_for_whole_packets: bool,
 }
 
-/// A parameter of a discipline, or a key of another section of a file, with settings `S`: name, unit, range and
-/// meaning. The default is read from the default settings.
+/// A parameter of a discipline, or a key of another section of a file, with settings `S`: name, unit, range
+/// and meaning. The default is read from the default settings.
 #[derive(Debug)]
 pub struct Parameter<S> {
     name: &'static str,
