@@ -201,13 +201,16 @@ proptest! {
     }
 
     /// A leaf that borrows keeps to its ceil, and one that does not to both. A packet leaves while there are
-    /// tokens, and is paid for then. Depths are rounded to ticks of 64 ns, and are a minute at most.
+    /// tokens, and is paid for then. Depths are rounded to ticks of 64 ns, and are a minute at most. With a
+    /// burst for a time, its rate takes the place of the ceil.
     #[test]
     fn htb(
         rate in rates(), factor in 1u64..8, borrows in any::<bool>(), burst in 64..4 * LONGEST,
-        cburst in 64..4 * LONGEST, traffic in traffic(),
+        cburst in 64..4 * LONGEST, for_a_time in option::of((2u64..5, 1u64..100, 16u64..4000)),
+        traffic in traffic(),
     ) {
         let ceil = times(rate, factor);
+        let most = for_a_time.map_or(ceil, |(factor, ..)| times(ceil, factor));
         let within_a_minute = |burst: u32, rate: Rate| {
             burst.min(u32::try_from(rate.bits_per_second() / 8 * 59).unwrap_or(u32::MAX))
         };
@@ -216,6 +219,10 @@ proptest! {
             ceil: Some(ceil),
             burst: Some(burst),
             cburst: Some(cburst),
+            burst_rate: for_a_time.map(|_| most),
+            burst_threshold: for_a_time
+                .map(|(_, percent, _)| super::configs::rate(most.bits_per_second() * percent / 100)),
+            burst_time: for_a_time.map(|(.., millis)| Duration::from_millis(millis)),
             ..htb::ClassConfig::of_rate(1, borrows.then_some(2), rate)
         }];
         if borrows {
@@ -223,7 +230,7 @@ proptest! {
         }
         let config = htb::Config { classifier: classifier(), classes, ..htb::Config::default() };
         let tree = boxed(htb::Htb::node(config, vec![queue()]).unwrap());
-        let mut ceilings = vec![ceiling(ceil, u64::from(cburst) + PACKET, 64)];
+        let mut ceilings = vec![ceiling(most, u64::from(cburst) + PACKET, 64)];
         if !borrows {
             ceilings.push(ceiling(rate, u64::from(burst) + PACKET, 64));
         }
@@ -310,12 +317,15 @@ fn no_rate_is_forgotten() {
         "cake.bandwidth",
         "htb.rate",
         "htb.ceil",
+        "htb.burst_rate",
         "hfsc.ul",
         "cbq.rate",
     ];
     let no_ceilings = [
         // The rate of the port is the sum of the two slopes.
         "cbs.sendslope",
+        // The average up to which a burst goes on.
+        "htb.burst_threshold",
         // The rate from which on fq counts in quanta.
         "fq.low_rate_threshold",
         // Rates of a link that something else limits: for idle times, loads and virtual times.

@@ -82,6 +82,14 @@ pub(super) fn draw(
         if chosen.is_empty() {
             continue;
         }
+        if let Some(flent) = &drawing.flent
+            && drawing.throughput_of.is_none()
+            && drawing.distribution_of.is_none()
+        {
+            let what = "a file of Flent has throughput and delays, which this figure does not show";
+            let help = "add it to a figure with `throughput_of` or `distribution_of`";
+            return Err(document.error(flent.span(), what, help));
+        }
         if let (Some(measure), Some(over)) = (&drawing.measure, &drawing.over) {
             let cases: Vec<&Case> = chosen.iter().map(|&number| run[number]).collect();
             let axes = (measure, over);
@@ -389,6 +397,10 @@ fn curves(
     }
     if let ([case], true) = (cases, drawing.throughput_of.is_some()) {
         curves.extend(published_throughput(kind, case, published));
+    }
+    if let Some(flent) = &drawing.flent {
+        let (is_distribution, is_above) = (kind.is_distribution, drawing.complementary);
+        curves.extend(flent.get_ref().curves(document, is_distribution, is_above)?);
     }
     let end = |curves: &[Curve], of: fn(&Point) -> f64| {
         let points = curves.iter().flat_map(|curve| &curve.points);

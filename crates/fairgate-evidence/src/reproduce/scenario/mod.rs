@@ -61,6 +61,7 @@
 
 mod charts;
 mod conditions;
+mod flent;
 mod live;
 mod measures;
 mod pattern;

@@ -8,6 +8,7 @@ use fairgate_sim::Scenario;
 use serde::Deserialize;
 use toml::{Spanned, Table, Value};
 
+use super::flent::Flent;
 use super::quantity::Quantity;
 use super::window::During;
 
@@ -138,6 +139,8 @@ pub(super) struct Drawing {
     pub(super) complementary: bool,
     /// An exponential distribution that is drawn over the measured ones: the times in an M/M/1 system.
     pub(super) formula: Option<Spanned<Formula>>,
+    /// What others measured with Flent, drawn over `throughput_of` and `distribution_of`.
+    pub(super) flent: Option<Spanned<Flent>>,
 }
 
 /// One pattern or several ones, as they are written.

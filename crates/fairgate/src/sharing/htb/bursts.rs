@@ -8,8 +8,9 @@
 //!
 //! The times begin when the first packet is sent. The average is of what was sent until the last multiple of
 //! 1/16 of the time. A packet of the class, or of one below it, is what changes the ceil, so a class that
-//! waits for its ceil sends one more packet before it may burst. The tokens of the ceil's bucket are time,
-//! and stay.
+//! waits for its ceil sends one more packet before it may burst. When a burst begins, the tokens of the
+//! ceil's bucket are as many bytes as before, and when it ends, as much time: so `burst_rate` and `cburst`
+//! are never exceeded.
 //!
 //! Nothing here is called in a tree without bursts.
 
@@ -17,7 +18,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::config::{BurstSettings, depth};
-use super::{Buckets, ClassConfig};
+use super::{Buckets, ClassConfig, TICK, tokens};
 use crate::rate::{Rate, RateMeter};
 use crate::sharing::index::ClassIndex;
 
@@ -102,6 +103,8 @@ pub(super) struct Burst {
     threshold: u64,
     /// Whether the burst's limit is that of the class.
     is_on: bool,
+    /// The ceil as a part of the burst's rate, in units of 2^-32.
+    part_of_above: u64,
     ceil: Limit,
     above: Limit,
 }
@@ -115,6 +118,8 @@ impl Burst {
             let ticks = depth(rate, burst).min(u32::MAX.into());
             (rate.meter(), ticks as u32)
         };
+        let above = class.ceil().max(settings.rate);
+        let bits = |rate: Rate| u128::from(rate.bits_per_second());
         Burst {
             parts: [0; PARTS],
             part: 0,
@@ -123,8 +128,9 @@ impl Burst {
             length: (nanos / PARTS as u128) as u64,
             threshold: u64::try_from(bytes).unwrap_or(u64::MAX),
             is_on: true,
+            part_of_above: ((bits(class.ceil()) << 32) / bits(above)) as u64,
             ceil: limit(class.ceil()),
-            above: limit(class.ceil().max(settings.rate)),
+            above: limit(above),
         }
     }
 
@@ -139,12 +145,25 @@ impl Burst {
     /// Counts a packet that is being sent. Decides at the end of each part, before the packet counts.
     pub(super) fn count(&mut self, length: u32, now: u64, buckets: &mut Buckets) {
         if now >= self.ends {
+            let was_on = self.is_on;
             self.end_parts(now);
+            if self.is_on && !was_on {
+                self.keep_bytes(now, buckets);
+            }
             self.apply(buckets);
         }
         let length = u64::from(buckets.link.count(length));
         self.parts[self.part] += length;
         self.sent += length;
+    }
+
+    /// Makes the tokens of the ceil as many at the burst's rate as there are bytes.
+    fn keep_bytes(&self, now: u64, buckets: &mut Buckets) {
+        let left = tokens(buckets.ceil_empty_at, now).min(i64::from(self.ceil.1) << TICK);
+        if left > 0 {
+            let left = (u128::from(left.unsigned_abs()) * u128::from(self.part_of_above)) >> 32;
+            buckets.ceil_empty_at = now.wrapping_sub(left as u64);
+        }
     }
 
     /// Ends the parts that are over.
