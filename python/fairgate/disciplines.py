@@ -715,15 +715,15 @@ def ared(
 def wred(
     *,
     limit: str | None = None,
+    min_0: str | None = None,
+    max_0: str | None = None,
+    probability_0: float | str | None = None,
     min_1: str | None = None,
     max_1: str | None = None,
     probability_1: float | str | None = None,
     min_2: str | None = None,
     max_2: str | None = None,
     probability_2: float | str | None = None,
-    min_3: str | None = None,
-    max_3: str | None = None,
-    probability_3: float | str | None = None,
     precedence: Sequence[int] | str | None = None,
     avpkt: str | None = None,
     burst: float | str | None = None,
@@ -742,30 +742,30 @@ def wred(
     ----------
     limit : str, optional
         The largest backlog in bytes. Allowed: at least 1b. Default: 400000b.
-    min_1 : str, optional
+    min_0 : str, optional
         The average from which on packets of precedence 0 are marked. Allowed: at least 1b. Default:
         60000b.
-    max_1 : str, optional
+    max_0 : str, optional
         The average from which on all packets of precedence 0 are marked. Allowed: at least 1b. Default:
         90000b.
-    probability_1 : float | str, optional
-        The probability of a mark at `max_1`. In probability. Allowed: 0 to 1. Default: 0.02.
-    min_2 : str, optional
+    probability_0 : float | str, optional
+        The probability of a mark at `max_0`. In probability. Allowed: 0 to 1. Default: 0.02.
+    min_1 : str, optional
         The average from which on packets of precedence 1 are marked. Allowed: at least 1b. Default:
         45000b.
-    max_2 : str, optional
+    max_1 : str, optional
         The average from which on all packets of precedence 1 are marked. Allowed: at least 1b. Default:
         90000b.
-    probability_2 : float | str, optional
-        The probability of a mark at `max_2`. In probability. Allowed: 0 to 1. Default: 0.05.
-    min_3 : str, optional
+    probability_1 : float | str, optional
+        The probability of a mark at `max_1`. In probability. Allowed: 0 to 1. Default: 0.05.
+    min_2 : str, optional
         The average from which on packets of precedence 2 are marked. Allowed: at least 1b. Default:
         30000b.
-    max_3 : str, optional
+    max_2 : str, optional
         The average from which on all packets of precedence 2 are marked. Allowed: at least 1b. Default:
         90000b.
-    probability_3 : float | str, optional
-        The probability of a mark at `max_3`. In probability. Allowed: 0 to 1. Default: 0.1.
+    probability_2 : float | str, optional
+        The probability of a mark at `max_2`. In probability. Allowed: 0 to 1. Default: 0.1.
     precedence : Sequence[int] | str, optional
         The drop precedence of each DSCP; by default that of assured forwarding, and 0 for others.
         Allowed: 64 numbers, 0 to 2. Default: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 2, 0, 0, 0, 0, 0,
@@ -795,15 +795,15 @@ def wred(
     return Tree(
         "wred",
         limit=limit,
+        min_0=min_0,
+        max_0=max_0,
+        probability_0=probability_0,
         min_1=min_1,
         max_1=max_1,
         probability_1=probability_1,
         min_2=min_2,
         max_2=max_2,
         probability_2=probability_2,
-        min_3=min_3,
-        max_3=max_3,
-        probability_3=probability_3,
         precedence=precedence,
         avpkt=avpkt,
         burst=burst,
