@@ -32,7 +32,12 @@ fn runs_that_workers_cannot_share_are_refused() {
         &[],
         &["`workers` is 0, but must be 1 to 64", "a plain number"],
     );
-    refused(FAIR, &run("workers = 65"), &[], &["there can't be 65 workers"]);
+    refused(
+        FAIR,
+        &run("workers = 65"),
+        &[],
+        &["`workers` is 65, but must be 1 to 64"],
+    );
     refused(
         FAIR,
         &run("shard_by = \"left\""),

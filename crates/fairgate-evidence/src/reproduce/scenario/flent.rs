@@ -138,7 +138,7 @@ mod tests {
             flent: Flent,
         }
         let figure: Figure = document
-            .section("figure")
+            .section("simulate")
             .expect("it is read")
             .expect("it is there");
         let curves = figure.flent.curves(&document, is_distribution, false);
