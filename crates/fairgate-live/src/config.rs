@@ -215,7 +215,7 @@ impl Plan {
             return Err(document.error(
                 span,
                 format!(
-                    "`overhead` is {}, but must be at least {LEAST_OVERHEAD}",
+                    "`overhead` is {}, but must be from {LEAST_OVERHEAD} to 1000",
                     values.overhead
                 ),
                 "frames have an Ethernet header of 14 bytes; -14 counts IP packets, 24 whole Ethernet",
