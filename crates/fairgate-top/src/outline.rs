@@ -344,7 +344,7 @@ mod tests {
         assert_eq!(hosts.rates[0].line("3mbit"), "class change 100 rate=3mbit");
         assert_eq!(outline.places[1].kind, Kind::Inner);
         let names: Vec<&str> = outline.places[2].rates.iter().map(|rate| rate.name).collect();
-        assert_eq!(names, ["rate", "ceil"]);
+        assert_eq!(names, ["rate", "ceil", "burst_rate", "burst_threshold"]);
     }
 
     /// The lines that the screen sends are those of `fairgate class` and `fairgate queue`.
