@@ -262,6 +262,11 @@ class Watched:
         self.page.goto(address)
         return self.page
 
+    def close(self) -> None:
+        # An answer that a test is making needs the page.
+        self.page.unroute_all(behavior="wait")
+        self.context.close()
+
     def check(self, expected: str = "^$") -> None:
         """Nothing has gone wrong, except for what is expected: the browser's words for a status."""
         unexpected = [error for error in self.errors if not re.search(expected, error)]
@@ -274,7 +279,7 @@ class Watched:
 def watched(browser: Browser, run: Run) -> Iterator[Watched]:
     page = Watched(browser)
     yield page
-    page.context.close()
+    page.close()
 
 
 def drawn(page: Page, chart: str, series: int) -> bool:
@@ -455,7 +460,7 @@ def test_dashboard_changes_are_confirmed_and_undone(watched: Watched, api: Clien
     open_change(page, "20")
     dialog = page.locator("#change")
     dialog.get_by_label("rate", exact=True).fill("8mbit")
-    dialog.get_by_text("10 more parameters").click()
+    dialog.get_by_text("12 more parameters").click()
     dialog.get_by_label("target", exact=True).fill("7ms")
     dialog.get_by_role("button", name="Review").click()
     expect(dialog.locator("pre")).to_have_text("class change 20 rate=8mbit\nqueue change 20 target=7ms")
@@ -537,7 +542,7 @@ def test_dashboard_with_a_token_over_tls(
         page = watched.page
         expect(page.locator("#alert")).to_contain_text("does not answer")
         expect(page.locator("#health")).to_have_attribute("data-state", "bad")
-        watched.context.close()
+        watched.close()
 
 
 def sign_in(browser: Browser) -> Watched:
@@ -597,7 +602,7 @@ def test_dashboard_light_and_dark(browser: Browser, run: Run, scheme: str) -> No
     page.reload()
     expect(page.locator("#theme")).to_have_attribute("aria-label", f"Theme: {other}")
     watched.check()
-    watched.context.close()
+    watched.close()
 
 
 def test_dashboard_on_a_phone(browser: Browser, run: Run) -> None:
@@ -616,7 +621,7 @@ def test_dashboard_on_a_phone(browser: Browser, run: Run) -> None:
     assert box["x"] + box["width"] <= 360
     accessible(page)
     watched.check()
-    watched.context.close()
+    watched.close()
 
 
 REPORT = """<!doctype html><html><head><style>:root { --tone: rgb(1, 2, 3) } p { color: var(--tone) }</style>
@@ -709,7 +714,7 @@ def test_dashboard_warns_of_what_is_not_as_the_file_says(watched: Watched) -> No
     )
     accessible(page)
     screenshot(page, "warnings")
-    page.unroute("**/v1/classes?*")
+    page.unroute_all(behavior="wait")
     expect(page.locator("#warnings")).to_be_hidden()
     watched.check()
 
@@ -789,7 +794,7 @@ def test_dashboard_subscribers(village: Run, browser: Browser) -> None:
     expect(page.locator("#tree")).to_contain_text("Anna")
     figures_are_visible(page, "#tree", shown)
     watched.check()
-    watched.context.close()
+    watched.close()
 
 
 def opened(village: Run, browser: Browser, **options: Any) -> tuple[Watched, Page]:
@@ -815,7 +820,7 @@ def test_dashboard_says_what_it_leaves_out(village: Run, browser: Browser) -> No
     page.get_by_role("radio", name="Most of the plan").check()
     expect(head).to_contain_text(re.compile("[0-9]+ of the 2,000 classes with the highest rate are shown"))
     watched.check()
-    watched.context.close()
+    watched.close()
 
 
 def test_dashboard_finds_subscribers_by_what_they_are_called(village: Run, browser: Browser) -> None:
@@ -845,7 +850,7 @@ def test_dashboard_finds_subscribers_by_what_they_are_called(village: Run, brows
     expect(page.locator("#tree-note")).to_contain_text("class:20 finds the class of this number")
     assert paths("fq_codel")[-1] == str(FIRST_CLASS + len(NAMES) - 1)
     watched.check()
-    watched.context.close()
+    watched.close()
 
 
 def test_dashboard_changes_a_subscriber(village: Run, browser: Browser) -> None:
@@ -899,7 +904,7 @@ def test_dashboard_changes_a_subscriber(village: Run, browser: Browser) -> None:
     with client_of(village) as client:
         client.patch_subscriber("20", {"up": None})
     watched.check("status of 412|status of 422")
-    watched.context.close()
+    watched.close()
 
 
 def test_dashboard_offers_no_change_that_is_refused(village: Run, browser: Browser) -> None:
@@ -920,7 +925,7 @@ def test_dashboard_offers_no_change_that_is_refused(village: Run, browser: Brows
     expect(page.locator("#not-here")).to_contain_text("ShapedDevices.csv")
     expect(change).to_have_count(0)
     watched.check()
-    watched.context.close()
+    watched.close()
 
 
 # What is drawn beyond its card or its cell. What a box with an edge of its own cuts or scrolls is left out.
@@ -1015,7 +1020,7 @@ def test_dashboard_fits_all_widths(village: Run, browser: Browser) -> None:
                 page.wait_for_timeout(300)
                 page.screenshot(path=f"{folder}/{view.lower()}-{width}.png", full_page=True)
     watched.check()
-    watched.context.close()
+    watched.close()
 
 
 def test_dashboard_draws_nothing_where_nothing_was(village: Run, browser: Browser) -> None:
@@ -1062,4 +1067,4 @@ def test_dashboard_draws_nothing_where_nothing_was(village: Run, browser: Browse
     seconds = (columns[-1] - gaps[1][1]) / 14
     assert all(abs((other - one) / seconds - 15.5) < 1.5 for one, other in gaps), gaps
     watched.check()
-    watched.context.close()
+    watched.close()
