@@ -138,7 +138,7 @@ static PARAMETERS: [Parameter<Values>; 31] = [
     text(
         "name",
         "name",
-        "Of the status socket; default: that of the file, without extension.",
+        "The name of the status socket; default: that of the file, without extension.",
         |keys, _| &mut keys.name,
     ),
     // Full-sized frames of the largest number take 2 GiB.
@@ -161,13 +161,13 @@ static PARAMETERS: [Parameter<Values>; 31] = [
     Parameter::word(
         "super_packets",
         Unit::Choice(SuperPackets::WORDS),
-        "Cut: no tree gets a merged packet as one packet.",
+        "With `cut`, no tree gets a merged packet as one packet.",
         |keys, _| &mut keys.super_packets,
     ),
     Parameter::word(
         "offloads",
         Unit::Choice(Offloads::WORDS),
-        "Off: GRO and LRO are disabled during the run.",
+        "With `off`, GRO and LRO are disabled during the run.",
         |keys, _| &mut keys.offloads,
     ),
     Parameter::word(
@@ -227,7 +227,7 @@ static PARAMETERS: [Parameter<Values>; 31] = [
     text(
         "api_group",
         "group",
-        "Whose members may use the unix socket of `api`.",
+        "The group whose members may use the unix socket of `api`.",
         |keys, _| &mut keys.api_group,
     ),
     text(
