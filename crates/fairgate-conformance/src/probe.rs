@@ -4,12 +4,12 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use fairgate::{
     Class, ClassId, ClassReading, ClassState, ConfigError, Count, Discipline, DropReason, Ecn, FlowHash,
-    PacketId, PacketQueue, Pool, Statistics, Time, Variable, Verdict,
+    PacketId, PacketQueue, Pool, Slot, Statistics, Time, Variable, Verdict,
 };
 
 /// Formats a configuration, for comparisons and messages.
@@ -35,11 +35,35 @@ impl Withheld {
 #[derive(Clone, Default)]
 pub(crate) struct Reordered(Arc<AtomicBool>);
 
+/// The header fields with which the disciplines of a tree were given packets, in order. One discipline may
+/// change a field, the next may choose a class by it, and a third may restore it: the first then sees no
+/// change, but the packet has taken another path.
+#[derive(Clone, Default)]
+struct Given(Arc<Mutex<Vec<(PacketId, Fields)>>>);
+
+impl Given {
+    fn count(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    fn add(&self, id: PacketId, fields: Fields) {
+        let mut given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        given.push((id, fields));
+    }
+
+    /// Calls `visit` on all from number `first` on.
+    fn visit_from(&self, first: usize, mut visit: impl FnMut(PacketId, Fields)) {
+        let given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        given[first..].iter().for_each(|&(id, fields)| visit(id, fields));
+    }
+}
+
 /// What the probes of a tree share.
 #[derive(Clone, Default)]
 pub(crate) struct Shared {
     withheld: Withheld,
     reordered: Reordered,
+    given: Given,
 }
 
 /// What a discipline may do.
@@ -53,15 +77,34 @@ pub(crate) struct Allowed {
     pub(crate) watchdogs: usize,
 }
 
-/// Packets with the same key must keep their order: classifiers and hashes can't distinguish them.
+/// The header fields by which classifiers and hashes distinguish packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct OrderKey {
+struct Fields {
     flow: FlowHash,
     class: ClassId,
     mark: u32,
     priority: u8,
     dscp: u8,
     ecn: Ecn,
+}
+
+impl Fields {
+    fn of(packet: &Slot) -> Fields {
+        Fields {
+            flow: packet.flow,
+            class: packet.class,
+            mark: packet.mark,
+            priority: packet.priority,
+            dscp: packet.dscp,
+            ecn: packet.ecn,
+        }
+    }
+}
+
+/// Packets with the same key must keep their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct OrderKey {
+    fields: Fields,
     /// The number of parameter changes since construction. A change may send later packets on another path.
     epoch: u64,
 }
@@ -84,6 +127,7 @@ struct Before {
     returned: u64,
     marked: u64,
     withheld: u64,
+    given: usize,
 }
 
 /// The wrapper around a discipline.
@@ -129,6 +173,7 @@ impl Probe {
             returned: pool.returned_total(),
             marked: pool.marked_total(),
             withheld: self.shared.withheld.count(),
+            given: self.shared.given.count(),
         }
     }
 
@@ -147,20 +192,26 @@ impl Probe {
         self.now = now;
     }
 
-    /// Notes the packets inside whose header fields were changed when they were enqueued, now or when they
-    /// moved to another class. They may leave out of order. A discipline that marks packets before it passes
-    /// them on, as RED with an inner discipline does, changes what a descendant classifies by: dualpi2 has a
-    /// queue for marked packets.
-    fn note_changes(&mut self, pool: &Pool) {
+    /// Notes the packets inside whose header fields were changed when they were enqueued, in this call or
+    /// when they moved to another class. They may leave out of order. A discipline that marks packets before
+    /// it passes them on, as RED with an inner discipline does, changes what a descendant classifies by:
+    /// dualpi2 has a queue for marked packets.
+    fn note_changes(&mut self, before: &Before, pool: &Pool) {
         let has_children = !self.classes().is_empty();
         for (&id, held) in &mut self.held {
-            let is_marked = has_children && pool[id].ecn != held.key.ecn;
-            let packet = &pool[id];
-            // Filters set these.
-            let set = (packet.class, packet.mark, packet.priority, packet.dscp);
-            let before = (held.key.class, held.key.mark, held.key.priority, held.key.dscp);
-            held.is_changed |= is_marked || set != before;
+            let mut now = Fields::of(&pool[id]);
+            if !has_children {
+                // A leaf marks what it holds.
+                now.ecn = held.key.fields.ecn;
+            }
+            held.is_changed |= now != held.key.fields;
         }
+        let held = &mut self.held;
+        self.shared.given.visit_from(before.given, |id, fields| {
+            if let Some(held) = held.get_mut(&id) {
+                held.is_changed |= fields != held.key.fields;
+            }
+        });
     }
 
     /// Removes a packet that leaves in any way. It must be inside, and unchanged.
@@ -173,11 +224,12 @@ impl Probe {
             );
         };
         let packet = &pool[id];
-        let ecn_is_true = packet.ecn == held.key.ecn || (packet.ecn == Ecn::Ce && held.key.ecn.is_capable());
+        let ecn_is_true =
+            packet.ecn == held.key.fields.ecn || (packet.ecn == Ecn::Ce && held.key.fields.ecn.is_capable());
         let unchanged = packet.length == held.length
             && packet.cookie == held.cookie
-            && packet.flow == held.key.flow
-            && (packet.dscp == held.key.dscp || packet.is_remarked());
+            && packet.flow == held.key.fields.flow
+            && (packet.dscp == held.key.fields.dscp || packet.is_remarked());
         assert!(
             ecn_is_true && unchanged,
             "tampering: {name} returned {packet:?}, which was {held:?}"
@@ -300,19 +352,16 @@ impl Discipline for Probe {
 
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
         self.advance(now);
-        let before = self.before(pool);
         let packet = &pool[id];
+        let fields = Fields::of(packet);
+        self.shared.given.add(id, fields);
+        let before = self.before(pool);
         let held = Held {
             arrival: self.arrivals,
             length: packet.length,
             cookie: packet.cookie,
             key: OrderKey {
-                flow: packet.flow,
-                class: packet.class,
-                mark: packet.mark,
-                priority: packet.priority,
-                dscp: packet.dscp,
-                ecn: packet.ecn,
+                fields,
                 epoch: self.epoch,
             },
             is_changed: false,
@@ -323,7 +372,7 @@ impl Discipline for Probe {
         assert!(!twice, "once: {} got a packet that it already holds", self.name());
 
         let verdict = self.inner.enqueue(id, now, pool);
-        self.note_changes(pool);
+        self.note_changes(&before, pool);
         let returned = self.settle(&before, pool);
         let fate = returned.iter().find(|(returned, _)| *returned == id);
         let is_true = match verdict {
@@ -430,7 +479,7 @@ impl Discipline for Probe {
         let classes = self.classes();
         let old = (self.show)(self.inner.config().as_ref());
         let result = self.inner.reconfigure(config, now, pool);
-        self.note_changes(pool);
+        self.note_changes(&before, pool);
         let returned = self.settle(&before, pool);
         let new = (self.show)(self.inner.config().as_ref());
         match &result {
@@ -477,7 +526,7 @@ impl Discipline for Probe {
         self.advance(now);
         let before = self.before(pool);
         let result = self.inner.replace_class(minor, child, now, pool);
-        self.note_changes(pool);
+        self.note_changes(&before, pool);
         self.settle(&before, pool);
         result
     }
@@ -515,7 +564,7 @@ impl Discipline for Probe {
     ) -> Result<(), ConfigError> {
         let before = self.before(pool);
         let result = self.inner.change_class(minor, pool, change);
-        self.note_changes(pool);
+        self.note_changes(&before, pool);
         self.settle(&before, pool);
         self.epoch += 1;
         result

@@ -3,6 +3,7 @@
 mod configs;
 mod rates;
 
+use fairgate::Rate;
 use fairgate::aqm::{
     ared::Ared,
     choke::Choke,
@@ -15,10 +16,20 @@ use fairgate::aqm::{
     sfb::Sfb,
     wred::Wred,
 };
+use fairgate::classify::{Classifier, Edit, Filter, Filters, Match, Outcome};
 use fairgate::implicit::{admission::Admission, hsqf::Hsqf, lqf::Lqf, pdrr::Pdrr, sqf::Sqf};
 use fairgate::queues::{
-    busy_link::BusyLink, cbs::Cbs, etf::Etf, fifo::Fifo, leaky_bucket::LeakyBucket, netem::Netem,
-    pfifo_fast::PfifoFast, policer::Policer, prio::Prio, tbf::Tbf,
+    busy_link::BusyLink,
+    cbs::Cbs,
+    etf::Etf,
+    fifo::Fifo,
+    leaky_bucket::LeakyBucket,
+    netem::Netem,
+    pfifo_fast::PfifoFast,
+    policer::{self, Exceed, Policer},
+    prio::{self, Prio},
+    tbf::Tbf,
+    token_bucket::Profile,
 };
 use fairgate::rounds::{
     cake::Cake, drr::Drr, drr_classes::DrrClasses, ets::Ets, fq::Fq, fq_codel::FqCodel, fq_nagle::FqNagle,
@@ -32,7 +43,8 @@ use fairgate::timestamps::{
     wfq::Wfq,
 };
 use fairgate_conformance::proptest::prelude::{BoxedStrategy, Just, Strategy};
-use fairgate_conformance::{Recipe, conformance_suite};
+use fairgate_conformance::proptest::test_runner::TestRunner;
+use fairgate_conformance::{Recipe, cases, check, conformance_suite};
 
 conformance_suite! {
     fifo: Recipe::leaf(configs::fifo, |config, _seed| Fifo::node(config));
@@ -138,4 +150,61 @@ fn classes<S: Scheduler<Settings: Default>>(share: fn() -> BoxedStrategy<S::Shar
         move |classes| configs::classes::<S>(classes, share()),
         |config, _seed, inner| Classes::<S>::node(config, inner),
     )
+}
+
+/// A policer remarks what exceeds its profile, prio chooses a band by that, and a filter inside restores the
+/// DSCP of flows 2 and 9. The policer sees the same fields as before, but the packets have overtaken each
+/// other: that is no fault of it.
+#[test]
+fn order_is_not_expected_of_packets_whose_fields_were_changed_and_restored() {
+    const OF_FLOW: u8 = 8;
+    const REMARKED: u8 = 9;
+    let filter = |dscp, edit, class| Filter {
+        condition: Match {
+            dscp: Some(dscp),
+            ..Match::default()
+        },
+        edit,
+        outcome: Outcome::Class(class),
+        ..Filter::default()
+    };
+    let prio = |filters: Vec<Filter>, default| {
+        Just(prio::Config {
+            classifier: Classifier {
+                filters: Filters::new(filters),
+                default: Some(default),
+                ..Classifier::default()
+            },
+            priomap: [0; 16],
+        })
+    };
+    let over = move |bands, filters: Vec<Filter>, default| {
+        Recipe::classful(
+            bands..=bands,
+            move |_| prio(filters.clone(), default),
+            |config, _seed, bands| Prio::node(config, bands),
+        )
+    };
+    let restore = Edit {
+        dscp: Some(OF_FLOW),
+        ..Edit::default()
+    };
+    let restoring = over(1, vec![filter(0..=63, restore, 1)], 1);
+    let choosing = over(2, vec![filter(REMARKED..=REMARKED, Edit::default(), 2)], 1);
+    let remarking = Recipe::classful(
+        1..=1,
+        |_| {
+            Just(policer::Config {
+                profile: Profile::new(Rate::mbit(1), 1500),
+                exceed: Exceed::Remark(REMARKED),
+            })
+        },
+        |config, _seed, mut inner| Policer::node(config, inner.pop().expect("one")),
+    );
+    let trees = remarking.trees(|| choosing.trees(|| restoring.trees_of_fifos()));
+    let outcome = TestRunner::deterministic().run(&cases(trees), |case| {
+        check(&case);
+        Ok(())
+    });
+    assert_eq!(outcome.map_err(|error| error.to_string()), Ok(()));
 }
