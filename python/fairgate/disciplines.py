@@ -1417,6 +1417,13 @@ def sfq(
     quantum: str | None = None,
     drop: str | None = None,
     perturb: str | None = None,
+    min: str | None = None,
+    max: str | None = None,
+    burst: float | str | None = None,
+    avpkt: str | None = None,
+    probability: float | str | None = None,
+    ecn: bool | None = None,
+    harddrop: bool | None = None,
     filters: Iterable[Filter] = (),
     handle: str | None = None,
     default: int | None = None,
@@ -1444,6 +1451,25 @@ def sfq(
     perturb : str, optional
         The time after which flows are hashed with a new salt. Allowed: at least 1ms, or none. Default:
         10s.
+    min : str, optional
+        RED on each flow: the average backlog from which packets are marked or dropped; none: no RED.
+        Allowed: 1b to 2147483647b, or none. Default: none.
+    max : str, optional
+        RED: the average backlog from which all packets are. By default three times `min`. Allowed: 1b to
+        2147483647b, or none. Default: none.
+    burst : float | str, optional
+        RED: packets that pass before the average reaches `min`. By default (2 min + max) / (3 avpkt). In
+        packets. Allowed: at least 1, or none. Default: none.
+    avpkt : str, optional
+        RED: the mean length of packets. Allowed: at least 1b. Default: 1000b.
+    probability : float | str, optional
+        RED: the probability of a mark or drop at `max`. In probability. Allowed: 0 to 1. Default: 0.02.
+    ecn : bool, optional
+        RED: whether ECN-capable packets are marked instead of dropped. Allowed: true or false. Default:
+        false.
+    harddrop : bool, optional
+        RED, with `ecn`: whether all packets above `max` are dropped. Allowed: true or false. Default:
+        false.
     filters : iterable of Filter
         Which packets go to which class or flow.
     handle : str, optional
@@ -1460,6 +1486,13 @@ def sfq(
         quantum=quantum,
         drop=drop,
         perturb=perturb,
+        min=min,
+        max=max,
+        burst=burst,
+        avpkt=avpkt,
+        probability=probability,
+        ecn=ecn,
+        harddrop=harddrop,
         filters=filters,
         handle=handle,
         default=default,

@@ -154,26 +154,43 @@ pub(crate) fn mq(bands: usize) -> impl Strategy<Value = mq::Config> {
     )
 }
 
+fn flow_red() -> impl Strategy<Value = sfq::FlowRed> {
+    (1000u32..6000, any::<bool>(), any::<bool>()).prop_map(|(min, ecn, harddrop)| sfq::FlowRed {
+        min: Some(min),
+        burst: Some(20),
+        avpkt: 300,
+        ecn,
+        harddrop,
+        ..sfq::FlowRed::default()
+    })
+}
+
 pub(crate) fn sfq() -> impl Strategy<Value = sfq::Config> {
     (
         (2u32..60, 1u32..20, 1u32..20, 0u32..6, 64u32..3000),
         drop_from(),
-        option::of((1u64..1_000).prop_map(Duration::from_millis)),
+        (
+            option::of((1u64..1_000).prop_map(Duration::from_millis)),
+            option::of(flow_red()),
+        ),
     )
         .prop_flat_map(|(numbers, drop_from, perturb)| {
             let buckets = 1 << numbers.3;
             (Just((numbers, drop_from, perturb)), classifier(buckets))
         })
         .prop_map(
-            |(((limit, depth, flows, log2_divisor, quantum), drop_from, perturb), classifier)| sfq::Config {
-                limit,
-                depth,
-                flows,
-                divisor: 1 << log2_divisor,
-                quantum,
-                drop_from,
-                perturb,
-                classifier,
+            |(((limit, depth, flows, log2_divisor, quantum), drop_from, (perturb, red)), classifier)| {
+                sfq::Config {
+                    red: red.unwrap_or_default(),
+                    limit,
+                    depth,
+                    flows,
+                    divisor: 1 << log2_divisor,
+                    quantum,
+                    drop_from,
+                    perturb,
+                    classifier,
+                }
             },
         )
 }

@@ -36,6 +36,7 @@ mod device;
 mod display;
 mod estimator;
 mod filters;
+mod flow_red;
 mod hook;
 mod import;
 mod kinds;

@@ -15,9 +15,12 @@
 //!
 //! At most `limit` slots are in use (Linux: flows = min(flows, limit)). Deviations from Linux: the depth may
 //! exceed 127. Quanta below 64 are rejected, not raised. Perturbation is on by default as in the paper, and
-//! happens at the first call after it is due. Non-goal: Linux's RED inside sfq.
+//! happens at the first call after it is due.
+//!
+//! **RED** on each flow, with `min` (`sfq/red.rs`).
 
 mod config;
+mod red;
 
 use alloc::vec::Vec;
 
@@ -29,7 +32,10 @@ use crate::queues::fifo::DropFrom;
 use crate::structures::{ActiveList, ByLength, Linked, ListLink, random};
 use crate::time::Time;
 
+use red::Red;
+
 pub use config::{Config, DESCRIPTION, PARAMETERS};
+pub use red::FlowRed;
 
 /// The value of a bucket without a slot.
 const NO_SLOT: u32 = u32::MAX;
@@ -75,6 +81,7 @@ pub struct Sfq {
     salt: u64,
     /// When the next salt is due. Set by the first packet.
     perturb_at: Option<Time>,
+    red: Option<Red>,
     config: Config,
 }
 
@@ -95,6 +102,20 @@ impl Sfq {
         Ok(Node::new(Sfq::empty(config, seed)))
     }
 
+    /// Decides about a packet by the average of its flow. Returns the verdict if it is not queued in addition
+    /// to the others.
+    #[inline(never)]
+    fn red(&mut self, bucket: u32, id: PacketId, pool: &mut Pool) -> Option<Verdict> {
+        let (index, red) = (self.slot_of[bucket as usize], self.red.as_mut()?);
+        if index == NO_SLOT || red.admits(index, &self.slots[index as usize].queue, id, pool) {
+            return None;
+        }
+        match self.insert_in_full_slot(index, id, DropReason::Aqm, pool) {
+            Inserted::HeadDropped => Some(Verdict::Congested),
+            _ => Some(Verdict::Dropped),
+        }
+    }
+
     fn empty(config: Config, salt: u64) -> Sfq {
         let slots = config.flows.min(config.limit);
         Sfq {
@@ -107,16 +128,24 @@ impl Sfq {
             packets: 0,
             salt,
             perturb_at: None,
+            red: Red::of(&config.red, config.drop_from, slots, random::mixed(salt))
+                .expect("the parameters are checked"),
             config,
         }
     }
 
-    /// Returns the bucket of a packet that was in the queue before.
-    fn bucket_again(&self, id: PacketId, pool: &Pool) -> u32 {
+    /// Puts a packet that was in the queue before into its bucket. The averages of RED then begin anew with
+    /// the packets that moved, as in Linux.
+    fn insert_again(&mut self, id: PacketId, instead: Option<DropReason>, pool: &mut Pool) {
         let Config {
             classifier, divisor, ..
         } = &self.config;
-        classifier.flow_again(id, pool, self.salt, *divisor)
+        let bucket = classifier.flow_again(id, pool, self.salt, *divisor);
+        let inserted = self.insert(bucket, id, instead, pool);
+        if let (Inserted::Slot(index), Some(red)) = (inserted, &mut self.red) {
+            let bytes = self.slots[index as usize].queue.count().bytes;
+            red.average(index, bytes - u64::from(pool[id].length));
+        }
     }
 
     /// Puts a packet into the slot of `bucket`. If there is no room it is dropped, for the reason `instead`,
@@ -137,6 +166,9 @@ impl Sfq {
             };
             index = free;
             self.slot_of[bucket as usize] = index;
+            if let Some(red) = &mut self.red {
+                red.begin(index);
+            }
             let slot = &mut self.slots[index as usize];
             slot.bucket = bucket;
             slot.allotment = self.config.quantum as i32;
@@ -232,7 +264,7 @@ impl Sfq {
         let mut queued = PacketQueue::new();
         self.drain(pool, &mut queued);
         while let Some(id) = queued.pop_front(pool) {
-            self.insert(self.bucket_again(id, pool), id, None, pool);
+            self.insert_again(id, None, pool);
         }
     }
 }
@@ -250,6 +282,11 @@ impl Algorithm for Sfq {
         let Ok(bucket) = classifier.flow(id, now, pool, self.salt, *divisor) else {
             return Verdict::Unclassified;
         };
+        if self.red.is_some()
+            && let Some(verdict) = self.red(bucket, id, pool)
+        {
+            return verdict;
+        }
         match self.insert(bucket, id, None, pool) {
             Inserted::Slot(index) => {
                 if self.packets > self.config.limit && self.steal(DropReason::LongestFlow, pool) == index {
@@ -306,8 +343,7 @@ impl Algorithm for Sfq {
         self.drain(pool, &mut queued);
         *self = Sfq::empty(config, self.salt);
         while let Some(id) = queued.pop_front(pool) {
-            let bucket = self.bucket_again(id, pool);
-            self.insert(bucket, id, Some(DropReason::Reconfigured), pool);
+            self.insert_again(id, Some(DropReason::Reconfigured), pool);
             if self.packets > self.config.limit {
                 self.steal(DropReason::Reconfigured, pool);
             }
@@ -333,8 +369,9 @@ mod tests {
 
     use super::*;
     use crate::classify::Classifier;
+    use crate::discipline::Discipline;
     use crate::flow::FlowHash;
-    use crate::packet::Packet;
+    use crate::packet::{Ecn, Packet};
     use crate::testing::{Driver, in_class};
     use proptest::prelude::*;
 
@@ -344,6 +381,67 @@ mod tests {
             ..Classifier::default()
         };
         Driver::new(Sfq::node(Config { classifier, ..config }, 1).unwrap())
+    }
+
+    /// Above `max` all packets of a flow are dropped or marked, and those of other flows are not touched.
+    #[test]
+    fn red_is_of_each_flow() {
+        let red = FlowRed {
+            min: Some(2000),
+            max: Some(4000),
+            burst: Some(3),
+            ..FlowRed::default()
+        };
+        let config = |red: &FlowRed| Config {
+            limit: 1000,
+            red: red.clone(),
+            ..Config::default()
+        };
+        let ect = Packet {
+            ecn: Ecn::Ect0,
+            ..in_class(1, 1000)
+        };
+        let run = |config: Config, packet: Packet| {
+            let mut driver = sfq(config);
+            let first: Vec<Verdict> = (0..40).map(|_| driver.offer(packet, Time::ZERO)).collect();
+            assert!(
+                first[..2].iter().all(|verdict| *verdict == Verdict::Queued),
+                "the average is low"
+            );
+            let other = driver.offer(in_class(2, 1000), Time::ZERO);
+            assert_eq!(other, Verdict::Queued, "another flow");
+            let statistics = driver.root.statistics();
+            (
+                first[39],
+                statistics.dropped_for(DropReason::Aqm),
+                driver.pool.marked_total(),
+            )
+        };
+        let (last, dropped, marked) = run(config(&red), ect);
+        assert_eq!((last, marked), (Verdict::Dropped, 0));
+        assert!(dropped > 20, "{dropped}");
+        let with_ecn = FlowRed {
+            ecn: true,
+            ..red.clone()
+        };
+        let (last, dropped, marked) = run(config(&with_ecn), ect);
+        assert_eq!((last, dropped), (Verdict::Queued, 0));
+        assert!(marked > 20, "{marked}");
+        let incapable = in_class(1, 1000);
+        assert_eq!(run(config(&with_ecn), incapable).0, Verdict::Dropped);
+        let hard = FlowRed {
+            harddrop: true,
+            ..with_ecn
+        };
+        assert_eq!(run(config(&hard), ect).0, Verdict::Dropped);
+        let head = Config {
+            drop_from: DropFrom::Head,
+            ..config(&red)
+        };
+        assert_eq!(run(head, ect).0, Verdict::Congested, "the oldest is dropped");
+        let alone = FlowRed { min: None, ..red };
+        let refused = Sfq::node(config(&alone), 1).err();
+        assert_eq!(refused.and_then(|error| error.parameter()), Some("max"));
     }
 
     fn offer(driver: &mut Driver<Sfq>, bucket: u16) -> Verdict {

@@ -413,7 +413,7 @@ fn counts(aqm: &Running<'_>, marked: u64, early: u64, other: impl Fn(u64) -> u64
     ]
 }
 
-fn of_one(probability: Probability) -> Amount {
+pub(super) fn of_one(probability: Probability) -> Amount {
     Amount::Digits(probability.parts() as f64 / Probability::ONE.parts() as f64)
 }
 

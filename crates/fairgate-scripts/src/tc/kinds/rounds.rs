@@ -1,10 +1,12 @@
 //! Fair queueing and round robins.
 
 use fairgate::DropReason;
+use fairgate::rounds::sfq;
 use fairgate_config::Value;
 
 use super::aqm::{
-    CODEL_CONTROL, CODEL_PARAMETERS, PIE_CONTROL, PIE_FLAGS, PIE_PARAMETERS, complete_selector, selector,
+    CODEL_CONTROL, CODEL_PARAMETERS, PIE_CONTROL, PIE_FLAGS, PIE_PARAMETERS, complete_selector, of_one,
+    selector,
 };
 use super::{
     Amount, Children, ClassSpec, Detail, Kind, Look, Opt, PLAIN, Reads, Running, Seen, frame, means,
@@ -87,14 +89,15 @@ pub(super) const SFQ: Kind = Kind {
         same("quantum", "quantum"),
         means("headdrop", "drop", "head"),
         option("perturb", "perturb", Reads::Time("s")),
-        option("redflowlimit", "", Reads::NotedValue(RED_OF_FLOWS)),
-        option("min", "", Reads::NotedValue(RED_OF_FLOWS)),
-        option("max", "", Reads::NotedValue(RED_OF_FLOWS)),
-        option("avpkt", "", Reads::NotedValue(RED_OF_FLOWS)),
-        option("burst", "", Reads::NotedValue(RED_OF_FLOWS)),
-        option("probability", "", Reads::NotedValue(RED_OF_FLOWS)),
-        option("ecn", "", Reads::Noted(RED_OF_FLOWS)),
-        option("harddrop", "", Reads::Noted(RED_OF_FLOWS)),
+        // `flow_red.rs` derives the thresholds.
+        same("redflowlimit", "redflowlimit"),
+        same("min", "min"),
+        same("max", "max"),
+        same("avpkt", "avpkt"),
+        same("burst", "burst"),
+        same("probability", "probability"),
+        means("ecn", "ecn", "true"),
+        means("harddrop", "harddrop", "true"),
     ]],
     children: Children::None,
     defaults: |device| {
@@ -115,10 +118,6 @@ pub(super) const SFQ: Kind = Kind {
         ..PLAIN
     },
 };
-
-/// Why RED's options of sfq have no effect.
-const RED_OF_FLOWS: &str = "the flows of sfq have no RED here, and drop at their depth: fq_codel controls \
-    the delay of each flow";
 
 pub(super) const FQ: Kind = Kind {
     name: "fq",
@@ -352,6 +351,18 @@ fn complete_sfq(seen: &Seen<'_>, details: &mut Vec<Detail>) {
     }
     if seen.is_word("drop", "head") {
         details.insert(index, Detail::new("headdrop", Amount::Flag(true)));
+    }
+    let red = &seen.config::<sfq::Config>().red;
+    if let (Some(min), Some(ewma)) = (red.min, red.w_log()) {
+        let max = red.max_of(min);
+        details.extend([
+            Detail::new("ewma", plain(ewma.into())),
+            Detail::new("min", bytes(min.into())),
+            Detail::new("max", bytes(max.into())),
+            Detail::new("probability", of_one(red.probability)),
+            Detail::new("ecn", Amount::Flag(red.ecn)),
+            Detail::new("harddrop", Amount::Flag(red.harddrop)),
+        ]);
     }
 }
 

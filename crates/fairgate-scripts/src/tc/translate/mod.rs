@@ -21,6 +21,7 @@ use self::devices::Redirected;
 pub use self::devices::Way;
 use self::options::Named;
 use super::filters;
+use super::flow_red;
 use super::kinds::{self, Children, Kind, OfClass};
 use super::objects::{Class, Qdisc};
 use super::round_trips;
@@ -360,6 +361,13 @@ impl<'a> Translation<'a> {
         draft.is_incomplete = !are_whole;
         if let Err(wrong) = round_trips::settle(&mut settings) {
             let help = "give max_rtt and perhaps typical_rtt, or target, tupdate, alpha and beta";
+            self.problems
+                .add(wrong.location, wrong.message, "these don't fit", help);
+        }
+        if kind.discipline == "sfq"
+            && let Err(wrong) = flow_red::settle(&mut settings)
+        {
+            let help = "write redflowlimit, and perhaps min and max below it, in bytes";
             self.problems
                 .add(wrong.location, wrong.message, "these don't fit", help);
         }

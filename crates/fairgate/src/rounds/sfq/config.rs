@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use super::Sfq;
+use super::red::FlowRed;
 use crate::classify::Classifier;
 use crate::error::ConfigError;
 use crate::queues::fifo::DropFrom;
@@ -27,6 +28,8 @@ pub struct Config {
     pub drop_from: DropFrom,
     /// The time between two salts of the hash; `None` for a constant salt.
     pub perturb: Option<Duration>,
+    /// RED on each flow.
+    pub red: FlowRed,
     /// Classifies packets into buckets, counted from 1, before the hash does.
     pub classifier: Classifier,
 }
@@ -42,6 +45,7 @@ impl Default for Config {
             quantum: 1514,
             drop_from: DropFrom::Tail,
             perturb: Some(Duration::from_secs(10)),
+            red: FlowRed::default(),
             classifier: Classifier::default(),
         }
     }
@@ -97,6 +101,53 @@ pub const PARAMETERS: &[Parameter<Config>] = &[
         "The time after which flows are hashed with a new salt.",
         |sfq, _| &mut sfq.perturb,
     ),
+    Parameter::new(
+        "min",
+        Unit::Bytes,
+        1..=u32::MAX as u64 >> 1,
+        "RED on each flow: the average backlog from which packets are marked or dropped; none: no RED.",
+        |sfq, _| &mut sfq.red.min,
+    ),
+    Parameter::new(
+        "max",
+        Unit::Bytes,
+        1..=u32::MAX as u64 >> 1,
+        "RED: the average backlog from which all packets are. By default three times `min`.",
+        |sfq, _| &mut sfq.red.max,
+    ),
+    Parameter::new(
+        "burst",
+        Unit::Count("packets"),
+        1..=u32::MAX as u64,
+        "RED: packets that pass before the average reaches `min`. By default (2 min + max) / (3 avpkt).",
+        |sfq, _| &mut sfq.red.burst,
+    ),
+    Parameter::new(
+        "avpkt",
+        Unit::Bytes,
+        1..=u32::MAX as u64,
+        "RED: the mean length of packets.",
+        |sfq, _| &mut sfq.red.avpkt,
+    ),
+    Parameter::new(
+        "probability",
+        Unit::Probability,
+        0..=u32::MAX as u64 + 1,
+        "RED: the probability of a mark or drop at `max`.",
+        |sfq, _| &mut sfq.red.probability,
+    ),
+    Parameter::word(
+        "ecn",
+        Unit::Flag,
+        "RED: whether ECN-capable packets are marked instead of dropped.",
+        |sfq, _| &mut sfq.red.ecn,
+    ),
+    Parameter::word(
+        "harddrop",
+        Unit::Flag,
+        "RED, with `ecn`: whether all packets above `max` are dropped.",
+        |sfq, _| &mut sfq.red.harddrop,
+    ),
 ];
 
 /// The discipline in the registry.
@@ -127,6 +178,6 @@ impl Config {
                 format!("take {}", self.divisor.next_power_of_two()),
             ));
         }
-        Ok(())
+        self.red.check()
     }
 }
