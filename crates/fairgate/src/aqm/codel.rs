@@ -129,6 +129,7 @@ impl Config {
 
 fn check(config: &Config) -> Result<ControlLaw, ConfigError> {
     check_ranges(PARAMETERS, &mut config.clone())?;
+    config.codel.check_selector()?;
     Ok(ControlLaw::new(&config.codel))
 }
 
@@ -329,6 +330,19 @@ mod tests {
                 assert_eq!(ecn == Ecn::Ce, is_selected && millis > 3, "after {millis} ms");
             }
         }
+    }
+
+    /// No packet has bits that are not compared.
+    #[test]
+    fn a_selector_outside_of_its_mask_is_refused() {
+        let refused = |selector, mask| {
+            let mut config = Config::default();
+            (config.codel.ce_threshold_selector, config.codel.ce_threshold_mask) = (selector, mask);
+            Codel::node(config).err().and_then(|error| error.parameter())
+        };
+        assert_eq!(refused(4, 3), Some("ce_threshold_mask"));
+        assert_eq!(refused(1, 0), Some("ce_threshold_mask"));
+        assert_eq!([refused(1, 3), refused(0, 0)], [None, None]);
     }
 
     #[test]

@@ -109,6 +109,7 @@ impl Config {
     fn check(&self) -> Result<(ControlLaw, Limits), ConfigError> {
         self.classifier.check()?;
         check_ranges(PARAMETERS, &mut self.clone())?;
+        self.codel.check_selector()?;
         let limits = Limits::new(self.limit, self.memory_limit, self.drop_batch);
         Ok((ControlLaw::new(&self.codel), limits))
     }

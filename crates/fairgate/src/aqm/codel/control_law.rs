@@ -16,6 +16,7 @@ use core::ops::RangeInclusive;
 use core::time::Duration;
 
 use crate::discipline::Variable;
+use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, Pool};
 use crate::registry::{Lens, Parameter, Unit};
@@ -55,6 +56,23 @@ impl Default for Params {
             ce_threshold_mask: 0,
             mtu: 1514,
         }
+    }
+}
+
+impl Params {
+    /// Checks what no range of one parameter can say: a selector with bits that are not compared selects no
+    /// packet.
+    pub(crate) fn check_selector(&self) -> Result<(), ConfigError> {
+        let (selector, mask) = (self.ce_threshold_selector, self.ce_threshold_mask);
+        if selector & !mask == 0 {
+            return Ok(());
+        }
+        Err(ConfigError::conflict(
+            "ce_threshold_mask",
+            mask,
+            format!("a mask that holds all bits of ce_threshold_selector, {selector}"),
+            format!("take {}, or clear the bits of the selector", mask | selector),
+        ))
     }
 }
 
@@ -202,10 +220,7 @@ impl ControlLaw {
             target: duration_ticks(params.target),
             interval: duration_ticks(params.interval),
             ce_threshold: params.ce_threshold.map(duration_ticks),
-            ce_threshold_for: match params.ce_threshold_mask {
-                0 => (0, 0),
-                mask => (mask, params.ce_threshold_selector),
-            },
+            ce_threshold_for: (params.ce_threshold_mask, params.ce_threshold_selector),
             mtu: params.mtu.into(),
             ecn: params.ecn,
         }

@@ -334,6 +334,7 @@ pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings
 impl Config {
     pub(super) fn check(&self) -> Result<(ControlLaw, Limits), ConfigError> {
         check_ranges(PARAMETERS, &mut Settings::of(self))?;
+        self.codel.check_selector()?;
         self.check_classes()?;
         if self.flows_in_all() > MAX_FLOWS_IN_ALL {
             return Err(ConfigError::conflict(
