@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use fairgate_client::{Access, Api, ApiAddress, ClientError, Remote};
+use fairgate_control::client::{Access, Api, ApiAddress, ClientError, Remote};
 use fairgate_live::status::{FetchError, running};
 use fairgate_run_api::Mistake;
 use miette::Diagnostic;

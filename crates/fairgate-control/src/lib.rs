@@ -1,5 +1,5 @@
 //! Controls and observes a running Fairgate over HTTP: an API with JSON documents, metrics for Prometheus,
-//! and a web page.
+//! and a web page. [`client`] asks and changes one, from this machine or another.
 //!
 //! ```text
 //!   client -> [ door ] -> connection -> guard -> route -> Run -> the run's threads
@@ -20,13 +20,14 @@
 mod answer;
 mod api;
 mod body;
+pub mod client;
 mod door;
 mod error;
 mod guard;
 mod history;
 mod metrics;
 mod outlines;
-mod page;
+pub mod page;
 mod places;
 mod precondition;
 mod problem;

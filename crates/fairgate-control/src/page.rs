@@ -1,13 +1,18 @@
 //! The web page. Its files hold no data, so that they are served to everyone who may connect, without a
 //! token: the page asks the user for one.
 
+mod assets;
+
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::header::{CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH};
 use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
-use fairgate_dashboard::{Asset, HEADERS, find};
+
+use assets::find;
+
+pub use assets::{ASSETS, Asset, HEADERS};
 
 /// Answers requests for the files of the page. All others go on.
 pub(crate) async fn page(request: Request, next: Next) -> Response {

@@ -38,8 +38,8 @@ mod view;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairgate_client::Remote;
 use fairgate_config::Registry;
+use fairgate_control::client::Remote;
 
 pub use dialog::{Answered, Order};
 pub use error::TopError;

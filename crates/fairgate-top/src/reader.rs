@@ -8,8 +8,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fairgate_client::{ClientError, Remote};
 use fairgate_config::Registry;
+use fairgate_control::client::{ClientError, Remote};
 use fairgate_run_api::{Ask, FlowOrder};
 
 use crate::Settings;

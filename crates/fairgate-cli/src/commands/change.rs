@@ -4,8 +4,8 @@ use std::fmt;
 use std::io::Read;
 use std::path::PathBuf;
 
-use fairgate_client::Remote;
 use fairgate_config::renamed;
+use fairgate_control::client::Remote;
 use fairgate_run_api::{ChangeMade, QUEUE, TreeStatus};
 use miette::Diagnostic;
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! The web page: who gets it, and what browsers are told.
 
+use fairgate_control::page::{ASSETS, HEADERS};
 use fairgate_control::rehearsal::{Rehearsal, Stage};
-use fairgate_dashboard::{ASSETS, HEADERS};
 use fairgate_live::Offer;
 
 fn stage(offer: Offer) -> Stage {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use hyper::header::HeaderValue;
 
-use crate::error::ClientError;
+use super::error::ClientError;
 
 /// The longest file, bytes.
 const LONGEST: u64 = 64 << 10;

@@ -3,7 +3,7 @@
 use fairgate_run_api::Mistake;
 use serde::Deserialize;
 
-use crate::error::ClientError;
+use super::error::ClientError;
 
 /// The media type of problems.
 pub(crate) const MEDIA_TYPE: &str = "application/problem+json";

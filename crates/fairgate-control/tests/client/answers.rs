@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fairgate_client::{ClientError, Remote};
+use fairgate_control::client::{ClientError, Remote};
 use fairgate_run_api::{Ask, ExcessStatus, FlowOrder, ReserveOrder, TermsStatus};
 
 use crate::stage::Stage;

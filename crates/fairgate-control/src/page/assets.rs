@@ -1,12 +1,10 @@
-//! The web page of a running Fairgate, as files to be served.
+//! The files of the web page.
 //!
 //! The page is plain HTML, CSS and ECMAScript modules. There is no framework and nothing is generated: the
 //! files in `web/` are served as they are. They hold no data and no secrets. All that the page shows comes
 //! from the API (`docs/api.md`), and a browser loads nothing from another host: [`HEADERS`] forbids it.
 //!
 //! `web/vendored` has what others wrote, copied from npm by `web/vendor`; `web/package-lock.json` pins it.
-
-#![forbid(unsafe_code)]
 
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::LazyLock;
@@ -32,7 +30,7 @@ macro_rules! assets {
         &[$(Asset {
             path: $path,
             media_type: $media_type,
-            bytes: include_bytes!(concat!("../web/", $file)),
+            bytes: include_bytes!(concat!("../../web/", $file)),
         }),*]
     };
 }
@@ -80,7 +78,7 @@ pub const HEADERS: &[(&str, &str)] = &[
 ];
 
 /// Returns the file at this path.
-pub fn find(path: &str) -> Option<&'static Asset> {
+pub(super) fn find(path: &str) -> Option<&'static Asset> {
     ASSETS.iter().find(|asset| asset.path == path)
 }
 

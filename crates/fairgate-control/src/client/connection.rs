@@ -17,9 +17,9 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use crate::address::ApiAddress;
-use crate::error::ClientError;
-use crate::problem::{MEDIA_TYPE, Problem};
+use super::address::ApiAddress;
+use super::error::ClientError;
+use super::problem::{MEDIA_TYPE, Problem};
 
 /// How long it may take to connect, and how long nothing of an answer may arrive. The API itself answers that
 /// the run is silent after 5 s, and may let a request wait for its turn for another 5 s.

@@ -16,11 +16,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio_rustls::TlsConnector;
 
-use crate::address::ApiAddress;
-use crate::connection::{ApiRequest, ApiResponse, Transport};
-use crate::error::ClientError;
-use crate::intervals::Intervals;
-use crate::{tls, token};
+use super::address::ApiAddress;
+use super::connection::{ApiRequest, ApiResponse, Transport};
+use super::error::ClientError;
+use super::intervals::Intervals;
+use super::{tls, token};
 
 /// What gives access to an API.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::thread;
 
-use fairgate_client::{Access, Api, ClientError, Remote};
+use fairgate_control::client::{Access, Api, ClientError, Remote};
 use rcgen::{BasicConstraints, IsCa};
 
 use crate::stage::{Stage, TOKEN, secret};

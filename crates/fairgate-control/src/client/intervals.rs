@@ -11,8 +11,8 @@ use hyper::body::Incoming;
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 
-use crate::connection::{ApiResponse, PATIENCE, part};
-use crate::error::ClientError;
+use super::connection::{ApiResponse, PATIENCE, part};
+use super::error::ClientError;
 
 /// The longest line. A row of a class has 500 bytes.
 const LONGEST: usize = 256 << 20;

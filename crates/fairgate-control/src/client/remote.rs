@@ -10,9 +10,9 @@ use fairgate_run_api::{
     Reservations, Reserve, ReserveOrder, Status, TreesStatus, ask,
 };
 
-use crate::api::Api;
-use crate::error::ClientError;
-use crate::intervals::{Intervals, ended};
+use super::api::Api;
+use super::error::ClientError;
+use super::intervals::{Intervals, ended};
 
 /// A run of another process.
 ///

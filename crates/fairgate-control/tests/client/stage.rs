@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use fairgate_client::{Access, Api, ClientError, Remote};
+use fairgate_control::client::{Access, Api, ClientError, Remote};
 use fairgate_control::rehearsal::Rehearsal;
 use fairgate_control::{Control, Doors};
 use fairgate_live::{Address, Endpoint, Endpoints};

@@ -13,7 +13,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-use crate::error::ClientError;
+use super::error::ClientError;
 
 /// Returns what makes TLS connections to hosts whose certificates lead to one of this file, or to one that
 /// the system trusts.
