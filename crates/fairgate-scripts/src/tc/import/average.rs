@@ -83,7 +83,8 @@ pub(super) fn options(kind: &str, words: &[&str], thresholds: Thresholds) -> Res
     Ok(options)
 }
 
-/// Returns a bandwidth for which a packet of `avpkt` bytes and this weight give the scale, in whole kbit/s.
+/// Returns a bandwidth for which a packet of `avpkt` bytes and this weight give the scale, in whole kbit/s
+/// where it is as much.
 fn bandwidth(avpkt: u32, weight: u32, scale: u32) -> Option<Rate> {
     let has_scale = |rate: &Rate| {
         // Any thresholds give this weight with the burst for them: the scale follows from the other three.
@@ -101,10 +102,12 @@ fn bandwidth(avpkt: u32, weight: u32, scale: u32) -> Option<Rate> {
     let halving = -(-f64::from(weight).exp2().recip()).ln_1p();
     let of_span = |span: &f64| {
         let ticks = span * f64::from(scale).exp2() * halving / HALVINGS;
-        let kilobits = (f64::from(avpkt) * 8e3 * TICKS / ticks).round().max(1.0);
-        // A gred reads at most so many.
-        let fits = kilobits <= f64::from(u32::MAX);
-        Rate::from_bits_per_second(if fits { kilobits as u64 * 1000 } else { 0 }).ok()
+        let bits = f64::from(avpkt) * 8e6 * TICKS / ticks;
+        let unit = if bits < 1e3 { 1.0 } else { 1e3 };
+        let units = (bits / unit).round();
+        // A gred reads at most so many kbit/s.
+        let fits = units <= f64::from(u32::MAX);
+        Rate::from_bits_per_second(if fits { (units * unit) as u64 } else { 0 }).ok()
     };
     let candidates = std::iter::once(USUAL).chain(SPANS.iter().filter_map(of_span));
     let mut fitting = candidates.filter(has_scale);
@@ -125,6 +128,16 @@ mod tests {
         assert_eq!(found[0], "avpkt 1000");
         assert_eq!(found[2], "bandwidth 10000000bit");
         assert_eq!(found.len(), 3);
+    }
+
+    /// The average of a slow line with long packets falls slowly: with shorter packets that is less than 1
+    /// kbit/s.
+    #[test]
+    fn a_scale_may_need_less_than_a_kilobit() {
+        let words = "limit 400Kb min 9999b max 29997b ewma 2 probability 0.02 Scell_log 28";
+        let words: Vec<&str> = words.split(' ').collect();
+        let found = options("red", &words, Thresholds::Bytes).unwrap();
+        assert_eq!(found[0], "avpkt 1000");
     }
 
     /// The factor of the module's head.
