@@ -532,10 +532,12 @@ impl<'a> Translation<'a, '_> {
                     self.notes.add(location, text);
                 }
                 for queue in &queues {
-                    for location in queue.weight.iter().map(Spanned::span).chain(queue.of_queue()) {
+                    let weight = queue.weight.iter().map(|weight| ("`weight`", weight.span()));
+                    let others = queue.of_queue().map(|place| ("this option", place));
+                    for (what, location) in weight.chain(others) {
                         let number = queue.number.get_ref();
                         let text = format!(
-                            "this of queue {number} has no effect, as in dummynet: `{name}` has queues \
+                            "{what} of queue {number} has no effect, as in dummynet: `{name}` has queues \
                              of its own, which share equally"
                         );
                         self.notes.add(location, text);

@@ -439,9 +439,16 @@ mod tests {
             ..config(&red)
         };
         assert_eq!(run(head, ect).0, Verdict::Congested, "the oldest is dropped");
-        let alone = FlowRed { min: None, ..red };
-        let refused = Sfq::node(config(&alone), 1).err();
-        assert_eq!(refused.and_then(|error| error.parameter()), Some("max"));
+        let refused = |alone: FlowRed| {
+            let node = Sfq::node(config(&alone), 1);
+            node.err().and_then(|error| error.parameter())
+        };
+        assert_eq!(refused(FlowRed { min: None, ..red }), Some("max"));
+        let length = FlowRed {
+            avpkt: 500,
+            ..FlowRed::default()
+        };
+        assert_eq!(refused(length), Some("avpkt"));
     }
 
     fn offer(driver: &mut Driver<Sfq>, bucket: u16) -> Verdict {

@@ -149,7 +149,7 @@ fn weights_without_effect_give_a_warning() {
         queue 2 config pipe 1
         add queue 1 udp from any to any
         add queue 2 ip from any to any";
-    let expected = "line 2: this of queue 1 has no effect, as in dummynet: `fq_codel` has queues of its own, \
-                    which share equally";
+    let expected = "line 2: `weight` of queue 1 has no effect, as in dummynet: `fq_codel` has queues of its \
+                    own, which share equally";
     assert_eq!(super::warnings(text), [expected]);
 }

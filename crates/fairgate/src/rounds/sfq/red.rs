@@ -100,9 +100,12 @@ impl Red {
         seed: u64,
     ) -> Result<Option<Red>, ConfigError> {
         let Some(min) = config.min else {
+            let usual = FlowRed::default();
             let given = [
                 ("max", config.max.is_some()),
                 ("burst", config.burst.is_some()),
+                ("avpkt", config.avpkt != usual.avpkt),
+                ("probability", config.probability != usual.probability),
                 ("ecn", config.ecn),
                 ("harddrop", config.harddrop),
             ];
