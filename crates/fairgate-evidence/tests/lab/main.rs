@@ -144,8 +144,8 @@ fn expect(times: &mut Times, what: &str, value: f64, range: Range<f64>) {
 }
 
 /// The shares of classes, and that every kind of traffic arrives. CBQ alone holds the class at its rate, or
-/// it has all or nothing. The lower bounds leave room for a machine whose processors are taken away for
-/// moments: cbq doesn't make up for what a class could not send.
+/// it has all or nothing. Of 14 attempts beside light commands the lowest were 3.11 Mbit/s and a
+/// utilisation of 0.777; why is not measured.
 #[test]
 fn classes_have_their_shares_live_as_in_the_simulator() {
     let scenario = scenario(CLASSES);

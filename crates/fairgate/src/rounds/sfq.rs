@@ -102,8 +102,8 @@ impl Sfq {
         Ok(Node::new(Sfq::empty(config, seed)))
     }
 
-    /// Decides about a packet by the average of its flow. Returns the verdict if it is not queued in addition
-    /// to the others.
+    /// Decides about a packet by the average of its flow. Returns `None` if the packet may be queued.
+    /// Otherwise it drops a packet and returns the verdict.
     #[inline(never)]
     fn red(&mut self, bucket: u32, id: PacketId, pool: &mut Pool) -> Option<Verdict> {
         let (index, red) = (self.slot_of[bucket as usize], self.red.as_mut()?);
