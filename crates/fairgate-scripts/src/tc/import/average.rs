@@ -1,4 +1,4 @@
-//! The options of red, choke and gred from which tc computes what it shows of the average.
+//! The options of red, choke, gred and sfq from which tc computes what it shows of the average.
 //!
 //! tc reads `avpkt`, `burst` and `bandwidth`. It sends to the kernel what follows from them, and shows that
 //! with `-d`: the weight of the average, 2^-`ewma`; the probability at `max`, in older versions as `Plog`;
@@ -28,6 +28,9 @@ const TICKS: f64 = 15.625;
 
 const IN_DETAIL: &str = "save the listing again with -d: tc -d -j qdisc show dev DEVICE";
 
+const UNUSUAL: &str = "tc can't have set it up: replace it by one whose options you know, and save the \
+    listing again";
+
 /// How thresholds are counted.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Thresholds {
@@ -38,17 +41,7 @@ pub(super) enum Thresholds {
 /// Returns the options that tc reads for an average that it shows in these words. The words include the
 /// thresholds. `kind` is for messages.
 pub(super) fn options(kind: &str, words: &[&str], thresholds: Thresholds) -> Result<Vec<String>, Wrong> {
-    let number = |word: &str| {
-        let text = named(words, word).ok_or_else(|| {
-            let message = format!("the listing of this {kind} has no `{word}`: tc shows it with -d only");
-            Wrong::new(message, IN_DETAIL)
-        })?;
-        let bytes = parse_size(&unit(text).to_lowercase()).ok();
-        bytes.and_then(|bytes| u32::try_from(bytes).ok()).ok_or_else(|| {
-            let message = format!("`{word} {text}` of this {kind} is no number");
-            Wrong::new(message, "save the listing again, as tc prints it")
-        })
-    };
+    let number = |word: &str| number(kind, words, word);
     let (weight, scale) = (number("ewma")?, number("Scell_log")?);
     let (min, max) = (number("min")?, number("max")?);
     let min_for = |avpkt: u32| match thresholds {
@@ -69,9 +62,7 @@ pub(super) fn options(kind: &str, words: &[&str], thresholds: Thresholds) -> Res
         let message = format!(
             "no `avpkt`, `burst` and `bandwidth` of this {kind} give `ewma {weight}` and `Scell_log {scale}`"
         );
-        let help = "tc can't have set it up: replace it by a red whose options you know, and save the \
-            listing again";
-        return Err(Wrong::new(message, help));
+        return Err(Wrong::new(message, UNUSUAL));
     };
     let mut options = found.to_vec();
     // tc up to 3.2 gave the kernel no probability, and the kernel computes it like this.
@@ -81,6 +72,38 @@ pub(super) fn options(kind: &str, words: &[&str], thresholds: Thresholds) -> Res
         options.push(format!("probability {:.12}", probability.min(1.0)));
     }
     Ok(options)
+}
+
+/// Returns the options that tc reads for the average of an sfq's flows. tc shows neither its `redflowlimit`,
+/// to which `max` is a lower bound, nor the scale, for which it takes its usual bandwidth.
+pub(super) fn of_flows(words: &[&str]) -> Result<[String; 3], Wrong> {
+    let number = |word: &str| number("sfq", words, word);
+    let (weight, min, max) = (number("ewma")?, number("min")?, number("max")?);
+    let found = LENGTHS.iter().find_map(|avpkt| {
+        let burst = burst_of_weight(weight, min.into(), (*avpkt).into())?;
+        Some([
+            format!("redflowlimit {max}"),
+            format!("avpkt {avpkt}"),
+            format!("burst {burst}"),
+        ])
+    });
+    found.ok_or_else(|| {
+        let message = format!("no `avpkt` and `burst` of this sfq give `ewma {weight}`");
+        Wrong::new(message, UNUSUAL)
+    })
+}
+
+/// Returns the number of a shown word.
+fn number(kind: &str, words: &[&str], word: &str) -> Result<u32, Wrong> {
+    let text = named(words, word).ok_or_else(|| {
+        let message = format!("the listing of this {kind} has no `{word}`: tc shows it with -d only");
+        Wrong::new(message, IN_DETAIL)
+    })?;
+    let bytes = parse_size(&unit(text).to_lowercase()).ok();
+    bytes.and_then(|bytes| u32::try_from(bytes).ok()).ok_or_else(|| {
+        let message = format!("`{word} {text}` of this {kind} is no number");
+        Wrong::new(message, "save the listing again, as tc prints it")
+    })
 }
 
 /// Returns a bandwidth for which a packet of `avpkt` bytes and this weight give the scale, in whole kbit/s
@@ -138,6 +161,10 @@ mod tests {
         let words: Vec<&str> = words.split(' ').collect();
         let found = options("red", &words, Thresholds::Bytes).unwrap();
         assert_eq!(found[0], "avpkt 1000");
+        let bandwidth = found[2]
+            .strip_prefix("bandwidth ")
+            .and_then(|text| text.strip_suffix("bit"));
+        assert!(bandwidth.unwrap().parse::<u32>().unwrap() < 1000, "{found:?}");
     }
 
     /// The factor of the module's head.

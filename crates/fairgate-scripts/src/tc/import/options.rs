@@ -24,7 +24,7 @@ const SHOWN_ONLY: [(&str, usize); 13] = [
     ("timer_slack", 1),
 ];
 
-/// Words of the average of red, choke and gred, which tc shows and does not read.
+/// Words of the average of red, choke, gred and sfq, which tc shows and does not read.
 const AVERAGE: [&str; 3] = ["ewma", "Plog", "Scell_log"];
 
 /// Returns the options as words.
@@ -41,6 +41,9 @@ pub(super) fn options(kind: &str, words: &[&str]) -> Result<Vec<String>, Wrong> 
     let mut written = as_written(kind, words);
     if let Some(thresholds) = thresholds {
         written.extend(average::options(kind, words, thresholds)?);
+    }
+    if kind == "sfq" && words.contains(&"ewma") {
+        written.extend(average::of_flows(words)?);
     }
     Ok(written)
 }

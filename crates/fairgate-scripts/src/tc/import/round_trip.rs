@@ -42,6 +42,14 @@ const CODEL_TIMES: [&[(&str, Draw)]; 4] = [
     &[("ecn", Flag), ("noecn", Flag)],
 ];
 
+/// RED of sfq, of which tc shows all but the first and `avpkt` and `burst`.
+const SFQ_RED: [&str; 4] = [
+    "120000",
+    "100000 min 8000 max 60000 probability 0.2 ecn",
+    "90000 min 9000 max 80000 burst 10 avpkt 1500 harddrop",
+    "20000 max 9000 burst 5 avpkt 200",
+];
+
 const PIE: [&[(&str, Draw)]; 8] = [
     &[("limit", Count(1, 9999))],
     &[("target", Time)],
@@ -69,6 +77,7 @@ const LEAVES: &[Kind] = &[
             &[("quantum", Count(1514, 9999))],
             &[("perturb", Count(0, 99))],
             &[("headdrop", Flag)],
+            &[("redflowlimit", One(&SFQ_RED))],
         ],
     ),
     (
