@@ -35,7 +35,7 @@ from playwright.sync_api import (
 
 from fairgate.client import Client
 
-WEB = ROOT / "crates/fairgate-control/web"
+WEB = ROOT / "crates/fairgate-run/web"
 TOKEN = "0123456789abcdef0123456789abcdef"
 PORT, TLS_PORT = 8080, 8443
 MOST_BYTES = 200_000

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use fairgate_control::client::{Access, Api, ApiAddress, ClientError, Remote};
-use fairgate_live::status::{FetchError, running};
+use fairgate_run::client::{Access, Api, ApiAddress, ClientError, Remote};
+use fairgate_run::{FetchError, running};
 use fairgate_run_api::Mistake;
 use miette::Diagnostic;
 use thiserror::Error;

@@ -1,6 +1,6 @@
 //! Requests to the API of a run.
 
-use fairgate_control::rehearsal::{Rehearsal, Reply, Stage};
+use fairgate_run::rehearsal::{Rehearsal, Reply, Stage};
 
 /// The longest answer, bytes. The trees of a rehearsal are small, but a change can add classes.
 const LONGEST: usize = 16 << 20;

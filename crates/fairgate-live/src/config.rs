@@ -289,7 +289,7 @@ impl Plan {
     }
 
     /// Returns the classes that each worker has in a direction, if the workers divide classes.
-    pub(crate) fn classes_of_workers(&self, side: usize) -> Option<Vec<Vec<u16>>> {
+    pub fn classes_of_workers(&self, side: usize) -> Option<Vec<Vec<u16>>> {
         self.division(side)?;
         let classes = |worker| {
             let tree = self.tree_of(side, worker).classes();
@@ -331,7 +331,7 @@ impl Plan {
 
     /// Returns the directions that have a tree: the file names one, or a change has put it in the place of
     /// the fifo.
-    pub(crate) fn shaped(&self) -> [bool; 2] {
+    pub fn shaped(&self) -> [bool; 2] {
         let fifo = Spec::inline("fifo").expect("it is a discipline");
         [0, 1].map(|side| self.queue_names[side].is_some() || self.queues[side] != fifo)
     }

@@ -319,7 +319,7 @@ impl LiveError {
     }
 
     /// Converts an I/O error in the same way as [`LiveError::system`].
-    pub(crate) fn io(action: impl Into<String>) -> impl FnOnce(std::io::Error) -> LiveError {
+    pub fn io(action: impl Into<String>) -> impl FnOnce(std::io::Error) -> LiveError {
         let convert = LiveError::system(action);
         move |error| convert(Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)))
     }

@@ -15,9 +15,8 @@
 //! * [`Plan`] reads the `[run]` section of a configuration file.
 //! * [`Bridge`] opens both interfaces and forwards frames with one thread and one event loop. [`Opened`]
 //!   begins the stages by which a run gets there with as few privileges as possible.
-//! * [`Run`] answers those who ask and change a run, whatever forwards its packets: a [`Plane`].
+//! * A [`Plane`] is what forwards packets, for those who ask and change a run. They are in `fairgate-run`.
 //! * [`DryRun`] forwards frames of captures the same way, in the captures' time.
-//! * [`StatusServer`] lets others ask a run at a unix socket, and [`RunSocket`] asks there.
 //! * [`testbed`] builds two hosts and a router from network namespaces, to send real traffic through a
 //!   bridge.
 //!
@@ -34,7 +33,7 @@ mod backend;
 mod bridge;
 mod bypass;
 mod checksum;
-mod clock;
+pub mod clock;
 mod config;
 mod delay_line;
 mod direction;
@@ -45,6 +44,7 @@ mod ethernet;
 mod exchange;
 mod fanout;
 mod fitness;
+pub mod folders;
 mod gather;
 mod links;
 mod nat;
@@ -59,7 +59,6 @@ mod privileges;
 mod randomness;
 mod rate;
 mod received;
-mod run;
 mod sandbox;
 mod stages;
 pub mod status;
@@ -70,7 +69,7 @@ mod testing;
 mod vlan;
 mod workers;
 
-pub use autorate::{AutorateStop, Follower};
+pub use autorate::{AutorateStop, Follower, RateRefused, SetRate};
 pub use backend::{BackendKind, Choice, UnknownBackend};
 pub use bridge::{Beat, Bridge, Changer, Pulse, Stopper, Wake};
 pub use config::{
@@ -82,9 +81,5 @@ pub use error::{LiveError, ReloadError};
 pub use notice::Notice;
 pub use plane::{Changed, Kind, Plane};
 pub use privileges::{LaterFiles, Privileges};
-pub use run::{
-    Owner, Recordings, Reserver, Run, RunSocket, StatusServer, ask_change, changed_sides, fetch, mistakes_of,
-    who_is,
-};
 pub use sandbox::Confined;
 pub use stages::{ConfinedRun, Opened, Prioritised, Security, Serving};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairgate_run_api::{Detail, FlowOrder, FlowsStatus, Recorder, Refused, Status};
+use fairgate_run_api::{ChangeMade, Detail, FlowOrder, FlowsStatus, Recorder, Refused, Status};
 
 use crate::config::Plan;
 use crate::error::ReloadError;
@@ -38,6 +38,16 @@ impl Changed {
         Changed {
             revision,
             ..Changed::default()
+        }
+    }
+}
+
+impl From<Changed> for ChangeMade {
+    fn from(changed: Changed) -> ChangeMade {
+        ChangeMade {
+            pause_us: changed.pause.as_nanos() as f64 / 1e3,
+            dropped: changed.dropped,
+            revision: changed.revision,
         }
     }
 }
@@ -78,31 +88,4 @@ pub trait Plane: Send + Sync {
 
     /// Returns the length of the longest packet, bytes.
     fn longest(&self) -> u32;
-}
-
-/// Changes a plane to the plan that `new` makes from the running one, as [`Plane::change`] does.
-///
-/// # Errors
-/// As of [`Plane::change`], or with the error of `new`.
-pub(crate) fn change<E: From<ReloadError>>(
-    plane: &dyn Plane,
-    kind: Kind,
-    new: impl FnOnce(&Plan) -> Result<Plan, E>,
-) -> Result<Changed, E> {
-    let mut new = Some(new);
-    let mut refused = None;
-    let changed = plane.change(kind, &mut |running| {
-        let made = new.take().map(|new| new(running));
-        match made.expect("a plane makes one plan for a change") {
-            Ok(plan) => Ok(plan),
-            Err(error) => {
-                refused = Some(error);
-                Err(ReloadError::Ended)
-            }
-        }
-    });
-    match refused {
-        Some(error) => Err(error),
-        None => changed.map_err(E::from),
-    }
 }

@@ -3,7 +3,7 @@
 use std::io;
 
 use fairgate::balance::Imbalance;
-use fairgate_control::client::ClientError;
+use fairgate_run::client::ClientError;
 use miette::Diagnostic;
 use thiserror::Error;
 

@@ -39,7 +39,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairgate_config::Registry;
-use fairgate_control::client::Remote;
+use fairgate_run::client::Remote;
 
 pub use dialog::{Answered, Order};
 pub use error::TopError;

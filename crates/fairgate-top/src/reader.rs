@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fairgate_config::Registry;
-use fairgate_control::client::{ClientError, Remote};
+use fairgate_run::client::{ClientError, Remote};
 use fairgate_run_api::{Ask, FlowOrder};
 
 use crate::Settings;

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use fairgate_config::renamed;
-use fairgate_control::client::Remote;
+use fairgate_run::client::Remote;
 use fairgate_run_api::{ChangeMade, QUEUE, TreeStatus};
 use miette::Diagnostic;
 use serde::Serialize;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use fairgate_control::client::Remote;
+use fairgate_run::client::Remote;
 use fairgate_run_api::{ChangeMade, Question, ask};
 
 use crate::commands::change::Changed;

@@ -5,9 +5,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use fairgate_config::{Document, Origin, Registry};
-use fairgate_control::RunningList;
 use fairgate_live::Plan;
-use fairgate_live::status::default_socket;
+use fairgate_run::{RunningList, default_socket};
 use fairgate_scripts::tc::Device;
 use miette::Diagnostic;
 use serde::Serialize;

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use std::thread;
 use std::time::Duration;
 
-use fairgate_control::client::Remote;
+use fairgate_run::client::Remote;
 use fairgate_run_api::{
     AutorateStatus, ClassStatus, DirectionStatus, NatStatus, NodeStatus, PassedByStatus, ProcessorStatus,
     Status, ValueStatus,

@@ -1,5 +1,6 @@
 //! `fairgate testbed`: real traffic through a live run, between two hosts in network namespaces.
 
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -97,6 +98,7 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
         congestion: args.congestion.clone(),
         duration: args.duration,
         seed: args.seed,
+        fetch: |socket| fairgate_run::fetch(socket).map_err(io::Error::other),
     };
     let interrupt = Interrupt::catch().map_err(Failure::environment)?;
     let progress = progress::stages(format);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairgate_config::Registry;
-use fairgate_control::client::Remote;
+use fairgate_run::client::Remote;
 use fairgate_top::{Answered, Order, Settings, Sort, Start, TopError};
 use miette::Diagnostic;
 use thiserror::Error;

@@ -6,7 +6,7 @@ mod watch;
 use std::path::PathBuf;
 
 use fairgate_config::{Document, Registry};
-use fairgate_control::RunningList;
+use fairgate_run::RunningList;
 use fairgate_subscribers::{Settings, Source, Subscribers};
 use serde::Deserialize;
 

@@ -14,7 +14,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 use nix::sys::time::TimeSpec;
 
-use fairgate_control::RunningList;
+use fairgate_run::RunningList;
 
 use super::{files, watched};
 

@@ -8,8 +8,8 @@ use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fairgate_live::fetch;
 use fairgate_live::testbed::{Namespace, Network};
+use fairgate_run::fetch;
 use fairgate_run_api::Status;
 use nix::sys::signal::Signal;
 use tempfile::TempDir;

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use fairgate_live::ask_change;
-use fairgate_live::status::FetchError;
 use fairgate_live::testbed::{Namespace, Network};
+use fairgate_run::FetchError;
+use fairgate_run::ask_change;
 use fairgate_run_api::{AutorateStatus, ChangeMade};
 use nix::sys::signal::Signal;
 

@@ -6,8 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use fairgate_config::{Document, Spec};
-use fairgate_live::ask_change;
 use fairgate_live::testbed::Network;
+use fairgate_run::ask_change;
 use nix::sys::signal::Signal;
 
 use crate::common::{live, output, until};

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use fairgate_live::ask_change;
 use fairgate_live::testbed::Network;
+use fairgate_run::ask_change;
 use fairgate_scripts::tc::{Device, Script};
 
 use crate::common::{live, output, until};

@@ -5,8 +5,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use fairgate_live::status::default_socket;
 use fairgate_live::testbed::{Namespace, Network};
+use fairgate_run::default_socket;
 
 use crate::common::program::Program;
 use crate::run::{Run, call, succeeds};

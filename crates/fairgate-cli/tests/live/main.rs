@@ -11,7 +11,7 @@ mod estimators;
 mod fail_open;
 mod forwarding;
 mod harness;
-#[path = "../../../fairgate-control/tests/control/http.rs"]
+#[path = "../../../fairgate-run/tests/run/control/http.rs"]
 mod http;
 mod journal;
 mod links;

@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-use fairgate_live::fetch;
 use fairgate_live::testbed::Network;
+use fairgate_run::fetch;
 use nix::sys::signal::Signal;
 
 use crate::common::program::Program;

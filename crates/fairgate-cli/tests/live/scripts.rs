@@ -1,7 +1,7 @@
 //! Scripts of tc that shape both directions.
 
-use fairgate_live::ask_change;
 use fairgate_live::testbed::Network;
+use fairgate_run::ask_change;
 use fairgate_run_api::NodeStatus;
 
 use crate::common::live;

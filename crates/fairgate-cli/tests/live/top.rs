@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairgate_config::Registry;
-use fairgate_control::client::Remote;
 use fairgate_live::testbed::Network;
+use fairgate_run::client::Remote;
 use fairgate_top::{Settings, Start, TopError};
 use nix::sys::signal::Signal;
 

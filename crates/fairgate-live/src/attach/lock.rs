@@ -34,7 +34,7 @@ use nix::unistd::Pid;
 use thiserror::Error;
 
 use crate::error::LiveError;
-use crate::status::lock_folders;
+use crate::folders::lock_folders;
 use crate::sys::interface::{Interface, Merging, namespace_cookie};
 use fairgate_config::folder::Folder;
 

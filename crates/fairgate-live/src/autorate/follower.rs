@@ -8,7 +8,6 @@ use fairgate::registry::Registry;
 use fairgate::{Rate, Time};
 use fairgate_autorate::{Controller, Delays, RootRate};
 use fairgate_config::FileError;
-use fairgate_reserve::Refusal;
 use fairgate_run_api::{AutorateDirection, AutorateStatus};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -20,7 +19,7 @@ use crate::clock;
 use crate::config::{Autorate, Plan, RateSource, rate_names};
 use crate::error::{LiveError, ReloadError};
 use crate::notice::Notice;
-use crate::run::Reserver;
+use crate::plane::Changed;
 use crate::status::before_review;
 
 /// How late a probe or a review may be before the missed ones are left out, ns.
@@ -88,10 +87,11 @@ impl Follower {
         AutorateStop(Arc::clone(&self.stop))
     }
 
-    /// Follows the line until it is stopped or the run ends. Call it on a thread of its own. `notify` is told
-    /// what users may want to know: when something begins to be wrong and when it is right again.
-    pub fn run(self, reserver: &Reserver, pulse: &Pulse, notify: &dyn Fn(Notice)) {
-        let mut following = Following::new(&self, reserver, pulse, notify);
+    /// Follows the line until it is stopped or the run ends. Call it on a thread of its own. `set_rate` gives
+    /// the tree of a direction, 0 from the left, another rate ([`Plan::with_rate`]). `notify` is told what
+    /// users may want to know: when something begins to be wrong and when it is right again.
+    pub fn run(self, set_rate: &SetRate, pulse: &Pulse, notify: &dyn Fn(Notice)) {
+        let mut following = Following::new(&self, set_rate, pulse, notify);
         let probe_interval = nanos(self.autorate.settings.probe_interval);
         let interval = nanos(self.autorate.settings.interval);
         let mut next_probe = self.probes.as_ref().map(|_| clock::now());
@@ -150,7 +150,7 @@ fn following_turn(at: Time, interval: u64, now: Time) -> Time {
 /// The state of the thread.
 struct Following<'f> {
     follower: &'f Follower,
-    reserver: &'f Reserver,
+    set_rate: &'f SetRate,
     changer: &'f Changer,
     pulse: &'f Pulse,
     notify: &'f dyn Fn(Notice),
@@ -182,7 +182,7 @@ struct Side {
 impl<'f> Following<'f> {
     fn new(
         follower: &'f Follower,
-        reserver: &'f Reserver,
+        set_rate: &'f SetRate,
         pulse: &'f Pulse,
         notify: &'f dyn Fn(Notice),
     ) -> Following<'f> {
@@ -195,7 +195,7 @@ impl<'f> Following<'f> {
         let changer = pulse.changer();
         Following {
             follower,
-            reserver,
+            set_rate,
             changer,
             pulse,
             notify,
@@ -319,15 +319,7 @@ impl<'f> Following<'f> {
 
     /// Gives the tree of a direction another rate. Returns false if the run has ended.
     fn change(&mut self, side: usize, rate: Rate) -> bool {
-        let registry = self.reserver.registry();
-        let changed = self.reserver.follow(|plan: &Plan| {
-            let tree = &plan.queues[side];
-            let root = RootRate::of(tree)
-                .map_err(|[what, remedy]| Refused::Sentence(format!("{what}; {remedy}")))?;
-            let mut plan = plan.clone();
-            plan.queues[side] = root.set(&plan.queues[side], rate, registry)?;
-            Ok::<Plan, Refused>(plan)
-        });
+        let changed = (self.set_rate)(side, rate);
         let state = &mut self.sides[side];
         let refusal = match changed {
             Ok(changed) => {
@@ -337,8 +329,8 @@ impl<'f> Following<'f> {
                 state.ordered = Some(rate);
                 None
             }
-            Err(Refused::Ended) => return false,
-            Err(Refused::Sentence(what)) => {
+            Err(RateRefused::Ended) => return false,
+            Err(RateRefused::Because(what)) => {
                 self.status.refused += 1;
                 state.ordered = None;
                 if let Some(controller) = &mut state.controller {
@@ -395,29 +387,44 @@ impl<'f> Following<'f> {
     }
 }
 
+/// Gives the tree of a direction a rate.
+pub type SetRate = dyn Fn(usize, Rate) -> Result<Changed, RateRefused>;
+
 /// Why a tree does not get a rate.
-enum Refused {
+#[derive(Debug)]
+pub enum RateRefused {
+    /// The run has ended.
     Ended,
-    Sentence(String),
+    /// What is wrong, as a sentence.
+    Because(String),
 }
 
-impl From<ReloadError> for Refused {
-    fn from(error: ReloadError) -> Refused {
+impl Plan {
+    /// Returns the plan with another rate at the root of the tree of a direction.
+    ///
+    /// # Errors
+    /// Fails if that tree has no rate, or can't have this one.
+    pub fn with_rate(&self, side: usize, rate: Rate, registry: &Registry) -> Result<Plan, RateRefused> {
+        let tree = &self.queues[side];
+        let root =
+            RootRate::of(tree).map_err(|[what, remedy]| RateRefused::Because(format!("{what}; {remedy}")))?;
+        let mut plan = self.clone();
+        plan.queues[side] = root.set(tree, rate, registry)?;
+        Ok(plan)
+    }
+}
+
+impl From<ReloadError> for RateRefused {
+    fn from(error: ReloadError) -> RateRefused {
         match error {
-            ReloadError::Ended => Refused::Ended,
-            error => Refused::Sentence(error.to_string()),
+            ReloadError::Ended => RateRefused::Ended,
+            error => RateRefused::Because(error.to_string()),
         }
     }
 }
 
-impl From<Refusal> for Refused {
-    fn from(refusal: Refusal) -> Refused {
-        Refused::Sentence(refusal.to_string())
-    }
-}
-
-impl From<FileError> for Refused {
-    fn from(error: FileError) -> Refused {
-        Refused::Sentence(error.problems()[0].message.clone())
+impl From<FileError> for RateRefused {
+    fn from(error: FileError) -> RateRefused {
+        RateRefused::Because(error.problems()[0].message.clone())
     }
 }

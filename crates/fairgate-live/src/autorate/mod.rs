@@ -13,4 +13,4 @@ mod file;
 mod follower;
 mod probes;
 
-pub use follower::{AutorateStop, Follower};
+pub use follower::{AutorateStop, Follower, RateRefused, SetRate};

@@ -15,8 +15,8 @@ use landlock::{
 use nix::errno::Errno;
 
 use crate::config::{Address, End, Plan, RateSource};
+use crate::folders::lock_folders;
 use crate::privileges::{LaterFiles, existing_folder};
-use crate::status::lock_folders;
 use crate::sys::landlock_refusal;
 
 /// The newest version of Landlock's interface whose rights this module knows. Older kernels have fewer.

@@ -1,13 +1,13 @@
 //! Measures one scenario: an idle link first, then TCP connections together with a ping.
 
 use std::fs;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use fairgate_run_api::Status;
 use serde::Serialize;
 
-use crate::run::fetch;
 use crate::testbed::error::TestbedError;
 use crate::testbed::network::{Network, received};
 use crate::testbed::process::{Interrupt, Process};
@@ -41,6 +41,8 @@ pub struct Experiment {
     /// The seed of the bridge's random numbers, such as the key of the flow hash. It does not control the
     /// kernel and the processor.
     pub seed: u64,
+    /// Asks the run at a socket for its status.
+    pub fetch: fn(&Path) -> io::Result<Status>,
 }
 
 /// The stage that an experiment has reached.
@@ -116,7 +118,7 @@ impl Experiment {
             .args(["--seed", &self.seed.to_string()])
             .arg(&file);
         let mut router = Process::spawn(command, &self.program.to_string_lossy(), "iproute2")?;
-        let started = interrupt.wait_for(PATIENCE, || fetch(&socket).is_ok() || router.has_ended())?;
+        let started = interrupt.wait_for(PATIENCE, || (self.fetch)(&socket).is_ok() || router.has_ended())?;
         if !started || router.has_ended() {
             return Err(router.failure());
         }
@@ -151,9 +153,7 @@ impl Experiment {
                 retransmits: connection.retransmits,
             })
             .collect();
-        let status = fetch(&socket)
-            .map_err(std::io::Error::other)
-            .map_err(TestbedError::io("fetching the status of the bridge"))?;
+        let status = (self.fetch)(&socket).map_err(TestbedError::io("fetching the status of the bridge"))?;
         router.interrupt(interrupt)?;
         Ok(Outcome {
             scenario: scenario.label.clone(),

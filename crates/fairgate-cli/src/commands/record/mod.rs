@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use fairgate_control::client::Intervals;
+use fairgate_run::client::Intervals;
 use fairgate_run_api::Ask;
 use miette::Diagnostic;
 use signal_hook::consts::{SIGINT, SIGTERM};

@@ -10,13 +10,14 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
 use fairgate_config::{Document, FileError, Registry};
-use fairgate_control::{ControlError, Doors, RunningList, SubscribedRun};
-use fairgate_live::status::default_socket;
 use fairgate_live::{
     Address, BackendKind, Beat, Changer, Follower, LaterFiles, LiveError, Plan, Pulse, RateSource,
-    ReloadError, Reserver, Run, Security, StatusServer, Wake, mistakes_of,
+    ReloadError, Security, Wake,
 };
 use fairgate_reserve::Refusal as NotKept;
+use fairgate_run::{
+    ControlError, Doors, Reserver, Run, RunningList, StatusServer, SubscribedRun, default_socket, mistakes_of,
+};
 use fairgate_run_api::{Audit, AuditEntry, ChangeMade, Mistake, Refused};
 use miette::Diagnostic;
 use thiserror::Error;
@@ -446,7 +447,8 @@ pub(crate) fn run_document(
         let follower_stop = follower.as_ref().map(Follower::stopper);
         if let Some(follower) = follower {
             let (reserver, pulse, log) = (reserver.clone(), bridge.pulse(), log.clone());
-            scope.spawn(move || follower.run(&reserver, &pulse, &|notice| log.write(notice)));
+            let set_rate = move |side, rate| reserver.set_rate(side, rate);
+            scope.spawn(move || follower.run(&set_rate, &pulse, &|notice| log.write(notice)));
         }
         // A thread of its own reads the file and plans the change, while this one forwards.
         let (log, told) = (log.clone(), service.clone());

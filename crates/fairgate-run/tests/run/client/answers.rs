@@ -1,0 +1,138 @@
+//! What is asked at the API is answered as at the status socket.
+
+use std::time::Duration;
+
+use fairgate_run::client::{ClientError, Remote};
+use fairgate_run_api::{Ask, ExcessStatus, FlowOrder, ReserveOrder, TermsStatus};
+
+use super::stage::Stage;
+
+const TREE: &str = "htb default=20 { 1 rate=20mbit { 10 rate=5mbit / fifo; 20 rate=15mbit / fq_codel } }";
+
+/// Does the same at both kinds of addresses.
+fn at_each(of_stage: impl Fn(&Stage, &Remote)) {
+    at_each_of(TREE, of_stage);
+}
+
+/// Does the same with this tree in both directions.
+fn at_each_of(tree: &str, of_stage: impl Fn(&Stage, &Remote)) {
+    for stage in [Stage::unix(tree), Stage::tls(tree)] {
+        let remote = stage.remote();
+        assert_eq!(remote.to_string(), stage.address);
+        of_stage(&stage, &remote);
+    }
+}
+
+fn lines(line: &str) -> Vec<String> {
+    vec![line.to_owned()]
+}
+
+#[test]
+fn status_trees_and_flows_are_read() {
+    at_each(|_, remote| {
+        let whole = remote.status(false).unwrap();
+        assert_eq!(whole.name, "rehearsal");
+        assert!(whole.directions[0].queue.contains("htb"));
+        assert!(remote.status(true).unwrap().directions[0].queue.is_empty());
+        let trees = remote.trees().unwrap();
+        assert_eq!(trees.revision, 0);
+        assert_eq!(trees.directions[1].from, "right");
+        let flows = remote.flows(FlowOrder::RoundTrip, 7).unwrap();
+        assert_eq!(flows.flows.len(), 0);
+    });
+}
+
+#[test]
+fn changes_are_made_refused_or_late() {
+    at_each(|stage, remote| {
+        let made = remote.change(Some("left"), &lines("class change 10 rate=4mbit"), Some(0));
+        assert_eq!(made.unwrap().revision, 1);
+        let late = remote.change(None, &lines("class change 10 rate=3mbit"), Some(0));
+        assert!(
+            matches!(late, Err(ClientError::Stale { revision: 1 })),
+            "{late:?}"
+        );
+        match remote.change(Some("left"), &lines("class delete 99"), None) {
+            Err(ClientError::Refused(mistakes)) => assert!(mistakes[0].message.contains("99")),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(stage.run.revision(), 1);
+        assert!(remote.trees().unwrap().directions[0].queue.contains("4mbit"));
+    });
+}
+
+/// A name with every character that is special in an address.
+#[test]
+fn reservations_live_and_end() {
+    let tree = "tbf rate=10mbit burst=5kb / hfsc default=1 { 1 ls=10mbit / fq_codel }";
+    at_each_of(tree, |_, remote| {
+        let name = "a/b?c=%20 ä&#".to_owned();
+        let terms = |rate_bps| TermsStatus {
+            name: name.clone(),
+            rate_bps,
+            burst_bytes: 1000,
+            peak_bps: Some(500_000),
+            min_packet_bytes: Some(100),
+            max_packet_bytes: Some(1_000),
+            delay_us: None,
+            filter: "protocol=udp".to_owned(),
+            excess: Some(ExcessStatus::Drop),
+            lifetime_ms: 9_000,
+        };
+        let order = |order| remote.reserve(Some("left"), order).unwrap();
+        assert_eq!(order(ReserveOrder::Add(terms(100_000)))[0].terms, terms(100_000));
+        assert_eq!(
+            order(ReserveOrder::Change(terms(200_000)))[0].terms,
+            terms(200_000)
+        );
+        assert_eq!(order(ReserveOrder::Refresh { name: name.clone() }).len(), 1);
+        assert_eq!(order(ReserveOrder::List)[0].terms, terms(200_000));
+        order(ReserveOrder::Withdraw { name: name.clone() });
+        assert_eq!(order(ReserveOrder::List), []);
+        let gone = remote.reserve(None, ReserveOrder::Refresh { name: name.clone() });
+        assert!(matches!(gone, Err(ClientError::Refused(_))), "{gone:?}");
+    });
+}
+
+#[test]
+fn a_run_without_packets_says_so() {
+    at_each(|_, remote| {
+        let error = remote
+            .packets(Some(Duration::from_secs(3)), Some("left"))
+            .unwrap_err();
+        assert!(error.to_string().contains("packet_log"), "{error}");
+        assert!(error.is_bad_input());
+    });
+}
+
+/// The first interval says only that the run records. It is not among those that are returned.
+#[test]
+fn intervals_end_with_the_run_or_when_they_are_stopped() {
+    at_each(|stage, remote| {
+        let mut intervals = remote.record(Duration::from_millis(1)).unwrap();
+        for number in 2..5 {
+            let interval = intervals.next().unwrap().unwrap();
+            assert_eq!(interval.at_s, f64::from(number));
+            let classes: Vec<&str> = interval.rows.iter().map(|row| row.class.as_str()).collect();
+            assert_eq!(classes, ["10", "20", "", "10", "20", ""]);
+        }
+        let waiting = remote.record(Duration::from_secs(3600)).unwrap();
+        let stop = waiting.stopper().unwrap();
+        let stopped = std::thread::spawn(move || waiting.count());
+        stop();
+        assert_eq!(stopped.join().unwrap(), 0);
+        stage.run.end();
+        assert!(intervals.all(|interval| interval.is_ok()));
+        assert!(matches!(remote.status(false), Err(ClientError::Problem { .. })));
+        assert!(remote.record(Duration::from_secs(1)).is_err());
+    });
+}
+
+#[test]
+fn an_interval_that_is_too_short_is_refused() {
+    at_each(|_, remote| {
+        let error = remote.record(Duration::from_micros(1)).unwrap_err();
+        assert!(error.to_string().contains("1000"), "{error}");
+        assert!(error.is_bad_input());
+    });
+}

@@ -1,0 +1,342 @@
+//! The history over HTTP, of a run whose counters the test sets.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use fairgate_run::rehearsal::{Rehearsal, Reply, Stage};
+use fairgate_run_api::{
+    Answer, Ask, ClassInterval, Detail, Interval, NodeStatus, PassedByStatus, Percentiles, Question,
+    Recorder, Refused, Status, SubscriberName, ask,
+};
+use serde_json::Value;
+
+/// A rehearsal with a status that the test makes.
+#[derive(Clone)]
+struct Played {
+    rehearsal: Rehearsal,
+    status: Arc<Mutex<Status>>,
+    /// Each recorder has a copy of it as long as it exists, besides the test and the API.
+    recorders: Arc<()>,
+}
+
+impl Ask for Played {
+    type Error = Refused;
+    type Recording = Recorder;
+
+    fn ask(&self, who: &str, question: Question) -> Result<Answer, Refused> {
+        match question {
+            Question::Status { .. } => Ok(self.status.lock().unwrap().clone().into()),
+            question => self.rehearsal.ask(who, question),
+        }
+    }
+
+    fn record(&self, _interval: Duration) -> Result<Recorder, Refused> {
+        let run = self.clone();
+        let mut is_first = true;
+        Ok(Box::new(std::iter::from_fn(move || {
+            let rows = match std::mem::replace(&mut is_first, false) {
+                true => Vec::new(),
+                false => run.rows(),
+            };
+            Some(Interval {
+                at_s: run.status.lock().unwrap().uptime_s,
+                missed_delays: 3,
+                rows,
+            })
+        })))
+    }
+}
+
+impl Played {
+    /// Sets the time, and what each class of the first direction has counted since the start: packets of 125
+    /// bytes, each of which waited for 4 ms. A tenth of them was dropped besides. The first class has others
+    /// below it. Class 2 belongs to a subscriber.
+    fn set(&self, at_s: f64, classes: &[(u16, u64)]) {
+        let mut status = self.status.lock().unwrap();
+        status.uptime_s = at_s;
+        let root = &mut status.directions[0].tree;
+        let empty = {
+            let mut empty = root.clone();
+            empty.classes.clear();
+            empty
+        };
+        let count = |node: &mut NodeStatus, packets: u64| {
+            node.at_s = at_s;
+            node.dequeued.packets = packets;
+            node.dequeued.bytes = 125 * packets;
+            node.sojourn_s = 0.004 * packets as f64;
+            node.dropped.packets = packets / 10;
+            node.backlog.bytes = packets;
+        };
+        root.classes = classes
+            .iter()
+            .map(|&(number, packets)| {
+                let mut class = empty.clone();
+                class.class = Some(number);
+                class.subscriber = (number == 2).then(|| SubscriberName {
+                    id: "1002".to_owned(),
+                    name: None,
+                });
+                count(&mut class, packets);
+                class
+            })
+            .collect();
+        if let Some(first) = root.classes.first_mut() {
+            let mut below = first.clone();
+            below.class = Some(7);
+            first.classes.push(below);
+        }
+        let all = classes.iter().map(|(_, packets)| packets).sum();
+        count(root, all);
+    }
+
+    /// What a recorder has of the root and of each class of the first direction: the delay of a class is its
+    /// number in milliseconds, and grows with time.
+    fn rows(&self) -> Vec<ClassInterval> {
+        let status = self.status.lock().unwrap();
+        let direction = &status.directions[0];
+        let row = |class: &NodeStatus, number: u16| ClassInterval {
+            from: direction.from.clone(),
+            class: class.class.map(|number| number.to_string()).unwrap_or_default(),
+            discipline: class.discipline.clone(),
+            host: None,
+            at_s: class.at_s,
+            seconds: 1.0,
+            sent: class.dequeued,
+            mean_delay_us: None,
+            delay: Some(Percentiles {
+                packets: 1,
+                p50_us: 1.0,
+                p95_us: 1e3 * f64::from(number) + status.uptime_s,
+                p99_us: 2e3 * f64::from(number),
+                max_us: 9e3,
+            }),
+            drops: BTreeMap::new(),
+            marked: 0,
+            backlog: class.backlog,
+        };
+        let classes = direction.tree.classes.iter();
+        classes
+            .map(|class| row(class, class.class.unwrap()))
+            .chain([row(&direction.tree, 50)])
+            .collect()
+    }
+}
+
+fn played() -> (Played, Stage) {
+    let rehearsal = Rehearsal::new("fifo").unwrap();
+    let detail = Detail::Used;
+    let status: Status = ask(&rehearsal, "", Question::Status { detail }).unwrap();
+    let run = Played {
+        rehearsal,
+        status: Arc::new(Mutex::new(status)),
+        recorders: Arc::default(),
+    };
+    run.set(0.0, &[]);
+    let stage = Stage::new(run.clone());
+    (run, stage)
+}
+
+fn get(stage: &Stage, target: &str) -> Reply {
+    stage.ask("GET", target, &[], b"").unwrap()
+}
+
+fn json(stage: &Stage, target: &str) -> Value {
+    let reply = get(stage, target);
+    assert_eq!(reply.status, 200, "{target}: {reply:?}");
+    serde_json::from_slice(&reply.body).unwrap()
+}
+
+fn names(document: &Value, list: &str) -> Vec<String> {
+    let members = document[list].as_array().unwrap();
+    members
+        .iter()
+        .map(|it| it["class"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn what_classes_did_is_shown() {
+    let (run, stage) = played();
+    for second in 1..=30 {
+        // Class 2 sends twice as much as class 1, and class 3 comes later.
+        let mut classes = vec![(1, 100 * second), (2, 200 * second)];
+        if second > 20 {
+            classes.push((3, 50 * (second - 20)));
+        }
+        run.set(second as f64, &classes);
+        stage.read();
+    }
+    let document = json(&stage, "/v1/history?from=left&seconds=20");
+    assert_eq!(document["schema"], "fairgate.history/1");
+    assert_eq!(
+        (&document["step_s"], &document["now_s"]),
+        (&1.0.into(), &30.0.into())
+    );
+    // Class 1 has a class below it, which counts the same.
+    assert_eq!(names(&document, "series"), ["root", "1/7", "2", "3"]);
+    assert_eq!(document["at_s"].as_array().unwrap().len(), 20);
+    let series = &document["series"];
+    assert_eq!(series[2]["rate_bps"][19], 200_000.0);
+    assert_eq!(series[2]["delay_ms"][19], 4.0);
+    assert_eq!(series[2]["dropped_per_s"][19], 20.0);
+    assert_eq!(series[2]["backlog_bytes"][19], 6000.0);
+    let rates: Vec<&Value> = series[3]["rate_bps"].as_array().unwrap().iter().collect();
+    assert!(
+        rates[..10].iter().all(|rate| rate.is_null()) && rates[10..].iter().all(|rate| **rate == 50_000.0)
+    );
+
+    // Two of them, one of them, and what is new.
+    let two = json(&stage, "/v1/history?from=left&limit=1");
+    assert_eq!(names(&two, "series"), ["root", "2"]);
+    let one = json(&stage, "/v1/history?from=left&class=1&after=28");
+    assert_eq!(
+        (names(&one, "series"), &one["at_s"]),
+        (vec!["1".to_owned()], &serde_json::json!([29.0, 30.0]))
+    );
+    let idle = json(&stage, "/v1/history?from=right");
+    assert_eq!(names(&idle, "series"), ["root"]);
+
+    let now = json(&stage, "/v1/classes?from=left&limit=2");
+    assert_eq!(names(&now, "classes"), ["root", "2", "1/7"]);
+    assert_eq!((&now["count"], &now["seconds"]), (&5.into(), &1.0.into()));
+    assert_eq!(now["classes"][0]["rate_bps"], 350_000.0);
+    // All subscribers are counted, also those that are not among the first.
+    let first = json(&stage, "/v1/classes?from=left&limit=0");
+    assert_eq!(
+        (names(&first, "classes"), &first["subscribers"]),
+        (vec!["root".to_owned()], &1.into())
+    );
+    assert_eq!(now["classes"][1]["subscriber"], serde_json::json!({"id": "1002"}));
+
+    // Class 2 is removed, and class 1 begins anew.
+    run.set(31.0, &[(1, 10), (3, 550)]);
+    stage.read();
+    let after = json(&stage, "/v1/history?from=left&after=30");
+    assert_eq!(names(&after, "series"), ["root", "1/7", "3"]);
+    assert_eq!(after["series"][1]["rate_bps"][0], 10_000.0);
+    let reply = get(&stage, "/v1/history?from=left&class=2");
+    assert_eq!(reply.status, 404);
+}
+
+/// The page warns of what is not as the file says.
+#[test]
+fn a_fallback_and_what_went_past_the_run_are_shown() {
+    let (run, stage) = played();
+    let now = json(&stage, "/v1/classes?from=left");
+    assert!(now["fallback"].is_null(), "{now}");
+    assert_eq!(now["passed_by"], serde_json::json!({"times": 0, "seconds": 0.0}));
+    {
+        let mut status = run.status.lock().unwrap();
+        status.fallback = Some("line 3: no such discipline".to_owned());
+        status.passed_by = PassedByStatus {
+            times: 2,
+            seconds: 1.5,
+        };
+    }
+    stage.read();
+    let now = json(&stage, "/v1/classes?from=left");
+    assert_eq!(now["fallback"], "line 3: no such discipline");
+    assert_eq!(now["passed_by"], serde_json::json!({"times": 2, "seconds": 1.5}));
+}
+
+/// The run counts sojourn times only as long as somebody asks for what the classes did.
+#[test]
+fn percentiles_cost_nothing_when_nobody_looks() {
+    let (run, stage) = played();
+    let begun = Instant::now();
+    let after = |seconds| begun + Duration::from_secs(seconds);
+    let recorders = || Arc::strong_count(&run.recorders) - 2;
+    let mut second = 0;
+    let mut go_on = |now: Instant| {
+        second += 1;
+        run.set(second as f64, &[(1, 100 * second), (2, 200 * second)]);
+        stage.read_at(now);
+    };
+    for _ in 0..5 {
+        go_on(Instant::now());
+    }
+    assert_eq!(recorders(), 0);
+    let silent = json(&stage, "/v1/classes?from=left");
+    assert!(silent["missed_delays"].is_null() && silent["classes"][0]["p95_ms"].is_null());
+
+    // Somebody has asked. The first interval has nothing yet.
+    go_on(Instant::now());
+    assert_eq!(recorders(), 1);
+    go_on(Instant::now());
+    let now = json(&stage, "/v1/classes?from=left&sort=p95");
+    assert_eq!((&now["missed_delays"], &now["seconds"]), (&3.into(), &1.0.into()));
+    assert_eq!(names(&now, "classes"), ["root", "2", "1", "1/7"]);
+    let figures = |place: usize| (&now["classes"][place]["p95_ms"], &now["classes"][place]["p99_ms"]);
+    assert_eq!(figures(0), (&50.007.into(), &100.0.into()));
+    assert_eq!(figures(1), (&2.007.into(), &4.0.into()));
+    assert_eq!(figures(3), (&Value::Null, &Value::Null));
+
+    // The history is a reason, too. In steps of 10 s, the highest percentiles remain.
+    for _ in 0..20 {
+        go_on(Instant::now());
+    }
+    let history = json(&stage, "/v1/history?from=left&class=2");
+    let series = &history["series"][0];
+    assert_eq!(series["highest_p99_ms"].as_array().unwrap().len(), 27);
+    let p95 = series["highest_p95_ms"].as_array().unwrap();
+    assert!(
+        p95[..6].iter().all(Value::is_null) && !p95[6..].iter().any(Value::is_null),
+        "{p95:?}"
+    );
+    assert!((p95[26].as_f64().unwrap() - 2.027).abs() < 1e-6);
+
+    // Nobody asks for a minute.
+    go_on(after(50));
+    assert_eq!(recorders(), 1);
+    go_on(after(7200));
+    assert_eq!(recorders(), 0);
+    let last = json(&stage, "/v1/history?from=left&class=2&after=27");
+    assert_eq!(
+        last["series"][0]["highest_p95_ms"],
+        serde_json::json!([2.028, null])
+    );
+    assert_eq!(last["series"][0]["delay_ms"], serde_json::json!([4.0, 4.0]));
+}
+
+/// Of many classes, those that send most have a history, and all are seen now.
+#[test]
+fn the_number_of_classes_is_bounded() {
+    let (run, stage) = played();
+    // From the fifth second on, class 400 sends a hundred times as much as another one.
+    let many = |second: u64| -> Vec<(u16, u64)> {
+        let packets = |class| match class {
+            400 => 10 * second + 1000 * second.saturating_sub(5),
+            _ => 10 * second,
+        };
+        (1..=500).map(|class| (class, packets(class))).collect()
+    };
+    for second in 1..=3 {
+        run.set(second as f64, &many(second));
+        stage.read();
+    }
+    let reply = get(&stage, "/v1/history?from=left&class=400");
+    assert_eq!(reply.status, 404, "{reply:?}");
+    for second in 4..=100 {
+        run.set(second as f64, &many(second));
+        stage.read();
+    }
+    // It has the place of one that sent as much as the others. Its past is missing.
+    let newcomer = json(&stage, "/v1/history?from=left&class=400");
+    let rates = newcomer["series"][0]["rate_bps"].as_array().unwrap();
+    let missing = rates.iter().take_while(|rate| rate.is_null()).count();
+    assert!(rates.len() == 100 && (50..70).contains(&missing), "{missing}");
+    assert!(rates[missing..].iter().all(|rate| *rate == 1_010_000.0));
+    let busiest = json(&stage, "/v1/history?from=left&limit=1");
+    assert_eq!(names(&busiest, "series"), ["root", "400"]);
+    let document = json(&stage, "/v1/history?from=left&limit=1000");
+    assert_eq!(
+        (&document["classes"], &document["classes_limit"]),
+        (&64.into(), &64.into())
+    );
+    let now = json(&stage, "/v1/classes?from=left&limit=1000");
+    assert_eq!(now["classes"].as_array().unwrap().len(), 502);
+    let reply = get(&stage, "/v1/history?from=left&class=500");
+    assert_eq!(reply.status, 404, "{reply:?}");
+}

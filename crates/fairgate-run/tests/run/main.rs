@@ -1,0 +1,4 @@
+//! A run as those see it who ask and change it.
+
+mod client;
+mod control;
