@@ -20,6 +20,8 @@ mod remote;
 mod service;
 #[cfg(feature = "live")]
 mod subscribers;
+#[cfg(feature = "live")]
+pub mod top;
 
 use std::process::ExitCode;
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use fairgate_config::Registry;
 use fairgate_run::client::Remote;
-use fairgate_top::{Answered, Order, Settings, Sort, Start, TopError};
 use miette::Diagnostic;
 use thiserror::Error;
 
@@ -16,6 +15,7 @@ use crate::failure::{Failure, Imbalanced, Outcome};
 use crate::input::positive_duration;
 use crate::output::{self, Format};
 use crate::remote::{RunArgs, failed};
+use crate::top::{self, Answered, Order, Settings, Sort, Start, TopError};
 
 /// The shortest interval. Nobody reads figures that change faster.
 const SHORTEST: Duration = Duration::from_millis(100);
@@ -80,7 +80,7 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
     if args.interval < SHORTEST {
         return Err(Unusable::TooShort(args.interval).into());
     }
-    if !args.once && !fairgate_top::has_terminal() {
+    if !args.once && !top::has_terminal() {
         return Err(TopError::NoTerminal.into());
     }
     let run = args.run.find()?;
@@ -113,13 +113,13 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
         },
     };
     if args.once {
-        let page = fairgate_top::once(&settings, output::page_width());
+        let page = top::once(&settings, output::page_width());
         output::text(&page.map_err(|error| failure(error, &settings.run))?)?;
         return Ok(Outcome::Yes);
     }
     let to = settings.run.clone();
     let changer = Arc::new(move |order: &Order| make(&to, order));
-    fairgate_top::run(&settings, changer).map_err(|error| failure(error, &settings.run))?;
+    top::run(&settings, changer).map_err(|error| failure(error, &settings.run))?;
     Ok(Outcome::Yes)
 }
 

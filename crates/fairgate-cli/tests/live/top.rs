@@ -5,10 +5,10 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fairgate_cli::top::{Settings, Start, TopError};
 use fairgate_config::Registry;
 use fairgate_live::testbed::Network;
 use fairgate_run::client::Remote;
-use fairgate_top::{Settings, Start, TopError};
 use nix::sys::signal::Signal;
 
 use crate::common::program::Program;
@@ -246,6 +246,6 @@ fn panicking_screen(socket: PathBuf) {
         registry: Registry::builtin(),
         start: Start::default(),
     };
-    let ended = fairgate_top::run(&settings, Arc::new(|_| panic!("a bug in a change")));
+    let ended = fairgate_cli::top::run(&settings, Arc::new(|_| panic!("a bug in a change")));
     assert!(matches!(ended, Err(TopError::Bug)), "{ended:?}");
 }

@@ -16,7 +16,6 @@ mod plot;
 mod record;
 mod show;
 mod simulate;
-#[path = "../../../fairgate-top/tests/top/snapshot.rs"]
 mod snapshot;
 mod sources;
 mod streams;

@@ -7,9 +7,9 @@ use ratatui::style::Style;
 
 use super::paint::{alarm, bold, dim, lines, reversed, warning, write, write_right};
 use super::words::{duration, megabits, millis, per_second};
-use crate::figures::Figures;
-use crate::listing::Shape;
-use crate::model::{Link, Model};
+use crate::top::figures::Figures;
+use crate::top::listing::Shape;
+use crate::top::model::{Link, Model};
 
 /// Lines of at least this width say more.
 const WIDE: u16 = 110;

@@ -7,7 +7,7 @@ use ratatui::style::Style;
 
 use super::paint::{bold, dim, lines as lines_of, write, write_right};
 use super::words::{bytes, megabits, millis};
-use crate::model::{FlowList, Model};
+use crate::top::model::{FlowList, Model};
 
 /// A column of figures: title and width, with the space before it.
 struct Column {

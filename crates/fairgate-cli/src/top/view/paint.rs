@@ -5,7 +5,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 
-use crate::model::Model;
+use crate::top::model::Model;
 
 /// Writes text into a line, from its beginning. Returns the rest of the line.
 pub(super) fn write(line: Rect, text: &str, style: Style, cells: &mut Buffer) -> Rect {

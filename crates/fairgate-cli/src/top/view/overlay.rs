@@ -7,8 +7,8 @@ use ratatui::widgets::{Block, Clear, Widget};
 
 use super::paint::{alarm, bold, dim, lines, reversed, write};
 use super::words::wrapped;
-use crate::dialog::{Answered, Dialog, Edit, Order};
-use crate::model::Model;
+use crate::top::dialog::{Answered, Dialog, Edit, Order};
+use crate::top::model::Model;
 
 /// A line of a box.
 type Line = (String, Style);

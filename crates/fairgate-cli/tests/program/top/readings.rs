@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use fairgate_cli::top::{Event, Trees};
 use fairgate_config::Registry;
 use fairgate_run_api::{
     ChangesStatus, ClassInterval, ClassStatus, CountStatus, DirectionStatus, FlowStatus, FlowsStatus,
     Interval, Losses, NodeStatus, PassedByStatus, Percentiles, ProcessorStatus, RoundTripStatus, Sojourn,
     Status, TreeStatus, TreesStatus, ValueStatus,
 };
-use fairgate_top::{Event, Trees};
 
-use crate::testing::{NOTHING, row, status as node};
+use super::testing::{NOTHING, row, status as node};
 
 pub(crate) const PROVIDER: &str = "[queue.tree]
 discipline = \"htb\"

@@ -1,4 +1,11 @@
-//! `fairgate top` without a run and without a terminal. `tests/live/top.rs` has the rest.
+//! `fairgate top` without a run and without a terminal; its screens as text, and under random keys and
+//! readings. `tests/live/top.rs` has the rest.
+
+mod keys;
+mod readings;
+mod screens;
+#[path = "../../../src/top/testing.rs"]
+mod testing;
 
 use super::{ends, json};
 

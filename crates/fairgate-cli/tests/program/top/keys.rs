@@ -1,15 +1,15 @@
 //! Any keys and any readings, in any order.
 
+use fairgate_cli::top::{Action, Answered, Event, Key, Model, Start, Trees, page, screen};
 use fairgate_run_api::{ClassInterval, Interval};
-use fairgate_top::{Action, Answered, Event, Key, Model, Start, Trees, page, screen};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
-use crate::readings::{flows, interval, status, trees};
-use crate::testing::row;
+use super::readings::{flows, interval, status, trees};
+use super::testing::row;
 
 fn key() -> impl Strategy<Value = Key> {
     let fixed = prop::sample::select(vec![

@@ -11,8 +11,8 @@ mod words;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::layout::Areas;
-use crate::model::Model;
+use crate::top::layout::Areas;
+use crate::top::model::Model;
 
 /// How many lines of classes a page of text has for each direction.
 const LINES_OF_A_PAGE: usize = 60;

@@ -12,10 +12,10 @@ use fairgate_config::Registry;
 use fairgate_run::client::{ClientError, Remote};
 use fairgate_run_api::{Ask, FlowOrder};
 
-use crate::Settings;
-use crate::error::TopError;
-use crate::model::{Event, Model};
-use crate::outline::Trees;
+use crate::top::Settings;
+use crate::top::error::TopError;
+use crate::top::model::{Event, Model};
+use crate::top::outline::Trees;
 
 /// The time between two attempts to find a run again.
 const RETRY: Duration = Duration::from_secs(1);

@@ -22,13 +22,13 @@ use ratatui::crossterm::terminal::{
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
-use crate::dialog::Order;
-use crate::error::TopError;
-use crate::key::Key;
-use crate::model::{Action, Event, Model};
-use crate::reader::{self, News};
-use crate::view;
-use crate::{Changer, Settings};
+use crate::top::dialog::Order;
+use crate::top::error::TopError;
+use crate::top::key::Key;
+use crate::top::model::{Action, Event, Model};
+use crate::top::reader::{self, News};
+use crate::top::view;
+use crate::top::{Changer, Settings};
 
 /// The shortest time between two drawings, unless a key was pressed.
 const FRAME: Duration = Duration::from_millis(50);

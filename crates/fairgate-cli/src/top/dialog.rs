@@ -1,7 +1,7 @@
 //! The dialog that changes a rate: chosen and written, confirmed, answered.
 
-use crate::key::Key;
-use crate::outline::RateSetting;
+use crate::top::key::Key;
+use crate::top::outline::RateSetting;
 
 /// A change that the user has confirmed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use fairgate_run_api::{ClassInterval, NodeStatus, SubscriberName};
 
-use crate::figures::Figures;
-use crate::history::{History, LENGTH};
-use crate::outline::{Kind, Outline, Place, RateSetting};
+use crate::top::figures::Figures;
+use crate::top::history::{History, LENGTH};
+use crate::top::outline::{Kind, Outline, Place, RateSetting};
 
 /// A direction's classes.
 #[derive(Clone, Debug)]
@@ -334,7 +334,7 @@ mod tests {
     use fairgate_config::Spec;
 
     use super::*;
-    use crate::testing::row;
+    use crate::top::testing::row;
 
     fn outline(text: &str) -> Arc<Outline> {
         Arc::new(Outline::of(&Spec::inline(text).expect(text)))
@@ -388,17 +388,17 @@ mod tests {
             || outline("htb default=2 { 1 rate=1gbit { 2 rate=1mbit / fifo; 16 rate=1mbit / fifo } }");
         tree.reshape(outlined());
         let status = |id: &str| {
-            let mut class = crate::testing::status("fifo");
+            let mut class = crate::top::testing::status("fifo");
             class.class = Some(16);
             class.subscriber = Some(SubscriberName {
                 id: id.to_owned(),
                 name: Some("Anna".to_owned()),
             });
-            let mut root = crate::testing::status("htb");
+            let mut root = crate::top::testing::status("htb");
             root.classes.push(class);
             root
         };
-        let shown = |tree: &Tree| crate::listing::name(tree, tree.find("16").unwrap());
+        let shown = |tree: &Tree| crate::top::listing::name(tree, tree.find("16").unwrap());
         tree.take_status(&status("1001"));
         assert_eq!(shown(&tree), "16: 1001 Anna / fifo");
         tree.reshape(outlined());
@@ -418,7 +418,7 @@ mod tests {
         tree.take(2, [host].iter());
         let index = tree.find("104").unwrap();
         assert_eq!(tree.history(index).0, [1], "another host begins anew");
-        let without = crate::testing::status("htb");
+        let without = crate::top::testing::status("htb");
         for tick in 3..LENGTH as u64 + 4 {
             tree.take(tick, [row("", 1.0)].iter());
             tree.take_status(&without);

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::outline::Kind;
-use crate::tree::Tree;
+use crate::top::outline::Kind;
+use crate::top::tree::Tree;
 
 /// By what classes are sorted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -277,8 +277,8 @@ mod tests {
     use fairgate_config::Spec;
 
     use super::*;
-    use crate::outline::Outline;
-    use crate::testing::row;
+    use crate::top::outline::Outline;
+    use crate::top::testing::row;
 
     fn tree() -> Tree {
         let text = "htb default=9 { 1 rate=1gbit { 9 rate=10mbit / drr { 1 / fifo; 2 / codel }; \

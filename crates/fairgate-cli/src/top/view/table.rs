@@ -6,11 +6,11 @@ use ratatui::style::Style;
 
 use super::paint::{bold, dim, lines as lines_of, reversed, warning, write, write_right};
 use super::words::{megabits, millis, per_second};
-use crate::figures::Figures;
-use crate::layout::room;
-use crate::listing::{self, Line, Shape};
-use crate::model::Model;
-use crate::tree::Tree;
+use crate::top::figures::Figures;
+use crate::top::layout::room;
+use crate::top::listing::{self, Line, Shape};
+use crate::top::model::Model;
+use crate::top::tree::Tree;
 
 /// A column of figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use fairgate_run_api::{FlowOrder, FlowsStatus, Interval, SHARDED, Status, ValueStatus};
 
-use crate::dialog::{Answered, Dialog, Order, Step};
-use crate::key::Key;
-use crate::layout;
-use crate::listing::{self, Line, Rules, Shape, Sort};
-use crate::outline::Trees;
-use crate::tree::Tree;
+use crate::top::dialog::{Answered, Dialog, Order, Step};
+use crate::top::key::Key;
+use crate::top::layout;
+use crate::top::listing::{self, Line, Rules, Shape, Sort};
+use crate::top::outline::Trees;
+use crate::top::tree::Tree;
 
 /// What the screen shows at first.
 #[derive(Clone, Debug, Default)]

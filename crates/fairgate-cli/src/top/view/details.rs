@@ -10,9 +10,9 @@ use ratatui::widgets::{RenderDirection, Sparkline, Widget};
 
 use super::paint::{bold, curve, dim, lines, warning, write};
 use super::words::{bytes, megabits, millis, per_second, wrapped};
-use crate::layout::WIDE;
-use crate::listing;
-use crate::model::{Data, Model};
+use crate::top::layout::WIDE;
+use crate::top::listing;
+use crate::top::model::{Data, Model};
 
 pub(super) fn draw(model: &Model, area: Rect, cells: &mut Buffer) {
     if area.height < 2 || area.width < 20 {

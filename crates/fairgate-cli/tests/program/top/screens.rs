@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use fairgate_cli::top::{Action, Answered, Event, Key, Model, Sort, Start, page, screen};
 use fairgate_run_api::FlowOrder;
-use fairgate_top::{Action, Answered, Event, Key, Model, Sort, Start, page, screen};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::Modifier;
 
-use crate::readings::{flows, interval, status, trees};
+use super::readings::{flows, interval, status, trees};
 use crate::snapshot::assert_snapshot;
 
 /// A screen of this size after so many seconds of the run.
@@ -57,7 +57,7 @@ fn text(model: &Model, width: u16, height: u16) -> String {
 
 #[track_caller]
 fn assert_screen(name: &str, text: &str) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots/top");
     assert_snapshot(&folder.join(format!("{name}.txt")), text);
 }
 
@@ -303,7 +303,7 @@ fn a_page_has_both_directions() {
 fn the_documentation_has_the_screen() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |path: &str| std::fs::read_to_string(folder.join(path)).expect(path);
-    let screen: String = read("tests/snapshots/100x24.txt")
+    let screen: String = read("tests/snapshots/top/100x24.txt")
         .lines()
         .map(|line| line.trim_end_matches('|').trim_end().to_owned() + "\n")
         .collect();

@@ -15,7 +15,7 @@
 //! ```
 //!
 //! Everything above `reader` is pure: no clock, no socket, no terminal. The run itself computes what a class
-//! did in an interval ([`Ask::record`](fairgate_run_api::Ask::record)). This crate only sums and shows it.
+//! did in an interval ([`Ask::record`](fairgate_run_api::Ask::record)). This module only sums and shows it.
 
 #![forbid(unsafe_code)]
 
