@@ -59,6 +59,9 @@ mod driver;
 mod probe;
 mod recipe;
 mod schedule;
+#[cfg(feature = "allocations")]
+#[doc(hidden)]
+pub mod suite;
 
 pub use case::{Case, Operation, cases, cases_with_setbacks};
 pub use ceiling::{Ceiling, LONGEST, Traffic, check_ceilings, traffic};
@@ -76,43 +79,49 @@ pub use schedule::{Arrival, RATE, Schedule, check_driver};
 #[macro_export]
 macro_rules! conformance_suite {
     ($($(#[$attribute:meta])* $name:ident: $recipe:expr;)+) => {
-        fn recipes() -> Vec<$crate::Recipe> {
-            vec![$($recipe),+]
+        /// Each recipe once: what it is made of is compiled for each place that has it.
+        mod recipe_of {
+            use super::*;
+
+            $(pub(super) fn $name() -> $crate::Recipe {
+                $recipe
+            })+
         }
 
-        $crate::proptest::proptest! {
-            $(
-                $(#[$attribute])*
-                #[test]
-                fn $name(case in $crate::cases($recipe.trees_of_fifos())) {
-                    $crate::check(&case);
-                }
-            )+
-
-            #[test]
-            fn random_trees(case in $crate::cases($crate::random_trees(&recipes()))) {
-                $crate::check(&case);
-            }
+        fn trees_of_all() -> $crate::proptest::strategy::BoxedStrategy<$crate::Tree> {
+            $crate::random_trees(&[$(recipe_of::$name()),+])
         }
+
+        $crate::suite_of!(
+            $crate::suite::conforms;
+            $($(#[$attribute])* $name: recipe_of::$name().trees_of_fifos();)+
+            random_trees: trees_of_all();
+        );
 
         /// The same tests with a clock that is sometimes set back.
         mod set_back {
             use super::*;
 
-            $crate::proptest::proptest! {
-                $(
-                    $(#[$attribute])*
-                    #[test]
-                    fn $name(case in $crate::cases_with_setbacks($recipe.trees_of_fifos())) {
-                        $crate::check_setbacks(&case);
-                    }
-                )+
-
-                #[test]
-                fn random_trees(case in $crate::cases_with_setbacks($crate::random_trees(&recipes()))) {
-                    $crate::check_setbacks(&case);
-                }
-            }
+            $crate::suite_of!(
+                $crate::suite::conforms_with_setbacks;
+                $($(#[$attribute])* $name: recipe_of::$name().trees_of_fifos();)+
+                random_trees: trees_of_all();
+            );
         }
+    };
+}
+
+/// Makes the tests of one kind for [`conformance_suite`].
+#[doc(hidden)]
+#[macro_export]
+macro_rules! suite_of {
+    ($conforms:path; $($(#[$attribute:meta])* $name:ident: $trees:expr;)+) => {
+        $(
+            $(#[$attribute])*
+            #[test]
+            fn $name() {
+                $conforms(file!(), concat!(module_path!(), "::", stringify!($name)), $trees);
+            }
+        )+
     };
 }

@@ -99,13 +99,12 @@ impl Recipe {
         });
         let subjects = move |count| {
             let make = make.clone();
-            vec(configs(count), 1..4)
+            // Without their type before they are collected: the compiler has less to do for each discipline.
+            let configs = configs(count).prop_map(|config| Rc::new(config) as Rc<dyn Any>);
+            vec(configs.boxed(), 1..4)
                 .prop_map(move |configs| Subject {
                     allowed: Allowed::default(),
-                    configs: configs
-                        .into_iter()
-                        .map(|config| Rc::new(config) as Rc<dyn Any>)
-                        .collect(),
+                    configs,
                     show: |config| format!("{:?}", typed::<C>(config)),
                     make: make.clone(),
                     name: type_name::<D>(),
