@@ -10,6 +10,7 @@
 //!
 //! * [`Run`] answers, and changes the trees together with the reservations. Packets are forwarded by a
 //!   [`Plane`](fairgate_live::Plane).
+//! * [`reserve`] says which reservations are admitted.
 //! * [`StatusServer`] lets others ask a run at a unix socket, and [`RunSocket`] asks there.
 //! * [`Doors`] are the sockets that are listened at. They are opened before privileges are given up.
 //! * [`LocalRun`](fairgate_run_api::LocalRun) is what is controlled. The forwarding threads know nothing of
@@ -37,6 +38,7 @@ mod precondition;
 mod problem;
 mod query;
 pub mod rehearsal;
+pub mod reserve;
 mod run;
 mod server;
 mod shared;

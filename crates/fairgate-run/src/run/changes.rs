@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use fairgate_config::{CHANGE, FileError, Problem};
 use fairgate_live::{Changed, Plan, ReloadError};
-use fairgate_reserve::Refusal as NotKept;
 use fairgate_run_api::{Change, ChangeMade, Mistake, Refused, described_change};
 use miette::Diagnostic;
 
 use super::Run;
+use crate::reserve::Refusal as NotKept;
 
 impl Run {
     /// Makes the changes, for `who`.

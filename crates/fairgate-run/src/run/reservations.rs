@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use fairgate::{Rate, Time};
 use fairgate_live::clock;
-use fairgate_reserve::{Excess, Reservation, Reservations as Table, Terms, check_place};
 use fairgate_run_api::{
     ErrorTermsStatus, ExcessStatus, Mistake, Refused, ReservationStatus, Reservations, Reserve, ReserveOrder,
     TermsStatus,
@@ -13,6 +12,7 @@ use fairgate_run_api::{
 use super::Run;
 use super::changes::Refusal;
 use super::reserver::{LIFETIMES, Order, ReserveError};
+use crate::reserve::{Excess, Reservation, Reservations as Table, Terms, check_place};
 
 impl Run {
     /// Carries out an order, for `who`.

@@ -12,7 +12,8 @@ use std::time::Duration;
 use fairgate::{Rate, Time};
 use fairgate_config::{Registry, Spec};
 use fairgate_live::{Changed, Kind, Plan, Plane, RateRefused, ReloadError, clock};
-use fairgate_reserve::{Refusal, Reservations, Terms};
+
+use crate::reserve::{Refusal, Reservations, Terms};
 
 /// The lifetimes that a reservation may have.
 pub(crate) const LIFETIMES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(1 << 32);
@@ -142,10 +143,9 @@ impl Reserver {
     /// # Errors
     /// As of [`Plane::change`], or if the tree can't have this rate.
     pub fn set_rate(&self, side: usize, rate: Rate) -> Result<Changed, RateRefused> {
-        let new = |plan: &Plan| plan.with_rate(side, rate, self.registry()).map_err(NotSet);
+        let new = |plan: &Plan| plan.with_rate(side, rate, self.registry());
         let keep = |table: &Reservations, old: &Spec, tree: &Spec| table.after(old, tree, self.registry());
-        let changed = self.update(None, Kind::Rate, new, keep);
-        changed.map_err(|NotSet(refused)| refused)
+        self.update(None, Kind::Rate, new, keep)
     }
 
     fn update<E: From<ReloadError> + From<Refusal>>(
@@ -312,18 +312,9 @@ fn change<E: From<ReloadError>>(
     }
 }
 
-/// Why a tree does not get a rate.
-struct NotSet(RateRefused);
-
-impl From<ReloadError> for NotSet {
-    fn from(error: ReloadError) -> NotSet {
-        NotSet(error.into())
-    }
-}
-
-impl From<Refusal> for NotSet {
-    fn from(refusal: Refusal) -> NotSet {
-        NotSet(RateRefused::Because(refusal.to_string()))
+impl From<Refusal> for RateRefused {
+    fn from(refusal: Refusal) -> RateRefused {
+        RateRefused::Because(refusal.to_string())
     }
 }
 

@@ -14,7 +14,7 @@ use fairgate_live::{
     Address, BackendKind, Beat, Changer, Follower, LaterFiles, LiveError, Plan, Pulse, RateSource,
     ReloadError, Security, Wake,
 };
-use fairgate_reserve::Refusal as NotKept;
+use fairgate_run::reserve::Refusal as NotKept;
 use fairgate_run::{
     ControlError, Doors, Reserver, Run, RunningList, StatusServer, SubscribedRun, default_socket, mistakes_of,
 };

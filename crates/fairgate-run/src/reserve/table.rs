@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use fairgate::Time;
 use fairgate_config::{Registry, Spec};
 
-use crate::admission::{Rest, Wish, admit};
-use crate::place::{Place, SCHEDULER};
-use crate::refusal::Refusal;
-use crate::{Excess, NoErrorTerms, Reservation, SHORTEST, Terms};
+use super::admission::{Rest, Wish, admit};
+use super::place::{Place, SCHEDULER};
+use super::refusal::Refusal;
+use super::{Excess, NoErrorTerms, Reservation, SHORTEST, Terms};
 
 /// The number of the first reserved class. Lower ones are for classes of the file.
 const FIRST_CLASS: u16 = 40_000;
@@ -111,7 +111,7 @@ impl Reservations {
         let mut new = self.clone();
         let reservation = Reservation {
             class,
-            grant: crate::Grant {
+            grant: super::Grant {
                 rate: 0,
                 delay: std::time::Duration::ZERO,
                 error_terms: Err(NoErrorTerms::OtherForm),

@@ -13,9 +13,9 @@ use fairgate_theory::guarantees::token_bucket::{
     rounded_up,
 };
 
-use crate::place::{Kind, Place};
-use crate::refusal::Refusal;
-use crate::{ErrorTerms, Excess, Grant, NoErrorTerms, SHORTEST, Terms};
+use super::place::{Kind, Place};
+use super::refusal::Refusal;
+use super::{ErrorTerms, Excess, Grant, NoErrorTerms, SHORTEST, Terms};
 
 /// The largest weight of a class.
 const MAX_WEIGHT: u32 = 1 << 16;

@@ -7,7 +7,7 @@ use fairgate::hfsc::{self, ServiceCurve};
 use fairgate_config::{ClassSpec, Spec, Value};
 use fairgate_theory::guarantees::bounds::{Promises, kept};
 
-use crate::refusal::Refusal;
+use super::refusal::Refusal;
 
 /// The path of the scheduler, as changes in words name it.
 pub(crate) const SCHEDULER: &str = "1";

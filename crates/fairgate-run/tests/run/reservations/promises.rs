@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fairgate::{Link, Next, Packet, Rate, Time};
 use fairgate_config::{Registry, Spec};
-use fairgate_reserve::{Excess, Refusal, Reservations, Terms};
+use fairgate_run::reserve::{Excess, Refusal, Reservations, Terms};
 use proptest::prelude::*;
 
 /// The longest packet of the link, bytes.

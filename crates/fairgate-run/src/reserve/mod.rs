@@ -17,14 +17,14 @@
 //! so that delay and rate are independent. A scheduler with weights couples them: a short delay costs a high
 //! rate.
 //!
-//! The crate does no input and output and reads no clock. Time is an argument. A change returns the new
+//! The module does no input and output and reads no clock. Time is an argument. A change returns the new
 //! reservations and the new tree; the caller keeps both when the tree is running.
 //!
 //! ```
 //! use std::time::Duration;
 //! use fairgate::{Rate, Time};
 //! use fairgate_config::{Registry, Spec};
-//! use fairgate_reserve::{Excess, Reservations, Terms};
+//! use fairgate_run::reserve::{Excess, Reservations, Terms};
 //!
 //! let tree = Spec::inline("tbf rate=20mbit burst=5kb / hfsc default=1 { 1 ls=20mbit / fq_codel }")?;
 //! let terms = Terms {
@@ -45,8 +45,6 @@
 //! assert_eq!(changed.classes()[0].tree.unwrap().classes().len(), 2);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-
-#![forbid(unsafe_code)]
 
 mod admission;
 mod place;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fairgate::{Rate, Time};
 use fairgate_config::{Registry, Spec};
-use fairgate_reserve::{ErrorTerms, Excess, NoErrorTerms, Refusal, Reservations, Terms, check_place};
+use fairgate_run::reserve::{ErrorTerms, Excess, NoErrorTerms, Refusal, Reservations, Terms, check_place};
 use proptest::prelude::*;
 
 const HFSC: &str = "tbf rate=10mbit burst=5kb / hfsc default=1 { 1 ls=10mbit / fq_codel }";
