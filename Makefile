@@ -55,7 +55,7 @@ help:
 tools:
 	@scripts/install-tools
 
-# What a comparison does not need is left out: the experiments, Parquet, and the allocator's C sources.
+# What a comparison does not need is left out: the experiments, Parquet, and the allocator, which is in C.
 demo: tools
 	cargo build --release -p fairgate-cli --no-default-features
 	$(TARGET)/release/fairgate compare
@@ -78,7 +78,7 @@ python-environment:
 	@scripts/python-environment $(ENVIRONMENT)
 
 python: python-build python-environment
-	PYTHONPATH=$(CURDIR)/python $(ENVIRONMENT)/bin/python -m pytest -q $(PYTEST)
+	PYTHONPATH=$(CURDIR)/python $(ENVIRONMENT)/bin/python -m pytest -q -n 3 --dist loadfile $(PYTEST)
 
 python-lint: python-environment
 	$(ENVIRONMENT)/bin/ruff check python docs/site scripts/circles

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 /// As in `fairgate`: what is measured here is what runs there.
-#[cfg(feature = "jemalloc")]
+#[cfg(feature = "mimalloc")]
 #[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     fairgate_evidence::main()
