@@ -1,7 +1,7 @@
 //! Lists of subscribers: our own files and LibreQoS' ones.
 
 use fairgate_config::{Document, Registry};
-use fairgate_subscribers::{Settings, Subscribers, Text};
+use fairgate_run::subscribers::{Settings, Subscribers, Text};
 
 /// The sections around a list of our own files, and around LibreQoS' two.
 const SECTIONS: [&str; 2] = [

@@ -8,6 +8,8 @@
 
 mod audit;
 mod autorate;
+mod difference;
+mod entry;
 mod flows;
 mod names;
 mod outline;
@@ -21,6 +23,8 @@ mod trees;
 
 pub use audit::{Audit, AuditEntry, change as described_change};
 pub use autorate::{AutorateDirection, AutorateStatus};
+pub use difference::Difference;
+pub use entry::Entry;
 pub use flows::{DEFAULT_FLOWS, FlowOrder, FlowStatus, FlowsStatus, LanStatus, RoundTripStatus};
 pub use names::SubscriberName;
 pub use outline::{

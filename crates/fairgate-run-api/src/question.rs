@@ -8,10 +8,10 @@
 
 use std::time::Duration;
 
-use fairgate_subscribers::Entry;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::entry::Entry;
 use crate::flows::{DEFAULT_FLOWS, FlowOrder, FlowsStatus};
 use crate::outline::{OutlineDocument, PlaceDocument};
 use crate::recording::Recorder;

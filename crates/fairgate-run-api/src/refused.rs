@@ -1,8 +1,8 @@
 //! Why a run does not answer.
 
-use fairgate_subscribers::Entry;
 use thiserror::Error;
 
+use crate::entry::Entry;
 use crate::trees::Mistake;
 
 /// Why a question is not answered. Nothing was changed.

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};
 
-use fairgate_subscribers::{Difference, Entry};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::difference::Difference;
+use crate::entry::Entry;
 use crate::refused::Refused;
 
 /// The subscribers.

@@ -11,6 +11,7 @@
 //! * [`Run`] answers, and changes the trees together with the reservations. Packets are forwarded by a
 //!   [`Plane`](fairgate_live::Plane).
 //! * [`reserve`] says which reservations are admitted.
+//! * [`subscribers`] reads lists of subscribers, and makes trees of them.
 //! * [`StatusServer`] lets others ask a run at a unix socket, and [`RunSocket`] asks there.
 //! * [`Doors`] are the sockets that are listened at. They are opened before privileges are given up.
 //! * [`LocalRun`](fairgate_run_api::LocalRun) is what is controlled. The forwarding threads know nothing of
@@ -45,6 +46,7 @@ mod shared;
 mod socket;
 mod streams;
 mod subscribed;
+pub mod subscribers;
 mod tls;
 mod tokens;
 

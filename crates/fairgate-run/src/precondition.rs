@@ -5,8 +5,7 @@
 
 use axum::http::HeaderMap;
 use axum::http::header::{HeaderName, IF_MATCH, IF_NONE_MATCH};
-use fairgate_run_api::version;
-use fairgate_subscribers::Entry;
+use fairgate_run_api::{Entry, version};
 
 use crate::problem::{Kind, Problem};
 

@@ -17,7 +17,6 @@ use fairgate_run_api::{
     FlowsStatus, Interval, LocalRun, Losses, PassedByStatus, ProcessorStatus, QUEUE, Question, Recorder,
     Refused, Sojourn, Status,
 };
-use fairgate_subscribers::{Settings, Subscribers};
 use http_body_util::BodyExt;
 use tokio::runtime::{Builder, Runtime};
 use tower_service::Service;
@@ -30,6 +29,7 @@ use crate::run::{Owner, Run};
 use crate::shared::Shared;
 use crate::streams::Streams;
 use crate::subscribed::{RunningList, SubscribedRun};
+use crate::subscribers::{Settings, Subscribers};
 
 /// The interfaces of a rehearsal.
 pub const INTERFACES: [&str; 2] = ["left", "right"];

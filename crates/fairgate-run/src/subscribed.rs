@@ -10,14 +10,14 @@ use fairgate_config::{FileError, Registry, Spec};
 use fairgate_live::Plan;
 use fairgate_live::status::SubscriberNames;
 use fairgate_run_api::{
-    Answer, Ask, ChangeMade, Features, Mistake, Question, Recorder, Refused, SubscriberChange,
-    SubscriberChanged, SubscriberDocument, SubscriberMade, SubscriberName, SubscriberStatus, WhatIf, no_list,
-    unknown,
+    Answer, Ask, ChangeMade, Difference, Entry, Features, Mistake, Question, Recorder, Refused,
+    SubscriberChange, SubscriberChanged, SubscriberDocument, SubscriberMade, SubscriberName,
+    SubscriberStatus, WhatIf, no_list, unknown,
 };
-use fairgate_subscribers::{Difference, Entry, Source, Subscriber, Subscribers as List};
 use serde_json::{Map, Value};
 
 use crate::run::{Owner, Run};
+use crate::subscribers::{Source, Subscriber, Subscribers as List};
 
 /// The names of the trees, down and up.
 const QUEUES: [&str; 2] = ["down", "up"];
@@ -125,7 +125,7 @@ impl SubscribedRun {
         let class = page.subscribers.numbers().of_subscriber(id);
         Ok(SubscriberStatus {
             class: class.ok_or_else(|| unknown(id))?,
-            subscriber: Entry::of(subscriber),
+            subscriber: Entry::from(subscriber),
         })
     }
 
@@ -139,7 +139,7 @@ impl SubscribedRun {
         let _turn = self.list.turn();
         let page = self.list.running().ok_or_else(no_list)?;
         let list = Arc::clone(&page.subscribers);
-        let known = list.list().find(id).map(Entry::of);
+        let known = list.list().find(id).map(Entry::from);
         let method = change.method();
         let becomes = change.apply(id, known.as_ref(), if_version)?;
         let what = described_change(method, id, known.as_ref(), becomes.as_ref());

@@ -4,7 +4,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use fairgate_subscribers::{Source, Text};
+use fairgate_run::subscribers::{Source, Text};
 use miette::Diagnostic;
 use thiserror::Error;
 

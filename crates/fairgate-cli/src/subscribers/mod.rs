@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use fairgate_config::{Document, Registry};
 use fairgate_run::RunningList;
-use fairgate_subscribers::{Settings, Source, Subscribers};
+use fairgate_run::subscribers::{Settings, Source, Subscribers};
 use serde::Deserialize;
 
 use crate::failure::Failure;

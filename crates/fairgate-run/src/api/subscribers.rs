@@ -7,9 +7,9 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use fairgate_run_api::{
-    Question, SubscriberChange, SubscriberChanged, SubscriberDocument, SubscriberMade, SubscriberStatus,
+    Entry, Question, SubscriberChange, SubscriberChanged, SubscriberDocument, SubscriberMade,
+    SubscriberStatus,
 };
-use fairgate_subscribers::Entry;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;

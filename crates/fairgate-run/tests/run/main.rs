@@ -2,4 +2,5 @@
 
 mod client;
 mod control;
+mod lists;
 mod reservations;

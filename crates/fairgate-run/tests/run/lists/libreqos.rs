@@ -1,7 +1,7 @@
 //! LibreQoS' files. The examples are written by us in the way of its own ones.
 
 use fairgate_config::Registry;
-use fairgate_subscribers::{DOWN, Subscribers, UP};
+use fairgate_run::subscribers::{DOWN, Subscribers, UP};
 
 use super::{mistakes, read_with, settings, text};
 

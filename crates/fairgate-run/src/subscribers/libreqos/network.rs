@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::fields::Raw;
-use crate::json::{self, Json, Member, Value};
-use crate::list::Node;
-use crate::texts::{Mistake, Texts};
+use crate::subscribers::fields::Raw;
+use crate::subscribers::json::{self, Json, Member, Value};
+use crate::subscribers::list::Node;
+use crate::subscribers::texts::{Mistake, Texts};
 
 /// How many nodes may be above one another. HTB has eight levels; the line and the subscriber are two.
 const DEPTH: usize = 6;

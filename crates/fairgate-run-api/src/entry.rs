@@ -1,10 +1,6 @@
 //! A subscriber as a document: what a JSON file has, and what the API answers.
 
-use fairgate::Rate;
-use fairgate_config::units::format_rate;
 use serde::{Deserialize, Serialize};
-
-use crate::list::Subscriber;
 
 /// A subscriber. What is null or left out comes from the plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,25 +31,4 @@ pub struct Entry {
     /// The name of its plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
-}
-
-impl Entry {
-    /// Returns the document of a subscriber.
-    pub fn of(subscriber: &Subscriber) -> Entry {
-        let [down, up] = subscriber.own;
-        let shown = |bits: Option<u64>| {
-            let rate = bits.and_then(|bits| Rate::from_bits_per_second(bits).ok());
-            rate.map(format_rate)
-        };
-        Entry {
-            id: subscriber.id.clone(),
-            name: (!subscriber.name.is_empty()).then(|| subscriber.name.clone()),
-            prefixes: subscriber.prefixes.iter().map(ToString::to_string).collect(),
-            down: shown(down.most),
-            up: shown(up.most),
-            down_min: shown(down.least),
-            up_min: shown(up.least),
-            plan: subscriber.plan.clone(),
-        }
-    }
 }

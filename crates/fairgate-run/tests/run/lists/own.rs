@@ -1,7 +1,8 @@
 //! Our own format.
 
 use fairgate_config::{Document, Registry};
-use fairgate_subscribers::{DOWN, Entry, Settings, Subscribers, UP};
+use fairgate_run::subscribers::{DOWN, Settings, Subscribers, UP};
+use fairgate_run_api::Entry;
 
 use super::{mistakes, read, read_with, settings, text};
 

@@ -8,12 +8,12 @@
 //!                                                       +--> the program changes a run to the trees
 //! ```
 //!
-//! The crate does no input and output: the texts are arguments. All mistakes in the texts are reported at
+//! The module does no input and output: the texts are arguments. All mistakes in the texts are reported at
 //! once, each with file, line, rule and remedy. A list with a mistake is refused as a whole.
 //!
 //! ```
 //! use fairgate_config::{Document, Registry};
-//! use fairgate_subscribers::{DOWN, Settings, Subscribers, Text};
+//! use fairgate_run::subscribers::{DOWN, Settings, Subscribers, Text};
 //!
 //! let file = "[subscribers]\nfile = \"list.csv\"\ndown = \"1gbit\"\nup = \"1gbit\"\n\
 //!     [plans.home]\ndown = \"100mbit\"\nup = \"20mbit\"\n";
@@ -30,12 +30,9 @@
 //! # Ok::<(), fairgate_config::FileError>(())
 //! ```
 
-#![forbid(unsafe_code)]
-
+mod all;
 mod check;
 mod csv;
-mod difference;
-mod entry;
 mod fields;
 mod file;
 mod json;
@@ -43,14 +40,11 @@ mod libreqos;
 mod list;
 mod numbers;
 mod section;
-mod subscribers;
 mod texts;
 mod trees;
 
-pub use difference::Difference;
-pub use entry::Entry;
+pub use all::Subscribers;
 pub use list::{DOWN, List, Node, Rates, Subscriber, UP};
 pub use numbers::{MOST, Numbers};
 pub use section::{Settings, Shaper, Source};
-pub use subscribers::Subscribers;
 pub use texts::Text;

@@ -27,10 +27,10 @@ use fairgate::registry::Field;
 use fairgate_config::{Assembly, Branch, FileError, Registry, Spec, Value};
 use miette::NamedSource;
 
-use crate::fields::LEAST;
-use crate::list::{DOWN, List, Subscriber};
-use crate::numbers::{LINE, NEIGHBOURS, Numbers, OTHERS};
-use crate::section::{Settings, Shaper};
+use super::fields::LEAST;
+use super::list::{DOWN, List, Subscriber};
+use super::numbers::{LINE, NEIGHBOURS, Numbers, OTHERS};
+use super::section::{Settings, Shaper};
 
 /// The bytes that a class of htb may send in its turn: a full frame with a VLAN tag.
 const TURN: u64 = 1518;

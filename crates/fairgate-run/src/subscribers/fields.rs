@@ -6,7 +6,7 @@ use std::ops::Range;
 use fairgate::classify::Prefix;
 use fairgate_config::units::parse_rate;
 
-use crate::texts::Mistake;
+use super::texts::Mistake;
 
 /// The least rate that a subscriber or a node may have, bit/s: a full frame takes 1.2 s, and cake takes no
 /// less than 8192. It is also what is guaranteed to a class if nothing else is: all the rest is shared.

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use fairgate::flow::FlowKey;
 use fairgate::{Packet, Pool};
 use fairgate_config::{ParameterInfo, ShardBy, Spec, Value, Workers};
-use fairgate_subscribers::{DOWN, Settings, Subscribers, UP};
+use fairgate_run::subscribers::{DOWN, Settings, Subscribers, UP};
 use proptest::prelude::*;
 
 use super::{read_with, settings, text};
@@ -260,7 +260,7 @@ fn idle_subscribers_cost_kilobytes() {
 /// there is not found.
 #[test]
 fn more_subscribers_than_classes_are_refused() {
-    let most = fairgate_subscribers::MOST;
+    let most = fairgate_run::subscribers::MOST;
     let address = |number: usize| {
         let [a, b, c, d] = (0x0a00_0000 + number as u32).to_be_bytes();
         format!("{a}.{b}.{c}.{d}")
@@ -302,7 +302,7 @@ fn subscribers_have_the_burst_of_their_plan() {
         down_burst = { rate = \"200mbit\", threshold = \"50mbit\", time = \"16s\" }\n";
     let document = fairgate_config::Document::parse("isp.toml", text).unwrap();
     let settings =
-        fairgate_subscribers::Settings::read(&document, &fairgate_config::Registry::builtin()).unwrap();
+        fairgate_run::subscribers::Settings::read(&document, &fairgate_config::Registry::builtin()).unwrap();
     let list = "id,prefixes,down,plan\n1,192.0.2.1,,home\n2,192.0.2.2,300mbit,home\n";
     let read = super::read_with(settings.unwrap(), &[super::text("list.csv", list)], None).unwrap();
     let lines = |tree: usize| {

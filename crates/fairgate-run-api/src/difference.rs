@@ -1,6 +1,6 @@
 //! How a list differs from another one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
@@ -52,14 +52,4 @@ impl fmt::Display for Difference {
             "{added} subscribers added, {removed} removed, {changed} changed; there are {count}"
         )
     }
-}
-
-/// Returns the identifiers that differ between two lists.
-pub(crate) fn differing<'l, T: PartialEq + 'l>(
-    one: impl Iterator<Item = (&'l str, &'l T)>,
-    other: impl Iterator<Item = (&'l str, &'l T)>,
-) -> BTreeSet<&'l str> {
-    let [one, other]: [BTreeMap<&str, &T>; 2] = [one.collect(), other.collect()];
-    let ids = one.keys().chain(other.keys());
-    ids.filter(|id| one.get(*id) != other.get(*id)).copied().collect()
 }

@@ -6,19 +6,18 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use fairgate_config::{FileError, Registry, Spec};
+use fairgate_run_api::{Difference, Entry};
 use miette::NamedSource;
 
-use crate::Entry;
-use crate::check::{self, Read};
-use crate::difference::{Difference, differing};
-use crate::fields::Raw;
-use crate::file::{self, Written};
-use crate::libreqos;
-use crate::list::{List, Node, Subscriber};
-use crate::numbers::{MOST, Numbers, OTHERS, TooMany};
-use crate::section::{Settings, Source};
-use crate::texts::{Mistake, Place, Text, Texts};
-use crate::trees::{self, Refused};
+use super::check::{self, Read};
+use super::fields::Raw;
+use super::file::{self, Written};
+use super::libreqos;
+use super::list::{List, Node, Subscriber};
+use super::numbers::{MOST, Numbers, OTHERS, TooMany};
+use super::section::{Settings, Source};
+use super::texts::{Mistake, Place, Text, Texts};
+use super::trees::{self, Refused};
 
 /// How many nodes a warning names.
 const WORST: usize = 3;
@@ -231,7 +230,7 @@ impl Subscribers {
 
     /// Returns the documents of all subscribers, in the order of the list.
     pub fn entries(&self) -> Vec<Entry> {
-        self.list.subscribers.iter().map(Entry::of).collect()
+        self.list.subscribers.iter().map(Entry::from).collect()
     }
 
     /// Returns the trees, down and up.
@@ -424,4 +423,14 @@ fn changed(read: &[Read], list: &List) -> Option<Place> {
         })
     };
     read.iter().find(is_changed).map(|read| read.place.clone())
+}
+
+/// Returns the identifiers that differ between two lists.
+fn differing<'l, T: PartialEq + 'l>(
+    one: impl Iterator<Item = (&'l str, &'l T)>,
+    other: impl Iterator<Item = (&'l str, &'l T)>,
+) -> BTreeSet<&'l str> {
+    let [one, other]: [BTreeMap<&str, &T>; 2] = [one.collect(), other.collect()];
+    let ids = one.keys().chain(other.keys());
+    ids.filter(|id| one.get(*id) != other.get(*id)).copied().collect()
 }

@@ -6,11 +6,11 @@
 //! 18,"Bob, the builder",192.0.2.18,200mbit,50mbit,
 //! ```
 
-use crate::csv;
-use crate::fields::Raw;
-use crate::json::{self, Json, Value};
-use crate::numbers::MOST;
-use crate::texts::{Mistake, Place, Texts};
+use super::csv;
+use super::fields::Raw;
+use super::json::{self, Json, Value};
+use super::numbers::MOST;
+use super::texts::{Mistake, Place, Texts};
 
 /// The names of columns and members.
 pub(crate) const KEYS: [&str; 8] = [

@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 use fairgate_config::Spec;
 
 use super::Network;
-use crate::check::{self, Read};
-use crate::csv::{self, Field, Record};
-use crate::fields::Raw;
-use crate::file::too_many;
-use crate::list::{Rates, Subscriber};
-use crate::numbers::MOST;
-use crate::section::Leaves;
-use crate::texts::{Mistake, Place, Texts};
+use crate::subscribers::check::{self, Read};
+use crate::subscribers::csv::{self, Field, Record};
+use crate::subscribers::fields::Raw;
+use crate::subscribers::file::too_many;
+use crate::subscribers::list::{Rates, Subscriber};
+use crate::subscribers::numbers::MOST;
+use crate::subscribers::section::Leaves;
+use crate::subscribers::texts::{Mistake, Place, Texts};
 
 /// The columns that are read.
 const COLUMNS: [&str; 11] = [

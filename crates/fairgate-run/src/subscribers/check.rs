@@ -6,11 +6,11 @@ use std::net::IpAddr;
 
 use fairgate::classify::Prefix;
 
-use crate::fields::Raw;
-use crate::file::Written;
-use crate::list::{List, Rates, Subscriber};
-use crate::section::Plan;
-use crate::texts::{Mistake, Place, Texts};
+use super::fields::Raw;
+use super::file::Written;
+use super::list::{List, Rates, Subscriber};
+use super::section::Plan;
+use super::texts::{Mistake, Place, Texts};
 
 /// A subscriber with its place, and those of its prefixes.
 #[derive(Clone, Debug)]

@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::numbers::MOST;
-use crate::texts::Mistake;
+use super::numbers::MOST;
+use super::texts::Mistake;
 
 /// A value and its place in the text.
 #[derive(Clone, Debug, PartialEq)]

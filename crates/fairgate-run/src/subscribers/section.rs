@@ -9,8 +9,8 @@ use fairgate_config::{Document, FileError, Registry, Spec};
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::fields::LEAST;
-use crate::list::Rates;
+use super::fields::LEAST;
+use super::list::Rates;
 
 /// What the sections say.
 #[derive(Clone, Debug, PartialEq)]

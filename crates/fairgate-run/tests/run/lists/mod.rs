@@ -5,7 +5,7 @@ mod own;
 mod trees;
 
 use fairgate_config::{Document, FileError, Registry};
-use fairgate_subscribers::{Settings, Subscribers, Text};
+use fairgate_run::subscribers::{Settings, Subscribers, Text};
 
 /// A configuration with two plans. `more` are further lines of `[subscribers]`.
 fn settings(more: &str) -> Settings {

@@ -1,7 +1,10 @@
 //! A list of subscribers, and the nodes of the network between them and the line.
 
+use fairgate::Rate;
 use fairgate::classify::Prefix;
 use fairgate_config::Spec;
+use fairgate_config::units::format_rate;
+use fairgate_run_api::Entry;
 
 /// The direction to the subscribers, as an index.
 pub const DOWN: usize = 0;
@@ -36,6 +39,26 @@ pub struct Subscriber {
     pub node: Option<String>,
     /// What is in its class, down and up, if it differs from that of the others.
     pub leaves: [Option<Spec>; 2],
+}
+
+impl From<&Subscriber> for Entry {
+    fn from(subscriber: &Subscriber) -> Entry {
+        let [down, up] = subscriber.own;
+        let shown = |bits: Option<u64>| {
+            let rate = bits.and_then(|bits| Rate::from_bits_per_second(bits).ok());
+            rate.map(format_rate)
+        };
+        Entry {
+            id: subscriber.id.clone(),
+            name: (!subscriber.name.is_empty()).then(|| subscriber.name.clone()),
+            prefixes: subscriber.prefixes.iter().map(ToString::to_string).collect(),
+            down: shown(down.most),
+            up: shown(up.most),
+            down_min: shown(down.least),
+            up_min: shown(up.least),
+            plan: subscriber.plan.clone(),
+        }
+    }
 }
 
 /// The rates of one direction, bit/s. `None`: not given.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::list::List;
+use super::list::List;
 
 /// The class of the whole line.
 pub(crate) const LINE: u16 = 1;

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::texts::Mistake;
+use super::texts::Mistake;
 
 /// A field, without quotation marks and without white space around it.
 #[derive(Clone, Debug, PartialEq, Eq)]
