@@ -21,12 +21,11 @@
 //! it is lowered only so far that its load is high. Then it is known whether it is to blame. (cake-autorate
 //! lowers both.)
 
-use std::time::Duration;
+use core::time::Duration;
 
-use fairgate::{Rate, Time};
-
-use crate::delays::{Seen, part_of, share};
-use crate::settings::{Bounds, Settings};
+use crate::autorate::delays::{Seen, part_of, share};
+use crate::autorate::settings::{Bounds, Settings};
+use crate::{Rate, Time};
 
 /// For how many refractory times a direction with high load may be to blame for congestion.
 const BLAMED: u32 = 3;
@@ -134,8 +133,7 @@ impl Controller {
             true => share(self.settings.drain.parts()),
             false => 1.0,
         };
-        let bits = (self.rate * left).round() as u64;
-        Rate::from_bits_per_second(bits)
+        Rate::from_bits_per_second(rounded(self.rate * left))
             .unwrap_or(self.bounds.min)
             .clamp(self.bounds.min, self.bounds.max)
     }
@@ -187,7 +185,7 @@ impl Controller {
             return self.rate();
         }
         self.reviewed = now;
-        let (more, longer) = std::mem::replace(&mut self.before, (bytes, passed));
+        let (more, longer) = core::mem::replace(&mut self.before, (bytes, passed));
         self.achieved = (bytes + more) as f64 * 8e9 / (passed + longer) as f64;
         let load = self.achieved / self.rate;
         if load >= share(self.settings.high_load.parts()) {
@@ -301,6 +299,12 @@ impl Controller {
     }
 }
 
+/// Rounds a number from 0 on to the nearest integer, halves up. `f64::round` needs the standard library.
+fn rounded(number: f64) -> u64 {
+    let below = number as u64;
+    below + u64::from(number - below as f64 >= 0.5)
+}
+
 /// Returns where a delay in nanoseconds is between two others: 0 up to the first, 1 from the second on.
 fn between(nanos: f64, low: Duration, high: Duration) -> f64 {
     let [low, high] = [low, high].map(|delay| delay.as_nanos() as f64);
@@ -310,7 +314,7 @@ fn between(nanos: f64, low: Duration, high: Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::delays::Delays;
+    use crate::autorate::delays::Delays;
     use proptest::prelude::*;
 
     const MBIT: f64 = 1e6;
@@ -609,6 +613,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn it_rounds_as_the_standard_library_does(number in 0f64..1e12, halves in 0u64..1_000_000) {
+            for number in [number, halves as f64 / 2.0, 0.5f64.next_down(), 1e15 + number] {
+                prop_assert_eq!(rounded(number), number.round() as u64);
+            }
+        }
+
         /// Whatever is observed, the rate is within its bounds, and the same calls give the same rates.
         #[test]
         fn the_rate_is_always_within_its_bounds(

@@ -8,12 +8,12 @@
 //! The baseline is the delay of a line without load. It falls fast, because a shorter delay is proof, and
 //! rises slowly, because a longer one is no proof: routes become longer, but queues go away.
 
-use std::collections::VecDeque;
-use std::time::Duration;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::time::Duration;
 
-use fairgate::Time;
-
-use crate::settings::Settings;
+use crate::Time;
+use crate::autorate::settings::Settings;
 
 /// How many probes are remembered without an answer. Older ones count as lost.
 const MOST_OUTSTANDING: usize = 1024;

@@ -5,7 +5,9 @@
 
 use fairgate::Rate;
 use fairgate::registry::{Registry, Value};
-use fairgate_config::{ClassSpec, FileError, Spec};
+
+use crate::error::FileError;
+use crate::spec::{ClassSpec, Spec};
 
 /// Where a tree has its rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +29,8 @@ impl RootRate {
     /// ```
     /// use fairgate::Rate;
     /// use fairgate::registry::Registry;
-    /// use fairgate_autorate::RootRate;
     /// use fairgate_config::Spec;
+    /// use fairgate_config::autorate::RootRate;
     ///
     /// let tree = Spec::inline("tbf rate=20mbit burst=5kb / fq_codel")?;
     /// let rate = RootRate::of(&tree).unwrap();

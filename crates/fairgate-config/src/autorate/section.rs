@@ -2,13 +2,16 @@
 
 use std::ops::Range;
 
+use fairgate::autorate::{Bounds, PARAMETERS, Settings};
+use fairgate::registry::UnitError;
+use fairgate::registry::units::parse_rate;
 use fairgate::{ConfigError, Rate};
-use fairgate_config::units::parse_rate;
-use fairgate_config::{Document, FileError, Keys, UnitError};
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::settings::{Bounds, PARAMETERS, Settings};
+use crate::document::Document;
+use crate::error::FileError;
+use crate::keys::Keys;
 
 /// The rates between which a direction follows its line: `min`, `base` and `max`.
 #[derive(Clone, Debug, Deserialize)]

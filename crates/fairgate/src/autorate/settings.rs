@@ -1,9 +1,9 @@
 //! The settings of the algorithm, each with name, unit, range and meaning.
 
-use std::time::Duration;
+use core::time::Duration;
 
-use fairgate::registry::{Parameter, Unit, Value, check_ranges};
-use fairgate::{ConfigError, Probability, Rate};
+use crate::registry::{Parameter, Unit, Value, check_ranges};
+use crate::{ConfigError, Probability, Rate};
 
 /// How the rate follows the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -318,7 +318,7 @@ impl Bounds {
 
 #[cfg(test)]
 mod tests {
-    use fairgate::registry::ParameterInfo;
+    use crate::registry::ParameterInfo;
 
     use super::*;
 

@@ -6,7 +6,7 @@
 //!
 //! [`Delays`] collects what probes say, [`Controller`] sets the rate of one direction from it. Both have
 //! neither a clock nor input and output: the same calls give the same rates. The simulator and the live data
-//! plane call them. [`RootRate`] says how the rate of a tree of disciplines is changed.
+//! plane call them, and change the rate at the root of a tree (`autorate::RootRate` in `fairgate-config`).
 //!
 //! The method is that of cake-autorate (L. Lewis and others, github.com/lynxthecat/cake-autorate), from its
 //! documentation and its default settings: delay above a baseline that rises slowly and falls fast; a number
@@ -14,16 +14,10 @@
 //! refractory time; an increase under high load; a decay to a base rate under low load. What differs is said
 //! in the modules.
 
-#![forbid(unsafe_code)]
-
 mod controller;
 mod delays;
-mod section;
 mod settings;
-mod tree;
 
 pub use controller::{Controller, Phase};
 pub use delays::{Delays, Seen};
-pub use section::{BoundsSection, Tuning};
 pub use settings::{Bounds, PARAMETERS, Settings};
-pub use tree::RootRate;
