@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use super::Answer;
-use crate::machine::{Device, Stored, entries};
+use crate::record::machine::{Device, Stored, entries};
 
 /// modprobe and insmod: every module can be loaded. Two of them bring interfaces.
 pub(super) fn load(words: &[String], machine: &Stored) -> io::Result<Answer> {

@@ -5,7 +5,7 @@ use std::io;
 use serde_json::{Value, json};
 
 use super::Answer;
-use crate::machine::{Device, Machine, Stored};
+use crate::record::machine::{Device, Machine, Stored};
 
 /// How to show something.
 #[derive(Clone, Copy, Debug, Default)]

@@ -9,16 +9,16 @@ use landlock::{
     RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
-use crate::sandbox::{Refusal, refused};
+use crate::record::sandbox::{Refusal, refused};
 
 /// The newest version of Landlock's interface whose rights this module knows. Older kernels have fewer.
 const KNOWN: ABI = ABI::V6;
 
 /// The devices that a script has, all of which exist on every Linux and hold nothing.
-pub(in crate::sandbox) const DEVICES: [&str; 4] = ["null", "zero", "full", "urandom"];
+pub(in crate::record::sandbox) const DEVICES: [&str; 4] = ["null", "zero", "full", "urandom"];
 
 /// Limits what this process may write to the folders, and to the devices.
-pub(in crate::sandbox) fn limit_files(writable: &[PathBuf]) -> Result<(), Refusal> {
+pub(in crate::record::sandbox) fn limit_files(writable: &[PathBuf]) -> Result<(), Refusal> {
     let step = "limiting files by Landlock, which needs Linux 5.13 and must be in the boot parameter `lsm`";
     match restrict(writable).map_err(refused(step))? {
         RulesetStatus::NotEnforced => Err(refused(step)("this kernel has none")),

@@ -15,7 +15,7 @@ use nix::unistd::{close, setsid};
 use super::group::Group;
 use super::identity::{self, Identity};
 use super::{Channel, INIT, Plan, Refusal, Report, end_with_parent, refused, report};
-use crate::machine::Machine;
+use crate::record::machine::Machine;
 
 /// Runs the stage. The arguments are the time limit in milliseconds, the names of additional interfaces, the
 /// script, and its arguments.

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::journal::Place;
+use crate::record::journal::Place;
 
 /// The variable in which bash passes the location to what it starts: the line, the lines of the callers, and
 /// the files, each on a line.

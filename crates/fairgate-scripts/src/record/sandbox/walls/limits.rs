@@ -2,7 +2,7 @@
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use crate::sandbox::{Refusal, refused};
+use crate::record::sandbox::{Refusal, refused};
 
 /// The limits. A script for tc starts a few dozen programs, and holds its text in memory.
 const LIMITS: [(Resource, u64, &str); 7] = [
@@ -18,7 +18,7 @@ const LIMITS: [(Resource, u64, &str); 7] = [
 ];
 
 /// Sets the limits. Lower ones stay.
-pub(in crate::sandbox) fn limit_resources() -> Result<(), Refusal> {
+pub(in crate::record::sandbox) fn limit_resources() -> Result<(), Refusal> {
     for (resource, limit, name) in LIMITS {
         let refusal = || refused(format!("limiting {name}"));
         let (_, most) = getrlimit(resource).map_err(|error| refusal()(error))?;

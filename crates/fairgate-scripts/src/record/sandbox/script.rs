@@ -14,9 +14,9 @@ use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid, setsid};
 
 use super::{Channel, Orders, Refusal, Word, refused, walls};
-use crate::inside::{BASH_ENV, BIN, MACHINE, SYS};
-use crate::machine::Stored;
-use crate::source::VARIABLE;
+use crate::record::inside::{BASH_ENV, BIN, MACHINE, SYS};
+use crate::record::machine::Stored;
+use crate::record::source::VARIABLE;
 
 /// Runs the stage. The arguments are the script and its arguments. It returns only if there is no script.
 pub(crate) fn script(arguments: &[OsString]) -> ExitCode {

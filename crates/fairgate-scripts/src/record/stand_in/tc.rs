@@ -7,10 +7,10 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::{Answer, record_tc};
-use crate::journal::{self, Entry, Place};
-use crate::machine::{Device, Machine, Stored};
-use crate::recording::{device_of, without_namespace};
-use crate::source;
+use crate::record::journal::{self, Entry, Place};
+use crate::record::machine::{Device, Machine, Stored};
+use crate::record::recording::{device_of, without_namespace};
+use crate::record::source;
 
 /// What `tc` was called with before the object.
 #[derive(Debug, Default)]

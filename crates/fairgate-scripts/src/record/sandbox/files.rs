@@ -23,8 +23,8 @@ use nix::unistd::pivot_root;
 
 use super::identity::Identity;
 use super::{JOURNAL_LIMIT, Refusal, refused};
-use crate::inside::{BIN, ROOT, SYS};
-use crate::stand_in;
+use crate::record::inside::{BIN, ROOT, SYS};
+use crate::record::stand_in;
 
 const PROGRAM: &str = "/run/fairgate-record/fairgate";
 /// The root to be, and the layers of the overlays. The script does not see this `/run`.

@@ -12,10 +12,10 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use crate::inside::{JOURNAL, MACHINE, ROOT, SYS};
-use crate::journal::{self, Entry};
-use crate::machine::Stored;
-use crate::source;
+use crate::record::inside::{JOURNAL, MACHINE, ROOT, SYS};
+use crate::record::journal::{self, Entry};
+use crate::record::machine::Stored;
+use crate::record::source;
 
 /// The programs that are replaced.
 pub(crate) const NAMES: &[&str] = &[

@@ -3,7 +3,7 @@
 //! Inside there is one namespace only, and the command runs in it. What it says to tc is written down with
 //! tc's own option for the namespace, `-n NAME`.
 
-use crate::recording::NAMESPACE;
+use crate::record::recording::NAMESPACE;
 
 /// The variable by which stand-ins of a command know its network namespace.
 pub(super) const VARIABLE: &str = "FAIRGATE_RECORD_NETNS";

@@ -38,10 +38,10 @@ pub(crate) use init::init;
 pub(crate) use script::script;
 pub(crate) use supervisor::supervisor;
 
-use crate::Request;
-use crate::error::RecordError;
-use crate::journal::Entry;
-use crate::recording::End;
+use crate::record::Request;
+use crate::record::error::RecordError;
+use crate::record::journal::Entry;
+use crate::record::recording::End;
 
 /// The names under which the stages are started.
 pub(crate) const SUPERVISOR: &str = "fairgate-record-supervisor";
@@ -212,14 +212,14 @@ impl Channel {
 /// The interfaces, and as whom the script runs: what the supervisor tells process 1.
 #[derive(Debug, Serialize, Deserialize)]
 struct Plan {
-    machine: crate::machine::Machine,
+    machine: crate::record::machine::Machine,
     identity: identity::Identity,
 }
 
 /// What process 1 tells the script stage.
 #[derive(Debug, Serialize, Deserialize)]
 struct Orders {
-    machine: crate::machine::Machine,
+    machine: crate::record::machine::Machine,
     /// The folders in which the script may write, all of which are in memory.
     writable: Vec<std::path::PathBuf>,
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::net::IpAddr;
 
 use super::Answer;
-use crate::machine::{Device, Stored};
+use crate::record::machine::{Device, Stored};
 
 pub(super) fn ifconfig(words: &[String], machine: &Stored) -> io::Result<Answer> {
     let mut words = words.iter().filter(|word| !word.starts_with('-'));

@@ -18,9 +18,9 @@ use super::files;
 use super::identity::Identity;
 use super::{Channel, JOURNAL_LIMIT, Orders, Plan, Refusal, Report, SCRIPT, Word};
 use super::{end_with_parent, refused, report, walls};
-use crate::inside::{BASH_ENV, JOURNAL};
-use crate::journal;
-use crate::source::BASH_TRAP;
+use crate::record::inside::{BASH_ENV, JOURNAL};
+use crate::record::journal;
+use crate::record::source::BASH_TRAP;
 
 /// Runs the stage. The arguments are the script and its arguments.
 pub(crate) fn init(arguments: &[OsString]) -> ExitCode {

@@ -5,14 +5,14 @@
 //! namespace, no look into other processes, no key, no module, no clock that is set, and nothing that a newer
 //! kernel adds. What only root may do anyway fails with EPERM: of some calls programs know no other error.
 
-use crate::sandbox::{Refusal, refused};
+use crate::record::sandbox::{Refusal, refused};
 
 /// Limits this process and all that it starts.
 #[cfg(all(
     target_endian = "little",
     any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")
 ))]
-pub(in crate::sandbox) fn limit_calls() -> Result<(), Refusal> {
+pub(in crate::record::sandbox) fn limit_calls() -> Result<(), Refusal> {
     let step = "limiting system calls by seccomp";
     let programs = filtered::programs().map_err(refused(step))?;
     for program in &programs {
@@ -26,7 +26,7 @@ pub(in crate::sandbox) fn limit_calls() -> Result<(), Refusal> {
     target_endian = "little",
     any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")
 )))]
-pub(in crate::sandbox) fn limit_calls() -> Result<(), Refusal> {
+pub(in crate::record::sandbox) fn limit_calls() -> Result<(), Refusal> {
     Err(refused("limiting system calls by seccomp")(
         "not supported on this processor",
     ))

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::journal::Entry;
-pub use crate::journal::Place;
+use crate::record::journal::Entry;
+pub use crate::record::journal::Place;
 
 /// A command of tc that a script gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
