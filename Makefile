@@ -134,8 +134,10 @@ verdicts-live:
 		--verdicts docs/experiments/verdicts.csv --commit $$(git rev-parse --short HEAD) || test $$? -eq 1
 
 # PREFIX is /usr/local by default, LIBDIR is PREFIX/lib. DESTDIR is put before both, for packages.
+# In one build, the C library would get the features of the program: to record scripts.
 install:
-	cargo build --profile dist -p fairgate-cli -p fairgate-ffi
+	cargo build --profile dist -p fairgate-cli
+	cargo build --profile dist -p fairgate-ffi
 	install -D -m 755 $${CARGO_TARGET_DIR:-target}/dist/fairgate \
 		"$(DESTDIR)$(or $(PREFIX),/usr/local)/bin/fairgate"
 	DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" \

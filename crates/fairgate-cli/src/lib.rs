@@ -123,7 +123,7 @@ impl Command {
 /// ```
 pub fn main_with(registry: &Registry) -> ExitCode {
     #[cfg(feature = "live")]
-    if let Some(code) = fairgate_record::stage() {
+    if let Some(code) = fairgate_scripts::record::stage() {
         return code;
     }
     let cli = match Cli::try_parse() {

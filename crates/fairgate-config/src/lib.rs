@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod autorate;
 mod document;
 mod error;
 mod excerpt;

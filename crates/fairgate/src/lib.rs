@@ -33,6 +33,7 @@
 extern crate alloc;
 
 pub mod aqm;
+pub mod autorate;
 pub mod balance;
 mod builtin;
 mod class_reading;

@@ -70,8 +70,8 @@ impl Section {
 
 /// Returns the sections whose keys are described as the parameters of disciplines are.
 pub(super) fn sections() -> Vec<Section> {
-    let mut settings = fairgate_autorate::Settings::default();
-    let tuning = fairgate_autorate::PARAMETERS.iter();
+    let mut settings = fairgate::autorate::Settings::default();
+    let tuning = fairgate::autorate::PARAMETERS.iter();
     vec![
         #[cfg(feature = "live")]
         Section {

@@ -14,7 +14,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use fairgate::Rate;
-use fairgate_autorate::Bounds;
+use fairgate::autorate::Bounds;
 use fairgate_config::units::parse_rate;
 
 /// More bytes are not read. Two rates and many comments have less.

@@ -4,10 +4,11 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fairgate::autorate::{Controller, Delays};
 use fairgate::registry::Registry;
 use fairgate::{Rate, Time};
-use fairgate_autorate::{Controller, Delays, RootRate};
 use fairgate_config::FileError;
+use fairgate_config::autorate::RootRate;
 use fairgate_run_api::{AutorateDirection, AutorateStatus};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};

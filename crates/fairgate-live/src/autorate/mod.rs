@@ -1,7 +1,7 @@
 //! The rates of a run follow the line: by probes, or by a file.
 //!
 //! A thread of ordinary priority does all of it. It sends pings and receives the answers, or reads the file;
-//! reviews the rate of each direction ([`fairgate_autorate`]); and orders a change of the tree if the rate
+//! reviews the rate of each direction ([`fairgate::autorate`]); and orders a change of the tree if the rate
 //! differs. The forwarding threads only tell how much they have sent, and set the new rate between two turns.
 //! Nothing is added to what they do for a packet.
 //!

@@ -14,7 +14,8 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use fairgate_autorate::{Bounds, BoundsSection, RootRate, Settings, Tuning};
+use fairgate::autorate::{Bounds, Settings};
+use fairgate_config::autorate::{BoundsSection, RootRate, Tuning};
 use fairgate_config::{Document, FileError, Spec};
 use serde::Deserialize;
 use toml::Spanned;

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use fairgate::autorate::{Bounds, Settings};
 use fairgate::registry::Registry;
-use fairgate_autorate::{Bounds, RootRate, Settings};
+use fairgate_config::autorate::RootRate;
 
 use crate::scenario::{Mistake, Scenario, ScenarioError, ScenarioPart, Traffic};
 

@@ -1,8 +1,9 @@
 //! Lets the rates of interfaces follow lines: hands pings to the algorithm, and its rates to the trees.
 
 use fairgate::Time;
+use fairgate::autorate::{Controller, Delays};
 use fairgate::registry::Registry;
-use fairgate_autorate::{Controller, Delays, RootRate};
+use fairgate_config::autorate::RootRate;
 
 use super::{Error, Simulation};
 use crate::events::{Event, Events, time};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairgate_autorate::RootRate;
+use fairgate_config::autorate::RootRate;
 use fairgate_config::units::parse_rate;
 use fairgate_config::{Registry, Spec};
 use fairgate_report::page as report;

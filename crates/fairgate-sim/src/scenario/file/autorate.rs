@@ -10,8 +10,8 @@
 
 use std::ops::Range;
 
-use fairgate_autorate::{BoundsSection, Tuning};
 use fairgate_config::FileError;
+use fairgate_config::autorate::{BoundsSection, Tuning};
 use serde::Deserialize;
 use toml::Spanned;
 
