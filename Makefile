@@ -14,7 +14,8 @@ TARGET = $${CARGO_TARGET_DIR:-$(CURDIR)/target}
 ENVIRONMENT = $(TARGET)/python
 RUST_VERSION = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
-.PHONY: help demo debug-build test own-discipline bench figures verdicts lint no-std package deny advisories
+.PHONY: help demo debug-build test own-discipline bench figures verdicts lint rust-lint no-std package deny
+.PHONY: advisories
 .PHONY: semver msrv
 .PHONY: packages try-packages static unit
 .PHONY: verdicts-live tools install integrations header tc-testing miri
@@ -173,8 +174,10 @@ tc-testing:
 	@test -n '$(KERNEL)' || { echo 'give a kernel source tree: make tc-testing KERNEL=DIR' >&2; exit 2; }
 	cargo run --quiet -p fairgate-evidence -- tc-testing '$(KERNEL)' $(CASES)
 
+lint: rust-lint no-std python-lint unit
+
 # The second clippy is of the program that `make demo` builds.
-lint: no-std python-lint unit
+rust-lint:
 	cargo fmt --all --check
 	scripts/line-length
 	scripts/circles

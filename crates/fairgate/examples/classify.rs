@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let band = || -> Result<Box<dyn Discipline>, fairgate::ConfigError> {
         Ok(Box::new(Fifo::node(fifo::Config::default())?))
     };
-    let mut link: Link<&str> = Link::new(Box::new(Prio::node(config, vec![band()?, band()?])?), 100);
+    let mut link = Link::new(Prio::node(config, vec![band()?, band()?])?, 100);
 
     // `dissect` finds the headers, also behind VLAN tags and in tunnels. The key keeps strangers
     // from choosing hashes.

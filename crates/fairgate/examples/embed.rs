@@ -7,7 +7,7 @@ use fairgate::{FlowHash, FqCodel, Link, Next, Packet, Time, fq_codel};
 fn main() -> Result<(), Box<dyn Error>> {
     // 42 is the seed of its hash. The payload of a packet is its bytes.
     let queue = FqCodel::node(fq_codel::Config::default(), 42)?;
-    let mut link: Link<Vec<u8>, _> = Link::new(Box::new(queue), 10_000);
+    let mut link = Link::new(queue, 10_000);
 
     // Two flows. The first one sends nine packets before the second one sends one.
     for number in 0..10u64 {

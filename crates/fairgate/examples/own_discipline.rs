@@ -7,8 +7,7 @@
 use std::error::Error;
 
 use fairgate::{
-    Algorithm, ConfigError, Discipline, DropReason, Link, Node, Packet, PacketId, PacketQueue, Pool, Time,
-    Verdict,
+    Algorithm, ConfigError, DropReason, Link, Node, Packet, PacketId, PacketQueue, Pool, Time, Verdict,
 };
 
 /// Last in, first out. At the limit the oldest packet is dropped.
@@ -59,7 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         queue: PacketQueue::new(),
         limit: 3,
     });
-    let mut link: Link<u32, _> = Link::new(Box::new(lifo), 10);
+    let mut link = Link::new(lifo, 10);
     for number in 0..5 {
         link.enqueue(Packet::of_length(100), number, Time::ZERO)?;
     }

@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let leaf = |seed| -> Result<Box<dyn Discipline>, fairgate::ConfigError> {
         Ok(Box::new(FqCodel::node(fq_codel::Config::default(), seed)?))
     };
-    let mut link: Link<()> = Link::new(Box::new(Htb::node(config, vec![leaf(1)?, leaf(2)?])?), 1000);
+    let mut link: Link<()> = Link::new(Htb::node(config, vec![leaf(1)?, leaf(2)?])?, 1000);
 
     // Both always have packets queued. Time advances to whenever htb may send: the clock is the program's.
     let (mut now, mut bytes) = (Time::ZERO, [0u64; 2]);

@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ..tbf::Config::of_rate(RATE)
     };
     let shaper = Tbf::node(config, Some(Box::new(Codel::node(patient)?)))?;
-    let mut link: Link<Vec<u8>, _> = Link::new(Box::new(shaper), 1000);
+    let mut link = Link::new(shaper, 1000);
 
     for number in 0..DATAGRAMS {
         sender.send(&vec![number as u8; BYTES])?;

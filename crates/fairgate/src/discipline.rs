@@ -384,6 +384,13 @@ fn at_places<'v>(places: Range<usize>, visit: &'v mut dyn FnMut(Class<'_>)) -> i
     }
 }
 
+/// So that functions take a discipline of any type, boxed or not, as `impl Into<Box<dyn Discipline>>`.
+impl<A: Algorithm> From<Node<A>> for Box<dyn Discipline> {
+    fn from(node: Node<A>) -> Box<dyn Discipline> {
+        Box::new(node)
+    }
+}
+
 /// Prints the name.
 impl fmt::Debug for dyn Discipline + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

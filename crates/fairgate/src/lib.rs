@@ -13,7 +13,7 @@
 //! use fairgate::{Link, Next, Packet, Qfq, Time, qfq};
 //!
 //! let queue = Qfq::node(qfq::Config::default(), 42)?; // 42: the seed of its hash
-//! let mut link: Link<&str, _> = Link::new(Box::new(queue), 100);
+//! let mut link = Link::new(queue, 100);
 //! link.enqueue(Packet::of_length(1514), "a frame", Time::ZERO)?;
 //! assert!(matches!(link.dequeue(Time::ZERO), Next::Packet(sent) if sent.payload == "a frame"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -71,7 +71,7 @@ impl<T> fmt::Debug for LinkFull<T> {
 /// ```
 /// use fairgate::{Codel, Link, Next, Packet, Time, codel};
 ///
-/// let mut link: Link<Vec<u8>, _> = Link::new(Box::new(Codel::node(codel::Config::default())?), 1000);
+/// let mut link = Link::new(Codel::node(codel::Config::default())?, 1000);
 /// let frame = vec![0u8; 1514];
 /// link.enqueue(Packet::of_length(1514), frame, Time::from_millis(1))?;
 /// while let Some(dropped) = link.take_dropped() {
@@ -94,13 +94,17 @@ pub struct Link<T, D = Box<dyn Discipline>> {
     reads_acknowledgements: bool,
 }
 
-impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
-    /// Returns a link with the discipline `root`, which must be empty, and with `capacity` slots.
-    pub fn new(root: D, capacity: u32) -> Link<T, D> {
-        Link::with_pool(root, Pool::with_capacity(capacity))
+impl<T: Default> Link<T> {
+    /// Returns a link with the discipline `root`, which must be empty, and with `capacity` slots. All links
+    /// have one type: a discipline that is in no box gets one.
+    pub fn new(root: impl Into<Box<dyn Discipline>>, capacity: u32) -> Link<T> {
+        Link::with_pool(root.into(), Pool::with_capacity(capacity))
     }
+}
 
-    /// Returns a link with an existing pool, which must be empty. Use it with [`Pool::without_headers`].
+impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
+    /// Returns a link with an existing pool, which must be empty. Use it with [`Pool::without_headers`], or
+    /// with a discipline that is borrowed or whose type stays known, see [`Egress`].
     pub fn with_pool(root: D, pool: Pool) -> Link<T, D> {
         let mut link = Link {
             egress: Egress::new(root),

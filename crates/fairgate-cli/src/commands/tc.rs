@@ -8,7 +8,7 @@ use std::time::Duration;
 use fairgate::Rate;
 use fairgate_config::Origin;
 use fairgate_config::units::parse_rate;
-use fairgate_scripts::record::{RecordError, Recorded, Request};
+use fairgate_scripts::record::{self, RecordError, Recorded, Request};
 use fairgate_scripts::sources::Source as Kind;
 use fairgate_scripts::tc::{Device, Note, Script, Translated};
 
@@ -160,13 +160,12 @@ fn recorded(args: &Args, script: &OsStr, arguments: &[OsString]) -> Result<Text,
         devices: &args.with_device,
         limit: args.time_limit,
     };
-    let recording =
-        fairgate_scripts::record::record(&request, &print_output).map_err(|error| match error {
-            RecordError::NotFound { .. } | RecordError::TooLong { .. } | RecordError::TooMuch { .. } => {
-                Failure::Input(error.into())
-            }
-            _ => Failure::environment(error),
-        })?;
+    let recording = record::record(&request, &print_output).map_err(|error| match error {
+        RecordError::NotFound { .. } | RecordError::TooLong { .. } | RecordError::TooMuch { .. } => {
+            Failure::Input(error.into())
+        }
+        _ => Failure::environment(error),
+    })?;
     let text = recording.text();
     let origin = |command: Recorded| {
         let place = command.place?;

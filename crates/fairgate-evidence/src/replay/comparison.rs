@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use fairgate::{ClassId, Discipline, Ecn, FlowHasher, FlowKey, Link, Next, Packet, Time, Variable, Verdict};
+use fairgate::{
+    ClassId, Discipline, Ecn, FlowHasher, FlowKey, Link, Next, Packet, Pool, Time, Variable, Verdict,
+};
 
 use crate::replay::error::{Error, Mistake};
 use crate::replay::find::setup_of;
@@ -131,7 +133,7 @@ struct Driver<'r> {
 impl<'r> Driver<'r> {
     fn new(root: &'r mut dyn Discipline) -> Driver<'r> {
         Driver {
-            link: Link::new(root, CAPACITY),
+            link: Link::with_pool(root, Pool::with_capacity(CAPACITY)),
             hasher: FlowHasher::new([0, 0]),
             origin: 0,
             timer: None,

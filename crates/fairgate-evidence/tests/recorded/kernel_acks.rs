@@ -56,7 +56,7 @@ fn left(frames: &[Vec<u8>], ack_filter: AckFilter) -> Vec<u64> {
         ..Config::default()
     };
     let cake = Cake::node(config, 1).expect("the parameters are valid");
-    let mut link: Link<u64, _> = Link::new(Box::new(cake), 64);
+    let mut link: Link<u64> = Link::new(cake, 64);
     assert!(link.reads_acknowledgements());
     let hasher = FlowHasher::new([1, 2]);
     let mut now = Time::ZERO;

@@ -4,7 +4,7 @@
 //! is free and something is queued, the next packet is dequeued and sent, whole, at the link's rate. If a
 //! packet arrives at the time when the link becomes free, it is enqueued before the next packet is dequeued.
 
-use fairgate::{ClassId, Discipline, DropReason, FlowHash, Link, Next, Packet, Rate, Time};
+use fairgate::{ClassId, Discipline, DropReason, FlowHash, Link, Next, Packet, Pool, Rate, Time};
 use thiserror::Error;
 
 use crate::tick_scale::TickScale;
@@ -112,7 +112,7 @@ pub fn record(
         arrivals,
         arrived: check(arrivals, &tick_scale)?,
         offered: 0,
-        link: Link::new(discipline, 0),
+        link: Link::with_pool(discipline, Pool::with_capacity(0)),
         schedule: Schedule::empty(tick_scale, flows),
     };
     driver.run()?;

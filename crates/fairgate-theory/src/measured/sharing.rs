@@ -6,7 +6,7 @@
 //! Poisson process. The discipline decides which flow sends, and which flow loses a packet when the buffer
 //! overflows.
 
-use fairgate::{Discipline, FlowHash, Link, Packet, Time};
+use fairgate::{Discipline, FlowHash, Link, Packet, Pool, Time};
 
 use crate::measured::Dice;
 use crate::sqf::Sharing;
@@ -54,7 +54,7 @@ impl<'a> Shared<'a> {
         let buffer = sharing.buffer();
         Shared {
             arrivals: rate / sharing.capacity(),
-            link: Link::new(discipline, buffer + 64),
+            link: Link::with_pool(discipline, Pool::with_capacity(buffer + 64)),
             dice,
             queued: vec![0; sharing.flows() as usize + 1],
             total: 0,

@@ -6,7 +6,7 @@
 //! and use what the streams leave of the link. They show the cost of priority without preemption: a packet
 //! has to wait until the packet in transmission is sent.
 
-use fairgate::{Discipline, FlowHash, Link, Packet, Time};
+use fairgate::{Discipline, FlowHash, Link, Packet, Pool, Time};
 
 use crate::measured::Dice;
 
@@ -52,7 +52,7 @@ pub struct Streams {
 pub fn delays(streams: &Streams, discipline: &mut dyn Discipline, packets: u64, dice: &mut Dice) -> Vec<f64> {
     let mut run = Run {
         streams,
-        link: Link::new(discipline, SLOTS),
+        link: Link::with_pool(discipline, Pool::with_capacity(SLOTS)),
         greedy: vec![0; streams.greedy as usize],
         arrivals: Vec::new(),
         offered: 0,

@@ -30,6 +30,9 @@ use crate::time::Time;
 /// Drop precedences (RFC 2597).
 pub const PRECEDENCES: usize = 3;
 
+/// The names of `min` and `max` of each precedence.
+const THRESHOLDS: [[&str; 2]; PRECEDENCES] = [["min_0", "max_0"], ["min_1", "max_1"], ["min_2", "max_2"]];
+
 /// The curve of one drop precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
@@ -102,12 +105,12 @@ pub const PARAMETERS: &[Parameter<Config>] = &[
         limit_in_bytes(|wred, _| &mut wred.limit),
     ),
     threshold(
-        "min_0",
+        THRESHOLDS[0][0],
         "The average from which on packets of precedence 0 are marked.",
         |wred, _| &mut wred.profiles[0].min,
     ),
     threshold(
-        "max_0",
+        THRESHOLDS[0][1],
         "The average from which on all packets of precedence 0 are marked.",
         |wred, _| &mut wred.profiles[0].max,
     ),
@@ -117,12 +120,12 @@ pub const PARAMETERS: &[Parameter<Config>] = &[
         |wred, _| &mut wred.profiles[0].probability,
     ),
     threshold(
-        "min_1",
+        THRESHOLDS[1][0],
         "The average from which on packets of precedence 1 are marked.",
         |wred, _| &mut wred.profiles[1].min,
     ),
     threshold(
-        "max_1",
+        THRESHOLDS[1][1],
         "The average from which on all packets of precedence 1 are marked.",
         |wred, _| &mut wred.profiles[1].max,
     ),
@@ -132,12 +135,12 @@ pub const PARAMETERS: &[Parameter<Config>] = &[
         |wred, _| &mut wred.profiles[1].probability,
     ),
     threshold(
-        "min_2",
+        THRESHOLDS[2][0],
         "The average from which on packets of precedence 2 are marked.",
         |wred, _| &mut wred.profiles[2].min,
     ),
     threshold(
-        "max_2",
+        THRESHOLDS[2][1],
         "The average from which on all packets of precedence 2 are marked.",
         |wred, _| &mut wred.profiles[2].max,
     ),
@@ -210,7 +213,17 @@ impl Config {
         let derived = || (2 * u64::from(lowest.min) + u64::from(lowest.max)) / (3 * u64::from(self.avpkt));
         let burst = self.burst.unwrap_or_else(|| derived() as u32);
         let w_log = w_log_for_burst(lowest.min, burst, self.avpkt)?;
-        let curve = |profile: Profile| {
+        let curve = |number: usize| {
+            let profile = self.profiles[number];
+            let [min, max] = THRESHOLDS[number];
+            if profile.max <= profile.min {
+                return Err(ConfigError::conflict(
+                    max,
+                    profile.max,
+                    format!("above `{min}`, {}", profile.min),
+                    "raise it, or lower the other one",
+                ));
+            }
             let shape = Shape {
                 min: profile.min,
                 max: profile.max,
@@ -221,10 +234,9 @@ impl Config {
             };
             Curve::new(shape, w_log)
         };
-        let [first, second, third] = self.profiles;
         Ok(Derived {
             filter: Filter::of_paper(w_log, self.avpkt, self.bandwidth)?,
-            curves: [curve(first)?, curve(second)?, curve(third)?],
+            curves: [curve(0)?, curve(1)?, curve(2)?],
         })
     }
 }
@@ -415,7 +427,7 @@ mod tests {
         assert_eq!(refused(|config| config.avpkt = 0), Some("avpkt"));
         assert_eq!(refused(|config| config.burst = Some(1)), Some("burst"));
         assert_eq!(refused(|config| config.precedence[9] = 3), Some("precedence"));
-        assert_eq!(refused(|config| config.profiles[1].max = 45_000), Some("max"));
+        assert_eq!(refused(|config| config.profiles[1].max = 45_000), Some("max_1"));
         assert_eq!(refused(|config| config.response.nodrop = true), Some("nodrop"));
     }
 

@@ -104,7 +104,7 @@ mod tests {
     fn a_packet_was_in_the_innermost_node() {
         let bands = vec![fifo(1), fifo(1), fifo(1)];
         let prio = Prio::node(prio::Config::default(), bands).unwrap();
-        let mut link: Link<()> = Link::new(Box::new(prio), 8);
+        let mut link: Link<()> = Link::new(prio, 8);
         let of_priority = |priority| Packet {
             priority,
             ..Packet::of_length(100)
