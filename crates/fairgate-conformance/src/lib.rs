@@ -80,6 +80,7 @@ pub use schedule::{Arrival, RATE, Schedule, check_driver};
 macro_rules! conformance_suite {
     ($($(#[$attribute:meta])* $name:ident: $recipe:expr;)+) => {
         /// Each recipe once: what it is made of is compiled for each place that has it.
+        #[cfg(test)]
         mod recipe_of {
             use super::*;
 
@@ -88,6 +89,7 @@ macro_rules! conformance_suite {
             })+
         }
 
+        #[cfg(test)]
         fn trees_of_all() -> $crate::proptest::strategy::BoxedStrategy<$crate::Tree> {
             $crate::random_trees(&[$(recipe_of::$name()),+])
         }
@@ -99,6 +101,7 @@ macro_rules! conformance_suite {
         );
 
         /// The same tests with a clock that is sometimes set back.
+        #[cfg(test)]
         mod set_back {
             use super::*;
 
