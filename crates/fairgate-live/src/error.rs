@@ -318,7 +318,7 @@ impl LiveError {
         }
     }
 
-    /// Converts an I/O error in the same way as [`LiveError::system`].
+    /// Returns what makes an error of an I/O error, with what was tried as `action`, such as "listening".
     pub fn io(action: impl Into<String>) -> impl FnOnce(std::io::Error) -> LiveError {
         let convert = LiveError::system(action);
         move |error| convert(Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)))

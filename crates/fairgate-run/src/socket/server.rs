@@ -43,7 +43,7 @@ pub struct StatusServer {
 }
 
 impl StatusServer {
-    /// Listens at `path`, as of [`Listening::at`]. From now on reservations end when nobody refreshes them.
+    /// Listens at `path`. From now on reservations end when nobody refreshes them.
     ///
     /// # Errors
     /// Fails if another process listens there, or if the socket can't be created.
