@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-/// The state of thousands of flows fits in no cache. mimalloc keeps it closer together than the C library.
+/// A simulation of 10,000 flows takes a quarter less processor time than with the allocator of the C library
+/// (docs/performance.md).
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

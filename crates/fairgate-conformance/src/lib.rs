@@ -79,7 +79,7 @@ pub use schedule::{Arrival, RATE, Schedule, check_driver};
 #[macro_export]
 macro_rules! conformance_suite {
     ($($(#[$attribute:meta])* $name:ident: $recipe:expr;)+) => {
-        /// Each recipe once: what it is made of is compiled for each place that has it.
+        /// Each recipe is written once: the compiler makes its closures anew in each place that has them.
         #[cfg(test)]
         mod recipe_of {
             use super::*;

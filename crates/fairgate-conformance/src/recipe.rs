@@ -99,7 +99,7 @@ impl Recipe {
         });
         let subjects = move |count| {
             let make = make.clone();
-            // Without their type before they are collected: the compiler has less to do for each discipline.
+            // Their type is erased before they are collected: the rest is compiled once for all disciplines.
             let configs = configs(count).prop_map(|config| Rc::new(config) as Rc<dyn Any>);
             vec(configs.boxed(), 1..4)
                 .prop_map(move |configs| Subject {

@@ -318,7 +318,7 @@ impl LiveError {
         }
     }
 
-    /// Returns what makes an error of an I/O error, with what was tried as `action`, such as "listening".
+    /// Returns a function that converts an I/O error. `action` says what was tried.
     pub fn io(action: impl Into<String>) -> impl FnOnce(std::io::Error) -> LiveError {
         let convert = LiveError::system(action);
         move |error| convert(Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)))

@@ -74,8 +74,8 @@ pub(super) fn options(kind: &str, words: &[&str], thresholds: Thresholds) -> Res
     Ok(options)
 }
 
-/// Returns the options that tc reads for the average of an sfq's flows. tc shows neither its `redflowlimit`,
-/// to which `max` is a lower bound, nor the scale, for which it takes its usual bandwidth.
+/// Returns the options that tc reads for the average of an sfq's flows. tc does not show `redflowlimit`,
+/// which is at least `max`, nor the scale, which follows from a bandwidth that nobody can choose.
 pub(super) fn of_flows(words: &[&str]) -> Result<[String; 3], Wrong> {
     let number = |word: &str| number("sfq", words, word);
     let (weight, min, max) = (number("ewma")?, number("min")?, number("max")?);

@@ -42,7 +42,7 @@ const CODEL_TIMES: [&[(&str, Draw)]; 4] = [
     &[("ecn", Flag), ("noecn", Flag)],
 ];
 
-/// RED of sfq, of which tc shows all but the first and `avpkt` and `burst`.
+/// RED of sfq. tc does not show the values of `redflowlimit`, `avpkt` and `burst`.
 const SFQ_RED: [&str; 4] = [
     "120000",
     "100000 min 8000 max 60000 probability 0.2 ecn",
