@@ -7,13 +7,13 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io::{IoSliceMut, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fairgate_live::testbed::{Namespace, Network};
 use nix::cmsg_space;
@@ -59,6 +59,34 @@ fn capture() -> OwnedFd {
     socket
 }
 
+/// Returns the time of the kernel that came with a message.
+fn stamp(parts: impl Iterator<Item = ControlMessageOwned>) -> i64 {
+    let stamps = parts.filter_map(|part| match part {
+        ControlMessageOwned::ScmTimestampns(time) => Some(time.tv_sec() * 1_000_000_000 + time.tv_nsec()),
+        _ => None,
+    });
+    stamps.last().expect("the option is set")
+}
+
+/// Waits until the kernel notes when packets pass. It begins a moment after a socket has asked for it. A
+/// packet before that has the time at which it is read, and seems to have passed the run sooner than it did.
+fn wait_for_stamps() {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    socket.connect(socket.local_addr().unwrap()).unwrap();
+    setsockopt(&socket, sockopt::ReceiveTimestampns, &true).unwrap();
+    let mut space = cmsg_space!(TimeSpec);
+    until("the kernel notes when packets pass", || {
+        socket.send(&[0]).unwrap();
+        thread::sleep(Duration::from_millis(1));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let mut byte = [0; 1];
+        let mut parts = [IoSliceMut::new(&mut byte)];
+        let (socket, flags) = (socket.as_raw_fd(), MsgFlags::empty());
+        let message = recvmsg::<()>(socket, &mut parts, Some(&mut space), flags).unwrap();
+        stamp(message.cmsgs().unwrap()) < now.as_nanos() as i64
+    });
+}
+
 /// Notes when packets that are followed were sent or received.
 fn note(capture: &OwnedFd, times: &Times, done: &AtomicBool) {
     let mut bytes = [0; 64];
@@ -69,14 +97,9 @@ fn note(capture: &OwnedFd, times: &Times, done: &AtomicBool) {
         let Ok(message) = recvmsg::<()>(capture.as_raw_fd(), &mut parts, Some(&mut space), flags) else {
             continue;
         };
-        let time = message.cmsgs().unwrap().find_map(|part| match part {
-            ControlMessageOwned::ScmTimestampns(time) => Some(time),
-            _ => None,
-        });
-        let (time, length) = (time.expect("the option is set"), message.bytes);
+        let (time, length) = (stamp(message.cmsgs().unwrap()), message.bytes);
         if let Some(number) = number_of(&bytes[..length]) {
-            let nanos = time.tv_sec() * 1_000_000_000 + time.tv_nsec();
-            times.lock().unwrap().entry(number).or_insert(nanos);
+            times.lock().unwrap().entry(number).or_insert(time);
         }
     }
 }
@@ -123,6 +146,7 @@ fn on_the_wire(network: &Network) -> Wire {
     let hosts = [&network.left, &network.right];
     let addresses = [Network::LEFT, Network::RIGHT];
     let captures = hosts.map(|host| host.enter(capture).unwrap());
+    wait_for_stamps();
     let [left, right] = [0, 1].map(|side: usize| {
         let bind = || UdpSocket::bind((addresses[side], 5000)).unwrap();
         hosts[side].enter(bind).unwrap()
