@@ -101,7 +101,7 @@ struct Methods {
 static OWNERS: AtomicU64 = AtomicU64::new(1);
 
 /// A discipline in Python, whose answers are checked.
-struct Checked {
+pub(crate) struct Checked {
     name: &'static str,
     object: Py<PyAny>,
     base: Py<DisciplineBase>,

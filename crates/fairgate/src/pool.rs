@@ -732,6 +732,7 @@ impl PacketQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::Packet;
     use alloc::collections::VecDeque;
     use proptest::prelude::*;
 

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
+use crate::arrival::Needs;
 use crate::classify::{Bytes, Edit, Field, Masked, Measure, Place, Police, Prefix, Rule};
 use crate::flow::FlowHash;
 use crate::packet::{Ecn, Packet};
