@@ -6,7 +6,7 @@ use std::rc::Rc;
 #[cfg(feature = "allocations")]
 use allocation_counter::measure;
 use fairgate::flow::FlowHasher;
-use fairgate::{Discipline, DropReason, Ecn, Link, Next, Pool, Statistics, Time, Verdict};
+use fairgate::{Arrival, Discipline, DropReason, Ecn, Link, Next, Pool, Statistics, Time, Verdict};
 use proptest::sample::Index;
 
 use crate::case::{Case, Operation, acknowledgement, packet};
@@ -193,8 +193,11 @@ impl<'a> Driver<'a> {
         }
         let enqueued = self.on_packet_path("enqueue", |link, now| match headers {
             Some(key) => {
-                let acknowledgement = acknowledgement(&packet, &key);
-                link.enqueue_dissected(packet, key, acknowledgement, None, (), now)
+                let arrival = Arrival {
+                    acknowledgement: acknowledgement(&packet, &key),
+                    ..Arrival::from((packet, key))
+                };
+                link.enqueue(arrival, (), now)
             }
             None => link.enqueue(packet, (), now),
         });

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use fairgate::{
     Class, ClassId, ClassReading, ClassState, ConfigError, Count, Discipline, DropReason, Ecn, FlowHash,
-    PacketId, PacketQueue, Pool, Slot, Statistics, Time, Variable, Verdict,
+    Needs, PacketId, PacketQueue, Pool, Slot, Statistics, Time, Variable, Verdict,
 };
 
 /// Formats a configuration, for comparisons and messages.
@@ -574,8 +574,8 @@ impl Discipline for Probe {
         self.inner.visit_variables(visit);
     }
 
-    fn reads_acknowledgements(&self) -> bool {
-        self.inner.reads_acknowledgements()
+    fn needs(&self) -> Needs {
+        self.inner.needs()
     }
 
     fn config(&self) -> Box<dyn Any> {

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::slice;
 
 use fairgate::flow::{Dissection, HeaderBytes, LinkType, dissect};
-use fairgate::{Discipline, Egress, FlowHasher, Next, Packet, PacketQueue, Pool, Slot, Time};
+use fairgate::{Arrival, Discipline, Egress, FlowHasher, Needs, Next, Packet, PacketQueue, Pool, Slot, Time};
 use fairgate_config::Spec;
 
 use crate::FAIRGATE_NEVER;
@@ -28,8 +28,8 @@ pub struct QueueNode {
     spec: Spec,
     /// The seed of disciplines that are built later.
     seed: u64,
-    /// Whether a discipline reads what TCP packets acknowledge.
-    reads_acknowledgements: bool,
+    /// What its disciplines read of packets. Other nodes of the pool may need more.
+    needs: Needs,
     /// The time of the last call.
     pub(crate) last: Time,
     /// What was wrong in the last call that was refused. It ends with a zero byte.
@@ -99,18 +99,22 @@ impl QueueNode {
         link_type: LinkType,
         now: Time,
     ) -> Status {
-        let reads_acknowledgements = self.reads_acknowledgements;
-        self.call(now, |egress, pool| {
-            let Ok(id) = pool.insert_with_headers(packet, dissection.key) else {
-                return Status::FairgateFull;
-            };
-            if reads_acknowledgements && let Some(acknowledgement) = dissection.acknowledgement(frame) {
-                pool.set_acknowledgement(id, acknowledgement);
-            }
-            if pool.keeps_bytes() {
-                pool.set_bytes(id, HeaderBytes::of_frame(frame, link_type));
-            }
-            Status::of(egress.enqueue(id, now, pool))
+        let needs = self.needs;
+        let arrival = Arrival {
+            packet,
+            headers: Some(dissection.key),
+            acknowledgement: match needs.acknowledgements {
+                true => dissection.acknowledgement(frame),
+                false => None,
+            },
+            bytes: match needs.bytes {
+                true => Some(HeaderBytes::of_frame(frame, link_type)),
+                false => None,
+            },
+        };
+        self.call(now, |egress, pool| match pool.insert(arrival) {
+            Ok(id) => Status::of(egress.enqueue(id, now, pool)),
+            Err(_) => Status::FairgateFull,
         })
     }
 }
@@ -165,17 +169,12 @@ pub unsafe extern "C" fn fairgate_node_new(
                 );
             }
             let root = tree.spec.build(seed).map_err(|error| error.to_string())?;
-            let reads_acknowledgements = root.reads_acknowledgements();
+            let needs = root.needs();
             // SAFETY: the state is ready, so no call of this pool is under way.
             let slots = &mut *pool.shared.pool.get();
-            if reads_acknowledgements {
-                slots.keep_acknowledgements();
-            }
-            if tree.spec.reads_bytes() {
-                slots.keep_bytes();
-            }
+            slots.keep(needs);
             Ok(QueueNode {
-                reads_acknowledgements,
+                needs,
                 egress: Egress::new(root),
                 shared: Rc::clone(&pool.shared),
                 spec: tree.spec.clone(),
@@ -425,19 +424,17 @@ fn change(node: Result<&mut QueueNode, Status>, tree: Option<&Tree>, now: Time) 
     })?;
     let tree = tree.ok_or("the tree is NULL; make one first")?;
     let mut applied = Err(BUG.to_owned());
-    let mut reads_acknowledgements = node.reads_acknowledgements;
+    let mut needs = node.needs;
     let change = node.spec.change_to(&tree.spec, node.seed);
     let change = change.map_err(|error| error.to_string())?;
     let status = node.call(now, |egress, pool| {
         let result = change.apply(egress.root_mut(), now, pool);
         applied = result.map(drop).map_err(|error| error.to_string());
-        reads_acknowledgements = egress.root().reads_acknowledgements();
-        if reads_acknowledgements {
-            pool.keep_acknowledgements();
-        }
+        needs = egress.root().needs();
+        pool.keep(needs);
         Status::FairgateIdle
     });
-    node.reads_acknowledgements = reads_acknowledgements;
+    node.needs = needs;
     if applied.is_ok() {
         node.spec = tree.spec.clone();
     }

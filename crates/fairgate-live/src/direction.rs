@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use fairgate::flow::{HeaderBytes, LinkType, dissect, set_ce, set_dscp};
 use fairgate::sharding::{Division, Limit};
-use fairgate::{Count, Departure, Discipline, FlowHasher, Link, Next, Time};
+use fairgate::{Arrival, Count, Departure, Discipline, FlowHasher, Link, Next, Time};
 use hdrhistogram::Histogram;
 use nix::errno::Errno;
 
@@ -173,9 +173,6 @@ impl Direction {
         direction.overhead = plan.overhead;
         direction.set_super_packets(plan.takes_super_packets(side));
         direction.set_times(plan.keeps_times(side));
-        if queue.reads_bytes() {
-            direction.link.keep_bytes();
-        }
         direction.shard = slot.map(|slot| slot.shard(plan, side, randomness));
         Ok(direction)
     }
@@ -371,18 +368,23 @@ impl Direction {
         if let Some(shard) = &mut self.shard {
             shard.arrived(number, &headers.key, packet.flow);
         }
-        let acknowledgement = match self.link.reads_acknowledgements() {
-            true => headers.acknowledgement(frame),
-            false => None,
+        let needs = self.link.needs();
+        let arrival = Arrival {
+            packet,
+            headers: Some(headers.key),
+            acknowledgement: match needs.acknowledgements {
+                true => headers.acknowledgement(frame),
+                false => None,
+            },
+            bytes: match needs.bytes {
+                true => Some(HeaderBytes::of_frame(frame, LinkType::Ethernet)),
+                false => None,
+            },
         };
         let time = self.tree_time(now);
         // The verdict is for senders that can be told; these are on another machine.
-        let bytes = match self.link.keeps_bytes() {
-            true => Some(HeaderBytes::of_frame(self.frames.get(number), LinkType::Ethernet)),
-            false => None,
-        };
         self.link
-            .enqueue_dissected(packet, headers.key, acknowledgement, bytes, (), time)
+            .enqueue(arrival, (), time)
             .expect("there are as many packets as frames, and a frame was free");
         self.enqueue_copies(time);
         self.free_dropped();

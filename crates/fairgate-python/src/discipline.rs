@@ -5,16 +5,12 @@
 //! discipline that sends nothing is empty, or says when to ask again. A call that breaks a rule, or raises,
 //! becomes a [`failure`](crate::failure), and the discipline drops what comes until the driver stops.
 
-use std::any::Any;
-use std::fmt;
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use fairgate::registry::{Setting, Value};
 use fairgate::{
-    Algorithm, Class, ClassReading, ClassState, ConfigError, Count, Discipline, DropReason, Heritage, Node,
-    NodeNumber, PacketId, PacketQueue, Pool, Statistics, Time, Variable, Verdict,
+    Algorithm, ConfigError, DropReason, Node, PacketId, PacketQueue, Pool, Time, Variable, Verdict,
 };
 use pyo3::exceptions::PyException;
 use pyo3::intern;
@@ -104,8 +100,8 @@ struct Methods {
 /// Numbers disciplines, so that a packet of another one is noticed.
 static OWNERS: AtomicU64 = AtomicU64::new(1);
 
-/// What [`Named`] wraps: the checked calls.
-struct Checked {
+/// A discipline in Python, whose answers are checked.
+pub(crate) struct Checked {
     name: &'static str,
     object: Py<PyAny>,
     base: Py<DisciplineBase>,
@@ -131,6 +127,51 @@ struct Checked {
 type Answer<T> = Result<T, PyErr>;
 
 impl Checked {
+    /// Makes the discipline from an instance of its class.
+    pub(crate) fn node(
+        py: Python<'_>,
+        name: &'static str,
+        parameters: &'static [&'static str],
+        object: &Bound<'_, PyAny>,
+        config: Config,
+    ) -> PyResult<Node<Checked>> {
+        let base = object.cast::<DisciplineBase>()?.clone().unbind();
+        let plain = py.import("fairgate.discipline")?.getattr("Discipline")?;
+        // A method that the class inherits from `Discipline` does nothing, and is not called.
+        let own = |method: &str| -> PyResult<Option<Py<PyAny>>> {
+            let is_inherited = object.get_type().getattr(method)?.is(plain.getattr(method)?);
+            Ok(if is_inherited {
+                None
+            } else {
+                Some(object.getattr(method)?.unbind())
+            })
+        };
+        Ok(Node::new(Checked {
+            name,
+            base,
+            methods: Methods {
+                enqueue: object.getattr("enqueue")?.unbind(),
+                dequeue: object.getattr("dequeue")?.unbind(),
+                peek: own("peek")?,
+                watchdog: own("watchdog")?,
+                variables: own("variables")?,
+            },
+            object: object.clone().unbind(),
+            config,
+            parameters,
+            owner: OWNERS.fetch_add(1, Ordering::Relaxed),
+            arrived: 0,
+            held: Vec::new(),
+            count: 0,
+            watchdog: None,
+            shown: Mutex::new(None),
+            has_failed: AtomicBool::new(false),
+            now: Time::ZERO,
+            is_draining: false,
+            moved: Vec::new(),
+        }))
+    }
+
     /// Returns the exception of a call that broke a rule.
     fn broken(&self, py: Python<'_>, call: &str, what: &str) -> PyErr {
         errors::discipline(py, self.name, call, what, None)
@@ -418,6 +459,10 @@ impl Algorithm for Checked {
     const NAME: &'static str = "python";
     type Config = Config;
 
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
         if !self.has_failed() {
             match Python::attach(|py| self.try_enqueue(py, id, now, pool)) {
@@ -523,188 +568,5 @@ impl Algorithm for Checked {
             }
             Err(error) => self.fail(error),
         }
-    }
-}
-
-/// A discipline in Python under its own name.
-pub(crate) struct Named {
-    name: &'static str,
-    node: Node<Checked>,
-}
-
-impl Named {
-    /// Makes the discipline from an instance of its class.
-    pub(crate) fn new(
-        py: Python<'_>,
-        name: &'static str,
-        parameters: &'static [&'static str],
-        object: &Bound<'_, PyAny>,
-        config: Config,
-    ) -> PyResult<Named> {
-        let base = object.cast::<DisciplineBase>()?.clone().unbind();
-        let plain = py.import("fairgate.discipline")?.getattr("Discipline")?;
-        // A method that the class inherits from `Discipline` does nothing, and is not called.
-        let own = |method: &str| -> PyResult<Option<Py<PyAny>>> {
-            let is_inherited = object.get_type().getattr(method)?.is(plain.getattr(method)?);
-            Ok(if is_inherited {
-                None
-            } else {
-                Some(object.getattr(method)?.unbind())
-            })
-        };
-        let checked = Checked {
-            name,
-            base,
-            methods: Methods {
-                enqueue: object.getattr("enqueue")?.unbind(),
-                dequeue: object.getattr("dequeue")?.unbind(),
-                peek: own("peek")?,
-                watchdog: own("watchdog")?,
-                variables: own("variables")?,
-            },
-            object: object.clone().unbind(),
-            config,
-            parameters,
-            owner: OWNERS.fetch_add(1, Ordering::Relaxed),
-            arrived: 0,
-            held: Vec::new(),
-            count: 0,
-            watchdog: None,
-            shown: Mutex::new(None),
-            has_failed: AtomicBool::new(false),
-            now: Time::ZERO,
-            is_draining: false,
-            moved: Vec::new(),
-        };
-        Ok(Named {
-            name,
-            node: Node::new(checked),
-        })
-    }
-}
-
-impl fmt::Debug for Named {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-/// All but the name is the node's.
-impl Discipline for Named {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn enqueue(&mut self, packet: PacketId, now: Time, pool: &mut Pool) -> Verdict {
-        self.node.enqueue(packet, now, pool)
-    }
-
-    fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
-        self.node.dequeue(now, pool)
-    }
-
-    fn peek(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
-        self.node.peek(now, pool)
-    }
-
-    fn flush(&mut self, pool: &mut Pool) {
-        self.node.flush(pool);
-    }
-
-    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
-        self.node.drain(pool, into);
-    }
-
-    fn watchdog(&self) -> Option<Time> {
-        self.node.watchdog()
-    }
-
-    fn reconfigure(&mut self, config: &dyn Any, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
-        self.node.reconfigure(config, now, pool)
-    }
-
-    fn replace_class(
-        &mut self,
-        minor: u16,
-        child: Box<dyn Discipline>,
-        now: Time,
-        pool: &mut Pool,
-    ) -> Result<(), ConfigError> {
-        self.node.replace_class(minor, child, now, pool)
-    }
-
-    fn take_over(&mut self, old: &mut dyn Discipline, heritage: &Heritage, now: Time, pool: &mut Pool) {
-        self.node.take_over(old, heritage, now, pool);
-    }
-
-    fn succeed_class(
-        &mut self,
-        minor: u16,
-        child: Box<dyn Discipline>,
-        heritage: &Heritage,
-        now: Time,
-        pool: &mut Pool,
-    ) -> Result<Box<dyn Discipline>, ConfigError> {
-        self.node.succeed_class(minor, child, heritage, now, pool)
-    }
-
-    fn exchange_class(
-        &mut self,
-        minor: u16,
-        child: &mut Box<dyn Discipline>,
-        now: Time,
-        pool: &mut Pool,
-    ) -> Result<(), ConfigError> {
-        self.node.exchange_class(minor, child, now, pool)
-    }
-
-    fn take_chosen(&mut self, pool: &mut Pool) -> Option<PacketId> {
-        self.node.take_chosen(pool)
-    }
-
-    fn statistics(&self) -> Statistics {
-        self.node.statistics()
-    }
-
-    fn backlog(&self) -> Count {
-        self.node.backlog()
-    }
-
-    fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
-        self.node.visit_classes(visit);
-    }
-
-    fn change_class(
-        &mut self,
-        minor: u16,
-        pool: &mut Pool,
-        change: &mut dyn FnMut(&mut dyn Discipline, &mut Pool),
-    ) -> Result<(), ConfigError> {
-        self.node.change_class(minor, pool, change)
-    }
-
-    fn visit_classes_at(&self, places: Range<usize>, visit: &mut dyn FnMut(Class<'_>)) {
-        self.node.visit_classes_at(places, visit);
-    }
-
-    fn read_class_states(
-        &self,
-        reading: &mut ClassReading,
-        most: usize,
-        visit: &mut dyn FnMut(ClassState<'_>),
-    ) -> bool {
-        self.node.read_class_states(reading, most, visit)
-    }
-
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
-        self.node.visit_variables(visit);
-    }
-
-    fn number(&self) -> NodeNumber {
-        self.node.number()
-    }
-
-    fn config(&self) -> Box<dyn Any> {
-        self.node.config()
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fairgate::flow::FlowHasher;
-use fairgate::{Count, Discipline, Link, Next, Time, Variable, Verdict};
+use fairgate::{Arrival, Count, Discipline, Link, Next, Time, Variable, Verdict};
 use fairgate_config::{ChangeError, Spec};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -90,9 +90,6 @@ impl Queue {
         let root = root.map_err(|error| errors::refused(py, &error.to_string()))?;
         let mut link = Link::new(root, capacity);
         link.allow_copies();
-        if spec.reads_bytes() {
-            link.keep_bytes();
-        }
         Ok(Queue {
             state: Mutex::new(State {
                 link,
@@ -109,13 +106,11 @@ impl Queue {
         let (descriptor, key) = packet.get().descriptor(&self.hasher);
         self.at(py, now, |state| {
             let now = state.now;
-            let result = match key {
-                Some(key) => state
-                    .link
-                    .enqueue_with_headers(descriptor, key, Some(packet), now),
-                None => state.link.enqueue(descriptor, Some(packet), now),
+            let arrival = Arrival {
+                headers: key,
+                ..Arrival::from(descriptor)
             };
-            let verdict = result.map_err(|error| {
+            let verdict = state.link.enqueue(arrival, Some(packet), now).map_err(|error| {
                 let message = format!(
                     "all {} slots are in use; dequeue packets, or make the queue with a larger capacity",
                     error.full.capacity

@@ -11,11 +11,11 @@ use fairgate::registry::units::{parse_duration, parse_rate, parse_size};
 use fairgate::registry::{
     About, Entry, Longest, ParameterInfo, Parts, Registry, Setting, Settings, Unit, Value,
 };
-use fairgate::{ConfigError, Discipline};
+use fairgate::{ConfigError, Discipline, Node};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyType};
 
-use crate::discipline::{Config, Named, value_of};
+use crate::discipline::{Checked, Config, value_of};
 use crate::leaked::leaked;
 use crate::{errors, failure};
 
@@ -126,7 +126,7 @@ impl Described {
         ConfigError::conflict("__init__", self.about.name, rule, "correct what it raised")
     }
 
-    pub(crate) fn make(&self, py: Python<'_>, config: Config, seed: u64) -> PyResult<Named> {
+    pub(crate) fn make(&self, py: Python<'_>, config: Config, seed: u64) -> PyResult<Node<Checked>> {
         let values = PyDict::new(py);
         for (index, value) in &config.settings {
             values.set_item(self.names[*index], value_of(py, value)?)?;
@@ -140,7 +140,7 @@ impl Described {
                 let what = format!("it raised {error}");
                 errors::discipline(py, self.about.name, call, &what, Some(error))
             })?;
-        Named::new(py, self.about.name, self.names, &object, config)
+        Checked::node(py, self.about.name, self.names, &object, config)
     }
 }
 

@@ -279,7 +279,7 @@ impl RoundRobin {
         let key = FlowKey::of([192, 0, 2, 1].into(), host, 6, 443, 5000);
         let id = self
             .pool
-            .insert_with_headers(Packet::of_length(1000), key)
+            .insert((Packet::of_length(1000), key))
             .expect("there is a free slot");
         self.root.enqueue(id, Time::ZERO, &mut self.pool);
         let sent = self

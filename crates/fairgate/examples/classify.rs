@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let frame = udp_frame(port);
         let headers = dissect(&frame, LinkType::Ethernet);
         let packet = headers.packet(frame.len() as u32, &hasher);
-        link.enqueue_with_headers(packet, headers.key, name, Time::ZERO)?;
+        link.enqueue((packet, headers.key), name, Time::ZERO)?;
     }
     let order: Vec<&str> = std::iter::from_fn(|| link.dequeue(Time::ZERO).packet())
         .map(|departure| departure.payload)

@@ -12,6 +12,7 @@ use core::any::Any;
 use core::fmt;
 use core::ops::Range;
 
+use crate::arrival::Needs;
 use crate::class_reading::ClassReading;
 use crate::classify::Holder;
 use crate::count::Count;
@@ -107,6 +108,12 @@ pub trait Algorithm: Send + 'static {
     /// The name by which users configure it.
     const NAME: &'static str;
 
+    /// Returns the name of this one. It is another one only if its author is a user, who names disciplines
+    /// while the program runs.
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
     /// The parameters of the discipline.
     type Config: Clone + core::fmt::Debug + Send + 'static;
 
@@ -191,9 +198,10 @@ pub trait Algorithm: Send + 'static {
     /// Calls `visit` with internal state, under the field's usual names.
     fn visit_variables(&self, _visit: &mut dyn FnMut(&'static str, Variable)) {}
 
-    /// Whether it reads what packets acknowledge ([`Pool::acknowledgement`]), with its current parameters.
-    fn reads_acknowledgements(&self) -> bool {
-        false
+    /// Returns what it reads of packets besides descriptors and header fields, with its current parameters.
+    /// What its classes need is not included.
+    fn needs(&self) -> Needs {
+        Needs::default()
     }
 }
 
@@ -352,10 +360,11 @@ pub trait Discipline: Send {
     /// Calls `visit` with internal state, under the field's usual names.
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable));
 
-    /// Whether a discipline of the tree reads what packets acknowledge ([`Pool::acknowledgement`]). It
-    /// changes only with parameters and classes. The driver then stores it with each TCP packet.
-    fn reads_acknowledgements(&self) -> bool {
-        false
+    /// Returns what the disciplines of the tree read of packets besides descriptors and header fields. It
+    /// changes only with parameters and classes. The driver's pool then [keeps](Pool::keep) it, and the
+    /// driver tells it with each [`Arrival`](crate::Arrival).
+    fn needs(&self) -> Needs {
+        Needs::default()
     }
 
     /// Returns the number by which the pool knows this node ([`Pool::keep_delays`], [`Pool::keep_places`]).
@@ -493,9 +502,10 @@ impl<A: Algorithm> Node<A> {
     }
 
     fn class(&mut self, minor: u16) -> Result<&mut Box<dyn Discipline>, ConfigError> {
+        let name = self.algorithm.name();
         self.algorithm
             .class_mut(minor)
-            .ok_or_else(|| succession::no_such_class(A::NAME, minor))
+            .ok_or_else(|| succession::no_such_class(name, minor))
     }
 
     /// Counts what was given back and marked during a call.
@@ -543,7 +553,7 @@ impl<A: ByFlow> Node<A> {
 
 impl<A: Algorithm> Discipline for Node<A> {
     fn name(&self) -> &'static str {
-        A::NAME
+        self.algorithm.name()
     }
 
     #[inline]
@@ -610,7 +620,9 @@ impl<A: Algorithm> Discipline for Node<A> {
     fn reconfigure(&mut self, config: &dyn Any, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
         let config = config
             .downcast_ref::<A::Config>()
-            .ok_or(ConfigError::WrongDiscipline { discipline: A::NAME })?
+            .ok_or(ConfigError::WrongDiscipline {
+                discipline: self.algorithm.name(),
+            })?
             .clone();
         self.set_config(config, now, pool)
     }
@@ -709,10 +721,10 @@ impl<A: Algorithm> Discipline for Node<A> {
         self.algorithm.visit_variables(visit);
     }
 
-    fn reads_acknowledgements(&self) -> bool {
-        let mut reads = self.algorithm.reads_acknowledgements();
-        self.visit_classes(&mut |class| reads |= class.discipline.reads_acknowledgements());
-        reads
+    fn needs(&self) -> Needs {
+        let mut needs = self.algorithm.needs();
+        self.visit_classes(&mut |class| needs |= class.discipline.needs());
+        needs
     }
 
     fn as_any_mut(&mut self) -> Option<&mut dyn Any> {

@@ -33,6 +33,7 @@
 extern crate alloc;
 
 pub mod aqm;
+mod arrival;
 pub mod autorate;
 pub mod balance;
 mod builtin;
@@ -117,6 +118,7 @@ pub use timestamps::scfq::{self, Scfq};
 pub use timestamps::wf2q_plus::{self, Wf2qPlus};
 pub use timestamps::wfq::{self, Wfq};
 
+pub use arrival::{Arrival, Needs};
 pub use class_reading::ClassReading;
 pub use count::Count;
 pub use discipline::{Algorithm, ByFlow, Class, ClassState, Discipline, Heritage, Node, Variable, Verdict};

@@ -14,11 +14,11 @@ use alloc::vec::Vec;
 
 use thiserror::Error;
 
+use crate::arrival::{Arrival, Needs};
 use crate::count::Count;
 use crate::discipline::{Discipline, Verdict};
 use crate::egress::{Egress, Next};
-use crate::flow::{Acknowledgement, FlowKey, HeaderBytes};
-use crate::packet::{DropReason, Packet};
+use crate::packet::DropReason;
 use crate::pool::{Copied, Delay, NodeNumber, PacketId, PacketQueue, Pool, PoolFull, TakenDelays};
 use crate::slot::Slot;
 use crate::time::Time;
@@ -90,8 +90,8 @@ pub struct Link<T, D = Box<dyn Discipline>> {
     pool: Pool,
     /// The payload of each slot.
     payloads: Vec<T>,
-    /// Whether a discipline of the tree reads what packets acknowledge.
-    reads_acknowledgements: bool,
+    /// What the disciplines of the tree read of packets.
+    needs: Needs,
 }
 
 impl<T: Default> Link<T> {
@@ -110,7 +110,7 @@ impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
             egress: Egress::new(root),
             pool,
             payloads: Vec::new(),
-            reads_acknowledgements: false,
+            needs: Needs::default(),
         };
         link.make_payloads();
         link.look_at_tree();
@@ -130,88 +130,32 @@ impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
 
     /// Finds out what the disciplines of the tree read.
     fn look_at_tree(&mut self) {
-        self.reads_acknowledgements = self.root().reads_acknowledgements();
-        if self.reads_acknowledgements {
-            self.pool.keep_acknowledgements();
-        }
+        self.needs = self.root().needs();
+        self.pool.keep(self.needs);
     }
 
-    /// Whether a discipline reads what TCP packets acknowledge. Then
-    /// [`enqueue_dissected`](Link::enqueue_dissected) tells it.
+    /// Returns what the disciplines read of packets, to be told with each [`Arrival`].
     #[inline]
-    pub fn reads_acknowledgements(&self) -> bool {
-        self.reads_acknowledgements
+    pub fn needs(&self) -> Needs {
+        self.needs
     }
 
-    /// Enqueues a packet at `now`, which never goes backwards. Filters see no addresses.
+    /// Enqueues a packet at `now`, which never goes backwards. A [`Packet`](crate::Packet) alone, or with its
+    /// header fields, is an [`Arrival`], too.
     ///
     /// # Errors
     /// Returns an error if all slots are in use. Then nothing has changed.
     #[inline]
-    pub fn enqueue(&mut self, packet: Packet, payload: T, now: Time) -> Result<Verdict, LinkFull<T>> {
-        match self.pool.insert(packet) {
-            Ok(id) => Ok(self.enqueue_inserted(id, payload, now)),
-            Err(full) => Err(LinkFull { payload, full }),
-        }
-    }
-
-    /// Enqueues a packet with the header fields that filters match.
-    ///
-    /// # Errors
-    /// Returns an error if all slots are in use. Then nothing has changed.
-    #[inline]
-    pub fn enqueue_with_headers(
+    pub fn enqueue(
         &mut self,
-        packet: Packet,
-        headers: FlowKey,
+        arrival: impl Into<Arrival>,
         payload: T,
         now: Time,
     ) -> Result<Verdict, LinkFull<T>> {
-        match self.pool.insert_with_headers(packet, headers) {
+        match self.pool.insert(arrival) {
             Ok(id) => Ok(self.enqueue_inserted(id, payload, now)),
             Err(full) => Err(LinkFull { payload, full }),
         }
-    }
-
-    /// Enqueues a packet with the header fields that filters match, with what it acknowledges if it is a TCP
-    /// packet ([`Dissection::acknowledgement`](crate::Dissection::acknowledgement)), and with the bytes of
-    /// its headers. The pool ignores what it does not keep.
-    ///
-    /// # Errors
-    /// Returns an error if all slots are in use. Then nothing has changed.
-    #[inline]
-    pub fn enqueue_dissected(
-        &mut self,
-        packet: Packet,
-        headers: FlowKey,
-        acknowledgement: Option<Acknowledgement>,
-        bytes: Option<HeaderBytes>,
-        payload: T,
-        now: Time,
-    ) -> Result<Verdict, LinkFull<T>> {
-        match self.pool.insert_with_headers(packet, headers) {
-            Ok(id) => {
-                if let Some(acknowledgement) = acknowledgement {
-                    self.pool.set_acknowledgement(id, acknowledgement);
-                }
-                if let Some(bytes) = bytes {
-                    self.pool.set_bytes(id, bytes);
-                }
-                Ok(self.enqueue_inserted(id, payload, now))
-            }
-            Err(full) => Err(LinkFull { payload, full }),
-        }
-    }
-
-    /// Makes the pool keep header bytes, as of [`Pool::keep_bytes`].
-    pub fn keep_bytes(&mut self) {
-        self.pool.keep_bytes();
-    }
-
-    /// Returns whether the pool keeps header bytes.
-    #[inline]
-    pub fn keeps_bytes(&self) -> bool {
-        self.pool.keeps_bytes()
     }
 
     /// Keeps a log of sojourn times from now on, as of [`Pool::keep_delays`].
@@ -327,18 +271,12 @@ impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
     }
 
     /// Does the same without looking through all disciplines of the tree, which takes milliseconds for
-    /// thousands of classes. `reads_acknowledgements` says whether one of those that are new, or have new
-    /// parameters, reads what packets acknowledge. If one did before, it is taken to do so still.
-    pub fn change_root_in_part<R>(
-        &mut self,
-        reads_acknowledgements: bool,
-        change: impl FnOnce(&mut D, &mut Pool) -> R,
-    ) -> R {
+    /// thousands of classes. `needs` says what those read that are new, or have new parameters. What was read
+    /// before is taken to be read still.
+    pub fn change_root_in_part<R>(&mut self, needs: Needs, change: impl FnOnce(&mut D, &mut Pool) -> R) -> R {
         let result = change(self.egress.root_mut(), &mut self.pool);
-        if reads_acknowledgements && !self.reads_acknowledgements {
-            self.reads_acknowledgements = true;
-            self.pool.keep_acknowledgements();
-        }
+        self.needs |= needs;
+        self.pool.keep(self.needs);
         result
     }
 

@@ -26,9 +26,10 @@ use core::ops::{Index, IndexMut};
 
 use thiserror::Error;
 
+use crate::arrival::{Arrival, Needs};
 use crate::count::Count;
 use crate::flow::{Acknowledgement, FlowKey, HeaderBytes};
-use crate::packet::{DropReason, Ecn, Packet};
+use crate::packet::{DropReason, Ecn};
 use crate::slot::{Flags, Line, Slot};
 use crate::time::Time;
 
@@ -83,10 +84,9 @@ pub struct Pool {
     copies: Option<PacketQueue>,
     /// What the packet of each slot acknowledges. Empty unless it is kept.
     acknowledgements: Vec<Option<Acknowledgement>>,
-    keeps_acknowledgements: bool,
     /// The header bytes of each slot, if filters need them.
     bytes: Vec<HeaderBytes>,
-    keeps_bytes: bool,
+    kept: Needs,
     delays: DelayLog,
     places: Places,
     /// Whether a log of sojourn times or places are kept.
@@ -128,8 +128,7 @@ impl Pool {
     }
 
     /// Returns a pool without header fields, which needs 72 instead of 120 bytes per slot. It is for drivers
-    /// whose disciplines have no filters on addresses. [`insert_with_headers`](Pool::insert_with_headers)
-    /// ignores the headers.
+    /// whose disciplines have no filters on addresses. [`insert`](Pool::insert) ignores header fields.
     pub fn without_headers(capacity: u32) -> Pool {
         Pool::of(capacity, false)
     }
@@ -142,9 +141,8 @@ impl Pool {
             arrivals: Vec::with_capacity(capacity as usize),
             copies: None,
             acknowledgements: Vec::new(),
-            keeps_acknowledgements: false,
             bytes: Vec::new(),
-            keeps_bytes: false,
+            kept: Needs::default(),
             delays: DelayLog::default(),
             places: Places::default(),
             is_observed: false,
@@ -175,26 +173,36 @@ impl Pool {
         if self.keeps_headers {
             self.headers.resize(self.slots.len(), FlowKey::default());
         }
-        if self.keeps_acknowledgements {
-            self.keep_acknowledgements();
-        }
-        if self.keeps_bytes {
-            self.bytes.resize(self.slots.len(), HeaderBytes::NONE);
-        }
+        self.make_room();
         self.grow_places();
     }
 
-    /// Makes room for what each packet acknowledges, 96 bytes per slot. This allocates. It is for drivers of
-    /// a discipline that asks for it ([`Discipline::reads_acknowledgements`]).
-    ///
-    /// [`Discipline::reads_acknowledgements`]: crate::Discipline::reads_acknowledgements
-    pub fn keep_acknowledgements(&mut self) {
-        self.keeps_acknowledgements = true;
-        self.acknowledgements.resize(self.slots.len(), None);
+    /// Keeps from now on what `needs` says, and what it kept before. This allocates: 96 bytes for each slot
+    /// for what packets acknowledge, 128 for the bytes of headers, which a pool without headers does not
+    /// keep. It must not be called within a call to a discipline. Of a packet that is in the pool already,
+    /// nothing more is known.
+    pub fn keep(&mut self, needs: Needs) {
+        self.kept |= needs;
+        self.kept.bytes &= self.keeps_headers;
+        self.make_room();
     }
 
-    /// Stores what a packet acknowledges. Ignored unless acknowledgements are
-    /// [kept](Pool::keep_acknowledgements).
+    fn make_room(&mut self) {
+        if self.kept.acknowledgements {
+            self.acknowledgements.resize(self.slots.len(), None);
+        }
+        if self.kept.bytes {
+            self.bytes.resize(self.slots.len(), HeaderBytes::NONE);
+        }
+    }
+
+    /// Returns what the pool [keeps](Pool::keep).
+    #[inline]
+    pub fn kept(&self) -> Needs {
+        self.kept
+    }
+
+    /// Stores what a packet acknowledges. Ignored unless it is [kept](Pool::keep).
     #[inline]
     pub fn set_acknowledgement(&mut self, id: PacketId, acknowledgement: Acknowledgement) {
         if let Some(stored) = self.acknowledgements.get_mut(id.index()) {
@@ -202,9 +210,10 @@ impl Pool {
         }
     }
 
-    /// Inserts a packet into a slot. It has no headers, so filters on addresses do not match it.
+    /// Inserts a packet into a slot.
     #[inline]
-    pub fn insert(&mut self, packet: Packet) -> Result<PacketId, PoolFull> {
+    pub fn insert(&mut self, arrival: impl Into<Arrival>) -> Result<PacketId, PoolFull> {
+        let arrival = arrival.into();
         let index = self.free_head;
         let Some(Line(slot)) = self.slots.get_mut(index as usize) else {
             return Err(PoolFull {
@@ -213,23 +222,22 @@ impl Pool {
         };
         self.free_head = slot.next;
         self.in_use += 1;
-        slot.fill(&packet);
+        slot.fill(&arrival.packet);
         slot.flags.set(Flags::LIVE);
         if let Some(stored) = self.acknowledgements.get_mut(index as usize) {
-            *stored = None;
+            *stored = arrival.acknowledgement;
         }
-        Ok(PacketId(index))
-    }
-
-    /// Inserts a packet into a slot, with the header fields that filters match.
-    #[inline]
-    pub fn insert_with_headers(&mut self, packet: Packet, headers: FlowKey) -> Result<PacketId, PoolFull> {
-        let id = self.insert(packet)?;
-        if let Some(stored) = self.headers.get_mut(id.index()) {
+        let id = PacketId(index);
+        if let Some(headers) = arrival.headers
+            && let Some(stored) = self.headers.get_mut(index as usize)
+        {
             *stored = headers;
             self[id].flags.set(Flags::HEADERS);
-            if self.keeps_bytes {
-                self.imply_bytes(id, &headers);
+            if self.kept.bytes {
+                match arrival.bytes {
+                    Some(bytes) => self.set_bytes(id, bytes),
+                    None => self.imply_bytes(id, &headers),
+                }
             }
         }
         Ok(id)
@@ -244,24 +252,7 @@ impl Pool {
         self.set_bytes(id, bytes);
     }
 
-    /// Makes the pool keep header bytes from now on, for filters that match bytes. This allocates 128 bytes
-    /// for each slot, unless the pool keeps no headers. It must not be called within a call to a discipline.
-    /// A packet that is inserted with headers only has the bytes that these imply, as of
-    /// [`HeaderBytes::of_fields`]; a packet that is in the pool already has none.
-    pub fn keep_bytes(&mut self) {
-        if self.keeps_headers {
-            self.keeps_bytes = true;
-            self.bytes.resize(self.slots.len(), HeaderBytes::NONE);
-        }
-    }
-
-    /// Returns whether the pool keeps header bytes.
-    #[inline]
-    pub fn keeps_bytes(&self) -> bool {
-        self.keeps_bytes
-    }
-
-    /// Stores the header bytes of a packet. Does nothing if the pool keeps none.
+    /// Stores the header bytes of a packet. Ignored unless they are [kept](Pool::keep).
     #[inline]
     pub fn set_bytes(&mut self, id: PacketId, bytes: HeaderBytes) {
         if let Some(stored) = self.bytes.get_mut(id.index()) {
@@ -741,6 +732,7 @@ impl PacketQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::Packet;
     use alloc::collections::VecDeque;
     use proptest::prelude::*;
 
@@ -760,10 +752,10 @@ mod tests {
             source_port: 7,
             ..FlowKey::default()
         };
-        let id = pool.insert_with_headers(Packet::of_length(1), headers).unwrap();
+        let id = pool.insert((Packet::of_length(1), headers)).unwrap();
         assert_eq!(pool.headers(id), None);
         pool.grow(2);
-        let id = pool.insert_with_headers(Packet::of_length(2), headers).unwrap();
+        let id = pool.insert((Packet::of_length(2), headers)).unwrap();
         assert_eq!((pool[id].length, pool.headers(id)), (2, None));
     }
 

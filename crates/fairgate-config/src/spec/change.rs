@@ -17,7 +17,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use fairgate::{ConfigError, Discipline, Heritage, Pool, Time};
+use fairgate::{ConfigError, Discipline, Heritage, Needs, Pool, Time};
 use thiserror::Error;
 
 use super::{BuildError, Spec, derive};
@@ -35,10 +35,8 @@ pub struct ChangeError {
 
 /// A planned change of a running tree. It is applied once, and as a whole.
 pub struct Change {
-    /// Whether filters of the new tree look at header bytes.
-    reads_bytes: bool,
-    /// Whether a discipline that is new, or has new parameters, reads what packets acknowledge.
-    reads_acknowledgements: bool,
+    /// What disciplines read of packets that are new or have new parameters.
+    needs: Needs,
     /// The parameters of disciplines that change in place.
     parameters: Vec<Step>,
     /// The disciplines that are replaced. Each is preceded by the ones below it.
@@ -121,7 +119,7 @@ impl Spec {
     /// # Errors
     /// Only if a discipline refuses what it accepted when the description was checked.
     pub fn change_to(&self, wanted: &Spec, seed: u64) -> Result<Change, ChangeError> {
-        let mut plan = Change::nothing(wanted);
+        let mut plan = Change::nothing();
         plan.add(self, wanted, &mut Vec::new(), seed)?;
         Ok(plan)
     }
@@ -132,7 +130,7 @@ impl Spec {
     /// # Errors
     /// Only if a discipline refuses what it accepted when the description was checked.
     pub fn take_over(&self, seed: u64) -> Result<Change, ChangeError> {
-        let mut plan = Change::nothing(self);
+        let mut plan = Change::nothing();
         plan.replace(None, self, &[], goes_on(Vec::new()), seed)?;
         Ok(plan)
     }
@@ -183,22 +181,17 @@ pub(super) fn placeholder() -> Box<dyn Discipline> {
 }
 
 impl Change {
-    fn nothing(wanted: &Spec) -> Change {
+    fn nothing() -> Change {
         Change {
-            reads_bytes: wanted.reads_bytes(),
-            reads_acknowledgements: false,
+            needs: Needs::default(),
             parameters: Vec::new(),
             replacements: Vec::new(),
         }
     }
 
-    /// The change of a root's parameters, if there is one, to the root of `tree`.
-    pub(super) fn of_parameters<C: Any + Send + Clone + PartialEq>(
-        before: &C,
-        after: &C,
-        tree: &Spec,
-    ) -> Change {
-        let mut change = Change::nothing(tree);
+    /// The change of a root's parameters, if there is one.
+    pub(super) fn of_parameters<C: Any + Send + Clone + PartialEq>(before: &C, after: &C) -> Change {
+        let mut change = Change::nothing();
         if before != after {
             change.parameters.push(Step {
                 path: Vec::new(),
@@ -222,16 +215,15 @@ impl Change {
 
     /// Adds another change of the same tree.
     pub(super) fn include(&mut self, other: Change) {
-        self.reads_bytes |= other.reads_bytes;
-        self.reads_acknowledgements |= other.reads_acknowledgements;
+        self.needs |= other.needs;
         self.parameters.extend(other.parameters);
         self.replacements.extend(other.replacements);
     }
 
-    /// Returns whether a discipline that is new, or has new parameters, reads what packets acknowledge, for
+    /// Returns what disciplines read of packets that are new or have new parameters, for
     /// [`Link::change_root_in_part`](fairgate::Link::change_root_in_part).
-    pub fn reads_acknowledgements(&self) -> bool {
-        self.reads_acknowledgements
+    pub fn needs(&self) -> Needs {
+        self.needs
     }
 
     /// Returns whether nothing changes.
@@ -266,7 +258,7 @@ impl Change {
             true if has_same_classes && !is_a_tree => {
                 let rehearsed = running.can_become(wanted).map_err(refused(path))?;
                 if let Some(rehearsed) = &rehearsed {
-                    self.reads_acknowledgements |= rehearsed.reads_acknowledgements();
+                    self.needs |= rehearsed.needs();
                 }
                 rehearsed.is_some()
             }
@@ -326,7 +318,7 @@ impl Change {
             let old = running.entry.config(&running.settings).map_err(refused)?;
             new.prepare_to_take_over(old.as_ref());
         }
-        self.reads_acknowledgements |= new.reads_acknowledgements();
+        self.needs |= new.needs();
         self.replacements.push(Replacement {
             path: path.to_vec(),
             heritage,
@@ -350,9 +342,6 @@ impl Change {
         now: Time,
         pool: &mut Pool,
     ) -> Result<Replaced, ChangeError> {
-        if self.reads_bytes {
-            pool.keep_bytes();
-        }
         let steps = &self.parameters;
         for (number, step) in steps.iter().enumerate() {
             let mut result = Ok(());

@@ -101,12 +101,6 @@ impl Spec {
         })
     }
 
-    /// Returns whether some filter of the tree matches bytes of the headers. Then the pool must keep them
-    /// ([`Pool::keep_bytes`](fairgate::Pool::keep_bytes)).
-    pub fn reads_bytes(&self) -> bool {
-        self.has_filter(&|filter| !filter.condition.bytes.is_empty())
-    }
-
     fn has_filter(&self, is_meant: &dyn Fn(&Filter) -> bool) -> bool {
         let mut found = false;
         self.walk(&mut Vec::new(), &mut |tree, _| {

@@ -445,7 +445,7 @@ impl ShardedSpec {
                 ),
             });
         }
-        let mut all = Change::of_parameters(&self.config, &wanted.config, &wanted.tree);
+        let mut all = Change::of_parameters(&self.config, &wanted.config);
         for number in 1..=self.workers.count {
             let worker = usize::from(number) - 1;
             let change = self

@@ -259,7 +259,7 @@ fn classes_stay_with_their_workers_when_others_change() {
     let mut pool = Pool::with_capacity(100);
     for last in [30, 200, 4, 9] {
         let key = fairgate::FlowKey::of([10, 0, 0, 1].into(), [192, 0, 2, last].into(), 17, 1, 2);
-        let id = pool.insert_with_headers(Packet::of_length(1000), key).unwrap();
+        let id = pool.insert((Packet::of_length(1000), key)).unwrap();
         root.enqueue(id, Time::ZERO, &mut pool);
     }
     let change = running.change_to(&wanted, 2).unwrap();

@@ -586,7 +586,7 @@ fn classes_for_hosts_are_changed_while_packets_are_queued() {
     let mut root = running.build(1).unwrap();
     let send = |root: &mut Box<dyn Discipline>, pool: &mut Pool, host: u8| {
         let key = FlowKey::of([10, 0, 0, 1].into(), [192, 0, 2, host].into(), 17, 1, 2);
-        let id = pool.insert_with_headers(Packet::of_length(100), key).unwrap();
+        let id = pool.insert((Packet::of_length(100), key)).unwrap();
         root.enqueue(id, Time::ZERO, pool);
     };
     for host in [1, 2, 3, 1] {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fairgate::cake::{AckFilter, Config, Isolation, Tins};
 use fairgate::flow::{LinkType, dissect};
-use fairgate::{Cake, FlowHasher, Link, Next, Rate, Time};
+use fairgate::{Arrival, Cake, FlowHasher, Link, Next, Rate, Time};
 
 const RECORDED: &str = include_str!("../../../../tests/data/kernel-acks/cases.txt");
 
@@ -57,16 +57,18 @@ fn left(frames: &[Vec<u8>], ack_filter: AckFilter) -> Vec<u64> {
     };
     let cake = Cake::node(config, 1).expect("the parameters are valid");
     let mut link: Link<u64> = Link::new(cake, 64);
-    assert!(link.reads_acknowledgements());
+    assert!(link.needs().acknowledgements);
     let hasher = FlowHasher::new([1, 2]);
     let mut now = Time::ZERO;
     let mut left = Vec::new();
     for (frame, number) in frames.iter().zip(1..) {
         let headers = dissect(frame, LinkType::Ethernet);
         let packet = headers.packet(frame.len() as u32, &hasher);
-        let acknowledgement = headers.acknowledgement(frame);
-        link.enqueue_dissected(packet, headers.key, acknowledgement, None, number, now)
-            .expect("there is room");
+        let arrival = Arrival {
+            acknowledgement: headers.acknowledgement(frame),
+            ..Arrival::from((packet, headers.key))
+        };
+        link.enqueue(arrival, number, now).expect("there is room");
         while link.take_dropped().is_some() {}
         if number == 1 {
             left.extend(link.dequeue(now).packet().map(|departure| departure.payload));

@@ -123,6 +123,7 @@ impl Network {
             }
         }
         self.interfaces.extend(interfaces);
+        self.keep_needs(access_point as usize);
         cell.access_point = access_point;
         self.cells.push(cell);
     }

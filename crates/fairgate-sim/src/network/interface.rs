@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fairgate::{Discipline, Egress, PacketQueue, Time};
+use fairgate::{Discipline, Egress, Needs, PacketQueue, Time};
 use fairgate_config::{ShardedSpec, Spec};
 
 use crate::events::Alarm;
@@ -43,8 +43,8 @@ pub(crate) struct Interface {
     pub(crate) spec: Option<Arc<Spec>>,
     /// The trees of several workers, which together are that of the description.
     pub(crate) sharded: Option<Arc<ShardedSpec>>,
-    /// Whether its disciplines read what TCP segments acknowledge.
-    pub(crate) reads_acknowledgements: bool,
+    /// What its disciplines read of packets.
+    pub(crate) needs: Needs,
     /// Transmitted, not arrived yet, in the order of arrival. Packets that may overtake are in `impairments`.
     pub(crate) in_flight: PacketQueue,
     pub(crate) line: Line,
@@ -80,7 +80,7 @@ impl Interface {
         monitor: InterfaceMonitor,
     ) -> Interface {
         Interface {
-            reads_acknowledgements: discipline.reads_acknowledgements(),
+            needs: discipline.needs(),
             egress: Egress::new(discipline),
             spec: None,
             sharded: None,

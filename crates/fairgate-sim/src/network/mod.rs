@@ -140,8 +140,16 @@ impl Network {
             members: Vec::new(),
         };
         network.pool.allow_copies();
+        network.keep_needs(0);
         network.make_room(FIRST_SLOTS);
         network
+    }
+
+    /// Makes the pool keep what the disciplines read of packets, of the interfaces from `first` on.
+    fn keep_needs(&mut self, first: usize) {
+        for interface in &self.interfaces[first..] {
+            self.pool.keep(interface.needs);
+        }
     }
 
     /// Makes sure that losses of this many origins can be counted.
@@ -165,12 +173,12 @@ impl Network {
         }
         let id = self
             .pool
-            .insert_with_headers(template.packet, template.headers)
+            .insert((template.packet, template.headers))
             .expect("a free slot was just seen or made");
         if template.packet.stamp > 0 {
             self.pool[id].stamp += now.nanos();
         }
-        if self.pool.keeps_bytes() {
+        if self.pool.kept().bytes {
             self.make_bytes(id, length);
         }
         self.journeys[id.index()] = Journey {
@@ -256,14 +264,13 @@ impl Network {
         let segment = self.segments.get(id.index());
         if let Some(segment) = segment.filter(|_| headers.protocol == tap::TCP) {
             let acknowledgement = acknowledgement::acknowledgement(segment, headers);
-            self.pool.keep_acknowledgements();
             self.pool.set_acknowledgement(id, acknowledgement);
         }
     }
 
     #[inline]
     fn enqueue(&mut self, index: u32, id: PacketId, now: Time) {
-        if self.interfaces[index as usize].reads_acknowledgements {
+        if self.interfaces[index as usize].needs.acknowledgements {
             self.tell_acknowledgement(id);
         }
         let interface = &mut self.interfaces[index as usize];
@@ -604,7 +611,8 @@ impl Network {
         let root = interface.egress.root_mut();
         let result = change.apply(root, events.now(), &mut self.pool).map(drop);
         if result.is_ok() {
-            interface.reads_acknowledgements = root.reads_acknowledgements();
+            interface.needs = root.needs();
+            self.pool.keep(interface.needs);
             interface.spec = Some(Arc::new(spec.clone()));
             interface.sharded = sharded;
         }

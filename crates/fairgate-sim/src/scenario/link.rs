@@ -240,11 +240,6 @@ impl Queue {
         self.spec.clone()
     }
 
-    /// Whether filters of the tree match bytes of the headers. It is false if a program builds the tree.
-    pub(crate) fn reads_bytes(&self) -> bool {
-        self.spec.as_ref().is_some_and(|spec| spec.reads_bytes())
-    }
-
     pub(crate) fn build(&self, seed: u64) -> Result<Box<dyn Discipline>, Box<dyn Error + Send + Sync>> {
         (self.build)(seed)
     }

@@ -10,7 +10,7 @@ use crate::monitor::{FlowMonitor, GroupMonitor, InterfaceMonitor, Observer, Phas
 use crate::network::{Cell, Impairments, Interface, Network, Origin, Processor, Receiver, Template};
 use crate::random::{Stream, derive_seed};
 use crate::scenario::{
-    Access, Application, Flow, LineRate, Mistake, NodeId, Observation, Place, Queue, Router, Scenario,
+    Access, Application, Flow, LineRate, Mistake, NodeId, Observation, Place, Router, Scenario,
     ScenarioError, ScenarioPart, Tcp, Traffic, Way,
 };
 use crate::simulation::flows::{Acknowledged, LiveFlow};
@@ -71,15 +71,6 @@ pub(super) fn network(scenario: &Scenario, intervals: usize) -> Result<Network, 
         }
     }
     let mut network = Network::new(interfaces, 0);
-    let of_links = scenario.links.iter().flat_map(|link| link.directions());
-    let of_links = of_links.map(|direction| direction.queue);
-    let of_cells = scenario
-        .cells
-        .iter()
-        .flat_map(|cell| [&cell.queue_ap, &cell.queue_stations]);
-    if of_links.chain(of_cells).any(Queue::reads_bytes) {
-        network.pool.keep_bytes();
-    }
     network.processors = processors;
     cells(scenario, &mut network, &mut nodes, next_name, intervals)?;
     Ok(network)

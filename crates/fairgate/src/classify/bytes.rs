@@ -21,7 +21,7 @@ pub enum Place {
 
 /// A condition on up to four bytes of a packet's headers. It fails for packets that do not have all of them.
 ///
-/// These bytes are kept with a packet if the pool does so ([`Pool::keep_bytes`](crate::Pool::keep_bytes)).
+/// These bytes are kept with a packet if the pool does so ([`Pool::keep`](crate::Pool::keep)).
 /// Otherwise the condition fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes {

@@ -1,6 +1,7 @@
 //! Chooses a class, in the same way for every classful discipline: by the driver's choice, then by filters,
 //! then by the default.
 
+use crate::arrival::Needs;
 use crate::classify::{Filter, Filters};
 use crate::error::ConfigError;
 use crate::packet::ClassId;
@@ -50,6 +51,14 @@ impl Classifier {
             return Ok(self.default);
         }
         Ok(self.by_filter(None, id, now, pool)?.or(self.default))
+    }
+
+    /// Returns what its filters read of packets besides descriptors and header fields.
+    pub fn needs(&self) -> Needs {
+        Needs {
+            bytes: self.filters.read_bytes(),
+            ..Needs::default()
+        }
     }
 
     /// Returns the class that the packet names, if it is a class of this discipline.
@@ -290,7 +299,7 @@ mod tests {
         };
         let mut pool = Pool::with_capacity(2);
         let key = FlowKey::of([10, 0, 0, 1].into(), [10, 0, 0, 2].into(), 17, 1, 2);
-        let with = pool.insert_with_headers(Packet::of_length(100), key).unwrap();
+        let with = pool.insert((Packet::of_length(100), key)).unwrap();
         assert_eq!(classifier.classify(with, Time::ZERO, &mut pool), Ok(Some(2)));
         pool.release(with);
         let without = pool.insert(Packet::of_length(100)).unwrap();

@@ -66,6 +66,8 @@ struct Built {
     policed: Vec<u32>,
     /// The place of each filter with a hash, ascending.
     hashing: Vec<u32>,
+    /// Whether any filter matches bytes of headers.
+    reads_bytes: bool,
 }
 
 /// The inner class at which filters are tried, and their chain.
@@ -117,6 +119,7 @@ impl Filters {
                 .computed()
                 .is_some_and(|computed| computed.hashes())
         });
+        let reads_bytes = list.iter().any(|filter| !filter.condition.bytes.is_empty());
         let root = chains.remove(&(None, 0)).unwrap_or_default();
         let root = Chain::new(&list, root, limits);
         let built = |(spot, order)| (spot, Chain::new(&list, order, limits));
@@ -128,6 +131,7 @@ impl Filters {
                 others,
                 policed,
                 hashing,
+                reads_bytes,
             })),
             ..Filters::default()
         };
@@ -312,6 +316,11 @@ impl Filters {
                 _ => return None,
             }
         }
+    }
+
+    /// Returns whether any filter matches bytes of headers, without reading the list.
+    pub(crate) fn read_bytes(&self) -> bool {
+        self.built.as_deref().is_some_and(|built| built.reads_bytes)
     }
 
     /// Returns whether there are no filters, without reading the list.

@@ -132,7 +132,7 @@ mod tests {
             ports.0,
             ports.1,
         );
-        let id = pool.insert_with_headers(Packet::of_length(100), key).unwrap();
+        let id = pool.insert((Packet::of_length(100), key)).unwrap();
         pool.received_by(id, interface);
         FlowByHasher::new(by, 1).flow(id, &pool)
     }

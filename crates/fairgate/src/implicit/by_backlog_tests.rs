@@ -461,7 +461,7 @@ fn the_key_defines_the_flows() {
             cookie,
             ..of_flow(cookie, length)
         };
-        let id = driver.pool.insert_with_headers(packet, key).unwrap();
+        let id = driver.pool.insert((packet, key)).unwrap();
         driver.root.enqueue(id, Time::ZERO, &mut driver.pool);
     };
     offer(1, 1, 100);

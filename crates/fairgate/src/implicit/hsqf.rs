@@ -398,7 +398,7 @@ mod tests {
             };
             self.offered += 1;
             let pool = &mut self.driver.pool;
-            let id = pool.insert_with_headers(packet, key).unwrap();
+            let id = pool.insert((packet, key)).unwrap();
             self.driver.root.enqueue(id, Time::ZERO, pool);
             let returned = core::iter::from_fn(|| pool.take_returned().map(|(id, _)| id));
             let ids: Vec<_> = returned.collect();

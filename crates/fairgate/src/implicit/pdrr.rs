@@ -45,6 +45,7 @@ use alloc::boxed::Box;
 
 use super::congestion::Congestion;
 use super::in_progress::InProgress;
+use crate::arrival::Needs;
 use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::flow::{FlowByHasher, FlowHash};
@@ -533,6 +534,10 @@ impl Algorithm for Pdrr {
             congestion.emptied();
         }
         self.start_round();
+    }
+
+    fn needs(&self) -> Needs {
+        self.config.classifier.needs()
     }
 
     fn config(&self) -> Config {

@@ -94,7 +94,7 @@ mod tests {
             stamp: 5,
             ..Packet::of_length(100)
         };
-        let id = pool.insert_with_headers(packet, headers).unwrap();
+        let id = pool.insert((packet, headers)).unwrap();
         assert!(!pool.copy(id), "the driver has not said that it takes copies");
         pool.allow_copies();
         assert!(pool.copy(id) && pool.has_copies());

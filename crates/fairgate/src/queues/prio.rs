@@ -15,6 +15,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use crate::arrival::Needs;
 use crate::classify::{Classifier, Filtered};
 use crate::discipline::{Algorithm, Class, Discipline, Node, Verdict};
 use crate::error::ConfigError;
@@ -137,6 +138,10 @@ impl Algorithm for Prio {
 
     fn watchdog(&self) -> Option<Time> {
         self.strict.watchdog()
+    }
+
+    fn needs(&self) -> Needs {
+        self.config.classifier.needs()
     }
 
     fn config(&self) -> Config {

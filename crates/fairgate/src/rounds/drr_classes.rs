@@ -19,6 +19,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use crate::arrival::Needs;
 use crate::classify::{ClassMap, Classifier, Hosts, Templates};
 use crate::discipline::{Algorithm, Class, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
@@ -156,6 +157,10 @@ impl Algorithm for DrrClasses {
 
     fn watchdog(&self) -> Option<Time> {
         self.round_robin.watchdog()
+    }
+
+    fn needs(&self) -> Needs {
+        self.config.classifier.needs()
     }
 
     fn config(&self) -> Config {

@@ -19,6 +19,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use crate::arrival::Needs;
 use crate::classify::Classifier;
 use crate::discipline::{Algorithm, Class, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
@@ -271,6 +272,10 @@ impl Algorithm for Ets {
             .into_iter()
             .flatten()
             .min()
+    }
+
+    fn needs(&self) -> Needs {
+        self.config.classifier.needs()
     }
 
     fn config(&self) -> Config {

@@ -24,6 +24,7 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
+use crate::arrival::Needs;
 use crate::classify::Classifier;
 use crate::discipline::{Algorithm, Node, Variable, Verdict};
 use crate::error::ConfigError;
@@ -545,6 +546,10 @@ impl Algorithm for Fq {
         }
         self.is_stale = true;
         self.packets = 0;
+    }
+
+    fn needs(&self) -> Needs {
+        self.config.classifier.needs()
     }
 
     fn config(&self) -> Config {

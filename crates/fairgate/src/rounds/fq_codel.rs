@@ -18,6 +18,7 @@
 use alloc::boxed::Box;
 
 use crate::aqm::codel::{ControlLaw, Params, codel_parameters};
+use crate::arrival::Needs;
 use crate::classify::{Classifier, Filtered};
 use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
 use crate::error::ConfigError;
@@ -224,6 +225,10 @@ impl Algorithm for FqCodel {
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
         let listed = self.turns.take_all(&mut self.flows.all);
         self.flows.drain(&listed, pool, into);
+    }
+
+    fn needs(&self) -> Needs {
+        self.config.classifier.needs()
     }
 
     fn config(&self) -> Config {

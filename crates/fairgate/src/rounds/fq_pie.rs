@@ -17,6 +17,7 @@
 use alloc::boxed::Box;
 
 use crate::aqm::pie::{ControlLaw, Params, State, Updates, pie_parameters};
+use crate::arrival::Needs;
 use crate::classify::{Classifier, Filtered};
 use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
 use crate::error::ConfigError;
@@ -294,6 +295,10 @@ impl Algorithm for FqPie {
         self.is_stale = true;
         self.packets = 0;
         self.memory = 0;
+    }
+
+    fn needs(&self) -> Needs {
+        self.config.classifier.needs()
     }
 
     fn config(&self) -> Config {

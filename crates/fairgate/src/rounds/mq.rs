@@ -23,6 +23,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use crate::arrival::Needs;
 use crate::classify::Classifier;
 use crate::discipline::{Algorithm, Class, Discipline, Node, Verdict};
 use crate::error::ConfigError;
@@ -220,6 +221,10 @@ impl Algorithm for Mq {
 
     fn watchdog(&self) -> Option<Time> {
         self.bands.watchdog()
+    }
+
+    fn needs(&self) -> Needs {
+        self.config.classifier.needs()
     }
 
     fn config(&self) -> Config {

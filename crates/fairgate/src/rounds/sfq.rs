@@ -24,6 +24,7 @@ mod red;
 
 use alloc::vec::Vec;
 
+use crate::arrival::Needs;
 use crate::discipline::{Algorithm, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
@@ -329,6 +330,10 @@ impl Algorithm for Sfq {
         }
         self.by_length.clear();
         self.packets = 0;
+    }
+
+    fn needs(&self) -> Needs {
+        self.config.classifier.needs()
     }
 
     fn config(&self) -> Config {

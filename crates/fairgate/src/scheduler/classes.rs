@@ -16,6 +16,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use crate::arrival::Needs;
 use crate::classify::{ClassMap, Classifier, Hosts, Templates};
 use crate::discipline::{Algorithm, Class, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
@@ -319,6 +320,10 @@ impl<S: Scheduler> Algorithm for Classes<S> {
 
     fn watchdog(&self) -> Option<Time> {
         self.parked.watchdog(|index| self.classes[index].inner.watchdog())
+    }
+
+    fn needs(&self) -> Needs {
+        self.config.classifier.needs()
     }
 
     fn config(&self) -> ConfigOf<S> {

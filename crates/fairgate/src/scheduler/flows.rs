@@ -14,6 +14,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use crate::arrival::Needs;
 use crate::classify::{Classifier, Filtered};
 use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
 use crate::error::ConfigError;
@@ -561,6 +562,10 @@ impl<S: Scheduler> Algorithm for Flows<S> {
         self.by_length.clear();
         self.separate = separate_of::<S>(&self.config, self.salt);
         self.packets = 0;
+    }
+
+    fn needs(&self) -> Needs {
+        self.config.classifier.needs()
     }
 
     fn config(&self) -> ConfigOf<S> {

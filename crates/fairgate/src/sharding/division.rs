@@ -295,7 +295,7 @@ mod tests {
                 class,
                 ..Packet::of_length(100)
             };
-            let id = pool.insert_with_headers(packet, key).unwrap();
+            let id = pool.insert((packet, key)).unwrap();
             division.member(&pool[id], pool.headers(id))
         };
         assert_eq!(member(ClassId::NONE, [10, 0, 19, 7]), 19);

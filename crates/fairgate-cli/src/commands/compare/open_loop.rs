@@ -101,12 +101,7 @@ impl OpenLoop {
 
     /// Whether the discipline reads what packets acknowledge.
     pub(super) fn reads_acknowledgements(&self) -> bool {
-        self.link.reads_acknowledgements()
-    }
-
-    /// Lets filters match the header bytes that the header fields of a packet imply. An arrival has no bytes.
-    pub(super) fn imply_bytes(&mut self) {
-        self.link.keep_bytes();
+        self.link.needs().acknowledgements
     }
 
     /// Takes a packet. Times never go back.
@@ -118,15 +113,13 @@ impl OpenLoop {
             arrived: now,
             flow: arrival.flow,
         };
+        // Filters match the header bytes that the fields imply: not every capture has bytes.
+        let packet = fairgate::Arrival {
+            acknowledgement: arrival.acknowledgement,
+            ..fairgate::Arrival::from((arrival.packet, arrival.key))
+        };
         self.link
-            .enqueue_dissected(
-                arrival.packet,
-                arrival.key,
-                arrival.acknowledgement,
-                None,
-                pending,
-                now,
-            )
+            .enqueue(packet, pending, now)
             .map_err(|error| QueueTooLong {
                 packets: error.full.capacity,
             })?;

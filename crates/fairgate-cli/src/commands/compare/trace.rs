@@ -36,11 +36,7 @@ pub(super) fn run(
     for contestant in contestants {
         names.push(contestant.name);
         let discipline = contestant.spec.build(options.seed).map_err(TraceError::Build)?;
-        let mut link = OpenLoop::new(discipline, options.rate);
-        if contestant.spec.reads_bytes() {
-            link.imply_bytes();
-        }
-        links.push(link);
+        links.push(OpenLoop::new(discipline, options.rate));
     }
     let reads_acknowledgements = links.iter().any(OpenLoop::reads_acknowledgements);
     let (reading, totals) = std::thread::scope(|scope| {

@@ -36,7 +36,7 @@ pub(crate) fn status(spec: &Spec, device: &str, hosts: &[u8]) -> Status {
     for &host in hosts {
         let key = FlowKey::of([10, 0, 0, 1].into(), [192, 0, 2, host].into(), 17, 1, 2);
         let packet = Packet::of_length(1000);
-        let id = pool.insert_with_headers(packet, key).expect("there is room");
+        let id = pool.insert((packet, key)).expect("there is room");
         tree.enqueue(id, Time::ZERO, &mut pool);
     }
     let _ = tree.dequeue(Time::ZERO, &mut pool);

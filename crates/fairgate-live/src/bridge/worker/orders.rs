@@ -96,9 +96,7 @@ impl Worker {
         let now = direction.tree_time(now);
         let result = direction
             .link
-            .change_root_in_part(change.reads_acknowledgements(), |root, pool| {
-                change.apply(root, now, pool)
-            });
+            .change_root_in_part(change.needs(), |root, pool| change.apply(root, now, pool));
         direction.settle(now);
         result
     }

@@ -39,7 +39,7 @@ impl Tree {
                 ..Packet::of_length(length)
             };
             let key = FlowKey::of(host.into(), [192, 0, 2, 1].into(), 17, 1, 2);
-            let id = self.pool.insert_with_headers(packet, key).expect("there is room");
+            let id = self.pool.insert((packet, key)).expect("there is room");
             self.root.enqueue(id, self.now, &mut self.pool);
             while self.root.backlog().packets > 0 {
                 match self.root.dequeue(self.now, &mut self.pool) {

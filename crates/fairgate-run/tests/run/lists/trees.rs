@@ -68,7 +68,7 @@ fn class_of(tree: &Spec, source: IpAddr, destination: IpAddr) -> Option<u16> {
         ..FlowKey::default()
     };
     let mut pool = Pool::with_capacity(1);
-    let id = pool.insert_with_headers(Packet::of_length(100), key).unwrap();
+    let id = pool.insert((Packet::of_length(100), key)).unwrap();
     tree.classifier().filters.find(&pool[id], Some(&key), None)
 }
 
@@ -205,7 +205,7 @@ fn neighbours_find_each_other_in_a_class_of_their_own() {
             ..FlowKey::default()
         };
         let mut pool = Pool::with_capacity(1);
-        let id = pool.insert_with_headers(Packet::of_length(42), arp).unwrap();
+        let id = pool.insert((Packet::of_length(42), arp)).unwrap();
         for tree in [down, up] {
             let found = tree.classifier().filters.find(&pool[id], Some(&arp), None);
             assert_eq!(found, NEIGHBOURS);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fairgate::flow::{FlowHasher, HeaderBytes, LinkType, dissect};
-use fairgate::{Pool, Time};
+use fairgate::{Arrival, Pool, Time};
 use fairgate_config::FileError;
 
 use crate::tc::{Device, Script};
@@ -31,17 +31,16 @@ fn classes(script: &str, packets: &BTreeMap<&str, Vec<u8>>) -> Result<BTreeMap<S
     let spec = Script::parse("kernel.tc", script, Device::default())?.spec()?;
     let mut root = spec.build(1).expect("the tree can be built");
     let mut pool = Pool::with_capacity(1);
-    if spec.reads_bytes() {
-        pool.keep_bytes();
-    }
+    pool.keep(root.needs());
     let mut found = BTreeMap::new();
     for (name, frame) in packets {
         let headers = dissect(frame, LinkType::Ethernet);
         let packet = headers.packet(frame.len() as u32, &FlowHasher::new([1, 2]));
-        let id = pool
-            .insert_with_headers(packet, headers.key)
-            .expect("a free slot");
-        pool.set_bytes(id, HeaderBytes::of_frame(frame, LinkType::Ethernet));
+        let arrival = Arrival {
+            bytes: Some(HeaderBytes::of_frame(frame, LinkType::Ethernet)),
+            ..Arrival::from((packet, headers.key))
+        };
+        let id = pool.insert(arrival).expect("a free slot");
         root.enqueue(id, Time::ZERO, &mut pool);
         let mut class = 0;
         root.visit_classes(&mut |leaf| {

@@ -29,6 +29,7 @@ mod tests;
 
 pub use config::{Config, DESCRIPTION, PARAMETERS};
 
+use crate::arrival::Needs;
 use crate::classify::Filtered;
 use crate::discipline::{Algorithm, Node, Variable, Verdict};
 use crate::error::ConfigError;
@@ -246,6 +247,10 @@ impl Algorithm for Sfb {
         self.bins = [Bins::new(self.random.bits()), Bins::new(self.random.bits())];
         self.deciding = 0;
         self.is_warming_up = false;
+    }
+
+    fn needs(&self) -> Needs {
+        self.config.classifier.needs()
     }
 
     fn config(&self) -> Config {

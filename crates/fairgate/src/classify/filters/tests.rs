@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
+use crate::arrival::Needs;
 use crate::classify::{Bytes, Edit, Field, Masked, Measure, Place, Police, Prefix, Rule};
 use crate::flow::FlowHash;
 use crate::packet::{Ecn, Packet};
@@ -463,7 +464,10 @@ proptest! {
         let mut filters = Filters::of(list.clone(), limits);
         let mut random = Random::new(seed);
         let mut pool = Pool::with_capacity(1);
-        pool.keep_bytes();
+        pool.keep(Needs {
+            bytes: true,
+            ..Needs::default()
+        });
         for _ in 0..300 {
             let (slot, headers) = packet(&mut random);
             let descriptor = Packet {
@@ -474,7 +478,7 @@ proptest! {
                 ..Packet::of_length(100)
             };
             let id = match headers {
-                Some(key) => pool.insert_with_headers(descriptor, key),
+                Some(key) => pool.insert((descriptor, key)),
                 None => pool.insert(descriptor),
             };
             let id = id.expect("the slot is free");
@@ -587,7 +591,7 @@ proptest! {
         let (mut first, mut second) = (hashed(None).with_seed(seed), hashed(None).with_seed(seed).clone());
         for address in addresses {
             let key = FlowKey::of(IpAddr::V4(address.into()), IpAddr::V4(1.into()), 6, 1, 2);
-            let id = pool.insert_with_headers(Packet::of_length(100), key).expect("a free slot");
+            let id = pool.insert((Packet::of_length(100), key)).expect("a free slot");
             let class = first.apply(None, id, Time::ZERO, &mut pool);
             prop_assert_eq!(class, second.apply(None, id, Time::ZERO, &mut pool));
             prop_assert_eq!(class, Ok(first.class_again(id, &pool)));
@@ -601,9 +605,7 @@ proptest! {
 fn class_at(filters: &mut Filters, seconds: u64) -> u16 {
     let mut pool = Pool::with_capacity(1);
     let key = FlowKey::of(IpAddr::V4(9.into()), IpAddr::V4(1.into()), 6, 1, 2);
-    let id = pool
-        .insert_with_headers(Packet::of_length(100), key)
-        .expect("a free slot");
+    let id = pool.insert((Packet::of_length(100), key)).expect("a free slot");
     let now = Time::ZERO + Duration::from_secs(seconds);
     let class = filters.apply(None, id, now, &mut pool);
     class.expect("nothing drops").expect("a class")

@@ -88,7 +88,7 @@ impl Driver {
         };
         self.offered += 1;
         let id = match headers {
-            Some(key) => self.pool.insert_with_headers(packet, key),
+            Some(key) => self.pool.insert((packet, key)),
             None => self.pool.insert(packet),
         };
         let verdict = self.root.enqueue(id.expect("a slot"), Time::ZERO, &mut self.pool);

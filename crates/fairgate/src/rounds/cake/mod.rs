@@ -51,6 +51,7 @@ pub use tins::Tins;
 
 use alloc::boxed::Box;
 
+use crate::arrival::Needs;
 use crate::class_reading::ClassReading;
 use crate::discipline::{Algorithm, ClassState, Node, Variable, Verdict};
 use crate::error::ConfigError;
@@ -520,7 +521,10 @@ impl Algorithm for Cake {
         false
     }
 
-    fn reads_acknowledgements(&self) -> bool {
-        self.config.ack_filter != AckFilter::Off
+    fn needs(&self) -> Needs {
+        Needs {
+            acknowledgements: self.config.ack_filter != AckFilter::Off,
+            ..self.config.classifier.needs()
+        }
     }
 }

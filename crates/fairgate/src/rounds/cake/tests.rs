@@ -203,7 +203,7 @@ fn shares(isolation: Isolation, flows: &[(u8, u8)]) -> Vec<u64> {
             flow: FlowHash::from_raw(flow as u64 + 1),
             ..Packet::of_length(length)
         };
-        let id = driver.pool.insert_with_headers(packet, key).unwrap();
+        let id = driver.pool.insert((packet, key)).unwrap();
         driver.root.enqueue(id, Time::ZERO, &mut driver.pool);
     };
     for flow in 0..flows.len() {
@@ -551,7 +551,7 @@ mod acknowledgements {
             ack_filter,
             ..Config::default()
         }));
-        driver.pool.keep_acknowledgements();
+        driver.pool.keep(driver.root.needs());
         for acknowledgement in packets {
             let packet = Packet {
                 cookie: acknowledgement.number.into(),

@@ -39,6 +39,7 @@ pub use auto_priority::{AutoPriority, LONGEST};
 pub use config::{ClassBy, Config, DESCRIPTION, DIFFSERV3, MAX_PRIOS, PARAMETERS, PRIOMAP3, Settings};
 
 use crate::aqm::codel::ControlLaw;
+use crate::arrival::Needs;
 use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
@@ -234,6 +235,10 @@ impl Algorithm for Msfc {
         if let Some(behaviour) = &mut self.behaviour {
             (behaviour.rises, behaviour.sinks) = (0, 0);
         }
+    }
+
+    fn needs(&self) -> Needs {
+        self.config.classifier.needs()
     }
 
     fn config(&self) -> Config {

@@ -45,6 +45,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use crate::arrival::Needs;
 use crate::class_reading::ClassReading;
 use crate::classify::Filtered;
 use crate::discipline::{Algorithm, Class, ClassState, Discipline, Node, Variable, Verdict};
@@ -304,6 +305,10 @@ impl Algorithm for Cbq {
 
     fn watchdog(&self) -> Option<Time> {
         self.classes.watchdog(self.due)
+    }
+
+    fn needs(&self) -> Needs {
+        self.config.classifier.needs()
     }
 
     fn config(&self) -> Config {

@@ -47,6 +47,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use crate::arrival::Needs;
 use crate::class_reading::ClassReading;
 use crate::classify::Filtered;
 use crate::discipline::{Algorithm, Class, ClassState, Discipline, Node, Variable, Verdict};
@@ -502,6 +503,10 @@ impl Algorithm for Hfsc {
 
     fn watchdog(&self) -> Option<Time> {
         [self.due, self.inner.watchdog()].into_iter().flatten().min()
+    }
+
+    fn needs(&self) -> Needs {
+        self.config.classifier.needs()
     }
 
     fn config(&self) -> Config {
