@@ -2,12 +2,14 @@
 //! privileges.
 
 use std::net::TcpListener;
+use std::path::Path;
 use std::sync::Arc;
 
 use fairgate_live::{Address, Endpoint, Endpoints, Offer};
 use nix::unistd::{Gid, Group};
 use tokio_rustls::TlsAcceptor;
 
+use crate::api::Routes;
 use crate::error::ControlError;
 use crate::guard::Rules;
 use crate::socket::Listening;
@@ -21,7 +23,7 @@ pub struct Doors(pub(crate) Vec<Door>);
 /// A socket and its rules.
 #[derive(Debug)]
 pub(crate) struct Door {
-    pub(crate) offer: Offer,
+    pub(crate) routes: Routes,
     pub(crate) entry: Entry,
     pub(crate) rules: Rules,
 }
@@ -60,9 +62,27 @@ impl Doors {
         doors.collect::<Result<_, _>>().map(Doors)
     }
 
-    /// Says what is offered where, a sentence for each door.
+    /// Opens the status socket, too, where root and this user ask the run whatever else it offers. The
+    /// clients of no other door can keep them waiting.
+    ///
+    /// # Errors
+    /// Fails if another process listens there, if others could exchange the socket, or if it can't be
+    /// created.
+    pub fn with_status_socket(mut self, socket: &Path) -> Result<Doors, ControlError> {
+        self.0.push(Door {
+            routes: Routes::Questions,
+            entry: Entry::Unix {
+                listening: Listening::at(socket, None)?,
+                group: None,
+            },
+            rules: Rules::default(),
+        });
+        Ok(self)
+    }
+
+    /// Says what is offered where, a sentence for each endpoint.
     pub fn offered(&self) -> impl Iterator<Item = String> + '_ {
-        self.0.iter().map(Door::sentence)
+        self.0.iter().filter_map(Door::sentence)
     }
 }
 
@@ -89,7 +109,7 @@ impl Door {
             }
         };
         Ok(Door {
-            offer,
+            routes: Routes::Offered(offer),
             entry,
             rules: Rules {
                 tokens: tokens.map(Arc::new),
@@ -98,7 +118,10 @@ impl Door {
         })
     }
 
-    fn sentence(&self) -> String {
+    fn sentence(&self) -> Option<String> {
+        let Routes::Offered(offer) = self.routes else {
+            return None;
+        };
         let place = match &self.entry {
             Entry::Unix { listening, .. } => format!("unix:{}", listening.path().display()),
             Entry::Tcp { listener, tls } => {
@@ -108,10 +131,10 @@ impl Door {
                 address.map_or(scheme.to_owned(), |address| format!("{scheme}://{address}"))
             }
         };
-        match self.offer {
+        Some(match offer {
             Offer::Api => format!("The API is at {place}."),
             Offer::Metrics => format!("The metrics are at {place}/metrics."),
-        }
+        })
     }
 }
 

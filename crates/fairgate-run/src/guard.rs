@@ -20,7 +20,6 @@ use axum::response::{IntoResponse, Response};
 use crate::places::{Place, Refusals};
 use crate::problem::{Kind, Problem};
 use crate::shared::Shared;
-use crate::socket::who_is;
 use crate::tokens::Tokens;
 
 /// The other end of a connection. It is an extension of each request.
@@ -47,6 +46,11 @@ pub(crate) struct Rules {
     /// The tokens that clients of other machines need. Without any, all clients are served.
     pub(crate) tokens: Option<Arc<Tokens>>,
     pub(crate) refusals: Arc<Refusals>,
+}
+
+/// Names a client by its user and process.
+fn who_is(user: u32, process: i32) -> String {
+    format!("uid {user}, pid {process}")
 }
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");

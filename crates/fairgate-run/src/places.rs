@@ -12,16 +12,36 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-/// How many strangers a door has at the same time, and how many of them are of one address or user. The more
-/// there are, the longer a client has until newcomers of its own address take its place. Two doors must stay
-/// below the usual limit of 1024 open files.
-pub(crate) const STRANGERS: usize = 256;
-const STRANGERS_OF_ONE: usize = 192;
+/// How many clients a door has at the same time. The more strangers there are, the longer a client has until
+/// newcomers of its own address take its place. All doors together must stay below the usual limit of 1024
+/// open files.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    strangers: usize,
+    /// How many of them are of one address or user.
+    strangers_of_one: usize,
+    known: usize,
+    /// How many of them are of one token or user. Further ones stay strangers.
+    known_of_one: usize,
+}
 
-/// How many connections of known clients a door has at the same time, and how many of them are of one token
-/// or user. Further ones stay strangers.
-pub(crate) const KNOWN: usize = 64;
-const KNOWN_OF_ONE: usize = 32;
+impl Room {
+    /// That of the API, and that of the metrics.
+    pub(crate) const ENDPOINT: Room = Room {
+        strangers: 256,
+        strangers_of_one: 192,
+        known: 64,
+        known_of_one: 32,
+    };
+
+    /// That of a status socket: nobody but root and the user of the run comes there.
+    pub(crate) const STATUS: Room = Room {
+        strangers: 32,
+        strangers_of_one: 24,
+        known: 32,
+        known_of_one: 24,
+    };
+}
 
 /// How long the log is silent about refused clients of a door after a line about one.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -44,11 +64,12 @@ impl Origin {
 }
 
 /// The places of a door. Copies are the same door's.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Places(Arc<Mutex<Guests>>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Guests {
+    room: Room,
     next: u64,
     present: BTreeMap<u64, Guest>,
 }
@@ -72,6 +93,14 @@ pub(crate) struct Place {
 }
 
 impl Places {
+    pub(crate) fn new(room: Room) -> Places {
+        Places(Arc::new(Mutex::new(Guests {
+            room,
+            next: 0,
+            present: BTreeMap::new(),
+        })))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Guests> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -110,10 +139,11 @@ impl Guests {
             *of_origin.entry(guest.origin).or_default() += 1;
         }
         let all: usize = of_origin.values().sum();
-        if all <= STRANGERS && of_origin[&newcomer] <= STRANGERS_OF_ONE {
+        let most_of_one = self.room.strangers_of_one;
+        if all <= self.room.strangers && of_origin[&newcomer] <= most_of_one {
             return;
         }
-        let only = (of_origin[&newcomer] > STRANGERS_OF_ONE).then_some(newcomer);
+        let only = (of_origin[&newcomer] > most_of_one).then_some(newcomer);
         let candidates = self
             .strangers()
             .filter(|(_, guest)| only.is_none_or(|only| guest.origin == only));
@@ -149,8 +179,8 @@ impl Place {
         let (all, own) = known.fold((0, 0), |(all, own), other| {
             (all + 1, own + usize::from(other == who))
         });
-        if all < KNOWN
-            && own < KNOWN_OF_ONE
+        if all < guests.room.known
+            && own < guests.room.known_of_one
             && let Some(guest) = guests.present.get_mut(&self.number)
             && guest.who.is_none()
         {
@@ -217,7 +247,8 @@ mod tests {
         fn newcomers_have_a_place_and_the_known_keep_theirs(
             events in proptest::collection::vec(event(), 0..600),
         ) {
-            let places = Places::default();
+            let room = Room::ENDPOINT;
+            let places = Places::new(room);
             let mut own: Vec<Place> = Vec::new();
             let mut known: Vec<u64> = Vec::new();
             for event in events {
@@ -255,16 +286,16 @@ mod tests {
                 for (_, guest) in guests.strangers() {
                     *of_origin.entry(guest.origin).or_insert(0) += 1;
                 }
-                prop_assert!(of_origin.values().all(|count| *count <= STRANGERS_OF_ONE));
-                prop_assert!(of_origin.values().sum::<usize>() <= STRANGERS);
-                prop_assert!(guests.present.len() <= STRANGERS + KNOWN);
+                prop_assert!(of_origin.values().all(|count| *count <= room.strangers_of_one));
+                prop_assert!(of_origin.values().sum::<usize>() <= room.strangers);
+                prop_assert!(guests.present.len() <= room.strangers + room.known);
             }
         }
 
         /// However many come from one network, they do not take the place of a client of another.
         #[test]
         fn a_crowd_of_one_address_displaces_only_itself(crowd in 1..500_usize) {
-            let places = Places::default();
+            let places = Places::new(Room::ENDPOINT);
             let alone = places.enter(Origin::of("192.0.2.1".parse().unwrap()));
             let network = |number: usize| -> IpAddr { format!("2001:db8::{number:x}").parse().unwrap() };
             let others: Vec<Place> = (0..crowd).map(|one| places.enter(Origin::of(network(one)))).collect();
@@ -275,7 +306,7 @@ mod tests {
 
     #[test]
     fn the_silent_leave_first() {
-        let places = Places::default();
+        let places = Places::new(Room::ENDPOINT);
         let talker = places.enter(Origin::User(1));
         talker.set_active(true);
         let silent: Vec<Place> = (0..200).map(|_| places.enter(Origin::User(1))).collect();

@@ -22,7 +22,7 @@ pub(crate) struct Problem {
     status: u16,
     /// What is wrong with this request, and what to do.
     detail: String,
-    /// The mistakes in a change that is refused.
+    /// The mistakes in what the run was asked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<Mistake>,
     /// The revision of the trees, if another one was expected.
@@ -173,6 +173,18 @@ impl Problem {
         Problem {
             errors,
             ..Problem::new(Kind::Refused, detail.join("; "))
+        }
+    }
+
+    /// Returns the problem of a question about something that is not there.
+    pub(crate) fn missing(mistake: Mistake) -> Problem {
+        let detail = match mistake.help.is_empty() {
+            true => mistake.message.clone(),
+            false => format!("{}; {}", mistake.message, mistake.help),
+        };
+        Problem {
+            errors: vec![mistake],
+            ..Problem::new(Kind::NotFound, detail)
         }
     }
 

@@ -1,5 +1,7 @@
-//! The thread that answers. A connection is a task of it; what waits for the run is done on further threads.
-//! If the API is offered, there is also the thread that keeps the history.
+//! The threads that answer: one at the status socket, and one at the endpoints that `[run]` offers, so that
+//! their clients can keep no command of this machine waiting. A connection is a task of its thread; what
+//! waits for the run is done on further threads, a bounded number for each. If the API is offered, there is
+//! also the thread that keeps the history.
 //!
 //! All of them have ordinary priority, so that the forwarding threads go first. A client that is slow, silent
 //! or one of many costs a place at its door ([`places`](crate::places)) for a bounded time and nothing else.
@@ -30,13 +32,13 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tower_service::Service;
 
-use crate::api::router;
+use crate::api::{Routes, router};
 use crate::door::{Door, Doors, Entry};
 use crate::error::ControlError;
 use crate::guard::Client;
 use crate::history::{self, Sampler};
-use crate::places::{Origin, Place, Places};
-use crate::shared::Shared;
+use crate::places::{Origin, Place, Places, Room};
+use crate::shared::{Shared, new_instance};
 use crate::streams::Streams;
 
 /// How long the first byte, a handshake or the head of a request may take, each. It is also how long a
@@ -54,8 +56,13 @@ const LAST: Duration = Duration::from_secs(60);
 const LONGEST_HEAD: usize = 16 << 10;
 const MOST_FIELDS: usize = 64;
 
-/// How many threads ask the run at the same time.
+/// How many threads of a server ask the run at the same time.
 const ASKING: usize = 8;
+
+/// How many clients are told at the same time what the classes do in each interval: at the endpoints, and at
+/// the status socket.
+const RECORDINGS: u32 = 4;
+const STATUS_RECORDINGS: u32 = 16;
 
 /// How long to wait for the threads that ask the run when everything ends.
 const GRACE: Duration = Duration::from_secs(1);
@@ -63,19 +70,29 @@ const GRACE: Duration = Duration::from_secs(1);
 /// Answers until it is dropped.
 #[derive(Debug)]
 pub struct Control {
+    servers: Vec<Server>,
+    /// The thread that keeps the history, if the API is offered.
+    sampler: Option<Sampler>,
+}
+
+/// A thread that answers.
+#[derive(Debug)]
+struct Server {
     /// The thread ends when this is dropped.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
-    /// The thread that keeps the history, if the API is offered.
-    _sampler: Option<Sampler>,
 }
 
 impl Drop for Control {
     fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // A panic there was reported there.
-            let _ = thread.join();
+        for server in &mut self.servers {
+            drop(server.stop.take());
+        }
+        for server in &mut self.servers {
+            if let Some(thread) = server.thread.take() {
+                // A panic there was reported there.
+                let _ = thread.join();
+            }
         }
     }
 }
@@ -87,81 +104,100 @@ enum Open {
 }
 
 impl Doors {
-    /// Answers at all doors from now on, on a thread of ordinary priority. `audit` is told who was refused.
+    /// Answers at all doors from now on, on threads of ordinary priority. `audit` is told who was refused.
     ///
     /// # Errors
     /// Fails if the system refuses a thread.
     pub fn serve(self, run: Arc<LocalRun>, audit: Audit) -> Result<Control, ControlError> {
-        start(self.0, run, audit).map_err(ControlError::Thread)
+        start(self.0, &run, &audit).map_err(ControlError::Thread)
     }
 }
 
-/// Answers at these doors, on a thread of its own. Without doors there is no thread.
-fn start(doors: Vec<Door>, run: Arc<LocalRun>, audit: Audit) -> io::Result<Control> {
-    let (stop, stopped) = oneshot::channel();
-    if doors.is_empty() {
-        return Ok(Control {
-            stop: None,
-            thread: None,
-            _sampler: None,
-        });
-    }
-    let runtime = Builder::new_current_thread()
-        .enable_io()
-        .enable_time()
-        .max_blocking_threads(ASKING)
-        .thread_name("api")
-        .build()?;
-    let shared = Shared::new(Arc::clone(&run), audit);
-    let sampler = match doors.iter().any(|door| door.offer == Offer::Api) {
-        true => Some(history::start(run, Arc::clone(shared.history()))?),
-        false => None,
+fn start(doors: Vec<Door>, run: &Arc<LocalRun>, audit: &Audit) -> io::Result<Control> {
+    let is_status = |door: &Door| door.routes == Routes::Questions;
+    let (status, offered): (Vec<Door>, Vec<Door>) = doors.into_iter().partition(is_status);
+    let mut control = Control {
+        servers: Vec::new(),
+        sampler: None,
     };
-    let mut sockets = Vec::new();
-    let mut open = Vec::new();
-    {
-        let _inside = runtime.enter();
-        for Door { offer, entry, rules } in doors {
-            let listener = match entry {
-                Entry::Unix { listening, group } => {
-                    let listener = listening.listener().try_clone()?;
-                    listener.set_nonblocking(true)?;
-                    sockets.push(listening);
-                    Open::Unix(UnixListener::from_std(listener)?, group)
-                }
-                Entry::Tcp { listener, tls } => {
-                    listener.set_nonblocking(true)?;
-                    Open::Tcp(TcpListener::from_std(listener)?, tls)
-                }
-            };
-            open.push((listener, router(shared.clone(), rules, offer)));
+    let instance = new_instance();
+    for (name, recordings, doors) in [
+        ("status", STATUS_RECORDINGS, status),
+        ("api", RECORDINGS, offered),
+    ] {
+        if doors.is_empty() {
+            continue;
         }
+        let shared = Shared::new(Arc::clone(run), audit.clone(), Arc::clone(&instance), recordings);
+        if doors
+            .iter()
+            .any(|door| door.routes == Routes::Offered(Offer::Api))
+        {
+            control.sampler = Some(history::start(Arc::clone(run), Arc::clone(shared.history()))?);
+        }
+        control.servers.push(Server::start(name, doors, shared)?);
     }
-    let answer = move || {
-        runtime.block_on(async {
-            for (door, router) in open {
-                tokio::spawn(accept(door, router));
+    Ok(control)
+}
+
+impl Server {
+    /// Answers at these doors, on a thread of this name.
+    fn start(name: &str, doors: Vec<Door>, shared: Shared) -> io::Result<Server> {
+        let (stop, stopped) = oneshot::channel();
+        let runtime = Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .max_blocking_threads(ASKING)
+            .thread_name(name)
+            .build()?;
+        let mut sockets = Vec::new();
+        let mut open = Vec::new();
+        {
+            let _inside = runtime.enter();
+            for Door { routes, entry, rules } in doors {
+                let listener = match entry {
+                    Entry::Unix { listening, group } => {
+                        let listener = listening.listener().try_clone()?;
+                        listener.set_nonblocking(true)?;
+                        sockets.push(listening);
+                        Open::Unix(UnixListener::from_std(listener)?, group)
+                    }
+                    Entry::Tcp { listener, tls } => {
+                        listener.set_nonblocking(true)?;
+                        Open::Tcp(TcpListener::from_std(listener)?, tls)
+                    }
+                };
+                let room = match routes {
+                    Routes::Questions => Room::STATUS,
+                    Routes::Offered(_) => Room::ENDPOINT,
+                };
+                open.push((listener, Places::new(room), router(shared.clone(), rules, routes)));
             }
-            // It ends with an error when the sender is dropped.
-            let _ = stopped.await;
-            // A client that does not read gets no more time than others.
-            let _ = timeout(GRACE, shared.end_recordings()).await;
-        });
-        runtime.shutdown_timeout(GRACE);
-        // The files of the sockets are removed.
-        drop(sockets);
-    };
-    let thread = thread::Builder::new().name("api".to_owned()).spawn(answer)?;
-    Ok(Control {
-        stop: Some(stop),
-        thread: Some(thread),
-        _sampler: sampler,
-    })
+        }
+        let answer = move || {
+            runtime.block_on(async {
+                for (door, places, router) in open {
+                    tokio::spawn(accept(door, places, router));
+                }
+                // It ends with an error when the sender is dropped.
+                let _ = stopped.await;
+                // A client that does not read gets no more time than others.
+                let _ = timeout(GRACE, shared.end_recordings()).await;
+            });
+            runtime.shutdown_timeout(GRACE);
+            // The files of the sockets are removed.
+            drop(sockets);
+        };
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(answer)?;
+        Ok(Server {
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
 }
 
 /// Accepts clients. A task serves each.
-async fn accept(door: Open, router: Router) {
-    let places = Places::default();
+async fn accept(door: Open, places: Places, router: Router) {
     loop {
         let accepted = match &door {
             Open::Unix(listener, group) => {

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fairgate_run_api::{Answer, Audit, LocalRun, Mistake, Question, Recorder, Refused, Unexpected, ask};
+use fairgate_run_api::{Answer, Audit, LocalRun, Question, Recorder, Refused, Unexpected, ask};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
@@ -21,9 +21,6 @@ const ANSWERS: usize = 4;
 
 /// How many long bodies are received at the same time.
 const BODIES: usize = 4;
-
-/// How many clients are told at the same time what the classes do in each interval.
-const RECORDINGS: usize = 4;
 
 /// How long a connection gets to write the end of an answer.
 const FLUSH: Duration = Duration::from_millis(20);
@@ -43,13 +40,14 @@ pub(crate) struct Shared(Arc<Content>);
 struct Content {
     run: Arc<LocalRun>,
     audit: Audit,
-    /// Differs between runs, so that no entity tag of a run is valid in the next one.
-    instance: String,
+    instance: Arc<str>,
     answers: Arc<Semaphore>,
     bodies: Arc<Semaphore>,
     comparisons: Arc<Semaphore>,
+    /// How many clients are told at the same time what the classes do in each interval.
+    most_recordings: u32,
     recordings: Arc<Semaphore>,
-    /// Whether the API ends.
+    /// Whether the server ends.
     ending: watch::Sender<bool>,
     /// Which classes have names in the metrics.
     classes: Mutex<Classes>,
@@ -58,16 +56,18 @@ struct Content {
 }
 
 impl Shared {
-    pub(crate) fn new(run: Arc<LocalRun>, audit: Audit) -> Shared {
+    /// Returns what the requests to a server share. `most_recordings` clients may be told at the same time
+    /// what the classes do in each interval.
+    pub(crate) fn new(run: Arc<LocalRun>, audit: Audit, instance: Arc<str>, most_recordings: u32) -> Shared {
         Shared(Arc::new(Content {
             run,
             audit,
-            // Its keys are random.
-            instance: format!("{:016x}", RandomState::new().build_hasher().finish()),
+            instance,
             answers: Arc::new(Semaphore::new(ANSWERS)),
             bodies: Arc::new(Semaphore::new(BODIES)),
             comparisons: Arc::new(Semaphore::new(1)),
-            recordings: Arc::new(Semaphore::new(RECORDINGS)),
+            most_recordings,
+            recordings: Arc::new(Semaphore::new(most_recordings as usize)),
             ending: watch::Sender::default(),
             classes: Mutex::default(),
             history: Arc::default(),
@@ -75,6 +75,7 @@ impl Shared {
         }))
     }
 
+    /// Returns what tells the run from all others.
     pub(crate) fn instance(&self) -> &str {
         &self.0.instance
     }
@@ -162,13 +163,7 @@ impl Shared {
                 Problem::outdated(current.map(|entry| tag_of(self.instance(), &entry)))
             }
             Refused::Mistakes(mistakes) => Problem::refused(mistakes),
-            Refused::Missing(Mistake { message, help, .. }) => {
-                let detail = match help.is_empty() {
-                    true => message,
-                    false => format!("{message}; {help}"),
-                };
-                Problem::new(Kind::NotFound, detail)
-            }
+            Refused::Missing(mistake) => Problem::missing(mistake),
             Refused::Malformed(why) => Problem::new(Kind::Malformed, why),
             Refused::Ended => Problem::new(Kind::Silent, "the run has ended"),
         }
@@ -189,14 +184,15 @@ impl Shared {
     pub(crate) fn place_to_record(&self) -> Result<OwnedSemaphorePermit, Problem> {
         let place = Arc::clone(&self.0.recordings).try_acquire_owned();
         place.map_err(|_| {
-            let detail = format!("{RECORDINGS} clients are told of each interval already; end one of them");
+            let most = self.0.most_recordings;
+            let detail = format!("{most} clients are told of each interval already; end one of them");
             Problem::new(Kind::Busy, detail)
         })
     }
 
-    /// Returns when the API ends.
+    /// Returns when the server ends.
     pub(crate) async fn ending(&self) {
-        // It fails only if nobody can end the API any more.
+        // It fails only if nobody can end the server any more.
         let _ = self.0.ending.subscribe().wait_for(|is_ending| *is_ending).await;
     }
 
@@ -204,7 +200,7 @@ impl Shared {
     pub(crate) async fn end_recordings(&self) {
         self.0.ending.send_replace(true);
         // It is never closed.
-        let _ = self.0.recordings.acquire_many(RECORDINGS as u32).await;
+        let _ = self.0.recordings.acquire_many(self.0.most_recordings).await;
         sleep(FLUSH).await;
     }
 
@@ -212,6 +208,12 @@ impl Shared {
     pub(crate) async fn turn_to_receive(&self) -> Result<OwnedSemaphorePermit, Problem> {
         turn(&self.0.bodies, "long bodies are being received").await
     }
+}
+
+/// Returns a text that differs between runs, so that no entity tag of a run is valid in the next one.
+pub(crate) fn new_instance() -> Arc<str> {
+    // Its keys are random.
+    format!("{:016x}", RandomState::new().build_hasher().finish()).into()
 }
 
 async fn turn(places: &Arc<Semaphore>, what: &str) -> Result<OwnedSemaphorePermit, Problem> {

@@ -27,6 +27,11 @@ pub(super) struct ChangeOrder {
     lines: Vec<String>,
 }
 
+/// Nothing: an empty object. A page of another site can't send one (`body.rs`).
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReloadOrder {}
+
 /// The changes so far.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Changes {
@@ -102,6 +107,38 @@ pub(super) async fn change(
         })
     };
     let made: ChangeMade = shared.change(who, expected, change).await?;
+    json(
+        StatusCode::OK,
+        Some(&tag(shared.instance(), made.revision)),
+        &made,
+    )
+}
+
+/// Read the configuration again, as after SIGHUP
+///
+/// The trees become those of the file, with the reservations. Changes by hand since the last reading are
+/// undone. If the file is refused, the run continues unchanged.
+#[utoipa::path(
+    post,
+    path = "/v1/reload",
+    operation_id = "reload",
+    tag = "trees",
+    request_body = ReloadOrder,
+    responses(
+        (status = 200, description = "The file was read, and its trees are active", body = ChangeMade,
+            headers(("ETag" = String, description = "Of the trees from now on"))),
+        (status = 422, description = "The run refuses the file", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Refused", body = Problem,
+            content_type = "application/problem+json")
+    )
+)]
+pub(super) async fn reload(
+    State(shared): State<Shared>,
+    Extension(Who(who)): Extension<Who>,
+    Document(ReloadOrder {}): Document<ReloadOrder>,
+) -> Result<Response, Problem> {
+    let made: ChangeMade = shared.ask(who, Question::Reload).await?;
     json(
         StatusCode::OK,
         Some(&tag(shared.instance(), made.revision)),

@@ -28,34 +28,50 @@ use crate::shared::Shared;
 
 pub use openapi::openapi;
 
-/// Returns what an endpoint answers.
-pub(crate) fn router(shared: Shared, rules: Rules, offer: Offer) -> Router {
-    let (routes, _) = match offer {
-        Offer::Api => described(),
-        Offer::Metrics => OpenApiRouter::new().routes(routes!(metrics::metrics)),
+/// What a door has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Routes {
+    /// All that a run is asked, at its status socket: not the page, and not what is kept of the past for it.
+    Questions,
+    /// What `[run]` offers.
+    Offered(Offer),
+}
+
+/// Returns what is answered at a door.
+pub(crate) fn router(shared: Shared, rules: Rules, routes: Routes) -> Router {
+    let (answered, _) = match routes {
+        Routes::Questions => questions().fallback(nothing_at_the_socket),
+        Routes::Offered(Offer::Api) => described().fallback(nothing_here),
+        Routes::Offered(Offer::Metrics) => OpenApiRouter::new()
+            .routes(routes!(metrics::metrics))
+            .fallback(nothing_here),
     }
     .split_for_parts();
-    let guarded = routes
-        .fallback(nothing_here)
+    let guarded = answered
         .method_not_allowed_fallback(no_such_method)
         .with_state(shared.clone())
         .layer(from_fn_with_state((rules, shared), guard));
-    match offer {
+    match routes {
         // The page needs no permission, and without the API it would have nothing to show.
-        Offer::Api => guarded.layer(from_fn(page)),
-        Offer::Metrics => guarded,
+        Routes::Offered(Offer::Api) => guarded.layer(from_fn(page)),
+        Routes::Questions | Routes::Offered(Offer::Metrics) => guarded,
     }
 }
 
 /// Returns the routes of the API, with their descriptions.
 fn described() -> OpenApiRouter<Shared> {
+    questions()
+        .routes(routes!(classes::classes))
+        .routes(routes!(history::history))
+}
+
+/// Returns those of them that need no thread to read the run all the time.
+fn questions() -> OpenApiRouter<Shared> {
     openapi::empty()
         .routes(routes!(health::health))
         .routes(routes!(status::status))
         .routes(routes!(status::direction))
         .routes(routes!(status::class))
-        .routes(routes!(classes::classes))
-        .routes(routes!(history::history))
         .routes(routes!(intervals::intervals))
         .routes(routes!(flows::flows))
         .routes(routes!(packets::packets))
@@ -64,6 +80,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(outline::outline))
         .routes(routes!(outline::place))
         .routes(routes!(changes::changes, changes::change))
+        .routes(routes!(changes::reload))
         .routes(routes!(reservations::list, reservations::add))
         .routes(routes!(reservations::replace, reservations::withdraw))
         .routes(routes!(reservations::refresh))
@@ -80,6 +97,12 @@ fn described() -> OpenApiRouter<Shared> {
 
 async fn nothing_here() -> Problem {
     Problem::new(Kind::NotFound, "/v1/openapi.json lists what is here")
+}
+
+async fn nothing_at_the_socket() -> Problem {
+    let detail = "/v1/openapi.json lists what an API has; the page, /v1/history and /v1/classes need one: \
+        `api` in [run]";
+    Problem::new(Kind::NotFound, detail)
 }
 
 async fn no_such_method() -> Problem {

@@ -201,7 +201,7 @@ fn answers_are_as_described() {
                 \"up\": \"2mbit\"}]}";
     let place = "/v1/outline/place";
     let (all, one, of_17) = ("/v1/subscribers", "/v1/subscribers/{id}", "/v1/subscribers/17");
-    let cases: [Case<'_>; 56] = [
+    let cases: [Case<'_>; 59] = [
         ("GET", "/v1/health", "/v1/health", &[], "", 200),
         ("GET", "/v1/status", "/v1/status", &[], "", 200),
         ("GET", "/v1/status", "/v1/status?used=true", &[], "", 200),
@@ -312,6 +312,10 @@ fn answers_are_as_described() {
         ("POST", "/v1/changes", "/v1/changes", json, wrong, 422),
         ("POST", "/v1/changes", "/v1/changes", stale, change, 412),
         ("POST", "/v1/changes", "/v1/changes", &[], change, 415),
+        // A rehearsal has no file. Without a body, a page of another site could ask for it.
+        ("POST", "/v1/reload", "/v1/reload", json, "{}", 422),
+        ("POST", "/v1/reload", "/v1/reload", json, "{\"x\": 1}", 400),
+        ("POST", "/v1/reload", "/v1/reload", &[], "", 415),
         ("POST", "/v1/changes", "/v1/changes", json, reservable, 200),
         ("POST", "/v1/reservations", "/v1/reservations", json, terms, 201),
         ("GET", "/v1/reservations", "/v1/reservations", &[], "", 200),

@@ -1,8 +1,6 @@
-//! The routes of the API that have methods here.
+//! The questions of commands as requests.
 
 use std::fmt;
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use fairgate_run_api::{
@@ -14,27 +12,11 @@ use hyper::header::ETAG;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tokio_rustls::TlsConnector;
 
-use super::address::ApiAddress;
 use super::connection::{ApiRequest, ApiResponse, Transport};
 use super::error::ClientError;
-use super::intervals::Intervals;
-use super::{tls, token};
-
-/// What gives access to an API.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Access {
-    /// The file with the token. It is needed at all addresses but unix sockets.
-    pub token: Option<PathBuf>,
-    /// The file with the certificates (PEM) that the host's one must lead to. Without it, those that the
-    /// system trusts.
-    pub ca: Option<PathBuf>,
-}
-
-/// The API of a run. Copies share what they have read from files.
-#[derive(Clone)]
-pub struct Api(Arc<Transport>);
+use super::intervals::{Intervals, ended};
+use super::remote::Remote;
 
 #[derive(Serialize)]
 struct ReservationOrder<'a> {
@@ -54,23 +36,10 @@ struct Revision {
     revision: u64,
 }
 
-impl Api {
-    /// Returns the API at an address. Nothing is asked yet.
-    ///
-    /// # Errors
-    /// Fails if a file can't be read, if others may read the token, or if there is nobody to trust.
-    pub fn new(address: ApiAddress, access: &Access) -> Result<Api, ClientError> {
-        let tls = match &address {
-            ApiAddress::Unix(_) => None,
-            ApiAddress::Https(_) => Some(TlsConnector::from(tls::config(access.ca.as_deref())?)),
-        };
-        let token = access.token.as_deref().map(token::read).transpose()?;
-        Ok(Api(Arc::new(Transport { address, tls, token })))
-    }
-
+impl Transport {
     /// Returns the entity tag of the trees' revision. Only the run knows the other half of it.
     fn tag_of(&self, expected: u64) -> Result<String, ClientError> {
-        let response = self.0.request(&got("/v1/changes"))?;
+        let response = self.request(&got("/v1/changes"))?;
         let tag = response.response.headers().get(ETAG);
         let tag = tag.and_then(|tag| tag.to_str().ok()).map(str::to_owned);
         let tag = tag.ok_or_else(|| ClientError::Unexpected("it has no entity tag".to_owned()))?;
@@ -88,7 +57,7 @@ impl Api {
         if_revision: Option<u64>,
     ) -> Result<A, ClientError> {
         let tag = if_revision.map(|revision| self.tag_of(revision)).transpose()?;
-        understood(self.0.request(&ApiRequest {
+        understood(self.request(&ApiRequest {
             if_match: tag.as_deref(),
             is_long: true,
             ..asked
@@ -96,23 +65,23 @@ impl Api {
     }
 
     fn get<A: DeserializeOwned>(&self, target: &str) -> Result<A, ClientError> {
-        understood(self.0.request(&got(target))?)
+        understood(self.request(&got(target))?)
     }
 }
 
-/// The questions that commands ask.
-impl Ask for Api {
+impl Ask for Remote {
     type Error = ClientError;
     type Recording = Intervals;
 
     fn ask(&self, _who: &str, question: Question) -> Result<Answer, ClientError> {
+        let run = self.transport();
         Ok(match question {
             Question::Status { detail } => {
                 let is_used = detail == Detail::Used;
-                self.get::<Status>(&format!("/v1/status?used={is_used}"))?.into()
+                run.get::<Status>(&format!("/v1/status?used={is_used}"))?.into()
             }
-            Question::Revision => self.get::<Revision>("/v1/changes")?.revision.into(),
-            Question::Trees => self.get::<TreesStatus>("/v1/trees")?.into(),
+            Question::Revision => run.get::<Revision>("/v1/changes")?.revision.into(),
+            Question::Trees => run.get::<TreesStatus>("/v1/trees")?.into(),
             Question::Change(change) => {
                 let if_revision = change.if_revision;
                 let body = Change {
@@ -120,7 +89,7 @@ impl Ask for Api {
                     ..change
                 };
                 let asked = sent(Method::POST, "/v1/changes".to_owned(), &body)?;
-                self.order::<ChangeMade>(asked, if_revision)?.into()
+                run.order::<ChangeMade>(asked, if_revision)?.into()
             }
             Question::Reserve(Reserve {
                 from,
@@ -128,14 +97,13 @@ impl Ask for Api {
                 if_revision,
             }) => {
                 let asked = of_reservations(from.as_deref(), &order)?;
-                self.order::<Reservations>(asked, if_revision)?.into()
+                run.order::<Reservations>(asked, if_revision)?.into()
             }
             Question::Flows { order, limit } => {
-                // The words of the status socket are those of the API.
                 let order = serde_json::to_value(order)
                     .map_err(|error| ClientError::Unexpected(error.to_string()))?;
                 let order = order.as_str().unwrap_or_default();
-                self.get::<FlowsStatus>(&format!("/v1/flows?sort={order}&limit={limit}"))?
+                run.get::<FlowsStatus>(&format!("/v1/flows?sort={order}&limit={limit}"))?
                     .into()
             }
             Question::Packets { last, from } => {
@@ -143,10 +111,13 @@ impl Ask for Api {
                 parameters.extend(last.map(|last| format!("seconds={}", last.as_secs_f64())));
                 parameters.extend(from.map(|from| format!("from={}", escaped(&from))));
                 let target = format!("/v1/packets?{}", parameters.join("&"));
-                self.0.request(&got(&target))?.whole()?.into()
+                run.request(&got(&target))?.whole()?.into()
+            }
+            Question::Reload => {
+                let asked = sent(Method::POST, "/v1/reload".to_owned(), &serde_json::Map::new())?;
+                run.order::<ChangeMade>(asked, None)?.into()
             }
             Question::Features
-            | Question::Reload
             | Question::Outline { .. }
             | Question::Place { .. }
             | Question::WhatIf(_)
@@ -161,9 +132,12 @@ impl Ask for Api {
         })
     }
 
+    /// The run records when this returns: the first interval, which has no rows, was received.
     fn record(&self, interval: Duration) -> Result<Intervals, ClientError> {
         let target = format!("/v1/intervals?interval_us={}", interval.as_micros());
-        Ok(Intervals::of_api(self.0.request(&got(&target))?, interval))
+        let mut intervals = Intervals::of(self.transport().request(&got(&target))?, interval);
+        intervals.next().unwrap_or_else(|| Err(ended()))?;
+        Ok(intervals)
     }
 }
 
@@ -220,17 +194,4 @@ fn understood<A: DeserializeOwned>(response: ApiResponse) -> Result<A, ClientErr
 
 fn escaped(text: &str) -> impl fmt::Display + '_ {
     utf8_percent_encode(text, NON_ALPHANUMERIC)
-}
-
-impl fmt::Display for Api {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.address.fmt(f)
-    }
-}
-
-/// Prints the address. The token is a secret.
-impl fmt::Debug for Api {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Api").field(&self.0.address).finish()
-    }
 }
