@@ -27,7 +27,8 @@ pub(super) struct ChangeOrder {
     lines: Vec<String>,
 }
 
-/// Nothing: an empty object. A page of another site can't send one (`body.rs`).
+// A page of another site can send a request without a body, but none with one of JSON (`body.rs`).
+/// Nothing: an empty object.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReloadOrder {}
