@@ -24,38 +24,19 @@
 
 #![forbid(unsafe_code)]
 
-mod answer;
-mod api;
-mod body;
 pub mod client;
-mod door;
-mod error;
-mod guard;
 mod history;
+mod http;
 mod metrics;
-mod outlines;
-pub mod page;
-mod places;
-mod precondition;
-mod problem;
-mod query;
 pub mod rehearsal;
 pub mod reserve;
 mod run;
-mod server;
-mod shared;
 mod socket;
-mod streams;
 mod subscribed;
 pub mod subscribers;
-mod tls;
-mod tokens;
 
-pub use api::openapi;
-pub use door::Doors;
-pub use error::ControlError;
+pub use http::{Control, ControlError, Doors, openapi, page};
 pub use metrics::MOST_CLASSES;
 pub use run::{Owner, Reserver, Run, mistakes_of};
-pub use server::Control;
 pub use socket::{LongPath, default_socket, running};
 pub use subscribed::{Reading, RunningList, SubscribedRun};

@@ -21,13 +21,13 @@ use http_body_util::BodyExt;
 use tokio::runtime::{Builder, Runtime};
 use tower_service::Service;
 
-use crate::api::{Routes, router};
-use crate::guard::{Client, Rules};
 use crate::history::Reader;
+use crate::http::api::{Routes, router};
+use crate::http::guard::{Client, Rules};
+use crate::http::shared::{Shared, new_instance};
+use crate::http::streams::Streams;
 use crate::metrics::{Node, nodes};
 use crate::run::{Owner, Run};
-use crate::shared::{Shared, new_instance};
-use crate::streams::Streams;
 use crate::subscribed::{RunningList, SubscribedRun};
 use crate::subscribers::{Settings, Subscribers};
 

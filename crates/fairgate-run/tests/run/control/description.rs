@@ -76,7 +76,8 @@ fn it_is_an_openapi_document() {
 /// takes described handlers only.
 #[test]
 fn it_has_exactly_the_routes() {
-    let source = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/api/mod.rs")).unwrap();
+    let source =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http/api/mod.rs")).unwrap();
     assert!(!source.contains(".route(") && source.contains(".routes(routes!("));
     let stage = Stage::new(Rehearsal::new("fifo").unwrap());
     for (path, methods) in operations() {

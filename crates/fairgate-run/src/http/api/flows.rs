@@ -5,10 +5,10 @@ use axum::response::Response;
 use fairgate_run_api::{DEFAULT_FLOWS, FlowOrder, FlowsStatus, Question};
 use serde::Deserialize;
 
-use crate::answer::{held, json_bytes};
-use crate::problem::{Kind, Problem};
-use crate::query::Parameters;
-use crate::shared::{NOBODY, Shared};
+use crate::http::answer::{held, json_bytes};
+use crate::http::problem::{Kind, Problem};
+use crate::http::query::Parameters;
+use crate::http::shared::{NOBODY, Shared};
 
 /// The most flows of an answer.
 const MOST: u32 = 10_000;

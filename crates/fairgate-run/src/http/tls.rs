@@ -10,8 +10,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
-use crate::error::ControlError;
-use crate::tokens::secret;
+use crate::http::error::ControlError;
+use crate::http::tokens::secret;
 
 /// Returns what accepts TLS connections with this certificate and its private key.
 pub(crate) fn acceptor(certificate: &Path, key: &Path) -> Result<TlsAcceptor, ControlError> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::body::Bytes;
 
-use crate::problem::Problem;
+use crate::http::problem::Problem;
 
 /// The outlines that were asked for, as JSON, of one revision of the trees: two documents at most. That of a
 /// direction with 20,000 classes has 2 MB.
@@ -43,7 +43,7 @@ impl Outlines {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::Kind;
+    use crate::http::problem::Kind;
 
     #[test]
     fn an_outline_is_made_once_for_each_revision() {

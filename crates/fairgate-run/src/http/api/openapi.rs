@@ -10,8 +10,8 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement
 use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::problem::Problem;
-use crate::shared::Shared;
+use crate::http::problem::Problem;
+use crate::http::shared::Shared;
 
 #[derive(OpenApi)]
 #[openapi(

@@ -18,11 +18,11 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::answer::json_bytes;
-use crate::problem::{Kind, Problem};
-use crate::query::Parameters;
-use crate::shared::{PATIENCE, Shared};
-use crate::streams::{Stream, Streams};
+use crate::http::answer::json_bytes;
+use crate::http::problem::{Kind, Problem};
+use crate::http::query::Parameters;
+use crate::http::shared::{PATIENCE, Shared};
+use crate::http::streams::{Stream, Streams};
 
 /// The longest interval, microseconds.
 const LONGEST_US: u64 = 3_600_000_000;

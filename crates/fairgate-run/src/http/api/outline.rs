@@ -8,11 +8,11 @@ use axum::response::Response;
 use fairgate_run_api::{OutlineDocument, PlaceDocument, Question};
 use serde::Deserialize;
 
-use crate::answer::{held, json_bytes};
-use crate::precondition::tag;
-use crate::problem::Problem;
-use crate::query::Parameters;
-use crate::shared::{NOBODY, Shared};
+use crate::http::answer::{held, json_bytes};
+use crate::http::precondition::tag;
+use crate::http::problem::Problem;
+use crate::http::query::Parameters;
+use crate::http::shared::{NOBODY, Shared};
 
 /// Which tree is wanted.
 #[derive(Debug, Deserialize)]

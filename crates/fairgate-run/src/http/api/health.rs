@@ -7,10 +7,10 @@ use fairgate_run_api::{Detail, Features, Question};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::answer::json;
-use crate::api::status::ask_status;
-use crate::problem::Problem;
-use crate::shared::{NOBODY, Shared};
+use crate::http::answer::json;
+use crate::http::api::status::ask_status;
+use crate::http::problem::Problem;
+use crate::http::shared::{NOBODY, Shared};
 
 /// That the run answers.
 #[derive(Debug, Serialize, ToSchema)]

@@ -10,8 +10,8 @@ use http_body_util::{BodyExt, Limited};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
-use crate::problem::{Kind, Problem};
-use crate::shared::Shared;
+use crate::http::problem::{Kind, Problem};
+use crate::http::shared::Shared;
 
 /// The longest body, bytes. A change of all classes of a large tree has less.
 pub(crate) const LONGEST: usize = 16 << 20;

@@ -4,7 +4,7 @@
 //! also the thread that keeps the history.
 //!
 //! All of them have ordinary priority, so that the forwarding threads go first. A client that is slow, silent
-//! or one of many costs a place at its door ([`places`](crate::places)) for a bounded time and nothing else.
+//! or one of many costs a place at its door ([`places`](super::places)) for a bounded time and nothing else.
 
 use std::convert::Infallible;
 use std::ffi::CString;
@@ -32,14 +32,14 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tower_service::Service;
 
-use crate::api::{Routes, router};
-use crate::door::{Door, Doors, Entry};
-use crate::error::ControlError;
-use crate::guard::Client;
 use crate::history::{self, Sampler};
-use crate::places::{Origin, Place, Places, Room};
-use crate::shared::{Shared, new_instance};
-use crate::streams::Streams;
+use crate::http::api::{Routes, router};
+use crate::http::door::{Door, Doors, Entry};
+use crate::http::error::ControlError;
+use crate::http::guard::Client;
+use crate::http::places::{Origin, Place, Places, Room};
+use crate::http::shared::{Shared, new_instance};
+use crate::http::streams::Streams;
 
 /// How long the first byte, a handshake or the head of a request may take, each. It is also how long a
 /// connection may be idle.

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::problem::{Kind, Problem};
+use crate::http::problem::{Kind, Problem};
 
 /// Documents up to this length, bytes, take no turn while they are sent: all connections together can hold
 /// less than one long document.

@@ -11,10 +11,10 @@ use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
 use crate::history::History;
+use crate::http::outlines::Outlines;
+use crate::http::precondition::{Expected, tag, tag_of};
+use crate::http::problem::{Kind, Problem};
 use crate::metrics::Classes;
-use crate::outlines::Outlines;
-use crate::precondition::{Expected, tag, tag_of};
-use crate::problem::{Kind, Problem};
 
 /// How many documents are made at the same time. Of a tree with 20,000 classes one has 20 MB.
 const ANSWERS: usize = 4;

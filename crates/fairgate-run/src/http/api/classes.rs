@@ -6,12 +6,12 @@ use fairgate_run_api::{Losses, PassedByStatus, Sojourn};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::answer::{held, json_bytes};
-use crate::api::history::{find, readings};
 use crate::history::ClassFigures;
-use crate::problem::Problem;
-use crate::query::Parameters;
-use crate::shared::Shared;
+use crate::http::answer::{held, json_bytes};
+use crate::http::api::history::{find, readings};
+use crate::http::problem::Problem;
+use crate::http::query::Parameters;
+use crate::http::shared::Shared;
 
 /// Which classes are wanted.
 #[derive(Debug, Deserialize)]

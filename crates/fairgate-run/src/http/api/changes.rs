@@ -8,13 +8,13 @@ use fairgate_run_api::{Change, ChangeMade, ChangesStatus, Detail, Question};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::answer::json;
-use crate::api::status::ask_status;
-use crate::body::Document;
-use crate::guard::Who;
-use crate::precondition::{Expected, tag};
-use crate::problem::Problem;
-use crate::shared::Shared;
+use crate::http::answer::json;
+use crate::http::api::status::ask_status;
+use crate::http::body::Document;
+use crate::http::guard::Who;
+use crate::http::precondition::{Expected, tag};
+use crate::http::problem::Problem;
+use crate::http::shared::Shared;
 
 /// Changes that are made together or not at all.
 #[derive(Debug, Deserialize, ToSchema)]

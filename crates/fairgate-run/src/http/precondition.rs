@@ -7,7 +7,7 @@ use axum::http::HeaderMap;
 use axum::http::header::{HeaderName, IF_MATCH, IF_NONE_MATCH};
 use fairgate_run_api::{Entry, version};
 
-use crate::problem::{Kind, Problem};
+use crate::http::problem::{Kind, Problem};
 
 /// Returns the entity tag of a revision.
 pub(crate) fn tag(run: &str, revision: u64) -> String {

@@ -21,10 +21,10 @@ use fairgate_live::Offer;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::guard::{Rules, guard};
-use crate::page::page;
-use crate::problem::{Kind, Problem};
-use crate::shared::Shared;
+use crate::http::guard::{Rules, guard};
+use crate::http::page::page;
+use crate::http::problem::{Kind, Problem};
+use crate::http::shared::Shared;
 
 pub use openapi::openapi;
 

@@ -5,7 +5,7 @@ use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 
-use crate::problem::{Kind, Problem};
+use crate::http::problem::{Kind, Problem};
 
 /// Parameters behind the question mark.
 pub(crate) struct Parameters<T>(pub(crate) T);

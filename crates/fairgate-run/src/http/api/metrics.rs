@@ -6,11 +6,11 @@ use axum::extract::State;
 use axum::response::Response;
 use fairgate_run_api::Detail;
 
-use crate::answer::held;
-use crate::api::status::ask_status;
+use crate::http::answer::held;
+use crate::http::api::status::ask_status;
+use crate::http::problem::{Kind, Problem};
+use crate::http::shared::Shared;
 use crate::metrics::{MEDIA_TYPE, text};
-use crate::problem::{Kind, Problem};
-use crate::shared::Shared;
 
 /// The counters, as OpenMetrics text
 #[utoipa::path(

@@ -14,13 +14,13 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::answer::{held, json, json_bytes};
-use crate::body::Document;
-use crate::guard::Who;
-use crate::precondition::{Expected, tag, tag_of};
-use crate::problem::Problem;
-use crate::query::Named;
-use crate::shared::{NOBODY, Shared};
+use crate::http::answer::{held, json, json_bytes};
+use crate::http::body::Document;
+use crate::http::guard::Who;
+use crate::http::precondition::{Expected, tag, tag_of};
+use crate::http::problem::Problem;
+use crate::http::query::Named;
+use crate::http::shared::{NOBODY, Shared};
 
 /// Another list of subscribers.
 #[derive(Debug, Deserialize, ToSchema)]

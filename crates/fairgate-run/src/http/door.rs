@@ -9,12 +9,12 @@ use fairgate_live::{Address, Endpoint, Endpoints, Offer};
 use nix::unistd::{Gid, Group};
 use tokio_rustls::TlsAcceptor;
 
-use crate::api::Routes;
-use crate::error::ControlError;
-use crate::guard::Rules;
+use crate::http::api::Routes;
+use crate::http::error::ControlError;
+use crate::http::guard::Rules;
+use crate::http::tls;
+use crate::http::tokens::Tokens;
 use crate::socket::Listening;
-use crate::tls;
-use crate::tokens::Tokens;
 
 /// Open sockets that nobody answers at yet.
 #[derive(Debug)]

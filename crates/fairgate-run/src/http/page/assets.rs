@@ -30,7 +30,7 @@ macro_rules! assets {
         &[$(Asset {
             path: $path,
             media_type: $media_type,
-            bytes: include_bytes!(concat!("../../web/", $file)),
+            bytes: include_bytes!(concat!("../../../web/", $file)),
         }),*]
     };
 }

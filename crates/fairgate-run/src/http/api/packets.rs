@@ -8,11 +8,11 @@ use axum::response::Response;
 use fairgate_run_api::{Question, WhatIf};
 use serde::Deserialize;
 
-use crate::answer::held;
-use crate::body::Document;
-use crate::problem::{Kind, Problem};
-use crate::query::Parameters;
-use crate::shared::{NOBODY, Shared};
+use crate::http::answer::held;
+use crate::http::body::Document;
+use crate::http::problem::{Kind, Problem};
+use crate::http::query::Parameters;
+use crate::http::shared::{NOBODY, Shared};
 
 /// Which packets are wanted.
 #[derive(Debug, Deserialize)]

@@ -9,11 +9,11 @@ use fairgate_run_api::{Detail, Question, Status};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::answer::{held, json_bytes};
 use crate::history::{DirectionHistory, Figure, History, MOST_SERIES, ROOT, SPAN_S};
-use crate::problem::{Kind, Problem};
-use crate::query::Parameters;
-use crate::shared::{NOBODY, Shared};
+use crate::http::answer::{held, json_bytes};
+use crate::http::problem::{Kind, Problem};
+use crate::http::query::Parameters;
+use crate::http::shared::{NOBODY, Shared};
 
 /// Which history is wanted.
 #[derive(Debug, Deserialize)]

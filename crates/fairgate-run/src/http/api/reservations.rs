@@ -10,13 +10,13 @@ use fairgate_run_api::{Question, Reservations, Reserve, ReserveOrder, TermsStatu
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::answer::json;
-use crate::body::Document;
-use crate::guard::Who;
-use crate::precondition::{Expected, tag};
-use crate::problem::{Kind, Problem};
-use crate::query::{Named, Parameters};
-use crate::shared::Shared;
+use crate::http::answer::json;
+use crate::http::body::Document;
+use crate::http::guard::Who;
+use crate::http::precondition::{Expected, tag};
+use crate::http::problem::{Kind, Problem};
+use crate::http::query::{Named, Parameters};
+use crate::http::shared::Shared;
 
 /// Which direction is meant.
 #[derive(Debug, Deserialize, ToSchema)]

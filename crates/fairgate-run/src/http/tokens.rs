@@ -8,7 +8,7 @@ use std::path::Path;
 use nix::unistd::geteuid;
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
-use crate::error::ControlError;
+use crate::http::error::ControlError;
 
 /// The shortest token, bytes: 128 bits in hexadecimal digits.
 const SHORTEST: usize = 32;

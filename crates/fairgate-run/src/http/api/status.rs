@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use utoipa::ToSchema;
 
-use crate::answer::{held, json_bytes};
-use crate::problem::{Kind, Problem};
-use crate::query::{Named, Parameters};
-use crate::shared::{NOBODY, PATIENCE, Shared};
+use crate::http::answer::{held, json_bytes};
+use crate::http::problem::{Kind, Problem};
+use crate::http::query::{Named, Parameters};
+use crate::http::shared::{NOBODY, PATIENCE, Shared};
 
 /// Has the run make its status, and `part` take what is wanted of it, on a thread that may wait.
 pub(super) async fn ask_status<T: Send + 'static>(

@@ -6,10 +6,10 @@ use axum::http::header::{ETAG, HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use fairgate_run_api::{Question, TreesStatus};
 
-use crate::answer::{held, json_bytes};
-use crate::precondition::{is_known, tag};
-use crate::problem::Problem;
-use crate::shared::{NOBODY, Shared};
+use crate::http::answer::{held, json_bytes};
+use crate::http::precondition::{is_known, tag};
+use crate::http::problem::Problem;
+use crate::http::shared::{NOBODY, Shared};
 
 /// The trees, as a configuration file has them
 #[utoipa::path(

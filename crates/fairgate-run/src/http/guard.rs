@@ -17,10 +17,10 @@ use axum::http::{HeaderMap, HeaderName, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::places::{Place, Refusals};
-use crate::problem::{Kind, Problem};
-use crate::shared::Shared;
-use crate::tokens::Tokens;
+use crate::http::places::{Place, Refusals};
+use crate::http::problem::{Kind, Problem};
+use crate::http::shared::Shared;
+use crate::http::tokens::Tokens;
 
 /// The other end of a connection. It is an extension of each request.
 #[derive(Clone, Debug)]
