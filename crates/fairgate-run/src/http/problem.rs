@@ -176,15 +176,15 @@ impl Problem {
         }
     }
 
-    /// Returns the problem of a question about something that is not there.
-    pub(crate) fn missing(mistake: Mistake) -> Problem {
+    /// Returns the problem of a question with one mistake.
+    pub(crate) fn mistaken(kind: Kind, mistake: Mistake) -> Problem {
         let detail = match mistake.help.is_empty() {
             true => mistake.message.clone(),
             false => format!("{}; {}", mistake.message, mistake.help),
         };
         Problem {
             errors: vec![mistake],
-            ..Problem::new(Kind::NotFound, detail)
+            ..Problem::new(kind, detail)
         }
     }
 

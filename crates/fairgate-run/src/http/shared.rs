@@ -163,7 +163,7 @@ impl Shared {
                 Problem::outdated(current.map(|entry| tag_of(self.instance(), &entry)))
             }
             Refused::Mistakes(mistakes) => Problem::refused(mistakes),
-            Refused::Missing(mistake) => Problem::missing(mistake),
+            Refused::Missing(mistake) => Problem::mistaken(Kind::NotFound, mistake),
             Refused::Malformed(why) => Problem::new(Kind::Malformed, why),
             Refused::Ended => Problem::new(Kind::Silent, "the run has ended"),
         }

@@ -11,7 +11,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::response::Response;
-use fairgate_run_api::{Interval, Recorder, SHORTEST_INTERVAL_US};
+use fairgate_run_api::{Interval, Mistake, Recorder, SHORTEST_INTERVAL_US};
 use hyper::body::Frame;
 use serde::Deserialize;
 use tokio::sync::OwnedSemaphorePermit;
@@ -63,12 +63,15 @@ pub(super) async fn intervals(
     Extension(streams): Extension<Streams>,
     Parameters(wanted): Parameters<Wanted>,
 ) -> Result<Response, Problem> {
-    if !(SHORTEST_INTERVAL_US..=LONGEST_US).contains(&wanted.interval_us) {
-        let detail = format!(
-            "`interval_us` is {}, but must be from {SHORTEST_INTERVAL_US} to {LONGEST_US}",
-            wanted.interval_us
-        );
-        return Err(Problem::new(Kind::Malformed, detail));
+    let limit = match wanted.interval_us {
+        ..SHORTEST_INTERVAL_US => Some(("short", "least", SHORTEST_INTERVAL_US)),
+        SHORTEST_INTERVAL_US..=LONGEST_US => None,
+        _ => Some(("long", "most", LONGEST_US)),
+    };
+    if let Some((wrong, right, limit)) = limit {
+        let message = format!("an interval of {} us is too {wrong}", wanted.interval_us);
+        let help = format!("record intervals of at {right} {limit} us");
+        return Err(Problem::mistaken(Kind::Malformed, Mistake::new(message, help)));
     }
     let place = shared.place_to_record()?;
     let interval = Duration::from_micros(wanted.interval_us);
