@@ -66,14 +66,18 @@ class Document:
     def parts_of_body(self, body: Json) -> Iterator[Json]:
         """Yield the body as a whole, or its members if they are arguments."""
         if self.is_flat(body):
-            yield from self.schemas[name_of(body)]["properties"].values()
+            yield from self.schemas[name_of(body)].get("properties", {}).values()
         else:
             yield body
 
     def is_flat(self, body: Json) -> bool:
         """Return whether the members of a body are arguments."""
         name = name_of(body)
-        return name is not None and name not in self.answered and "properties" in self.schemas[name]
+        if name is None or name in self.answered:
+            return False
+        # An object that may have no members at all has no arguments.
+        schema = self.schemas[name]
+        return "properties" in schema or schema.get("additionalProperties") is False
 
     def reached(self, *schemas: Any) -> Iterator[str]:
         """Yield the names of all schemas that these are made of."""
@@ -251,7 +255,7 @@ class Operation:
             required.append((called, kind, schema.get("description", "What is sent")))
             return f"body={called}" if is_model else f"body=dict({called})"
         members = []
-        for key, member in schema["properties"].items():
+        for key, member in schema.get("properties", {}).items():
             kind = self.document.type_of(member)
             kind = "Iterable[" + kind.removeprefix("list[") if kind.startswith("list[") else kind
             value = argument(key)

@@ -203,7 +203,7 @@ def test_each_type_of_problem_is_an_exception() -> None:
         for name, status in re.findall(r"^\| `([a-z-]+)` \| (\d{3}) \|", table, re.M)
     }
     assert documented.keys() == errors.TYPES.keys()
-    source = (ROOT / "crates/fairgate-run/src/problem.rs").read_text()
+    source = (ROOT / "crates/fairgate-run/src/http/problem.rs").read_text()
     assert set(re.findall(r'"(urn:fairgate:problem:[a-z-]+)"', source)) == errors.TYPES.keys()
     assert len(set(errors.TYPES.values())) == len(errors.TYPES)
     for kind, status in documented.items():

@@ -195,6 +195,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "patchSubscriber": lambda run: run.patch_subscriber("1001", {"down": "7mbit"}),
     "putSubscriber": lambda run: run.put_subscriber("a/b ?#%ü", Entry(prefixes=["100.64.0.9"], plan="home")),
     "refresh": lambda run: run.refresh("call"),
+    "reload": lambda run: run.reload(),
     "removeSubscriber": lambda run: run.remove_subscriber("1001"),
     "replaceSubscribers": lambda run: run.replace_subscribers([BEN]),
     "reservations": lambda run: run.reservations(from_="eth1"),

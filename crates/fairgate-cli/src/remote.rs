@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use fairgate_run::client::{Access, Api, ApiAddress, ClientError, Remote};
-use fairgate_run::{FetchError, running};
+use fairgate_live::folders::FolderError;
+use fairgate_run::client::{Access, ApiAddress, ClientError, Remote};
+use fairgate_run::running;
 use fairgate_run_api::Mistake;
 use miette::Diagnostic;
 use thiserror::Error;
@@ -43,7 +44,7 @@ pub(crate) enum NoRun {
     Several { sockets: String },
     #[error("cannot search for runs")]
     #[diagnostic(help("give the socket with --socket PATH"))]
-    Untrusted(#[source] FetchError),
+    Untrusted(#[source] FolderError),
 }
 
 #[derive(Debug, Error, Diagnostic)]
@@ -75,8 +76,8 @@ impl RunArgs {
                     token: self.token_file.clone(),
                     ca: self.ca.clone(),
                 };
-                match Api::new(address.clone(), &access) {
-                    Ok(api) => Ok(Remote::Api(api)),
+                match Remote::at(address.clone(), &access) {
+                    Ok(run) => Ok(run),
                     Err(error) if error.is_bad_input() => Err(error.into()),
                     Err(error) => Err(Failure::environment(error)),
                 }

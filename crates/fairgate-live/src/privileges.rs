@@ -29,7 +29,7 @@ const NEEDED_BY_XDP: Capability = Capability::CAP_IPC_LOCK;
 pub struct LaterFiles<'a> {
     /// Files, and folders of files, that it reads again on a reload.
     pub read: &'a [PathBuf],
-    /// The status socket, which it creates and removes.
+    /// The status socket, which it removes.
     pub socket: &'a Path,
     /// The unix socket of the API, which it removes.
     pub api: Option<&'a Path>,

@@ -1,8 +1,8 @@
 //! The vocabulary of a run: what it is asked ([`Question`]), what it answers ([`Answer`], [`Refused`]), and
 //! the documents of its state. No I/O.
 //!
-//! Whatever can be asked implements [`Ask`]: a run in this process, one at its status socket, and one at its
-//! API. Transports carry the questions, and know nothing else of them.
+//! Whatever can be asked implements [`Ask`]: a run in this process, and one in another process that is asked
+//! over HTTP.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! What a run is asked, and what it answers.
 //!
 //! A new question is a variant of [`Question`], a handler in the run, and a route of the API. Who asks in the
-//! process, over HTTP or at the status socket uses the same words.
+//! process or over HTTP gets the same answers.
 //!
 //! The trees have a revision. A client that has read them can ask for a change of this revision only: if
 //! somebody else has changed them since, nothing is changed.
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::entry::Entry;
-use crate::flows::{DEFAULT_FLOWS, FlowOrder, FlowsStatus};
+use crate::flows::{FlowOrder, FlowsStatus};
 use crate::outline::{OutlineDocument, PlaceDocument};
 use crate::recording::Recorder;
 use crate::refused::Refused;
@@ -24,13 +24,11 @@ use crate::subscribers::{
 use crate::trees::{ChangeMade, Mistake, TreesStatus};
 
 /// What a run is asked.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Question {
     /// The status. It is answered by [`Answer::Status`].
     Status {
         /// How much it says.
-        #[serde(rename = "only_used", default, with = "only_used")]
         detail: Detail,
     },
     /// The revision of the trees. It is answered by [`Answer::Revision`].
@@ -61,24 +59,15 @@ pub enum Question {
     /// takes a second.
     Flows {
         /// Their order.
-        #[serde(default)]
         order: FlowOrder,
         /// How many of them.
-        #[serde(default = "default_flows")]
         limit: u32,
     },
     /// The last packets, as far as they are kept. It is answered by [`Answer::Packets`].
     Packets {
         /// The time before now from which packets are wanted. Without it, all that are kept.
-        #[serde(
-            rename = "last_us",
-            default,
-            skip_serializing_if = "Option::is_none",
-            with = "micros"
-        )]
         last: Option<Duration>,
         /// The interface that has received them. Without it, both.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<String>,
     },
     /// What disciplines would have done with the last packets. It is answered by [`Answer::Page`].
@@ -98,7 +87,6 @@ pub enum Question {
         change: SubscriberChange,
         /// The versions ([`version`](crate::version)) that it may have. If it has another one, or is not
         /// there, nothing is changed.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         if_version: Option<Vec<u64>>,
     },
     /// To put another list in the place of the whole one. It is answered by [`Answer::SubscribersReplaced`].
@@ -106,71 +94,33 @@ pub enum Question {
         /// All subscribers.
         subscribers: Vec<Entry>,
         /// The revision that is changed. If the trees have another one, nothing is changed.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         if_revision: Option<u64>,
     },
 }
 
-fn default_flows() -> u32 {
-    DEFAULT_FLOWS
-}
-
-mod only_used {
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    use crate::status::Detail;
-
-    pub(super) fn serialize<S: Serializer>(detail: &Detail, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_bool(*detail == Detail::Used)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Detail, D::Error> {
-        Ok(Detail::of(bool::deserialize(from)?))
-    }
-}
-
-mod micros {
-    use std::time::Duration;
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(last: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
-        let micros = |last: Duration| u64::try_from(last.as_micros()).unwrap_or(u64::MAX);
-        last.map(micros).serialize(to)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-        Ok(Option::<u64>::deserialize(from)?.map(Duration::from_micros))
-    }
-}
-
 /// A change of the trees: all lines or none.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Change {
     /// The interface from which the changed direction receives. It may be left out if both directions have
     /// the same tree: then both are changed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// The changes in words, as of [`Spec::edited`](fairgate_config::Spec::edited).
     pub lines: Vec<String>,
     /// The revision that is changed. If the trees have another one, nothing is changed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub if_revision: Option<u64>,
 }
 
 /// An order about reservations.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reserve {
     /// The interface from which the reserved direction receives. It may be left out if reservations are
     /// possible in one direction only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// What is done.
     pub order: ReserveOrder,
     /// The revision of the trees that the client has seen. If they have another one, nothing is done.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub if_revision: Option<u64>,
 }
 
@@ -196,7 +146,7 @@ pub struct WhatIf {
 }
 
 /// What not every run can be asked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
     /// Whether it has subscribers.
     pub subscribers: bool,
@@ -208,8 +158,7 @@ pub struct Features {
 macro_rules! answers {
     ($($(#[$doc:meta])* $name:ident($kind:ty),)*) => {
         /// What a run answers.
-        #[derive(Clone, Debug, PartialEq, Serialize)]
-        #[serde(untagged)]
+        #[derive(Clone, Debug, PartialEq)]
         pub enum Answer {
             $($(#[$doc])* $name($kind),)*
         }

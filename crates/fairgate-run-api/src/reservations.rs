@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// What is done with a reservation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReserveOrder {
     /// A reservation is added.

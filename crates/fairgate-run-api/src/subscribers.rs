@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::difference::Difference;
@@ -64,8 +64,7 @@ pub struct SubscriberChanged {
 }
 
 /// What is done with a subscriber.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum SubscriberChange {
     /// It is added, or changed as a whole.
     Put(Entry),

@@ -21,13 +21,13 @@ use http_body_util::BodyExt;
 use tokio::runtime::{Builder, Runtime};
 use tower_service::Service;
 
-use crate::api::router;
-use crate::guard::{Client, Rules};
 use crate::history::Reader;
+use crate::http::api::{Routes, router};
+use crate::http::guard::{Client, Rules};
+use crate::http::shared::{Shared, new_instance};
+use crate::http::streams::Streams;
 use crate::metrics::{Node, nodes};
 use crate::run::{Owner, Run};
-use crate::shared::Shared;
-use crate::streams::Streams;
 use crate::subscribed::{RunningList, SubscribedRun};
 use crate::subscribers::{Settings, Subscribers};
 
@@ -320,14 +320,14 @@ impl Stage {
     pub fn of(run: impl Ask<Error = Refused, Recording = Recorder> + 'static, offer: Offer) -> Stage {
         let rules = Rules::default();
         let run: Arc<LocalRun> = Arc::new(run);
-        let shared = Shared::new(Arc::clone(&run), Audit::default());
+        let shared = Shared::new(Arc::clone(&run), Audit::default(), new_instance(), 1);
         let stage = Stage {
             runtime: Builder::new_current_thread()
                 .enable_time()
                 .build()
                 .expect("a runtime without sockets"),
             reader: Mutex::new(Reader::new(run, Arc::clone(shared.history()))),
-            router: router(shared, rules, offer),
+            router: router(shared, rules, Routes::Offered(offer)),
             client: Client::Process {
                 user: 0,
                 process: 1,

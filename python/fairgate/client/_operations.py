@@ -362,6 +362,29 @@ class Operations:
         """
         return self._transport.ask("GET", "/v1/packets", bytes, query={"seconds": seconds, "from": from_})
 
+    def reload(self) -> ChangeMade:
+        """Read the configuration again, as after SIGHUP.
+
+        The trees become those of the file, with the reservations. Changes by hand since the last reading
+        are undone. If the file is refused, the run continues unchanged.
+
+        Returns
+        -------
+        ChangeMade
+            A change that was made.
+
+        Raises
+        ------
+        Refused
+            The run refuses the file.
+
+        Examples
+        --------
+        >>> run.reload().revision == run.health().revision
+        True
+        """
+        return self._transport.ask("POST", "/v1/reload", ChangeMade, body={})
+
     def reservations(self, *, from_: str | None = None) -> Reservations:
         """All reservations.
 

@@ -266,7 +266,7 @@ class Problem(Model):
     detail: str
     """What is wrong with this request, and what to do."""
     errors: Annotated[list[Mistake], Field(validate_default=True)] = []
-    """The mistakes in a change that is refused."""
+    """The mistakes in what the run was asked."""
     revision: int | None = None
     """The revision of the trees, if another one was expected."""
     status: int

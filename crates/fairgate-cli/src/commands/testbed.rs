@@ -10,6 +10,7 @@ use fairgate_config::units::{UnitError, parse_duration, parse_rate};
 use fairgate_live::testbed::{
     Experiment, Interrupt, Outcome as Measured, PingTimes, Scenario, Stage, TestbedError,
 };
+use fairgate_run::client::Remote;
 use serde::Serialize;
 
 use crate::failure::{Failure, Imbalanced, Outcome};
@@ -98,7 +99,10 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
         congestion: args.congestion.clone(),
         duration: args.duration,
         seed: args.seed,
-        fetch: |socket| fairgate_run::fetch(socket).map_err(io::Error::other),
+        fetch: |socket| {
+            let run = Remote::from(socket.to_path_buf());
+            run.status(false).map_err(io::Error::other)
+        },
     };
     let interrupt = Interrupt::catch().map_err(Failure::environment)?;
     let progress = progress::stages(format);

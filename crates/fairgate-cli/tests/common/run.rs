@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fairgate_live::testbed::{Namespace, Network};
-use fairgate_run::fetch;
+use fairgate_run::client::Remote;
 use fairgate_run_api::Status;
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
@@ -73,7 +73,7 @@ impl Run {
     /// Waits until it forwards.
     pub(crate) fn wait(mut self) -> Run {
         until("the run forwards", || {
-            let is_forwarding = fetch(&self.socket).is_ok();
+            let is_forwarding = self.remote().status(false).is_ok();
             if !is_forwarding && self.program.as_mut().is_none_or(Program::has_ended) {
                 panic!(
                     "the run ended: {}",
@@ -85,8 +85,13 @@ impl Run {
         self
     }
 
+    /// Returns the run as commands ask it.
+    pub(crate) fn remote(&self) -> Remote {
+        Remote::from(self.socket.clone())
+    }
+
     pub(crate) fn status(&self) -> Status {
-        fetch(&self.socket).unwrap()
+        self.remote().status(false).unwrap()
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

@@ -12,6 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use fairgate_live::testbed::Network;
+use fairgate_run::client::ClientError;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::Signal;
 use serde_json::json;
@@ -54,15 +55,6 @@ fn metrics(network: &Network) -> Answer {
     let connect = || TcpStream::connect("127.0.0.1:95");
     let stream = network.router.enter(connect).unwrap().unwrap();
     ask(stream, "GET", "/metrics", &[], "")
-}
-
-/// Sends a request to the status socket.
-fn ask_socket(run: &Run, request: &serde_json::Value) -> serde_json::Value {
-    let mut stream = UnixStream::connect(&run.socket).unwrap();
-    stream.write_all(format!("{request}\n").as_bytes()).unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
-    serde_json::from_str(&text).unwrap()
 }
 
 /// All commands for a run go through its API if they are given the address. What they change is in the audit.
@@ -173,15 +165,14 @@ fn changes_have_a_revision_and_an_audit() {
     change(&run, "queue change root codel");
     let second = made.header("etag").unwrap().to_owned();
     assert_eq!(post(&run, Some(&second), "queue change root pie").status, 412);
-    let trees = ask_socket(&run, &json!({ "request": "trees" }));
-    assert_eq!(
-        (&trees["revision"], &trees["directions"][1]["from"]),
-        (&2.into(), &"right".into())
-    );
-    let old = json!({ "request": "change", "lines": ["queue change root pie"], "if_revision": 1 });
-    assert_eq!(
-        ask_socket(&run, &old),
-        json!({ "answer": "stale", "revision": 2 })
+    let trees = run.remote().trees().unwrap();
+    assert_eq!((trees.revision, &*trees.directions[1].from), (2, "right"));
+    let late = run
+        .remote()
+        .change(None, &["queue change root pie".to_owned()], Some(1));
+    assert!(
+        matches!(late, Err(ClientError::Stale { revision: 2 })),
+        "{late:?}"
     );
     run.signal(Signal::SIGHUP);
     until("the file is read again", || run.status().revision == 3);
@@ -227,12 +218,12 @@ fn endpoints_are_opened_before_privileges_are_given_up() {
     assert!(socket.exists());
     let program = run.program.as_ref().unwrap().id();
     let names = fs::read_dir(format!("/proc/{program}/task")).unwrap();
-    let is_api = |thread: &fs::DirEntry| {
+    let answers = |thread: &fs::DirEntry| {
         let name = fs::read_to_string(thread.path().join("comm")).unwrap_or_default();
-        name.trim() == "api"
+        ["api", "status"].contains(&name.trim())
     };
-    let threads: Vec<fs::DirEntry> = names.map(Result::unwrap).filter(is_api).collect();
-    assert!(!threads.is_empty());
+    let threads: Vec<fs::DirEntry> = names.map(Result::unwrap).filter(answers).collect();
+    assert!(threads.len() >= 2);
     for thread in threads {
         let text = fs::read_to_string(thread.path().join("sched")).unwrap_or_default();
         let policy = text.lines().find(|line| line.starts_with("policy"));
@@ -350,8 +341,9 @@ fn clients_disturb_no_packet() {
 
 fn disturb(network: &Network, run: &Run) {
     let mut clients: Vec<UnixStream> = Vec::new();
+    let doors = [&socket(run), &run.socket];
     for number in 0..1000 {
-        let Ok(mut client) = UnixStream::connect(socket(run)) else {
+        let Ok(mut client) = UnixStream::connect(doors[number / 4 % 2]) else {
             continue;
         };
         // Those that find no place are disconnected, so that they may fail to write.
@@ -365,7 +357,7 @@ fn disturb(network: &Network, run: &Run) {
         clients.push(client);
     }
     assert!(clients.len() > 900, "{}", clients.len());
-    // The metrics have a door of their own, and the status socket, too.
+    // The metrics have a door of their own, and a command is let in before those that say nothing.
     for _ in 0..20 {
         assert_eq!(metrics(network).status, 200);
         assert_eq!(run.status().changes.refused, 0);

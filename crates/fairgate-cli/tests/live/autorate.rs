@@ -7,8 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use fairgate_live::testbed::{Namespace, Network};
-use fairgate_run::FetchError;
-use fairgate_run::ask_change;
+use fairgate_run::client::ClientError;
 use fairgate_run_api::{AutorateStatus, ChangeMade};
 use nix::sys::signal::Signal;
 
@@ -53,8 +52,8 @@ fn write(run: &Run, text: &str) {
     fs::rename(new, run.folder.path().join("rates.txt")).unwrap();
 }
 
-fn change(run: &Run, line: &str) -> Result<ChangeMade, FetchError> {
-    ask_change(&run.socket, Some("left"), &[line.to_owned()])
+fn change(run: &Run, line: &str) -> Result<ChangeMade, ClientError> {
+    run.change(Some("left"), &[line.to_owned()])
 }
 
 #[test]

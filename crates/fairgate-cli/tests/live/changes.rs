@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use fairgate_config::{Document, Spec};
 use fairgate_live::testbed::Network;
-use fairgate_run::ask_change;
 use nix::sys::signal::Signal;
 
 use crate::common::{live, output, until};
@@ -33,7 +32,7 @@ const TREES: [&str; 8] = [
 /// Makes a change, which must be possible. Returns the pause in microseconds, and how many packets it
 /// dropped.
 pub(crate) fn change(run: &Run, line: &str) -> (f64, u64) {
-    match ask_change(&run.socket, None, &[line.to_owned()]) {
+    match run.change(None, &[line.to_owned()]) {
         Ok(made) => (made.pause_us, made.dropped),
         Err(error) => panic!("{line}: {error}"),
     }
@@ -220,7 +219,7 @@ fn a_tree_of_four_thousand_classes_changes() {
         ("drr to fifo", vec!["queue change root fifo".to_owned()]),
     ];
     for (what, lines) in steps {
-        match ask_change(&run.socket, None, &lines) {
+        match run.change(None, &lines) {
             Ok(made) => {
                 assert_eq!(made.dropped, 0);
                 let pause_us = made.pause_us;
@@ -371,7 +370,9 @@ fn a_change_beyond_the_memory_is_refused() {
     let class = |number: usize| format!("{number} / fq_codel flows=1048576");
     let classes: Vec<String> = (1..=600).map(class).collect();
     let line = format!("queue change root drr {{ {} }}", classes.join("; "));
-    let error = ask_change(&run.socket, None, &[line]).expect_err("the tree takes hundreds of gigabytes");
+    let error = run
+        .change(None, &[line])
+        .expect_err("the tree takes hundreds of gigabytes");
     assert!(error.to_string().contains("of memory"), "{error}");
     // What runs already is not counted again.
     change(

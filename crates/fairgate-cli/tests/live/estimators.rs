@@ -6,7 +6,6 @@ use std::thread;
 use std::time::Duration;
 
 use fairgate_live::testbed::Network;
-use fairgate_run::ask_change;
 use fairgate_scripts::tc::{Device, Script};
 
 use crate::common::{live, output, until};
@@ -77,7 +76,7 @@ fn the_rate_of_a_steady_stream_is_shown() {
         };
         until("4 Mbit/s are shown to 3 %", is_shown);
         let add_or_delete = |line: &str| {
-            ask_change(&run.socket, Some("left"), &[line.to_owned()]).unwrap();
+            run.change(Some("left"), &[line.to_owned()]).unwrap();
         };
         // A class that is added has nothing to show. The others go on.
         add_or_delete("class add 30 parent=1 rate=1mbit estimator=250ms,1s / fifo");

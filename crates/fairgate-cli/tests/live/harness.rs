@@ -6,7 +6,9 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use fairgate_live::testbed::{Namespace, Network};
+use fairgate_run::client::ClientError;
 use fairgate_run::default_socket;
+use fairgate_run_api::ChangeMade;
 
 use crate::common::program::Program;
 use crate::run::{Run, call, succeeds};
@@ -54,6 +56,11 @@ impl Run {
             folder,
             socket,
         }
+    }
+
+    /// Asks for a change.
+    pub(crate) fn change(&self, from: Option<&str>, lines: &[String]) -> Result<ChangeMade, ClientError> {
+        self.remote().change(from, lines, None)
     }
 
     /// Returns what it has written to standard error so far. It shares the offset of this file, so it is read

@@ -7,7 +7,6 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use fairgate_live::testbed::Network;
-use fairgate_run::fetch;
 use nix::sys::signal::Signal;
 
 use crate::common::program::Program;
@@ -87,7 +86,7 @@ fn forwarding_depends_on_no_reader() {
         assert!(ping(&network, Network::RIGHT), "{kind}");
         run.signal(Signal::SIGTERM);
         until(&format!("{kind}: the run answers no more"), || {
-            fetch(&run.socket).is_err()
+            run.remote().status(false).is_err()
         });
         // A late reader finds the messages for which the pipe had room.
         let mut text = String::new();

@@ -1,7 +1,6 @@
 //! Scripts of tc that shape both directions.
 
 use fairgate_live::testbed::Network;
-use fairgate_run::ask_change;
 use fairgate_run_api::NodeStatus;
 
 use crate::common::live;
@@ -173,7 +172,7 @@ fn subscribers_by_address(network: &Network, run: &Run) {
                 "filter add in={queue} class={class} {address_is}={address}"
             ));
         }
-        ask_change(&run.socket, Some(from), &lines).unwrap();
+        run.change(Some(from), &lines).unwrap();
     }
     call(
         &network.left,

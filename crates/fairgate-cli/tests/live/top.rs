@@ -8,7 +8,6 @@ use std::time::Duration;
 use fairgate_cli::top::{Settings, Start, TopError};
 use fairgate_config::Registry;
 use fairgate_live::testbed::Network;
-use fairgate_run::client::Remote;
 use nix::sys::signal::Signal;
 
 use crate::common::program::Program;
@@ -119,7 +118,7 @@ fn a_rate_is_changed_on_the_screen() {
     top.until_shown("rate = 5mbit_");
     top.press("\x7f\x7f\x7f\x7f\x7f7mbit\r");
     top.until_shown("fairgate class --from left change 20 rate=7mbit");
-    let trees = || Remote::from(run.socket.clone()).trees().unwrap();
+    let trees = || run.remote().trees().unwrap();
     assert_eq!(trees().revision, 0, "nothing changes before a yes");
     top.press("y");
     top.until_shown("Changed. Forwarding paused for");

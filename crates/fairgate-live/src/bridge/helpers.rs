@@ -1,6 +1,6 @@
 //! The further workers of a run: workers of their own, each on its own thread.
 //!
-//! Worker 0 owns the interfaces, the status socket and the signals. It starts the others before it takes the
+//! Worker 0 owns the interfaces and the signals. It starts the others before it takes the
 //! frames from the kernel, takes them together with the others, and stops these at the end. If one of them
 //! fails, all stop.
 

@@ -1,4 +1,4 @@
-//! Where a run can be controlled and observed by network protocols, besides its status socket. This only says
+//! Where a run can be controlled and observed over HTTP, besides its status socket. This only says
 //! which addresses and files are named, and whether they go together. `fairgate-run` listens there.
 //!
 //! Whoever reaches the API can change the run. So it is at a unix socket, where the kernel says who asks, or

@@ -105,7 +105,6 @@ mod filtered {
         libc::SYS_getpeername,
         libc::SYS_getsockname,
         libc::SYS_getsockopt,
-        libc::SYS_listen,
         libc::SYS_recvfrom,
         libc::SYS_recvmmsg,
         libc::SYS_recvmsg,

@@ -106,13 +106,10 @@ fn needed(plan: &Plan, later: &LaterFiles<'_>) -> Vec<Right> {
     if let Some(RateSource::File(file)) = plan.autorate.as_ref().map(|autorate| &autorate.source) {
         rights.push((folder_of(file), read));
     }
-    // The status socket is not there yet, and neither may be its folder.
+    // The sockets are there already.
     let sockets = [Some(later.socket), later.api];
     for folder in sockets.into_iter().flatten().filter_map(existing_folder) {
-        rights.push((
-            folder,
-            AccessFs::MakeSock | AccessFs::MakeDir | AccessFs::RemoveFile,
-        ));
+        rights.push((folder, AccessFs::RemoveFile.into()));
     }
     if let Some(kept) = later.kept {
         let replaced =

@@ -53,7 +53,8 @@ fn only_the_files_of_the_run_can_be_used() {
     }
     let link = folder.path().join("link");
     std::os::unix::fs::symlink(&target, &link).unwrap();
-    let socket = sockets.path().join("new/folder/run.sock");
+    let socket = sockets.path().join("run.sock");
+    let _listener = UnixListener::bind(&socket).unwrap();
     let files = [file.clone(), link.clone()];
     let later = LaterFiles {
         read: &files,
@@ -85,11 +86,11 @@ fn only_the_files_of_the_run_can_be_used() {
         }
         assert!(is_refused(fs::read_dir("/")));
 
-        fs::create_dir_all(socket.parent().unwrap()).unwrap();
-        let listener = UnixListener::bind(&socket).unwrap();
+        // The socket is removed in the end, and none is made in its place.
         UnixStream::connect(&socket).unwrap();
-        drop(listener);
         fs::remove_file(&socket).unwrap();
+        assert!(is_refused(UnixListener::bind(&socket)));
+        assert!(is_refused(fs::create_dir(sockets.path().join("folder"))));
         // Files of the kernel about this thread.
         fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     });

@@ -2,16 +2,23 @@
 //!
 //! Requests are rare: a connection that is kept would mostly be idle, and the run closes it after 10 s.
 
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::handshake;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
+use hyper::http::uri::Authority;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use nix::unistd::Uid;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::unix::UCred;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
@@ -20,20 +27,42 @@ use tokio_rustls::TlsConnector;
 use super::address::ApiAddress;
 use super::error::ClientError;
 use super::problem::{MEDIA_TYPE, Problem};
+use crate::socket::{check_length, is_trusted};
 
-/// How long it may take to connect, and how long nothing of an answer may arrive. The API itself answers that
-/// the run is silent after 5 s, and may let a request wait for its turn for another 5 s.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
+/// How long it may take to connect, and how long nothing of an answer may arrive. The run itself answers that
+/// its forwarding threads are silent after 5 s, and may let a request wait for its turn for another 5 s.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// The last part of it, which a process that is stopped does not get.
+const LAST: Duration = Duration::from_secs(10);
 
 /// The longest answer. The status of 100,000 classes has 200 MB.
 const LONGEST: usize = 1 << 30;
 
-/// How requests get to an API.
-#[derive(Clone)]
+/// How requests get to a run.
 pub(crate) struct Transport {
-    pub(crate) address: ApiAddress,
-    pub(crate) tls: Option<TlsConnector>,
+    /// How users call the run.
+    pub(crate) name: String,
+    pub(crate) destination: Destination,
     pub(crate) token: Option<HeaderValue>,
+}
+
+/// Where a run listens.
+pub(crate) enum Destination {
+    /// At its status socket, whose process must be trusted.
+    Status(PathBuf),
+    /// At the unix socket of its API.
+    Unix(PathBuf),
+    /// At its API behind TLS.
+    Https(Authority, TlsConnector),
+}
+
+/// How long nothing may arrive, and from whom.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    time: Duration,
+    /// The process at the other end, if it is one of this machine.
+    process: Option<i32>,
 }
 
 /// A request.
@@ -52,6 +81,7 @@ pub(crate) struct ApiRequest<'a> {
 pub(crate) struct ApiResponse {
     pub(crate) runtime: Runtime,
     pub(crate) response: Response<Incoming>,
+    pub(crate) patience: Patience,
 }
 
 impl Transport {
@@ -62,40 +92,58 @@ impl Transport {
             .enable_time()
             .build()
             .map_err(ClientError::NoRoom)?;
-        let response = runtime.block_on(self.send(asked))?;
-        let response = ApiResponse { runtime, response };
+        let (response, patience) = runtime.block_on(self.send(asked))?;
+        let response = ApiResponse {
+            runtime,
+            response,
+            patience,
+        };
         match response.response.status() {
             StatusCode::OK | StatusCode::CREATED => Ok(response),
             _ => Err(response.problem()),
         }
     }
 
-    async fn send(&self, asked: &ApiRequest<'_>) -> Result<Response<Incoming>, ClientError> {
+    async fn send(&self, asked: &ApiRequest<'_>) -> Result<(Response<Incoming>, Patience), ClientError> {
         let request = self.http(asked)?;
-        match &self.address {
-            ApiAddress::Unix(path) => {
-                let stream = in_time(UnixStream::connect(path)).await?;
-                exchange(stream.map_err(ClientError::Unreachable)?, request, asked.is_long).await
+        let mut patience = Patience {
+            time: PATIENCE,
+            process: None,
+        };
+        let response = match &self.destination {
+            Destination::Status(path) => {
+                let (stream, peer) = connect(path, ClientError::Socket).await?;
+                if !is_trusted(Uid::from_raw(peer.uid()), path) {
+                    return Err(ClientError::Stranger(peer.uid()));
+                }
+                patience.process = peer.pid();
+                exchange(stream, request, asked.is_long, patience).await
             }
-            ApiAddress::Https(authority) => {
+            Destination::Unix(path) => {
+                let (stream, peer) = connect(path, ClientError::Unreachable).await?;
+                patience.process = peer.pid();
+                exchange(stream, request, asked.is_long, patience).await
+            }
+            Destination::Https(authority, tls) => {
                 let (host, port) = ApiAddress::host_and_port(authority);
-                let stream = in_time(TcpStream::connect((host, port))).await?;
+                let stream = patience.wait(TcpStream::connect((host, port))).await?;
                 let stream = stream.map_err(ClientError::Unreachable)?;
                 // Requests are short, and written at once.
                 let _ = stream.set_nodelay(true);
-                let tls = self.tls.as_ref().expect("this address has it");
                 let name = ServerName::try_from(host.to_owned())
-                    .map_err(|error| ClientError::Insecure(std::io::Error::other(error)))?;
-                let stream = in_time(tls.connect(name, stream)).await?;
-                exchange(stream.map_err(ClientError::Insecure)?, request, asked.is_long).await
+                    .map_err(|error| ClientError::Insecure(io::Error::other(error)))?;
+                let stream = patience.wait(tls.connect(name, stream)).await?;
+                let stream = stream.map_err(ClientError::Insecure)?;
+                exchange(stream, request, asked.is_long, patience).await
             }
-        }
+        };
+        Ok((response?, patience))
     }
 
     fn http(&self, asked: &ApiRequest<'_>) -> Result<Request<Full<Bytes>>, ClientError> {
-        let host = match &self.address {
-            ApiAddress::Unix(_) => "localhost",
-            ApiAddress::Https(authority) => authority.as_str(),
+        let host = match &self.destination {
+            Destination::Status(_) | Destination::Unix(_) => "localhost",
+            Destination::Https(authority, _) => authority.as_str(),
         };
         let mut request = Request::builder()
             .method(&asked.method)
@@ -116,15 +164,60 @@ impl Transport {
     }
 }
 
-/// Waits for something, but not for ever.
-async fn in_time<T>(what: impl Future<Output = T>) -> Result<T, ClientError> {
-    timeout(PATIENCE, what).await.map_err(|_| ClientError::Silent)
+impl Patience {
+    /// Returns one that waits for longer.
+    pub(crate) fn longer_by(self, time: Duration) -> Patience {
+        Patience {
+            time: self.time.saturating_add(time),
+            ..self
+        }
+    }
+
+    /// Waits for something, but not for ever.
+    async fn wait<T>(self, what: impl Future<Output = T>) -> Result<T, ClientError> {
+        let mut what = pin!(what);
+        if let Ok(done) = timeout(self.time.saturating_sub(LAST), what.as_mut()).await {
+            return Ok(done);
+        }
+        if !self.process.is_some_and(is_stopped)
+            && let Ok(done) = timeout(LAST, what).await
+        {
+            return Ok(done);
+        }
+        Err(match self.process {
+            Some(process) => ClientError::SilentProcess {
+                process,
+                is_stopped: is_stopped(process),
+            },
+            None => ClientError::Silent,
+        })
+    }
+}
+
+/// Returns whether a signal has stopped a process (proc_pid_stat(5): the field after the name in
+/// parentheses).
+fn is_stopped(process: i32) -> bool {
+    let text = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let state = text.rsplit(") ").next().unwrap_or_default();
+    state.starts_with(['T', 't'])
+}
+
+/// Connects to a unix socket. Returns whose process listens there, too.
+async fn connect(
+    path: &Path,
+    failed: fn(io::Error) -> ClientError,
+) -> Result<(UnixStream, UCred), ClientError> {
+    check_length(path)?;
+    let stream = UnixStream::connect(path).await.map_err(failed)?;
+    let peer = stream.peer_cred().map_err(failed)?;
+    Ok((stream, peer))
 }
 
 async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     request: Request<Full<Bytes>>,
     is_long: bool,
+    patience: Patience,
 ) -> Result<Response<Incoming>, ClientError> {
     let (mut sender, connection) = handshake(TokioIo::new(stream)).await.map_err(ClientError::Cut)?;
     // It ends with the runtime. What goes wrong in it, the body says.
@@ -132,7 +225,7 @@ async fn exchange(
     let response = sender.send_request(request);
     let response = match is_long {
         true => response.await,
-        false => in_time(response).await?,
+        false => patience.wait(response).await?,
     };
     response.map_err(ClientError::Cut)
 }
@@ -140,10 +233,14 @@ async fn exchange(
 impl ApiResponse {
     /// Returns the whole body.
     pub(crate) fn whole(self) -> Result<Vec<u8>, ClientError> {
-        let ApiResponse { runtime, response } = self;
+        let ApiResponse {
+            runtime,
+            response,
+            patience,
+        } = self;
         let mut body = response.into_body();
         let mut bytes = Vec::new();
-        while let Some(part) = runtime.block_on(part(&mut body, PATIENCE))? {
+        while let Some(part) = runtime.block_on(part(&mut body, patience))? {
             bytes.extend_from_slice(&part);
             if bytes.len() > LONGEST {
                 let why = format!("it has more than {LONGEST} bytes");
@@ -153,7 +250,7 @@ impl ApiResponse {
         Ok(bytes)
     }
 
-    /// Reads the answer of a request that was refused.
+    /// Reads the answer to a request that was refused.
     fn problem(self) -> ClientError {
         let status = self.response.status();
         let media_type = self.response.headers().get(CONTENT_TYPE);
@@ -169,10 +266,9 @@ impl ApiResponse {
 }
 
 /// Returns the next part of a body, or nothing at its end. It must arrive in this time.
-pub(crate) async fn part(body: &mut Incoming, patience: Duration) -> Result<Option<Bytes>, ClientError> {
+pub(crate) async fn part(body: &mut Incoming, patience: Patience) -> Result<Option<Bytes>, ClientError> {
     loop {
-        let frame = timeout(patience, body.frame()).await;
-        match frame.map_err(|_| ClientError::Silent)? {
+        match patience.wait(body.frame()).await? {
             None => return Ok(None),
             Some(frame) => {
                 // Trailers say nothing that is asked for.

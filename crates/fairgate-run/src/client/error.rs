@@ -7,16 +7,36 @@ use fairgate_run_api::{Mistake, Refused, Unexpected};
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::socket::FetchError;
+use crate::socket::LongPath;
+
+/// What to do if a status socket gives no answer.
+const AT_SOCKET: &str = "check that the run still exists; its process must be yours or root's";
 
 /// Why a run gives no answer, or refuses.
 #[derive(Debug, Error, Diagnostic)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The status socket gives none.
+    /// There is nobody at the status socket.
     #[error(transparent)]
-    #[diagnostic(help("check that the run still exists; its process must be yours or root's"))]
-    Socket(FetchError),
+    #[diagnostic(help("{AT_SOCKET}"))]
+    Socket(io::Error),
+    /// Another user answers there.
+    #[error("the process that answers belongs to user {0}, and not to you or root")]
+    #[diagnostic(help("{AT_SOCKET}"))]
+    Stranger(u32),
+    /// No socket has such a path.
+    #[error(transparent)]
+    #[diagnostic(help("{AT_SOCKET}"))]
+    LongPath(#[from] LongPath),
+    /// A process of this machine accepts the connection, but its answer takes too long.
+    #[error("process {process} does not answer{}", if *.is_stopped { ": it is stopped" } else { "" })]
+    #[diagnostic(help("{AT_SOCKET}"))]
+    SilentProcess {
+        /// The process id.
+        process: i32,
+        /// Whether a signal has stopped the process.
+        is_stopped: bool,
+    },
     /// There is nobody at the address of the API.
     #[error("nobody can be reached")]
     #[diagnostic(help("check the address, and that the run has an API there (`api` in [run])"))]
@@ -31,7 +51,7 @@ pub enum ClientError {
     #[error("the connection has ended before the answer was whole")]
     #[diagnostic(help("check that the run still exists, and ask again"))]
     Cut(#[source] hyper::Error),
-    /// The answer takes too long.
+    /// The answer of another machine takes too long.
     #[error("there is no answer")]
     #[diagnostic(help("is the process of the run stopped? Is the line very slow?"))]
     Silent,
@@ -46,7 +66,7 @@ pub enum ClientError {
         /// What is wrong, and what to do.
         detail: String,
     },
-    /// The run refuses a change. Nothing was changed.
+    /// The run refuses what it was asked. Nothing was changed.
     #[error("the run refuses it: {}", messages(.0))]
     Refused(
         /// Why, at least one.
@@ -144,16 +164,6 @@ impl ClientError {
 
 fn name_of(kind: &str) -> &str {
     kind.rsplit(':').next().unwrap_or(kind)
-}
-
-impl From<FetchError> for ClientError {
-    fn from(error: FetchError) -> ClientError {
-        match error {
-            FetchError::Refused(refused) => refused.into(),
-            FetchError::Unexpected(unexpected) => unexpected.into(),
-            error => ClientError::Socket(error),
-        }
-    }
 }
 
 impl From<Refused> for ClientError {

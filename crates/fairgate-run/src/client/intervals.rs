@@ -9,62 +9,41 @@ use hyper::body::Incoming;
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 
-use super::connection::{ApiResponse, PATIENCE, part};
+use super::connection::{ApiResponse, Patience, part};
 use super::error::ClientError;
-use crate::socket::{FetchError, Recordings};
 
 /// The longest line. A row of a class has 500 bytes.
 const LONGEST: usize = 256 << 20;
 
 /// The intervals of a recording, as they end. The first one has no rows: it says that the run records. They
 /// end with the run.
-pub struct Intervals(Source);
-
-enum Source {
-    Socket(Recordings),
-    Api(Lines),
-}
-
-/// The lines of an answer without an end.
-struct Lines {
+pub struct Intervals {
     runtime: Runtime,
     body: Incoming,
     /// What has arrived and was not returned.
     arrived: Vec<u8>,
     /// How much of it has no end of a line.
     searched: usize,
-    patience: Duration,
+    patience: Patience,
     stopped: Arc<Notify>,
 }
 
 impl Intervals {
-    pub(crate) fn of_socket(recordings: Recordings) -> Intervals {
-        Intervals(Source::Socket(recordings))
-    }
-
-    pub(crate) fn of_api(response: ApiResponse, interval: Duration) -> Intervals {
-        Intervals(Source::Api(Lines {
+    pub(crate) fn of(response: ApiResponse, interval: Duration) -> Intervals {
+        Intervals {
             runtime: response.runtime,
             body: response.response.into_body(),
             arrived: Vec::new(),
             searched: 0,
-            patience: PATIENCE.saturating_add(interval),
+            patience: response.patience.longer_by(interval),
             stopped: Arc::default(),
-        }))
+        }
     }
 
     /// Returns a function that ends the recording from another thread.
-    ///
-    /// # Errors
-    /// Fails if this process has too many open files.
-    pub fn stopper(&self) -> io::Result<Box<dyn Fn() + Send>> {
-        Ok(match &self.0 {
-            Source::Socket(recordings) => Box::new(recordings.stopper()?),
-            Source::Api(lines) => {
-                let stopped = Arc::clone(&lines.stopped);
-                Box::new(move || stopped.notify_one())
-            }
-        })
+    pub fn stopper(&self) -> impl Fn() + Send + 'static + use<> {
+        let stopped = Arc::clone(&self.stopped);
+        move || stopped.notify_one()
     }
 }
 
@@ -79,15 +58,13 @@ impl Iterator for Intervals {
     type Item = Result<Interval, ClientError>;
 
     fn next(&mut self) -> Option<Result<Interval, ClientError>> {
-        match &mut self.0 {
-            Source::Socket(recordings) => Some(recordings.next()?.map_err(Into::into)),
-            Source::Api(lines) => lines.next().transpose(),
-        }
+        self.line().transpose()
     }
 }
 
-impl Lines {
-    fn next(&mut self) -> Result<Option<Interval>, ClientError> {
+impl Intervals {
+    /// Returns the interval in the next line.
+    fn line(&mut self) -> Result<Option<Interval>, ClientError> {
         loop {
             if let Some(found) = self.arrived[self.searched..]
                 .iter()
@@ -121,5 +98,5 @@ impl Lines {
 
 /// The error of a run that ended before it answered.
 pub(crate) fn ended() -> ClientError {
-    ClientError::Socket(FetchError::Io(io::ErrorKind::UnexpectedEof.into()))
+    ClientError::Socket(io::ErrorKind::UnexpectedEof.into())
 }

@@ -24,10 +24,8 @@ pub(crate) struct Problem {
 impl From<Problem> for ClientError {
     fn from(problem: Problem) -> ClientError {
         match (problem.kind.as_str(), problem.revision) {
-            ("urn:fairgate:problem:refused", _) if !problem.errors.is_empty() => {
-                ClientError::Refused(problem.errors)
-            }
             ("urn:fairgate:problem:stale", Some(revision)) => ClientError::Stale { revision },
+            _ if !problem.errors.is_empty() => ClientError::Refused(problem.errors),
             _ => ClientError::Problem {
                 kind: problem.kind,
                 title: problem.title,

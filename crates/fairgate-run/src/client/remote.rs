@@ -1,52 +1,61 @@
-//! A run that is asked and changed, by whichever transport.
+//! A run that is asked and changed.
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fairgate_run_api::{
-    Answer, Ask, Change, ChangeMade, Detail, FlowOrder, FlowsStatus, Question, ReservationStatus,
-    Reservations, Reserve, ReserveOrder, Status, TreesStatus, ask,
+    Change, ChangeMade, Detail, FlowOrder, FlowsStatus, Question, ReservationStatus, Reservations, Reserve,
+    ReserveOrder, Status, TreesStatus, ask,
 };
+use tokio_rustls::TlsConnector;
 
-use super::api::Api;
+use super::address::ApiAddress;
+use super::connection::{Destination, Transport};
 use super::error::ClientError;
-use super::intervals::{Intervals, ended};
-use crate::socket::RunSocket;
+use super::{tls, token};
 
-/// A run of another process.
+/// A run of another process: at its status socket on this machine, or at its API. Copies share what they have
+/// read from files.
 ///
 /// # Errors
 /// Methods fail if the run does not answer, or if it refuses what is asked: [`ClientError::Refused`],
 /// [`ClientError::Stale`] and [`ClientError::Problem`].
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum Remote {
-    /// At its status socket on this machine.
-    Socket(RunSocket),
-    /// At its API.
-    Api(Api),
+#[derive(Clone)]
+pub struct Remote(Arc<Transport>);
+
+/// What gives access to an API.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// The file with the token. It is needed at all addresses but unix sockets.
+    pub token: Option<PathBuf>,
+    /// The file with the certificates (PEM) that the host's one must lead to. Without it, those that the
+    /// system trusts.
+    pub ca: Option<PathBuf>,
 }
 
-impl Ask for Remote {
-    type Error = ClientError;
-    type Recording = Intervals;
-
-    fn ask(&self, who: &str, question: Question) -> Result<Answer, ClientError> {
-        match self {
-            Remote::Socket(socket) => Ok(socket.ask(who, question)?),
-            Remote::Api(api) => api.ask(who, question),
-        }
+impl Remote {
+    /// Returns the run whose API is at an address. Nothing is asked yet.
+    ///
+    /// # Errors
+    /// Fails if a file can't be read, if others may read the token, or if there is nobody to trust.
+    pub fn at(address: ApiAddress, access: &Access) -> Result<Remote, ClientError> {
+        let token = access.token.as_deref().map(token::read).transpose()?;
+        Ok(Remote(Arc::new(Transport {
+            name: address.to_string(),
+            destination: match address {
+                ApiAddress::Unix(path) => Destination::Unix(path),
+                ApiAddress::Https(host) => {
+                    Destination::Https(host, TlsConnector::from(tls::config(access.ca.as_deref())?))
+                }
+            },
+            token,
+        })))
     }
 
-    /// The run records when this returns: the first interval, which has no rows, was received.
-    fn record(&self, interval: Duration) -> Result<Intervals, ClientError> {
-        let mut intervals = match self {
-            Remote::Socket(socket) => Intervals::of_socket(socket.record(interval)?),
-            Remote::Api(api) => api.record(interval)?,
-        };
-        intervals.next().unwrap_or_else(|| Err(ended()))?;
-        Ok(intervals)
+    pub(crate) fn transport(&self) -> &Transport {
+        &self.0
     }
 }
 
@@ -111,25 +120,28 @@ impl Remote {
     }
 }
 
-impl From<Api> for Remote {
-    fn from(api: Api) -> Remote {
-        Remote::Api(api)
-    }
-}
-
-/// Returns the run at a status socket.
+/// Returns the run whose status socket this is. Nobody else is asked there than processes of this user, of
+/// root, and of services that root has installed.
 impl From<PathBuf> for Remote {
     fn from(socket: PathBuf) -> Remote {
-        Remote::Socket(RunSocket::at(socket))
+        Remote(Arc::new(Transport {
+            name: socket.display().to_string(),
+            destination: Destination::Status(socket),
+            token: None,
+        }))
     }
 }
 
 /// The path of the socket, or the address of the API.
 impl fmt::Display for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Remote::Socket(socket) => socket.path().display().fmt(f),
-            Remote::Api(api) => api.fmt(f),
-        }
+        f.write_str(&self.0.name)
+    }
+}
+
+/// Prints where it is. The token is a secret.
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Remote").field(&self.0.name).finish()
     }
 }

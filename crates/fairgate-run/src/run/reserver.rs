@@ -223,8 +223,9 @@ impl Reserver {
         Ok(kept.expect("the update has called the function"))
     }
 
-    /// Withdraws reservations when they have ended, until the run ends. Call it on a thread of its own.
-    pub(crate) fn watch(&self) {
+    /// Withdraws reservations that nobody refreshes when they have ended, until [`end`](Reserver::end). Call
+    /// it on a thread of its own.
+    pub fn watch(&self) {
         let mut heard = 0;
         loop {
             let next = self.end_all_expired(clock::now());
@@ -273,7 +274,7 @@ impl Reserver {
     }
 
     /// Ends [`watch`](Reserver::watch).
-    pub(crate) fn end(&self) {
+    pub fn end(&self) {
         self.ring(|bell| bell.has_ended = true);
     }
 }

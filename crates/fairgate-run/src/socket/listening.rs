@@ -12,13 +12,11 @@ use fairgate_config::folder::Folder;
 use fairgate_live::LiveError;
 use fairgate_live::folders::{self, FolderError};
 use nix::fcntl::AtFlags;
-use nix::sys::socket::{
-    AddressFamily, Backlog, Shutdown, SockFlag, SockType, UnixAddr, bind, listen, shutdown, socket,
-};
+use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, listen, socket};
 use nix::sys::stat::{Mode, fchmod};
 use nix::unistd::{Gid, fchownat};
 
-use super::fetch_error::{FetchError, LONGEST_PATH};
+use super::path::check_length;
 
 /// A unix socket that is listened at. Its file is removed on drop.
 #[derive(Debug)]
@@ -39,10 +37,7 @@ impl Listening {
     /// created.
     pub(crate) fn at(path: &Path, group: Option<Gid>) -> Result<Listening, LiveError> {
         let system = || LiveError::io(format!("listening at {}", path.display()));
-        let length = path.as_os_str().len();
-        if length > LONGEST_PATH {
-            return Err(LiveError::Socket(FetchError::LongPath(length).to_string()));
-        }
+        check_length(path).map_err(|error| LiveError::Socket(error.to_string()))?;
         let ours = folders::of_sockets();
         if path.parent() == Some(&*ours) {
             folders::create(&ours).map_err(|error| match error {
@@ -88,8 +83,6 @@ impl Listening {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        // A thread that accepts gets EINVAL from now on (unix(7), `unix_accept` in Linux).
-        let _ = shutdown(self.listener.as_raw_fd(), Shutdown::Both);
         let name = self.path.file_name().unwrap_or_default();
         let found = self.folder.look(name).and_then(|file| file.metadata());
         if found.is_ok_and(|found| (found.dev(), found.ino()) == self.identity) {

@@ -1,15 +1,11 @@
-//! The status socket of a run: who answers there, and who asks.
+//! The unix sockets of runs: how one is opened, where they are, and whose process may answer there.
 
-mod client;
-mod fetch_error;
 mod listening;
+mod path;
 mod place;
-mod server;
-mod wire;
 
-pub use client::{Recordings, RunSocket, ask_change, fetch};
-pub use fetch_error::FetchError;
 pub(crate) use listening::Listening;
+pub use path::LongPath;
+pub(crate) use path::check_length;
+pub(crate) use place::is_trusted;
 pub use place::{default_socket, running};
-pub use server::StatusServer;
-pub(crate) use server::who_is;

@@ -5,10 +5,8 @@ use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use fairgate_live::folders;
+use fairgate_live::folders::{self, FolderError};
 use nix::unistd::{Uid, geteuid};
-
-use super::fetch_error::FetchError;
 
 /// The extension of the sockets' file names.
 const ENDING: &str = "sock";
@@ -23,7 +21,7 @@ pub fn default_socket(name: &str) -> PathBuf {
 ///
 /// # Errors
 /// Fails if other users could have created sockets in the folder.
-pub fn running() -> Result<Vec<PathBuf>, FetchError> {
+pub fn running() -> Result<Vec<PathBuf>, FolderError> {
     let folder = folders::of_sockets();
     let mut sockets = match fs::read_dir(&folder) {
         Ok(entries) => {

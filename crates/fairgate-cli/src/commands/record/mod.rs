@@ -115,8 +115,16 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Outcome, Failure> {
     }
     let stopping = Stopping::on_signal(&intervals)?;
     let (begin, mut missed) = (Instant::now(), 0);
+    let mut broken = None;
     for interval in intervals {
-        let interval = interval.map_err(failed(&run))?;
+        let interval = match interval {
+            Ok(interval) => interval,
+            // The file has what was told before.
+            Err(error) => {
+                broken = Some(error);
+                break;
+            }
+        };
         missed += interval.missed_delays;
         let rows = columns::table(&interval.rows);
         if let Err(error) = sink.add(rows) {
@@ -140,7 +148,10 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Outcome, Failure> {
     if let (Some(recording), Some(page)) = (path, &args.plot) {
         plot::draw_page(recording, page)?;
     }
-    Ok(Outcome::Yes)
+    match broken {
+        Some(error) => Err(failed(&run)(error)),
+        None => Ok(Outcome::Yes),
+    }
 }
 
 fn unwritten(path: Option<&Path>, source: io::Error) -> Failure {
@@ -173,7 +184,7 @@ struct Stopping(Handle);
 impl Stopping {
     fn on_signal(intervals: &Intervals) -> Result<Stopping, Failure> {
         let failed = |error| Failure::environment(RecordError::Signals(error));
-        let stop = intervals.stopper().map_err(failed)?;
+        let stop = intervals.stopper();
         let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
         let handle = signals.handle();
         std::thread::spawn(move || {

@@ -16,7 +16,7 @@ use fairgate_live::{
 };
 use fairgate_run::reserve::Refusal as NotKept;
 use fairgate_run::{
-    ControlError, Doors, Reserver, Run, RunningList, StatusServer, SubscribedRun, default_socket, mistakes_of,
+    ControlError, Doors, Reserver, Run, RunningList, SubscribedRun, default_socket, mistakes_of,
 };
 use fairgate_run_api::{Audit, AuditEntry, ChangeMade, Mistake, Refused};
 use miette::Diagnostic;
@@ -343,7 +343,8 @@ pub(crate) fn run_document(
     let (watch, watched) = watch.unzip();
     let bridge = bridge.prioritise().map_err(failure)?;
     // Ports, and files that only root may read, are opened before privileges are given up.
-    let doors = Doors::open(&plan.endpoints).map_err(control_failure)?;
+    let doors = Doors::open(&plan.endpoints).and_then(|doors| doors.with_status_socket(later.socket));
+    let doors = doors.map_err(control_failure)?;
     let follower = Follower::open(&plan, registry).map_err(failure)?;
     let confined = bridge.confine(&plan, &later, manner.unconfined);
     let (bridge, security) = confined.map_err(failure)?;
@@ -365,9 +366,8 @@ pub(crate) fn run_document(
     let run = Run::new(plane, registry, audit.clone(), owner);
     let reserver = run.reserver().clone();
     let disciplines = registry.clone();
-    let run = SubscribedRun::new(run, list.clone(), registry.clone());
-    let status_server = StatusServer::start(later.socket, run.clone(), reserver.clone()).map_err(failure)?;
-    let run = run.with_what_if(move |run, question| what_if::answer(run, question, &disciplines));
+    let run = SubscribedRun::new(run, list.clone(), registry.clone())
+        .with_what_if(move |run, question| what_if::answer(run, question, &disciplines));
     let offered: Vec<String> = doors.offered().collect();
     let control = doors.serve(Arc::new(run), audit).map_err(control_failure)?;
     let notices = log.clone();
@@ -428,6 +428,7 @@ pub(crate) fn run_document(
         }
     };
     let pulse = bridge.pulse();
+    let reserver = &reserver;
     let ended = thread::scope(|scope| {
         if let Some(attendant) = attendant {
             let status = match plan.fallback {
@@ -450,6 +451,7 @@ pub(crate) fn run_document(
             let set_rate = move |side, rate| reserver.set_rate(side, rate);
             scope.spawn(move || follower.run(&set_rate, &pulse, &|notice| log.write(notice)));
         }
+        scope.spawn(|| reserver.watch());
         // A thread of its own reads the file and plans the change, while this one forwards.
         let (log, told) = (log.clone(), service.clone());
         scope.spawn(move || {
@@ -457,7 +459,7 @@ pub(crate) fn run_document(
                 told.reloading();
                 let texts = keeper.as_ref().map_or_else(Texts::default, |_| Texts::noted());
                 let read = || read(&texts);
-                let (became, result) = reload(&reserver, &changer, &read, (name, &why), list, &log, format);
+                let (became, result) = reload(reserver, &changer, &read, (name, &why), list, &log, format);
                 told.reloaded(became);
                 let is_made = result.is_ok();
                 if let Some(answer) = answer {
@@ -484,6 +486,7 @@ pub(crate) fn run_document(
         // Its thread ends with this and with the thread that reads the file.
         drop((service, watched));
         reloads.lock().unwrap_or_else(PoisonError::into_inner).take();
+        reserver.end();
         bridge.end_changes();
         if let Some(stop) = follower_stop {
             stop.stop();
@@ -492,9 +495,8 @@ pub(crate) fn run_document(
     });
     let mut last = bridge.status();
     // The interfaces are released before anything is printed, because standard output may block. Then nobody
-    // answers who waits at the API.
+    // answers who waits at a door.
     drop(bridge);
-    drop(status_server);
     drop((control, log));
     writer.finish();
     ended?;

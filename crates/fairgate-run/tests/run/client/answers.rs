@@ -1,22 +1,22 @@
-//! What is asked at the API is answered as at the status socket.
+//! The answers are the same at the status socket and at the API, wherever that is.
 
 use std::time::Duration;
 
 use fairgate_run::client::{ClientError, Remote};
-use fairgate_run_api::{Ask, ExcessStatus, FlowOrder, ReserveOrder, TermsStatus};
+use fairgate_run_api::{Ask, ChangeMade, ExcessStatus, FlowOrder, Question, ReserveOrder, TermsStatus, ask};
 
 use super::stage::Stage;
 
 const TREE: &str = "htb default=20 { 1 rate=20mbit { 10 rate=5mbit / fifo; 20 rate=15mbit / fq_codel } }";
 
-/// Does the same at both kinds of addresses.
+/// Does the same at each kind of address.
 fn at_each(of_stage: impl Fn(&Stage, &Remote)) {
     at_each_of(TREE, of_stage);
 }
 
 /// Does the same with this tree in both directions.
 fn at_each_of(tree: &str, of_stage: impl Fn(&Stage, &Remote)) {
-    for stage in [Stage::unix(tree), Stage::tls(tree)] {
+    for stage in [Stage::status_socket(tree), Stage::unix(tree), Stage::tls(tree)] {
         let remote = stage.remote();
         assert_eq!(remote.to_string(), stage.address);
         of_stage(&stage, &remote);
@@ -100,9 +100,23 @@ fn a_run_without_packets_says_so() {
         let error = remote
             .packets(Some(Duration::from_secs(3)), Some("left"))
             .unwrap_err();
-        assert!(error.to_string().contains("packet_log"), "{error}");
         assert!(error.is_bad_input());
+        match error {
+            ClientError::Refused(mistakes) => assert!(mistakes[0].help.contains("packet_log")),
+            other => panic!("{other}"),
+        }
     });
+}
+
+/// A rehearsal has no file that it could read again.
+#[test]
+fn a_run_without_a_file_refuses_to_read_it_again() {
+    at_each(
+        |_, remote| match ask::<ChangeMade, _>(remote, "", Question::Reload) {
+            Err(ClientError::Refused(mistakes)) => assert!(mistakes[0].message.contains("no configuration")),
+            other => panic!("{other:?}"),
+        },
+    );
 }
 
 /// The first interval says only that the run records. It is not among those that are returned.
@@ -117,7 +131,7 @@ fn intervals_end_with_the_run_or_when_they_are_stopped() {
             assert_eq!(classes, ["10", "20", "", "10", "20", ""]);
         }
         let waiting = remote.record(Duration::from_secs(3600)).unwrap();
-        let stop = waiting.stopper().unwrap();
+        let stop = waiting.stopper();
         let stopped = std::thread::spawn(move || waiting.count());
         stop();
         assert_eq!(stopped.join().unwrap(), 0);
@@ -132,7 +146,10 @@ fn intervals_end_with_the_run_or_when_they_are_stopped() {
 fn an_interval_that_is_too_short_is_refused() {
     at_each(|_, remote| {
         let error = remote.record(Duration::from_micros(1)).unwrap_err();
-        assert!(error.to_string().contains("1000"), "{error}");
         assert!(error.is_bad_input());
+        match error {
+            ClientError::Refused(mistakes) => assert!(mistakes[0].help.contains("at least 1000 us")),
+            other => panic!("{other}"),
+        }
     });
 }

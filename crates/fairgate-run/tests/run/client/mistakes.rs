@@ -3,17 +3,16 @@
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
 use std::thread;
 
-use fairgate_run::client::{Access, Api, ClientError, Remote};
+use fairgate_run::client::{Access, ClientError, Remote};
 use rcgen::{BasicConstraints, IsCa};
 
 use super::stage::{Stage, TOKEN, secret};
 
 fn remote(address: &str) -> Remote {
-    Api::new(address.parse().unwrap(), &Access::default())
-        .unwrap()
-        .into()
+    Remote::at(address.parse().unwrap(), &Access::default()).unwrap()
 }
 
 #[test]
@@ -47,9 +46,7 @@ fn a_stranger_is_not_trusted() {
     assert!(matches!(error, ClientError::Insecure(_)), "{error:?}");
     // The certificate is for another name.
     let address = stage.address.replace("localhost", "127.0.0.1");
-    let named: Remote = Api::new(address.parse().unwrap(), &stage.access())
-        .unwrap()
-        .into();
+    let named = Remote::at(address.parse().unwrap(), &stage.access()).unwrap();
     let error = named.status(true).unwrap_err();
     assert!(matches!(error, ClientError::Insecure(_)), "{error:?}");
     // No TLS at all.
@@ -62,9 +59,7 @@ fn a_stranger_is_not_trusted() {
         client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
         heard[..length].to_vec()
     });
-    let plain: Remote = Api::new(address.parse().unwrap(), &stage.access())
-        .unwrap()
-        .into();
+    let plain = Remote::at(address.parse().unwrap(), &stage.access()).unwrap();
     assert!(matches!(plain.status(true), Err(ClientError::Insecure(_))));
     let heard = answering.join().unwrap();
     assert!(!String::from_utf8_lossy(&heard).contains(TOKEN));
@@ -78,9 +73,7 @@ fn a_certificate_that_may_sign_others_is_known_by_itself() {
     assert!(stage.remote().status(true).is_ok());
     // Neither for another name, nor if another one is known.
     let address = stage.address.replace("localhost", "127.0.0.1");
-    let named: Remote = Api::new(address.parse().unwrap(), &stage.access())
-        .unwrap()
-        .into();
+    let named = Remote::at(address.parse().unwrap(), &stage.access()).unwrap();
     let other = Stage::tls_with("fifo", authority());
     let access = Access {
         ca: other.access().ca,
@@ -126,6 +119,15 @@ fn where_nobody_listens_nobody_is_reached() {
         remote(&missing).status(true),
         Err(ClientError::Unreachable(_))
     ));
+    let status = |path: PathBuf| Remote::from(path).status(true).unwrap_err();
+    let error = status(folder.path().join("run.sock"));
+    assert!(matches!(error, ClientError::Socket(_)), "{error:?}");
+    assert_eq!(error.to_string(), "No such file or directory (os error 2)");
+    let error = status(PathBuf::from(format!("/tmp/{}", "x".repeat(120))));
+    assert_eq!(
+        error.to_string(),
+        "the path of the socket has 125 bytes, but may have at most 107 bytes"
+    );
 }
 
 /// Answers of a server that is no run, or that breaks in the middle.

@@ -1,4 +1,4 @@
-//! A rehearsal with its API at a unix socket, or at an address with TLS.
+//! A rehearsal with its status socket, or with its API at a unix socket or an address with TLS.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fairgate_live::{Address, Endpoint, Endpoints};
-use fairgate_run::client::{Access, Api, ClientError, Remote};
+use fairgate_run::client::{Access, ClientError, Remote};
 use fairgate_run::rehearsal::Rehearsal;
 use fairgate_run::{Control, Doors};
 use rcgen::{CertificateParams, IsCa, KeyPair};
@@ -22,6 +22,16 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
+    pub(crate) fn status_socket(tree: &str) -> Stage {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.sock");
+        let doors = Doors::open(&Endpoints::default()).unwrap();
+        let doors = doors.with_status_socket(&path).unwrap();
+        // The log of a run does not list it among what is offered.
+        assert_eq!(doors.offered().count(), 0);
+        Stage::serve(tree, folder, doors, path.display().to_string())
+    }
+
     pub(crate) fn unix(tree: &str) -> Stage {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("api.sock");
@@ -60,20 +70,25 @@ impl Stage {
             .strip_prefix("The API is at ")
             .unwrap()
             .trim_end_matches('.');
+        // The certificate has this name.
+        let address = address.replace("127.0.0.1", "localhost");
+        Stage::serve(tree, folder, doors, address)
+    }
+
+    fn serve(tree: &str, folder: TempDir, doors: Doors, address: String) -> Stage {
         let run = Rehearsal::new(tree).unwrap();
         Stage {
             _control: doors.serve(Arc::new(run.clone()), run.audit()).unwrap(),
             run,
-            // The certificate has this name.
-            address: address.replace("127.0.0.1", "localhost"),
+            address,
             folder,
         }
     }
 
     pub(crate) fn access(&self) -> Access {
-        match self.address.starts_with("unix:") {
-            true => Access::default(),
-            false => Access {
+        match self.address.starts_with("https:") {
+            false => Access::default(),
+            true => Access {
                 token: Some(self.folder.path().join("token")),
                 ca: Some(self.folder.path().join("certificate")),
             },
@@ -85,7 +100,10 @@ impl Stage {
     }
 
     pub(crate) fn remote_with(&self, access: &Access) -> Result<Remote, ClientError> {
-        Api::new(self.address.parse().unwrap(), access).map(Into::into)
+        match self.address.starts_with('/') {
+            true => Ok(PathBuf::from(&self.address).into()),
+            false => Remote::at(self.address.parse().unwrap(), access),
+        }
     }
 }
 

@@ -11,9 +11,10 @@ use std::thread;
 use std::time::Duration;
 
 use fairgate_live::{Address, Endpoint, Endpoints};
+use fairgate_run::client::Remote;
 use fairgate_run::rehearsal::Rehearsal;
 use fairgate_run::{Control, ControlError, Doors};
-use fairgate_run_api::Audit;
+use fairgate_run_api::{Ask, Audit};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use tempfile::TempDir;
@@ -31,6 +32,26 @@ struct Socket {
 }
 
 impl Socket {
+    /// Opens the status socket, too. Returns its path.
+    fn with_status_socket() -> (Socket, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, status) = (folder.path().join("api.sock"), folder.path().join("run.sock"));
+        let endpoints = Endpoints {
+            api: Some(Endpoint::at(Address::Unix(path.clone()))),
+            metrics: None,
+        };
+        let run = Rehearsal::new("fifo").unwrap();
+        let doors = Doors::open(&endpoints).unwrap();
+        let doors = doors.with_status_socket(&status).unwrap();
+        let socket = Socket {
+            control: Some(doors.serve(Arc::new(run.clone()), run.audit()).unwrap()),
+            run,
+            path,
+            _folder: folder,
+        };
+        (socket, status)
+    }
+
     fn open() -> Socket {
         Socket::open_with("fifo")
     }
@@ -77,6 +98,90 @@ fn at_a_unix_socket_the_kernel_says_who_asks() {
     assert!(log.len() == 1 && log[0].starts_with(&entry), "{log:?}");
     socket.control = None;
     assert!(!socket.path.exists(), "the socket is left behind");
+}
+
+/// Nobody but root and this user may come to the status socket. It has the routes of the API without the page
+/// and what is kept for it, the same tags, and is removed in the end.
+#[test]
+fn the_status_socket_has_what_commands_ask() {
+    let (mut socket, status) = Socket::with_status_socket();
+    assert_eq!(fs::metadata(&status).unwrap().mode() & 0o777, 0o600);
+    let at_status = |method: &str, target: &str, fields: &[(&str, &str)], body: &str| {
+        ask(
+            UnixStream::connect(&status).unwrap(),
+            method,
+            target,
+            fields,
+            body,
+        )
+    };
+    for target in ["/", "/v1/history?from=left", "/v1/classes?from=left"] {
+        let missing = at_status("GET", target, &[], "");
+        assert_eq!(missing.problem(), "not-found", "{target}");
+        assert!(missing.body.contains("`api` in [run]"), "{missing:?}");
+        assert_eq!(
+            ask(socket.connect(), "GET", target, &[], "").status,
+            200,
+            "{target}"
+        );
+    }
+    let trees = ask(socket.connect(), "GET", "/v1/trees", &[], "");
+    let tag = trees.header("etag").unwrap();
+    let order = "{\"lines\": [\"queue change root fq_codel\"]}";
+    let made = at_status("POST", "/v1/changes", &[("If-Match", tag)], order);
+    assert_eq!((made.status, &made.json()["revision"]), (200, &1.into()));
+    let stale = at_status("POST", "/v1/changes", &[("If-Match", tag)], order);
+    assert_eq!(stale.status, 412);
+    let entry = format!(
+        "pid {}: change: queue change root fq_codel: made, revision 1;",
+        std::process::id()
+    );
+    assert!(socket.run.log()[0].contains(&entry), "{:?}", socket.run.log());
+    socket.control = None;
+    assert!(
+        !status.exists() && !socket.path.exists(),
+        "a socket is left behind"
+    );
+}
+
+/// Whatever the clients of the API hold: answers that nobody reads, recordings, heads and bodies that do not
+/// come. Commands of this machine are answered beside it.
+#[test]
+fn clients_of_the_api_keep_no_command_waiting() {
+    let (socket, status) = Socket::with_status_socket();
+    let remote = Remote::from(status);
+    // Its status is longer than a socket takes without a reader.
+    let classes: Vec<String> = (1..=2_000).map(|class| format!("{class} / fifo")).collect();
+    let tree = format!("queue change root drr {{ {} }}", classes.join("; "));
+    remote.change(None, &[tree], None).unwrap();
+    let held: Vec<UnixStream> = (0..300)
+        .map(|number| {
+            let mut client = socket.connect();
+            let request: &[u8] = match number % 4 {
+                0 => b"GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                1 => b"GET /v1/intervals?interval_us=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                2 => b"GET /v1/status HTTP/1.1\r\nHost: localhost\r\nX: ",
+                _ => {
+                    b"POST /v1/changes HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                      Content-Length: 99999\r\n\r\n{"
+                }
+            };
+            let _ = client.write_all(request);
+            client
+        })
+        .collect();
+    // All turns of the API are taken.
+    let busy = ask(socket.connect(), "GET", "/v1/health", &[], "");
+    assert_eq!(busy.problem(), "busy");
+    for revision in 2..12 {
+        assert_eq!(remote.status(false).unwrap().revision, revision - 1);
+        let limit = format!("class change 1 quantum={revision}000");
+        let made = remote.change(None, &[limit], None).unwrap();
+        assert_eq!(made.revision, revision);
+        let mut intervals = remote.record(Duration::from_millis(1)).unwrap();
+        assert!(intervals.next().unwrap().is_ok());
+    }
+    drop(held);
 }
 
 /// Clients that hold all places lose them: a head that does not come, a body that does not come, and an
