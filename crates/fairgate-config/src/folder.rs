@@ -468,13 +468,13 @@ fn names(path: &Path) -> Vec<OsString> {
     path.components().rev().filter_map(name).collect()
 }
 
-/// Opens a file of this name that other processes lock, too. It is created if it is missing. Its content is
-/// not touched, and a link is not followed.
+/// Opens a file of this name that other processes lock, too. It is created if it is missing, and so is its
+/// folder. Its content is not touched, and a link is not followed.
 ///
 /// # Errors
-/// Fails if the folder does not exist, or if another user may have put the file there.
+/// Fails as [`Folder::create`] does, and if another user may have put the file there.
 pub fn lock_file(path: &Path) -> io::Result<File> {
-    let folder = Folder::of(path)?;
+    let folder = Folder::create(folder_of(path))?;
     let name = path.file_name().unwrap_or_default();
     let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
     let file = match openat(&folder.opened, name, flags, NEW) {

@@ -10,7 +10,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use fairgate_config::folder::{self, lock_file};
+use fairgate_config::folder::lock_file;
 use fairgate_sim::results::{Table, parquet_note};
 use fairgate_sim::sweep::Sweep;
 use miette::Diagnostic;
@@ -82,7 +82,6 @@ impl Folder {
                 source,
             })
         };
-        folder::Folder::create(&path).map_err(refused)?;
         let lock = lock_file(&path.join(LOCK)).map_err(refused)?;
         match lock.try_lock() {
             Err(TryLockError::WouldBlock) => {
