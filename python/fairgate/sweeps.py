@@ -304,7 +304,6 @@ def _locked(folder: Path) -> Iterator[None]:
     """Make the folder, and keep other sweeps out of it. Removes what a killed one left."""
     with ExitStack() as stack:
         try:
-            folder.mkdir(parents=True, exist_ok=True)
             lock = stack.enter_context(os.fdopen(_native.lock_file(str(folder / _LOCK)), "r+b"))
             if _is_locked(lock):
                 raise SweepError(

@@ -66,7 +66,7 @@ pub fn subscribers(bytes: &[u8]) -> bool {
     let entries = read.entries();
     let empty = Subscribers::read(settings(""), &[], None, &registry).expect("an empty list");
     let again = empty
-        .with_all(entries.clone(), &registry)
+        .with_all(entries.clone(), None, &registry)
         .expect("what was read is valid");
     assert_eq!(again.entries(), entries);
     true

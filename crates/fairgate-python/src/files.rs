@@ -15,8 +15,8 @@ pub(crate) fn create(path: PathBuf) -> PyResult<i32> {
     descriptor(folder::create(&path))
 }
 
-/// Opens a file that processes lock, and leaves its content as it is. Returns its descriptor, which the
-/// caller closes.
+/// Opens a file that processes lock, and leaves its content as it is. Its folder is made if it is missing.
+/// Returns its descriptor, which the caller closes.
 #[pyfunction]
 pub(crate) fn lock_file(path: PathBuf) -> PyResult<i32> {
     descriptor(folder::lock_file(&path))

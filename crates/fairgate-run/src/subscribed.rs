@@ -161,6 +161,7 @@ impl SubscribedRun {
         &self,
         who: &str,
         entries: Vec<Entry>,
+        confirmed_removed: Option<u64>,
         if_revision: Option<u64>,
     ) -> Result<SubscriberMade, Refused> {
         let _turn = self.list.turn();
@@ -173,7 +174,8 @@ impl SubscribedRun {
         );
         let what = format!("PUT subscribers: {difference}");
         self.take_over(who, &what, &page, if_revision, Some(difference), || {
-            list.with_all(entries, &self.registry).map(Some)
+            list.with_all(entries, confirmed_removed, &self.registry)
+                .map(Some)
         })
     }
 }
@@ -203,10 +205,13 @@ impl Ask for SubscribedRun {
             (
                 Question::ReplaceSubscribers {
                     subscribers,
+                    confirmed_removed,
                     if_revision,
                 },
                 _,
-            ) => self.replace(who, subscribers, if_revision)?.into(),
+            ) => self
+                .replace(who, subscribers, confirmed_removed, if_revision)?
+                .into(),
             (question, _) => self.run.ask(who, question)?,
         })
     }

@@ -672,17 +672,24 @@ class Operations:
         return self._transport.ask("GET", "/v1/subscribers", SubscriberDocument)
 
     def replace_subscribers(
-        self, subscribers: Iterable[Entry], *, if_match: str | None = None
+        self,
+        subscribers: Iterable[Entry],
+        *,
+        confirmed_removed: int | None = None,
+        if_match: str | None = None,
     ) -> SubscriberMade:
         """Put another list in the place of the whole one.
 
         With `if_match`, nothing is changed if anyone has changed the trees since the client has read
-        them.
+        them. A list that removes more subscribers than `most_removed` of the run allows, or all of them,
+        is refused unless `confirmed_removed` has their number.
 
         Parameters
         ----------
         subscribers : iterable of Entry
             All subscribers.
+        confirmed_removed : int, optional
+            The number of subscribers that it may remove whatever their share is.
         if_match : str, optional
             The entity tag of the trees.
 
@@ -696,7 +703,7 @@ class Operations:
         Stale
             The trees have changed since.
         Refused
-            The list has mistakes.
+            The list has mistakes, or removes too many.
 
         Examples
         --------
@@ -709,7 +716,10 @@ class Operations:
             "PUT",
             "/v1/subscribers",
             SubscriberMade,
-            body={"subscribers": _arguments.listed("subscribers", subscribers)},
+            body={
+                "subscribers": _arguments.listed("subscribers", subscribers),
+                **_given("confirmed_removed", confirmed_removed),
+            },
             headers={"If-Match": if_match},
         )
 

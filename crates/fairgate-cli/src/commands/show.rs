@@ -91,7 +91,7 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
             };
             let mut text = text.expect("lines have text keys and finite numbers");
             text.push('\n');
-            output::exact(&text)?;
+            output::exact(&output::harmless_json(&text))?;
         }
         (Format::Json, false) => output::json("show", &Listed { qdiscs, classes })?,
         (Format::Text, false) => {

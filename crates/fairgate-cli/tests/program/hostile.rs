@@ -6,6 +6,7 @@ use std::path::Path;
 
 use fairgate::harmless::is_hidden;
 use fairgate_config::Spec;
+use fairgate_run_api::{FlowStatus, SubscriberName};
 
 use super::show::{serve, status};
 use super::{fairgate, folder, text};
@@ -161,11 +162,9 @@ fn names_from_files_do_not_control_the_terminal() {
             "{arguments:?} does not show the name:\n{printed}"
         );
     }
-    // Documents for programs have the names as they are.
-    let output = fairgate(&["simulate", "--json", "scenario.toml"])
-        .current_dir(place)
-        .output();
-    let document: serde_json::Value = serde_json::from_slice(&output.expect("built").stdout).expect("JSON");
+    // Documents for programs have the names as they are, in the escapes of JSON.
+    let document = printed(&["simulate", "--json", "scenario.toml"], place);
+    let document: serde_json::Value = serde_json::from_str(&document).expect("JSON");
     assert_eq!(document["flows"][0]["name"], format!("f{RAW}"));
 }
 
@@ -221,20 +220,55 @@ fn names_from_a_run_do_not_control_the_terminal() {
     status.name = RAW.to_owned();
     status.directions[0].from = format!("from{RAW}");
     status.directions[0].tree.discipline = format!("d{RAW}");
-    let commands: &[(&[&str], &str)] = &[
-        (&["status", "--socket", socket], "\\u{202e}"),
-        (&["show", "--socket", socket], "\\u{202e}"),
-        (&["show", "--dev", "other", "--socket", socket], "\\u{202e}"),
-        (&["top", "--once", "--socket", socket], ""),
-        (&["flows", "--socket", socket], ""),
-        (&["change", "show", "--socket", socket], ""),
-        (&["reserve", "list", "--socket", socket], ""),
+    let status = serde_json::to_value(&status).expect("a status is JSON");
+    let flow = FlowStatus {
+        from: RAW.to_owned(),
+        source: RAW.to_owned(),
+        class: RAW.to_owned(),
+        discipline: RAW.to_owned(),
+        subscriber: Some(SubscriberName {
+            id: RAW.to_owned(),
+            name: Some(RAW.to_owned()),
+        }),
+        ..FlowStatus::default()
+    };
+    let flows = serde_json::json!({
+        "observed_s": 1, "active": 1, "forgotten": 0, "missed_packets": 0, "flows": [flow],
+    });
+    let reserved = serde_json::json!({ "answer": "reservations", "revision": 1, "reservations": [{
+        "from": RAW, "class": RAW, "reserved_bps": 1, "promised_us": 1.0, "no_error_terms": RAW,
+        "expires_s": 1.0,
+        "terms": { "name": RAW, "rate_bps": 1, "burst_bytes": 1, "filter": RAW, "lifetime_ms": 1 },
+    }] });
+    let refused = serde_json::json!({ "answer": "refused", "errors": [{ "message": RAW, "help": RAW }] });
+    let turned = "\\u{202e}";
+    let commands: &[(&[&str], &serde_json::Value, &str)] = &[
+        (&["status"], &status, turned),
+        (&["status", "--json"], &status, "\\u202e"),
+        (&["show"], &status, turned),
+        (&["show", "--dev", "other"], &status, turned),
+        (&["show", "-j"], &status, "\\u202e"),
+        (&["flows"], &flows, turned),
+        (&["flows", "--json"], &flows, "\\u202e"),
+        (&["reserve", "list"], &reserved, turned),
+        (&["reserve", "list"], &refused, turned),
+        (&["reserve", "list", "--json"], &reserved, "\\u202e"),
+        (&["class", "change", "1", "rate=1mbit"], &refused, turned),
+        (
+            &["class", "change", "1", "rate=1mbit", "--json"],
+            &refused,
+            turned,
+        ),
+        // What these ask for is not answered.
+        (&["top", "--once"], &status, ""),
+        (&["flows"], &status, ""),
+        (&["queue", "show"], &status, ""),
     ];
-    for (arguments, shown) in commands {
+    for (arguments, answer, shown) in commands {
         let _ = fs::remove_file(&path);
         // More connections than any of the commands makes.
-        let _server = serve(&path, &status, 16);
-        let printed = printed(arguments, place.path());
+        let _server = serve(&path, answer, 16);
+        let printed = printed(&[arguments, &["--socket", socket][..]].concat(), place.path());
         assert!(
             printed.contains(shown),
             "{arguments:?} does not show the name:\n{printed}"

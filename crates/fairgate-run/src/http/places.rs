@@ -2,7 +2,8 @@
 //!
 //! Nobody knows who connects until the first request is read. So a client is a stranger at first. When all
 //! places of strangers are taken, a stranger loses its own: of the address that has the most, and there one
-//! that says nothing, and then the one that came first. A client that asks at once is known before that.
+//! that says nothing, and then the one that has not got on for longest. A client that asks at once is known
+//! before that.
 //! Those who are known have places of their own, which no stranger takes.
 
 use std::collections::BTreeMap;
@@ -77,6 +78,8 @@ struct Guests {
 #[derive(Debug)]
 struct Guest {
     origin: Origin,
+    /// The number of when it came, or last got on: by its first byte, a handshake, a request.
+    since: u64,
     /// The token or user by which it is known.
     who: Option<Arc<str>>,
     /// Whether it says something, or waits for an answer.
@@ -113,6 +116,7 @@ impl Places {
         guests.next += 1;
         let guest = Guest {
             origin,
+            since: number,
             who: None,
             is_active: false,
             leave: Arc::clone(&leave),
@@ -147,9 +151,9 @@ impl Guests {
         let candidates = self
             .strangers()
             .filter(|(_, guest)| only.is_none_or(|only| guest.origin == only));
-        let first = candidates.min_by_key(|(number, guest)| {
+        let first = candidates.min_by_key(|(_, guest)| {
             let fewer = usize::MAX - of_origin[&guest.origin];
-            (fewer, guest.is_active, *number)
+            (fewer, guest.is_active, guest.since)
         });
         if let Some((number, _)) = first
             && let Some(guest) = self.present.remove(&number)
@@ -165,10 +169,14 @@ impl Place {
         self.leave.notified().await;
     }
 
-    /// Notes whether the client says something or waits for an answer.
+    /// Notes that the client has got on, and whether it says something or waits for an answer.
     pub(crate) fn set_active(&self, is_active: bool) {
-        if let Some(guest) = self.places.lock().present.get_mut(&self.number) {
+        let mut guests = self.places.lock();
+        let now = guests.next;
+        guests.next += 1;
+        if let Some(guest) = guests.present.get_mut(&self.number) {
             guest.is_active = is_active;
+            guest.since = now;
         }
     }
 
@@ -312,6 +320,26 @@ mod tests {
         let silent: Vec<Place> = (0..200).map(|_| places.enter(Origin::User(1))).collect();
         assert!(has(&places, &talker));
         assert!(!has(&places, &silent[0]));
+    }
+
+    /// Each step of a client, the handshake and then the request, may take as long as a crowd needs to come.
+    #[test]
+    fn who_gets_on_stays() {
+        let places = Places::default();
+        let enter = || {
+            let place = places.enter(Origin::User(1));
+            place.set_active(true);
+            place
+        };
+        let operator = enter();
+        let mut crowd = Vec::new();
+        for _ in 0..3 {
+            crowd.extend((1..STRANGERS_OF_ONE).map(|_| enter()));
+            assert!(has(&places, &operator));
+            operator.set_active(true);
+        }
+        crowd.extend((0..STRANGERS_OF_ONE).map(|_| enter()));
+        assert!(!has(&places, &operator));
     }
 
     #[test]

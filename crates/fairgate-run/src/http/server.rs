@@ -28,6 +28,7 @@ use tokio::net::unix::UCred;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
+use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tower_service::Service;
@@ -219,6 +220,9 @@ async fn accept(door: Open, places: Places, router: Router) {
                         () = place.lost() => {}
                     }
                 });
+                // In a crowd there is always another client to accept. Those who are here and have said
+                // something must be heard before the silent ones lose their places.
+                yield_now().await;
             }
             // Too many open files, for example.
             Err(_) => sleep(Duration::from_millis(100)).await,

@@ -76,30 +76,40 @@ impl Subscribers {
         }
         let read = Subscribers::checked(settings, list, read, known, before, registry)?;
         match before {
-            Some(before) => read.unless_cut_off(before),
+            Some(before) => {
+                let confirmed_removed = read.settings.confirmed_removed;
+                read.unless_cut_off(before, confirmed_removed, |removed| {
+                    format!(
+                        "if the file was cut off, write it again as a whole; if it is right, confirm it: \
+                         write confirmed_removed = {removed} to [subscribers] and send SIGHUP; most_removed \
+                         changes the limit"
+                    )
+                })
+            }
             None => Ok(read),
         }
     }
 
-    /// Refuses a list that lacks too many of those before.
-    fn unless_cut_off(self, before: &Subscribers) -> Result<Subscribers, FileError> {
+    /// Refuses a list that lacks too many of those before. `help` says how their number is confirmed.
+    fn unless_cut_off(
+        self,
+        before: &Subscribers,
+        confirmed_removed: Option<u64>,
+        help: impl FnOnce(u64) -> String,
+    ) -> Result<Subscribers, FileError> {
         let difference = self.since(before);
         let (removed, most) = (difference.removed as u64, self.settings.most_removed);
         let (had, count) = (before.list.subscribers.len() as u64, difference.count);
         // Rounded up, so that one of a few may leave. All of them may not.
         let is_within = removed <= (had * most).div_ceil(100) && (count > 0 || most == 100);
-        if removed == 0 || is_within || self.settings.confirmed_removed == Some(removed) {
+        if removed == 0 || is_within || confirmed_removed == Some(removed) {
             return Ok(self);
         }
         let message = format!(
             "{removed} of the {had} subscribers that run are not in the list any more ({difference}): a \
-             reading removes at most {most} percent, and never all"
+             list removes at most {most} percent of them, and never all"
         );
-        let help = format!(
-            "if the file was cut off, write it again as a whole; if it is right, confirm it: write \
-             confirmed_removed = {removed} to [subscribers] and send SIGHUP; most_removed changes the limit"
-        );
-        Err(at(&self.source, 0..0, message, &help))
+        Err(at(&self.source, 0..0, message, &help(removed)))
     }
 
     /// Takes a list of documents, which messages call `name`.
@@ -200,13 +210,27 @@ impl Subscribers {
         }
     }
 
-    /// Returns another list with the same settings.
+    /// Returns another list with the same settings. It may remove `confirmed_removed` subscribers whatever
+    /// their share is.
     ///
     /// # Errors
-    /// If a document has a mistake, or if the list is LibreQoS'.
-    pub fn with_all(&self, entries: Vec<Entry>, registry: &Registry) -> Result<Subscribers, FileError> {
+    /// If a document has a mistake, if the list is LibreQoS', or if it lacks more of those in this list than
+    /// [`Settings::most_removed`] allows.
+    pub fn with_all(
+        &self,
+        entries: Vec<Entry>,
+        confirmed_removed: Option<u64>,
+        registry: &Registry,
+    ) -> Result<Subscribers, FileError> {
         self.entries_of_its_own("")?;
-        self.changed(entries, registry)
+        self.changed(entries, registry)?
+            .unless_cut_off(self, confirmed_removed, |removed| {
+                format!(
+                    "if the list was cut off, send it again as a whole; if it is right, confirm it: send \
+                     \"confirmed_removed\": {removed} beside \"subscribers\"; most_removed of the run \
+                     changes the limit"
+                )
+            })
     }
 
     fn changed(&self, entries: Vec<Entry>, registry: &Registry) -> Result<Subscribers, FileError> {

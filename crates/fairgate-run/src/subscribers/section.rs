@@ -25,7 +25,7 @@ pub struct Settings {
     pub others: [u64; 2],
     /// Whether a change of the files is taken over by itself.
     pub watch: bool,
-    /// The share of the subscribers that a reading may remove, percent.
+    /// The share of the subscribers that a new list may remove, percent.
     pub most_removed: u64,
     /// The number of subscribers that a reading may remove whatever their share is: an operator has confirmed
     /// it.
@@ -205,7 +205,6 @@ impl Settings {
         let source = source(document, &section)?;
         let of_files = [
             ("watch", section.watch.as_ref().map(Spanned::span)),
-            ("most_removed", section.most_removed.as_ref().map(Spanned::span)),
             (
                 "confirmed_removed",
                 section.confirmed_removed.as_ref().map(Spanned::span),
@@ -226,7 +225,7 @@ impl Settings {
             return Err(document.error(
                 most.span(),
                 format!("{} percent of the subscribers are more than all", most.get_ref()),
-                "write a number from 0 to 100: the percentage that a reading may remove",
+                "write a number from 0 to 100: the percentage that a new list may remove",
             ));
         }
         Ok(Some(Settings {

@@ -82,7 +82,6 @@ impl Folder {
                 source,
             })
         };
-        fs::create_dir_all(&path).map_err(refused)?;
         let lock = lock_file(&path.join(LOCK)).map_err(refused)?;
         match lock.try_lock() {
             Err(TryLockError::WouldBlock) => {

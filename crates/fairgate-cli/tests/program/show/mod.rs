@@ -14,6 +14,7 @@ use fairgate_run_api::{
     SHARDED, Sojourn, Status,
 };
 use fairgate_scripts::tc::{Device, Script};
+use serde::Serialize;
 
 use super::{ends, json};
 
@@ -76,10 +77,10 @@ pub(crate) fn status(spec: &Spec, device: &str, hosts: &[u8]) -> Status {
     }
 }
 
-/// Answers `times` requests.
-pub(crate) fn serve(socket: &Path, status: &Status, times: usize) -> thread::JoinHandle<()> {
+/// Gives `times` requests this answer.
+pub(crate) fn serve(socket: &Path, answer: &impl Serialize, times: usize) -> thread::JoinHandle<()> {
     let listener = UnixListener::bind(socket).expect("a socket of our own");
-    let answer = serde_json::to_vec(status).expect("a status is JSON");
+    let answer = serde_json::to_vec(answer).expect("an answer is JSON");
     thread::spawn(move || {
         for stream in listener.incoming().take(times) {
             let mut stream = stream.expect("a client");

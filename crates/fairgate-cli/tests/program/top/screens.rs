@@ -313,3 +313,39 @@ fn the_documentation_has_the_screen() {
         "docs/top.md should have this screen:\n{screen}"
     );
 }
+
+/// Names of a run, its interfaces and its flows are drawn, and are no commands for the terminal.
+#[test]
+fn names_do_not_control_the_terminal() {
+    let hostile = |name: &str| format!("{name}\u{1b}[31m\u{9b}2J\u{202e}x");
+    let mut model = Model::new(Start::default());
+    model.update(Event::Size(200, 50));
+    let (Event::Status(mut status), Event::Interval(mut interval), Event::Flows(mut flows)) =
+        (status(4711, 3_690.0), interval(1), flows())
+    else {
+        panic!("these are what they are called");
+    };
+    status.name = hostile("run");
+    for direction in &mut status.directions {
+        (direction.from, direction.to) = (hostile(&direction.from), hostile(&direction.to));
+    }
+    for row in &mut interval.rows {
+        row.from = hostile(&row.from);
+        row.host = row.host.as_deref().map(hostile);
+    }
+    for flow in &mut flows.flows {
+        (flow.from, flow.source) = (hostile(&flow.from), hostile(&flow.source));
+    }
+    model.update(Event::Status(status));
+    model.update(Event::Interval(interval));
+    let classes = text(&model, 200, 50);
+    press(&mut model, &typed("f"));
+    model.update(Event::Flows(flows));
+    for drawn in [classes, text(&model, 200, 50)] {
+        assert!(drawn.contains("\\u{1b}[31m\\u{9b}2J\\u{202e}x"), "{drawn}");
+        assert!(
+            !drawn.contains(|drawn| fairgate::harmless::is_hidden(drawn) && drawn != '\n'),
+            "{drawn:?}"
+        );
+    }
+}

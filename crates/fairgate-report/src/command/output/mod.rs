@@ -5,7 +5,7 @@ pub mod printed;
 mod tables;
 mod target;
 
-use std::fmt::Display;
+use std::fmt::{Display, Write as _};
 use std::io::{self, Write};
 
 use miette::Diagnostic;
@@ -14,6 +14,7 @@ use thiserror::Error;
 
 use crate::command::failure::Failure;
 
+use fairgate::harmless::is_hidden;
 pub use fairgate::harmless::{name, text as harmless};
 pub use fairgate_config::folder::create;
 pub use tables::{Table, page_table, page_width, table, table_text, wrap};
@@ -100,7 +101,23 @@ pub fn json_text(name: &str, content: &impl Serialize) -> String {
     let mut text =
         serde_json::to_string_pretty(&envelope).expect("results have text keys and finite numbers");
     text.push('\n');
-    text
+    harmless_json(&text)
+}
+
+/// Returns a JSON document with all characters escaped that [`is_hidden`](fairgate::harmless::is_hidden).
+/// Its values stay the same: JSON itself demands this only of those below U+0020.
+pub fn harmless_json(document: &str) -> String {
+    let mut plain = String::with_capacity(document.len());
+    for character in document.chars() {
+        if character == '\n' || !is_hidden(character) {
+            plain.push(character);
+            continue;
+        }
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            write!(plain, "\\u{unit:04x}").expect("a text takes everything");
+        }
+    }
+    plain
 }
 
 /// Prints the JSON document `fairgate.NAME/1` in one line, as one of many.
@@ -110,7 +127,7 @@ pub fn json_line(name: &str, content: &impl Serialize) -> Result<(), Failure> {
         content,
     };
     let line = serde_json::to_string(&envelope).expect("results have text keys and finite numbers");
-    exact(&(line + "\n"))
+    exact(&harmless_json(&(line + "\n")))
 }
 
 /// Prints the JSON document `fairgate.NAME/1`.
@@ -132,4 +149,22 @@ pub fn deliver(
 /// Writes all outputs and returns the first failure.
 pub fn each<T>(outputs: Vec<T>, write: impl FnMut(T) -> Result<(), Failure>) -> Result<(), Failure> {
     outputs.into_iter().map(write).fold(Ok(()), Result::and)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_of_json_keep_the_values() {
+        let value = serde_json::json!({ "a\u{9b}": "\u{1b}\u{7f}\u{202e}\u{e0041}\u{e9}\u{1f600}\n" });
+        let document = serde_json::to_string_pretty(&value).unwrap();
+        let plain = harmless_json(&document);
+        assert!(
+            !plain.contains(|shown| is_hidden(shown) && shown != '\n'),
+            "{plain:?}"
+        );
+        assert!(plain.contains("\\u202e\\udb40\\udc41\u{e9}\u{1f600}"), "{plain}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&plain).unwrap(), value);
+    }
 }

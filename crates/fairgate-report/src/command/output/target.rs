@@ -11,13 +11,14 @@
 //! [`replace`] is for what belongs to a folder of the program's own, and [`fairgate_config::folder::create`]
 //! for what is read while it grows. Nothing is written by other ways.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Seek};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-use fairgate_config::folder::{Folder, end_of_links, folder_of, open_present};
+use fairgate_config::folder::{Folder, folder_of};
 use miette::Diagnostic;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
@@ -93,7 +94,7 @@ impl Targets {
         self.keep_apart(&path)?;
         let is_there = |folder: &&Path| !folder.as_os_str().is_empty() && folder.symlink_metadata().is_ok();
         let outer = folder.ancestors().find(is_there).unwrap_or(Path::new("."));
-        match draft_in(outer) {
+        match Folder::open(outer).and_then(|outer| draft_in(&outer)) {
             Ok(draft) => Ok(Target {
                 present: None,
                 place: Some(Place {
@@ -117,7 +118,8 @@ impl Targets {
             let input = input.display().to_string();
             return Err(TargetError::Input { path: name(), input });
         }
-        let place = end_of_links(path).unwrap_or_else(|_| path.to_owned());
+        let end = Folder::end_of(path).map(|(folder, name)| folder.path().join(name));
+        let place = end.unwrap_or_else(|_| path.to_owned());
         let is_same = |(_, other, at): &&(PathBuf, Option<Identity>, PathBuf)| match own {
             Some(_) => *other == own,
             None => *at == place,
@@ -168,9 +170,12 @@ struct Place {
 }
 
 impl Place {
-    fn new(path: PathBuf) -> io::Result<Place> {
-        let folder = Some(Folder::of(&path)?);
-        Ok(Place { folder, path })
+    fn new(folder: Folder, name: &OsStr) -> Place {
+        let path = folder.path().join(name);
+        Place {
+            folder: Some(folder),
+            path,
+        }
     }
 
     /// Gives the draft this name. `adapt` changes it before. Returns `false` if `adapt` fails.
@@ -179,8 +184,7 @@ impl Place {
         let folder = match &self.folder {
             Some(folder) => folder,
             None => {
-                fs::create_dir_all(folder_of(&self.path))?;
-                made = Folder::of(&self.path)?;
+                made = Folder::create(folder_of(&self.path))?;
                 &made
             }
         };
@@ -203,21 +207,17 @@ impl Target {
             place,
             draft,
         };
+        let (folder, name) = Folder::end_of(path)?;
         // It is not truncated. This only asks the kernel whether writing is allowed.
-        let Some(present) = open_present(path)? else {
-            let place = Place::new(end_of_links(path)?)?;
-            let draft = draft_in(folder_of(&place.path))?;
-            return Ok(target(None, Some(place), draft));
+        let present = folder.open_present(&name)?;
+        let is_place = match &present {
+            Some(present) => present.metadata()?.is_file(),
+            None => true,
         };
-        let is_file = present.metadata()?.is_file();
-        let replaced = || -> io::Result<(Place, File)> {
-            let place = Place::new(fs::canonicalize(path)?)?;
-            let draft = draft_in(folder_of(&place.path))?;
-            Ok((place, draft))
-        };
-        match is_file.then(replaced) {
-            Some(Ok((place, draft))) => Ok(target(Some(present), Some(place), draft)),
-            _ => Ok(target(Some(present), None, tempfile::tempfile()?)),
+        match is_place.then(|| draft_in(&folder)) {
+            Some(Ok(draft)) => Ok(target(present, Some(Place::new(folder, &name)), draft)),
+            Some(Err(error)) if present.is_none() => Err(error),
+            _ => Ok(target(present, None, tempfile::tempfile()?)),
         }
     }
 
@@ -280,10 +280,11 @@ impl Target {
 
 /// Creates a file without a name. If the file system can name it later, its permissions follow the user's
 /// umask like those of any new file.
-fn draft_in(folder: &Path) -> io::Result<File> {
+fn draft_in(folder: &Folder) -> io::Result<File> {
+    let folder = folder.fixed_path();
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o666);
-    match options.custom_flags(OFlag::O_TMPFILE.bits()).open(folder) {
+    match options.custom_flags(OFlag::O_TMPFILE.bits()).open(&folder) {
         Ok(file) => Ok(file),
         // Some file systems do not support O_TMPFILE. There the file is deleted at once and copied later.
         Err(_) => tempfile::tempfile_in(folder),
@@ -337,23 +338,27 @@ fn keep_attributes(of: &File, file: &File) -> io::Result<()> {
 /// Removes what [`create`](fairgate_config::folder::create) has made at `path`, if the name still leads
 /// there.
 pub fn remove(path: &Path, file: &File) {
-    let is_it = || -> io::Result<bool> {
-        let [there, own] = [fs::symlink_metadata(path)?, file.metadata()?];
-        Ok((there.dev(), there.ino()) == (own.dev(), own.ino()))
+    let remove = || -> io::Result<()> {
+        let (folder, name) = Folder::end_of(path)?;
+        let [there, own] = [folder.look(&name)?.metadata()?, file.metadata()?];
+        match (there.dev(), there.ino()) == (own.dev(), own.ino()) {
+            true => folder.remove(&name),
+            false => Ok(()),
+        }
     };
-    if is_it().is_ok_and(|is_it| is_it) {
-        // The failure that led here is the one to report.
-        let _ = fs::remove_file(path);
-    }
+    // The failure that led here is the one to report.
+    let _ = remove();
 }
 
 /// Gives `path` what `write` puts into a file without a name, in one step. Whatever had this name before is
 /// replaced, and a link is not followed.
 pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    let mut draft = draft_in(folder_of(path))?;
+    let folder = Folder::of(path)?;
+    let mut draft = draft_in(&folder)?;
     write(&mut draft)?;
     draft.sync_all()?;
-    Place::new(path.to_owned())?.name(&draft, |_| Ok(())).map(drop)
+    let place = Place::new(folder, path.file_name().unwrap_or_default());
+    place.name(&draft, |_| Ok(())).map(drop)
 }
 
 /// A scope in which signals that end the program are blocked. The program must have no other thread that

@@ -28,6 +28,8 @@ use crate::http::shared::{NOBODY, Shared};
 pub(super) struct SubscribersOrder {
     /// All subscribers.
     subscribers: Vec<Entry>,
+    /// The number of subscribers that it may remove whatever their share is.
+    confirmed_removed: Option<u64>,
 }
 
 /// Members of a subscriber that change: those of the document; null leaves one to the plan.
@@ -65,7 +67,9 @@ pub(super) async fn list(State(shared): State<Shared>) -> Result<Response, Probl
 
 /// Put another list in the place of the whole one
 ///
-/// With `If-Match`, nothing is changed if anyone has changed the trees since the client has read them.
+/// With `If-Match`, nothing is changed if anyone has changed the trees since the client has read them. A list
+/// that removes more subscribers than `most_removed` of the run allows, or all of them, is refused unless
+/// `confirmed_removed` has their number.
 #[utoipa::path(
     put,
     path = "/v1/subscribers",
@@ -78,7 +82,7 @@ pub(super) async fn list(State(shared): State<Shared>) -> Result<Response, Probl
             headers(("ETag" = String, description = "Of the trees from now on"))),
         (status = 412, description = "The trees have changed since", body = Problem,
             content_type = "application/problem+json"),
-        (status = 422, description = "The list has mistakes", body = Problem,
+        (status = 422, description = "The list has mistakes, or removes too many", body = Problem,
             content_type = "application/problem+json"),
         (status = "default", description = "Refused", body = Problem,
             content_type = "application/problem+json")
@@ -91,8 +95,9 @@ pub(super) async fn replace_all(
     Document(order): Document<SubscribersOrder>,
 ) -> Result<Response, Problem> {
     let expected = Expected::read(&headers)?;
-    let replace = |if_revision| Question::ReplaceSubscribers {
+    let replace = move |if_revision| Question::ReplaceSubscribers {
         subscribers: order.subscribers,
+        confirmed_removed: order.confirmed_removed,
         if_revision,
     };
     let made: SubscriberMade = shared.change(who, expected, replace).await?;

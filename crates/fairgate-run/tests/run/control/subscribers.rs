@@ -101,6 +101,49 @@ fn the_whole_list_has_the_tag_of_the_trees() {
     assert_eq!(late.status, 412);
 }
 
+/// What is sent may have been cut off, as a file may.
+#[test]
+fn a_list_that_removes_too_many_is_refused() {
+    let (run, client) = client();
+    let many: Vec<Value> = (1..=30)
+        .map(|id| json!({"id": id.to_string(), "prefixes": [format!("192.0.2.{id}")], "plan": "home"}))
+        .collect();
+    let put = |list: &[Value], confirmed: Value| {
+        let list = json!({"subscribers": list, "confirmed_removed": confirmed});
+        client.ask("PUT", "/v1/subscribers", None, Some(list))
+    };
+    assert_eq!(put(&many, Value::Null).status, 200);
+    let before = run.revision();
+    for (count, removed) in [(26, 4), (0, 30)] {
+        let refused = put(&many[..count], Value::Null);
+        assert_eq!(refused.status, 422, "{refused:?}");
+        let document: Value = serde_json::from_slice(&refused.body).unwrap();
+        let error = &document["errors"][0];
+        let message = error["message"].as_str().unwrap();
+        assert!(
+            message.contains(&format!("{removed} of the 30 subscribers that run")),
+            "{error}"
+        );
+        let help = error["help"].as_str().unwrap();
+        assert!(
+            help.contains(&format!("\"confirmed_removed\": {removed} ")),
+            "{error}"
+        );
+        assert_eq!(put(&many[..count], json!(removed - 1)).status, 422);
+    }
+    assert_eq!(run.revision(), before);
+    assert_eq!(put(&many[..27], Value::Null).status, 200);
+    let confirmed = put(&many[..7], json!(20));
+    assert_eq!(confirmed.status, 200, "{confirmed:?}");
+    assert_eq!(
+        client.get("/v1/subscribers")["subscribers"]
+            .as_array()
+            .unwrap()
+            .len(),
+        7
+    );
+}
+
 /// All mistakes are listed, and nothing is changed.
 #[test]
 fn a_list_with_mistakes_is_refused() {

@@ -132,7 +132,11 @@ fn its_subscribers_are_changed_in_its_file() {
     let entry = subscribers.entries()[0].clone();
     assert!(subscribers.with(entry, &Registry::builtin()).is_err());
     assert!(subscribers.without("1", &Registry::builtin()).is_err());
-    assert!(subscribers.with_all(Vec::new(), &Registry::builtin()).is_err());
+    assert!(
+        subscribers
+            .with_all(Vec::new(), None, &Registry::builtin())
+            .is_err()
+    );
 }
 
 /// Guarantees that exceed a node are read, as LibreQoS reads them, with a warning.
