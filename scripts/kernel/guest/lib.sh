@@ -148,12 +148,23 @@ balanced() {
     done
 }
 
+# mark WORD: kernel_log WORD prints what the kernel said since then.
+mark() {
+    echo "fairgate-test: $1" > /dev/kmsg
+}
+kernel_log() {
+    dmesg | awk -v mark="fairgate-test: $1" '
+        index($0, mark) { lines = ""; next }
+        { lines = lines $0 "\n" }
+        END { printf "%s", lines }'
+}
+
 # The kernel complained of nothing since the test began. A test that provokes panics sets `panics`.
 quiet_log() {
-    dmesg | grep -E 'WARNING|BUG|Oops|Call Trace|general protection|stall|hung|leak|fairgate.*panic' |
+    kernel_log begin | grep -E 'WARNING|BUG|Oops|Call Trace|general protection|stall|hung|leak|fairgate.*panic' |
         if [ -n "$panics" ]; then grep -v 'fairgate.*panic'; else cat; fi > /run/complaints || true
     if [ -s /run/complaints ]; then
-        dmesg | tail -n 60
+        kernel_log begin | tail -n 60
         fail 'the kernel complained'
     fi
 }

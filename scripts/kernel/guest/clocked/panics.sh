@@ -7,12 +7,13 @@ network
 # provoke ENTRY: the next call of ENTRY panics.
 provoke() {
     caught=$(parameter panics)
+    mark panic
     echo "$1" > /sys/module/sch_fairgate/parameters/panic_in
 }
 was_caught() {
     [ "$(parameter panics)" -eq $((caught + 1)) ] || fail "$1: $(parameter panics) panics are counted"
     [ -z "$(parameter panic_in)" ] || fail "$1: it did not fire"
-    dmesg | tail -n 20 | grep -q 'fairgate.*panic.*rs:[0-9]' || fail "$1: the log does not name file and line"
+    kernel_log panic | grep -q 'fairgate.*panic.*rs:[0-9]' || fail "$1: the log does not name file and line"
 }
 # The discipline goes on as a fifo: all of its packets pass, bytes are conserved; then it is replaced.
 goes_on() {
