@@ -46,6 +46,7 @@ help:
 	@echo 'make header          write the header of the C library anew from its source'
 	@echo 'make tc-testing      the kernel'"'"'s test cases of tc, from the source tree KERNEL=DIR'
 	@echo 'make kernel-test     boot kernels in QEMU with Fairgate as their qdisc, and test it; fetches them once'
+	@echo 'make kernel          the module for the kernel of the headers KERNEL=DIR, or of this machine'
 	@echo 'make lint            formatting, line lengths, circles, clippy, documentation, and no-std'
 	@echo 'make no-std          build the library for a machine without an operating system'
 	@echo 'make package         pack every published crate and build it from its package'
@@ -170,6 +171,11 @@ integrations: tools
 
 header:
 	FAIRGATE_WRITE_HEADER=1 cargo test --quiet -p fairgate-ffi --test interface header
+
+# Needs gcc and binutils. Without headers only the object is built, which is the same for all kernels.
+kernel:
+	crates/fairgate-kernel/build/object
+	crates/fairgate-kernel/build/module $(KERNEL)
 
 # Debian's package linux-source has a tree. CASES= chooses files or cases, like CASES='htb 0904'.
 tc-testing:
