@@ -34,12 +34,12 @@
 
 /* ---- Guarded calls ---- */
 
-/* The entries of Rust, for tests in which one of them panics. */
-enum entry { BUILD, ENQUEUE, ENQUEUED, DEQUEUE, FLUSH, STATISTICS, DUMP, CHANGE, DELETE, NO_ENTRY };
+/* The entries of Rust, for tests in which one of them panics. NO_ENTRY is one that never does so. */
+enum entry { BUILD, ENQUEUE, ENQUEUED, DEQUEUE, FLUSH, STATISTICS, DUMP, CHANGE, DELETE, NOWHERE, NO_ENTRY };
 static const char * const entry_names[] = {
 	"build", "enqueue", "enqueued", "dequeue", "flush", "statistics", "dump", "change", "delete", "",
 };
-static int panic_in __read_mostly = NO_ENTRY;
+static int panic_in __read_mostly = NOWHERE;
 static atomic_t panics = ATOMIC_INIT(0);
 
 struct guarded {
@@ -91,7 +91,7 @@ static __always_inline long enter(struct guarded *call, struct guarded **slot, e
 {
 	long result;
 
-	if (unlikely(READ_ONCE(panic_in) == entry) && cmpxchg(&panic_in, entry, NO_ENTRY) == entry)
+	if (unlikely(READ_ONCE(panic_in) == entry) && cmpxchg(&panic_in, entry, NOWHERE) == entry)
 		f = fgk_provoke;
 	call->outer = *slot;
 	*slot = call;
