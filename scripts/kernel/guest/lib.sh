@@ -66,7 +66,7 @@ parameter() {
 
 # network [QUEUES]: both ends, and a server of iperf3 there.
 network() {
-    local queues=${1:-1} end
+    local queues=${1:-1}
     load_module
     modprobe veth
     ip netns add b
@@ -173,7 +173,7 @@ clean() {
     ip link del d0 2> /dev/null || true
     ip netns del b 2> /dev/null || true
     [ -d /sys/module/sch_fairgate ] || return 0
-    until_true 5 unused
+    until_true 10 unused
 }
 unused() {
     [ "$(cat /sys/module/sch_fairgate/refcnt)" -eq 0 ] && [ "$(parameter allocated)" -eq 0 ]

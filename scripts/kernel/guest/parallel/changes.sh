@@ -1,4 +1,5 @@
 # The tree is changed 60 times while TCP passes. What is queued stays or is counted as dropped.
+# Seconds: 180
 network
 tree 'sqf limit=200'
 iperf3 -c $there -t 8 -P 4 -i 0 -f m > /run/iperf &

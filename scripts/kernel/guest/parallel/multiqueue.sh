@@ -1,4 +1,5 @@
 # Under mq, with a discipline for each queue of the device.
+# Seconds: 180
 network 2
 tc qdisc add dev va root handle 1: mq
 tc qdisc replace dev va parent 1:1 handle 10: fairgate
