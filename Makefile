@@ -19,6 +19,7 @@ RUST_VERSION = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 .PHONY: semver msrv
 .PHONY: packages try-packages static unit
 .PHONY: verdicts-live tools install integrations header tc-testing miri
+.PHONY: kernel-test
 .PHONY: docs docs-environment
 .PHONY: python python-build python-environment python-lint python-disciplines python-client tutorials wheel
 
@@ -44,6 +45,8 @@ help:
 	@echo 'make integrations    build and run Fairgate inside ns-3, DPDK and a UDP sender; 235 Debian packages'
 	@echo 'make header          write the header of the C library anew from its source'
 	@echo 'make tc-testing      the kernel'"'"'s test cases of tc, from the source tree KERNEL=DIR'
+	@echo 'make kernel-test     boot kernels in QEMU with Fairgate as their qdisc, and test it; fetches them once'
+	@echo 'make kernel          the module for the kernel of the headers KERNEL=DIR, or of this machine'
 	@echo 'make lint            formatting, line lengths, circles, clippy, documentation, and no-std'
 	@echo 'make no-std          build the library for a machine without an operating system'
 	@echo 'make package         pack every published crate and build it from its package'
@@ -169,10 +172,19 @@ integrations: tools
 header:
 	FAIRGATE_WRITE_HEADER=1 cargo test --quiet -p fairgate-ffi --test interface header
 
+# Needs gcc and binutils. Without headers only the object is built, which is the same for all kernels.
+kernel:
+	crates/fairgate-kernel/build/object
+	crates/fairgate-kernel/build/module $(KERNEL)
+
 # Debian's package linux-source has a tree. CASES= chooses files or cases, like CASES='htb 0904'.
 tc-testing:
 	@test -n '$(KERNEL)' || { echo 'give a kernel source tree: make tc-testing KERNEL=DIR' >&2; exit 2; }
 	cargo run --quiet -p fairgate-evidence -- tc-testing '$(KERNEL)' $(CASES)
+
+# Not part of `make test`. KERNELS= and TESTS= choose: `make kernel-test KERNELS=6.12 TESTS='clocked parallel'`.
+kernel-test: tools
+	scripts/kernel/test $(addprefix --kernel ,$(KERNELS)) $(TESTS)
 
 lint: rust-lint no-std python-lint unit
 

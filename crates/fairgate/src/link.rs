@@ -241,6 +241,12 @@ impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
         })
     }
 
+    /// Whether [`take_dropped`](Link::take_dropped) will return a packet.
+    #[inline]
+    pub fn has_dropped(&self) -> bool {
+        self.pool.has_returned()
+    }
+
     /// Reports that the link transmits the packet of the last dequeue until `end`. Returns whether more
     /// packets are queued. See [`Egress::transmits_until`].
     #[inline]
@@ -296,6 +302,12 @@ impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
             slot: self.pool.release(id),
             payload: core::mem::take(&mut self.payloads[id.index()]),
         }
+    }
+
+    /// Returns the packet in the first slot from number `from` on that holds one, and the number of the slot
+    /// after it. It asks no discipline: a driver that can no longer trust its tree finds all packets so.
+    pub fn packet_from(&self, from: u32) -> Option<(&Slot, u32)> {
+        self.pool.packet_from(from)
     }
 
     /// Returns the discipline.

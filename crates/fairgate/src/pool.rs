@@ -331,6 +331,12 @@ impl Pool {
         self[id].flags.has(Flags::RETURNED)
     }
 
+    /// Whether [`take_returned`](Pool::take_returned) will return a packet.
+    #[inline]
+    pub fn has_returned(&self) -> bool {
+        !self.returned.is_empty()
+    }
+
     /// Returns the oldest packet that a discipline gave back and that was not taken yet. The caller releases
     /// it.
     #[inline]
@@ -429,6 +435,27 @@ impl Pool {
         prefetch_index::prefetch_index(&self.slots, id.index());
         #[cfg(not(feature = "prefetch"))]
         let _ = id;
+    }
+
+    /// Returns the packet in the first slot from number `from` on that holds one, and the number of the slot
+    /// after it.
+    ///
+    /// ```
+    /// # use fairgate::{Packet, Pool};
+    /// let mut pool = Pool::with_capacity(3);
+    /// let ids = [10, 20, 30].map(|length| pool.insert(Packet::of_length(length)).unwrap());
+    /// pool.release(ids[0]);
+    /// let (mut left, mut from) = (Vec::new(), 0);
+    /// while let Some((packet, next)) = pool.packet_from(from) {
+    ///     left.push(packet.length);
+    ///     from = next;
+    /// }
+    /// assert_eq!(left, [20, 30]);
+    /// ```
+    pub fn packet_from(&self, from: u32) -> Option<(&Slot, u32)> {
+        let slots = self.slots.get(from as usize..)?;
+        let place = slots.iter().position(|Line(slot)| slot.flags.has(Flags::LIVE))?;
+        Some((&slots[place].0, from + place as u32 + 1))
     }
 
     /// Returns the number of slots.

@@ -39,6 +39,7 @@ use crate::sharing::leaves::Leaves;
 use crate::sharing::round_robins::RoundRobins;
 use crate::sharing::statistics::{ClassStatistics, Counters, LeafCounters};
 use crate::sharing::tree::{ClassTree, LEVELS};
+use crate::structures::boxed;
 use crate::time::Time;
 
 /// The number of priorities of leaves. 0 is the highest.
@@ -157,7 +158,7 @@ pub(super) struct Borrowing<M> {
     inner: Leaves,
     round_robins: RoundRobins,
     /// The events of the classes of each level.
-    events: [EventQueue; LEVELS],
+    events: Box<[EventQueue; LEVELS]>,
     /// No event of a level is due before this time. It can be too early, because a class was charged since.
     next_event: [u64; LEVELS],
     /// Bit l is set if there are classes of level l.
@@ -215,7 +216,7 @@ impl<M: Meter> Borrowing<M> {
         };
         Borrowing {
             levels: levels.iter().fold(0, |used, level| used | 1 << level),
-            events: core::array::from_fn(|level| events(level as u8)),
+            events: boxed((0..LEVELS).map(|level| events(level as u8))),
             next_event: [NEVER; LEVELS],
             classes: tree.classes().zip(parts).map(class).collect(),
             round_robins,

@@ -3,6 +3,7 @@
 
 mod active_list;
 mod bounds;
+mod boxed;
 mod by_length;
 mod fair_share;
 mod flow_table;
@@ -12,6 +13,7 @@ pub(crate) mod random;
 
 pub(crate) use active_list::{ActiveList, Linked, ListLink};
 pub(crate) use bounds::Bounds;
+pub(crate) use boxed::boxed;
 pub(crate) use by_length::ByLength;
 pub(crate) use fair_share::{FRACTION_BITS, FairShare, Reading};
 pub(crate) use flow_table::{FlowTable, Identity};

@@ -40,12 +40,14 @@
 //! and a group's start is the start of its first slot. A property test compares V, the choice and the bound
 //! with exact arithmetic.
 
+use alloc::boxed::Box;
+
 use super::parameters::{class_max_packet, class_weight, max_packet, weights};
 use crate::discipline::Variable;
 use crate::error::ConfigError;
 use crate::registry::{About, Children, Family, Parameter};
 use crate::scheduler::{Head, Holds, Scheduler, classes, flows};
-use crate::structures::ActiveList;
+use crate::structures::{ActiveList, boxed};
 use crate::time::Time;
 use crate::timestamps::Share;
 use crate::timestamps::virtual_time::{FRACTION, Grain, VirtualTime};
@@ -104,11 +106,11 @@ pub struct Gfq {
     time: VirtualTime,
     /// A bit for each group that has flows.
     occupied: u64,
-    groups: [Group; GROUPS],
+    groups: Box<[Group; GROUPS]>,
     /// The group whose first flow was selected.
     selected: usize,
     /// The lists of each group's slots.
-    lists: [[ActiveList; SLOTS]; GROUPS],
+    lists: Box<[[ActiveList; SLOTS]; GROUPS]>,
 }
 
 impl Gfq {
@@ -155,7 +157,7 @@ impl Gfq {
     fn is_consistent(&self) -> bool {
         self.groups
             .iter()
-            .zip(&self.lists)
+            .zip(self.lists.iter())
             .enumerate()
             .all(|(position, (group, lists))| {
                 let is_occupied = self.occupied >> position & 1 == 1;
@@ -185,9 +187,9 @@ impl Scheduler for Gfq {
         Ok(Gfq {
             time: VirtualTime::new(origin, GRAIN),
             occupied: 0,
-            groups: [empty; GROUPS],
+            groups: boxed((0..GROUPS).map(|_| empty)),
             selected: 0,
-            lists: [[ActiveList::new(); SLOTS]; GROUPS],
+            lists: boxed((0..GROUPS).map(|_| [ActiveList::new(); SLOTS])),
         })
     }
 
@@ -282,7 +284,7 @@ impl Scheduler for Gfq {
         for flow in flows {
             flow.state_mut().time.restart(&self.time);
         }
-        for group in &mut self.groups {
+        for group in self.groups.iter_mut() {
             group.slots = 0;
         }
         self.occupied = 0;

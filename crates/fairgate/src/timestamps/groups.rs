@@ -30,6 +30,9 @@
 //! Deviation from the paper: in a slot the entry that came last goes first, as in Linux and FreeBSD. The
 //! guarantees do not depend on this order. First in, first out would read the cache line of one more flow.
 
+use alloc::boxed::Box;
+
+use crate::structures::boxed;
 use crate::timestamps::slots::{END, SLOTS, Slots};
 
 /// The slots of group 0 have 2^22 units of virtual time: a packet of 256 bytes at the largest weight.
@@ -62,7 +65,7 @@ pub(super) struct Groups {
     /// V.
     now: u64,
     sets: [u32; 4],
-    groups: [Group; GROUPS],
+    groups: Box<[Group; GROUPS]>,
 }
 
 /// Returns log2 of sigma_i.
@@ -129,10 +132,10 @@ impl Groups {
         Groups {
             now: origin,
             sets: [0; 4],
-            groups: core::array::from_fn(|_| Group {
+            groups: boxed((0..GROUPS).map(|_| Group {
                 start: 0,
                 slots: Slots::new(),
-            }),
+            })),
         }
     }
 
@@ -409,7 +412,7 @@ impl Groups {
     /// Removes all entries. V does not change.
     pub(super) fn clear(&mut self) {
         self.sets = [0; 4];
-        for group in &mut self.groups {
+        for group in self.groups.iter_mut() {
             group.slots.clear();
         }
     }

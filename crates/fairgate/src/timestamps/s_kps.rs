@@ -62,12 +62,14 @@
 
 mod ticks;
 
+use alloc::boxed::Box;
+
 use super::parameters::{class_max_packet, class_weight, max_packet, weights};
 use crate::discipline::Variable;
 use crate::error::ConfigError;
 use crate::registry::{About, Children, Family, Parameter};
 use crate::scheduler::{Head, Holds, Scheduler, classes, flows};
-use crate::structures::ActiveList;
+use crate::structures::{ActiveList, boxed};
 use crate::time::Time;
 use crate::timestamps::Share;
 use crate::timestamps::virtual_time::{FRACTION, Grain, VirtualTime};
@@ -116,7 +118,7 @@ pub struct SKps {
     /// The list whose first flow was selected.
     selected: usize,
     /// The slots of overdue flows, then the positions of each group.
-    lists: [ActiveList; SLOTS + GROUPS * POSITIONS],
+    lists: Box<[ActiveList; SLOTS + GROUPS * POSITIONS]>,
 }
 
 #[inline]
@@ -224,7 +226,7 @@ impl SKps {
         if due_first | due_second | second | third == 0 {
             return;
         }
-        for groups in &mut self.groups {
+        for groups in self.groups.iter_mut() {
             *groups &= !group;
         }
         self.groups[DUE_FIRST] |= due_second | second;
@@ -274,7 +276,7 @@ impl Scheduler for SKps {
             oldest: 0,
             unit: FINEST,
             selected: 0,
-            lists: [ActiveList::new(); SLOTS + GROUPS * POSITIONS],
+            lists: boxed((0..SLOTS + GROUPS * POSITIONS).map(|_| ActiveList::new())),
         })
     }
 
@@ -354,7 +356,7 @@ impl Scheduler for SKps {
     }
 
     fn clear<F: Holds<State = Flow>>(&mut self, flows: &mut [F]) {
-        for list in &mut self.lists {
+        for list in self.lists.iter_mut() {
             while list.pop_front(flows).is_some() {}
         }
         for flow in flows {

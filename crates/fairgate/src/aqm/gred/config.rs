@@ -247,7 +247,7 @@ impl Config {
     }
 
     /// Checks the parameters, and returns those of each virtual queue as the packet path needs them.
-    pub(super) fn derived(&self) -> Result<[Option<(VirtualQueue, red::Derived)>; MOST], ConfigError> {
+    pub(super) fn derived(&self) -> Result<Vec<Option<(VirtualQueue, red::Derived)>>, ConfigError> {
         check_ranges(PARAMETERS, &mut self.clone())?;
         self.response.check()?;
         let conflict = |name, value: &dyn core::fmt::Display, rule: alloc::string::String, remedy| {
@@ -277,13 +277,11 @@ impl Config {
                 return conflict(name, &length, rule, "write a number for each virtual queue");
             }
         }
-        let mut all = [const { None }; MOST];
-        for (index, place) in all.iter_mut().enumerate() {
-            if let Some(queue) = self.virtual_queue(index) {
-                let derived = queue.red.derived()?;
-                *place = Some((queue, derived));
-            }
-        }
-        Ok(all)
+        let derived = |queue: VirtualQueue| {
+            let derived = queue.red.derived()?;
+            Ok((queue, derived))
+        };
+        let all = (0..MOST).map(|index| self.virtual_queue(index).map(derived).transpose());
+        all.collect()
     }
 }

@@ -33,7 +33,7 @@ use crate::error::ConfigError;
 use crate::packet::{DropReason, Ecn};
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::slot::Slot;
-use crate::structures::Random;
+use crate::structures::{Random, boxed};
 use crate::time::Time;
 
 pub use config::{Config, DESCRIPTION, MOST, PARAMETERS, VirtualQueue};
@@ -154,7 +154,7 @@ fn mode(config: &Config) -> Mode {
 }
 
 fn virtuals(config: &Config) -> Result<Box<[Option<Virtual>; MOST]>, ConfigError> {
-    let made = config.derived()?.map(|found| {
+    let made = config.derived()?.into_iter().map(|found| {
         let (queue, derived) = found?;
         let (filter, curve) = derived.into_filter_and_curve();
         Some(Virtual {
@@ -168,7 +168,7 @@ fn virtuals(config: &Config) -> Result<Box<[Option<Virtual>; MOST]>, ConfigError
             counts: Counts::default(),
         })
     });
-    Ok(Box::new(made))
+    Ok(boxed(made))
 }
 
 impl Algorithm for Gred {

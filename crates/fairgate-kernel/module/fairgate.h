@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* What the Rust object and the C part of the module call of each other; src/abi.rs has the other side. */
+#ifndef FAIRGATE_H
+#define FAIRGATE_H
+#include <linux/types.h>
+
+struct fgk_queue;
+struct fgk_successor;
+
+struct fgk_packet {
+	u64 skb, stamp;
+	const u8 *head;			/* from the network header on */
+	u32 head_length, length, memory, mark, priority;
+	u16 ethertype, outer_ethertype, vlan;
+};
+
+struct fgk_leaving {
+	u64 skb;
+	u64 until;			/* when to ask again */
+	u64 corrupted_bit;		/* of 2^35 */
+	bool marked, remarked, corrupted;
+	u8 traffic_class, reason;
+};
+
+#define FGK_REASONS 24
+
+struct fgk_counts {			/* pairs: packets, bytes */
+	u64 enqueued[2], dequeued[2], dropped[2], flushed[2], backlog[2];
+	u64 marked, overlimits, sojourn_ns;
+	u64 reasons[FGK_REASONS];
+};
+
+/* Rust. The results of fgk_enqueue and fgk_dequeue have FGK_DROPS added if packets were dropped. */
+#define FGK_DROPS 4
+struct fgk_successor *fgk_plan(const u8 *bytes, size_t length, u64 seed, char *error, size_t room);
+void fgk_forget(struct fgk_successor *successor);
+struct fgk_queue *fgk_start(struct fgk_successor *successor, const u64 key[2]);
+u32 fgk_slots(const struct fgk_queue *queue);
+bool fgk_cuts(const struct fgk_queue *queue);
+void fgk_stop(struct fgk_queue *queue);
+long fgk_enqueue(struct fgk_queue *queue, const struct fgk_packet *packet, u64 now);
+long fgk_dequeue(struct fgk_queue *queue, struct fgk_leaving *into, u64 now);
+long fgk_take_dropped(struct fgk_queue *queue, struct fgk_leaving *into, u64 unused);
+void fgk_flush(struct fgk_queue *queue);
+long fgk_check_succession(const struct fgk_queue *queue, const struct fgk_successor *successor, char *error,
+			  size_t room);
+void fgk_succeed(struct fgk_queue *queue, struct fgk_successor *successor, u64 now);
+void fgk_statistics(const struct fgk_queue *queue, struct fgk_counts *into);
+long fgk_class(const struct fgk_queue *queue, u64 least, struct fgk_counts *into);
+u64 fgk_salvage(const struct fgk_queue *queue, u32 *next, u64 *at);
+void fgk_provoke(void);
+
+/* C */
+void *fgk_alloc(size_t size, size_t align, bool zero);
+void fgk_free(void *at);
+u64 fgk_copy(u64 skb);
+void __noreturn fgk_panic(const char *text, size_t length);
+
+/* guard.S: calls f(a, b, c, d, e); fgk_escape(saved, result) returns from that call. */
+long fgk_guard(void *f, long a, long b, long c, long d, long e, void **saved);
+void __noreturn fgk_escape(void *saved, long result);
+#endif

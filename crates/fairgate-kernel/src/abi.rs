@@ -1,0 +1,422 @@
+//! The functions that the C part of the module calls, and what they need of the kernel. `module/fairgate.h`
+//! declares both.
+//!
+//! Each function is called within a guard (`guard.S`): a panic ends the call, not the kernel. Nothing is
+//! unwound. The queue is then only asked for its packets (`fgk_salvage`), and its memory is released block by
+//! block, without its destructors.
+
+use alloc::boxed::Box;
+use core::alloc::{GlobalAlloc, Layout};
+use core::fmt::Write;
+use core::slice;
+
+use fairgate::{DropReason, Next, Packet, Slot, Statistics, Time};
+
+use crate::form::Refused;
+use crate::queue::{Arriving, Queue, Successor};
+use crate::tree::Plan;
+
+// SAFETY: `shim.c` defines them with these types.
+unsafe extern "C" {
+    fn fgk_alloc(size: usize, align: usize, is_zeroed: bool) -> *mut u8;
+    fn fgk_free(at: *mut u8);
+    fn fgk_copy(skb: u64) -> u64;
+    fn fgk_panic(text: *const u8, length: usize) -> !;
+}
+
+struct Kernel;
+
+// SAFETY: `fgk_alloc` returns null, or memory of this size and alignment that nothing else uses until
+// `fgk_free`.
+unsafe impl GlobalAlloc for Kernel {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: it may be called in every context that a guard is entered in.
+        unsafe { fgk_alloc(layout.size(), layout.align(), false) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as above.
+        unsafe { fgk_alloc(layout.size(), layout.align(), true) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, _: Layout) {
+        // SAFETY: `at` is from `fgk_alloc`.
+        unsafe { fgk_free(at) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Kernel = Kernel;
+
+/// A line of text without allocation. What is too long is cut off.
+struct Line {
+    bytes: [u8; 160],
+    length: usize,
+}
+
+impl Line {
+    const EMPTY: Line = Line {
+        bytes: [0; 160],
+        length: 0,
+    };
+}
+
+impl Write for Line {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        let free = &mut self.bytes[self.length..];
+        let length = text.len().min(free.len());
+        free[..length].copy_from_slice(&text.as_bytes()[..length]);
+        self.length += length;
+        Ok(())
+    }
+}
+
+#[panic_handler]
+fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
+    let mut line = Line::EMPTY;
+    // The place first: a long message is cut off.
+    if let Some(place) = info.location() {
+        let _ = write!(line, "{}:{}: ", place.file(), place.line());
+    }
+    let _ = write!(line, "{}", info.message());
+    // SAFETY: the pointer is valid for the length. It leaves the guarded call.
+    unsafe { fgk_panic(line.bytes.as_ptr(), line.length) }
+}
+
+/// An arriving packet: `struct fgk_packet`.
+#[repr(C)]
+pub(crate) struct FgkPacket {
+    skb: u64,
+    stamp: u64,
+    head: *const u8,
+    head_length: u32,
+    length: u32,
+    memory: u32,
+    mark: u32,
+    priority: u32,
+    ethertype: u16,
+    outer_ethertype: u16,
+    vlan: u16,
+}
+
+/// A packet that leaves: `struct fgk_leaving`.
+#[repr(C)]
+pub(crate) struct FgkLeaving {
+    skb: u64,
+    until: u64,
+    corrupted_bit: u64,
+    marked: bool,
+    remarked: bool,
+    corrupted: bool,
+    traffic_class: u8,
+    reason: u8,
+}
+
+/// The statistics of a queue or a class: `struct fgk_counts`.
+#[repr(C)]
+pub(crate) struct FgkCounts {
+    enqueued: [u64; 2],
+    dequeued: [u64; 2],
+    dropped: [u64; 2],
+    flushed: [u64; 2],
+    backlog: [u64; 2],
+    marked: u64,
+    overlimits: u64,
+    sojourn_ns: u64,
+    reasons: [u64; 24],
+}
+
+const _: () = assert!(DropReason::ALL.len() <= 24);
+
+fn counts(statistics: &Statistics, into: &mut FgkCounts) {
+    let pair = |count: fairgate::Count| [count.packets, count.bytes];
+    into.enqueued = pair(statistics.enqueued);
+    into.dequeued = pair(statistics.dequeued);
+    into.dropped = pair(statistics.dropped);
+    into.flushed = pair(statistics.flushed);
+    into.backlog = pair(statistics.backlog());
+    into.marked = statistics.marked;
+    into.overlimits = statistics.overlimits;
+    into.sojourn_ns = statistics.sojourn.saturating_mul(Statistics::SOJOURN_UNIT);
+    for (place, reason) in into.reasons.iter_mut().zip(DropReason::ALL) {
+        *place = statistics.dropped_for(*reason);
+    }
+}
+
+/// Builds the tree of a plan, or that of a qdisc to which nothing was sent if `bytes` is null. Returns null and
+/// the reason if it is refused.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn fgk_plan(bytes: *const u8, length: usize, seed: u64, error: *mut u8, room: usize) -> *mut Successor {
+    let plan = match bytes.is_null() {
+        true => Ok(Plan::default_plan()),
+        // SAFETY: the caller's attribute has this length.
+        false => Plan::from_bytes(unsafe { slice::from_raw_parts(bytes, length) }),
+    };
+    match plan.and_then(|plan| Successor::new(&plan, seed)) {
+        Ok(successor) => Box::into_raw(Box::new(successor)),
+        Err(refused) => {
+            // SAFETY: the caller has `room` bytes.
+            tell(&refused, unsafe { slice::from_raw_parts_mut(error, room) });
+            core::ptr::null_mut()
+        }
+    }
+}
+
+/// Writes an error as a text that ends with a zero byte.
+fn tell(Refused(text): &Refused, into: &mut [u8]) {
+    let length = text.len().min(into.len() - 1);
+    into[..length].copy_from_slice(&text.as_bytes()[..length]);
+    into[length] = 0;
+}
+
+/// Releases a tree that nothing runs.
+///
+/// # Safety
+/// `successor` is from [`fgk_plan`], and is not used afterwards.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn fgk_forget(successor: *mut Successor) {
+    // SAFETY: by this function's contract.
+    drop(unsafe { Box::from_raw(successor) });
+}
+
+/// Makes a queue of a tree.
+///
+/// # Safety
+/// As of [`fgk_forget`]. `key` has two numbers.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn fgk_start(successor: *mut Successor, key: *const [u64; 2]) -> *mut Queue {
+    // SAFETY: by this function's contract.
+    let (successor, key) = unsafe { (Box::from_raw(successor), *key) };
+    Box::into_raw(Box::new(successor.into_queue(key)))
+}
+
+/// Returns the number of slots.
+///
+/// # Safety
+/// As of [`fgk_cuts`].
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn fgk_slots(queue: *const Queue) -> u32 {
+    // SAFETY: by this function's contract.
+    unsafe { (*queue).slots() }
+}
+
+/// Whether merged packets are to be cut.
+///
+/// # Safety
+/// `queue` is from [`fgk_start`], and no other call uses it. So it is for all functions below.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn fgk_cuts(queue: *const Queue) -> bool {
+    // SAFETY: by this function's contract.
+    unsafe { (*queue).cuts() }
+}
+
+/// Releases a queue.
+///
+/// # Safety
+/// As of [`fgk_cuts`]. It is not used afterwards.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn fgk_stop(queue: *mut Queue) {
+    // SAFETY: by this function's contract.
+    drop(unsafe { Box::from_raw(queue) });
+}
+
+/// Added to a result if packets were dropped: `FGK_DROPS`.
+const DROPS: i64 = 4;
+
+/// Enqueues the copies that the call has asked for, and says whether packets were dropped.
+#[inline]
+fn finish(queue: &mut Queue, now: Time) -> i64 {
+    // SAFETY: the cookie is the address of an skb that is queued, or is on its way out.
+    queue.enqueue_copies(now, |skb| Some(unsafe { fgk_copy(skb) }).filter(|copy| *copy != 0));
+    if queue.has_dropped() { DROPS } else { 0 }
+}
+
+/// Returns 0 if all slots are in use, else 1.
+///
+/// # Safety
+/// As of [`fgk_cuts`]. `packet` and the bytes that it names are valid.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn fgk_enqueue(queue: *mut Queue, packet: *const FgkPacket, now: u64) -> i64 {
+    // SAFETY: by this function's contract.
+    let (queue, packet) = unsafe { (&mut *queue, &*packet) };
+    // SAFETY: by this function's contract.
+    let head = unsafe { slice::from_raw_parts(packet.head, packet.head_length as usize) };
+    let arriving = Arriving {
+        head,
+        ethertype: packet.ethertype,
+        outer_ethertype: packet.outer_ethertype,
+        vlan: packet.vlan,
+        priority: packet.priority,
+        packet: Packet {
+            cookie: packet.skb,
+            stamp: packet.stamp,
+            memory: packet.memory,
+            mark: packet.mark,
+            ..Packet::of_length(packet.length)
+        },
+    };
+    let now = Time::from_nanos(now);
+    match queue.enqueue(&arriving, now) {
+        true => 1 + finish(queue, now),
+        false => 0,
+    }
+}
+
+fn leave(slot: &Slot, into: &mut FgkLeaving) {
+    into.skb = slot.cookie;
+    into.marked = slot.is_marked();
+    into.remarked = slot.is_remarked();
+    into.traffic_class = slot.traffic_class();
+    into.corrupted = slot.is_corrupted();
+    if into.corrupted {
+        into.corrupted_bit = slot.corrupted_bit(1 << 32).unwrap_or(0);
+    }
+}
+
+/// Returns 0 if nothing is queued, 1 with a packet, 2 if `until` is to be waited for.
+///
+/// # Safety
+/// As of [`fgk_cuts`].
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn fgk_dequeue(queue: *mut Queue, into: *mut FgkLeaving, now: u64) -> i64 {
+    // SAFETY: by this function's contract.
+    let (queue, into) = unsafe { (&mut *queue, &mut *into) };
+    let now = Time::from_nanos(now);
+    let result = match queue.dequeue(now) {
+        Next::Packet(departure) => {
+            leave(&departure.slot, into);
+            1
+        }
+        Next::Wait(until) => {
+            into.until = until.nanos();
+            2
+        }
+        Next::Idle => 0,
+    };
+    result + finish(queue, now)
+}
+
+/// Takes the next packet that the last call dropped. Returns 1, or 0 if there is none.
+///
+/// # Safety
+/// As of [`fgk_cuts`].
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn fgk_take_dropped(queue: *mut Queue, into: *mut FgkLeaving, _: u64) -> i64 {
+    // SAFETY: by this function's contract.
+    let (queue, into) = unsafe { (&mut *queue, &mut *into) };
+    match queue.take_dropped() {
+        Some(dropped) => {
+            into.skb = dropped.slot.cookie;
+            into.reason = dropped.reason as u8;
+            1
+        }
+        None => 0,
+    }
+}
+
+/// Gives all packets back.
+///
+/// # Safety
+/// As of [`fgk_cuts`].
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn fgk_flush(queue: *mut Queue) {
+    // SAFETY: by this function's contract.
+    unsafe { (*queue).flush() }
+}
+
+/// Returns 1 if `successor` can take the place of the running tree, else 0 and the reason.
+///
+/// # Safety
+/// As of [`fgk_cuts`] and [`fgk_forget`]. `error` has `room` bytes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn fgk_check_succession(
+    queue: *const Queue,
+    successor: *const Successor,
+    error: *mut u8,
+    room: usize,
+) -> i64 {
+    // SAFETY: by this function's contract.
+    let (queue, successor) = unsafe { (&*queue, &*successor) };
+    match queue.check_succession(successor) {
+        Ok(()) => 1,
+        Err(refused) => {
+            // SAFETY: by this function's contract.
+            tell(&refused, unsafe { slice::from_raw_parts_mut(error, room) });
+            0
+        }
+    }
+}
+
+/// Lets `successor` take over. Afterwards it has the old tree, for [`fgk_forget`].
+///
+/// # Safety
+/// As of [`fgk_cuts`] and [`fgk_plan`].
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn fgk_succeed(queue: *mut Queue, successor: *mut Successor, now: u64) {
+    // SAFETY: by this function's contract.
+    let (queue, successor) = unsafe { (&mut *queue, &mut *successor) };
+    queue.succeed(successor, Time::from_nanos(now));
+}
+
+/// Reads the statistics of the root.
+///
+/// # Safety
+/// As of [`fgk_cuts`].
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn fgk_statistics(queue: *const Queue, into: *mut FgkCounts) {
+    // SAFETY: by this function's contract.
+    let (queue, into) = unsafe { (&*queue, &mut *into) };
+    counts(&queue.statistics(), into);
+}
+
+/// Finds the first class whose number is at least `least`. Returns its number, or 0. `into` may be null.
+///
+/// # Safety
+/// As of [`fgk_cuts`].
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn fgk_class(queue: *const Queue, least: u64, into: *mut FgkCounts) -> i64 {
+    // SAFETY: by this function's contract.
+    let (queue, into) = unsafe { (&*queue, into.as_mut()) };
+    let mut found = 0;
+    queue.visit_classes(&mut |class| {
+        if found == 0 && u64::from(class.minor) >= least {
+            found = class.minor;
+        }
+    });
+    if let Some(into) = into {
+        queue.visit_classes(&mut |class| {
+            if class.minor == found {
+                counts(&class.discipline.statistics(), into);
+            }
+        });
+    }
+    found.into()
+}
+
+/// Returns the skb of the first slot from `*next` on that holds one, and advances `*next`. `at` becomes the
+/// time since which it waits. Returns 0 behind the last.
+///
+/// # Safety
+/// As of [`fgk_cuts`]. A panic may have left the queue in any state.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn fgk_salvage(queue: *const Queue, next: *mut u32, at: *mut u64) -> u64 {
+    // SAFETY: by this function's contract.
+    let (queue, next, at) = unsafe { (&*queue, &mut *next, &mut *at) };
+    match queue.salvage(*next) {
+        Some((slot, following)) => {
+            *next = following;
+            *at = slot.enqueued_at.nanos();
+            slot.cookie
+        }
+        None => 0,
+    }
+}
+
+/// Panics, for tests of what the module does then.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn fgk_provoke() {
+    let three = [1u8, 2, 3];
+    // Not known to the compiler.
+    let index = core::hint::black_box(7);
+    core::hint::black_box(three[index]);
+}
