@@ -4,7 +4,9 @@
 //!
 //! * **Congested**: the rate falls, unless it has just fallen or the queue drains already. A line before the
 //!   shaper (of received packets) lets through what its capacity is, so the achieved rate is proof of it. A
-//!   line behind the shaper gets what the shaper sends, so only the delay says how much too much that is.
+//!   line behind the shaper gets what the shaper sends. How much too much that is, the delay says, and what
+//!   the line has sent between two probes: the distance at which they come through. (cake-autorate goes by
+//!   the delay alone.)
 //! * **Draining**: at the new rate alone, which is close to the capacity, the queue that is there would stay
 //!   for seconds. So the shaper gets a small part of it for as long as the queue takes to drain, and then the
 //!   whole at once. The line is busy in the meantime, so this costs nothing. (cake-autorate waits.)
@@ -21,21 +23,24 @@
 //! it is lowered only so far that its load is high. Then it is known whether it is to blame. (cake-autorate
 //! lowers both.)
 
+use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use crate::autorate::delays::{Seen, part_of, share};
+use crate::autorate::delays::{Passage, Seen, part_of, share};
 use crate::autorate::settings::{Bounds, Settings};
 use crate::{Rate, Time};
 
 /// For how many refractory times a direction with high load may be to blame for congestion.
-const BLAMED: u32 = 3;
+const BLAMED: u32 = 6;
 /// For how many refractory times of congestion only the direction with the greater load is lowered.
-const SPARED: u32 = 10;
+const SPARED: u32 = 20;
 /// The number of reviews after which the rate rises faster.
 const STEADY: u32 = 3;
 /// By how much faster it then rises with each further review, as a part of `rise`, and at most.
 const FASTER: f64 = 0.25;
 const FASTEST: f64 = 1.5;
+/// Of how many reviews it is remembered how much was sent before them.
+const REVIEWS: usize = 128;
 /// The longest time to drain a queue. Afterwards it is seen whether one is left.
 const LONGEST_DRAIN: Duration = Duration::from_millis(600);
 
@@ -90,6 +95,8 @@ pub struct Controller {
     before: (u64, u64),
     /// Bit/s over the last two intervals. A single one may have missed a burst.
     achieved: f64,
+    /// The bytes sent until each of the last reviews, and the start.
+    sent: VecDeque<(Time, u64)>,
     /// When the rate has fallen.
     cut: Option<Time>,
     /// Until when the queue of the line drains.
@@ -117,6 +124,7 @@ impl Controller {
             reviewed: now,
             before: (0, 0),
             achieved: 0.0,
+            sent: VecDeque::from([(now, 0)]),
             cut: None,
             drained: None,
             congested: None,
@@ -168,7 +176,7 @@ impl Controller {
         self.achieved as u64
     }
 
-    /// Returns the greatest load of late, as a share of the rate: of ten refractory times.
+    /// Returns the greatest load of late, as a share of the rate: of twenty refractory times.
     pub fn load(&self) -> f64 {
         match self.is_recent(Some(self.busiest.0), self.reviewed, SPARED) {
             true => self.busiest.1,
@@ -185,6 +193,11 @@ impl Controller {
             return self.rate();
         }
         self.reviewed = now;
+        if self.sent.len() == REVIEWS {
+            self.sent.pop_front();
+        }
+        let total = self.sent.back().map_or(0, |(_, total)| *total);
+        self.sent.push_back((now, total.saturating_add(bytes)));
         let (more, longer) = core::mem::replace(&mut self.before, (bytes, passed));
         self.achieved = (bytes + more) as f64 * 8e9 / (passed + longer) as f64;
         let load = self.achieved / self.rate;
@@ -205,7 +218,7 @@ impl Controller {
         };
         match self.phase {
             Phase::Silent => self.rate = self.bounds.base.bits_per_second() as f64,
-            Phase::Congested => self.fall(now, load, seen),
+            Phase::Congested => self.fall(now, load, seen, others),
             Phase::High => self.rise(now, passed, seen.excess),
             Phase::Low => self.decay(passed),
             Phase::Draining => {}
@@ -253,7 +266,7 @@ impl Controller {
         self.drained.is_some_and(|until| until > now)
     }
 
-    fn fall(&mut self, now: Time, load: f64, seen: &Seen) {
+    fn fall(&mut self, now: Time, load: f64, seen: &Seen, others: f64) {
         let settings = &self.settings;
         let [least, most, keep, high] = [
             settings.least_cut,
@@ -272,6 +285,10 @@ impl Controller {
             let (bytes, passed) = self.before;
             let last = bytes as f64 * 8e9 / passed as f64;
             by_delay.min(self.achieved.min(last) * keep)
+        } else if load >= others
+            && let Some(capacity) = seen.passage.and_then(|passage| self.passed(&passage))
+        {
+            by_delay.min(capacity * keep)
         } else {
             by_delay
         };
@@ -279,6 +296,29 @@ impl Controller {
         let left = share(settings.drain.parts());
         let length = (seen.queue / (1.0 - left)).min(LONGEST_DRAIN.as_nanos() as f64);
         self.drained = (self.is_blamed() && left < 1.0).then(|| now + length as u64);
+    }
+
+    /// Returns at which rate the line has sent what was sent between two probes, bit/s: its capacity, if it
+    /// was busy. `None` if that is too long ago.
+    fn passed(&self, passage: &Passage) -> Option<f64> {
+        let bytes = self.sent_until(passage.to)? - self.sent_until(passage.from)?;
+        Some(bytes * 8e9 / passage.took as f64)
+    }
+
+    /// Returns the bytes sent until `then`, as if they were sent at a constant rate between two reviews.
+    fn sent_until(&self, then: Time) -> Option<f64> {
+        let after = self.sent.iter().position(|(review, _)| *review >= then)?;
+        let (end, until) = self.sent[after];
+        let (begin, before) = match after.checked_sub(1) {
+            Some(place) => self.sent[place],
+            None if end == then => (end, until),
+            None => return None,
+        };
+        let part = match end.nanos_since(begin) {
+            0 => 1.0,
+            length => then.nanos_since(begin) as f64 / length as f64,
+        };
+        Some(before as f64 + (until - before) as f64 * part)
     }
 
     fn rise(&mut self, now: Time, passed: u64, excess: f64) {
@@ -327,11 +367,21 @@ mod tests {
         }
     }
 
+    /// With these reviews are 100 ms apart in the tests below.
+    fn slow() -> Settings {
+        Settings {
+            interval: Duration::from_millis(100),
+            refractory: Duration::from_millis(300),
+            ..Settings::default()
+        }
+    }
+
     fn calm() -> Seen {
         Seen {
             is_congested: false,
             excess: 0.0,
             queue: 0.0,
+            passage: None,
             is_draining: false,
             is_silent: false,
         }
@@ -357,6 +407,9 @@ mod tests {
         number: u64,
         answers: Vec<(u64, u64)>,
         longest: f64,
+        /// Bits that have come through, and how many of them had at the last review.
+        through: f64,
+        reviewed: f64,
     }
 
     impl Line {
@@ -371,12 +424,14 @@ mod tests {
                 number: 0,
                 answers: Vec::new(),
                 longest: 0.0,
+                through: 0.0,
+                reviewed: 0.0,
             }
         }
 
         /// Lets 100 ms pass with this capacity and demand, bit/s. Returns what came through, bit/s.
         fn interval(&mut self, capacity: f64, demand: f64) -> f64 {
-            let mut through = 0.0;
+            let before = self.through;
             for _ in 0..100 {
                 let rate = self.controller.rate().bits_per_second() as f64;
                 // Senders behind a shaper that drops adapt to its rate with a little excess.
@@ -388,7 +443,7 @@ mod tests {
                     true => capacity,
                     false => sent.min(capacity),
                 };
-                through += match self.place {
+                self.through += match self.place {
                     Place::Before => sent,
                     Place::Behind => comes_through.min(rate),
                 } / 1e3;
@@ -396,7 +451,7 @@ mod tests {
                 self.queue = self.queue.clamp(0.0, capacity / 2.0);
                 let delay = 30.0 + 1e3 * self.queue / capacity;
                 self.longest = self.longest.max(delay);
-                if self.now.is_multiple_of(50) {
+                if self.now.is_multiple_of(25) {
                     self.delays.sent(self.number, 0, Time::from_millis(self.now));
                     self.answers.push((self.now + delay as u64, self.number));
                     self.number += 1;
@@ -407,11 +462,14 @@ mod tests {
                     self.answers.remove(0);
                     self.delays.answered(number, Time::from_millis(when));
                 }
+                if self.now.is_multiple_of(50) {
+                    let now = Time::from_millis(self.now);
+                    let bits = self.through - core::mem::replace(&mut self.reviewed, self.through);
+                    let seen = self.delays.seen(now);
+                    self.controller.review(now, (bits / 8.0) as u64, &seen, 0.0);
+                }
             }
-            let now = Time::from_millis(self.now);
-            let seen = self.delays.seen(now);
-            self.controller.review(now, (through / 8.0) as u64, &seen, 0.0);
-            through * 10.0
+            (self.through - before) * 10.0
         }
 
         fn rate(&self) -> f64 {
@@ -487,7 +545,7 @@ mod tests {
             excess: 200e6,
             ..calm()
         };
-        let mut controller = Controller::new(&Settings::default(), bounds(1, 10, 80), Time::ZERO);
+        let mut controller = Controller::new(&slow(), bounds(1, 10, 80), Time::ZERO);
         for number in 1..100 {
             // 0.5 Mbit/s: acknowledgements.
             controller.review(Time::from_millis(100 * number), 6_250, &late, 0.0);
@@ -515,7 +573,7 @@ mod tests {
             excess: 200e6,
             ..calm()
         };
-        let mut controller = Controller::new(&Settings::default(), bounds(1, 10, 80), Time::ZERO);
+        let mut controller = Controller::new(&slow(), bounds(1, 10, 80), Time::ZERO);
         // 4 Mbit/s for 2.9 s.
         for number in 1..30 {
             controller.review(Time::from_millis(100 * number), 50_000, &late, 0.5);
@@ -526,7 +584,7 @@ mod tests {
         }
         assert!(controller.rate() < Rate::mbit(10));
         // With more load than the other one, it is lowered at once.
-        let mut controller = Controller::new(&Settings::default(), bounds(1, 10, 80), Time::ZERO);
+        let mut controller = Controller::new(&slow(), bounds(1, 10, 80), Time::ZERO);
         controller.review(Time::from_millis(100), 50_000, &late, 0.3);
         controller.review(Time::from_millis(200), 50_000, &late, 0.3);
         assert!(controller.rate() < Rate::mbit(10));
@@ -541,7 +599,7 @@ mod tests {
             queue: 140e6,
             ..calm()
         };
-        let mut controller = Controller::new(&Settings::default(), bounds(1, 16, 80), Time::ZERO);
+        let mut controller = Controller::new(&slow(), bounds(1, 16, 80), Time::ZERO);
         let mut rates = Vec::new();
         for number in 1..=4 {
             let bytes = controller.rate().bits_per_second() / 80;
@@ -558,7 +616,7 @@ mod tests {
             is_silent: true,
             ..calm()
         };
-        let mut controller = Controller::new(&Settings::default(), bounds(1, 10, 80), Time::ZERO);
+        let mut controller = Controller::new(&slow(), bounds(1, 10, 80), Time::ZERO);
         for number in 1..50 {
             controller.review(Time::from_millis(100 * number), 10_000_000, &calm(), 0.0);
         }
@@ -577,7 +635,7 @@ mod tests {
             excess: 100e6,
             ..calm()
         };
-        let mut controller = Controller::new(&Settings::default(), bounds(1, 16, 80), Time::ZERO);
+        let mut controller = Controller::new(&slow(), bounds(1, 16, 80), Time::ZERO);
         let full = |controller: &Controller| controller.rate().bits_per_second() / 80;
         let mut rates = Vec::new();
         for number in 1..=6 {
@@ -596,7 +654,7 @@ mod tests {
 
     #[test]
     fn small_differences_are_not_ordered() {
-        let mut controller = Controller::new(&Settings::default(), bounds(1, 10, 80), Time::ZERO);
+        let mut controller = Controller::new(&slow(), bounds(1, 10, 80), Time::ZERO);
         assert_eq!(controller.order(), Some(Rate::mbit(10)));
         assert_eq!(controller.order(), None);
         controller.rate = 10.09 * MBIT;
@@ -624,7 +682,15 @@ mod tests {
         #[test]
         fn the_rate_is_always_within_its_bounds(
             calls in prop::collection::vec(
-                (0u64..2_000_000_000, 0u64..u64::from(u32::MAX), 0f64..1e12, any::<[bool; 3]>()), 1..300),
+                (
+                    0u64..2_000_000_000,
+                    0u64..u64::from(u32::MAX),
+                    0f64..1e12,
+                    any::<[bool; 3]>(),
+                    prop::option::of([0u64..1 << 38, 0u64..1 << 38, 0u64..1 << 38]),
+                ),
+                1..300,
+            ),
             [a, b, c] in any::<[u32; 3]>(),
         ) {
             let mut sorted = [a, b, c].map(|bits| u64::from(bits) + 8);
@@ -634,9 +700,14 @@ mod tests {
             let mut controller = Controller::new(&Settings::default(), bounds, Time::ZERO);
             let mut twin = controller.clone();
             let mut now = Time::ZERO;
-            for (wait, bytes, excess, [is_congested, is_draining, is_silent]) in calls {
+            for (wait, bytes, excess, [is_congested, is_draining, is_silent], passage) in calls {
                 now += wait;
-                let seen = Seen { is_congested, excess, queue: excess, is_draining, is_silent };
+                let passage = passage.map(|[from, to, took]| Passage {
+                    from: Time::from_nanos(from.min(to)),
+                    to: Time::from_nanos(to),
+                    took: took.max(1),
+                });
+                let seen = Seen { is_congested, excess, queue: excess, passage, is_draining, is_silent };
                 let rate = controller.review(now, bytes, &seen, 0.0);
                 prop_assert!(rate >= min && rate <= max);
                 prop_assert_eq!(rate, twin.review(now, bytes, &seen, 0.0));

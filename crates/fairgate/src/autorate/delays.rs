@@ -32,6 +32,8 @@ pub struct Delays {
     outstanding: VecDeque<Probe>,
     /// The last answer, or the start.
     heard: Time,
+    /// When the newest of the probes was sent that were answered.
+    answered: Option<Time>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,6 +45,7 @@ struct Reflector {
 
 #[derive(Clone, Copy, Debug)]
 struct Sample {
+    sent: Time,
     at: Time,
     /// Delay above the baseline, ns.
     excess: f64,
@@ -65,10 +68,27 @@ pub struct Seen {
     /// The delay above the baseline of the newest answer, or of the probe that has waited longest if one is
     /// overdue, ns: how long the line's queue takes at least.
     pub queue: f64,
+    /// How fast the line was of late, if the newest sample is late.
+    pub passage: Option<Passage>,
     /// Whether the delay falls: the queue drains.
     pub is_draining: bool,
     /// Whether nothing was heard for so long that nothing is known.
     pub is_silent: bool,
+}
+
+/// How long the line took for what was sent between two probes.
+///
+/// Probes wait in the line's queue behind what was sent before them. So from the moment when the first one
+/// left the line until the second one did, the line has sent what was sent between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passage {
+    /// When the first probe was sent.
+    pub from: Time,
+    /// When the second one was sent.
+    pub to: Time,
+    /// The time between their ends of the line, ns, at least 1. If the second one is overdue, the time until
+    /// now: it takes longer still.
+    pub took: u64,
 }
 
 impl Delays {
@@ -80,6 +100,7 @@ impl Delays {
             samples: VecDeque::new(),
             outstanding: VecDeque::new(),
             heard: now,
+            answered: None,
         }
     }
 
@@ -118,16 +139,16 @@ impl Delays {
             index += 1;
             index > place + 1 || other.reflector != probe.reflector
         });
-        let delay = Duration::from_nanos(now.nanos_since(probe.sent));
-        self.observe(probe.reflector, delay, now);
-        Some(delay)
+        self.answered = self.answered.max(Some(probe.sent));
+        self.observe(&probe, now);
+        Some(Duration::from_nanos(now.nanos_since(probe.sent)))
     }
 
     /// Takes a sample into account.
-    fn observe(&mut self, reflector: usize, delay: Duration, now: Time) {
+    fn observe(&mut self, probe: &Probe, now: Time) {
         self.heard = now;
-        let nanos = delay.as_nanos() as f64;
-        let of = &mut self.reflectors[reflector];
+        let nanos = now.nanos_since(probe.sent) as f64;
+        let of = &mut self.reflectors[probe.reflector];
         let excess = match &mut of.baseline {
             None => {
                 of.baseline = Some(nanos);
@@ -147,7 +168,11 @@ impl Delays {
         if self.samples.len() == self.settings.window as usize {
             self.samples.pop_front();
         }
-        self.samples.push_back(Sample { at: now, excess });
+        self.samples.push_back(Sample {
+            sent: probe.sent,
+            at: now,
+            excess,
+        });
     }
 
     /// Returns the lowest baseline of the reflectors. `None` before the first answer.
@@ -166,26 +191,47 @@ impl Delays {
         self.samples.retain(|sample| now.nanos_since(sample.at) <= oldest);
 
         let threshold = settings.threshold.as_nanos() as f64;
-        let answered = self.samples.iter().map(|sample| sample.excess);
-        let overdue: Vec<f64> = (self.outstanding.iter())
+        // Probes leave the line in their order. One that was sent before an answered one was lost, or its
+        // reflector is gone.
+        let overdue: Vec<Sample> = (self.outstanding.iter())
+            .filter(|probe| Some(probe.sent) > self.answered)
             .filter_map(|probe| {
                 let baseline = self.reflectors[probe.reflector].baseline?;
                 let excess = now.nanos_since(probe.sent) as f64 - baseline;
-                (excess > threshold).then_some(excess)
+                (excess > threshold).then_some(Sample {
+                    sent: probe.sent,
+                    at: now,
+                    excess,
+                })
             })
             .collect();
-        let all: Vec<f64> = answered.chain(overdue.iter().copied()).collect();
-        let answer = self.samples.back().map(|sample| sample.excess);
+        let all: Vec<Sample> = self.samples.iter().chain(&overdue).copied().collect();
         let newest = &all[all.len().saturating_sub(window)..];
-        let late = newest.iter().filter(|excess| **excess > threshold).count();
+        let late = newest.iter().filter(|sample| sample.excess > threshold).count();
         let (older, newer) = newest.split_at(newest.len() / 2);
+        let last = overdue.first().or(self.samples.back()).copied();
         Seen {
             is_congested: late >= settings.late as usize,
             excess: mean(newest),
-            queue: overdue.first().copied().or(answer).unwrap_or(0.0),
+            queue: last.map_or(0.0, |last| last.excess),
+            passage: last.and_then(|last| self.passage(&last, threshold)),
             is_draining: overdue.is_empty() && !older.is_empty() && mean(newer) < 0.9 * mean(older),
             is_silent: now.nanos_since(self.heard) as u128 > settings.silence.as_nanos(),
         }
+    }
+
+    /// Returns how long the line took from the newest sample that was not late to `last`, which is late. If
+    /// all of the window are late: from the oldest one.
+    fn passage(&self, last: &Sample, threshold: f64) -> Option<Passage> {
+        let before = || self.samples.iter().filter(|sample| sample.sent < last.sent);
+        let timely = before().filter(|sample| sample.excess <= threshold);
+        let first = timely.last().or_else(|| before().next())?;
+        let took = last.sent.nanos_since(first.sent) as f64 + last.excess - first.excess;
+        (last.excess > threshold && took >= 1.0).then_some(Passage {
+            from: first.sent,
+            to: last.sent,
+            took: took as u64,
+        })
     }
 }
 
@@ -201,10 +247,11 @@ pub(crate) fn part_of(nanos: u64, constant: Duration) -> f64 {
     nanos / (nanos + constant.as_nanos() as f64)
 }
 
-fn mean(values: &[f64]) -> f64 {
-    match values.len() {
+/// Returns the mean delay above the baseline, ns.
+fn mean(samples: &[Sample]) -> f64 {
+    match samples.len() {
         0 => 0.0,
-        count => values.iter().sum::<f64>() / count as f64,
+        count => samples.iter().map(|sample| sample.excess).sum::<f64>() / count as f64,
     }
 }
 
@@ -294,6 +341,49 @@ mod tests {
         let seen = line.seen(at(1100));
         assert!(!seen.is_congested && seen.excess < 1e6);
         assert_eq!(line.baseline(), Some(Duration::from_millis(20)));
+    }
+
+    /// A reflector that answers no more says nothing of the line, as long as others answer.
+    #[test]
+    fn a_reflector_that_is_gone_is_no_congestion() {
+        let mut line = Delays::new(&Settings::default(), 2, Time::ZERO);
+        for number in 0..200 {
+            let reflector = number as usize % 2;
+            line.sent(number, reflector, at(50 * number));
+            if reflector == 0 || number < 20 {
+                line.answered(number, at(50 * number + 20));
+            }
+            let seen = line.seen(at(50 * number + 21));
+            assert!(!seen.is_congested && seen.queue < 1e6, "probe {number}: {seen:?}");
+        }
+        // If the other one does not answer either, the line is to blame.
+        for number in 200..206 {
+            line.sent(number, 0, at(50 * number));
+        }
+        assert!(line.seen(at(50 * 206)).is_congested);
+    }
+
+    /// From the newest sample that was not late: 20 ms after 20 ms in the queue, 160 ms after 40 ms.
+    #[test]
+    fn two_probes_say_how_long_the_line_took() {
+        let passage = |delays: &[u64], now| probed(delays).seen(at(now)).passage;
+        assert_eq!(passage(&[20, 20, 20, 20], 171), None);
+        let answered = Passage {
+            from: at(100),
+            to: at(200),
+            took: 240_000_000,
+        };
+        assert_eq!(passage(&[20, 20, 40, 90, 180], 390), Some(answered));
+        // The second one is overdue, 130 ms after it would be back without a queue.
+        let mut line = probed(&[20, 20, 20]);
+        line.sent(3, 0, at(150));
+        line.sent(4, 0, at(200));
+        let overdue = Passage {
+            from: at(100),
+            to: at(150),
+            took: 180_000_000,
+        };
+        assert_eq!(line.seen(at(300)).passage, Some(overdue));
     }
 
     #[test]

@@ -19,5 +19,5 @@ mod delays;
 mod settings;
 
 pub use controller::{Controller, Phase};
-pub use delays::{Delays, Seen};
+pub use delays::{Delays, Passage, Seen};
 pub use settings::{Bounds, PARAMETERS, Settings};

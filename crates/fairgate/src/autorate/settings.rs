@@ -54,22 +54,24 @@ impl Default for Settings {
         let percent = |percent| Probability::ratio(percent, 100);
         let millis = Duration::from_millis;
         Settings {
-            interval: millis(100),
-            probe_interval: millis(50),
+            // There, 100 ms and 50 ms. What is seen sooner is a shorter queue.
+            interval: millis(50),
+            probe_interval: millis(25),
             threshold: millis(30),
             calm: millis(10),
             severe: millis(60),
             window: 6,
             late: 3,
-            refractory: millis(300),
+            // There, 300 ms.
+            refractory: millis(150),
             // There, 0.001 of the difference with each sample, of which 20 come in a second.
             baseline_rise: millis(50_000),
             baseline_fall: percent(90),
             high_load: percent(75),
             // There is no such threshold there. Acknowledgements of a download must not be slowed down.
             idle_load: percent(10),
-            // There, 4 % with each sample, twice in this interval.
-            rise: percent(8),
+            // There, 4 % with each sample, of which 20 come in a second.
+            rise: percent(4),
             least_cut: percent(1),
             most_cut: percent(25),
             keep: percent(90),
