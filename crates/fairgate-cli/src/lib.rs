@@ -26,7 +26,7 @@ pub mod top;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use fairgate_config::Registry;
+use fairgate_config::{Registry, Section};
 pub use fairgate_report::command::embedded::Answer;
 use fairgate_report::command::{embedded, exit, failure, input, output, progress, shell};
 
@@ -131,8 +131,27 @@ pub fn main_with(registry: &Registry) -> ExitCode {
         Err(error) => return exit::usage(&error),
     };
     let format = Format::from_json_flag(cli.json);
-    exit::finish(cli.command.run(registry, format), format)
+    exit::finish(cli.command.run(&with_sections(registry), format), format)
 }
+
+/// Returns the registry with the sections of files that this program knows.
+pub fn with_sections(registry: &Registry) -> Registry {
+    let registry = registry.clone().with_sections(&SECTIONS);
+    #[cfg(feature = "live")]
+    let registry = registry.with_sections([
+        &fairgate_live::RUN,
+        &fairgate_run::subscribers::SUBSCRIBERS,
+        &fairgate_run::subscribers::PLANS,
+    ]);
+    registry
+}
+
+/// Those that this crate does not read itself. The file of an experiment is that of a simulation, too.
+static SECTIONS: [Section; 3] = [
+    Section::open("simulate", "a scenario: docs/simulation.md"),
+    Section::open("sweep", "many scenarios: docs/simulation.md#sweeps"),
+    Section::open("experiment", "an experiment of fairgate-lab"),
+];
 
 /// Runs a command with `--json` within another program. `arguments` are those behind the program's name.
 /// Nothing is printed. The command's own files are written.
@@ -140,7 +159,7 @@ pub fn answer_with<S: AsRef<str>>(registry: &Registry, arguments: &[S]) -> Answe
     let words = ["fairgate", "--json"].into_iter();
     let words = words.chain(arguments.iter().map(AsRef::as_ref));
     embedded::answer(|| match Cli::try_parse_from(words) {
-        Ok(cli) => cli.command.run(registry, Format::Json),
+        Ok(cli) => cli.command.run(&with_sections(registry), Format::Json),
         Err(error) => Err(exit::usage_failure(&error)),
     })
 }

@@ -171,6 +171,7 @@ fn read_as(info: &ParameterInfo, given: &Spanned<Given>, is_written: bool) -> Re
         Unit::Flag => reading.flag(),
         Unit::Choice(words) => reading.choice(words),
         Unit::Text(_) => reading.text(),
+        Unit::Texts(of, most) => reading.texts(of, most),
         Unit::List(length) => reading.list(length..=length),
         Unit::Numbers(most) | Unit::SignedNumbers(most) => reading.list(0..=most),
         Unit::Curve => reading.curve(),
@@ -302,6 +303,38 @@ impl Reading<'_> {
             Given::Text(text) | Given::Word(text) => Ok(Value::Text(text.clone())),
             _ => Err(self.wrong_type(self.given)),
         }
+    }
+
+    fn texts(&self, of: &str, most: usize) -> Result<Value, Mistake> {
+        let Given::List(given) = self.given.get_ref() else {
+            return Err(self.wrong_type(self.given));
+        };
+        if given.len() > most {
+            return Err(Mistake {
+                span: self.given.span(),
+                message: format!(
+                    "`{}` has {} texts, but must have at most {most}",
+                    self.info.name,
+                    given.len()
+                ),
+                label: format!("must be at most {most} texts"),
+                help: self.info.remedy(),
+            });
+        }
+        let text = |one: &Spanned<Given>| match one.get_ref() {
+            Given::Text(text) | Given::Word(text) => Ok(text.clone()),
+            other => Err(Mistake {
+                span: one.span(),
+                message: format!(
+                    "a value in `{}` is {}, but must be text",
+                    self.info.name,
+                    other.type_name()
+                ),
+                label: format!("must be the {of}"),
+                help: self.info.unit.example(),
+            }),
+        };
+        given.iter().map(text).collect::<Result<_, _>>().map(Value::Texts)
     }
 
     fn choice(&self, words: &'static [&'static str]) -> Result<Value, Mistake> {

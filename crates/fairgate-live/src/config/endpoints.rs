@@ -14,7 +14,7 @@ use miette::Diagnostic;
 use thiserror::Error;
 use toml::Spanned;
 
-use super::keys::Section;
+use super::keys::Keys;
 
 /// What is offered over HTTP, and where. Nothing by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -188,16 +188,16 @@ impl Endpoint {
     }
 }
 
-impl Section {
+impl Keys {
     /// Reads the endpoints. Paths of files begin at the folder of the configuration file.
     pub(super) fn endpoints(&mut self, document: &Document) -> Result<Endpoints, FileError> {
-        let api = Keys {
+        let api = OfEndpoint {
             offer: Offer::Api,
             address: self.text("api"),
             group: self.text("api_group"),
             files: ["api_token", "api_certificate", "api_key"].map(|key| self.path(key)),
         };
-        let metrics = Keys {
+        let metrics = OfEndpoint {
             offer: Offer::Metrics,
             address: self.text("metrics"),
             group: None,
@@ -211,7 +211,7 @@ impl Section {
 }
 
 /// The keys of an endpoint.
-struct Keys {
+struct OfEndpoint {
     offer: Offer,
     address: Option<Spanned<String>>,
     group: Option<Spanned<String>>,
@@ -219,7 +219,7 @@ struct Keys {
     files: [Option<Spanned<PathBuf>>; 3],
 }
 
-impl Keys {
+impl OfEndpoint {
     fn read(&self, document: &Document) -> Result<Option<Endpoint>, FileError> {
         let key = self.offer.key();
         let Some(address) = &self.address else {

@@ -4,11 +4,11 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use fairgate::registry::{Field, Parameter, ParameterInfo, Smallest, Unit, Value};
-use fairgate_config::{Document, FileError, Keys, Workers};
+use fairgate::registry::{Field, Parameter, Section, Smallest, Unit, Value};
+use fairgate_config::{Document, FileError, Table, Workers};
 use toml::Spanned;
 
-use super::autorate::AutorateSection;
+use super::autorate::AUTORATE;
 use super::{Divide, Nat, Offloads, SuperPackets};
 use crate::backend::BackendKind;
 
@@ -90,7 +90,7 @@ impl Default for Values {
 
 const SECOND: u64 = 1_000_000_000;
 
-/// The keys, in the order in which they are documented. `autorate` is a section of its own.
+/// The keys, in the order in which they are documented. `autorate` is a table of its own.
 static PARAMETERS: [Parameter<Values>; 31] = [
     text(
         "left",
@@ -300,47 +300,39 @@ const fn text(
     Parameter::word(name, Unit::Text(of), doc, field)
 }
 
-/// Returns what users should know about the keys of `[run]`.
-pub fn run_keys() -> Vec<ParameterInfo> {
-    let mut defaults = Values::default();
-    let infos = PARAMETERS.iter().map(|parameter| parameter.info(&mut defaults));
-    infos.collect()
-}
+/// The section `[run]`.
+pub static RUN: Section = Section::new("run", "a run on this machine; its trees are [queue.NAME]", || {
+    Parameter::infos(&PARAMETERS, Values::default())
+})
+.with(&AUTORATE);
 
 /// A `[run]` section.
-pub(super) struct Section {
-    written: Keys,
+pub(super) struct Keys {
+    written: Table,
     pub(super) values: Values,
-    pub(super) autorate: Option<Spanned<AutorateSection>>,
 }
 
-impl Section {
+impl Keys {
     /// Reads the section. Returns `None` if there is none.
     ///
     /// # Errors
     /// Reports all values that are not allowed.
-    pub(super) fn read(document: &Document) -> Result<Option<Section>, FileError> {
-        let Some(mut written) = document.section::<Keys>("run")? else {
-            return Ok(None);
-        };
-        let autorate = match written.take("autorate") {
-            None => None,
-            Some(span) => document
-                .section("run.autorate")?
-                .map(|section| Spanned::new(span, section)),
-        };
-        let mut values = Values::default();
-        written.fill(document, "key of [run]", &PARAMETERS, &mut values)?;
-        Ok(Some(Section {
+    pub(super) fn read(document: &Document) -> Result<Option<Keys>, FileError> {
+        let table = document.table(&RUN)?;
+        Ok(table.map(|written| Keys {
+            values: written.read(&PARAMETERS, Values::default()),
             written,
-            values,
-            autorate,
         }))
     }
 
     /// Returns where the value of a key is written, if it is.
     pub(super) fn span_of(&self, key: &str) -> Option<Range<usize>> {
         self.written.span_of(key)
+    }
+
+    /// Returns the table `[run.autorate]`, if it is there.
+    pub(super) fn autorate(&self) -> Option<Table> {
+        self.written.table("autorate")
     }
 
     /// Returns the text of a key and its place, if it is written.
@@ -370,13 +362,11 @@ impl Smallest for BackendKind {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     #[test]
     fn each_key_has_a_field_of_its_own() {
-        let infos = run_keys();
+        let infos = RUN.keys();
         for (number, info) in infos.iter().enumerate() {
             assert!(infos[..number].iter().all(|other| other.name != info.name));
             let value = match info.unit {
@@ -394,24 +384,6 @@ mod tests {
             let names: Vec<&str> = PARAMETERS.iter().filter(differs).map(Parameter::name).collect();
             assert_eq!(names, [info.name]);
         }
-    }
-
-    #[test]
-    fn the_documentation_lists_the_keys() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
-        let text = fs::read_to_string(path).unwrap();
-        let row = |info: &ParameterInfo| {
-            let default = info.shown_default().expect("each key has one");
-            let allowed = info.allowed().replace(" or ", ", ");
-            format!("| `{}` | {allowed} | {default} | {} |", info.name, info.doc)
-        };
-        let expected: Vec<String> = run_keys().iter().map(row).collect();
-        let begin = text
-            .find("| key | values | default | meaning |")
-            .expect("it has the table");
-        let lines = text[begin..].lines().skip(2);
-        let rows: Vec<&str> = lines.take_while(|line| line.starts_with('|')).collect();
-        assert_eq!(rows, expected, "write these rows:\n{}", expected.join("\n"));
     }
 
     #[test]

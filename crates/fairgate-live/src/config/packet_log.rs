@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fairgate_config::{Document, FileError};
 
-use super::keys::Section;
+use super::keys::Keys;
 
 /// How much of the last packets is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct PacketLog {
     pub memory: usize,
 }
 
-impl Section {
+impl Keys {
     pub(super) fn packet_log(&self, document: &Document) -> Result<Option<PacketLog>, FileError> {
         let memory = self.values.packet_log_memory as usize;
         match (self.values.packet_log, self.span_of("packet_log_memory")) {

@@ -31,6 +31,8 @@ pub enum Unit {
     Choice(&'static [&'static str]),
     /// Any text. The word names what it is: an interface, a file.
     Text(&'static str),
+    /// A list of at most this many texts. The word names what each is.
+    Texts(&'static str, usize),
     /// A list of exactly this many numbers.
     List(usize),
     /// A list of at most this many numbers.
@@ -55,7 +57,7 @@ impl Unit {
             Unit::Probability => "probability",
             Unit::Flag => "true/false",
             Unit::Choice(_) => "word",
-            Unit::List(_) | Unit::Numbers(_) | Unit::SignedNumbers(_) => "list",
+            Unit::List(_) | Unit::Numbers(_) | Unit::SignedNumbers(_) | Unit::Texts(..) => "list",
             Unit::Curve => "curve",
         }
     }
@@ -72,6 +74,7 @@ impl Unit {
             Unit::Choice(_) => "word",
             Unit::Text(_) => "text",
             Unit::List(_) | Unit::Numbers(_) | Unit::SignedNumbers(_) => "list of numbers",
+            Unit::Texts(..) => "list of texts",
             Unit::Curve => "service curve",
         }
     }
@@ -122,6 +125,8 @@ impl Unit {
                 let numbers: Vec<_> = numbers.iter().map(|number| self.show_number(*number)).collect();
                 format!("[{}]", numbers.join(", "))
             }
+            Value::Texts(texts) if texts.is_empty() => "none".to_owned(),
+            Value::Texts(texts) => format!("[{}]", texts.join(", ")),
             Value::None => "none".to_owned(),
         }
     }
@@ -134,6 +139,7 @@ impl Unit {
             Unit::Curve => "a service curve".to_owned(),
             Unit::Choice(words) => words.join(" or "),
             Unit::Text(of) => of.to_owned(),
+            Unit::Texts(of, most) => format!("at most {most} of: {of}"),
             Unit::List(length) => format!("{length} numbers, {least} to {}", range.end()),
             Unit::Numbers(most) => format!("at most {most} numbers, {least} to {}", range.end()),
             Unit::Signed(_) => format!("-{} to {}", range.end(), range.end()),
@@ -155,7 +161,7 @@ impl Unit {
     pub fn example(self) -> String {
         match self {
             // The word names what the number is, not what it counts.
-            Unit::Count("weight" | "times" | "class" | "priority" | "threads" | "samples") => {
+            Unit::Count("weight" | "times" | "class" | "priority" | "threads" | "samples" | "percent") => {
                 "write a plain number, like 3".to_owned()
             }
             Unit::Count(of) => format!("write a plain number of {of}, like 1000"),
@@ -167,6 +173,7 @@ impl Unit {
             Unit::Probability => "write a probability like 0.02".to_owned(),
             Unit::Flag => "write true or false".to_owned(),
             Unit::Text(of) => format!("write a text in quotation marks: the {of}"),
+            Unit::Texts(of, _) => format!("write a list of texts, [\"...\", \"...\"], each the {of}"),
             Unit::Choice(words) => {
                 let quoted: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
                 format!("write {}", quoted.join(" or "))

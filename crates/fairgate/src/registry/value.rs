@@ -21,6 +21,8 @@ pub enum Value {
     Text(String),
     /// Numbers in a fixed order.
     List(Vec<u64>),
+    /// Texts in a fixed order.
+    Texts(Vec<String>),
     /// No value, given explicitly: no limit, no threshold. Users write `"none"`.
     None,
 }
@@ -267,6 +269,19 @@ macro_rules! list_field {
 }
 
 list_field!(u32, i32);
+
+impl Field for Vec<String> {
+    fn read(&self) -> Value {
+        Value::Texts(self.clone())
+    }
+
+    fn write(&mut self, value: &Value) {
+        match value {
+            Value::Texts(texts) => self.clone_from(texts),
+            _ => misfit("Vec<String>", value),
+        }
+    }
+}
 
 impl Field for ServiceCurve {
     fn read(&self) -> Value {

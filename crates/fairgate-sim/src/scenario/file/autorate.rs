@@ -10,8 +10,8 @@
 
 use std::ops::Range;
 
-use fairgate_config::FileError;
-use fairgate_config::autorate::{BoundsSection, Tuning};
+use fairgate_config::autorate::{read_bounds, read_tuning};
+use fairgate_config::{FileError, Table};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -25,9 +25,9 @@ use crate::scenario::Autorate;
 pub(super) struct AutorateSection {
     interface: Spanned<String>,
     probe: Spanned<String>,
-    rate: BoundsSection,
+    rate: Spanned<Table>,
     #[serde(default)]
-    tuning: Tuning,
+    tuning: Table,
     each: Option<Spanned<Each>>,
 }
 
@@ -36,7 +36,7 @@ impl AutorateSection {
     pub(super) fn location(&self, field: &str) -> Range<usize> {
         match field {
             "probe" => self.probe.span(),
-            "rate" => self.rate.min_span(),
+            "rate" => self.rate.get_ref().span_of("min").unwrap_or(self.rate.span()),
             _ => self.interface.span(),
         }
     }
@@ -50,8 +50,8 @@ impl Reader<'_> {
         index: usize,
         section: &AutorateSection,
     ) -> Result<(), FileError> {
-        let rate = section.rate.read(self.document)?;
-        let settings = section.tuning.read(self.document)?;
+        let rate = read_bounds(self.document, section.rate.get_ref())?;
+        let settings = read_tuning(self.document, &section.tuning)?;
         if let Some(span) = section.tuning.span_of("probe_interval") {
             return Err(self.document.error(
                 span,
