@@ -26,9 +26,13 @@ pub mod top;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use fairgate_config::run::RUN;
 use fairgate_config::{Registry, Section};
 pub use fairgate_report::command::embedded::Answer;
 use fairgate_report::command::{embedded, exit, failure, input, output, progress, shell};
+#[cfg(feature = "live")]
+use fairgate_run::subscribers::{PLANS, SUBSCRIBERS};
+use fairgate_sim::{SIMULATE, SWEEP};
 
 #[cfg(feature = "live")]
 use crate::commands::live;
@@ -136,22 +140,16 @@ pub fn main_with(registry: &Registry) -> ExitCode {
 
 /// Returns the registry with the sections of files that this program knows.
 pub fn with_sections(registry: &Registry) -> Registry {
-    let registry = registry.clone().with_sections(&SECTIONS);
+    let registry = registry
+        .clone()
+        .with_sections([&RUN, &SIMULATE, &SWEEP, &EXPERIMENT]);
     #[cfg(feature = "live")]
-    let registry = registry.with_sections([
-        &fairgate_live::RUN,
-        &fairgate_run::subscribers::SUBSCRIBERS,
-        &fairgate_run::subscribers::PLANS,
-    ]);
+    let registry = registry.with_sections([&SUBSCRIBERS, &PLANS]);
     registry
 }
 
-/// Those that this crate does not read itself. The file of an experiment is that of a simulation, too.
-static SECTIONS: [Section; 3] = [
-    Section::open("simulate", "a scenario: docs/simulation.md"),
-    Section::open("sweep", "many scenarios: docs/simulation.md#sweeps"),
-    Section::open("experiment", "an experiment of fairgate-lab"),
-];
+/// The file of an experiment can be simulated and checked, too.
+static EXPERIMENT: Section = Section::open("experiment", "an experiment of fairgate-lab");
 
 /// Runs a command with `--json` within another program. `arguments` are those behind the program's name.
 /// Nothing is printed. The command's own files are written.

@@ -17,6 +17,7 @@ mod excerpt;
 pub mod folder;
 pub mod language;
 mod memory;
+pub mod run;
 mod section;
 mod spec;
 pub mod suggest;

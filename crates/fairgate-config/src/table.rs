@@ -42,6 +42,15 @@ impl Table {
         self.value(key).map(Spanned::span)
     }
 
+    /// Returns the text of a key and its place, if it is written.
+    pub fn text(&self, key: &str) -> Option<Spanned<String>> {
+        let value = self.value(key)?;
+        match value.get_ref() {
+            Given::Text(text) => Some(Spanned::new(value.span(), text.clone())),
+            _ => None,
+        }
+    }
+
     /// Returns where each value of a list is written.
     pub fn spans_in(&self, key: &str) -> Vec<Range<usize>> {
         match self.value(key).map(Spanned::get_ref) {
@@ -59,6 +68,11 @@ impl Table {
     /// Returns a table within this one, if it is there.
     pub fn table(&self, key: &str) -> Option<Table> {
         self.value(key).and_then(Table::of)
+    }
+
+    /// Returns the keys and the values, in the order of the file.
+    pub fn entries(&self) -> &[(Spanned<String>, Spanned<Given>)] {
+        &self.entries
     }
 
     /// Returns the tables within this one, with their names: those of [`Shape::Named`].

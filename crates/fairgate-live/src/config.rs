@@ -2,7 +2,6 @@
 
 mod autorate;
 mod endpoints;
-mod keys;
 mod packet_log;
 
 use std::path::Path;
@@ -10,19 +9,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairgate::sharding::{Division, Limit};
-use fairgate::words;
+use fairgate_config::run::{BackendKind, Keys, Nat};
 use fairgate_config::{Document, FileError, ShardBy, ShardedSpec, Spec, Workers};
 use toml::Spanned;
 
-use self::keys::Keys;
-use crate::backend::BackendKind;
 use crate::status::SubscriberNames;
 use crate::sys::interface::Interface;
 
 pub(crate) use autorate::names as rate_names;
 pub use autorate::{Autorate, RateSource};
 pub use endpoints::{Address, Endpoint, EndpointError, Endpoints, Offer};
-pub use keys::RUN;
+use fairgate_config::run::SuperPackets;
+pub use fairgate_config::run::{Divide, Offloads};
 pub use packet_log::PacketLog;
 
 /// One end of the bridge, as named in the configuration.
@@ -54,31 +52,6 @@ impl End {
         }
     }
 }
-
-/// What to do about receive offloads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Offloads {
-    /// Keep them enabled. Merged packets are cut into the original packets.
-    #[default]
-    Keep,
-    /// Disable them during the run.
-    Off,
-}
-
-words!(Offloads { "keep" => Offloads::Keep, "off" => Offloads::Off });
-
-/// Whether trees get super-packets whole.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SuperPackets {
-    /// Trees that take them get each as one packet ([`Spec::takes_super_packets`]). Other trees get the
-    /// packets of the link.
-    #[default]
-    Whole,
-    /// Every tree gets the packets of the link.
-    Cut,
-}
-
-words!(SuperPackets { "whole" => SuperPackets::Whole, "cut" => SuperPackets::Cut });
 
 /// Whether to isolate the interfaces from the kernel's own stack during the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -148,47 +121,13 @@ pub struct Plan {
     pub(crate) sharded: [Option<Arc<ShardedSpec>>; 2],
 }
 
-/// The trees that see hosts in the LAN.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Nat {
-    Ingress,
-    Egress,
-    Both,
-}
-
-words!(Nat { "ingress" => Nat::Ingress, "egress" => Nat::Egress, "both" => Nat::Both });
-
-/// What several workers divide among them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Divide {
-    /// Flows.
-    #[default]
-    Flow,
-    /// The hosts on the left side: the sources from left to right, and the destinations from right to left.
-    Left,
-    /// The hosts on the right side.
-    Right,
-    /// The classes of the trees: subscribers.
-    Class,
-}
-
-words!(Divide {
-    "flow" => Divide::Flow,
-    "left" => Divide::Left,
-    "right" => Divide::Right,
-    "class" => Divide::Class,
-});
-
-/// The lowest overhead: a tree counts at least the IP packet.
-const LEAST_OVERHEAD: i32 = -14;
-
 impl Plan {
     /// Reads the `[run]` section of a configuration file.
     ///
     /// # Errors
     /// Fails if there is no such section, and reports all mistakes in it.
     pub fn read(document: &Document) -> Result<Plan, FileError> {
-        let Some(mut section) = Keys::read(document)? else {
+        let Some(section) = Keys::read(document)? else {
             return Err(document.error(
                 0..0,
                 "there is no [run] section",
@@ -200,22 +139,11 @@ impl Plan {
             Some(name) => problems.of(read_name(document, &name)),
             None => Some(default_name(document.name())),
         };
-        let place = problems.of(Place::read(document, &mut section));
+        let place = problems.of(Place::read(document, &section));
         let nat = problems.of(read_nat(document, &section));
-        let endpoints = problems.of(section.endpoints(document));
-        let packet_log = problems.of(section.packet_log(document));
+        let endpoints = problems.of(Endpoints::read(document, &section));
+        let packet_log = problems.of(PacketLog::read(document, &section));
         let values = &section.values;
-        if let (Some(span), true) = (section.span_of("overhead"), values.overhead < LEAST_OVERHEAD) {
-            problems.add(
-                span,
-                format!(
-                    "`overhead` is {}, but must be from {LEAST_OVERHEAD} to 1000",
-                    values.overhead
-                ),
-                "here",
-                "frames have an Ethernet header of 14 bytes; -14 counts IP packets, 24 whole Ethernet",
-            );
-        }
         let Some(place) = place else {
             return Err(problems.into_error());
         };
@@ -389,14 +317,14 @@ struct Place {
 }
 
 impl Place {
-    fn read(document: &Document, section: &mut Keys) -> Result<Place, FileError> {
+    fn read(document: &Document, section: &Keys) -> Result<Place, FileError> {
         match section.text("device") {
             Some(device) => Place::on(document, section, &device),
             None => Place::between(document, section),
         }
     }
 
-    fn between(document: &Document, section: &mut Keys) -> Result<Place, FileError> {
+    fn between(document: &Document, section: &Keys) -> Result<Place, FileError> {
         let mut problems = document.problems();
         for key in ["ingress", "egress"] {
             if let Some(span) = section.span_of(key) {
@@ -457,7 +385,7 @@ impl Place {
         })
     }
 
-    fn on(document: &Document, section: &mut Keys, device: &Spanned<String>) -> Result<Place, FileError> {
+    fn on(document: &Document, section: &Keys, device: &Spanned<String>) -> Result<Place, FileError> {
         let mut problems = document.problems();
         for key in ["left", "right", "left_to_right", "right_to_left"] {
             if let Some(span) = section.span_of(key) {

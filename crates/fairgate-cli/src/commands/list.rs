@@ -301,11 +301,12 @@ mod tests {
 
     /// The pages with the tables of these sections, and of those within them.
     #[cfg(feature = "live")]
-    const PAGES: [(&str, &str); 4] = [
+    const PAGES: [(&str, &str); 5] = [
         ("run.autorate", "autorate.md"),
         ("run", "configuration.md"),
         ("subscribers", "subscribers.md"),
         ("plans", "subscribers.md"),
+        ("sweep", "simulation.md"),
     ];
 
     #[cfg(feature = "live")]

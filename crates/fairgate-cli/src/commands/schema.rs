@@ -181,13 +181,17 @@ fn parameter(info: &ParameterInfo) -> Value {
     };
     let mut schema = match info.unit {
         Unit::Count(_) => integer(least.into(), most),
-        Unit::Signed(_) => integer(-i128::from(most), most),
+        Unit::Signed(_, least) => integer(least.into(), most),
         Unit::Bytes | Unit::Rate => json!({ "type": ["string", "integer"] }),
         Unit::Probability => json!({ "type": ["number", "string"] }),
         Unit::Flag => json!({ "type": "boolean" }),
         Unit::Choice(words) => json!({ "enum": words }),
         Unit::List(length) => list(length, length),
         Unit::Numbers(most) | Unit::SignedNumbers(most) => list(most, 0),
+        Unit::CountOrNumbers(_) => {
+            let items = integer(least.into(), most);
+            json!({ "anyOf": [items, { "type": "array", "items": items }] })
+        }
         Unit::Texts(_, most) => {
             let items = json!({ "type": "string" });
             json!({ "type": "array", "items": items, "maxItems": most })

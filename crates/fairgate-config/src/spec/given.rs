@@ -56,6 +56,28 @@ impl Given {
         }
     }
 
+    /// Returns the value as one of TOML, or `None` for a word of the command line, a date, and a number that
+    /// no value of TOML can hold.
+    pub fn to_toml(&self) -> Option<toml::Value> {
+        Some(match self {
+            Given::Text(text) => toml::Value::String(text.clone()),
+            Given::Integer(integer) => toml::Value::Integer(i64::try_from(*integer).ok()?),
+            Given::Decimal(text) => toml::Value::Float(text.parse().ok()?),
+            Given::Flag(flag) => toml::Value::Boolean(*flag),
+            Given::List(values) => {
+                let values = values.iter().map(|value| value.get_ref().to_toml());
+                toml::Value::Array(values.collect::<Option<_>>()?)
+            }
+            Given::Table(entries) => {
+                let entry = |(key, value): &(Spanned<String>, Spanned<Given>)| {
+                    Some((key.get_ref().clone(), value.get_ref().to_toml()?))
+                };
+                toml::Value::Table(entries.iter().map(entry).collect::<Option<_>>()?)
+            }
+            Given::Word(_) | Given::Meant(_) | Given::Other(_) => return None,
+        })
+    }
+
     /// Returns the type in words, with an article.
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
@@ -154,10 +176,17 @@ fn read_as(info: &ParameterInfo, given: &Spanned<Given>, is_written: bool) -> Re
         return Ok(Value::None);
     }
     match info.unit {
-        Unit::Count(_) | Unit::Signed(_) => reading
+        Unit::Count(_) | Unit::Signed(..) => reading
             .integer(given)
             .and_then(|number| reading.in_range(number))
             .map(Value::Number),
+        Unit::CountOrNumbers(_) => match given.get_ref() {
+            Given::List(_) => reading.list(0..=usize::MAX),
+            _ => reading
+                .integer(given)
+                .and_then(|number| reading.in_range(number))
+                .map(Value::Number),
+        },
         Unit::Bytes => reading.quantity(true, units::parse_size),
         Unit::Rate => reading.quantity(true, |text| {
             units::parse_rate(text).map(|rate| rate.bits_per_second())

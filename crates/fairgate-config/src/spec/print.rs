@@ -135,7 +135,7 @@ fn print_settings(parameters: &[ParameterInfo], settings: &[Setting], text: &mut
         let is_bare = match value {
             Value::List(_) => info.unit != Unit::Curve,
             Value::Flag(_) | Value::Texts(_) => true,
-            Value::Number(_) => matches!(info.unit, Unit::Count(_) | Unit::Signed(_)),
+            Value::Number(_) => matches!(info.unit, Unit::Count(_) | Unit::Signed(..)),
             Value::Word(_) | Value::Text(_) | Value::None => false,
         };
         let _ = match is_bare {

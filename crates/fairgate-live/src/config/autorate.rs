@@ -15,12 +15,9 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use fairgate::autorate::{Bounds, Settings};
-use fairgate::registry::{Parameter, Section, Unit};
-use fairgate_config::autorate::{RootRate, TUNING, bounds_section, read_bounds, read_tuning};
+use fairgate_config::autorate::{RootRate, read_bounds, read_tuning};
+use fairgate_config::run::{AutorateKeys, MOST_REFLECTORS};
 use fairgate_config::{Document, FileError, Spec, Table};
-
-/// The maximum number of reflectors. With more, each would be asked too seldom to have a baseline.
-const MOST_REFLECTORS: usize = 64;
 
 /// How the rates of the trees follow the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,48 +38,6 @@ pub enum RateSource {
     /// From a file.
     File(PathBuf),
 }
-
-/// The tables in `[run.autorate]` for the directions of a run: between two ends, and on one interface.
-static DIRECTIONS: [Section; 5] = [
-    bounds_section("left_to_right", "the rates of this direction"),
-    bounds_section("right_to_left", "the rates of the other direction"),
-    bounds_section(
-        "ingress",
-        "with `device`: the rates of the frames that it receives",
-    ),
-    bounds_section("egress", "with `device`: the rates of the frames that it sends"),
-    TUNING,
-];
-
-/// The table `autorate` in `[run]`.
-pub(super) static AUTORATE: [Section; 1] =
-    [
-        Section::new("autorate", "rates that follow the capacity of the line", || {
-            Parameter::infos(&KEYS, Values::default())
-        })
-        .with(&DIRECTIONS),
-    ];
-
-#[derive(Default)]
-struct Values {
-    reflectors: Vec<String>,
-    file: String,
-}
-
-static KEYS: [Parameter<Values>; 2] = [
-    Parameter::word(
-        "reflectors",
-        Unit::Texts("address", MOST_REFLECTORS),
-        "Addresses that answer pings over the line.",
-        |keys, _| &mut keys.reflectors,
-    ),
-    Parameter::word(
-        "file",
-        Unit::Text("file"),
-        "Instead: a file that has the rates.",
-        |keys, _| &mut keys.file,
-    ),
-];
 
 /// The names of the directions of a run: between two ends, and on one interface.
 pub(crate) fn names(is_on_one_interface: bool) -> [&'static str; 2] {
@@ -160,7 +115,7 @@ impl Autorate {
 
 /// Reads where the rates come from.
 fn source(document: &Document, table: &Table) -> Result<RateSource, FileError> {
-    let Values { reflectors, file } = table.read(&KEYS, Values::default());
+    let AutorateKeys { reflectors, file } = AutorateKeys::read(table);
     match (table.span_of("reflectors"), table.span_of("file")) {
         (Some(span), None) => {
             if reflectors.is_empty() {

@@ -9,12 +9,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use fairgate_config::run::Keys;
 use fairgate_config::{Document, FileError};
 use miette::Diagnostic;
 use thiserror::Error;
 use toml::Spanned;
-
-use super::keys::Keys;
 
 /// What is offered over HTTP, and where. Nothing by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -188,25 +187,27 @@ impl Endpoint {
     }
 }
 
-impl Keys {
+impl Endpoints {
     /// Reads the endpoints. Paths of files begin at the folder of the configuration file.
-    pub(super) fn endpoints(&mut self, document: &Document) -> Result<Endpoints, FileError> {
+    pub(super) fn read(document: &Document, keys: &Keys) -> Result<Endpoints, FileError> {
         let api = OfEndpoint {
             offer: Offer::Api,
-            address: self.text("api"),
-            group: self.text("api_group"),
-            files: ["api_token", "api_certificate", "api_key"].map(|key| self.path(key)),
+            address: keys.text("api"),
+            group: keys.text("api_group"),
+            files: ["api_token", "api_certificate", "api_key"].map(|key| keys.path(key)),
         };
         let metrics = OfEndpoint {
             offer: Offer::Metrics,
-            address: self.text("metrics"),
+            address: keys.text("metrics"),
             group: None,
-            files: ["metrics_token", "metrics_certificate", "metrics_key"].map(|key| self.path(key)),
+            files: ["metrics_token", "metrics_certificate", "metrics_key"].map(|key| keys.path(key)),
         };
-        Ok(Endpoints {
-            api: api.read(document)?,
-            metrics: metrics.read(document)?,
-        })
+        let mut problems = document.problems();
+        let endpoints = Endpoints {
+            api: problems.of(api.read(document)).flatten(),
+            metrics: problems.of(metrics.read(document)).flatten(),
+        };
+        problems.unless_any(endpoints)
     }
 }
 

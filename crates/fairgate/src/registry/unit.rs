@@ -37,11 +37,15 @@ pub enum Unit {
     List(usize),
     /// A list of at most this many numbers.
     Numbers(usize),
-    /// A plain number of the things that the word names, which may be negative. The range is that of the
-    /// number without its sign, and the value is its two's complement.
-    Signed(&'static str),
-    /// A list of at most this many numbers, each as in [`Unit::Signed`].
+    /// A plain number of the things that the word names, which may be negative, down to this least one. The
+    /// range is that of the numbers from 0 on, and the value is the two's complement.
+    Signed(&'static str, i64),
+    /// A list of at most this many numbers that may be negative. The range is that of each without its sign,
+    /// and a value is the two's complement.
     SignedNumbers(usize),
+    /// A plain number of the things that the word names, or a list of them, each a plain number. Their range
+    /// is the same.
+    CountOrNumbers(&'static str),
     /// A service curve of two pieces: `4mbit:10ms:1mbit`. Its value is a list: bit/s, nanoseconds, bit/s.
     Curve,
 }
@@ -50,7 +54,7 @@ impl Unit {
     /// The unit's name in tables.
     pub fn name(self) -> &'static str {
         match self {
-            Unit::Count(of) | Unit::Signed(of) | Unit::Text(of) => of,
+            Unit::Count(of) | Unit::Signed(of, _) | Unit::CountOrNumbers(of) | Unit::Text(of) => of,
             Unit::Bytes => "bytes",
             Unit::Time => "time",
             Unit::Rate => "rate",
@@ -65,7 +69,7 @@ impl Unit {
     /// Returns what a value of this unit is called in a sentence.
     pub fn noun(self) -> &'static str {
         match self {
-            Unit::Count(_) | Unit::Signed(_) => "plain number",
+            Unit::Count(_) | Unit::Signed(..) => "plain number",
             Unit::Bytes => "size",
             Unit::Time => "duration",
             Unit::Rate => "rate",
@@ -75,6 +79,7 @@ impl Unit {
             Unit::Text(_) => "text",
             Unit::List(_) | Unit::Numbers(_) | Unit::SignedNumbers(_) => "list of numbers",
             Unit::Texts(..) => "list of texts",
+            Unit::CountOrNumbers(_) => "plain number or a list of numbers",
             Unit::Curve => "service curve",
         }
     }
@@ -89,23 +94,24 @@ impl Unit {
                 Err(_) => "0bit".to_owned(),
             },
             Unit::Probability => Probability::from_parts(number).to_string(),
-            Unit::Signed(_) | Unit::SignedNumbers(_) => (number as i64).to_string(),
+            Unit::Signed(..) | Unit::SignedNumbers(_) => (number as i64).to_string(),
             _ => number.to_string(),
         }
     }
 
     /// Whether a number of this unit is within the range.
     pub fn allows(self, number: u64, range: &RangeInclusive<u64>) -> bool {
-        range.contains(&match self {
-            Unit::Signed(_) | Unit::SignedNumbers(_) => (number as i64).unsigned_abs(),
-            _ => number,
-        })
+        match (self, number as i64) {
+            (Unit::Signed(_, least), signed @ ..0) => least <= signed,
+            (Unit::SignedNumbers(_), signed) => range.contains(&signed.unsigned_abs()),
+            _ => range.contains(&number),
+        }
     }
 
     /// Returns the number as a value of this unit. `None` if no value can hold it.
     pub fn of_number(self, number: i128) -> Option<u64> {
         match self {
-            Unit::Signed(_) | Unit::SignedNumbers(_) => {
+            Unit::Signed(..) | Unit::SignedNumbers(_) => {
                 i64::try_from(number).ok().map(|signed| signed as u64)
             }
             _ => u64::try_from(number).ok(),
@@ -140,9 +146,10 @@ impl Unit {
             Unit::Choice(words) => words.join(" or "),
             Unit::Text(of) => of.to_owned(),
             Unit::Texts(of, most) => format!("at most {most} of: {of}"),
+            Unit::CountOrNumbers(of) => format!("how many {of}, or a list of them"),
             Unit::List(length) => format!("{length} numbers, {least} to {}", range.end()),
             Unit::Numbers(most) => format!("at most {most} numbers, {least} to {}", range.end()),
-            Unit::Signed(_) => format!("-{} to {}", range.end(), range.end()),
+            Unit::Signed(_, least) => format!("{least} to {}", range.end()),
             Unit::SignedNumbers(most) => {
                 format!("at most {most} numbers, -{} to {}", range.end(), range.end())
             }
@@ -165,7 +172,7 @@ impl Unit {
                 "write a plain number, like 3".to_owned()
             }
             Unit::Count(of) => format!("write a plain number of {of}, like 1000"),
-            Unit::Signed(of) => format!("write a plain number of {of}, like 20 or -14"),
+            Unit::Signed(of, _) => format!("write a plain number of {of}, like 20 or -14"),
             Unit::SignedNumbers(_) => "write a list of numbers, like [-8192, 0, 8192]".to_owned(),
             Unit::Bytes => "write a size like \"64kb\", \"1514b\" or the plain number of bytes".to_owned(),
             Unit::Time => "write a duration with its unit, like \"5ms\", \"100us\" or \"1s\"".to_owned(),
@@ -173,6 +180,7 @@ impl Unit {
             Unit::Probability => "write a probability like 0.02".to_owned(),
             Unit::Flag => "write true or false".to_owned(),
             Unit::Text(of) => format!("write a text in quotation marks: the {of}"),
+            Unit::CountOrNumbers(of) => format!("write how many {of}, like 5, or which ones, like [1, 2, 7]"),
             Unit::Texts(of, _) => format!("write a list of texts, [\"...\", \"...\"], each the {of}"),
             Unit::Choice(words) => {
                 let quoted: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();

@@ -101,6 +101,10 @@ mod sources;
 mod tcp;
 mod traffic;
 
+/// The section `[simulate]`.
+pub static SIMULATE: fairgate::registry::Section =
+    fairgate::registry::Section::open("simulate", "a scenario: docs/simulation.md");
+
 /// The maximum number of nodes that an error names.
 const MOST_NAMED: usize = 20;
 
