@@ -198,7 +198,8 @@ impl Document {
         problems.unless_any(Table::of(value))
     }
 
-    /// Reads a section into a type of another crate. Returns `None` if the file has no such section. `T`
+    /// Reads a section, or a table within it (`simulate.link`), into a type of another crate. Returns `None` if
+    /// the file has no such section. `T`
     /// should have `#[serde(deny_unknown_fields)]`, and [`Spanned`] fields if later errors must point at a
     /// value. [`Document::table`] reads one whose keys are described.
     ///
@@ -207,7 +208,13 @@ impl Document {
     pub fn section<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, FileError> {
         // The deserializer consumes the table, whose texts are parts of that of the file.
         let parsed = || DeTable::parse(self.source.inner()).expect("the text was parsed before");
-        let Some(section) = parsed().get_mut().remove(name) else {
+        let mut path = name.split('.');
+        let outer = path.next().and_then(|name| parsed().get_mut().remove(name));
+        let found = path.fold(outer, |outer, name| match outer?.into_inner() {
+            DeValue::Table(mut table) => table.remove(name),
+            _ => None,
+        });
+        let Some(section) = found else {
             return Ok(None);
         };
         let location = section.span();

@@ -70,6 +70,14 @@ impl Table {
         self.value(key).and_then(Table::of)
     }
 
+    /// Returns the tables of a list within this one: those of [`Shape::List`].
+    pub fn list(&self, key: &str) -> Vec<Table> {
+        match self.value(key).map(Spanned::get_ref) {
+            Some(Given::List(values)) => values.iter().filter_map(Table::of).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Returns the keys and the values, in the order of the file.
     pub fn entries(&self) -> &[(Spanned<String>, Spanned<Given>)] {
         &self.entries
@@ -188,15 +196,9 @@ pub(crate) fn check(value: &Spanned<Given>, section: &Section, outer: &str, prob
 /// A table within a section that another type reads.
 impl<'de> Deserialize<'de> for Table {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Table, D::Error> {
-        let Given::Table(mut entries) = deserializer.deserialize_map(AnyValue)? else {
-            return Err(D::Error::custom("expected a table"));
-        };
-        entries.sort_by_key(|(key, _)| key.span().start);
-        let first = entries.first().map_or(0..0, |(key, _)| key.span());
-        Ok(Table {
-            place: first,
-            entries,
-        })
+        let given = Spanned::<Given>::deserialize(deserializer)?;
+        let found = given.get_ref().show();
+        Table::of(&given).ok_or_else(|| D::Error::custom(format!("invalid type: {found}, expected a map")))
     }
 }
 
@@ -248,6 +250,8 @@ impl<'de> Visitor<'de> for AnyValue {
         while let Some(entry) = entries.next_entry()? {
             table.push(entry);
         }
+        let start = |(key, _): &(Spanned<String>, Spanned<Given>)| key.span().start;
+        table.sort_by_key(start);
         Ok(Given::Table(table))
     }
 }

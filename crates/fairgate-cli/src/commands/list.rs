@@ -46,7 +46,7 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
     }
     match (format, args.name) {
         (Format::Json, _) => output::json("list", &Listing::of(&chosen, &sections))?,
-        (Format::Text, None) => output::text(&overview(&chosen))?,
+        (Format::Text, None) => output::text(&overview(&chosen, registry))?,
         (Format::Text, Some(_)) => {
             let disciplines = chosen.iter().map(|entry| detail(*entry));
             let details: Vec<String> = disciplines
@@ -112,7 +112,7 @@ fn unknown(name: &str, registry: &Registry) -> UnknownDiscipline {
     }
 }
 
-fn overview(entries: &[&dyn Entry]) -> String {
+fn overview(entries: &[&dyn Entry], registry: &Registry) -> String {
     let mut table = output::page_table(["NAME", "USE IT", "PARAMETERS AND DEFAULTS"], 1);
     for entry in entries {
         let of_classes = entry.class_parameters();
@@ -134,9 +134,13 @@ fn overview(entries: &[&dyn Entry]) -> String {
         table.add_block([name, about.when.to_owned(), lines.join("\n")]);
     }
     let mut text = output::table_text(&table);
-    text.push_str(
+    let sections = registry.sections().filter(|section| !section.is_open());
+    let sections: Vec<&str> = sections.map(Section::name).collect();
+    let _ = writeln!(
+        text,
         "\n(inner), (classes): what the discipline holds. `fairgate list NAME` explains the parameters,\n\
-         `fairgate list run` the keys of [run].\n",
+         and the keys of a section: {}.",
+        sections.join(", ")
     );
     text
 }
@@ -301,11 +305,13 @@ mod tests {
 
     /// The pages with the tables of these sections, and of those within them.
     #[cfg(feature = "live")]
-    const PAGES: [(&str, &str); 5] = [
+    const PAGES: [(&str, &str); 7] = [
         ("run.autorate", "autorate.md"),
         ("run", "configuration.md"),
         ("subscribers", "subscribers.md"),
         ("plans", "subscribers.md"),
+        ("simulate.autorate", "autorate.md"),
+        ("simulate", "simulation.md"),
         ("sweep", "simulation.md"),
     ];
 

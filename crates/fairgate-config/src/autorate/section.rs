@@ -52,25 +52,23 @@ pub const TUNING: Section = Section::new("tuning", "how rates follow the line", 
     Parameter::infos(&PARAMETERS, Settings::default())
 });
 
-/// Reads the rates between which a direction follows its line.
+/// Reads the rates between which a direction follows its line, of a table that was checked.
 ///
 /// # Errors
 /// Reports the mistakes with their locations, rules and remedies.
 pub fn read_bounds(document: &Document, table: &Table) -> Result<Bounds, FileError> {
-    let section = bounds_section("bounds", "");
-    checked(document, table, &section)?;
     let bounds = table.read(&BOUNDS, NO_BOUNDS);
     let base = table.span_of("base").unwrap_or_else(|| table.span());
     bounds.check().map_err(|error| refused(document, base, &error))?;
     Ok(bounds)
 }
 
-/// Reads the settings other than the defaults. Those that are not written have these.
+/// Reads the settings other than the defaults, of a table that was checked. Those that are not written have
+/// these.
 ///
 /// # Errors
 /// Reports the mistakes with their locations, rules and remedies.
 pub fn read_tuning(document: &Document, table: &Table) -> Result<Settings, FileError> {
-    checked(document, table, &TUNING)?;
     let settings = table.read(&PARAMETERS, Settings::default());
     settings.check().map_err(|error| {
         // A rule between two settings is broken by one that is written, because the defaults keep it.
@@ -78,13 +76,6 @@ pub fn read_tuning(document: &Document, table: &Table) -> Result<Settings, FileE
         refused(document, of_error.unwrap_or_else(|| table.first_span()), &error)
     })?;
     Ok(settings)
-}
-
-/// Checks a table that may be within a section whose keys are not described.
-fn checked(document: &Document, table: &Table, section: &Section) -> Result<(), FileError> {
-    let mut problems = document.problems();
-    table.check(section, section.name(), &mut problems);
-    problems.unless_any(())
 }
 
 fn refused(document: &Document, span: Range<usize>, error: &ConfigError) -> FileError {
@@ -106,16 +97,11 @@ mod tests {
     use std::time::Duration;
 
     use fairgate::Probability;
-    use serde::Deserialize;
 
     use super::*;
 
-    #[derive(Deserialize)]
-    struct Simulate {
-        bounds: Option<Table>,
-        #[serde(default)]
-        tuning: Table,
-    }
+    static LINE: Section = Section::new("simulate", "a line", Vec::new).with(&WITHIN);
+    static WITHIN: [Section; 2] = [bounds_section("bounds", "its rates"), TUNING];
 
     fn read(text: &str) -> Result<(Option<Bounds>, Settings), String> {
         let document = Document::parse("line.toml", &format!("[simulate]\n{text}\n")).unwrap();
@@ -123,14 +109,15 @@ mod tests {
             let problem = &error.problems()[0];
             format!("{}: {}; {}", problem.position().0, problem.message, problem.help)
         };
-        let section: Simulate = document.section("simulate").map_err(shown)?.unwrap();
-        let bounds = section
-            .bounds
+        let line = document.table(&LINE).map_err(shown)?.unwrap();
+        let bounds = line
+            .table("bounds")
             .map(|bounds| read_bounds(&document, &bounds))
             .transpose();
+        let tuning = line.table("tuning").unwrap_or_default();
         Ok((
             bounds.map_err(shown)?,
-            read_tuning(&document, &section.tuning).map_err(shown)?,
+            read_tuning(&document, &tuning).map_err(shown)?,
         ))
     }
 
@@ -161,7 +148,7 @@ mod tests {
         let cases = [
             (
                 "tuning = { treshold = \"20ms\" }",
-                "2: `treshold` is no key of [tuning]; ",
+                "2: `treshold` is no key of [simulate.tuning]; ",
                 "`threshold`",
             ),
             ("tuning = { threshold = 20 }", "2: `threshold`: ", "5ms"),

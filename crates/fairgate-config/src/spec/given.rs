@@ -187,13 +187,12 @@ fn read_as(info: &ParameterInfo, given: &Spanned<Given>, is_written: bool) -> Re
                 .and_then(|number| reading.in_range(number))
                 .map(Value::Number),
         },
+        Unit::Times(length) => reading.times(length),
         Unit::Bytes => reading.quantity(true, units::parse_size),
         Unit::Rate => reading.quantity(true, |text| {
             units::parse_rate(text).map(|rate| rate.bits_per_second())
         }),
-        Unit::Time => reading.quantity(false, |text| {
-            units::parse_duration(text).map(|duration| duration.as_nanos() as u64)
-        }),
+        Unit::Time => reading.quantity(false, nanoseconds),
         Unit::Probability => reading.quantity(false, |text| {
             units::parse_probability(text).map(|probability| probability.parts())
         }),
@@ -206,6 +205,10 @@ fn read_as(info: &ParameterInfo, given: &Spanned<Given>, is_written: bool) -> Re
         Unit::Curve => reading.curve(),
         _ => Err(reading.wrong_type(given)),
     }
+}
+
+fn nanoseconds(text: &str) -> Result<u64, UnitError> {
+    units::parse_duration(text).map(|duration| duration.as_nanos() as u64)
 }
 
 struct Reading<'a> {
@@ -332,6 +335,30 @@ impl Reading<'_> {
             Given::Text(text) | Given::Word(text) => Ok(Value::Text(text.clone())),
             _ => Err(self.wrong_type(self.given)),
         }
+    }
+
+    fn times(&self, length: usize) -> Result<Value, Mistake> {
+        let times = match self.given.get_ref() {
+            Given::List(times) if times.len() == length => times,
+            Given::List(times) => {
+                return Err(Mistake {
+                    span: self.given.span(),
+                    message: format!(
+                        "`{}` has {} values, but must have {length}",
+                        self.info.name,
+                        times.len()
+                    ),
+                    label: format!("must be {length} durations"),
+                    help: self.info.remedy(),
+                });
+            }
+            _ => return Err(self.wrong_type(self.given)),
+        };
+        let time = |given: &Spanned<Given>| match (Reading { given, ..*self }).quantity(false, nanoseconds)? {
+            Value::Number(time) => Ok(time),
+            _ => Err(self.wrong_type(given)),
+        };
+        times.iter().map(time).collect::<Result<_, _>>().map(Value::List)
     }
 
     fn texts(&self, of: &str, most: usize) -> Result<Value, Mistake> {

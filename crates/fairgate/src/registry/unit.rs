@@ -21,6 +21,8 @@ pub enum Unit {
     Bytes,
     /// Nanoseconds, in tc's language: `5ms`.
     Time,
+    /// A list of exactly this many times, each as in [`Unit::Time`], or an empty one if none is given.
+    Times(usize),
     /// Bits per second, in tc's language: `20mbit`.
     Rate,
     /// Parts of 2^32, written as a decimal: `0.02`.
@@ -61,7 +63,9 @@ impl Unit {
             Unit::Probability => "probability",
             Unit::Flag => "true/false",
             Unit::Choice(_) => "word",
-            Unit::List(_) | Unit::Numbers(_) | Unit::SignedNumbers(_) | Unit::Texts(..) => "list",
+            Unit::List(_) | Unit::Numbers(_) | Unit::SignedNumbers(_) | Unit::Texts(..) | Unit::Times(_) => {
+                "list"
+            }
             Unit::Curve => "curve",
         }
     }
@@ -79,6 +83,7 @@ impl Unit {
             Unit::Text(_) => "text",
             Unit::List(_) | Unit::Numbers(_) | Unit::SignedNumbers(_) => "list of numbers",
             Unit::Texts(..) => "list of texts",
+            Unit::Times(_) => "list of durations",
             Unit::CountOrNumbers(_) => "plain number or a list of numbers",
             Unit::Curve => "service curve",
         }
@@ -88,7 +93,7 @@ impl Unit {
     fn show_number(self, number: u64) -> String {
         match self {
             Unit::Bytes => units::format_size(number),
-            Unit::Time => units::format_duration(Duration::from_nanos(number)),
+            Unit::Time | Unit::Times(_) => units::format_duration(Duration::from_nanos(number)),
             Unit::Rate => match Rate::from_bits_per_second(number) {
                 Ok(rate) => units::format_rate(rate),
                 Err(_) => "0bit".to_owned(),
@@ -127,6 +132,7 @@ impl Unit {
             Value::Text(text) if text.is_empty() => "none".to_owned(),
             Value::Text(text) => text.clone(),
             Value::List(curve) if self == Unit::Curve => units::format_curve(curve),
+            Value::List(times) if matches!(self, Unit::Times(_)) && times.is_empty() => "none".to_owned(),
             Value::List(numbers) => {
                 let numbers: Vec<_> = numbers.iter().map(|number| self.show_number(*number)).collect();
                 format!("[{}]", numbers.join(", "))
@@ -146,6 +152,9 @@ impl Unit {
             Unit::Choice(words) => words.join(" or "),
             Unit::Text(of) => of.to_owned(),
             Unit::Texts(of, most) => format!("at most {most} of: {of}"),
+            Unit::Times(length) => {
+                format!("{length} times, {least} to {}", self.show_number(*range.end()))
+            }
             Unit::CountOrNumbers(of) => format!("how many {of}, or a list of them"),
             Unit::List(length) => format!("{length} numbers, {least} to {}", range.end()),
             Unit::Numbers(most) => format!("at most {most} numbers, {least} to {}", range.end()),
@@ -168,13 +177,16 @@ impl Unit {
     pub fn example(self) -> String {
         match self {
             // The word names what the number is, not what it counts.
-            Unit::Count("weight" | "times" | "class" | "priority" | "threads" | "samples" | "percent") => {
-                "write a plain number, like 3".to_owned()
-            }
+            Unit::Count(
+                "weight" | "times" | "class" | "priority" | "threads" | "samples" | "percent" | "seed",
+            ) => "write a plain number, like 3".to_owned(),
             Unit::Count(of) => format!("write a plain number of {of}, like 1000"),
             Unit::Signed(of, _) => format!("write a plain number of {of}, like 20 or -14"),
             Unit::SignedNumbers(_) => "write a list of numbers, like [-8192, 0, 8192]".to_owned(),
             Unit::Bytes => "write a size like \"64kb\", \"1514b\" or the plain number of bytes".to_owned(),
+            Unit::Times(_) => {
+                "write a list of durations with their units, like [\"10s\", \"60s\"]".to_owned()
+            }
             Unit::Time => "write a duration with its unit, like \"5ms\", \"100us\" or \"1s\"".to_owned(),
             Unit::Rate => "write a rate like \"20mbit\" or the plain number of bit/s".to_owned(),
             Unit::Probability => "write a probability like 0.02".to_owned(),

@@ -283,6 +283,23 @@ impl Field for Vec<String> {
     }
 }
 
+impl Field for Vec<Duration> {
+    fn read(&self) -> Value {
+        Value::List(
+            self.iter()
+                .map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+                .collect(),
+        )
+    }
+
+    fn write(&mut self, value: &Value) {
+        match value {
+            Value::List(times) => *self = times.iter().copied().map(Duration::from_nanos).collect(),
+            _ => misfit("Vec<Duration>", value),
+        }
+    }
+}
+
 impl Field for ServiceCurve {
     fn read(&self) -> Value {
         Value::List(vec![self.m1, self.d.as_nanos() as u64, self.m2])

@@ -6,14 +6,14 @@ use std::ops::Range;
 use std::time::Duration;
 
 use fairgate_config::run::Keys;
-use fairgate_config::{FileError, ShardBy, Spec, UnknownShardBy, Workers, suggest};
+use fairgate_config::{FileError, ShardBy, Spec, Table, UnknownShardBy, Workers, suggest};
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::drawn::Drawn;
 use super::line::{LossValue, RateValue};
 use super::names::Network;
-use super::repeat::{Copy, Each};
+use super::repeat::Copy;
 use super::{Reader, Section, span};
 use crate::scenario::{Jitter, LineRate, Link, Queue};
 
@@ -23,7 +23,7 @@ pub(super) struct NodeSection {
     name: Spanned<String>,
     address: Option<Spanned<String>>,
     processing: Option<Spanned<Drawn>>,
-    each: Option<Spanned<Each>>,
+    each: Option<Table>,
 }
 
 #[derive(Deserialize)]
@@ -55,7 +55,7 @@ pub(super) struct LinkSection {
     workers_a: Option<Spanned<u16>>,
     workers_b: Option<Spanned<u16>>,
     shard_by: Option<Spanned<String>>,
-    each: Option<Spanned<Each>>,
+    each: Option<Table>,
 }
 
 impl LinkSection {
@@ -126,7 +126,7 @@ impl Reader<'_> {
     pub(super) fn add_run_network(&self, network: &mut Network, section: &Section) -> Result<(), FileError> {
         let Some(run) = Keys::read(self.document)? else {
             return Err(self.document.error(
-                section.duration.span(),
+                section.location("duration"),
                 "this scenario has no links, and there is no [run] section that describes a network",
                 "add a [[simulate.link]] with the two nodes `a` and `b` that it connects",
             ));
