@@ -198,10 +198,9 @@ impl Document {
         problems.unless_any(Table::of(value))
     }
 
-    /// Reads a section, or a table within it (`simulate.link`), into a type of another crate. Returns `None` if
-    /// the file has no such section. `T`
-    /// should have `#[serde(deny_unknown_fields)]`, and [`Spanned`] fields if later errors must point at a
-    /// value. [`Document::table`] reads one whose keys are described.
+    /// Reads a section, or a table within it (`simulate.link`), into a type of another crate. Returns `None`
+    /// if the file has no such section. `T` should have `#[serde(deny_unknown_fields)]`, and [`Spanned`]
+    /// fields if later errors must point at a value. [`Document::table`] reads one whose keys are described.
     ///
     /// # Errors
     /// If the section has a mistake. The error points at the first one.

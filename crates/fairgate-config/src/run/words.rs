@@ -20,8 +20,8 @@ words!(Offloads { "keep" => Offloads::Keep, "off" => Offloads::Off });
 /// Whether trees get super-packets whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SuperPackets {
-    /// Trees that take them get each as one packet ([`takes_super_packets`](crate::Spec::takes_super_packets)). Other trees get the
-    /// packets of the link.
+    /// Trees that take them get each as one packet
+    /// ([`takes_super_packets`](crate::Spec::takes_super_packets)). Other trees get the packets of the link.
     #[default]
     Whole,
     /// Every tree gets the packets of the link.

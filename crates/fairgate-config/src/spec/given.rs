@@ -249,9 +249,25 @@ impl Reading<'_> {
                         self.given.get_ref().show(),
                     ),
                     label: format!("must be {rule}"),
-                    help: self.info.remedy(),
+                    help: self.remedy(),
                 })
             }
+        }
+    }
+
+    /// Returns what to write instead of a value that is out of range.
+    fn remedy(&self) -> String {
+        let shown = match self.given.get_ref() {
+            Given::Text(text) | Given::Word(text) => text.clone(),
+            other => other.show().into_owned(),
+        };
+        let is_plain = !shown.is_empty() && shown.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        match self.info.unit {
+            Unit::Rate if is_plain => format!(
+                "a number alone is bit/s; for Mbit/s write {shown}mbit. {}",
+                self.info.doc
+            ),
+            _ => self.info.remedy(),
         }
     }
 

@@ -108,8 +108,8 @@ pub static SIMULATE: Described = Described::new("simulate", "a scenario: docs/si
 })
 .with(&WITHIN);
 
-/// What nodes, links, cells and flows can have is read by types of its own, because a value may be a quantity,
-/// a distribution or the name of a file.
+/// Types of their own read what nodes, links, cells and flows can have, because a value may be a quantity, a
+/// distribution or the name of a file.
 static WITHIN: [Described; 7] = [
     Described::open("node", "a node that needs more than a name").shaped(Shape::List),
     Described::open("link", "a link of two nodes, with a queue at each end").shaped(Shape::List),
