@@ -32,7 +32,8 @@ pub struct Document {
 
 impl Document {
     /// Reads the text of a file, with the built-in disciplines. Messages call the file `name`. All mistakes
-    /// are reported at once. Sections besides the queues are left to those who read them.
+    /// are reported at once. Sections besides the queues are left to those who read them, unless the name is
+    /// almost `queue`.
     ///
     /// # Errors
     /// If the text has mistakes.
@@ -71,7 +72,8 @@ impl Document {
         for (key, value) in in_order(table.get_ref()) {
             let name = key.get_ref().as_ref();
             let section = registry.sections().find(|section| section.name() == name);
-            let is_known = section.is_some() || registry.sections().len() == 0;
+            let is_left = registry.sections().len() == 0 && suggest::similar(name, ["queue"]).is_none();
+            let is_known = section.is_some() || is_left;
             match value.get_ref() {
                 DeValue::Table(queues) if name == "queue" => {
                     document.read_queues(queues, registry, &mut problems)
