@@ -26,9 +26,13 @@ pub mod top;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use fairgate_config::Registry;
+use fairgate_config::run::RUN;
+use fairgate_config::{Registry, Section};
 pub use fairgate_report::command::embedded::Answer;
 use fairgate_report::command::{embedded, exit, failure, input, output, progress, shell};
+#[cfg(feature = "live")]
+use fairgate_run::subscribers::{PLANS, SUBSCRIBERS};
+use fairgate_sim::{SIMULATE, SWEEP};
 
 #[cfg(feature = "live")]
 use crate::commands::live;
@@ -131,8 +135,21 @@ pub fn main_with(registry: &Registry) -> ExitCode {
         Err(error) => return exit::usage(&error),
     };
     let format = Format::from_json_flag(cli.json);
-    exit::finish(cli.command.run(registry, format), format)
+    exit::finish(cli.command.run(&with_sections(registry), format), format)
 }
+
+/// Returns the registry with the sections of files that this program knows.
+pub fn with_sections(registry: &Registry) -> Registry {
+    let registry = registry
+        .clone()
+        .with_sections([&RUN, &SIMULATE, &SWEEP, &EXPERIMENT]);
+    #[cfg(feature = "live")]
+    let registry = registry.with_sections([&SUBSCRIBERS, &PLANS]);
+    registry
+}
+
+/// The file of an experiment can be simulated and checked, too.
+static EXPERIMENT: Section = Section::open("experiment", "an experiment of fairgate-lab");
 
 /// Runs a command with `--json` within another program. `arguments` are those behind the program's name.
 /// Nothing is printed. The command's own files are written.
@@ -140,7 +157,7 @@ pub fn answer_with<S: AsRef<str>>(registry: &Registry, arguments: &[S]) -> Answe
     let words = ["fairgate", "--json"].into_iter();
     let words = words.chain(arguments.iter().map(AsRef::as_ref));
     embedded::answer(|| match Cli::try_parse_from(words) {
-        Ok(cli) => cli.command.run(registry, Format::Json),
+        Ok(cli) => cli.command.run(&with_sections(registry), Format::Json),
         Err(error) => Err(exit::usage_failure(&error)),
     })
 }

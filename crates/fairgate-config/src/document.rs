@@ -11,33 +11,38 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::error::{FileError, Problems};
-use crate::registry::Registry;
+use crate::registry::{Registry, Section};
 use crate::section;
-use crate::spec::{self, Draft, Spec, WrittenDscp, check_with, in_order};
+use crate::spec::{self, Draft, Given, Spec, WrittenDscp, check_with, in_order, spanned_from_toml};
 use crate::suggest;
-
-/// The sections besides `queue`. Other crates read them.
-const SECTIONS: [&str; 6] = ["run", "simulate", "sweep", "experiment", "subscribers", "plans"];
+use crate::table::{self, Table};
 
 /// The longest name of a queue, in characters.
 const LONGEST_NAME: usize = 200;
 
-/// A configuration file whose queues are checked. [`Document::section`] checks the other sections.
+/// A configuration file. Its queues are checked, and of the sections of the registry each key and its value.
+/// Whoever reads a section checks what must go together.
 #[derive(Clone)]
 pub struct Document {
     source: Arc<NamedSource<String>>,
     queues: BTreeMap<String, Spec>,
-    sections: Vec<String>,
+    /// The sections besides the queues, in the order of the file.
+    sections: Vec<(String, Spanned<Given>)>,
 }
 
 impl Document {
     /// Reads the text of a file, with the built-in disciplines. Messages call the file `name`. All mistakes
-    /// are reported at once.
+    /// are reported at once. Sections besides the queues are left to those who read them, unless the name is
+    /// almost `queue`.
+    ///
+    /// # Errors
+    /// If the text has mistakes.
     pub fn parse(name: &str, text: &str) -> Result<Document, FileError> {
         Document::parse_with(name, text, &Registry::builtin())
     }
 
-    /// Reads the text of a file, with the disciplines of this registry.
+    /// Reads the text of a file, with the disciplines of this registry. If the registry has sections, these
+    /// are checked too, and the file may have no others.
     ///
     /// # Errors
     /// If the text has mistakes.
@@ -66,18 +71,28 @@ impl Document {
         };
         for (key, value) in in_order(table.get_ref()) {
             let name = key.get_ref().as_ref();
+            let section = registry.sections().find(|section| section.name() == name);
+            let is_left = registry.sections().len() == 0 && suggest::similar(name, ["queue"]).is_none();
+            let is_known = section.is_some() || is_left;
             match value.get_ref() {
                 DeValue::Table(queues) if name == "queue" => {
                     document.read_queues(queues, registry, &mut problems)
                 }
-                DeValue::Table(_) if SECTIONS.contains(&name) => document.sections.push(name.to_owned()),
-                other if name == "queue" || SECTIONS.contains(&name) => {
+                other if name == "queue" || (is_known && !matches!(other, DeValue::Table(_))) => {
                     let message = format!("`{name}` is {}, but must be a table", other.type_str());
                     let help = format!("begin it with a line [{name}]");
                     problems.add(value.span(), message, "expected a table", help);
                 }
+                _ if is_known => {
+                    let given = spanned_from_toml(value);
+                    if let Some(section) = section {
+                        table::check(&given, section, "", &mut problems);
+                    }
+                    document.sections.push((name.to_owned(), given));
+                }
                 _ => {
-                    let help = suggest::remedy(name, "sections", ["queue"].into_iter().chain(SECTIONS));
+                    let known = registry.sections().map(Section::name);
+                    let help = suggest::remedy(name, "sections", ["queue"].into_iter().chain(known));
                     problems.add(
                         key.span(),
                         format!("there is no section `{name}`"),
@@ -167,25 +182,39 @@ impl Document {
 
     /// Returns the names of the sections besides the queues.
     pub fn sections(&self) -> impl Iterator<Item = &str> {
-        self.sections.iter().map(String::as_str)
+        self.sections.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Reads a section, or one within it: `run.autorate`. Returns `None` if the file has no such section. `T`
-    /// should have
-    /// `#[serde(deny_unknown_fields)]`, and [`Spanned`] fields if later errors must point at a value.
+    /// Returns the table of a section, whose keys are as it describes them. Returns `None` if the file has no
+    /// such section.
+    ///
+    /// # Errors
+    /// Reports all keys that are not known or missing, and all values that are not allowed, each with its
+    /// location, the rule and a remedy.
+    pub fn table(&self, section: &Section) -> Result<Option<Table>, FileError> {
+        let Some((_, value)) = self.sections.iter().find(|(name, _)| name == section.name()) else {
+            return Ok(None);
+        };
+        let mut problems = self.problems();
+        table::check(value, section, "", &mut problems);
+        problems.unless_any(Table::of(value))
+    }
+
+    /// Reads a section, or a table within it (`simulate.link`), into a type of another crate. Returns `None`
+    /// if the file has no such section. `T` should have `#[serde(deny_unknown_fields)]`, and [`Spanned`]
+    /// fields if later errors must point at a value. [`Document::table`] reads one whose keys are described.
     ///
     /// # Errors
     /// If the section has a mistake. The error points at the first one.
     pub fn section<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, FileError> {
-        let mut table = DeTable::parse(self.source.inner()).expect("the text was parsed before");
+        // The deserializer consumes the table, whose texts are parts of that of the file.
+        let parsed = || DeTable::parse(self.source.inner()).expect("the text was parsed before");
         let mut path = name.split('.');
-        let mut found = path.next().and_then(|name| table.get_mut().remove(name));
-        for inner in path {
-            found = found.and_then(|section| match section.into_inner() {
-                DeValue::Table(mut table) => table.remove(inner),
-                _ => None,
-            });
-        }
+        let outer = path.next().and_then(|name| parsed().get_mut().remove(name));
+        let found = path.fold(outer, |outer, name| match outer?.into_inner() {
+            DeValue::Table(mut table) => table.remove(name),
+            _ => None,
+        });
         let Some(section) = found else {
             return Ok(None);
         };
@@ -193,9 +222,7 @@ impl Document {
         let deserializer = toml::de::ValueDeserializer::from(section);
         T::deserialize(deserializer).map(Some).map_err(|error| {
             let span = error.span().unwrap_or(location);
-            // The deserializer consumed the table, so the text is parsed again.
-            let table = DeTable::parse(self.source.inner()).expect("the text was parsed before");
-            let key = section::key_at(table.get_ref(), &span);
+            let key = section::key_at(parsed().get_ref(), &span);
             let (message, help) = section::explain(error.message(), key.as_deref());
             self.error(span, message, help)
         })
@@ -221,9 +248,9 @@ impl Document {
         self.error_with_label(span, message, "here", help)
     }
 
-    /// Returns the text, for mistakes in it.
-    pub(crate) fn source(&self) -> Arc<NamedSource<String>> {
-        Arc::clone(&self.source)
+    /// Returns a collection for mistakes in this file, without any.
+    pub fn problems(&self) -> Problems {
+        Problems::new(Arc::clone(&self.source))
     }
 
     fn error_with_label(
@@ -233,7 +260,7 @@ impl Document {
         label: impl Into<String>,
         help: impl Into<String>,
     ) -> FileError {
-        let mut problems = Problems::new(self.source());
+        let mut problems = self.problems();
         problems.add(span, message, label, help);
         problems.into_error()
     }
@@ -244,7 +271,7 @@ impl fmt::Debug for Document {
         f.debug_struct("Document")
             .field("name", &self.name())
             .field("queues", &self.queues)
-            .field("sections", &self.sections)
+            .field("sections", &self.sections().collect::<Vec<_>>())
             .finish()
     }
 }

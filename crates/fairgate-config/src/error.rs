@@ -337,6 +337,19 @@ impl Problems {
         self.of_others.extend(other.of_others);
     }
 
+    /// Takes the value of a result, or the problems of its error.
+    pub fn of<T>(&mut self, result: Result<T, FileError>) -> Option<T> {
+        let error = match result {
+            Ok(value) => return Some(value),
+            Err(error) => error,
+        };
+        let is_own = |problem: &Problem| Arc::ptr_eq(&problem.source, &self.source);
+        let (own, others): (Vec<Problem>, Vec<Problem>) = error.problems.into_iter().partition(is_own);
+        self.found.extend(own);
+        self.of_others.extend(others);
+        None
+    }
+
     /// Returns the text that the problems are in.
     pub fn source(&self) -> &Arc<NamedSource<String>> {
         &self.source

@@ -15,12 +15,13 @@ mod document;
 mod error;
 mod excerpt;
 pub mod folder;
-mod keys;
 pub mod language;
 mod memory;
+pub mod run;
 mod section;
 mod spec;
 pub mod suggest;
+mod table;
 #[cfg(test)]
 mod testing;
 
@@ -28,12 +29,12 @@ pub use document::Document;
 pub use error::{FileError, Lines, Origin, Problem};
 pub use fairgate::registry::{
     self, About, Bucket, Children, ClassSettings, Entry, Family, Longest, ParameterInfo, Parts, Registry,
-    Setting, Settings, Unit, UnitError, Value, units,
+    Section, Setting, Settings, Shape, Unit, UnitError, Value, units,
 };
-pub use keys::Keys;
 pub use memory::Memory;
 pub use spec::{
     Assembly, Branch, BuildError, CHANGE, Change, ChangeError, ClassSpec, Estimator, EstimatorError, Frame,
     Replaced, ShardBy, ShardedSpec, Spec, UnknownShardBy, Workers, WrittenDscp, quoted, renamed,
 };
 pub use suggest::similar_name;
+pub use table::Table;

@@ -56,7 +56,7 @@ pub(crate) fn smallest(entry: &'static dyn Entry) -> Spec {
 pub(crate) fn read(info: &ParameterInfo, text: &str) -> Result<Value, String> {
     let given = match info.unit {
         _ if text == "none" => Given::Text(text.to_owned()),
-        Unit::Count(_) | Unit::Signed(_) => Given::Integer(text.parse().expect("a number")),
+        Unit::Count(_) | Unit::Signed(..) => Given::Integer(text.parse().expect("a number")),
         Unit::Flag => Given::Flag(text == "true"),
         // A list has no brackets on the command line.
         Unit::List(_) | Unit::Numbers(_) | Unit::SignedNumbers(_) => {

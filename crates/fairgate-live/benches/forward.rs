@@ -41,7 +41,7 @@ fn measure() -> Result<(), TestbedError> {
              inner = { discipline = \"fq_codel\" }",
         ),
     ];
-    for backend in BackendKind::ALL {
+    for &backend in BackendKind::ALL {
         let label = |tree: &str| match backend {
             BackendKind::Packet => tree.to_owned(),
             BackendKind::Xdp => format!("{tree}, AF_XDP"),

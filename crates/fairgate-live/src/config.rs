@@ -2,7 +2,6 @@
 
 mod autorate;
 mod endpoints;
-mod keys;
 mod packet_log;
 
 use std::path::Path;
@@ -10,20 +9,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairgate::sharding::{Division, Limit};
-use fairgate::words;
+use fairgate_config::run::{BackendKind, Keys, Nat};
 use fairgate_config::{Document, FileError, ShardBy, ShardedSpec, Spec, Workers};
 use toml::Spanned;
 
-use self::autorate::AutorateSection;
-use self::keys::Section;
-use crate::backend::BackendKind;
 use crate::status::SubscriberNames;
 use crate::sys::interface::Interface;
 
 pub(crate) use autorate::names as rate_names;
 pub use autorate::{Autorate, RateSource};
 pub use endpoints::{Address, Endpoint, EndpointError, Endpoints, Offer};
-pub use keys::run_keys;
+use fairgate_config::run::SuperPackets;
+pub use fairgate_config::run::{Divide, Offloads};
 pub use packet_log::PacketLog;
 
 /// One end of the bridge, as named in the configuration.
@@ -55,31 +52,6 @@ impl End {
         }
     }
 }
-
-/// What to do about receive offloads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Offloads {
-    /// Keep them enabled. Merged packets are cut into the original packets.
-    #[default]
-    Keep,
-    /// Disable them during the run.
-    Off,
-}
-
-words!(Offloads { "keep" => Offloads::Keep, "off" => Offloads::Off });
-
-/// Whether trees get super-packets whole.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SuperPackets {
-    /// Trees that take them get each as one packet ([`Spec::takes_super_packets`]). Other trees get the
-    /// packets of the link.
-    #[default]
-    Whole,
-    /// Every tree gets the packets of the link.
-    Cut,
-}
-
-words!(SuperPackets { "whole" => SuperPackets::Whole, "cut" => SuperPackets::Cut });
 
 /// Whether to isolate the interfaces from the kernel's own stack during the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -149,81 +121,55 @@ pub struct Plan {
     pub(crate) sharded: [Option<Arc<ShardedSpec>>; 2],
 }
 
-/// The trees that see hosts in the LAN.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Nat {
-    Ingress,
-    Egress,
-    Both,
-}
-
-words!(Nat { "ingress" => Nat::Ingress, "egress" => Nat::Egress, "both" => Nat::Both });
-
-/// What several workers divide among them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Divide {
-    /// Flows.
-    #[default]
-    Flow,
-    /// The hosts on the left side: the sources from left to right, and the destinations from right to left.
-    Left,
-    /// The hosts on the right side.
-    Right,
-    /// The classes of the trees: subscribers.
-    Class,
-}
-
-words!(Divide {
-    "flow" => Divide::Flow,
-    "left" => Divide::Left,
-    "right" => Divide::Right,
-    "class" => Divide::Class,
-});
-
-/// The lowest overhead: a tree counts at least the IP packet.
-const LEAST_OVERHEAD: i32 = -14;
-
 impl Plan {
     /// Reads the `[run]` section of a configuration file.
     ///
     /// # Errors
-    /// Fails if there is no such section. Otherwise reports all values that are not allowed, or the first
-    /// that does not go with the others.
+    /// Fails if there is no such section, and reports all mistakes in it.
     pub fn read(document: &Document) -> Result<Plan, FileError> {
-        let Some(mut section) = Section::read(document)? else {
+        let Some(section) = Keys::read(document)? else {
             return Err(document.error(
                 0..0,
                 "there is no [run] section",
                 "add one with `left` and `right`, two interfaces to join, or with `device`, one interface",
             ));
         };
-        let place = Place::read(document, &mut section)?;
-        let queue = |name: &Option<Spanned<String>>| match name {
-            Some(name) => document.resolve(name).cloned(),
-            None => Spec::inline("fifo"),
-        };
+        let mut problems = document.problems();
         let name = match section.text("name") {
-            Some(name) => read_name(document, &name)?,
-            None => default_name(document.name()),
+            Some(name) => problems.of(read_name(document, &name)),
+            None => Some(default_name(document.name())),
         };
-        let workers = read_workers(document, &section, &place)?;
-        let nat = read_nat(document, &section)?;
-        let endpoints = section.endpoints(document)?;
-        let packet_log = section.packet_log(document)?;
+        let place = problems.of(Place::read(document, &section));
+        let nat = problems.of(read_nat(document, &section));
+        let endpoints = problems.of(Endpoints::read(document, &section));
+        let packet_log = problems.of(PacketLog::read(document, &section));
         let values = &section.values;
-        if let (Some(span), true) = (section.span_of("overhead"), values.overhead < LEAST_OVERHEAD) {
-            return Err(document.error(
-                span,
-                format!(
-                    "`overhead` is {}, but must be from {LEAST_OVERHEAD} to 1000",
-                    values.overhead
-                ),
-                "frames have an Ethernet header of 14 bytes; -14 counts IP packets, 24 whole Ethernet",
-            ));
-        }
+        let Some(place) = place else {
+            return Err(problems.into_error());
+        };
+        let mut queue = |name: &Option<Spanned<String>>| match name {
+            Some(name) => problems.of(document.resolve(name).cloned()),
+            None => problems.of(Spec::inline("fifo")),
+        };
+        let queues = [queue(&place.queues[0]), queue(&place.queues[1])];
+        let workers = problems.of(read_workers(document, &section, &place));
+        let [Some(left), Some(right)] = queues else {
+            return Err(problems.into_error());
+        };
+        let queues = [left, right];
+        let is_on_one = matches!(place.ends[1], End::Host(_));
+        let autorate = section.autorate().and_then(|table| {
+            let read = Autorate::read(document, &table, is_on_one, place.taken, &queues);
+            problems.of(read)
+        });
+        let (Some(name), Some(nat), Some(endpoints), Some(packet_log), Some(workers)) =
+            (name, nat, endpoints, packet_log, workers)
+        else {
+            return Err(problems.into_error());
+        };
         let mut plan = Plan {
             name,
-            queues: [queue(&place.queues[0])?, queue(&place.queues[1])?],
+            queues,
             queue_names: place.queues.map(|name| Some(name?.into_inner())),
             ends: place.ends,
             taken: place.taken,
@@ -245,24 +191,14 @@ impl Plan {
             workers,
             shard_by: values.shard_by,
             endpoints,
-            autorate: None,
+            autorate,
             packet_log,
             fallback: None,
             revision: 0,
             sharded: [None, None],
         };
-        if let Some(autorate) = &section.autorate {
-            let is_on_one = plan.is_on_one_interface();
-            plan.autorate = Some(AutorateSection::read(
-                document,
-                autorate,
-                is_on_one,
-                plan.taken,
-                &plan.queues,
-            )?);
-        }
-        plan.divide(None)?;
-        Ok(plan)
+        problems.of(plan.divide(None));
+        problems.unless_any(plan)
     }
 
     /// Returns the workers of the direction from the port at `side` (0 is left), if there are several.
@@ -381,98 +317,117 @@ struct Place {
 }
 
 impl Place {
-    fn read(document: &Document, section: &mut Section) -> Result<Place, FileError> {
+    fn read(document: &Document, section: &Keys) -> Result<Place, FileError> {
         match section.text("device") {
             Some(device) => Place::on(document, section, &device),
             None => Place::between(document, section),
         }
     }
 
-    fn between(document: &Document, section: &mut Section) -> Result<Place, FileError> {
+    fn between(document: &Document, section: &Keys) -> Result<Place, FileError> {
+        let mut problems = document.problems();
         for key in ["ingress", "egress"] {
             if let Some(span) = section.span_of(key) {
-                return Err(document.error(
+                problems.add(
                     span,
                     format!("`{key}` needs `device`, the interface whose frames it is for"),
+                    "here",
                     "add `device`; between two interfaces, use `left_to_right` and `right_to_left`",
-                ));
+                );
             }
         }
-        let mut required = |key: &str| {
-            section.text(key).ok_or_else(|| {
-                document.error(
+        let texts = ["left", "right"].map(|key| section.text(key));
+        for (key, text) in ["left", "right"].into_iter().zip(&texts) {
+            if text.is_none() {
+                problems.add(
                     0..0,
                     format!("`{key}` is missing in [run]"),
+                    "here",
                     "name the two interfaces to join with `left` and `right`, or one with `device`",
-                )
-            })
+                );
+            }
+        }
+        let mut end = |text: &Option<Spanned<String>>| problems.of(read_end(document, text.as_ref()?));
+        let ends = texts.each_ref().map(&mut end);
+        let ([Some(left), Some(right)], [Some(left_end), Some(right_end)]) = (texts, ends) else {
+            return Err(problems.into_error());
         };
-        let (left, right) = (required("left")?, required("right")?);
-        let ends = [read_end(document, &left)?, read_end(document, &right)?];
+        let ends = [left_end, right_end];
+        let is_tun = |end: &End| matches!(end, End::Tun(_));
         if ends[0] == ends[1] {
-            return Err(document.error(
+            problems.add(
                 right.span(),
                 "`left` and `right` are the same interface",
+                "here",
                 "name two different interfaces",
-            ));
-        }
-        let is_tun = |end: &End| matches!(end, End::Tun(_));
-        if let [true, false] | [false, true] = ends.each_ref().map(is_tun) {
+            );
+        } else if let [true, false] | [false, true] = ends.each_ref().map(is_tun) {
             let (tun, other) = if is_tun(&ends[0]) {
                 (left, right)
             } else {
                 (right, left)
             };
-            return Err(document.error(
+            problems.add(
                 other.span(),
                 format!(
                     "`{}` has Ethernet headers, but `{}` has none",
                     other.get_ref(),
                     tun.get_ref()
                 ),
+                "here",
                 "join two TUN devices, or use a TAP device",
-            ));
+            );
         }
-        Ok(Place {
+        problems.unless_any(Place {
             ends,
             taken: [true; 2],
             queues: ["left_to_right", "right_to_left"].map(|key| section.text(key)),
         })
     }
 
-    fn on(document: &Document, section: &mut Section, device: &Spanned<String>) -> Result<Place, FileError> {
+    fn on(document: &Document, section: &Keys, device: &Spanned<String>) -> Result<Place, FileError> {
+        let mut problems = document.problems();
         for key in ["left", "right", "left_to_right", "right_to_left"] {
             if let Some(span) = section.span_of(key) {
-                return Err(document.error(
+                problems.add(
                     span,
                     format!("`{key}` is for two interfaces, but `device` names one"),
+                    "here",
                     "remove it; `ingress` and `egress` name the trees of received and of sent frames",
-                ));
+                );
             }
         }
         if section.span_of("isolate").is_some() {
-            return Err(document.error(
+            problems.add(
                 device.span(),
                 "`isolate` is for two interfaces, but `device` names one that this machine itself uses",
+                "here",
                 "remove `isolate`",
-            ));
+            );
         }
         let queues = ["ingress", "egress"].map(|key| section.text(key));
         if queues == [None, None] {
-            return Err(document.error(
+            problems.add(
                 device.span(),
                 "`device` has no tree",
+                "here",
                 "add `ingress` for the frames that it receives, `egress` for those that it sends, or both",
-            ));
+            );
         }
-        let End::Interface(name) = read_end(document, device)? else {
-            return Err(document.error(
-                device.span(),
-                "`device` must be an existing interface",
-                "remove what is before the colon, or join two ends with `left` and `right`",
-            ));
+        let name = match problems.of(read_end(document, device)) {
+            Some(End::Interface(name)) => name,
+            Some(_) => {
+                problems.add(
+                    device.span(),
+                    "`device` must be an existing interface",
+                    "here",
+                    "remove what is before the colon, or join two ends with `left` and `right`",
+                );
+                return Err(problems.into_error());
+            }
+            None => return Err(problems.into_error()),
         };
-        Ok(Place {
+        problems.unless_any(Place {
             ends: [End::Interface(name.clone()), End::Host(name)],
             taken: queues.each_ref().map(Option::is_some),
             queues,
@@ -557,7 +512,7 @@ fn default_name(file: &str) -> String {
 }
 
 /// Reads the number of workers. Several need two interfaces whose frames the kernel can divide.
-fn read_workers(document: &Document, section: &Section, place: &Place) -> Result<u16, FileError> {
+fn read_workers(document: &Document, section: &Keys, place: &Place) -> Result<u16, FileError> {
     let count = section.values.workers;
     match (section.span_of("workers"), section.span_of("shard_by")) {
         (None, Some(span)) => Err(document.error(
@@ -577,7 +532,7 @@ fn read_workers(document: &Document, section: &Section, place: &Place) -> Result
 }
 
 /// Reads for which directions translations are looked up. Each of them needs a tree.
-fn read_nat(document: &Document, section: &Section) -> Result<[bool; 2], FileError> {
+fn read_nat(document: &Document, section: &Keys) -> Result<[bool; 2], FileError> {
     let (Some(nat), Some(span)) = (section.values.nat, section.span_of("nat")) else {
         return Ok([false; 2]);
     };

@@ -74,7 +74,7 @@ pub use backend::{BackendKind, Choice, UnknownBackend};
 pub use bridge::{Beat, Bridge, Changer, Pulse, Stopper, Wake};
 pub use config::{
     Address, Autorate, Divide, End, Endpoint, EndpointError, Endpoints, Isolate, Offer, Offloads, PacketLog,
-    Plan, RateSource, run_keys,
+    Plan, RateSource,
 };
 pub use dry_run::{Adapted, Captures, DryRun, DryRunError, Place};
 pub use error::{LiveError, ReloadError};

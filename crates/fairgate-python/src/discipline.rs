@@ -451,6 +451,7 @@ pub(crate) fn value_of<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'p
         Value::Word(word) => word.into_pyobject(py)?.into_any(),
         Value::Text(text) => text.into_pyobject(py)?.into_any(),
         Value::List(numbers) => numbers.into_pyobject(py)?.into_any(),
+        Value::Texts(texts) => texts.into_pyobject(py)?.into_any(),
         Value::None => py.None().into_bound(py),
     })
 }

@@ -21,9 +21,9 @@ use crate::{errors, failure};
 
 static PYTHON: RwLock<Vec<&'static Described>> = RwLock::new(Vec::new());
 
-/// Returns all disciplines, as of now.
+/// Returns all disciplines, as of now, and all sections of files.
 pub(crate) fn current() -> Registry {
-    let mut registry = Registry::builtin();
+    let mut registry = fairgate_cli::with_sections(&Registry::builtin());
     for described in PYTHON.read().unwrap_or_else(PoisonError::into_inner).iter() {
         registry.add(*described).expect("the names are different");
     }

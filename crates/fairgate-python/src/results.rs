@@ -85,7 +85,7 @@ impl Results {
 
     /// A table: `flows`, `groups`, `interfaces`, `series` or `observations`.
     fn table(&self, py: Python<'_>, name: &str) -> PyResult<Table> {
-        let measure = Measure::named(name).ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;
+        let measure = Measure::of_word(name).ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;
         Table::new(&py.detach(|| measure.of(&self.figures)))
     }
 }

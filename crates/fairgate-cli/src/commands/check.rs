@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
+use fairgate_config::run::Keys;
 use fairgate_config::units::format_memory;
 use fairgate_config::{ClassSpec, Document, FileError, ParameterInfo, Registry, Spec, Value};
 use fairgate_live::Plan;
 use fairgate_run::subscribers::Subscribers;
 use fairgate_sim::Scenario;
 use fairgate_sim::sweep::Sweep;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
-use toml::Spanned;
 
 use crate::document;
 use crate::failure::{Failure, Outcome};
@@ -48,33 +48,30 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
     Ok(Outcome::Yes)
 }
 
-/// Checks the other sections. The crates that simulate and run check their own. Returns what is to be run, if
-/// anything.
+/// Checks the other sections, and reports the mistakes of all of them. The crates that simulate and run check
+/// their own. Returns what is to be run, if anything.
 fn check_sections(document: &Document, registry: &Registry) -> Result<Option<Plan>, FileError> {
     let available = input::available_memory();
     let too_large = document
         .queues()
         .filter_map(|(_, spec)| spec.too_large_for(available));
     FileError::unless_empty(too_large.collect())?;
+    let mut problems = document.problems();
     let has = |section| document.sections().any(|other| other == section);
     if has("simulate") {
-        Scenario::read_for(document, available)?;
+        problems.of(Scenario::read_for(document, available));
     }
     if has("sweep") {
-        Sweep::read(document, registry, available)?;
+        problems.of(Sweep::read(document, registry, available));
     }
     if !has("run") {
-        return Ok(None);
+        return problems.unless_any(None);
     }
-    let plan = Plan::read(document)?;
-    check_frames(document, plan.frames, available)?;
-    Ok(Some(plan))
-}
-
-/// The key of `[run]` whose location is needed here.
-#[derive(Deserialize)]
-struct Frames {
-    frames: Option<Spanned<i64>>,
+    let plan = problems.of(Plan::read(document));
+    if let Some(plan) = &plan {
+        problems.of(check_frames(document, plan.frames, available));
+    }
+    problems.unless_any(plan)
 }
 
 /// Checks the memory of two directions that hold this many frames, for an MTU of 1500.
@@ -82,10 +79,10 @@ fn check_frames(document: &Document, frames: u32, available: u64) -> Result<(), 
     // Bytes of a frame, its descriptor and its headers.
     const A_FRAME: u64 = 1536 + 64 + 64;
     let needed = 2 * u64::from(frames) * A_FRAME;
-    let place = document.section::<Frames>("run")?.and_then(|run| run.frames);
+    let place = Keys::read(document)?.and_then(|run| run.span_of("frames"));
     match place {
         Some(place) if needed > available => Err(document.error(
-            place.span(),
+            place,
             format!(
                 "two directions of {frames} frames take {} of memory, but only {} is available",
                 format_memory(needed),

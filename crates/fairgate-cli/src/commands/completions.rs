@@ -5,6 +5,7 @@ use clap_complete::Shell;
 use fairgate_config::Registry;
 use serde::Serialize;
 
+use super::list::section_names;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format};
 
@@ -35,9 +36,6 @@ const CHANGES: [(&str, &[&str], bool); 3] = [
     ("filter", &["add", "change", "move", "delete"], false),
     ("queue", &["show", "add", "change", "move", "delete"], true),
 ];
-
-/// Arguments that are the names of disciplines.
-const DISCIPLINES: [(&str, &str); 2] = [("list", "name"), ("compare", "queues")];
 
 /// What completes the sockets of runs: root's, those of services, and this user's. The functions that clap
 /// generates offer any file.
@@ -95,7 +93,10 @@ fn known(registry: &Registry) -> Vec<(&'static str, &'static str, Vec<&'static s
         let disciplines = if has_disciplines { &names[..] } else { &[] };
         (command, "words", [verbs, disciplines].concat())
     });
-    let of_names = DISCIPLINES.map(|(command, argument)| (command, argument, names.clone()));
+    // clap keeps names for as long as the program runs, which ends after this command.
+    let sections = section_names(registry).into_iter().map(|name| &*name.leak());
+    let of_list = names.iter().copied().chain(sections).collect();
+    let of_names = [("list", "name", of_list), ("compare", "queues", names)];
     changes.into_iter().chain(of_names).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use fairgate_config::{Children, Entry, ParameterInfo, Registry, Unit, similar_name};
+use fairgate_config::{Children, Entry, ParameterInfo, Registry, Section, Shape, Unit, similar_name};
 use miette::Diagnostic;
 use serde::Serialize;
 use thiserror::Error;
@@ -19,7 +19,7 @@ Examples:
   fairgate list run                                 the keys of [run], and what they mean
   fairgate list --json | jq '.disciplines[].name'   the names, for a script")]
 pub(crate) struct Args {
-    /// The discipline to show in detail, or a section: run, run.autorate.tuning
+    /// The discipline to show in detail, or a section: run, run.autorate.tuning, subscribers
     name: Option<String>,
 }
 
@@ -36,55 +36,70 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
         None => registry.iter().collect(),
         Some(name) => registry.entries(name).collect(),
     };
-    let sections: Vec<Section> = sections()
-        .into_iter()
-        .filter(|section| args.name.as_ref().is_none_or(|name| name == section.name))
-        .collect();
+    let is_chosen = |section: &Described| {
+        let name = args.name.as_deref();
+        name.is_none_or(|name| section.path == name || section.path.starts_with(&format!("{name}.")))
+    };
+    let sections: Vec<Described> = described(registry).into_iter().filter(is_chosen).collect();
     if let (Some(name), true) = (&args.name, chosen.is_empty() && sections.is_empty()) {
         return Err(unknown(name, registry).into());
     }
     match (format, args.name) {
         (Format::Json, _) => output::json("list", &Listing::of(&chosen, &sections))?,
-        (Format::Text, None) => output::text(&overview(&chosen))?,
+        (Format::Text, None) => output::text(&overview(&chosen, registry))?,
         (Format::Text, Some(_)) => {
             let disciplines = chosen.iter().map(|entry| detail(*entry));
-            let details: Vec<String> = disciplines.chain(sections.iter().map(Section::detail)).collect();
+            let details: Vec<String> = disciplines
+                .chain(sections.iter().map(Described::detail))
+                .collect();
             output::text(&details.join("\n"))?;
         }
     }
     Ok(Outcome::Yes)
 }
 
-/// A section of a file that is not a tree.
-pub(super) struct Section {
-    pub(super) name: &'static str,
-    pub(super) about: &'static str,
-    pub(super) keys: Vec<ParameterInfo>,
+/// A table of a file that is not a tree.
+struct Described {
+    /// `plans.NAME.down_burst`
+    path: String,
+    section: &'static Section,
 }
 
-impl Section {
+impl Described {
     fn detail(&self) -> String {
-        format!("[{}]: {}\n{}", self.name, self.about, parameter_table(&self.keys))
+        let head = match self.section.shape() {
+            Shape::One | Shape::Named => format!("[{}]", self.path),
+            Shape::List => format!("[[{}]]", self.path),
+        };
+        format!(
+            "{head}: {}\n{}",
+            self.section.about(),
+            parameter_table(&self.section.keys())
+        )
     }
 }
 
-/// Returns the sections whose keys are described as the parameters of disciplines are.
-pub(super) fn sections() -> Vec<Section> {
-    let mut settings = fairgate::autorate::Settings::default();
-    let tuning = fairgate::autorate::PARAMETERS.iter();
-    vec![
-        #[cfg(feature = "live")]
-        Section {
-            name: "run",
-            about: "a run on this machine; its tables are [run.autorate] and [queue.NAME]",
-            keys: fairgate_live::run_keys(),
-        },
-        Section {
-            name: "run.autorate.tuning",
-            about: "how rates follow the line; also `tuning` of `autorate` of a simulated link",
-            keys: tuning.map(|setting| setting.info(&mut settings)).collect(),
-        },
-    ]
+/// Returns the sections, each before the tables within it.
+fn described(registry: &Registry) -> Vec<Described> {
+    fn add(all: &mut Vec<Described>, section: &'static Section, outer: &str) {
+        let path = section.path(outer);
+        all.push(Described {
+            path: path.clone(),
+            section,
+        });
+        section.within().iter().for_each(|inner| add(all, inner, &path));
+    }
+    let mut all = Vec::new();
+    registry.sections().for_each(|section| add(&mut all, section, ""));
+    all
+}
+
+/// Returns the names of all sections, with those of the tables within them.
+pub(super) fn section_names(registry: &Registry) -> Vec<String> {
+    described(registry)
+        .into_iter()
+        .map(|section| section.path)
+        .collect()
 }
 
 fn unknown(name: &str, registry: &Registry) -> UnknownDiscipline {
@@ -97,7 +112,7 @@ fn unknown(name: &str, registry: &Registry) -> UnknownDiscipline {
     }
 }
 
-fn overview(entries: &[&dyn Entry]) -> String {
+fn overview(entries: &[&dyn Entry], registry: &Registry) -> String {
     let mut table = output::page_table(["NAME", "USE IT", "PARAMETERS AND DEFAULTS"], 1);
     for entry in entries {
         let of_classes = entry.class_parameters();
@@ -119,9 +134,13 @@ fn overview(entries: &[&dyn Entry]) -> String {
         table.add_block([name, about.when.to_owned(), lines.join("\n")]);
     }
     let mut text = output::table_text(&table);
-    text.push_str(
+    let sections = registry.sections().filter(|section| !section.is_open());
+    let sections: Vec<&str> = sections.map(Section::name).collect();
+    let _ = writeln!(
+        text,
         "\n(inner), (classes): what the discipline holds. `fairgate list NAME` explains the parameters,\n\
-         `fairgate list run` the keys of [run].\n",
+         and the keys of a section: {}.",
+        sections.join(", ")
     );
     text
 }
@@ -213,7 +232,8 @@ struct Listing {
 
 #[derive(Serialize)]
 struct SectionEntry {
-    name: &'static str,
+    name: String,
+    about: &'static str,
     keys: Vec<ParameterEntry>,
 }
 
@@ -239,7 +259,7 @@ struct ParameterEntry {
 }
 
 impl Listing {
-    fn of(entries: &[&dyn Entry], sections: &[Section]) -> Listing {
+    fn of(entries: &[&dyn Entry], sections: &[Described]) -> Listing {
         let parameters = |infos: &[ParameterInfo]| infos.iter().map(ParameterEntry::of).collect();
         let discipline = |entry: &&dyn Entry| DisciplineEntry {
             name: entry.about().name,
@@ -255,8 +275,9 @@ impl Listing {
             sections: sections
                 .iter()
                 .map(|section| SectionEntry {
-                    name: section.name,
-                    keys: parameters(&section.keys),
+                    name: section.path.clone(),
+                    about: section.section.about(),
+                    keys: parameters(&section.section.keys()),
                 })
                 .collect(),
         }
@@ -272,6 +293,51 @@ impl ParameterEntry {
             required: info.default.is_none(),
             allowed: info.allowed(),
             meaning: info.doc,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// The pages with the tables of these sections, and of those within them.
+    #[cfg(feature = "live")]
+    const PAGES: [(&str, &str); 7] = [
+        ("run.autorate", "autorate.md"),
+        ("run", "configuration.md"),
+        ("subscribers", "subscribers.md"),
+        ("plans", "subscribers.md"),
+        ("simulate.autorate", "autorate.md"),
+        ("simulate", "simulation.md"),
+        ("sweep", "simulation.md"),
+    ];
+
+    #[cfg(feature = "live")]
+    #[test]
+    fn the_documentation_has_the_keys_of_all_sections() {
+        let registry = crate::with_sections(&Registry::builtin());
+        for Described { path, section } in described(&registry) {
+            if section.is_open() {
+                continue;
+            }
+            let row = |info: &ParameterInfo| {
+                let default = info.shown_default().unwrap_or_else(|| "required".to_owned());
+                let allowed = info.allowed().replace(", or ", ", ").replace(" or ", ", ");
+                format!("| `{}` | {allowed} | {default} | {} |\n", info.name, info.doc)
+            };
+            let rows: String = section.keys().iter().map(row).collect();
+            let table = format!("| key | values | default | meaning |\n|---|---|---|---|\n{rows}");
+            let page = PAGES.iter().find(|(of, _)| path.starts_with(of));
+            let (_, page) = page.unwrap_or_else(|| panic!("no page has the keys of [{path}]"));
+            let file = format!("{}/../../docs/{page}", env!("CARGO_MANIFEST_DIR"));
+            let text = fs::read_to_string(&file).unwrap();
+            assert!(
+                text.contains(&table),
+                "{page} lacks the table of [{path}]:\n{table}"
+            );
         }
     }
 }

@@ -3,11 +3,10 @@
 //! It is made from the descriptions by which files are read. It allows what a file may have, and does not
 //! know the rules between values: `fairgate check` does.
 
-use fairgate_config::{Children, Entry, ParameterInfo, Registry, Unit};
+use fairgate_config::{Children, Entry, ParameterInfo, Registry, Section, Shape, Unit};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::list::{Section, sections};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format};
 
@@ -36,23 +35,10 @@ pub(crate) fn run(_args: Args, registry: &Registry, format: Format) -> Result<Ou
     Ok(Outcome::Yes)
 }
 
-/// Sections whose keys are not described: any may be there.
-const OTHERS: [(&str, &str); 5] = [
-    ("simulate", "A scenario: docs/simulation.md"),
-    ("sweep", "Many scenarios: docs/simulation.md#sweeps"),
-    ("subscribers", "A list of subscribers: docs/subscribers.md"),
-    ("plans", "The plans of subscribers: docs/subscribers.md"),
-    ("experiment", "An experiment of fairgate-lab"),
-];
-
 fn schema(registry: &Registry) -> Value {
-    let mut sections_of_files = Map::new();
-    for (name, about) in OTHERS {
-        sections_of_files.insert(name.to_owned(), json!({ "description": about }));
-    }
-    for section in sections() {
-        place(&mut sections_of_files, section.name, &described(&section));
-    }
+    let sections = registry.sections();
+    let sections = sections.map(|section| (section.name().to_owned(), tables(section)));
+    let mut sections_of_files: Map<String, Value> = sections.collect();
     let queue = json!({
         "description": "Trees of disciplines: docs/configuration.md",
         "type": "object",
@@ -80,31 +66,38 @@ fn names(registry: &Registry) -> Vec<&'static str> {
     names
 }
 
-/// Puts the schema of a section, or of one within another, where it belongs.
-fn place(properties: &mut Map<String, Value>, name: &str, schema: &Value) {
-    match name.split_once('.') {
-        None => {
-            properties.insert(name.to_owned(), schema.clone());
-        }
-        Some((outer, inner)) => {
-            // Of a section between, only what is within it is described.
-            let outer = properties
-                .entry(outer)
-                .or_insert_with(|| json!({ "type": "object" }));
-            let members = outer.as_object_mut().expect("a schema is an object");
-            let within = members.entry("properties").or_insert_with(|| json!({}));
-            place(within.as_object_mut().expect("they are by name"), inner, schema);
-        }
+/// Returns the schema of a section: of a table, of tables with names, or of a list of tables.
+fn tables(section: &Section) -> Value {
+    let table = table(section);
+    match section.shape() {
+        Shape::One => table,
+        Shape::Named => json!({
+            "description": section.about(),
+            "type": "object",
+            "additionalProperties": table,
+        }),
+        Shape::List => json!({ "description": section.about(), "type": "array", "items": table }),
     }
 }
 
-fn described(section: &Section) -> Value {
+fn table(section: &Section) -> Value {
+    let keys = section.keys();
+    let mut properties = properties(&keys);
+    let within = section.within().iter();
+    properties.extend(within.map(|inner| (inner.name().to_owned(), tables(inner))));
     json!({
-        "description": section.about,
+        "description": section.about(),
         "type": "object",
-        "properties": properties(&section.keys),
-        "additionalProperties": false,
+        "properties": properties,
+        "required": required(&keys),
+        "additionalProperties": section.is_open(),
     })
+}
+
+/// Returns the names of those that must be given.
+fn required(infos: &[ParameterInfo]) -> Vec<&'static str> {
+    let required = infos.iter().filter(|info| info.default.is_none());
+    required.map(|info| info.name).collect()
 }
 
 fn properties(infos: &[ParameterInfo]) -> Map<String, Value> {
@@ -151,14 +144,8 @@ fn discipline(entry: &dyn Entry) -> Value {
             json!({ "description": "The class of packets that no filter takes" }),
         );
     }
-    let mut required = vec!["discipline"];
-    let parameters = entry.parameters();
-    required.extend(
-        parameters
-            .iter()
-            .filter(|info| info.default.is_none())
-            .map(|info| info.name),
-    );
+    let mut required = required(&entry.parameters());
+    required.insert(0, "discipline");
     json!({
         "title": about.name,
         "description": about.when,
@@ -194,13 +181,25 @@ fn parameter(info: &ParameterInfo) -> Value {
     };
     let mut schema = match info.unit {
         Unit::Count(_) => integer(least.into(), most),
-        Unit::Signed(_) => integer(-i128::from(most), most),
+        Unit::Signed(_, least) => integer(least.into(), most),
         Unit::Bytes | Unit::Rate => json!({ "type": ["string", "integer"] }),
         Unit::Probability => json!({ "type": ["number", "string"] }),
         Unit::Flag => json!({ "type": "boolean" }),
         Unit::Choice(words) => json!({ "enum": words }),
         Unit::List(length) => list(length, length),
         Unit::Numbers(most) | Unit::SignedNumbers(most) => list(most, 0),
+        Unit::CountOrNumbers(_) => {
+            let items = integer(least.into(), most);
+            json!({ "anyOf": [items, { "type": "array", "items": items }] })
+        }
+        Unit::Times(length) => {
+            let items = json!({ "type": "string" });
+            json!({ "type": "array", "items": items, "minItems": length, "maxItems": length })
+        }
+        Unit::Texts(_, most) => {
+            let items = json!({ "type": "string" });
+            json!({ "type": "array", "items": items, "maxItems": most })
+        }
         // Times, texts and curves.
         _ => json!({ "type": "string" }),
     };
@@ -238,7 +237,10 @@ mod tests {
         fn new() -> Checker {
             let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
             compiler
-                .add_resource("fairgate.json", schema(&Registry::builtin()))
+                .add_resource(
+                    "fairgate.json",
+                    schema(&crate::with_sections(&Registry::builtin())),
+                )
                 .unwrap();
             let index = compiler.compile("fairgate.json", &mut schemas).unwrap();
             Checker { schemas, index }
@@ -271,6 +273,7 @@ mod tests {
     #[test]
     fn what_the_documentation_shows_is_allowed() {
         let checker = Checker::new();
+        let registry = crate::with_sections(&Registry::builtin());
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
         let mut count = 0;
         for entry in fs::read_dir(folder).unwrap() {
@@ -281,13 +284,7 @@ mod tests {
             let page = fs::read_to_string(&path).unwrap();
             for block in page.split("```toml\n").skip(1) {
                 let block = block.split("```").next().unwrap();
-                let Ok(document) = Document::parse("block.toml", block) else {
-                    continue;
-                };
-                if document
-                    .sections()
-                    .all(|section| section == "run" || section == "simulate")
-                {
+                if Document::parse_with("block.toml", block, &registry).is_ok() {
                     assert!(checker.allows(block), "{}:\n{block}", path.display());
                     count += 1;
                 }
@@ -300,6 +297,15 @@ mod tests {
     fn mistakes_are_not_allowed() {
         let checker = Checker::new();
         for wrong in [
+            "[subscribers]\ndown = \"1gbit\"\n",
+            "[subscribers]\ndown = \"1gbit\"\nup = \"1gbit\"\nothers = { down = \"1mbit\" }\n",
+            "[plans.home]\ndwon = \"1gbit\"\n",
+            "[plans.home]\ndown_burst = { rate = \"1gbit\" }\n",
+            "[sweep]\nseeds = -1\n",
+            "[sweep]\nmeasure = \"rows\"\n",
+            "[simulate]\nseed = 1\n",
+            "[simulate]\nduration = \"1s\"\nmeasure = [\"0s\"]\n",
+            "[simulate]\nduration = \"1s\"\n[[simulate.capture]]\ninterface = \"a->b\"\n",
             "[runn]\nleft = \"a\"\n",
             "[run]\nlefft = \"a\"\n",
             "[run]\nframes = 1\n",

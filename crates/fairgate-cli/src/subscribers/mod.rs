@@ -5,10 +5,10 @@ mod watch;
 
 use std::path::PathBuf;
 
+use fairgate_config::run::Keys;
 use fairgate_config::{Document, Registry};
 use fairgate_run::RunningList;
 use fairgate_run::subscribers::{Settings, Source, Subscribers};
-use serde::Deserialize;
 
 use crate::failure::Failure;
 use crate::input::Texts;
@@ -47,15 +47,6 @@ fn watched(list: &RunningList) -> Option<Source> {
 /// The names of the trees, down and up.
 pub(crate) const QUEUES: [&str; 2] = ["down", "up"];
 
-/// The keys of `[run]` that name trees. Another crate reads the section.
-#[derive(Deserialize)]
-struct Run {
-    left_to_right: Option<String>,
-    right_to_left: Option<String>,
-    ingress: Option<String>,
-    egress: Option<String>,
-}
-
 /// Adds the trees of the subscribers to a document, if it has some. Who was in `before` keeps its class.
 pub(crate) fn added_to(
     document: Document,
@@ -78,23 +69,26 @@ pub(crate) fn added_to(
 
 /// Returns the directions of a run, 0 from the left, in which the trees `down` and `up` are.
 fn sides(document: &Document) -> Result<[usize; 2], Failure> {
-    let run = document.section::<Run>("run")?;
-    let sides = QUEUES.map(|queue| {
-        let is_named = |name: &Option<String>| name.as_deref() == Some(queue);
-        let run = run.as_ref();
-        usize::from(run.is_some_and(|run| is_named(&run.right_to_left) || is_named(&run.egress)))
+    let run = Keys::read(document)?;
+    let to_the_left = run.map_or([None, None], |run| {
+        ["right_to_left", "egress"].map(|key| run.text(key))
     });
-    Ok(sides)
+    let is_named = |queue| to_the_left.iter().flatten().any(|name| name.get_ref() == queue);
+    Ok(QUEUES.map(|queue| usize::from(is_named(queue))))
 }
 
 /// Refuses a `[run]` that leaves out a direction of the subscribers, or has it twice.
 fn are_used(document: &Document) -> Result<(), Failure> {
-    let Some(run) = document.section::<Run>("run")? else {
+    let Some(run) = Keys::read(document)? else {
         return Ok(());
     };
-    let named = [run.left_to_right, run.right_to_left, run.ingress, run.egress];
+    let named = ["left_to_right", "right_to_left", "ingress", "egress"].map(|key| run.text(key));
     for queue in QUEUES {
-        let count = named.iter().flatten().filter(|name| *name == queue).count();
+        let count = named
+            .iter()
+            .flatten()
+            .filter(|name| name.get_ref() == queue)
+            .count();
         if count != 1 {
             let error = document.error(
                 0..0,

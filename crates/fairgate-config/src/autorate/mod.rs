@@ -5,4 +5,4 @@ mod root_rate;
 mod section;
 
 pub use root_rate::RootRate;
-pub use section::{BoundsSection, Tuning};
+pub use section::{TUNING, bounds_section, read_bounds, read_tuning};

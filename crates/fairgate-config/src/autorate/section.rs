@@ -3,81 +3,79 @@
 use std::ops::Range;
 
 use fairgate::autorate::{Bounds, PARAMETERS, Settings};
-use fairgate::registry::UnitError;
-use fairgate::registry::units::parse_rate;
+use fairgate::registry::{Parameter, Section, Unit};
 use fairgate::{ConfigError, Rate};
-use serde::Deserialize;
-use toml::Spanned;
 
 use crate::document::Document;
 use crate::error::FileError;
-use crate::keys::Keys;
+use crate::table::Table;
 
-/// The rates between which a direction follows its line: `min`, `base` and `max`.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct BoundsSection {
-    min: Spanned<String>,
-    base: Spanned<String>,
-    max: Spanned<String>,
+/// The rates between which a direction follows its line.
+static BOUNDS: [Parameter<Bounds>; 3] = [
+    Parameter::required(
+        "min",
+        Unit::Rate,
+        1..=u64::MAX,
+        "The lowest rate.",
+        |bounds, _| &mut bounds.min,
+    ),
+    Parameter::required(
+        "base",
+        Unit::Rate,
+        1..=u64::MAX,
+        "The rate at the start, and that of a line without load.",
+        |bounds, _| &mut bounds.base,
+    ),
+    Parameter::required(
+        "max",
+        Unit::Rate,
+        1..=u64::MAX,
+        "The highest rate.",
+        |bounds, _| &mut bounds.max,
+    ),
+];
+
+/// Describes the table of [`read_bounds`], with this name.
+pub const fn bounds_section(name: &'static str, about: &'static str) -> Section {
+    Section::new(name, about, || Parameter::infos(&BOUNDS, NO_BOUNDS))
 }
 
-impl BoundsSection {
-    /// Reads and checks the rates.
-    ///
-    /// # Errors
-    /// Reports the first mistake with its location, the rule and a remedy.
-    pub fn read(&self, document: &Document) -> Result<Bounds, FileError> {
-        let rate = |text: &Spanned<String>| -> Result<Rate, FileError> {
-            parse_rate(text.get_ref()).map_err(|error| of_unit(document, &text.span(), error))
-        };
-        let bounds = Bounds {
-            min: rate(&self.min)?,
-            base: rate(&self.base)?,
-            max: rate(&self.max)?,
-        };
-        bounds
-            .check()
-            .map_err(|error| refused(document, self.base.span(), &error))?;
-        Ok(bounds)
-    }
+/// What is in the place of bounds until they are read.
+const NO_BOUNDS: Bounds = Bounds {
+    min: Rate::mbit(1),
+    base: Rate::mbit(1),
+    max: Rate::mbit(1),
+};
 
-    /// Returns where `min` is written.
-    pub fn min_span(&self) -> Range<usize> {
-        self.min.span()
-    }
+/// Describes the table of [`read_tuning`].
+pub const TUNING: Section = Section::new("tuning", "how rates follow the line", || {
+    Parameter::infos(&PARAMETERS, Settings::default())
+});
+
+/// Reads the rates between which a direction follows its line, of a table that was checked.
+///
+/// # Errors
+/// Reports the mistakes with their locations, rules and remedies.
+pub fn read_bounds(document: &Document, table: &Table) -> Result<Bounds, FileError> {
+    let bounds = table.read(&BOUNDS, NO_BOUNDS);
+    let base = table.span_of("base").unwrap_or_else(|| table.span());
+    bounds.check().map_err(|error| refused(document, base, &error))?;
+    Ok(bounds)
 }
 
-/// Other settings than the defaults, by their names.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(transparent)]
-pub struct Tuning(Keys);
-
-impl Tuning {
-    /// Returns where a setting is written, if it is.
-    pub fn span_of(&self, name: &str) -> Option<Range<usize>> {
-        self.0.span_of(name)
-    }
-
-    /// Reads and checks the settings. Those that are not written have their defaults.
-    ///
-    /// # Errors
-    /// Reports the mistakes with their locations, rules and remedies.
-    pub fn read(&self, document: &Document) -> Result<Settings, FileError> {
-        let mut settings = Settings::default();
-        self.0
-            .fill(document, "setting of autorate", &PARAMETERS, &mut settings)?;
-        settings.check().map_err(|error| {
-            // A rule between two settings is broken by one that is written, because the defaults keep it.
-            let of_error = error.parameter().and_then(|name| self.0.span_of(name));
-            refused(document, of_error.unwrap_or_else(|| self.0.first_span()), &error)
-        })?;
-        Ok(settings)
-    }
-}
-
-fn of_unit(document: &Document, span: &Range<usize>, error: UnitError) -> FileError {
-    document.error(span.clone(), error.message, error.remedy)
+/// Reads the settings other than the defaults, of a table that was checked. Those that are not written have
+/// these.
+///
+/// # Errors
+/// Reports the mistakes with their locations, rules and remedies.
+pub fn read_tuning(document: &Document, table: &Table) -> Result<Settings, FileError> {
+    let settings = table.read(&PARAMETERS, Settings::default());
+    settings.check().map_err(|error| {
+        // A rule between two settings is broken by one that is written, because the defaults keep it.
+        let of_error = error.parameter().and_then(|name| table.span_of(name));
+        refused(document, of_error.unwrap_or_else(|| table.first_span()), &error)
+    })?;
+    Ok(settings)
 }
 
 fn refused(document: &Document, span: Range<usize>, error: &ConfigError) -> FileError {
@@ -102,12 +100,8 @@ mod tests {
 
     use super::*;
 
-    #[derive(Deserialize)]
-    struct Section {
-        bounds: Option<BoundsSection>,
-        #[serde(default)]
-        tuning: Tuning,
-    }
+    static LINE: Section = Section::new("simulate", "a line", Vec::new).with(&WITHIN);
+    static WITHIN: [Section; 2] = [bounds_section("bounds", "its rates"), TUNING];
 
     fn read(text: &str) -> Result<(Option<Bounds>, Settings), String> {
         let document = Document::parse("line.toml", &format!("[simulate]\n{text}\n")).unwrap();
@@ -115,11 +109,15 @@ mod tests {
             let problem = &error.problems()[0];
             format!("{}: {}; {}", problem.position().0, problem.message, problem.help)
         };
-        let section: Section = document.section("simulate").map_err(shown)?.unwrap();
-        let bounds = section.bounds.map(|bounds| bounds.read(&document)).transpose();
+        let line = document.table(&LINE).map_err(shown)?.unwrap();
+        let bounds = line
+            .table("bounds")
+            .map(|bounds| read_bounds(&document, &bounds))
+            .transpose();
+        let tuning = line.table("tuning").unwrap_or_default();
         Ok((
             bounds.map_err(shown)?,
-            section.tuning.read(&document).map_err(shown)?,
+            read_tuning(&document, &tuning).map_err(shown)?,
         ))
     }
 
@@ -150,7 +148,7 @@ mod tests {
         let cases = [
             (
                 "tuning = { treshold = \"20ms\" }",
-                "2: `treshold` is no setting of autorate; ",
+                "2: `treshold` is no key of [simulate.tuning]; ",
                 "`threshold`",
             ),
             ("tuning = { threshold = 20 }", "2: `threshold`: ", "5ms"),

@@ -56,6 +56,28 @@ impl Given {
         }
     }
 
+    /// Returns the value as one of TOML, or `None` for a word of the command line, a date, and a number that
+    /// no value of TOML can hold.
+    pub fn to_toml(&self) -> Option<toml::Value> {
+        Some(match self {
+            Given::Text(text) => toml::Value::String(text.clone()),
+            Given::Integer(integer) => toml::Value::Integer(i64::try_from(*integer).ok()?),
+            Given::Decimal(text) => toml::Value::Float(text.parse().ok()?),
+            Given::Flag(flag) => toml::Value::Boolean(*flag),
+            Given::List(values) => {
+                let values = values.iter().map(|value| value.get_ref().to_toml());
+                toml::Value::Array(values.collect::<Option<_>>()?)
+            }
+            Given::Table(entries) => {
+                let entry = |(key, value): &(Spanned<String>, Spanned<Given>)| {
+                    Some((key.get_ref().clone(), value.get_ref().to_toml()?))
+                };
+                toml::Value::Table(entries.iter().map(entry).collect::<Option<_>>()?)
+            }
+            Given::Word(_) | Given::Meant(_) | Given::Other(_) => return None,
+        })
+    }
+
     /// Returns the type in words, with an article.
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
@@ -154,28 +176,39 @@ fn read_as(info: &ParameterInfo, given: &Spanned<Given>, is_written: bool) -> Re
         return Ok(Value::None);
     }
     match info.unit {
-        Unit::Count(_) | Unit::Signed(_) => reading
+        Unit::Count(_) | Unit::Signed(..) => reading
             .integer(given)
             .and_then(|number| reading.in_range(number))
             .map(Value::Number),
+        Unit::CountOrNumbers(_) => match given.get_ref() {
+            Given::List(_) => reading.list(0..=usize::MAX),
+            _ => reading
+                .integer(given)
+                .and_then(|number| reading.in_range(number))
+                .map(Value::Number),
+        },
+        Unit::Times(length) => reading.times(length),
         Unit::Bytes => reading.quantity(true, units::parse_size),
         Unit::Rate => reading.quantity(true, |text| {
             units::parse_rate(text).map(|rate| rate.bits_per_second())
         }),
-        Unit::Time => reading.quantity(false, |text| {
-            units::parse_duration(text).map(|duration| duration.as_nanos() as u64)
-        }),
+        Unit::Time => reading.quantity(false, nanoseconds),
         Unit::Probability => reading.quantity(false, |text| {
             units::parse_probability(text).map(|probability| probability.parts())
         }),
         Unit::Flag => reading.flag(),
         Unit::Choice(words) => reading.choice(words),
         Unit::Text(_) => reading.text(),
+        Unit::Texts(of, most) => reading.texts(of, most),
         Unit::List(length) => reading.list(length..=length),
         Unit::Numbers(most) | Unit::SignedNumbers(most) => reading.list(0..=most),
         Unit::Curve => reading.curve(),
         _ => Err(reading.wrong_type(given)),
     }
+}
+
+fn nanoseconds(text: &str) -> Result<u64, UnitError> {
+    units::parse_duration(text).map(|duration| duration.as_nanos() as u64)
 }
 
 struct Reading<'a> {
@@ -216,9 +249,25 @@ impl Reading<'_> {
                         self.given.get_ref().show(),
                     ),
                     label: format!("must be {rule}"),
-                    help: self.info.remedy(),
+                    help: self.remedy(),
                 })
             }
+        }
+    }
+
+    /// Returns what to write instead of a value that is out of range.
+    fn remedy(&self) -> String {
+        let shown = match self.given.get_ref() {
+            Given::Text(text) | Given::Word(text) => text.clone(),
+            other => other.show().into_owned(),
+        };
+        let is_plain = !shown.is_empty() && shown.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        match self.info.unit {
+            Unit::Rate if is_plain => format!(
+                "a number alone is bit/s; for Mbit/s write {shown}mbit. {}",
+                self.info.doc
+            ),
+            _ => self.info.remedy(),
         }
     }
 
@@ -302,6 +351,62 @@ impl Reading<'_> {
             Given::Text(text) | Given::Word(text) => Ok(Value::Text(text.clone())),
             _ => Err(self.wrong_type(self.given)),
         }
+    }
+
+    fn times(&self, length: usize) -> Result<Value, Mistake> {
+        let times = match self.given.get_ref() {
+            Given::List(times) if times.len() == length => times,
+            Given::List(times) => {
+                return Err(Mistake {
+                    span: self.given.span(),
+                    message: format!(
+                        "`{}` has {} values, but must have {length}",
+                        self.info.name,
+                        times.len()
+                    ),
+                    label: format!("must be {length} durations"),
+                    help: self.info.remedy(),
+                });
+            }
+            _ => return Err(self.wrong_type(self.given)),
+        };
+        let time = |given: &Spanned<Given>| match (Reading { given, ..*self }).quantity(false, nanoseconds)? {
+            Value::Number(time) => Ok(time),
+            _ => Err(self.wrong_type(given)),
+        };
+        times.iter().map(time).collect::<Result<_, _>>().map(Value::List)
+    }
+
+    fn texts(&self, of: &str, most: usize) -> Result<Value, Mistake> {
+        let Given::List(given) = self.given.get_ref() else {
+            return Err(self.wrong_type(self.given));
+        };
+        if given.len() > most {
+            return Err(Mistake {
+                span: self.given.span(),
+                message: format!(
+                    "`{}` has {} texts, but must have at most {most}",
+                    self.info.name,
+                    given.len()
+                ),
+                label: format!("must be at most {most} texts"),
+                help: self.info.remedy(),
+            });
+        }
+        let text = |one: &Spanned<Given>| match one.get_ref() {
+            Given::Text(text) | Given::Word(text) => Ok(text.clone()),
+            other => Err(Mistake {
+                span: one.span(),
+                message: format!(
+                    "a value in `{}` is {}, but must be text",
+                    self.info.name,
+                    other.type_name()
+                ),
+                label: format!("must be the {of}"),
+                help: self.info.unit.example(),
+            }),
+        };
+        given.iter().map(text).collect::<Result<_, _>>().map(Value::Texts)
     }
 
     fn choice(&self, words: &'static [&'static str]) -> Result<Value, Mistake> {

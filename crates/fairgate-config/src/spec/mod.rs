@@ -48,6 +48,7 @@ pub use estimator::{Estimator, EstimatorError};
 pub use given::Given;
 pub(crate) use given::in_order;
 pub(crate) use given::read as read_value;
+pub(crate) use given::spanned_from_toml;
 pub(crate) use origin::Origin;
 pub use print::{quoted, renamed};
 pub use refusals::Frame;

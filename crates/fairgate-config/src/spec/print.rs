@@ -128,11 +128,14 @@ fn print_settings(parameters: &[ParameterInfo], settings: &[Setting], text: &mut
     for (index, value) in settings {
         let info = &parameters[*index];
         debug_assert!(!RESERVED_KEYS.contains(&info.name));
-        let shown = info.unit.show(value);
+        let shown = match value {
+            Value::Texts(texts) => format!("{texts:?}"),
+            _ => info.unit.show(value),
+        };
         let is_bare = match value {
             Value::List(_) => info.unit != Unit::Curve,
-            Value::Flag(_) => true,
-            Value::Number(_) => matches!(info.unit, Unit::Count(_) | Unit::Signed(_)),
+            Value::Flag(_) | Value::Texts(_) => true,
+            Value::Number(_) => matches!(info.unit, Unit::Count(_) | Unit::Signed(..)),
             Value::Word(_) | Value::Text(_) | Value::None => false,
         };
         let _ = match is_bare {

@@ -1,6 +1,5 @@
 //! The examples in the documentation are valid, and its tables are what the code has.
 
-use fairgate::autorate::{PARAMETERS, Settings};
 use fairgate_config::{Document, Registry};
 
 const CONFIGURATION: &str = include_str!("../../../../docs/configuration.md");
@@ -59,32 +58,4 @@ fn every_discipline_is_named_once() {
         let count = count.replace("{}", &known.len().to_string());
         assert!(README.contains(&count), "{count}");
     }
-}
-
-#[test]
-fn the_settings_of_autorate_are_listed() {
-    const AUTORATE: &str = include_str!("../../../../docs/autorate.md");
-    let mut defaults = Settings::default();
-    let expected: Vec<String> = PARAMETERS
-        .iter()
-        .map(|parameter| {
-            let info = parameter.info(&mut defaults);
-            let default = info.shown_default().expect("each setting has one");
-            format!(
-                "| `{}` | {default} | {} | {} |",
-                info.name,
-                info.allowed(),
-                info.doc
-            )
-        })
-        .collect();
-    let (_, table) = AUTORATE
-        .split_once("| setting | default | range | meaning |\n")
-        .expect("it has the table");
-    let rows: Vec<&str> = table
-        .lines()
-        .skip(1)
-        .take_while(|line| line.starts_with('|'))
-        .collect();
-    assert_eq!(rows, expected, "write these rows:\n{}", expected.join("\n"));
 }

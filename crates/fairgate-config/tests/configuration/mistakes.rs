@@ -1,11 +1,17 @@
 //! Every mistake is reported with its location, its rule and a remedy, and all mistakes of a file are
 //! reported at once.
 
-use fairgate_config::{Document, FileError, Spec};
+use fairgate_config::run::RUN;
+use fairgate_config::{Document, FileError, Registry, Spec};
+
+/// Reads a file of a program that has one section besides the queues.
+fn parse(name: &str, text: &str) -> Result<Document, FileError> {
+    Document::parse_with(name, text, &Registry::builtin().with_sections([&RUN]))
+}
 
 /// Returns the mistakes in a text: the marked location, the message, the remedy.
 fn found(text: &str) -> Vec<(String, String, String)> {
-    let error = Document::parse("test.toml", text).expect_err("the text has a mistake");
+    let error = parse("test.toml", text).expect_err("the text has a mistake");
     describe(&error, text)
 }
 
@@ -400,9 +406,13 @@ fn filters() {
 #[test]
 fn all_mistakes_of_a_file_at_once_in_their_order() {
     let text = "[queue.a]\ndiscipline = \"fifo\"\nlimt = 1\ndrop = \"hed\"\n\
-                [queue.b]\ndiscipline = \"fif\"\n[simulat]\n";
+                [queue.b]\ndiscipline = \"fif\"\n[simulat]\n\
+                [run]\nlefft = \"a\"\nframes = 1\nautorate = { tuning = { late = 0 } }\n";
     let places: Vec<String> = found(text).into_iter().map(|(location, ..)| location).collect();
-    assert_eq!(places, ["limt", "\"hed\"", "\"fif\"", "simulat"]);
+    assert_eq!(
+        places,
+        ["limt", "\"hed\"", "\"fif\"", "simulat", "lefft", "1", "0"]
+    );
 }
 
 #[test]
@@ -847,7 +857,7 @@ fn an_error_about_a_long_text_is_short() {
         ),
         format!("[queue.a{}]", ".inner".repeat(50_000)),
     ] {
-        let error = Document::parse("long.toml", &text).expect_err("it is wrong");
+        let error = parse("long.toml", &text).expect_err("it is wrong");
         for problem in error.problems() {
             let longest = [&problem.message, &problem.label, &problem.help];
             assert!(

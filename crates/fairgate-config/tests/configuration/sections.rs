@@ -30,6 +30,14 @@ fn a_section_keeps_its_locations() {
     assert_eq!(run.seed, 0);
 }
 
+/// A program that has no sections of its own leaves them to others, but no tree gets lost.
+#[test]
+fn sections_of_others_are_left_to_them() {
+    assert!(Document::parse("home.toml", "[anything]\nelse = 1\n").is_ok());
+    assert!(Document::parse("home.toml", "[queeu.wan]\ndiscipline = \"fifo\"\n").is_err());
+    assert!(Document::parse("home.toml", "anything = 1\n").is_err());
+}
+
 #[test]
 fn a_reference_to_a_missing_queue_is_reported_at_its_location() {
     let document = Document::parse("home.toml", TEXT).unwrap();

@@ -497,7 +497,7 @@ fn claim_text(claim: &JudgedClaim) -> String {
         let lines = lines.replace('\n', &format!("\n{:COLUMN$}", ""));
         text.push_str(&format!("{verdict:COLUMN$}{lines}\n"));
     };
-    add(claim.verdict.words(), &claim.text, &claim.why());
+    add(claim.verdict.word(), &claim.text, &claim.why());
     if let Some(tried) = claim.tried.as_ref().filter(|_| !claim.holds) {
         add("  tried", tried.trim_end_matches('.'), "");
     }

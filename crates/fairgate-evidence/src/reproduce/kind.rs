@@ -1,41 +1,50 @@
 //! The kinds of verdict on a claim of a paper.
 
-use serde::{Deserialize, Serialize};
+use fairgate::words;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::reproduce::description::Claim;
 use crate::reproduce::findings::Verdict;
 
 /// What became of a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// It was measured to hold as the paper states it, with the settings that the paper gives.
-    #[serde(rename = "reproduced")]
     Reproduced,
     /// The same, if a parameter that the paper does not give has the value that was chosen: [`Claim::open`].
-    #[serde(rename = "reproduced if")]
     ReproducedIf,
     /// Our mean does not meet it, but a published value is that of a single run, and the interval in which a
     /// single run of ours is with a probability of 95 % contains it.
-    #[serde(rename = "within chance")]
     WithinChance,
     /// It was not measured to hold: [`Claim::tried`].
-    #[serde(rename = "not reproduced")]
     NotReproduced,
     /// There were too few data to judge it.
-    #[serde(rename = "not judged")]
     NotJudged,
 }
 
-impl Kind {
-    /// All kinds.
-    pub const ALL: [Kind; 5] = [
-        Kind::Reproduced,
-        Kind::ReproducedIf,
-        Kind::WithinChance,
-        Kind::NotReproduced,
-        Kind::NotJudged,
-    ];
+words!(Kind {
+    "reproduced" => Kind::Reproduced,
+    "reproduced if" => Kind::ReproducedIf,
+    "within chance" => Kind::WithinChance,
+    "not reproduced" => Kind::NotReproduced,
+    "not judged" => Kind::NotJudged,
+});
 
+impl Serialize for Kind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.word())
+    }
+}
+
+impl<'de> Deserialize<'de> for Kind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Kind, D::Error> {
+        let word = String::deserialize(deserializer)?;
+        Kind::of_word(&word).ok_or_else(|| D::Error::unknown_variant(&word, Kind::WORDS))
+    }
+}
+
+impl Kind {
     pub(crate) fn of(claim: &Claim, verdict: &Verdict) -> Kind {
         match (verdict.is_judged, verdict.holds, verdict.chance) {
             (false, ..) => Kind::NotJudged,
@@ -51,24 +60,13 @@ impl Kind {
         self <= Kind::WithinChance
     }
 
-    /// Returns the kind in words.
-    pub fn words(self) -> &'static str {
-        match self {
-            Kind::Reproduced => "reproduced",
-            Kind::ReproducedIf => "reproduced if",
-            Kind::WithinChance => "within chance",
-            Kind::NotReproduced => "not reproduced",
-            Kind::NotJudged => "not judged",
-        }
-    }
-
     /// Counts verdicts in words: `5 of 7: 3 reproduced, 1 reproduced if, 1 within chance`.
     pub fn count(kinds: &[Kind]) -> String {
         let of = |kind: Kind| kinds.iter().filter(|&&other| other == kind).count();
         let reproduced = kinds.iter().filter(|kind| kind.is_reproduced()).count();
-        let parts: Vec<String> = (Kind::ALL.into_iter())
-            .filter(|&kind| kind.is_reproduced() && of(kind) > 0)
-            .map(|kind| format!("{} {}", of(kind), kind.words()))
+        let parts: Vec<String> = (Kind::ALL.iter())
+            .filter(|kind| kind.is_reproduced() && of(**kind) > 0)
+            .map(|&kind| format!("{} {}", of(kind), kind.word()))
             .collect();
         let text = format!("{reproduced} of {}", kinds.len());
         match parts.is_empty() {

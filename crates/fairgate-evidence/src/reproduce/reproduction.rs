@@ -344,8 +344,8 @@ impl Reproduction {
     fn claim_table(&self) -> Table {
         let rows = self.claims.iter().flat_map(|claim| {
             let verdict = match claim.holds {
-                true => Cell::Words(claim.verdict.words().into()),
-                false => Cell::Alarm(claim.verdict.words().into()),
+                true => Cell::Words(claim.verdict.word().into()),
+                false => Cell::Alarm(claim.verdict.word().into()),
             };
             let ours = claim.ours.iter().map(|limit| format!("Limit of ours: {limit}"));
             let tried = claim.tried.iter().filter(|_| !claim.holds);

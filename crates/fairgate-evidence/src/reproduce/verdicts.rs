@@ -33,7 +33,7 @@ pub struct VerdictRow {
     pub experiment: String,
     /// The name of the claim, or of our statement; empty in the first row of an experiment.
     pub claim: String,
-    /// The verdict in words: [`Kind::words`]. In the first row, how many claims are reproduced.
+    /// The verdict in words: [`Kind::word`]. In the first row, how many claims are reproduced.
     pub verdict: String,
     /// The numbers by which it was judged. In the first row, the run.
     pub found: String,
@@ -79,7 +79,7 @@ impl Verdicts {
         };
         let mut rows = vec![row("", &Kind::count(&result.kinds()), run)];
         for claim in &result.claims {
-            rows.push(row(&claim.id, claim.verdict.words(), &claim.why()));
+            rows.push(row(&claim.id, claim.verdict.word(), &claim.why()));
             let beside = claim.instead.iter();
             rows.extend(beside.map(|ours| row(&ours.id, ours.verdict(), &ours.found)));
         }

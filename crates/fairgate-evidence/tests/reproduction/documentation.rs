@@ -51,10 +51,6 @@ fn verdicts_are_those_of_the_claims() {
     assert!(OVERVIEW.contains(&total), "it does not say {total}");
 }
 
-fn kind_of(words: &str) -> Option<Kind> {
-    Kind::ALL.into_iter().find(|kind| kind.words() == words)
-}
-
 /// Checks the rows of a run: the first one, and those of the claims. Returns the verdicts on the claims.
 fn check_run(first: &VerdictRow, claims: &[VerdictRow]) -> Vec<Kind> {
     let key = first.experiment.as_str();
@@ -91,7 +87,7 @@ fn check_run(first: &VerdictRow, claims: &[VerdictRow]) -> Vec<Kind> {
             .iter()
             .find(|row| row.claim == id)
             .expect("it is named above");
-        kind_of(&row.verdict).unwrap_or_else(|| panic!("{key}, {id}: {}", row.verdict))
+        Kind::of_word(&row.verdict).unwrap_or_else(|| panic!("{key}, {id}: {}", row.verdict))
     };
     let kinds: Vec<Kind> = (description.claims.iter())
         .map(|claim| verdict(&claim.id))

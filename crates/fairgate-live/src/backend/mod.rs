@@ -13,7 +13,6 @@
 //! `match` on [`Device`], which costs less than a virtual call and lets the calls be inlined.
 
 mod choice;
-mod kind;
 pub(crate) mod packet;
 pub(crate) mod tun_tap;
 pub(crate) mod xdp;
@@ -36,7 +35,7 @@ use crate::vlan::Tag;
 
 pub use choice::Choice;
 pub(crate) use choice::{check, choose};
-pub use kind::{BackendKind, UnknownBackend};
+pub use fairgate_config::run::{BackendKind, UnknownBackend};
 
 /// What a port needs from a back end.
 ///

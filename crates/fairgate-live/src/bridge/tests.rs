@@ -40,7 +40,7 @@ impl Drop for StopOnDrop {
 /// Runs `work` with a socket on each host while a bridge of each back end forwards between them. Checks that
 /// nothing was lost.
 fn with_bridges(work: impl Fn(&Network, PacketSocket, PacketSocket)) {
-    for backend in BackendKind::ALL {
+    for &backend in BackendKind::ALL {
         let mut plan = plan_of("[run]\nleft = \"left\"\nright = \"right\"\n");
         plan.backend = Some(backend);
         let status = with_bridge(&plan, |network, _| {

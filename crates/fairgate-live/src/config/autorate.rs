@@ -15,13 +15,9 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use fairgate::autorate::{Bounds, Settings};
-use fairgate_config::autorate::{BoundsSection, RootRate, Tuning};
-use fairgate_config::{Document, FileError, Spec};
-use serde::Deserialize;
-use toml::Spanned;
-
-/// The maximum number of reflectors. With more, each would be asked too seldom to have a baseline.
-const MOST_REFLECTORS: usize = 64;
+use fairgate_config::autorate::{RootRate, read_bounds, read_tuning};
+use fairgate_config::run::{AutorateKeys, MOST_REFLECTORS};
+use fairgate_config::{Document, FileError, Spec, Table};
 
 /// How the rates of the trees follow the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,19 +39,6 @@ pub enum RateSource {
     File(PathBuf),
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct AutorateSection {
-    reflectors: Option<Spanned<Vec<Spanned<String>>>>,
-    file: Option<Spanned<PathBuf>>,
-    left_to_right: Option<Spanned<BoundsSection>>,
-    right_to_left: Option<Spanned<BoundsSection>>,
-    ingress: Option<Spanned<BoundsSection>>,
-    egress: Option<Spanned<BoundsSection>>,
-    #[serde(default)]
-    tuning: Tuning,
-}
-
 /// The names of the directions of a run: between two ends, and on one interface.
 pub(crate) fn names(is_on_one_interface: bool) -> [&'static str; 2] {
     match is_on_one_interface {
@@ -64,121 +47,124 @@ pub(crate) fn names(is_on_one_interface: bool) -> [&'static str; 2] {
     }
 }
 
-impl AutorateSection {
-    /// Reads and checks the section, whose place is `section`, for these trees.
+impl Autorate {
+    /// Reads and checks the table `[run.autorate]` for these trees.
+    ///
+    /// # Errors
+    /// Reports all mistakes.
     pub(super) fn read(
         document: &Document,
-        section: &Spanned<AutorateSection>,
+        table: &Table,
         is_on_one_interface: bool,
         taken: [bool; 2],
         trees: &[Spec; 2],
     ) -> Result<Autorate, FileError> {
-        let keys = section.get_ref();
-        let of_two = [&keys.left_to_right, &keys.right_to_left];
-        let of_one = [&keys.ingress, &keys.egress];
-        let (given, others) = match is_on_one_interface {
-            false => (of_two, of_one),
-            true => (of_one, of_two),
-        };
+        let mut problems = document.problems();
         let own = names(is_on_one_interface);
-        if let Some((name, other)) = names(!is_on_one_interface)
-            .into_iter()
-            .zip(others)
-            .find(|(_, other)| other.is_some())
-        {
-            let span = other.as_ref().map_or(0..0, Spanned::span);
-            return Err(document.error(
-                span,
-                format!("this run has no direction `{name}`"),
-                format!("its directions are `{}` and `{}`", own[0], own[1]),
-            ));
+        for name in names(!is_on_one_interface) {
+            if let Some(span) = table.span_of(name) {
+                problems.add(
+                    span,
+                    format!("this run has no direction `{name}`"),
+                    "here",
+                    format!("its directions are `{}` and `{}`", own[0], own[1]),
+                );
+            }
         }
         let mut bounds = [None; 2];
         for side in 0..2 {
-            let Some(written) = given[side] else { continue };
-            if !taken[side] {
-                return Err(document.error(
+            let Some(written) = table.table(own[side]) else {
+                continue;
+            };
+            if taken[side] {
+                bounds[side] = problems.of(bounds_of(document, &written, &trees[side]));
+            } else {
+                problems.add(
                     written.span(),
                     format!("there is no tree `{}` whose rate could follow", own[side]),
+                    "here",
                     format!("name one with `{}` in [run], or remove this key", own[side]),
-                ));
+                );
             }
-            bounds[side] = Some(read_bounds(document, written, &trees[side])?);
         }
-        if bounds == [None; 2] {
-            return Err(document.error(
-                section.span(),
+        let all = [false, true].map(names);
+        if !all.iter().flatten().any(|name| table.span_of(name).is_some()) {
+            problems.add(
+                table.span(),
                 "no direction follows the line",
+                "here",
                 format!(
                     "add `{} = {{ min = ..., base = ..., max = ... }}`, or `{}`",
                     own[0], own[1]
                 ),
-            ));
+            );
         }
-        Ok(Autorate {
-            source: keys.source(document, section)?,
+        let source = problems.of(source(document, table));
+        let tuning = table.table("tuning").unwrap_or_default();
+        let settings = problems.of(read_tuning(document, &tuning));
+        let (Some(source), Some(settings)) = (source, settings) else {
+            return Err(problems.into_error());
+        };
+        problems.unless_any(Autorate {
+            source,
             bounds,
-            settings: keys.tuning.read(document)?,
+            settings,
         })
     }
+}
 
-    fn source(
-        &self,
-        document: &Document,
-        section: &Spanned<AutorateSection>,
-    ) -> Result<RateSource, FileError> {
-        match (&self.reflectors, &self.file) {
-            (Some(reflectors), None) => {
-                let count = reflectors.get_ref().len();
-                if !(1..=MOST_REFLECTORS).contains(&count) {
-                    return Err(document.error(
-                        reflectors.span(),
-                        format!("there are {count} reflectors, but must be from 1 to {MOST_REFLECTORS}"),
-                        "name a few addresses that answer pings, near the other end of the line",
-                    ));
+/// Reads where the rates come from.
+fn source(document: &Document, table: &Table) -> Result<RateSource, FileError> {
+    let AutorateKeys { reflectors, file } = AutorateKeys::read(table);
+    match (table.span_of("reflectors"), table.span_of("file")) {
+        (Some(span), None) => {
+            if reflectors.is_empty() {
+                return Err(document.error(
+                    span,
+                    format!("there are 0 reflectors, but must be from 1 to {MOST_REFLECTORS}"),
+                    "name a few addresses that answer pings, near the other end of the line",
+                ));
+            }
+            let mut problems = document.problems();
+            let mut addresses = Vec::new();
+            for (text, span) in reflectors.iter().zip(table.spans_in("reflectors")) {
+                match text.parse() {
+                    Ok(address) => addresses.push(address),
+                    Err(_) => problems.add(
+                        span,
+                        format!("`{text}` is not an IP address"),
+                        "here",
+                        "write an address of IPv4 or IPv6: a run looks up no names",
+                    ),
                 }
-                let address = |text: &Spanned<String>| {
-                    text.get_ref().parse().map_err(|_| {
-                        document.error(
-                            text.span(),
-                            format!("`{}` is not an IP address", text.get_ref()),
-                            "write an address of IPv4 or IPv6: a run looks up no names",
-                        )
-                    })
-                };
-                let addresses = reflectors.get_ref().iter().map(address);
-                addresses.collect::<Result<_, _>>().map(RateSource::Reflectors)
             }
-            (None, Some(file)) => {
-                let folder = Path::new(document.name()).parent().unwrap_or(Path::new(""));
-                Ok(RateSource::File(folder.join(file.get_ref())))
-            }
-            (Some(_), Some(file)) => Err(document.error(
-                file.span(),
-                "the rates come from probes or from a file, not from both",
-                "remove `reflectors` or `file`",
-            )),
-            (None, None) => Err(document.error(
-                section.span(),
-                "nothing says what the rates are",
-                "add `reflectors`, addresses that answer pings, or `file`, which has the rates",
-            )),
+            problems.unless_any(RateSource::Reflectors(addresses))
         }
+        (None, Some(_)) => {
+            let folder = Path::new(document.name()).parent().unwrap_or(Path::new(""));
+            Ok(RateSource::File(folder.join(file)))
+        }
+        (Some(_), Some(span)) => Err(document.error(
+            span,
+            "the rates come from probes or from a file, not from both",
+            "remove `reflectors` or `file`",
+        )),
+        (None, None) => Err(document.error(
+            table.span(),
+            "nothing says what the rates are",
+            "add `reflectors`, addresses that answer pings, or `file`, which has the rates",
+        )),
     }
 }
 
 /// Reads the rates of a direction, which its tree must be able to have.
-fn read_bounds(
-    document: &Document,
-    written: &Spanned<BoundsSection>,
-    tree: &Spec,
-) -> Result<Bounds, FileError> {
-    let bounds = written.get_ref().read(document)?;
+fn bounds_of(document: &Document, written: &Table, tree: &Spec) -> Result<Bounds, FileError> {
+    let bounds = read_bounds(document, written)?;
     let root = RootRate::of(tree).map_err(|[what, remedy]| document.error(written.span(), what, remedy))?;
     let guaranteed = root.guaranteed(tree);
     if guaranteed > bounds.min.bits_per_second() {
         return Err(document.error(
-            written.get_ref().min_span(),
+            written.span_of("min").unwrap_or_else(|| written.span()),
             format!(
                 "classes of this tree are guaranteed {guaranteed} bit/s, but the rate may fall to {}",
                 bounds.min

@@ -9,12 +9,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use fairgate_config::run::Keys;
 use fairgate_config::{Document, FileError};
 use miette::Diagnostic;
 use thiserror::Error;
 use toml::Spanned;
-
-use super::keys::Section;
 
 /// What is offered over HTTP, and where. Nothing by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -188,30 +187,32 @@ impl Endpoint {
     }
 }
 
-impl Section {
+impl Endpoints {
     /// Reads the endpoints. Paths of files begin at the folder of the configuration file.
-    pub(super) fn endpoints(&mut self, document: &Document) -> Result<Endpoints, FileError> {
-        let api = Keys {
+    pub(super) fn read(document: &Document, keys: &Keys) -> Result<Endpoints, FileError> {
+        let api = OfEndpoint {
             offer: Offer::Api,
-            address: self.text("api"),
-            group: self.text("api_group"),
-            files: ["api_token", "api_certificate", "api_key"].map(|key| self.path(key)),
+            address: keys.text("api"),
+            group: keys.text("api_group"),
+            files: ["api_token", "api_certificate", "api_key"].map(|key| keys.path(key)),
         };
-        let metrics = Keys {
+        let metrics = OfEndpoint {
             offer: Offer::Metrics,
-            address: self.text("metrics"),
+            address: keys.text("metrics"),
             group: None,
-            files: ["metrics_token", "metrics_certificate", "metrics_key"].map(|key| self.path(key)),
+            files: ["metrics_token", "metrics_certificate", "metrics_key"].map(|key| keys.path(key)),
         };
-        Ok(Endpoints {
-            api: api.read(document)?,
-            metrics: metrics.read(document)?,
-        })
+        let mut problems = document.problems();
+        let endpoints = Endpoints {
+            api: problems.of(api.read(document)).flatten(),
+            metrics: problems.of(metrics.read(document)).flatten(),
+        };
+        problems.unless_any(endpoints)
     }
 }
 
 /// The keys of an endpoint.
-struct Keys {
+struct OfEndpoint {
     offer: Offer,
     address: Option<Spanned<String>>,
     group: Option<Spanned<String>>,
@@ -219,7 +220,7 @@ struct Keys {
     files: [Option<Spanned<PathBuf>>; 3],
 }
 
-impl Keys {
+impl OfEndpoint {
     fn read(&self, document: &Document) -> Result<Option<Endpoint>, FileError> {
         let key = self.offer.key();
         let Some(address) = &self.address else {

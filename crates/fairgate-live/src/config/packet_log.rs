@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
+use fairgate_config::run::Keys;
 use fairgate_config::{Document, FileError};
-
-use super::keys::Section;
 
 /// How much of the last packets is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,10 +14,10 @@ pub struct PacketLog {
     pub memory: usize,
 }
 
-impl Section {
-    pub(super) fn packet_log(&self, document: &Document) -> Result<Option<PacketLog>, FileError> {
-        let memory = self.values.packet_log_memory as usize;
-        match (self.values.packet_log, self.span_of("packet_log_memory")) {
+impl PacketLog {
+    pub(super) fn read(document: &Document, keys: &Keys) -> Result<Option<PacketLog>, FileError> {
+        let memory = keys.values.packet_log_memory as usize;
+        match (keys.values.packet_log, keys.span_of("packet_log_memory")) {
             (Some(duration), _) => Ok(Some(PacketLog { duration, memory })),
             (None, None) => Ok(None),
             (None, Some(span)) => Err(document.error(

@@ -325,10 +325,7 @@ fn trees_count_the_overhead_of_the_plan() {
     }
     let text = "[run]\nleft = \"a\"\nright = \"b\"\noverhead = -15\n";
     let error = Plan::read(&Document::parse("dry.toml", text).unwrap()).unwrap_err();
-    assert!(
-        format!("{error:?}").contains("must be from -14 to 1000"),
-        "{error:?}"
-    );
+    assert!(format!("{error:?}").contains("must be -14 to 1000"), "{error:?}");
 }
 
 /// A steady stream of 8000 bytes per second: 8 packets of 1000 bytes, for 20 time constants.

@@ -46,5 +46,5 @@ mod trees;
 pub use all::Subscribers;
 pub use list::{DOWN, List, Node, Rates, Subscriber, UP};
 pub use numbers::{MOST, Numbers};
-pub use section::{Settings, Shaper, Source};
+pub use section::{PLANS, SUBSCRIBERS, Settings, Shaper, Source};
 pub use texts::Text;

@@ -1,13 +1,12 @@
 //! The sections `[subscribers]` and `[plans.NAME]` of a configuration file.
 
 use std::collections::BTreeMap;
+use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use fairgate_config::units::{parse_duration, parse_rate};
-use fairgate_config::{Document, FileError, Registry, Spec};
-use serde::Deserialize;
-use toml::Spanned;
+use fairgate::registry::Parameter;
+use fairgate::words;
+use fairgate_config::{Document, FileError, ParameterInfo, Registry, Section, Shape, Spec, Table, Unit};
 
 use super::fields::LEAST;
 use super::list::Rates;
@@ -53,8 +52,7 @@ pub enum Source {
 }
 
 /// What shapes the subscribers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shaper {
     /// A class of htb for each.
     #[default]
@@ -64,6 +62,8 @@ pub enum Shaper {
     /// A cake for each, with its rate.
     Cake,
 }
+
+words!(Shaper { "htb" => Shaper::Htb, "hfsc" => Shaper::Hfsc, "cake" => Shaper::Cake });
 
 /// What subscribers of a plan have, if their lines say nothing else.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,7 +76,7 @@ pub(crate) struct Plan {
 
 /// A burst for a time: `rate` takes the place of the most that a subscriber gets, while the average of the
 /// last `time` is below `threshold`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Burst {
     pub(crate) rate: u64,
     pub(crate) threshold: u64,
@@ -92,150 +92,301 @@ pub(crate) struct Leaves {
     pub(crate) fifo: Spec,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Section {
-    file: Option<Spanned<PathBuf>>,
-    libreqos: Option<Spanned<LibreQos>>,
-    #[serde(default)]
+/// What `[subscribers]` says. A text is empty if it is not written.
+struct Keys {
+    file: String,
     shaper: Shaper,
-    leaf: Option<Spanned<String>>,
-    down: Spanned<String>,
-    up: Spanned<String>,
-    others: Option<Pair>,
-    watch: Option<Spanned<bool>>,
-    most_removed: Option<Spanned<u64>>,
-    confirmed_removed: Option<Spanned<u64>>,
+    leaf: String,
+    rates: Pair,
+    watch: bool,
+    most_removed: u64,
+    confirmed_removed: Option<u64>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LibreQos {
-    devices: PathBuf,
-    network: PathBuf,
+impl Default for Keys {
+    fn default() -> Keys {
+        Keys {
+            file: String::new(),
+            shaper: Shaper::Htb,
+            leaf: String::new(),
+            rates: Pair::default(),
+            watch: true,
+            // A provider loses fewer at once, and a file that was cut off loses more.
+            most_removed: 10,
+            confirmed_removed: None,
+        }
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+/// Rates down and up, bit/s.
+#[derive(Default)]
 struct Pair {
-    down: Spanned<String>,
-    up: Spanned<String>,
+    down: u64,
+    up: u64,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PlanSection {
-    down: Option<Spanned<String>>,
-    up: Option<Spanned<String>>,
-    down_min: Option<Spanned<String>>,
-    up_min: Option<Spanned<String>>,
-    down_burst: Option<Spanned<BurstSection>>,
-    up_burst: Option<Spanned<BurstSection>>,
-    leaf: Option<Spanned<String>>,
+impl Pair {
+    fn both(self) -> [u64; 2] {
+        [self.down, self.up]
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct BurstSection {
-    rate: Spanned<String>,
-    threshold: Spanned<String>,
-    time: Spanned<String>,
+/// The rates that a line, a plan or a subscriber may have.
+const RATES: RangeInclusive<u64> = LEAST..=u64::MAX;
+
+static KEYS: [Parameter<Keys>; 8] = [
+    Parameter::required(
+        "down",
+        Unit::Rate,
+        RATES,
+        "The rate of the whole line to the subscribers.",
+        |keys, _| &mut keys.rates.down,
+    ),
+    Parameter::required(
+        "up",
+        Unit::Rate,
+        RATES,
+        "The rate of the whole line from them.",
+        |keys, _| &mut keys.rates.up,
+    ),
+    Parameter::word(
+        "file",
+        Unit::Text("file"),
+        "The list, .csv or .json, or a folder of such files; without it and `libreqos` the list is empty.",
+        |keys, _| &mut keys.file,
+    ),
+    Parameter::word(
+        "shaper",
+        Unit::Choice(Shaper::WORDS),
+        "What shapes a subscriber.",
+        |keys, _| &mut keys.shaper,
+    ),
+    Parameter::word(
+        "leaf",
+        Unit::Text("discipline"),
+        "What is in a subscriber's class, on one line; default: fq_codel, with the shaper cake: cake.",
+        |keys, _| &mut keys.leaf,
+    ),
+    Parameter::word(
+        "watch",
+        Unit::Flag,
+        "Whether a change of the files is taken over by itself.",
+        |keys, _| &mut keys.watch,
+    ),
+    Parameter::new(
+        "most_removed",
+        Unit::Count("percent"),
+        0..=100,
+        "The share of the subscribers that a new list may remove.",
+        |keys, _| &mut keys.most_removed,
+    ),
+    Parameter::new(
+        "confirmed_removed",
+        Unit::Count("subscribers"),
+        0..=u64::MAX,
+        "A number of subscribers that a reading may remove whatever their share is.",
+        |keys, _| &mut keys.confirmed_removed,
+    ),
+];
+
+#[derive(Default)]
+struct LibreQos {
+    devices: String,
+    network: String,
+}
+
+static LIBREQOS: [Parameter<LibreQos>; 2] = [
+    Parameter::required_word(
+        "devices",
+        Unit::Text("file"),
+        "ShapedDevices.csv, which has the subscribers.",
+        |keys, _| &mut keys.devices,
+    ),
+    Parameter::required_word(
+        "network",
+        Unit::Text("file"),
+        "network.json, which has the nodes above them.",
+        |keys, _| &mut keys.network,
+    ),
+];
+
+static OTHERS: [Parameter<Pair>; 2] = [
+    Parameter::required("down", Unit::Rate, RATES, "To them.", |keys, _| &mut keys.down),
+    Parameter::required("up", Unit::Rate, RATES, "From them.", |keys, _| &mut keys.up),
+];
+
+/// What `[plans.NAME]` says.
+#[derive(Default)]
+struct PlanKeys {
+    down: Option<u64>,
+    up: Option<u64>,
+    down_min: Option<u64>,
+    up_min: Option<u64>,
+    leaf: String,
+}
+
+static PLAN: [Parameter<PlanKeys>; 5] = [
+    Parameter::new(
+        "down",
+        Unit::Rate,
+        RATES,
+        "The most that a subscriber gets.",
+        |keys, _| &mut keys.down,
+    ),
+    Parameter::new("up", Unit::Rate, RATES, "The most that it sends.", |keys, _| {
+        &mut keys.up
+    }),
+    Parameter::new(
+        "down_min",
+        Unit::Rate,
+        RATES,
+        "What it is guaranteed to get.",
+        |keys, _| &mut keys.down_min,
+    ),
+    Parameter::new(
+        "up_min",
+        Unit::Rate,
+        RATES,
+        "What it is guaranteed to send.",
+        |keys, _| &mut keys.up_min,
+    ),
+    Parameter::word(
+        "leaf",
+        Unit::Text("discipline"),
+        "What is in its class; default: that of [subscribers].",
+        |keys, _| &mut keys.leaf,
+    ),
+];
+
+static BURST: [Parameter<Burst>; 3] = [
+    Parameter::required(
+        "rate",
+        Unit::Rate,
+        RATES,
+        "Takes the place of the most during a burst.",
+        |keys, _| &mut keys.rate,
+    ),
+    Parameter::required(
+        "threshold",
+        Unit::Rate,
+        RATES,
+        "A burst lasts while the average is below this.",
+        |keys, _| &mut keys.threshold,
+    ),
+    // The range that htb gives it.
+    Parameter::required(
+        "time",
+        Unit::Time,
+        16_000_000..=3600 * 1_000_000_000,
+        "The time of the average.",
+        |keys, _| &mut keys.time,
+    ),
+];
+
+/// The section `[subscribers]`.
+pub static SUBSCRIBERS: Section = Section::new(
+    "subscribers",
+    "a list of subscribers, which gives the trees `down` and `up`",
+    || Parameter::infos(&KEYS, Keys::default()),
+)
+.with(&WITHIN_SUBSCRIBERS);
+
+static WITHIN_SUBSCRIBERS: [Section; 2] = [
+    Section::new("libreqos", "instead of `file`: the files of LibreQoS", || {
+        Parameter::infos(&LIBREQOS, LibreQos::default())
+    }),
+    Section::new(
+        "others",
+        "the most that packets of no subscriber get; default: the line",
+        || Parameter::infos(&OTHERS, Pair::default()),
+    ),
+];
+
+/// The sections `[plans.NAME]`.
+pub static PLANS: Section = Section::new(
+    "plans",
+    "what subscribers of a plan have, if their lines say nothing else",
+    || Parameter::infos(&PLAN, PlanKeys::default()),
+)
+.shaped(Shape::Named)
+.with(&WITHIN_PLANS);
+
+static WITHIN_PLANS: [Section; 2] = [
+    Section::new("down_burst", "a burst for a time, with htb", burst_keys),
+    Section::new("up_burst", "the same for what the subscriber sends", burst_keys),
+];
+
+fn burst_keys() -> Vec<ParameterInfo> {
+    Parameter::infos(&BURST, Burst::default())
 }
 
 /// How many flows a subscriber's discipline tells apart if nothing is said. A table for 1024, the default of
 /// fq_codel, would take 65 kB for each subscriber and direction.
 const FLOWS: u64 = 64;
 
-/// The share of the subscribers that a reading may remove if nothing is said, percent: a provider loses fewer
-/// at once, and a file that was cut off loses more.
-const MOST_REMOVED: u64 = 10;
-
 impl Settings {
     /// Reads the sections. Paths begin at the folder of the file. Returns `None` if there is no
     /// `[subscribers]`.
     ///
     /// # Errors
-    /// Reports the first mistake.
+    /// Reports all mistakes.
     pub fn read(document: &Document, registry: &Registry) -> Result<Option<Settings>, FileError> {
-        let plans = document.section::<BTreeMap<String, PlanSection>>("plans")?;
-        let Some(section) = document.section::<Section>("subscribers")? else {
-            return match plans {
-                None => Ok(None),
-                Some(_) => Err(document.error(
+        let mut problems = document.problems();
+        let plans = problems.of(document.table(&PLANS)).flatten();
+        let Some(table) = problems.of(document.table(&SUBSCRIBERS)).flatten() else {
+            if plans.is_some() && problems.count() == 0 {
+                problems.add(
                     0..0,
                     "there are plans, but no subscribers",
+                    "here",
                     "add [subscribers], or remove [plans]",
-                )),
-            };
+                );
+            }
+            return problems.unless_any(None);
         };
+        let keys = table.read(&KEYS, Keys::default());
         for name in ["down", "up"] {
             if document.queue(name).is_some() {
-                return Err(document.error(
+                problems.add(
                     0..0,
                     format!("`{name}` is the tree of the subscribers, but there is a [queue.{name}]"),
+                    "here",
                     "give that tree another name",
-                ));
+                );
             }
         }
-        let line = [rate(document, &section.down)?, rate(document, &section.up)?];
-        let others = match &section.others {
-            None => line,
-            Some(others) => [rate(document, &others.down)?, rate(document, &others.up)?],
-        };
-        let leaf = match (&section.leaf, section.shaper) {
-            (Some(leaf), _) => read_leaf(document, leaf, registry)?,
-            (None, Shaper::Cake) => built_in("cake")?,
-            (None, _) => built_in("fq_codel")?,
-        };
-        if section.shaper == Shaper::Cake && leaf.discipline() != "cake" {
-            let at = section.leaf.as_ref().map_or(0..0, Spanned::span);
-            return Err(document.error(
-                at,
-                format!(
-                    "with shaper = \"cake\" each subscriber has a cake, not `{}`",
-                    leaf.discipline()
-                ),
-                "write leaf = \"cake\" with its settings, or use htb or hfsc",
-            ));
-        }
+        let leaf = problems.of(leaf(document, &table, &keys, registry));
         let mut read = BTreeMap::new();
-        for (name, plan) in plans.into_iter().flatten() {
-            read.insert(name, plan.read(document, section.shaper, registry)?);
+        for (name, plan) in plans.iter().flat_map(Table::tables) {
+            if let Some(plan) = problems.of(Plan::read(document, &plan, keys.shaper, registry)) {
+                read.insert(name.to_owned(), plan);
+            }
         }
-        let source = source(document, &section)?;
-        let of_files = [
-            ("watch", section.watch.as_ref().map(Spanned::span)),
-            (
-                "confirmed_removed",
-                section.confirmed_removed.as_ref().map(Spanned::span),
-            ),
-        ];
-        for (key, place) in of_files {
-            if let (Source::Api, Some(place)) = (&source, place) {
-                return Err(document.error(
+        let source = problems.of(source(document, &table, &keys));
+        for key in ["watch", "confirmed_removed"] {
+            if let (Some(Source::Api), Some(place)) = (&source, table.span_of(key)) {
+                problems.add(
                     place,
                     format!("`{key}` is for files, but the list has none"),
+                    "here",
                     format!("add `file`, or remove `{key}`"),
-                ));
+                );
             }
         }
-        if let Some(most) = &section.most_removed
-            && *most.get_ref() > 100
-        {
-            return Err(document.error(
-                most.span(),
-                format!("{} percent of the subscribers are more than all", most.get_ref()),
-                "write a number from 0 to 100: the percentage that a new list may remove",
-            ));
-        }
-        Ok(Some(Settings {
+        let (Some(leaf), Some(source)) = (leaf, source) else {
+            return Err(problems.into_error());
+        };
+        let line = keys.rates.both();
+        let others = table.table("others");
+        let others = others.map_or(line, |others| others.read(&OTHERS, Pair::default()).both());
+        problems.unless_any(Some(Settings {
             source,
-            shaper: section.shaper,
+            shaper: keys.shaper,
             line,
             others,
-            watch: section.watch.is_none_or(|watch| *watch.get_ref()),
-            most_removed: section.most_removed.map_or(MOST_REMOVED, Spanned::into_inner),
-            confirmed_removed: section.confirmed_removed.map(Spanned::into_inner),
+            watch: keys.watch,
+            most_removed: keys.most_removed,
+            confirmed_removed: keys.confirmed_removed,
             leaf,
             leaves: Leaves {
                 cake: built_in("cake")?,
@@ -247,116 +398,85 @@ impl Settings {
     }
 }
 
-impl PlanSection {
-    fn read(&self, document: &Document, shaper: Shaper, registry: &Registry) -> Result<Plan, FileError> {
-        let of = |text: &Option<Spanned<String>>| text.as_ref().map(|text| rate(document, text)).transpose();
-        let mut rates = [Rates::default(); 2];
-        let keys = [(&self.down_min, &self.down), (&self.up_min, &self.up)];
-        for (rates, (least, most)) in rates.iter_mut().zip(keys) {
-            *rates = Rates {
-                least: of(least)?,
-                most: of(most)?,
-            };
-            if let (Some(low), Some(high), Some(at)) = (rates.least, rates.most, least)
+impl Plan {
+    fn read(
+        document: &Document,
+        table: &Table,
+        shaper: Shaper,
+        registry: &Registry,
+    ) -> Result<Plan, FileError> {
+        let mut problems = document.problems();
+        let keys = table.read(&PLAN, PlanKeys::default());
+        let rates =
+            [(keys.down_min, keys.down), (keys.up_min, keys.up)].map(|(least, most)| Rates { least, most });
+        for (key, rates) in ["down_min", "up_min"].into_iter().zip(&rates) {
+            if let (Some(low), Some(high), Some(at)) = (rates.least, rates.most, table.span_of(key))
                 && low > high
             {
-                return Err(document.error(
-                    at.span(),
+                problems.add(
+                    at,
                     format!("{low} bit/s are guaranteed, but the plan allows {high}"),
+                    "here",
                     "guarantee at most the rate of the plan",
-                ));
+                );
             }
         }
-        let leaf = self.leaf.as_ref().map(|leaf| read_leaf(document, leaf, registry));
         let mut bursts = [None; 2];
-        let given = [(&self.down_burst, &self.down), (&self.up_burst, &self.up)];
-        for (burst, (section, most)) in bursts.iter_mut().zip(given) {
-            let Some(section) = section else { continue };
-            if shaper != Shaper::Htb {
-                return Err(document.error(
-                    section.span(),
-                    "only classes of htb have bursts for a time",
-                    "write shaper = \"htb\", or remove the burst",
-                ));
+        for (side, key) in ["down_burst", "up_burst"].into_iter().enumerate() {
+            if let Some(burst) = table.table(key) {
+                let read = Burst::read(document, &burst, shaper, rates[side].most);
+                bursts[side] = problems.of(read);
             }
-            let read = section.get_ref().read(document)?;
-            if of(most)?.is_some_and(|most| read.rate <= most) {
-                return Err(document.error(
-                    section.get_ref().rate.span(),
-                    "the rate of the burst is not above that of the plan",
-                    "raise it, or remove the burst",
-                ));
-            }
-            *burst = Some(read);
         }
-        Ok(Plan {
-            rates,
-            bursts,
-            leaf: leaf.transpose()?,
-        })
+        let leaf = table.span_of("leaf");
+        let leaf = leaf.and_then(|at| problems.of(read_leaf(document, &keys.leaf, at, registry)));
+        problems.unless_any(Plan { rates, bursts, leaf })
     }
 }
 
-impl BurstSection {
-    fn read(&self, document: &Document) -> Result<Burst, FileError> {
-        let burst = Burst {
-            rate: rate(document, &self.rate)?,
-            threshold: rate(document, &self.threshold)?,
-            time: time(document, &self.time)?,
-        };
-        match burst.threshold < burst.rate {
-            true => Ok(burst),
-            false => Err(document.error(
-                self.threshold.span(),
+impl Burst {
+    /// Reads the burst of a plan that gives at most `most`, bit/s.
+    fn read(
+        document: &Document,
+        table: &Table,
+        shaper: Shaper,
+        most: Option<u64>,
+    ) -> Result<Burst, FileError> {
+        let at = |key: &str| table.span_of(key).unwrap_or_else(|| table.span());
+        if shaper != Shaper::Htb {
+            return Err(document.error(
+                table.span(),
+                "only classes of htb have bursts for a time",
+                "write shaper = \"htb\", or remove the burst",
+            ));
+        }
+        let burst = table.read(&BURST, Burst::default());
+        if burst.threshold >= burst.rate {
+            return Err(document.error(
+                at("threshold"),
                 "the threshold is not below the rate of the burst, which would never end",
                 "lower it, or raise the rate of the plan",
-            )),
+            ));
         }
+        if most.is_some_and(|most| burst.rate <= most) {
+            return Err(document.error(
+                at("rate"),
+                "the rate of the burst is not above that of the plan",
+                "raise it, or remove the burst",
+            ));
+        }
+        Ok(burst)
     }
 }
 
-/// Reads the time of the average of a burst, with the range that htb gives it.
-fn time(document: &Document, text: &Spanned<String>) -> Result<u64, FileError> {
-    let time = parse_duration(text.get_ref())
-        .map_err(|error| document.error(text.span(), error.message, error.remedy))?;
-    match (Duration::from_millis(16)..=Duration::from_secs(3600)).contains(&time) {
-        true => Ok(time.as_nanos() as u64),
-        false => Err(document.error(
-            text.span(),
-            format!("`{}` is not 16ms to 1h", text.get_ref()),
-            "write the time of the average, like 8s",
-        )),
-    }
-}
-
-fn rate(document: &Document, text: &Spanned<String>) -> Result<u64, FileError> {
-    let rate = parse_rate(text.get_ref())
-        .map_err(|error| document.error(text.span(), error.message, error.remedy))?;
-    let bits = rate.bits_per_second();
-    match bits >= LEAST {
-        true => Ok(bits),
-        false => Err(document.error(
-            text.span(),
-            format!("{bits} bit/s are less than {LEAST}"),
-            match text
-                .get_ref()
-                .bytes()
-                .all(|byte| byte.is_ascii_digit() || byte == b'.')
-            {
-                true => format!("a number alone is bit/s; for Mbit/s write {}mbit", text.get_ref()),
-                false => "write the rate like 100mbit".to_owned(),
-            },
-        )),
-    }
-}
-
-fn source(document: &Document, section: &Section) -> Result<Source, FileError> {
+/// Reads where the list is.
+fn source(document: &Document, table: &Table, keys: &Keys) -> Result<Source, FileError> {
     let folder = Path::new(document.name()).parent().unwrap_or(Path::new(""));
-    match (&section.file, &section.libreqos) {
+    match (table.span_of("file"), table.table("libreqos")) {
         (None, None) => Ok(Source::Api),
-        (Some(file), None) => Ok(Source::File(folder.join(file.get_ref()))),
+        (Some(_), None) => Ok(Source::File(folder.join(&keys.file))),
         (None, Some(files)) => {
-            let LibreQos { devices, network } = files.get_ref();
+            let LibreQos { devices, network } = files.read(&LIBREQOS, LibreQos::default());
             Ok(Source::LibreQos {
                 devices: folder.join(devices),
                 network: folder.join(network),
@@ -370,16 +490,43 @@ fn source(document: &Document, section: &Section) -> Result<Source, FileError> {
     }
 }
 
-/// Reads the discipline of a class from one line.
-fn read_leaf(document: &Document, text: &Spanned<String>, registry: &Registry) -> Result<Spec, FileError> {
-    let leaf = with_few_flows(text.get_ref(), registry).map_err(|error| {
+/// Reads what is in the class of a subscriber.
+fn leaf(document: &Document, table: &Table, keys: &Keys, registry: &Registry) -> Result<Spec, FileError> {
+    let Some(at) = table.span_of("leaf") else {
+        return match keys.shaper {
+            Shaper::Cake => built_in("cake"),
+            Shaper::Htb | Shaper::Hfsc => built_in("fq_codel"),
+        };
+    };
+    let leaf = read_leaf(document, &keys.leaf, at.clone(), registry)?;
+    if keys.shaper == Shaper::Cake && leaf.discipline() != "cake" {
+        return Err(document.error(
+            at,
+            format!(
+                "with shaper = \"cake\" each subscriber has a cake, not `{}`",
+                leaf.discipline()
+            ),
+            "write leaf = \"cake\" with its settings, or use htb or hfsc",
+        ));
+    }
+    Ok(leaf)
+}
+
+/// Reads the discipline of a class from one line, which is at this place.
+fn read_leaf(
+    document: &Document,
+    text: &str,
+    at: Range<usize>,
+    registry: &Registry,
+) -> Result<Spec, FileError> {
+    let leaf = with_few_flows(text, registry).map_err(|error| {
         let first = &error.problems()[0];
-        let message = format!("`{}`: {}", text.get_ref(), first.message);
-        document.error(text.span(), message, first.help.clone())
+        let message = format!("`{text}`: {}", first.message);
+        document.error(at.clone(), message, first.help.clone())
     })?;
     if leaf.is_given("bandwidth") {
         return Err(document.error(
-            text.span(),
+            at,
             format!(
                 "`bandwidth` of {} is each subscriber's own rate",
                 leaf.discipline()

@@ -1,5 +1,7 @@
 //! The tables that results have.
 
+use fairgate::words;
+
 use crate::results::{Results, Table};
 
 /// A table of results, by its name.
@@ -17,32 +19,15 @@ pub enum Measure {
     Observations,
 }
 
+words!(Measure {
+    "flows" => Measure::Flows,
+    "groups" => Measure::Groups,
+    "interfaces" => Measure::Interfaces,
+    "series" => Measure::Series,
+    "observations" => Measure::Observations,
+});
+
 impl Measure {
-    /// All tables.
-    pub const ALL: [Measure; 5] = [
-        Measure::Flows,
-        Measure::Groups,
-        Measure::Interfaces,
-        Measure::Series,
-        Measure::Observations,
-    ];
-
-    /// Returns the name that users write.
-    pub fn name(self) -> &'static str {
-        match self {
-            Measure::Flows => "flows",
-            Measure::Groups => "groups",
-            Measure::Interfaces => "interfaces",
-            Measure::Series => "series",
-            Measure::Observations => "observations",
-        }
-    }
-
-    /// Returns the table with this name.
-    pub fn named(name: &str) -> Option<Measure> {
-        Measure::ALL.into_iter().find(|measure| measure.name() == name)
-    }
-
     /// Returns this table of the results.
     pub fn of(self, results: &Results) -> Table {
         match self {

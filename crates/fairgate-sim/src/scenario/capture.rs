@@ -5,11 +5,6 @@ use std::path::PathBuf;
 
 use crate::scenario::{Mistake, Scenario, ScenarioError, ScenarioPart};
 
-/// All bytes of every packet.
-const WHOLE: u32 = 65_535 + 20;
-/// The least number of bytes of a packet that are written: an IPv4 header.
-const LEAST_SNAP: u32 = 20;
-
 /// The capture of what an interface sends: a pcapng file of IP packets.
 /// [`Simulation::capture`](crate::Simulation::capture) says where it is written to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,12 +18,17 @@ pub struct Capture {
 }
 
 impl Capture {
+    /// All bytes of every packet.
+    pub(crate) const WHOLE: u32 = 65_535 + 20;
+    /// The least number of bytes of a packet that are written: an IPv4 header.
+    pub(crate) const LEAST_SNAP: u32 = 20;
+
     /// Creates a capture of whole packets.
     pub fn new(interface: impl Into<String>, file: impl Into<PathBuf>) -> Capture {
         Capture {
             interface: interface.into(),
             file: file.into(),
-            snap: WHOLE,
+            snap: Capture::WHOLE,
         }
     }
 }
@@ -48,11 +48,12 @@ impl Scenario {
             } else if !taken.insert(name) {
                 let what = format!("{name} has two captures; name each interface once");
                 Some(Mistake::new("interface", what))
-            } else if !(LEAST_SNAP..=WHOLE).contains(&capture.snap) {
+            } else if !(Capture::LEAST_SNAP..=Capture::WHOLE).contains(&capture.snap) {
                 let what = format!(
-                    "{} bytes of each packet are written, but must be from {LEAST_SNAP} to {WHOLE}; 128 hold \
-                     all headers",
-                    capture.snap
+                    "{} bytes of each packet are written, but must be from {} to {}; 128 hold all headers",
+                    capture.snap,
+                    Capture::LEAST_SNAP,
+                    Capture::WHOLE
                 );
                 Some(Mistake::new("snap", what))
             } else {

@@ -33,6 +33,7 @@ pub use capture::Capture;
 pub use cell::{Access, Cell, Positions};
 pub(crate) use error::Mistake;
 pub use error::{ScenarioError, ScenarioPart};
+pub use file::SIMULATE;
 pub use flow::{Flow, Tcp, Traffic};
 pub use impairment::{Jitter, Loss};
 pub(crate) use link::Direction;

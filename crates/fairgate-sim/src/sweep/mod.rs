@@ -26,9 +26,10 @@ use toml::{Table, Value};
 use crate::batch::Batch;
 use crate::results::Measure;
 use crate::scenario::Scenario;
-use section::{Section, Seeds};
+use section::{Keys, Seeds, axes};
 
 pub use identity::identity;
+pub use section::SWEEP;
 
 /// The largest number of runs.
 const MOST_RUNS: usize = 10_000_000;
@@ -72,34 +73,33 @@ impl<'r> Sweep<'r> {
     /// and checks the scenario with each combination of values.
     ///
     /// # Errors
-    /// Reports the first mistake with its location. If a value of the grid makes the scenario wrong, the
-    /// location is the value.
+    /// Reports the mistakes with their locations. If values of the grid make the scenario wrong, the location
+    /// is the first such value.
     pub fn read(document: &Document, registry: &'r Registry, memory: u64) -> Result<Sweep<'r>, FileError> {
-        let Some(section) = document.section::<Section>("sweep")? else {
-            return Err(document.error(
-                0..0,
-                "there is no [sweep] section",
-                "add one with `seeds`, and [sweep.grid] with a line like queue.wan.limit = [100, 1000]",
-            ));
-        };
-        let scenario = Scenario::read_for(document, memory)?;
-        let measure = match &section.measure {
-            None => Measure::Groups,
-            Some(name) => {
-                let found = Measure::ALL
-                    .into_iter()
-                    .find(|kind| kind.name() == name.get_ref());
-                found.ok_or_else(|| {
-                    let known: Vec<&str> = Measure::ALL.iter().map(|kind| kind.name()).collect();
-                    document.error(
-                        name.span(),
-                        format!("there is no table `{}`", name.get_ref()),
-                        format!("use one of {}", known.join(", ")),
-                    )
-                })?
+        let mut problems = document.problems();
+        let scenario = problems.of(Scenario::read_for(document, memory));
+        let section = problems.of(document.table(&SWEEP));
+        let Some(section) = section.flatten() else {
+            if problems.count() == 0 {
+                problems.add(
+                    0..0,
+                    "there is no [sweep] section",
+                    "here",
+                    "add one with `seeds`, and [sweep.grid] with a line like queue.wan.limit = [100, 1000]",
+                );
             }
+            return Err(problems.into_error());
         };
-        let seeds = seeds(document, section.seeds.as_ref(), scenario.seed)?;
+        let keys = Keys::read(&section);
+        let grid = section.table("grid").unwrap_or_default();
+        let axes = problems.of(axes(&grid, document));
+        let place = section.span_of("seeds");
+        let first = scenario.as_ref().map_or(1, |scenario| scenario.seed);
+        let seeds = problems.of(seeds(document, &keys.seeds, place, first));
+        let (Some(axes), Some(seeds)) = (axes, seeds) else {
+            return Err(problems.into_error());
+        };
+        problems.unless_any(())?;
         let mut base: Table = toml::from_str(document.text()).expect("the text was parsed before");
         base.remove("sweep");
         let sweep = Sweep {
@@ -107,9 +107,9 @@ impl<'r> Sweep<'r> {
             registry,
             memory,
             base,
-            axes: section.grid.axes(document)?,
+            axes,
             seeds,
-            measure,
+            measure: keys.measure,
         };
         sweep.check()?;
         Ok(sweep)
@@ -252,14 +252,15 @@ impl From<FileError> for Wrong {
 /// Returns the seeds: those of a list, or how many from the scenario's on.
 fn seeds(
     document: &Document,
-    given: Option<&toml::Spanned<Seeds>>,
+    given: &Seeds,
+    place: Option<Range<usize>>,
     first: u64,
 ) -> Result<Vec<u64>, FileError> {
-    let Some(given) = given else {
-        return Ok(vec![first]);
+    let wrong = |message: String, help: &str| {
+        let place = place.clone().unwrap_or(0..0);
+        Err(document.error(place, message, help))
     };
-    let wrong = |message: String, help: &str| Err(document.error(given.span(), message, help));
-    match given.get_ref() {
+    match given {
         Seeds::Count(0) => wrong(
             "`seeds` is 0, but there must be at least one".to_owned(),
             "write seeds = 1",

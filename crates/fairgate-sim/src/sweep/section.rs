@@ -1,21 +1,62 @@
-//! The section `[sweep]` as it is written.
+//! The section `[sweep]`.
 
-use std::fmt;
-
-use fairgate_config::{Document, FileError};
-use serde::de::{Error, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
-use toml::{Spanned, Value};
+use fairgate::registry::{Field, Parameter, Section, Unit, Value, misfit};
+use fairgate_config::language::Problems;
+use fairgate_config::{Document, FileError, Table};
+use toml::Value as Toml;
 
 use super::Axis;
+use crate::results::Measure;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Section {
-    pub(super) seeds: Option<Spanned<Seeds>>,
-    pub(super) measure: Option<Spanned<String>>,
-    #[serde(default)]
-    pub(super) grid: Grid,
+/// The section `[sweep]`.
+pub static SWEEP: Section = Section::new(
+    "sweep",
+    "a scenario with many values and seeds: docs/simulation.md#sweeps",
+    || Parameter::infos(&KEYS, Keys::default()),
+)
+.with(&WITHIN);
+
+static WITHIN: [Section; 1] = [Section::open(
+    "grid",
+    "lists of values by path: queue.wan.target = [...]",
+)];
+
+static KEYS: [Parameter<Keys>; 2] = [
+    Parameter::new(
+        "seeds",
+        Unit::CountOrNumbers("seeds"),
+        0..=i64::MAX as u64,
+        "How many seeds from that of the scenario on, or which ones.",
+        |keys, _| &mut keys.seeds,
+    ),
+    Parameter::word(
+        "measure",
+        Unit::Choice(Measure::WORDS),
+        "The table that is kept of each run.",
+        |keys, _| &mut keys.measure,
+    ),
+];
+
+/// What the section says besides its grid.
+pub(super) struct Keys {
+    pub(super) seeds: Seeds,
+    pub(super) measure: Measure,
+}
+
+impl Default for Keys {
+    fn default() -> Keys {
+        Keys {
+            seeds: Seeds::Count(1),
+            measure: Measure::Groups,
+        }
+    }
+}
+
+impl Keys {
+    /// Reads the keys of a checked table.
+    pub(super) fn read(table: &Table) -> Keys {
+        table.read(&KEYS, Keys::default())
+    }
 }
 
 /// How many seeds, or which ones.
@@ -24,148 +65,62 @@ pub(super) enum Seeds {
     List(Vec<u64>),
 }
 
-impl<'de> Deserialize<'de> for Seeds {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Seeds, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Seeds;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a number of seeds, such as 5, or a list of them, such as [1, 2, 7]")
-            }
-
-            fn visit_i64<E: Error>(self, count: i64) -> Result<Seeds, E> {
-                let error = |_| E::invalid_value(serde::de::Unexpected::Signed(count), &self);
-                u64::try_from(count).map(Seeds::Count).map_err(error)
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Seeds, A::Error> {
-                let mut list = Vec::new();
-                while let Some(seed) = values.next_element::<u64>()? {
-                    list.push(seed);
-                }
-                Ok(Seeds::List(list))
-            }
+impl Field for Seeds {
+    fn read(&self) -> Value {
+        match self {
+            Seeds::Count(count) => Value::Number(*count),
+            Seeds::List(seeds) => Value::List(seeds.clone()),
         }
-        deserializer.deserialize_any(Reader)
+    }
+
+    fn write(&mut self, value: &Value) {
+        *self = match value {
+            Value::Number(count) => Seeds::Count(*count),
+            Value::List(seeds) => Seeds::List(seeds.clone()),
+            _ => misfit("Seeds", value),
+        };
     }
 }
 
-/// Lists of values by path. Tables and points in keys are the same: `queue.wan.target = [...]` and
-/// `"queue.wan.target" = [...]`.
-#[derive(Default)]
-pub(super) struct Grid(Vec<(Spanned<String>, Spanned<Branch>)>);
-
-enum Branch {
-    Values(Vec<Spanned<Value>>),
-    Below(Grid),
-    /// What is neither a list nor a table.
-    Single,
+/// Returns all paths of a grid with their values. Tables and points in keys are the same: `queue.wan.target =
+/// [...]` and `"queue.wan.target" = [...]`. A table is where its first key is, so the order is that of
+/// Python's reader of TOML.
+///
+/// # Errors
+/// Reports all values that are not lists.
+pub(super) fn axes(grid: &Table, document: &Document) -> Result<Vec<Axis>, FileError> {
+    let (mut axes, mut problems) = (Vec::new(), document.problems());
+    collect(grid, "", &mut axes, &mut problems);
+    problems.unless_any(axes)
 }
 
-impl Grid {
-    /// Returns all paths with their values. A table is where its first key is, so the order is that of
-    /// Python's reader of TOML.
-    pub(super) fn axes(&self, document: &Document) -> Result<Vec<Axis>, FileError> {
-        let mut axes = Vec::new();
-        self.collect("", document, &mut axes)?;
-        Ok(axes)
-    }
-
-    fn collect(&self, above: &str, document: &Document, axes: &mut Vec<Axis>) -> Result<(), FileError> {
-        let mut entries: Vec<&(Spanned<String>, Spanned<Branch>)> = self.0.iter().collect();
-        entries.sort_by_key(|(key, _)| key.span().start);
-        for (key, branch) in entries {
-            let path = match above {
-                "" => key.get_ref().clone(),
-                above => format!("{above}.{}", key.get_ref()),
-            };
-            let wrong = |what: &str| {
-                document.error(
-                    branch.span(),
-                    format!("the values of `{path}` are {what}, but must be a list with at least one"),
-                    format!("write a list: {path} = [..., ...]"),
-                )
-            };
-            match branch.get_ref() {
-                Branch::Below(grid) => grid.collect(&path, document, axes)?,
-                Branch::Single => return Err(wrong("a single value")),
-                Branch::Values(values) if values.is_empty() => return Err(wrong("an empty list")),
-                Branch::Values(values) => axes.push(Axis {
-                    path,
-                    values: values.iter().map(|value| value.get_ref().clone()).collect(),
-                    spans: values.iter().map(Spanned::span).collect(),
-                }),
-            }
+fn collect(table: &Table, above: &str, axes: &mut Vec<Axis>, problems: &mut Problems) {
+    for (key, given) in table.entries() {
+        let path = match above {
+            "" => key.get_ref().clone(),
+            above => format!("{above}.{}", key.get_ref()),
+        };
+        if let Some(below) = table.table(key.get_ref()) {
+            collect(&below, &path, axes, problems);
+            continue;
         }
-        Ok(())
-    }
-}
-
-impl<'de> Deserialize<'de> for Grid {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Grid, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Grid;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a map")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Grid, A::Error> {
-                let mut grid = Grid::default();
-                while let Some(entry) = entries.next_entry()? {
-                    grid.0.push(entry);
-                }
-                Ok(grid)
-            }
+        let mut wrong = |what: &str| {
+            problems.add(
+                given.span(),
+                format!("the values of `{path}` are {what}, but must be a list with at least one"),
+                "here",
+                format!("write a list: {path} = [..., ...]"),
+            );
+        };
+        match given.get_ref().to_toml() {
+            Some(Toml::Array(values)) if values.is_empty() => wrong("an empty list"),
+            Some(Toml::Array(values)) => axes.push(Axis {
+                spans: table.spans_in(key.get_ref()),
+                path,
+                values,
+            }),
+            Some(_) => wrong("a single value"),
+            None => wrong("dates, or numbers that are too large"),
         }
-        deserializer.deserialize_map(Reader)
-    }
-}
-
-impl<'de> Deserialize<'de> for Branch {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Branch, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Branch;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a sequence")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Branch, A::Error> {
-                let mut list = Vec::new();
-                while let Some(value) = values.next_element()? {
-                    list.push(value);
-                }
-                Ok(Branch::Values(list))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Branch, A::Error> {
-                let mut grid = Grid::default();
-                while let Some(entry) = entries.next_entry()? {
-                    grid.0.push(entry);
-                }
-                Ok(Branch::Below(grid))
-            }
-
-            fn visit_bool<E: Error>(self, _: bool) -> Result<Branch, E> {
-                Ok(Branch::Single)
-            }
-
-            fn visit_i64<E: Error>(self, _: i64) -> Result<Branch, E> {
-                Ok(Branch::Single)
-            }
-
-            fn visit_f64<E: Error>(self, _: f64) -> Result<Branch, E> {
-                Ok(Branch::Single)
-            }
-
-            fn visit_str<E: Error>(self, _: &str) -> Result<Branch, E> {
-                Ok(Branch::Single)
-            }
-        }
-        deserializer.deserialize_any(Reader)
     }
 }

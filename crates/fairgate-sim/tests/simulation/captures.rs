@@ -273,7 +273,7 @@ fn mistakes_are_reported_at_their_places() {
             "snap = 60",
             "snap = 19",
             "19",
-            "19 bytes of each packet are written, but must be from 20 to 65555",
+            "`snap` is 19, but must be 20 to 65555, or none",
         ),
     ] {
         let text = good.replace(from, to);

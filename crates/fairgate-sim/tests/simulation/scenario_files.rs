@@ -136,7 +136,7 @@ fn mistake(from: &str, to: &str) -> (String, String) {
 fn every_mistake_is_reported_at_its_location() {
     for (from, to, location, text) in [
         ("duration = \"10s\"", "duration = \"0s\"", "\"0s\"", "above 0"),
-        ("duration = \"10s\"", "duration = \"10\"", "\"10\"", "unit"),
+        ("duration = \"10s\"", "duration = \"10\"", "10", "unit"),
         (
             "[\"2s\", \"10s\"]",
             "[\"2s\", \"11s\"]",
@@ -147,16 +147,16 @@ fn every_mistake_is_reported_at_its_location() {
             "[\"2s\", \"10s\"]",
             "[\"2s\", \"9s\", \"10s\"]",
             "[\"2s\", \"9s\", \"10s\"]",
-            "the list has 3",
+            "`measure` has 3 values, but must have 2",
         ),
-        ("[\"2s\", \"10s\"]", "[\"2s\"]", "[\"2s\"]", "the list has 1"),
+        ("[\"2s\", \"10s\"]", "[\"2s\"]", "[\"2s\"]", "has 1 values"),
         (
             "{ exponential = \"1s\" }",
             "{ uniform = [\"1s\", \"2s\", \"3s\"] }",
             "[\"1s\", \"2s\", \"3s\"]",
             "the list has 3",
         ),
-        ("seed = 7", "seeds = 7", "seeds", "unknown field"),
+        ("seed = 7", "seeds = 7", "seeds", "no key of [simulate]"),
         (
             "\"192.168.1.2\"",
             "\"192.168.1\"",

@@ -1,4 +1,5 @@
-//! The registry: all disciplines that a program offers, with their parameters.
+//! The registry: all disciplines that a program offers, with their parameters, and the sections of files that
+//! it reads, with their keys.
 //!
 //! A discipline's [`Description`] is a `static` next to its `Config`. It describes each parameter once: name,
 //! unit, range, meaning, and the field of the `Config` that holds it. Constructors check ranges with it
@@ -29,6 +30,7 @@ mod description;
 mod entry;
 mod longest;
 mod parameter;
+mod section;
 mod settings;
 mod unit;
 pub mod units;
@@ -43,16 +45,18 @@ pub use description::{Build, Check, Description, Placing};
 pub use entry::{About, Children, Entry, Family, PARENT, Parts};
 pub use longest::Longest;
 pub use parameter::{Bound, Bucket, Lens, Parameter, ParameterInfo, check_class_ranges, check_ranges};
+pub use section::{Section, Shape};
 pub use settings::{ClassSettings, Setting, Settings};
 pub use unit::Unit;
 pub use units::UnitError;
 pub use value::{Field, Smallest, Value, misfit};
 
-/// All disciplines that a program offers.
+/// All disciplines that a program offers, and the sections of files that it reads.
 #[derive(Clone, Debug)]
 pub struct Registry {
     /// Entries with the same name are next to each other. The one without classes is first.
     entries: Vec<&'static dyn Entry>,
+    sections: Vec<&'static Section>,
 }
 
 /// A discipline can't be added because its name is taken.
@@ -69,7 +73,24 @@ impl Registry {
     pub(crate) fn of(entries: &[&'static dyn Entry]) -> Registry {
         Registry {
             entries: entries.to_vec(),
+            sections: Vec::new(),
         }
+    }
+
+    /// Adds sections. One with the name of another takes its place.
+    #[must_use]
+    pub fn with_sections(mut self, sections: impl IntoIterator<Item = &'static Section>) -> Registry {
+        for section in sections {
+            self.sections.retain(|other| other.name() != section.name());
+            self.sections.push(section);
+        }
+        self
+    }
+
+    /// Returns the sections, in the order in which they were added. There are none in
+    /// [`Registry::builtin`]: the library reads no files.
+    pub fn sections(&self) -> impl ExactSizeIterator<Item = &'static Section> {
+        self.sections.iter().copied()
     }
 
     /// Adds a discipline. Two disciplines can have the same name if exactly one of them has classes. The one

@@ -80,6 +80,16 @@ impl<S> Parameter<S> {
         parameter
     }
 
+    /// Returns a parameter without a range and without a default. The user must give it.
+    pub const fn required_word(
+        name: &'static str,
+        unit: Unit,
+        doc: &'static str,
+        field: Lens<S>,
+    ) -> Parameter<S> {
+        Parameter::required(name, unit, 0..=u64::MAX, doc, field)
+    }
+
     /// Returns the parameter with a limit on the length of packets. A packet longer than `longest` returns is
     /// always dropped.
     pub const fn bounding(longest: Bound<S>, mut parameter: Parameter<S>) -> Parameter<S> {
@@ -142,7 +152,7 @@ impl<S> Parameter<S> {
                 .iter()
                 .copied()
                 .find(|number| !self.unit.allows(*number, &self.range)),
-            Value::Flag(_) | Value::Word(_) | Value::Text(_) | Value::None => None,
+            Value::Flag(_) | Value::Word(_) | Value::Text(_) | Value::Texts(_) | Value::None => None,
         };
         let wrong = wrong.filter(|number| !self.unit.allows(*number, &self.range))?;
         let remedy = match self.is_required {

@@ -21,6 +21,8 @@ pub enum Value {
     Text(String),
     /// Numbers in a fixed order.
     List(Vec<u64>),
+    /// Texts in a fixed order.
+    Texts(Vec<String>),
     /// No value, given explicitly: no limit, no threshold. Users write `"none"`.
     None,
 }
@@ -268,6 +270,36 @@ macro_rules! list_field {
 
 list_field!(u32, i32);
 
+impl Field for Vec<String> {
+    fn read(&self) -> Value {
+        Value::Texts(self.clone())
+    }
+
+    fn write(&mut self, value: &Value) {
+        match value {
+            Value::Texts(texts) => self.clone_from(texts),
+            _ => misfit("Vec<String>", value),
+        }
+    }
+}
+
+impl Field for Vec<Duration> {
+    fn read(&self) -> Value {
+        Value::List(
+            self.iter()
+                .map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+                .collect(),
+        )
+    }
+
+    fn write(&mut self, value: &Value) {
+        match value {
+            Value::List(times) => *self = times.iter().copied().map(Duration::from_nanos).collect(),
+            _ => misfit("Vec<Duration>", value),
+        }
+    }
+}
+
 impl Field for ServiceCurve {
     fn read(&self) -> Value {
         Value::List(vec![self.m1, self.d.as_nanos() as u64, self.m2])
@@ -287,8 +319,8 @@ impl Field for ServiceCurve {
     }
 }
 
-/// Implements [`Field`] for an enum without fields, as a parameter of words. `WORDS` is the list of all
-/// words, for [`Unit::Choice`].
+/// Implements [`Field`] for an enum without fields, as a parameter of words. `ALL` are its values, `WORDS`
+/// their words for [`Unit::Choice`]; `word` and `of_word` lead from one to the other.
 ///
 /// ```
 /// use fairgate::registry::{Field, Unit, Value};
@@ -300,6 +332,7 @@ impl Field for ServiceCurve {
 ///
 /// assert_eq!(Unit::Choice(Order::WORDS), Unit::Choice(&["oldest", "newest"]));
 /// assert_eq!(Order::Newest.read(), Value::Word("newest"));
+/// assert_eq!(Order::Newest.word(), "newest");
 /// ```
 ///
 /// [`Unit::Choice`]: crate::registry::Unit::Choice
@@ -311,20 +344,40 @@ macro_rules! words {
             // The enum may be private.
             #[allow(unreachable_pub)]
             pub const WORDS: &'static [&'static str] = &[$($word),*];
+
+            /// All its values, in the order of their words.
+            #[allow(unreachable_pub, dead_code)]
+            pub const ALL: &'static [Self] = &[$($variant),*];
+
+            /// Returns the word for this value.
+            #[allow(unreachable_pub, dead_code)]
+            pub const fn word(&self) -> &'static str {
+                match self {
+                    $($variant => $word,)*
+                }
+            }
+
+            /// Returns the value of a word.
+            #[allow(unreachable_pub, dead_code)]
+            pub fn of_word(text: &str) -> Option<Self> {
+                match text {
+                    $($word => Some($variant),)*
+                    _ => None,
+                }
+            }
         }
 
         impl $crate::registry::Field for $choice {
             fn read(&self) -> $crate::registry::Value {
-                match self {
-                    $($variant => $crate::registry::Value::Word($word),)*
-                }
+                $crate::registry::Value::Word(self.word())
             }
 
             fn write(&mut self, value: &$crate::registry::Value) {
                 *self = match value {
-                    $($crate::registry::Value::Word($word) => $variant,)*
-                    _ => $crate::registry::misfit(stringify!($choice), value),
+                    $crate::registry::Value::Word(word) => Self::of_word(word),
+                    _ => None,
                 }
+                .unwrap_or_else(|| $crate::registry::misfit(stringify!($choice), value));
             }
         }
     };

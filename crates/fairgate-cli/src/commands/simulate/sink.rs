@@ -52,11 +52,11 @@ impl Sink {
             Ok(())
         };
         add("results.json", Content::Json)?;
-        for measure in Measure::ALL {
+        for &measure in Measure::ALL {
             if measure == Measure::Observations && scenario.observations.is_empty() {
                 continue;
             }
-            let name = measure.name();
+            let name = measure.word();
             add(&format!("{name}.csv"), Content::Csv(measure))?;
             #[cfg(feature = "parquet")]
             add(&format!("{name}.parquet"), Content::Parquet(measure))?;

@@ -93,7 +93,7 @@ impl Folder {
         }
         let mut grid: Vec<String> = sweep.axes().iter().map(|axis| axis.path.clone()).collect();
         grid.sort();
-        let measure = sweep.measure().name().to_owned();
+        let measure = sweep.measure().word().to_owned();
         check_plan(&path, &Plan { grid, measure }, refused)?;
         let mut finished = HashSet::new();
         for entry in fs::read_dir(&path).map_err(refused)? {

@@ -104,7 +104,7 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
     let report = Report {
         folder: folder.path().display().to_string(),
         grid: sweep.axes().iter().map(|axis| axis.path.clone()).collect(),
-        measure: sweep.measure().name(),
+        measure: sweep.measure().word(),
         runs: sweep.runs(),
         done: left.len(),
         skipped: sweep.runs() - left.len(),

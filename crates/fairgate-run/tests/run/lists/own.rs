@@ -202,11 +202,11 @@ fn sections_with_mistakes_are_refused() {
         ("[subscribers]\nup = \"1gbit\"", "`down` is missing"),
         (
             "[subscribers]\ndown = \"1gbit\"\nup = \"9\"",
-            "9 bit/s are less than 10000",
+            "`up` is \"9\", but must be at least 10kbit",
         ),
         (
             "[subscribers]\ndown = \"1gbit\"\nup = \"1gbit\"\nshaper = \"tbf\"",
-            "unknown variant `tbf`, expected one of `htb`, `hfsc`, `cake`",
+            "`shaper` can't be `tbf`",
         ),
         (
             "[subscribers]\ndown = \"1gbit\"\nup = \"1gbit\"\nshaper = \"cake\"\nleaf = \"fifo\"",
@@ -252,7 +252,7 @@ fn sections_with_mistakes_are_refused() {
         (
             "[subscribers]\ndown = \"1gbit\"\nup = \"1gbit\"\n[plans.a]\n\
              down_burst = { rate = \"2mbit\", threshold = \"1mbit\", time = \"1ms\" }",
-            "`1ms` is not 16ms to 1h",
+            "`time` is \"1ms\", but must be 16ms to 3600s",
         ),
     ];
     for (content, expected) in cases {
@@ -260,6 +260,22 @@ fn sections_with_mistakes_are_refused() {
         let error = Settings::read(&document, &Registry::builtin()).unwrap_err();
         assert_eq!(error.problems()[0].message, expected, "{content}");
     }
+    // All mistakes are reported at once.
+    let text = "[subscribers]\ndown = \"9\"\nwatsh = true\n[plans.a]\nup_burst = { rate = 1 }\n";
+    let document = Document::parse("isp.toml", text).unwrap();
+    let error = Settings::read(&document, &Registry::builtin()).unwrap_err();
+    let found: Vec<String> = error.problems().iter().map(ToString::to_string).collect();
+    let expected = [
+        "`up` is missing",
+        "`down` is \"9\", but must be at least 10kbit",
+        "`watsh` is no key of [subscribers]",
+        "`threshold` is missing",
+        "`time` is missing",
+        "`rate` is 1, but must be at least 10kbit",
+    ];
+    assert_eq!(found, expected);
+    let remedy = "a number alone is bit/s; for Mbit/s write 9mbit";
+    assert!(error.problems()[1].help.starts_with(remedy));
     let unused = Document::parse("isp.toml", "[run]\nleft = \"a\"\n").unwrap();
     assert!(Settings::read(&unused, &Registry::builtin()).unwrap().is_none());
 }
@@ -373,6 +389,9 @@ fn what_a_list_may_remove_is_a_percentage() {
         let error = Settings::read(&document, &Registry::builtin()).expect_err("a key is wrong");
         error.problems()[0].message.clone()
     };
-    assert!(refused("file = \"l.csv\"\nmost_removed = 101").contains("101 percent"));
+    assert!(
+        refused("file = \"l.csv\"\nmost_removed = 101")
+            .contains("`most_removed` is 101, but must be 0 to 100")
+    );
     assert!(refused("confirmed_removed = 20").contains("`confirmed_removed` is for files"));
 }

@@ -272,6 +272,7 @@ fn details<'k>(
             Value::Word(word) => Amount::Text((*word).to_owned()),
             Value::Text(text) => Amount::Text(text.clone()),
             Value::List(numbers) => Amount::Numbers(numbers.clone()),
+            Value::Texts(texts) => Amount::Text(texts.join(" ")),
             Value::None => return None,
         };
         Some(Detail::keyed(show.word, show.key, amount).when(show.when))

@@ -8,61 +8,79 @@
 //! tuning = { threshold = "20ms" }   # other settings than the defaults
 //! ```
 
-use std::ops::Range;
-
-use fairgate_config::FileError;
-use fairgate_config::autorate::{BoundsSection, Tuning};
-use serde::Deserialize;
-use toml::Spanned;
+use fairgate::registry::{Parameter, Section, Shape, Unit};
+use fairgate_config::autorate::{TUNING, bounds_section, read_bounds, read_tuning};
+use fairgate_config::{FileError, Table};
 
 use super::Reader;
 use super::names::Network;
-use super::repeat::Each;
+use super::repeat::EACH;
 use crate::scenario::Autorate;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct AutorateSection {
-    interface: Spanned<String>,
-    probe: Spanned<String>,
-    rate: BoundsSection,
-    #[serde(default)]
-    tuning: Tuning,
-    each: Option<Spanned<Each>>,
+/// The tables `[[simulate.autorate]]`.
+pub(super) const AUTORATE: Section =
+    Section::new("autorate", "a rate that follows the capacity of a line", || {
+        Parameter::infos(&KEYS, Keys::default())
+    })
+    .shaped(Shape::List)
+    .with(&WITHIN);
+
+static WITHIN: [Section; 3] = [
+    bounds_section("rate", "its rates; it must be there"),
+    TUNING,
+    EACH,
+];
+
+#[derive(Default)]
+struct Keys {
+    interface: String,
+    probe: String,
 }
 
-impl AutorateSection {
-    /// Returns where `field` is written, or the interface.
-    pub(super) fn location(&self, field: &str) -> Range<usize> {
-        match field {
-            "probe" => self.probe.span(),
-            "rate" => self.rate.min_span(),
-            _ => self.interface.span(),
-        }
-    }
-}
+static KEYS: [Parameter<Keys>; 2] = [
+    Parameter::required_word(
+        "interface",
+        Unit::Text("interface"),
+        "An interface with a shaper, as the results name it: router->home.",
+        |keys, _| &mut keys.interface,
+    ),
+    Parameter::required_word(
+        "probe",
+        Unit::Text("flow"),
+        "A flow with `ping`, whose delay says how full the line is.",
+        |keys, _| &mut keys.probe,
+    ),
+];
 
 impl Reader<'_> {
-    /// Adds the autorate of section `index`, or one for each copy.
+    /// Adds the autorate of table `index`, or one for each copy.
     pub(super) fn add_autorates(
         &self,
         network: &mut Network,
         index: usize,
-        section: &AutorateSection,
+        section: &Table,
     ) -> Result<(), FileError> {
-        let rate = section.rate.read(self.document)?;
-        let settings = section.tuning.read(self.document)?;
-        if let Some(span) = section.tuning.span_of("probe_interval") {
+        let Some(rate) = section.table("rate") else {
+            return Err(self.document.error(
+                section.span(),
+                "`rate` is missing",
+                "add a line like rate = { min = \"2mbit\", base = \"20mbit\", max = \"50mbit\" }",
+            ));
+        };
+        let rate = read_bounds(self.document, &rate)?;
+        let tuning = section.table("tuning").unwrap_or_default();
+        let settings = read_tuning(self.document, &tuning)?;
+        if let Some(span) = tuning.span_of("probe_interval") {
             return Err(self.document.error(
                 span,
                 "in a simulation the pings are the probes, and their flow says when they are sent",
                 "remove `probe_interval`, and set `interval` of the ping",
             ));
         }
-        for copy in self.copies(section.each.as_ref())? {
+        for copy in self.copies(section.table("each").as_ref())? {
             let autorate = Autorate {
-                interface: self.fill(&section.interface, &copy)?,
-                probe: self.fill(&section.probe, &copy)?,
+                interface: self.filled(section, "interface", &copy)?,
+                probe: self.filled(section, "probe", &copy)?,
                 rate,
                 settings,
             };

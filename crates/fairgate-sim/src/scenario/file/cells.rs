@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use fairgate_config::FileError;
 use fairgate_config::units::parse_size;
+use fairgate_config::{FileError, Table};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::repeat::{Copy, Each};
+use super::repeat::Copy;
 use super::{Reader, span};
 use crate::scenario::file::names::Network;
 use crate::scenario::{Access, Cell, NodeId, Positions};
@@ -40,7 +40,7 @@ pub(super) struct CellSection {
     queue: Option<Spanned<String>>,
     queue_ap: Option<Spanned<String>>,
     queue_stations: Option<Spanned<String>>,
-    each: Option<Spanned<Each>>,
+    each: Option<Table>,
 }
 
 /// The names of the stations, or their number.

@@ -2,13 +2,12 @@
 
 use std::ops::Range;
 
-use fairgate_config::WrittenDscp;
+use fairgate_config::{Table, WrittenDscp};
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::drawn::Drawn;
 use super::recording::PcapSection;
-use super::repeat::Each;
 use super::sources::{
     AdaptiveSection, GameSection, PingSection, RequestSection, SshSection, TorrentSection, VideoSection,
     VoipSection, WebSection,
@@ -54,7 +53,7 @@ pub(super) struct FlowSection {
     pub(super) departs_after: Option<Spanned<String>>,
     pub(super) port: Option<u16>,
     pub(super) route: Option<Spanned<Vec<Spanned<String>>>>,
-    pub(super) each: Option<Spanned<Each>>,
+    pub(super) each: Option<Table>,
 }
 
 #[derive(Deserialize)]

@@ -61,24 +61,25 @@
 //! If there are no links, the network is that of `[run]`: `left`, `router` and `right`, with the queues of
 //! `[run]` on the router.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
 use fairgate::Rate;
+use fairgate::registry::{Parameter, Section as Described, Shape, Unit};
+use fairgate_config::language::Problems;
 use fairgate_config::units::{parse_duration, parse_rate};
-use fairgate_config::{Document, FileError, Spec, UnitError};
-use serde::Deserialize;
+use fairgate_config::{Document, FileError, Spec, Table, UnitError};
+use serde::de::DeserializeOwned;
 use toml::Spanned;
 
-use crate::scenario::file::autorate::AutorateSection;
-use crate::scenario::file::capture::CaptureSection;
+use crate::scenario::file::autorate::AUTORATE;
+use crate::scenario::file::capture::CAPTURE;
 use crate::scenario::file::cells::CellSection;
 use crate::scenario::file::flow_section::FlowSection;
 use crate::scenario::file::names::Network;
 use crate::scenario::file::network::{LinkSection, NodeSection};
-use crate::scenario::file::observe::ObserveSection;
-use crate::scenario::file::pair::Pair;
-use crate::scenario::{NodeId, Queue, Scenario, ScenarioError, ScenarioPart};
+use crate::scenario::file::observe::OBSERVE;
+use crate::scenario::{LONGEST, NodeId, Queue, Scenario, ScenarioError, ScenarioPart};
 
 mod autorate;
 mod capture;
@@ -101,33 +102,149 @@ mod sources;
 mod tcp;
 mod traffic;
 
+/// The section `[simulate]`.
+pub static SIMULATE: Described = Described::new("simulate", "a scenario: docs/simulation.md", || {
+    Parameter::infos(&KEYS, Keys::default())
+})
+.with(&WITHIN);
+
+/// Types of their own read what nodes, links, cells and flows can have, because a value may be a quantity, a
+/// distribution or the name of a file.
+static WITHIN: [Described; 7] = [
+    Described::open("node", "a node that needs more than a name").shaped(Shape::List),
+    Described::open("link", "a link of two nodes, with a queue at each end").shaped(Shape::List),
+    Described::open("cell", "a Wi-Fi cell: an access point and its stations").shaped(Shape::List),
+    Described::open("flow", "what is sent: docs/sources.md").shaped(Shape::List),
+    OBSERVE,
+    CAPTURE,
+    AUTORATE,
+];
+
+struct Keys {
+    duration: Duration,
+    measure: Vec<Duration>,
+    interval: Duration,
+    seed: u64,
+    queue: String,
+    ecmp: bool,
+}
+
+impl Default for Keys {
+    fn default() -> Keys {
+        let plain = Scenario::new(Duration::ZERO);
+        Keys {
+            duration: plain.duration,
+            measure: Vec::new(),
+            interval: plain.interval,
+            seed: plain.seed,
+            queue: String::new(),
+            ecmp: plain.ecmp,
+        }
+    }
+}
+
+/// A time within a simulation, nanoseconds.
+const TIMES: RangeInclusive<u64> = 0..=LONGEST.as_nanos() as u64;
+
+static KEYS: [Parameter<Keys>; 6] = [
+    Parameter::required(
+        "duration",
+        Unit::Time,
+        TIMES,
+        "How long to simulate.",
+        |keys, _| &mut keys.duration,
+    ),
+    Parameter::new(
+        "measure",
+        Unit::Times(2),
+        TIMES,
+        "The measurement window, from one time to another; default: the whole duration.",
+        |keys, _| &mut keys.measure,
+    ),
+    Parameter::new(
+        "interval",
+        Unit::Time,
+        TIMES,
+        "The time between the points of time series.",
+        |keys, _| &mut keys.interval,
+    ),
+    Parameter::new(
+        "seed",
+        Unit::Count("seed"),
+        0..=u64::MAX,
+        "The seed of all random numbers; `--seed` and `--seeds` override it.",
+        |keys, _| &mut keys.seed,
+    ),
+    Parameter::word(
+        "queue",
+        Unit::Text("tree"),
+        "The tree at each interface for which none is named; default: a fifo of 1000 packets.",
+        |keys, _| &mut keys.queue,
+    ),
+    Parameter::word(
+        "ecmp",
+        Unit::Flag,
+        "Whether flows are spread over paths of equal cost.",
+        |keys, _| &mut keys.ecmp,
+    ),
+];
+
 /// The maximum number of nodes that an error names.
 const MOST_NAMED: usize = 20;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+/// A section as it is written.
 struct Section {
-    duration: Spanned<String>,
-    measure: Option<Spanned<Pair>>,
-    interval: Option<Spanned<String>>,
-    seed: Option<u64>,
+    table: Table,
+    keys: Keys,
     queue: Option<Spanned<String>>,
-    #[serde(default)]
-    ecmp: bool,
-    #[serde(default, rename = "node")]
     nodes: Vec<NodeSection>,
-    #[serde(default, rename = "link")]
     links: Vec<LinkSection>,
-    #[serde(default, rename = "cell")]
     cells: Vec<CellSection>,
-    #[serde(default, rename = "flow")]
     flows: Vec<FlowSection>,
-    #[serde(default, rename = "observe")]
-    observations: Vec<ObserveSection>,
-    #[serde(default, rename = "capture")]
-    captures: Vec<CaptureSection>,
-    #[serde(default, rename = "autorate")]
-    autorates: Vec<AutorateSection>,
+    observations: Vec<Table>,
+    captures: Vec<Table>,
+    autorates: Vec<Table>,
+}
+
+impl Section {
+    fn read(document: &Document) -> Result<Option<Section>, FileError> {
+        let Some(table) = document.table(&SIMULATE)? else {
+            return Ok(None);
+        };
+        let mut problems = document.problems();
+        let section = Section {
+            keys: table.read(&KEYS, Keys::default()),
+            queue: table.text("queue"),
+            nodes: list(document, "simulate.node", &mut problems),
+            links: list(document, "simulate.link", &mut problems),
+            cells: list(document, "simulate.cell", &mut problems),
+            flows: list(document, "simulate.flow", &mut problems),
+            observations: table.list("observe"),
+            captures: table.list("capture"),
+            autorates: table.list("autorate"),
+            table,
+        };
+        problems.unless_any(Some(section))
+    }
+
+    /// Returns where a key is written, or where the section begins.
+    fn location(&self, key: &str) -> Range<usize> {
+        let duration = || self.table.span_of("duration");
+        let written = self.table.span_of(key).or_else(duration);
+        written.unwrap_or_else(|| self.table.span())
+    }
+}
+
+/// Reads a list of tables.
+fn list<T: DeserializeOwned>(document: &Document, name: &str, problems: &mut Problems) -> Vec<T> {
+    problems.of(document.section(name)).flatten().unwrap_or_default()
+}
+
+/// Returns where a key of a table in a list is written, or its first key.
+fn place(table: &Table, key: &str) -> Range<usize> {
+    let first = || table.entries().first().map(|(_, value)| value.span());
+    let written = table.span_of(key).or_else(first);
+    written.unwrap_or_else(|| table.span())
 }
 
 impl Scenario {
@@ -173,7 +290,7 @@ impl Scenario {
         replace: Option<Replace<'_>>,
         check: impl Fn(&Scenario) -> Result<(), ScenarioError>,
     ) -> Result<Scenario, FileError> {
-        let Some(section) = document.section::<Section>("simulate")? else {
+        let Some(section) = Section::read(document)? else {
             return Err(document.error(
                 0..0,
                 "there is no [simulate] section",
@@ -201,12 +318,7 @@ impl Scenario {
 /// Returns where the wrong field is written. If it is not written, returns where its part begins.
 fn location(section: &Section, network: &Network, error: &ScenarioError) -> Range<usize> {
     match error.part {
-        ScenarioPart::Scenario => match error.field {
-            "measure" => span(&section.measure),
-            "interval" => span(&section.interval),
-            _ => None,
-        }
-        .unwrap_or_else(|| section.duration.span()),
+        ScenarioPart::Scenario => section.location(error.field),
         ScenarioPart::Node(index) => section
             .nodes
             .get(index)
@@ -218,14 +330,12 @@ fn location(section: &Section, network: &Network, error: &ScenarioError) -> Rang
             .map_or(0..0, |index| section.links[index].location(error.field)),
         ScenarioPart::Cell(index) => section.cells[network.cell_section(index)].location(error.field),
         ScenarioPart::Flow(index) => section.flows[network.flow_section(index)].location(error.field),
-        ScenarioPart::Capture(index) => {
-            section.captures[network.capture_section(index)].location(error.field)
-        }
+        ScenarioPart::Capture(index) => place(&section.captures[network.capture_section(index)], error.field),
         ScenarioPart::Autorate(index) => {
-            section.autorates[network.autorate_section(index)].location(error.field)
+            place(&section.autorates[network.autorate_section(index)], error.field)
         }
         ScenarioPart::Observation(index) => {
-            section.observations[network.observe_section(index)].location(error.field)
+            place(&section.observations[network.observe_section(index)], error.field)
         }
     }
 }
@@ -247,40 +357,34 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn network(&self, section: &Section) -> Result<Network, FileError> {
-        let duration = self.duration(&section.duration)?;
-        let mut scenario = Scenario::new(duration);
-        if let Some(window) = &section.measure {
-            let [start, end] = window
-                .get_ref()
-                .0
-                .each_ref()
-                .map(|text| self.unit(&window.span(), parse_duration(text)));
-            scenario.measure = start?..end?;
+        let keys = &section.keys;
+        let mut scenario = Scenario::new(keys.duration);
+        if let [start, end] = keys.measure[..] {
+            scenario.measure = start..end;
         }
-        if let Some(interval) = &section.interval {
-            scenario.interval = self.duration(interval)?;
-        }
-        if let Some(seed) = section.seed {
-            scenario.seed = seed;
-        }
-        scenario.ecmp = section.ecmp;
+        scenario.interval = keys.interval;
+        scenario.seed = keys.seed;
+        scenario.ecmp = keys.ecmp;
         let mut network = Network::new(scenario);
+        // What comes later names what comes before, so each kind must be right for the next one.
+        let mut problems = self.document.problems();
         for node in &section.nodes {
-            self.add_nodes(&mut network, node)?;
+            problems.of(self.add_nodes(&mut network, node));
         }
         if section.links.is_empty() && section.cells.is_empty() {
-            self.add_run_network(&mut network, section)?;
+            problems.of(self.add_run_network(&mut network, section));
         }
         for (index, link) in section.links.iter().enumerate() {
-            self.add_links(&mut network, index, link)?;
+            problems.of(self.add_links(&mut network, index, link));
         }
         for (index, cell) in section.cells.iter().enumerate() {
-            self.add_cells(&mut network, index, cell)?;
+            problems.of(self.add_cells(&mut network, index, cell));
         }
+        problems.unless_any(())?;
         self.check_link_names(&network, &section.links)?;
         if section.flows.is_empty() {
             return Err(self.document.error(
-                section.duration.span(),
+                section.location("duration"),
                 "this scenario has no flows",
                 "add a [[simulate.flow]] with `name`, `from`, `to`, and `udp` or `tcp`",
             ));
@@ -289,17 +393,26 @@ impl Reader<'_> {
         // Another discipline in the place of a queue has other variables and perhaps no rate, and several
         // runs would write the same captures.
         if self.replace.is_none() {
+            let mut problems = self.document.problems();
             for (index, observe) in section.observations.iter().enumerate() {
-                self.add_observations(&mut network, index, observe)?;
+                problems.of(self.add_observations(&mut network, index, observe));
             }
             for (index, capture) in section.captures.iter().enumerate() {
-                self.add_captures(&mut network, index, capture)?;
+                problems.of(self.add_captures(&mut network, index, capture));
             }
             for (index, autorate) in section.autorates.iter().enumerate() {
-                self.add_autorates(&mut network, index, autorate)?;
+                problems.of(self.add_autorates(&mut network, index, autorate));
             }
+            problems.unless_any(())?;
         }
         Ok(network)
+    }
+
+    /// Returns the text of a key that must be there, with its variables replaced.
+    fn filled(&self, table: &Table, key: &str, copy: &repeat::Copy) -> Result<String, FileError> {
+        let text = table.text(key);
+        let text = text.unwrap_or_else(|| Spanned::new(table.span(), String::new()));
+        self.fill(&text, copy)
     }
 
     /// Returns the node with this name: the text of `written`, with its variables replaced.

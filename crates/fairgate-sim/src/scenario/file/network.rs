@@ -5,14 +5,15 @@ use std::net::IpAddr;
 use std::ops::Range;
 use std::time::Duration;
 
-use fairgate_config::{FileError, ShardBy, Spec, UnknownShardBy, Workers, suggest};
+use fairgate_config::run::Keys;
+use fairgate_config::{FileError, ShardBy, Spec, Table, UnknownShardBy, Workers, suggest};
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::drawn::Drawn;
 use super::line::{LossValue, RateValue};
 use super::names::Network;
-use super::repeat::{Copy, Each};
+use super::repeat::Copy;
 use super::{Reader, Section, span};
 use crate::scenario::{Jitter, LineRate, Link, Queue};
 
@@ -22,7 +23,7 @@ pub(super) struct NodeSection {
     name: Spanned<String>,
     address: Option<Spanned<String>>,
     processing: Option<Spanned<Drawn>>,
-    each: Option<Spanned<Each>>,
+    each: Option<Table>,
 }
 
 #[derive(Deserialize)]
@@ -54,15 +55,7 @@ pub(super) struct LinkSection {
     workers_a: Option<Spanned<u16>>,
     workers_b: Option<Spanned<u16>>,
     shard_by: Option<Spanned<String>>,
-    each: Option<Spanned<Each>>,
-}
-
-/// The keys of `[run]` that this section needs. The live data plane checks the rest.
-#[derive(Deserialize)]
-struct RunSection {
-    left_to_right: Option<Spanned<String>>,
-    right_to_left: Option<Spanned<String>>,
-    delay: Option<Spanned<String>>,
+    each: Option<Table>,
 }
 
 impl LinkSection {
@@ -131,25 +124,22 @@ impl Reader<'_> {
     /// Adds the network of `[run]`: a router between two hosts. It has the queues of the live data plane,
     /// followed by its delay. The links themselves have no transmission time.
     pub(super) fn add_run_network(&self, network: &mut Network, section: &Section) -> Result<(), FileError> {
-        let Some(run) = self.document.section::<RunSection>("run")? else {
+        let Some(run) = Keys::read(self.document)? else {
             return Err(self.document.error(
-                section.duration.span(),
+                section.location("duration"),
                 "this scenario has no links, and there is no [run] section that describes a network",
                 "add a [[simulate.link]] with the two nodes `a` and `b` that it connects",
             ));
         };
-        let delay = run
-            .delay
-            .as_ref()
-            .map_or(Ok(Duration::ZERO), |text| self.duration(text))?;
         let [left, router, right] = ["left", "router", "right"].map(|name| network.find_or_add(name));
         let links = &mut network.scenario.links;
         links.push(
             Link::unlimited(left, router, Duration::ZERO)
-                .with_queue_b(self.queue(run.right_to_left.as_ref())?),
+                .with_queue_b(self.queue(run.text("right_to_left").as_ref())?),
         );
         links.push(
-            Link::unlimited(router, right, delay).with_queue_a(self.queue(run.left_to_right.as_ref())?),
+            Link::unlimited(router, right, run.values.delay)
+                .with_queue_a(self.queue(run.text("left_to_right").as_ref())?),
         );
         Ok(())
     }

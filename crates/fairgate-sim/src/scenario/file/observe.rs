@@ -8,55 +8,73 @@
 //! class = "20"                      # or "20/1", "1:14"; without it the root
 //! ```
 
-use std::ops::Range;
+use fairgate::registry::{Parameter, Section, Shape, Unit};
+use fairgate_config::{FileError, Table};
 
-use fairgate_config::FileError;
-use serde::Deserialize;
-use toml::Spanned;
-
+use super::Reader;
 use super::names::Network;
-use super::repeat::Each;
-use super::{Reader, span};
+use super::repeat::EACH;
 use crate::scenario::Observation;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ObserveSection {
-    name: Spanned<String>,
-    interface: Spanned<String>,
-    class: Option<Spanned<String>>,
-    variable: Spanned<String>,
-    each: Option<Spanned<Each>>,
+/// The tables `[[simulate.observe]]`.
+pub(super) const OBSERVE: Section = Section::new("observe", "a variable of a discipline over time", || {
+    Parameter::infos(&KEYS, Keys::default())
+})
+.shaped(Shape::List)
+.with(&WITHIN);
+
+static WITHIN: [Section; 1] = [EACH];
+
+#[derive(Default)]
+struct Keys {
+    name: String,
+    interface: String,
+    class: String,
+    variable: String,
 }
 
-impl ObserveSection {
-    /// Returns where `field` is written, or the observation's name.
-    pub(super) fn location(&self, field: &str) -> Range<usize> {
-        match field {
-            "interface" => Some(self.interface.span()),
-            "class" => span(&self.class),
-            "variable" => Some(self.variable.span()),
-            _ => None,
-        }
-        .unwrap_or_else(|| self.name.span())
-    }
-}
+static KEYS: [Parameter<Keys>; 4] = [
+    Parameter::required_word(
+        "name",
+        Unit::Text("name"),
+        "The name in the results, different for each observation.",
+        |keys, _| &mut keys.name,
+    ),
+    Parameter::required_word(
+        "interface",
+        Unit::Text("interface"),
+        "An interface, as the results name it: router->home.",
+        |keys, _| &mut keys.interface,
+    ),
+    Parameter::word(
+        "class",
+        Unit::Text("class"),
+        "A class of its discipline: \"20\", \"20/1\" or \"1:14\"; default: the root.",
+        |keys, _| &mut keys.class,
+    ),
+    Parameter::required_word(
+        "variable",
+        Unit::Text("variable"),
+        "The variable, as the discipline shows it in `fairgate status`.",
+        |keys, _| &mut keys.variable,
+    ),
+];
 
 impl Reader<'_> {
-    /// Adds the observation of section `index`, or one for each copy.
+    /// Adds the observation of table `index`, or one for each copy.
     pub(super) fn add_observations(
         &self,
         network: &mut Network,
         index: usize,
-        observe: &ObserveSection,
+        observe: &Table,
     ) -> Result<(), FileError> {
-        for copy in self.copies(observe.each.as_ref())? {
-            let class = observe.class.as_ref();
+        for copy in self.copies(observe.table("each").as_ref())? {
+            let text = |key| self.filled(observe, key, &copy);
             let observation = Observation {
-                name: self.fill(&observe.name, &copy)?,
-                interface: self.fill(&observe.interface, &copy)?,
-                class: class.map(|class| self.fill(class, &copy)).transpose()?,
-                variable: self.fill(&observe.variable, &copy)?,
+                name: text("name")?,
+                interface: text("interface")?,
+                class: observe.span_of("class").map(|_| text("class")).transpose()?,
+                variable: text("variable")?,
             };
             network.add_observation(observation, index);
         }

@@ -10,10 +10,10 @@
 //!
 //! With several variables, the one that is last in the alphabet changes first.
 
-use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
-use fairgate_config::FileError;
-use serde::Deserialize;
+use fairgate_config::language::Given;
+use fairgate_config::{FileError, Section, Table};
 use toml::Spanned;
 
 use super::Reader;
@@ -22,56 +22,39 @@ use super::expression::calculate;
 /// The maximum number of copies of one part: the number of interfaces and flows that events distinguish.
 const MOST: usize = 1 << 22;
 
-/// The variables of a repeated part.
-pub(super) type Each = BTreeMap<String, Values>;
+/// The variables of a repeated part: a table with any names.
+pub(super) const EACH: Section = Section::open("each", "its copies: values of variables");
 
-/// The values of a variable.
-#[derive(Clone, Deserialize)]
-#[serde(untagged)]
-pub(super) enum Values {
-    /// From 1 to this number.
-    UpTo(u32),
-    /// `"3..8"`: from the first to the second number, both included.
-    Range(String),
-    /// Texts or numbers.
-    List(Vec<Value>),
-}
-
-#[derive(Clone, Deserialize)]
-#[serde(untagged)]
-pub(super) enum Value {
-    Number(u32),
-    Text(String),
-}
-
-impl Values {
-    /// Returns the values as texts, or what is wrong.
-    fn list(&self) -> Result<Vec<String>, String> {
-        let values: Vec<String> = match self {
-            Values::UpTo(count) => (1..=*count).map(|value| value.to_string()).collect(),
-            Values::Range(range) => {
-                let ends = range.split_once("..").and_then(|(first, last)| {
-                    Some((
-                        first.trim().parse::<u32>().ok()?,
-                        last.trim().parse::<u32>().ok()?,
-                    ))
-                });
-                let (first, last) =
-                    ends.ok_or_else(|| format!("`{range}` is not a range such as \"3..8\""))?;
-                (first..=last).map(|value| value.to_string()).collect()
-            }
-            Values::List(values) => values
-                .iter()
-                .map(|value| match value {
-                    Value::Number(number) => number.to_string(),
-                    Value::Text(text) => text.clone(),
-                })
-                .collect(),
-        };
-        match values.is_empty() {
-            true => Err("there are no values".to_owned()),
-            false => Ok(values),
+/// Returns the values of a variable as texts, or what is wrong.
+fn values(written: &Given) -> Result<Vec<String>, String> {
+    let number = |integer: &i128| {
+        u32::try_from(*integer).map_err(|_| format!("{integer} is not a number from 0 to {}", u32::MAX))
+    };
+    let numbers = |range: RangeInclusive<u32>| range.map(|number| number.to_string()).collect();
+    let values: Vec<String> = match written {
+        // From 1 to this number.
+        Given::Integer(count) => numbers(1..=number(count)?),
+        // Both ends are included.
+        Given::Text(range) => {
+            let ends = range.split_once("..").and_then(|(first, last)| {
+                let first = first.trim().parse::<u32>().ok()?;
+                Some(first..=last.trim().parse::<u32>().ok()?)
+            });
+            numbers(ends.ok_or_else(|| format!("`{range}` is not a range such as \"3..8\""))?)
         }
+        Given::List(values) => {
+            let value = |value: &Spanned<Given>| match value.get_ref() {
+                Given::Integer(integer) => Ok(number(integer)?.to_string()),
+                Given::Text(text) => Ok(text.clone()),
+                _ => Err("a value is neither a text nor a whole number".to_owned()),
+            };
+            values.iter().map(value).collect::<Result<_, _>>()?
+        }
+        _ => return Err("it is neither a number nor a range nor a list".to_owned()),
+    };
+    match values.is_empty() {
+        true => Err("there are no values".to_owned()),
+        false => Ok(values),
     }
 }
 
@@ -126,7 +109,7 @@ impl Copy {
 
 impl Reader<'_> {
     /// Returns the copies of a part: one without variables if it does not repeat.
-    pub(super) fn copies(&self, each: Option<&Spanned<Each>>) -> Result<Vec<Copy>, FileError> {
+    pub(super) fn copies(&self, each: Option<&Table>) -> Result<Vec<Copy>, FileError> {
         let Some(each) = each else {
             return Ok(vec![Copy::default()]);
         };
@@ -137,14 +120,16 @@ impl Reader<'_> {
                 "write for example { i = 12 }, { i = \"3..8\" } or { side = [\"left\", \"right\"] }",
             )
         };
-        if each.get_ref().is_empty() {
+        let mut variables: Vec<_> = each.entries().iter().collect();
+        if variables.is_empty() {
             return Err(wrong("`each` has no variable".to_owned()));
         }
+        variables.sort_by_key(|(name, _)| name.get_ref());
         let mut copies = vec![Copy::default()];
-        for (name, values) in each.get_ref() {
-            let values = values
-                .list()
-                .map_err(|what| wrong(format!("variable `{name}`: {what}")))?;
+        for (name, written) in variables {
+            let name = name.get_ref();
+            let values =
+                values(written.get_ref()).map_err(|what| wrong(format!("variable `{name}`: {what}")))?;
             if copies.len().saturating_mul(values.len()) > MOST {
                 return Err(wrong(format!(
                     "`each` makes more than {MOST} copies, which is the limit"

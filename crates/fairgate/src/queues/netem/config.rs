@@ -666,7 +666,7 @@ pub const PARAMETERS: &[Parameter<Settings>] = &[
     ),
     Parameter::new(
         "packet_overhead",
-        Unit::Signed("signed bytes"),
+        Unit::Signed("signed bytes", -(1 << 20)),
         0..=1 << 20,
         "The bytes that are added to each packet at the rate; negative ones are subtracted.",
         |netem, _| &mut netem.packet_overhead,
@@ -680,7 +680,7 @@ pub const PARAMETERS: &[Parameter<Settings>] = &[
     ),
     Parameter::new(
         "cell_overhead",
-        Unit::Signed("signed bytes"),
+        Unit::Signed("signed bytes", -(1 << 20)),
         0..=1 << 20,
         "The bytes that are added to each cell.",
         |netem, _| &mut netem.cell_overhead,

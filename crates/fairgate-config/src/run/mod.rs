@@ -1,19 +1,28 @@
-//! The keys of `[run]`: what each means, which values it takes, and what a file says.
+//! The section `[run]`: what each key means, which values it takes, and what a file says. Whoever runs it,
+//! simulates it or lists its subscribers reads it here.
+
+mod autorate;
+mod words;
 
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use fairgate::registry::{Field, Parameter, ParameterInfo, Smallest, Unit, Value};
-use fairgate_config::{Document, FileError, Keys, Workers};
+use fairgate::registry::{Field, Parameter, Section, Unit};
 use toml::Spanned;
 
-use super::autorate::AutorateSection;
-use super::{Divide, Nat, Offloads, SuperPackets};
-use crate::backend::BackendKind;
+use self::autorate::AUTORATE;
+use crate::document::Document;
+use crate::error::FileError;
+use crate::spec::Workers;
+use crate::table::Table;
 
-/// The values of the keys. A text is empty if it is not written.
-pub(super) struct Values {
+pub use self::autorate::{AutorateKeys, MOST_REFLECTORS};
+pub use self::words::{BackendKind, Divide, Nat, Offloads, SuperPackets, UnknownBackend};
+
+/// The values of the keys. Texts are read by [`Keys::text`].
+#[derive(Debug)]
+pub struct Values {
     left: String,
     right: String,
     left_to_right: String,
@@ -21,19 +30,31 @@ pub(super) struct Values {
     device: String,
     ingress: String,
     egress: String,
-    pub(super) nat: Option<Nat>,
+    /// Which trees see hosts in the LAN.
+    pub nat: Option<Nat>,
     name: String,
-    pub(super) frames: u32,
-    pub(super) delay: Duration,
-    pub(super) overhead: i32,
-    pub(super) spin: Duration,
-    pub(super) offloads: Offloads,
-    pub(super) super_packets: SuperPackets,
-    pub(super) isolate: Option<bool>,
-    pub(super) realtime: bool,
-    pub(super) backend: Option<BackendKind>,
-    pub(super) workers: u16,
-    pub(super) shard_by: Divide,
+    /// The most frames held in a direction.
+    pub frames: u32,
+    /// Added behind the queue in each direction.
+    pub delay: Duration,
+    /// Added to the length that trees count, bytes.
+    pub overhead: i32,
+    /// How long before a timed wake-up the thread stays awake.
+    pub spin: Duration,
+    /// What to do about receive offloads.
+    pub offloads: Offloads,
+    /// Whether trees get super-packets whole.
+    pub super_packets: SuperPackets,
+    /// Whether the interfaces are kept away from the kernel's own stack. `None`: if it does not use them.
+    pub isolate: Option<bool>,
+    /// Whether to ask for real-time scheduling.
+    pub realtime: bool,
+    /// The back end. `None` chooses it.
+    pub backend: Option<BackendKind>,
+    /// How many threads forward frames.
+    pub workers: u16,
+    /// What they divide.
+    pub shard_by: Divide,
     api: String,
     api_group: String,
     api_token: String,
@@ -43,8 +64,10 @@ pub(super) struct Values {
     metrics_token: String,
     metrics_certificate: String,
     metrics_key: String,
-    pub(super) packet_log: Option<Duration>,
-    pub(super) packet_log_memory: u64,
+    /// For how long the last packets are kept.
+    pub packet_log: Option<Duration>,
+    /// The memory for them, bytes.
+    pub packet_log_memory: u64,
 }
 
 impl Default for Values {
@@ -90,7 +113,7 @@ impl Default for Values {
 
 const SECOND: u64 = 1_000_000_000;
 
-/// The keys, in the order in which they are documented. `autorate` is a section of its own.
+/// The keys, in the order in which they are documented. `autorate` is a table of its own.
 static PARAMETERS: [Parameter<Values>; 31] = [
     text(
         "left",
@@ -152,9 +175,9 @@ static PARAMETERS: [Parameter<Values>; 31] = [
     // A tree counts at least the IP packet. No stack of headers has more than the upper limit.
     Parameter::new(
         "overhead",
-        Unit::Signed("bytes"),
+        Unit::Signed("bytes", -14),
         0..=1000,
-        "Added to the length that trees count, at least -14. Frames have a header of 14 bytes: \
+        "Added to the length that trees count. Frames have a header of 14 bytes: \
          -14 counts IP packets, 24 whole Ethernet.",
         |keys, _| &mut keys.overhead,
     ),
@@ -300,83 +323,64 @@ const fn text(
     Parameter::word(name, Unit::Text(of), doc, field)
 }
 
-/// Returns what users should know about the keys of `[run]`.
-pub fn run_keys() -> Vec<ParameterInfo> {
-    let mut defaults = Values::default();
-    let infos = PARAMETERS.iter().map(|parameter| parameter.info(&mut defaults));
-    infos.collect()
+/// The section `[run]`.
+pub static RUN: Section = Section::new("run", "a run on this machine; its trees are [queue.NAME]", || {
+    Parameter::infos(&PARAMETERS, Values::default())
+})
+.with(&AUTORATE);
+
+/// What a `[run]` section says. Whoever runs it checks what must go together.
+#[derive(Debug)]
+pub struct Keys {
+    written: Table,
+    /// The values of the keys.
+    pub values: Values,
 }
 
-/// A `[run]` section.
-pub(super) struct Section {
-    written: Keys,
-    pub(super) values: Values,
-    pub(super) autorate: Option<Spanned<AutorateSection>>,
-}
-
-impl Section {
+impl Keys {
     /// Reads the section. Returns `None` if there is none.
     ///
     /// # Errors
-    /// Reports all values that are not allowed.
-    pub(super) fn read(document: &Document) -> Result<Option<Section>, FileError> {
-        let Some(mut written) = document.section::<Keys>("run")? else {
-            return Ok(None);
-        };
-        let autorate = match written.take("autorate") {
-            None => None,
-            Some(span) => document
-                .section("run.autorate")?
-                .map(|section| Spanned::new(span, section)),
-        };
-        let mut values = Values::default();
-        written.fill(document, "key of [run]", &PARAMETERS, &mut values)?;
-        Ok(Some(Section {
+    /// Reports all keys that are not known and all values that are not allowed.
+    pub fn read(document: &Document) -> Result<Option<Keys>, FileError> {
+        let table = document.table(&RUN)?;
+        Ok(table.map(|written| Keys {
+            values: written.read(&PARAMETERS, Values::default()),
             written,
-            values,
-            autorate,
         }))
     }
 
     /// Returns where the value of a key is written, if it is.
-    pub(super) fn span_of(&self, key: &str) -> Option<Range<usize>> {
+    pub fn span_of(&self, key: &str) -> Option<Range<usize>> {
         self.written.span_of(key)
     }
 
     /// Returns the text of a key and its place, if it is written.
-    pub(super) fn text(&mut self, key: &str) -> Option<Spanned<String>> {
-        let span = self.span_of(key)?;
-        let parameter = PARAMETERS.iter().find(|parameter| parameter.name() == key)?;
-        match parameter.field(&mut self.values, 0).read() {
-            Value::Text(text) => Some(Spanned::new(span, text)),
-            _ => None,
-        }
+    pub fn text(&self, key: &str) -> Option<Spanned<String>> {
+        self.written.text(key)
     }
 
     /// Returns the path of a key and its place, if it is written.
-    pub(super) fn path(&mut self, key: &str) -> Option<Spanned<PathBuf>> {
+    pub fn path(&self, key: &str) -> Option<Spanned<PathBuf>> {
         let text = self.text(key)?;
         Some(Spanned::new(text.span(), text.into_inner().into()))
     }
-}
 
-impl Smallest for Nat {
-    const SMALLEST: Nat = Nat::Ingress;
-}
-
-impl Smallest for BackendKind {
-    const SMALLEST: BackendKind = BackendKind::Packet;
+    /// Returns the table `[run.autorate]`, if it is there.
+    pub fn autorate(&self) -> Option<Table> {
+        self.written.table("autorate")
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use fairgate::registry::Value;
 
     use super::*;
 
     #[test]
     fn each_key_has_a_field_of_its_own() {
-        let infos = run_keys();
+        let infos = RUN.keys();
         for (number, info) in infos.iter().enumerate() {
             assert!(infos[..number].iter().all(|other| other.name != info.name));
             let value = match info.unit {
@@ -397,28 +401,10 @@ mod tests {
     }
 
     #[test]
-    fn the_documentation_lists_the_keys() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
-        let text = fs::read_to_string(path).unwrap();
-        let row = |info: &ParameterInfo| {
-            let default = info.shown_default().expect("each key has one");
-            let allowed = info.allowed().replace(" or ", ", ");
-            format!("| `{}` | {allowed} | {default} | {} |", info.name, info.doc)
-        };
-        let expected: Vec<String> = run_keys().iter().map(row).collect();
-        let begin = text
-            .find("| key | values | default | meaning |")
-            .expect("it has the table");
-        let lines = text[begin..].lines().skip(2);
-        let rows: Vec<&str> = lines.take_while(|line| line.starts_with('|')).collect();
-        assert_eq!(rows, expected, "write these rows:\n{}", expected.join("\n"));
-    }
-
-    #[test]
     fn all_mistakes_are_reported_at_once() {
         let text = "[run]\nleft = \"a\"\nrihgt = \"b\"\nframes = 1\nspin = \"5\"\noffloads = \"of\"\n";
         let document = Document::parse("run.toml", text).unwrap();
-        let error = Section::read(&document).err().unwrap();
+        let error = Keys::read(&document).err().unwrap();
         let messages: Vec<(usize, &str)> = error
             .problems()
             .iter()
