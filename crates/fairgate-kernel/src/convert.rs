@@ -30,7 +30,12 @@ pub fn tree_of(spec: &Spec) -> Result<Tree, Refused> {
         }
     }
     let settings = Settings {
-        own: spec.parameters().into_iter().enumerate().filter_map(given).collect(),
+        own: spec
+            .parameters()
+            .into_iter()
+            .enumerate()
+            .filter_map(given)
+            .collect(),
         classes,
         classifier: spec.classifier().clone(),
     };

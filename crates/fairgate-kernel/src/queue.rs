@@ -5,8 +5,8 @@ use core::fmt;
 
 use fairgate::flow::{HeaderBytes, LinkType, dissect_payload};
 use fairgate::{
-    Class, ClassId, Departure, Discipline, Dropped, FlowHasher, Heritage, Link, Next, Packet, Pool, Slot,
-    Statistics, Time,
+    Arrival, Class, ClassId, Departure, Discipline, Dropped, FlowHasher, Heritage, Link, Next, Packet, Pool,
+    Slot, Statistics, Time,
 };
 
 use crate::form::{Refused, refused};
@@ -41,7 +41,6 @@ pub struct Successor {
     root: Box<dyn Discipline>,
     slots: u32,
     cuts: bool,
-    reads_bytes: bool,
 }
 
 impl fmt::Debug for Successor {
@@ -66,16 +65,12 @@ impl Successor {
             root: plan.tree.build(seed)?,
             slots: plan.slots,
             cuts: plan.cuts,
-            reads_bytes: plan.tree.reads_bytes(),
         })
     }
 
     /// Builds a queue for it. `key` is the secret of the flows' hash.
     pub fn into_queue(self, key: [u64; 2]) -> Queue {
         let mut link = Link::with_pool(self.root, Pool::with_capacity(self.slots));
-        if self.reads_bytes {
-            link.keep_bytes();
-        }
         link.allow_copies();
         Queue {
             link,
@@ -124,16 +119,20 @@ impl Queue {
         packet.ecn = dissection.ecn();
         packet.class = ClassId::new((arriving.priority >> 16) as u16, arriving.priority as u16);
         packet.priority = (arriving.priority & 15) as u8;
-        let result = match self.link.reads_acknowledgements() || self.link.keeps_bytes() {
-            false => self.link.enqueue_with_headers(packet, dissection.key, (), now),
-            true => {
-                let acknowledgement = dissection.acknowledgement(arriving.head);
-                let bytes = HeaderBytes::of_frame(arriving.head, LinkType::RawIp);
-                self.link
-                    .enqueue_dissected(packet, dissection.key, acknowledgement, Some(bytes), (), now)
-            }
+        let needs = self.link.needs();
+        let arrival = Arrival {
+            packet,
+            headers: Some(dissection.key),
+            acknowledgement: match needs.acknowledgements {
+                true => dissection.acknowledgement(arriving.head),
+                false => None,
+            },
+            bytes: match needs.bytes {
+                true => Some(HeaderBytes::of_frame(arriving.head, LinkType::RawIp)),
+                false => None,
+            },
         };
-        result.is_ok()
+        self.link.enqueue(arrival, (), now).is_ok()
     }
 
     /// Dequeues the next packet.
@@ -170,10 +169,11 @@ impl Queue {
         if successor.slots != self.link.capacity() {
             return refused(format!("slots stay at {}: {REMEDY}", self.link.capacity()));
         }
-        if successor.root.reads_acknowledgements() && !self.link.reads_acknowledgements() {
+        let (kept, needs) = (self.link.needs(), successor.root.needs());
+        if needs.acknowledgements && !kept.acknowledgements {
             return refused(format!("the running tree keeps no ACKs: {REMEDY}"));
         }
-        if successor.reads_bytes && !self.link.keeps_bytes() {
+        if needs.bytes && !kept.bytes {
             return refused(format!("the running tree keeps no header bytes: {REMEDY}"));
         }
         Ok(())
@@ -185,16 +185,15 @@ impl Queue {
     pub fn succeed(&mut self, successor: &mut Successor, now: Time) {
         self.cuts = successor.cuts;
         let root = &mut successor.root;
-        let reads_acknowledgements = root.reads_acknowledgements();
+        let needs = root.needs();
         let heritage = Heritage {
             statistics: true,
             classes: alloc::vec::Vec::new(),
         };
-        self.link
-            .change_root_in_part(reads_acknowledgements, |running, pool| {
-                root.take_over(running.as_mut(), &heritage, now, pool);
-                core::mem::swap(running, root);
-            });
+        self.link.change_root_in_part(needs, |running, pool| {
+            root.take_over(running.as_mut(), &heritage, now, pool);
+            core::mem::swap(running, root);
+        });
     }
 
     /// Returns the packet in the first slot from `from` on that holds one, and the number of the next slot.

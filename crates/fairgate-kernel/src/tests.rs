@@ -93,7 +93,9 @@ class = 3
 #[test]
 fn a_plan_is_read_back_as_it_was_written() {
     for line in LINES {
-        let Ok(spec) = Spec::inline(line) else { panic!("{line} is a valid tree") };
+        let Ok(spec) = Spec::inline(line) else {
+            panic!("{line} is a valid tree")
+        };
         let plan = Plan {
             slots: 1000,
             cuts: !spec.takes_super_packets(),
@@ -117,17 +119,28 @@ fn the_examples_are_read_back() {
                 folders.push(path);
                 continue;
             }
-            let Ok(text) = std::fs::read_to_string(&path) else { continue };
-            let Ok(document) = Document::parse(&path.to_string_lossy(), &text) else { continue };
+            let Ok(text) = std::fs::read_to_string(&path) else {
+                continue;
+            };
+            let Ok(document) = Document::parse(&path.to_string_lossy(), &text) else {
+                continue;
+            };
             for (name, spec) in document.queues() {
-                let Ok(tree) = tree_of(spec) else { panic!("{}: {name}", path.display()) };
+                let Ok(tree) = tree_of(spec) else {
+                    panic!("{}: {name}", path.display())
+                };
                 let plan = Plan {
                     slots: 1000,
                     cuts: false,
                     tree,
                 };
                 let bytes = plan.to_bytes();
-                assert_eq!(Plan::from_bytes(&bytes).as_ref(), Ok(&plan), "{}: {name}", path.display());
+                assert_eq!(
+                    Plan::from_bytes(&bytes).as_ref(),
+                    Ok(&plan),
+                    "{}: {name}",
+                    path.display()
+                );
                 assert!(bytes.len() < 60_000, "{}: {} bytes", path.display(), bytes.len());
                 Successor::new(&plan, 1).unwrap();
                 count += 1;
@@ -139,7 +152,9 @@ fn the_examples_are_read_back() {
 
 #[test]
 fn a_tree_with_classes_and_filters_classifies() {
-    let text = FILE.replace("[queue.shared.class.inner]\ndiscipline = \"sqf\"\n", "").replace("\"prio\"", "\"sqf\"");
+    let text = FILE
+        .replace("[queue.shared.class.inner]\ndiscipline = \"sqf\"\n", "")
+        .replace("\"prio\"", "\"sqf\"");
     let document = Document::parse("test", &text).unwrap();
     let plan = Plan {
         slots: 100,
@@ -184,7 +199,17 @@ fn a_large_tree_is_refused_before_it_is_built() {
     let spec = Spec::inline("drr flows=65536");
     let Ok(spec) = spec else { return };
     let tree = tree_of(&spec).unwrap();
-    assert!(Plan::from_bytes(&Plan { slots: 1, cuts: true, tree }.to_bytes()).is_ok());
+    assert!(
+        Plan::from_bytes(
+            &Plan {
+                slots: 1,
+                cuts: true,
+                tree
+            }
+            .to_bytes()
+        )
+        .is_ok()
+    );
 }
 
 #[test]
@@ -203,7 +228,9 @@ fn packets_survive_a_change_in_order() {
         slots: 200,
         ..plan("fifo")
     };
-    let refusal = queue.check_succession(&Successor::new(&larger, 1).unwrap()).unwrap_err();
+    let refusal = queue
+        .check_succession(&Successor::new(&larger, 1).unwrap())
+        .unwrap_err();
     assert!(refusal.0.starts_with("slots stay at 100"), "{refusal}");
 }
 
@@ -213,7 +240,9 @@ fn all_packets_can_be_salvaged_without_the_tree() {
     for number in 1..=5 {
         offer(&mut queue, number as u16, number, Time::ZERO);
     }
-    let Next::Packet(first) = queue.dequeue(Time::ZERO) else { panic!("one may leave at once") };
+    let Next::Packet(first) = queue.dequeue(Time::ZERO) else {
+        panic!("one may leave at once")
+    };
     let (mut found, mut from) = (vec![first.slot.cookie], 0);
     while let Some((slot, next)) = queue.salvage(from) {
         found.push(slot.cookie);
