@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use fairgate::Discipline;
-use fairgate::classify::{Classifier, Filter};
+use fairgate::classify::Classifier;
 use fairgate::registry::{
     Children, ClassSettings, Entry, PARENT, ParameterInfo, Parts, Registry, Setting, Settings, Unit, Value,
 };
