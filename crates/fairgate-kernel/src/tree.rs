@@ -346,6 +346,10 @@ fn write_value(value: &Value, into: &mut Vec<u8>) {
             numbers.write(into);
         }
         Value::None => 5u8.write(into),
+        Value::Texts(texts) => {
+            6u8.write(into);
+            texts.write(into);
+        }
     }
 }
 
@@ -367,6 +371,7 @@ fn read_value(info: &ParameterInfo, from: &mut Reader<'_>) -> Result<Value, Refu
         3 => Value::Text(String::read(from)?),
         4 => Value::List(Form::read(from)?),
         5 => Value::None,
+        6 => Value::Texts(Form::read(from)?),
         other => return refused(format!("has no kind of value {other}")),
     };
     let allows = |numbers: &[u64]| {
@@ -387,7 +392,7 @@ fn read_value(info: &ParameterInfo, from: &mut Reader<'_>) -> Result<Value, Refu
         (Value::List(numbers), Unit::Curve) => numbers.len() == 3,
         (
             Value::Number(number),
-            Unit::Count(_) | Unit::Signed(_) | Unit::Bytes | Unit::Time | Unit::Rate | Unit::Probability,
+            Unit::Count(_) | Unit::Signed(..) | Unit::Bytes | Unit::Time | Unit::Rate | Unit::Probability,
         ) => allows(&[*number]),
         _ => false,
     };

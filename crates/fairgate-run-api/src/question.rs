@@ -94,7 +94,6 @@ pub enum Question {
         /// All subscribers.
         subscribers: Vec<Entry>,
         /// The number of subscribers that it may remove whatever their share is.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         confirmed_removed: Option<u64>,
         /// The revision that is changed. If the trees have another one, nothing is changed.
         if_revision: Option<u64>,

@@ -268,7 +268,7 @@ fn names_from_a_run_do_not_control_the_terminal() {
         let _ = fs::remove_file(&path);
         // More connections than any of the commands makes.
         let _server = serve(&path, answer, 16);
-        let printed = printed(&[arguments, &["--socket", socket][..]].concat(), place.path());
+        let printed = printed(&[*arguments, &["--socket", socket][..]].concat(), place.path());
         assert!(
             printed.contains(shown),
             "{arguments:?} does not show the name:\n{printed}"

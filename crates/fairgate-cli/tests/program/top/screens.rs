@@ -339,12 +339,12 @@ fn names_do_not_control_the_terminal() {
     model.update(Event::Status(status));
     model.update(Event::Interval(interval));
     let classes = text(&model, 200, 50);
-    press(&mut model, &typed("f"));
+    model.update(Event::Key(Key::Char('f')));
     model.update(Event::Flows(flows));
     for drawn in [classes, text(&model, 200, 50)] {
         assert!(drawn.contains("\\u{1b}[31m\\u{9b}2J\\u{202e}x"), "{drawn}");
         assert!(
-            !drawn.contains(|drawn| fairgate::harmless::is_hidden(drawn) && drawn != '\n'),
+            !drawn.contains(|drawn: char| fairgate::harmless::is_hidden(drawn) && drawn != '\n'),
             "{drawn:?}"
         );
     }

@@ -161,7 +161,7 @@ mod tests {
         let document = serde_json::to_string_pretty(&value).unwrap();
         let plain = harmless_json(&document);
         assert!(
-            !plain.contains(|shown| is_hidden(shown) && shown != '\n'),
+            !plain.contains(|shown: char| is_hidden(shown) && shown != '\n'),
             "{plain:?}"
         );
         assert!(plain.contains("\\u202e\\udb40\\udc41\u{e9}\u{1f600}"), "{plain}");
