@@ -248,7 +248,7 @@ rate = { min = "1mbit", base = "8mbit", max = "24mbit" }
 name = "ping"
 from = "home"
 to = "server"
-ping = { interval = "50ms" }
+ping = { interval = "25ms" }
 
 [[simulate.flow]]
 name = "call"

@@ -156,10 +156,10 @@ fn a_mistake_is_where_it_is_written() {
         ("seeds = 99999999999".to_owned(), "at most", "99999999999"),
         (
             "measure = \"colours\"".to_owned(),
-            "no table `colours`",
+            "`measure` can't be `colours`",
             "\"colours\"",
         ),
-        ("gird = 1".to_owned(), "unknown field `gird`", "gird"),
+        ("gird = 1".to_owned(), "`gird` is no key of [sweep]", "gird"),
     ];
     for (section, message, place) in cases {
         let found = mistake(&section);
