@@ -325,7 +325,8 @@ mod tests {
     /// Each step of a client, the handshake and then the request, may take as long as a crowd needs to come.
     #[test]
     fn who_gets_on_stays() {
-        let places = Places::default();
+        let places = Places::new(Room::ENDPOINT);
+        let of_one = Room::ENDPOINT.strangers_of_one;
         let enter = || {
             let place = places.enter(Origin::User(1));
             place.set_active(true);
@@ -334,11 +335,11 @@ mod tests {
         let operator = enter();
         let mut crowd = Vec::new();
         for _ in 0..3 {
-            crowd.extend((1..STRANGERS_OF_ONE).map(|_| enter()));
+            crowd.extend((1..of_one).map(|_| enter()));
             assert!(has(&places, &operator));
             operator.set_active(true);
         }
-        crowd.extend((0..STRANGERS_OF_ONE).map(|_| enter()));
+        crowd.extend((0..of_one).map(|_| enter()));
         assert!(!has(&places, &operator));
     }
 
