@@ -143,10 +143,16 @@ fn counts(statistics: &Statistics, into: &mut FgkCounts) {
     }
 }
 
-/// Builds the tree of a plan, or that of a qdisc to which nothing was sent if `bytes` is null. Returns null and
-/// the reason if it is refused.
+/// Builds the tree of a plan, or that of a qdisc to which nothing was sent if `bytes` is null. Returns null
+/// and the reason if it is refused.
 #[unsafe(no_mangle)]
-pub(crate) extern "C" fn fgk_plan(bytes: *const u8, length: usize, seed: u64, error: *mut u8, room: usize) -> *mut Successor {
+pub(crate) extern "C" fn fgk_plan(
+    bytes: *const u8,
+    length: usize,
+    seed: u64,
+    error: *mut u8,
+    room: usize,
+) -> *mut Successor {
     let plan = match bytes.is_null() {
         true => Ok(Plan::default_plan()),
         // SAFETY: the caller's attribute has this length.
@@ -227,7 +233,9 @@ const DROPS: i64 = 4;
 #[inline]
 fn finish(queue: &mut Queue, now: Time) -> i64 {
     // SAFETY: the cookie is the address of an skb that is queued, or is on its way out.
-    queue.enqueue_copies(now, |skb| Some(unsafe { fgk_copy(skb) }).filter(|copy| *copy != 0));
+    queue.enqueue_copies(now, |skb| {
+        Some(unsafe { fgk_copy(skb) }).filter(|copy| *copy != 0)
+    });
     if queue.has_dropped() { DROPS } else { 0 }
 }
 

@@ -98,7 +98,13 @@ impl Form for Bytes {
         };
         let width = Form::read(from)?;
         let mask = Form::read(from)?;
-        Ok(Bytes::new(place, width, mask, Form::read(from)?, Form::read(from)?)?)
+        Ok(Bytes::new(
+            place,
+            width,
+            mask,
+            Form::read(from)?,
+            Form::read(from)?,
+        )?)
     }
 }
 

@@ -43,11 +43,7 @@ impl Tree {
     ///
     /// # Errors
     /// Names the discipline and the rule.
-    pub fn new(
-        entry: &'static dyn Entry,
-        settings: Settings,
-        children: Vec<Tree>,
-    ) -> Result<Tree, Refused> {
+    pub fn new(entry: &'static dyn Entry, settings: Settings, children: Vec<Tree>) -> Result<Tree, Refused> {
         let tree = Tree {
             entry,
             settings,
@@ -138,7 +134,10 @@ impl Tree {
             }
         };
         if !expected.contains(&self.children.len()) {
-            return refused(format!("{} disciplines in it are not its number", self.children.len()));
+            return refused(format!(
+                "{} disciplines in it are not its number",
+                self.children.len()
+            ));
         }
         if !self.entry.takes_filters() && has_places(&self.settings.classifier) {
             return refused("it takes no filters");
@@ -187,7 +186,8 @@ impl Tree {
     /// Whether a filter of the tree matches bytes of the headers.
     pub fn reads_bytes(&self) -> bool {
         let matches_bytes = |filter: &Filter| !filter.condition.bytes.is_empty();
-        self.settings.classifier.filters.iter().any(matches_bytes) || self.children.iter().any(Tree::reads_bytes)
+        self.settings.classifier.filters.iter().any(matches_bytes)
+            || self.children.iter().any(Tree::reads_bytes)
     }
 }
 
@@ -222,7 +222,10 @@ impl Budget {
     /// Takes `alike` disciplines with these settings.
     fn spend(&mut self, entry: &'static dyn Entry, settings: &Settings, alike: u64) -> Result<(), Refused> {
         let memory = entry.memory(settings).saturating_add(NODE).saturating_mul(alike);
-        match (self.disciplines.checked_sub(alike), self.memory.checked_sub(memory)) {
+        match (
+            self.disciplines.checked_sub(alike),
+            self.memory.checked_sub(memory),
+        ) {
             (Some(disciplines), Some(memory)) => {
                 self.disciplines = disciplines;
                 self.memory = memory;
@@ -313,7 +316,8 @@ fn read_settings(parameters: &[ParameterInfo], from: &mut Reader<'_>) -> Result<
             return refused(format!("`{}` is given twice", parameters[index].name));
         }
         let info = &parameters[index];
-        let value = read_value(info, from).map_err(|Refused(text)| Refused(format!("`{}` {text}", info.name)))?;
+        let value =
+            read_value(info, from).map_err(|Refused(text)| Refused(format!("`{}` {text}", info.name)))?;
         settings.push((index, value));
     }
     let is_missing = |(index, info): &(usize, &ParameterInfo)| {
@@ -372,10 +376,16 @@ fn read_value(info: &ParameterInfo, from: &mut Reader<'_>) -> Result<Value, Refu
         5 => Value::None,
         other => return refused(format!("has no kind of value {other}")),
     };
-    let allows = |numbers: &[u64]| numbers.iter().all(|number| info.unit.allows(*number, &info.range));
+    let allows = |numbers: &[u64]| {
+        numbers
+            .iter()
+            .all(|number| info.unit.allows(*number, &info.range))
+    };
     let fits = match (&value, info.unit) {
         (Value::None, _) => info.optional,
-        (Value::Flag(_), Unit::Flag) | (Value::Word(_), Unit::Choice(_)) | (Value::Text(_), Unit::Text(_)) => true,
+        (Value::Flag(_), Unit::Flag)
+        | (Value::Word(_), Unit::Choice(_))
+        | (Value::Text(_), Unit::Text(_)) => true,
         (Value::List(numbers), Unit::List(length)) => numbers.len() == length && allows(numbers),
         (Value::List(numbers), Unit::Numbers(most) | Unit::SignedNumbers(most)) => {
             numbers.len() <= most && allows(numbers)
@@ -442,7 +452,9 @@ impl Plan {
         let mut from = Reader::new(bytes);
         let version = u8::read(&mut from)?;
         if version != VERSION {
-            return refused(format!("form {version} is not {VERSION}: update program and module together"));
+            return refused(format!(
+                "form {version} is not {VERSION}: update program and module together"
+            ));
         }
         let plan = Plan {
             slots: Form::read(&mut from)?,

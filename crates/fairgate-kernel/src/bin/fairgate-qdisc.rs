@@ -2,8 +2,6 @@
 //!
 //! It parses and checks a tree as every program of Fairgate does, and sends it in its compact form.
 
-
-
 use std::ffi::CString;
 use std::fs;
 use std::io;
@@ -54,7 +52,9 @@ fn run(arguments: &[String]) -> Result<()> {
             "--slots" => slots = value()?.parse().map_err(|_| "`--slots` is a plain number")?,
             "--queue" => queue = Some(*value()?),
             _ if tree.is_none() => tree = Some(*word),
-            _ => return Err(format!("`{word}` follows the tree; write the tree as one word\n{USAGE}").into()),
+            _ => {
+                return Err(format!("`{word}` follows the tree; write the tree as one word\n{USAGE}").into());
+            }
         }
     }
     message.text(libc::TCA_KIND, "fairgate");
@@ -91,8 +91,14 @@ fn read_tree(text: &str, queue: Option<&str>) -> Result<Spec> {
     let names: Vec<&str> = document.queues().map(|(name, _)| name).collect();
     let name = match (queue, names.as_slice()) {
         (Some(name), _) => name,
-        (None, [name]) => name,
-        _ => return Err(format!("{path} has the queues {}; name one: --queue NAME", names.join(", ")).into()),
+        (None, [name]) => *name,
+        _ => {
+            return Err(format!(
+                "{path} has the queues {}; name one: --queue NAME",
+                names.join(", ")
+            )
+            .into());
+        }
     };
     let found = document.queue(name).cloned();
     found.ok_or_else(|| format!("{path} has no queue `{name}`, only {}", names.join(", ")).into())
@@ -173,7 +179,8 @@ impl Message {
         let length = u16::try_from(self.attributes.len() - at)
             .map_err(|_| "the tree is too large for one message: 65,535 bytes")?;
         self.attributes[at..at + 2].copy_from_slice(&length.to_ne_bytes());
-        self.attributes.resize(self.attributes.len().next_multiple_of(4), 0);
+        self.attributes
+            .resize(self.attributes.len().next_multiple_of(4), 0);
         Ok(())
     }
 
@@ -231,7 +238,11 @@ fn acknowledged(payload: &[u8]) -> Result<()> {
     let texts = [4 + length.next_multiple_of(4), 4 + HEADER];
     let said = texts.into_iter().find_map(|from| {
         let mut found = attributes(payload.get(from..)?).filter(|(kind, _)| *kind == 1);
-        Some(String::from_utf8_lossy(found.next()?.1).trim_end_matches('\0').to_owned())
+        Some(
+            String::from_utf8_lossy(found.next()?.1)
+                .trim_end_matches('\0')
+                .to_owned(),
+        )
     });
     Err(match said {
         Some(said) => format!("{said} ({error})"),
@@ -250,7 +261,9 @@ fn messages(bytes: &[u8]) -> Vec<(u16, &[u8])> {
     let mut left = bytes;
     while let (Some(length), Some(kind)) = (word(left, 0), word(left, 4)) {
         let length = u32::from_ne_bytes(length) as usize;
-        let Some(payload) = left.get(HEADER..length) else { break };
+        let Some(payload) = left.get(HEADER..length) else {
+            break;
+        };
         found.push((u16::from_ne_bytes(kind), payload));
         left = left.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
@@ -274,7 +287,13 @@ struct Socket(OwnedFd);
 impl Socket {
     fn open() -> io::Result<Socket> {
         // SAFETY: no pointers.
-        let fd = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::NETLINK_ROUTE) };
+        let fd = unsafe {
+            libc::socket(
+                libc::AF_NETLINK,
+                libc::SOCK_RAW | libc::SOCK_CLOEXEC,
+                libc::NETLINK_ROUTE,
+            )
+        };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -284,7 +303,13 @@ impl Socket {
             let one: libc::c_int = 1;
             // SAFETY: the pointer is to an integer of this size. Old kernels refuse, and then say less.
             unsafe {
-                libc::setsockopt(fd, libc::SOL_NETLINK, option, (&raw const one).cast(), size_of_val(&one) as u32);
+                libc::setsockopt(
+                    fd,
+                    libc::SOL_NETLINK,
+                    option,
+                    (&raw const one).cast(),
+                    size_of_val(&one) as u32,
+                );
             }
         }
         Ok(socket)
@@ -293,7 +318,11 @@ impl Socket {
     fn send(&self, bytes: &[u8]) -> io::Result<()> {
         // SAFETY: the pointer is valid for the length.
         let sent = unsafe { libc::send(self.0.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), 0) };
-        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        if sent < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(())
+        }
     }
 
     fn receive(&self) -> io::Result<Vec<u8>> {
@@ -323,8 +352,13 @@ fn show(place: Tc) -> Result<()> {
             }
             let at = word(payload, 4).map(i32::from_ne_bytes);
             let attributes: Vec<_> = payload.get(TC..).map(attributes).into_iter().flatten().collect();
-            let find = |kind| attributes.iter().find(|(other, _)| *other == kind).map(|(_, payload)| *payload);
-            if at == Some(index) && find(libc::TCA_KIND) == Some(b"fairgate\0") {
+            let find = |kind| {
+                attributes
+                    .iter()
+                    .find(|(other, _)| *other == kind)
+                    .map(|(_, payload)| *payload)
+            };
+            if at == Some(index) && find(libc::TCA_KIND) == Some(b"fairgate\0".as_slice()) {
                 let handle = u32::from_ne_bytes(word(payload, 8).unwrap_or_default());
                 let parent = u32::from_ne_bytes(word(payload, 12).unwrap_or_default());
                 let text = find(libc::TCA_OPTIONS)
@@ -340,7 +374,9 @@ fn show(place: Tc) -> Result<()> {
                         _ => format!("{:x}:{:x}", parent >> 16, parent & 0xffff),
                     },
                     text.escape_debug(),
-                    find(STATS2).and_then(application).map_or_else(String::new, counters)
+                    find(STATS2)
+                        .and_then(application)
+                        .map_or_else(String::new, counters)
                 );
             }
         }
@@ -352,7 +388,9 @@ const STATS2: u16 = 7;
 const STATS_APP: u16 = 4;
 
 fn application(statistics: &[u8]) -> Option<&[u8]> {
-    attributes(statistics).find(|(kind, _)| *kind == STATS_APP).map(|(_, payload)| payload)
+    attributes(statistics)
+        .find(|(kind, _)| *kind == STATS_APP)
+        .map(|(_, payload)| payload)
 }
 
 /// Prints `struct fairgate_stats`.
@@ -365,7 +403,10 @@ fn counters(bytes: &[u8]) -> String {
         put("unknown_version", 1);
         return line;
     }
-    for (place, name) in ["enqueued", "dequeued", "dropped", "flushed", "backlog"].iter().enumerate() {
+    for (place, name) in ["enqueued", "dequeued", "dropped", "flushed", "backlog"]
+        .iter()
+        .enumerate()
+    {
         put(&format!("{name}_packets"), number(2 * place));
         put(&format!("{name}_bytes"), number(2 * place + 1));
     }
