@@ -143,8 +143,8 @@ fn counts(statistics: &Statistics, into: &mut FgkCounts) {
     }
 }
 
-/// Builds the tree of a plan, or that of a qdisc to which nothing was sent if `bytes` is null. Returns null and
-/// the reason if it is refused.
+/// Builds the tree of a plan, or that of a qdisc to which nothing was sent if `bytes` is null. Returns null
+/// and the reason if it is refused.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn fgk_plan(
     bytes: *const u8,

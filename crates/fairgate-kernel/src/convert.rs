@@ -13,8 +13,8 @@ use crate::tree::Tree;
 /// # Errors
 /// Only if the tree breaks a rule of the compact form that the description does not know.
 pub fn tree_of(spec: &Spec) -> Result<Tree, Refused> {
-    let given = |(index, (info, value)): (usize, (ParameterInfo, Value))| {
-        spec.is_given(info.name).then_some((index, value)) as Option<Setting>
+    let given = |(index, (info, value)): (usize, (ParameterInfo, Value))| -> Option<Setting> {
+        spec.is_given(info.name).then_some((index, value))
     };
     let has_classes = spec.entry().about().children.are_classes();
     let (mut classes, mut children) = (Vec::new(), Vec::new());

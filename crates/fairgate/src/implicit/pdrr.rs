@@ -153,7 +153,7 @@ pub struct Pdrr {
     congestion: Option<Congestion>,
     in_progress: Option<InProgress>,
     seed: u64,
-    config: Config,
+    config: Box<Config>,
 }
 
 impl Pdrr {
@@ -179,7 +179,7 @@ impl Pdrr {
             congestion: None,
             in_progress: None,
             seed,
-            config,
+            config: Box::new(config),
         };
         pdrr.measure();
         pdrr
@@ -187,7 +187,7 @@ impl Pdrr {
 
     /// Starts the measurements that are configured.
     fn measure(&mut self) {
-        let Config { rate, admission, .. } = &self.config;
+        let Config { rate, admission, .. } = &*self.config;
         self.in_progress = admission.as_ref().map(|admission| admission.flows(self.seed));
         self.congestion = rate.map(|rate| {
             let thresholds = admission.as_ref().map(|admission| admission.thresholds(rate));
@@ -541,7 +541,7 @@ impl Algorithm for Pdrr {
     }
 
     fn config(&self) -> Config {
-        self.config.clone()
+        (*self.config).clone()
     }
 
     /// Enqueues all packets again, priority packets first. Above a lowered limit the longest flows lose

@@ -168,7 +168,7 @@ pub(super) struct Borrowing<M> {
     /// The clock, ns. It stands still while the driver's clock goes backwards.
     now: u64,
     statistics: ClassStatistics,
-    pub(super) tree: ClassTree,
+    pub(super) tree: Box<ClassTree>,
 }
 
 impl<M: Meter> Borrowing<M> {
@@ -225,7 +225,7 @@ impl<M: Meter> Borrowing<M> {
             occupied: 0,
             now: 0,
             statistics: ClassStatistics::new(tree.len()),
-            tree,
+            tree: Box::new(tree),
         }
     }
 

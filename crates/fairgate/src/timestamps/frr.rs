@@ -39,12 +39,14 @@
 //! Wrap: V has 40 fraction bits. S and F of busy strata differ from V by at most 2^17 bytes at weight 1,
 //! which is 2^57. The F of an idle stratum is used only if it is at most this far ahead.
 
+use alloc::boxed::Box;
+
 use super::parameters::{check_max_packet, class_max_packet, class_weight, max_packet, weights};
 use crate::discipline::Variable;
 use crate::error::ConfigError;
 use crate::registry::{About, Children, Family, Parameter};
 use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler, classes, flows};
-use crate::structures::{ActiveList, Linked, ListLink};
+use crate::structures::{ActiveList, Linked, ListLink, boxed};
 use crate::time::Time;
 use crate::timestamps::inverse::{self, inverse};
 use crate::timestamps::{MAX_WEIGHT, Share, WeightSum};
@@ -100,7 +102,7 @@ pub struct Frr {
     now: u64,
     /// A bit for each stratum with busy flows.
     busy: u32,
-    strata: [Stratum; STRATA],
+    strata: Box<[Stratum; STRATA]>,
     /// The weight of all busy flows, and its inverse.
     weight: u32,
     per_byte: u64,
@@ -191,7 +193,7 @@ impl Frr {
 
     /// Resets the finish times, because all flows are idle.
     fn reset(&mut self) {
-        for stratum in &mut self.strata {
+        for stratum in self.strata.iter_mut() {
             stratum.finish = self.now;
         }
     }
@@ -214,7 +216,7 @@ impl Scheduler for Frr {
         Ok(Frr {
             now: origin,
             busy: 0,
-            strata: [idle; STRATA],
+            strata: boxed(core::iter::repeat_n(idle, STRATA)),
             weight: 0,
             per_byte: 0,
             longest: 1,

@@ -10,6 +10,9 @@
 //!
 //! The inverse is computed when it is needed and the sum has changed.
 
+use alloc::boxed::Box;
+
+use crate::structures::boxed;
 use crate::timestamps::ONE;
 use crate::timestamps::inverse;
 
@@ -33,7 +36,7 @@ pub(super) struct LiveSum {
     waiting: u32,
     /// The buckets of each group, indexed by the number of the slot modulo 4. A slot is at most three after
     /// the slot of virtual time.
-    leaving: [[u32; 4]; GROUPS],
+    leaving: Box<[[u32; 4]; GROUPS]>,
 }
 
 /// Returns the bucket of a flow that finished at `finish`. It is emptied in the next slot.
@@ -55,13 +58,13 @@ pub(super) fn inverse_of(sum: u32) -> u64 {
 }
 
 impl LiveSum {
-    pub(super) const fn new() -> LiveSum {
+    pub(super) fn new() -> LiveSum {
         LiveSum {
             sum: 0,
             inverted: 0,
             inverse: 0,
             waiting: 0,
-            leaving: [[0; 4]; GROUPS],
+            leaving: boxed(core::iter::repeat_n([0; 4], GROUPS)),
         }
     }
 
@@ -153,7 +156,7 @@ impl LiveSum {
     pub(super) fn clear(&mut self) {
         self.sum = 0;
         self.waiting = 0;
-        self.leaving = [[0; 4]; GROUPS];
+        *self.leaving = [[0; 4]; GROUPS];
     }
 
     /// Returns the sum of the weights in all buckets.

@@ -2,7 +2,7 @@
 network
 tc qdisc add dev va root handle 1: htb default 1
 tc class add dev va parent 1: classid 1:1 htb rate 30mbit
-fairgate-qdisc add va:1:1:10 'sqf limit=60'
+fairgate-qdisc add va:1:1:10 'sqf limit=10'
 begin_count
 iperf3 -c $there -t 3 -P 6 -i 0 -f m > /run/iperf
 speed=$(awk '/SUM.*receiver/ { print $6 }' /run/iperf)

@@ -22,9 +22,8 @@ goes_on() {
     tcp 256K > /dev/null
     holds "$(shown passed) > 0" "$1: packets through the fifo"
     balanced
-    fairgate-qdisc replace va 'sqf limit=200'
+    fairgate-qdisc change va 'sqf limit=200'
     [ "$(shown panicked)" -eq 0 ] || fail "$1: a new tree says that it panicked"
-    begin_count
     pings 5
     balanced
     figure "$1: caught"
@@ -55,9 +54,11 @@ was_caught 'dequeue with packets'
 goes_on 'dequeue with packets'
 
 provoke build
-must_fail . fairgate-qdisc add va 'tbf rate=20mbit burst=20kb / qfq'
+must_fail . fairgate-qdisc change va 'tbf rate=20mbit burst=20kb / qfq'
 was_caught build
+[ "$(shown panicked)" -eq 0 ] || fail 'build: the tree that was there says that it panicked'
 pings 3
+balanced
 figure 'build: refused'
 
 tree 'drr'

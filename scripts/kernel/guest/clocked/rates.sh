@@ -13,6 +13,6 @@ done <<'TREES'
 20 tbf rate=20mbit burst=5kb / sqf limit=100
 20 tbf rate=20mbit burst=20kb / fifo limit=50
 8 tbf rate=8mbit burst=3kb / fq_codel
-30 leaky_bucket rate=30mbit
+30 leaky_bucket rate=30mbit bucket=10kb
 20 cake bandwidth=20mbit
 TREES

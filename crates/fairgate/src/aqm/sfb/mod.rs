@@ -27,6 +27,8 @@ mod penalty;
 #[cfg(test)]
 mod tests;
 
+use alloc::boxed::Box;
+
 pub use config::{Config, DESCRIPTION, PARAMETERS};
 
 use crate::arrival::Needs;
@@ -36,8 +38,8 @@ use crate::error::ConfigError;
 use crate::flow::FlowHash;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
-use crate::structures::Random;
 use crate::structures::random::mixed;
+use crate::structures::{Random, boxed};
 use crate::time::Time;
 use bins::{Bins, CERTAIN, Steps};
 use penalty::Penalty;
@@ -47,7 +49,7 @@ use penalty::Penalty;
 pub struct Sfb {
     queue: PacketQueue,
     /// Two arrays of bins, of which one decides.
-    bins: [Bins; 2],
+    bins: Box<[Bins; 2]>,
     deciding: usize,
     /// Whether the other array learns already.
     is_warming_up: bool,
@@ -77,7 +79,7 @@ impl Sfb {
     pub fn node(config: Config, seed: u64) -> Result<Node<Sfb>, ConfigError> {
         config.check()?;
         let mut random = Random::new(seed);
-        let bins = [Bins::new(random.bits()), Bins::new(random.bits())];
+        let bins = boxed((0..2).map(|_| Bins::new(random.bits())));
         Ok(Node::new(Sfb {
             queue: PacketQueue::new(),
             bins,
@@ -244,7 +246,9 @@ impl Algorithm for Sfb {
             pool[id].stamp = 0;
             into.push_back(id, pool);
         }
-        self.bins = [Bins::new(self.random.bits()), Bins::new(self.random.bits())];
+        for bins in self.bins.iter_mut() {
+            *bins = Bins::new(self.random.bits());
+        }
         self.deciding = 0;
         self.is_warming_up = false;
     }

@@ -78,6 +78,8 @@ pub(super) struct Index {
 
 impl Index {
     /// Builds the index over `conditions`, in the order of rank. At most 2^32 - 2 are allowed.
+    // Not inlined: its own frame is not added to that of the caller.
+    #[inline(never)]
     pub(super) fn new(conditions: &[&Match], limits: Limits) -> Index {
         let mut index = Index::default();
         let mut rest = Vec::new();
@@ -119,7 +121,7 @@ impl Index {
         }
         let mut groups: Vec<_> = by_mask.into_iter().collect();
         // The largest group first. Equal ones are in an order that is the same in every run.
-        groups.sort_by_key(|(_, filters)| (usize::MAX - filters.len(), filters[0].0));
+        groups.sort_unstable_by_key(|(_, filters)| (usize::MAX - filters.len(), filters[0].0));
         let mut rest = Vec::new();
         for (mask, filters) in groups {
             let are_very_many = usize::from(left > limits.most_in_a_bitmap);
@@ -134,7 +136,7 @@ impl Index {
             rest.extend(left_over);
             self.tables.push(table);
         }
-        self.tables.sort_by_key(|table| table.best);
+        self.tables.sort_unstable_by_key(|table| table.best);
         rest
     }
 

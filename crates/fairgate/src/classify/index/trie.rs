@@ -152,7 +152,7 @@ impl Builder {
         // A prefix that ends within this byte covers whole slots. Longer prefixes come later.
         let mut covered = vec![otherwise; 1 << bits];
         let mut ending: Vec<&Leaf> = leaves.iter().filter(ends_here).collect();
-        ending.sort_by_key(|leaf| leaf.length);
+        ending.sort_unstable_by_key(|leaf| (leaf.length, leaf.address));
         for leaf in ending {
             let first = place(leaf);
             covered[first..first + (1 << (known + bits - u32::from(leaf.length)))].fill(leaf.case);

@@ -121,7 +121,7 @@ pub struct Netem {
     /// When to ask again; `None` unless the last dequeue returned nothing.
     due: Option<Time>,
     counts: Counts,
-    config: Config,
+    config: Box<Config>,
 }
 
 impl Netem {
@@ -161,7 +161,7 @@ impl Netem {
             since_reordered: 0,
             due: None,
             counts: Counts::default(),
-            config,
+            config: Box::new(config),
         }))
     }
 
@@ -213,7 +213,7 @@ impl Algorithm for Netem {
             ecn,
             limit,
             ..
-        } = self.config;
+        } = *self.config;
         let is_doubled = self
             .fates
             .duplicate
@@ -307,7 +307,7 @@ impl Algorithm for Netem {
     }
 
     fn config(&self) -> Config {
-        self.config.clone()
+        (*self.config).clone()
     }
 
     /// Packets on their way keep their times. Random numbers go on; states of loss and slots begin anew.
@@ -315,7 +315,7 @@ impl Algorithm for Netem {
         config.check()?;
         self.fates = Fates::new(&config, &mut self.random);
         self.since_reordered = 0;
-        self.config = config;
+        *self.config = config;
         let kept = self.config.limit.saturating_sub(self.at_once.len());
         let mut rest = self.line.truncate(kept, pool);
         while let Some(id) = rest.pop_back(pool) {

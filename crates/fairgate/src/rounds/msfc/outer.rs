@@ -7,10 +7,11 @@
 //! the class with the smallest turn of all classes that are backlogged when the turn begins. This is a shift,
 //! over at most 16 classes.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::rounds::codel_flows::Flow;
-use crate::structures::ActiveList;
+use crate::structures::{ActiveList, boxed};
 
 use super::config::{Config, MAX_PRIOS};
 
@@ -30,7 +31,7 @@ struct Class {
 /// All classes, and the class that has the turn.
 #[derive(Debug)]
 pub(super) struct Classes {
-    all: [Class; MAX_PRIOS as usize],
+    all: Box<[Class; MAX_PRIOS as usize]>,
     /// One bit for each class with flows in its list.
     backlogged: u16,
     /// The class that has the turn.
@@ -50,7 +51,7 @@ impl Classes {
             round: ActiveList::new(),
         };
         let mut classes = Classes {
-            all: [idle; MAX_PRIOS as usize],
+            all: boxed(core::iter::repeat_n(idle, MAX_PRIOS as usize)),
             backlogged: 0,
             serving: 0,
             flow_aware: false,

@@ -145,7 +145,7 @@ pub struct Cbq {
     due: Option<Time>,
     /// What differs from the tree that this one will succeed.
     differences: Option<Differences>,
-    config: Config,
+    config: Box<Config>,
 }
 
 impl Cbq {
@@ -176,7 +176,7 @@ impl Cbq {
             top,
             due: None,
             differences: None,
-            config,
+            config: Box::new(config),
         }
     }
 
@@ -312,7 +312,7 @@ impl Algorithm for Cbq {
     }
 
     fn config(&self) -> Config {
-        self.config.clone()
+        (*self.config).clone()
     }
 
     /// Classes may be added, removed and moved. A new leaf holds a fifo, which can be replaced. The packets

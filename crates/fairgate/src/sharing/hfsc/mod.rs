@@ -78,7 +78,7 @@ pub struct Hfsc {
     leaves: Vec<Leaf>,
     inner: Leaves,
     /// The leaves that are not eligible yet, by their eligible time.
-    waiting: EventQueue,
+    waiting: Box<EventQueue>,
     /// None of these is eligible before this time. It can be too early, because a leaf was removed.
     next_eligible: u64,
     /// The eligible leaves by deadline, then by eligible time, then by turn.
@@ -91,10 +91,10 @@ pub struct Hfsc {
     by_deadline: u64,
     by_sharing: u64,
     statistics: ClassStatistics,
-    tree: ClassTree,
+    tree: Box<ClassTree>,
     /// What differs from the tree that this one will succeed.
     differences: Option<Differences>,
-    config: Config,
+    config: Box<Config>,
 }
 
 impl Hfsc {
@@ -141,7 +141,7 @@ impl Hfsc {
                 .map(|parent| Siblings::new(&classes, ClassIndex::new(parent), children[parent]))
                 .collect(),
             classes,
-            waiting: EventQueue::new(leaves.len()),
+            waiting: Box::new(EventQueue::new(leaves.len())),
             next_eligible: INFINITE,
             eligible: KeyedHeap::new(leaves.len()),
             leaves,
@@ -152,9 +152,9 @@ impl Hfsc {
             by_deadline: 0,
             by_sharing: 0,
             statistics: ClassStatistics::new(tree.len()),
-            tree,
+            tree: Box::new(tree),
             differences: None,
-            config,
+            config: Box::new(config),
         }
     }
 
@@ -510,7 +510,7 @@ impl Algorithm for Hfsc {
     }
 
     fn config(&self) -> Config {
-        self.config.clone()
+        (*self.config).clone()
     }
 
     /// Classes may be added, removed and moved. A new leaf holds a fifo, which can be replaced. The packets

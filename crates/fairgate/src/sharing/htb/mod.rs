@@ -161,7 +161,7 @@ pub struct Htb {
     bursts: Bursts,
     /// What differs from the tree that this one will succeed.
     differences: Option<Differences>,
-    config: Config,
+    config: Box<Config>,
 }
 
 impl Htb {
@@ -196,7 +196,7 @@ impl Htb {
             direct: PacketQueue::new(),
             direct_packets: 0,
             differences: None,
-            config,
+            config: Box::new(config),
         }
     }
 
@@ -307,7 +307,7 @@ impl Algorithm for Htb {
     }
 
     fn config(&self) -> Config {
-        self.config.clone()
+        (*self.config).clone()
     }
 
     /// Classes may be added, removed and moved. A new leaf holds a fifo, which can be replaced. The packets
