@@ -30,6 +30,7 @@ fn two_with_the_same_name_are_listed_without_classes_first() {
     let of = |first: &'static dyn Entry, second: &'static dyn Entry| {
         let mut registry = Registry {
             entries: vec![&OTHER],
+            sections: Vec::new(),
         };
         registry.add(first).expect("the name is free");
         registry.add(second).expect("only one has classes");
