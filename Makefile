@@ -173,7 +173,7 @@ integrations: tools
 header:
 	FAIRGATE_WRITE_HEADER=1 cargo test --quiet -p fairgate-ffi --test interface header
 
-# Needs gcc and binutils. Without headers only the object is built, which is the same for all kernels.
+# Needs gcc, binutils, and the headers of a kernel. The object is the same for all kernels.
 kernel:
 	crates/fairgate-kernel/build/object
 	crates/fairgate-kernel/build/module $(KERNEL)

@@ -154,7 +154,7 @@ fn the_examples_are_read_back() {
             }
         }
     }
-    assert!(count > 10, "{count} trees");
+    assert!(count >= 8, "{count} trees");
 }
 
 #[test]

@@ -133,19 +133,26 @@ balanced() {
     [ -e /sys/class/net/va ] || return 0
     tc qdisc show dev va | grep -q '^qdisc fairgate' || return 0
     until_true 10 is_idle
-    local into out
-    into=$(($(arrived) - $(cat /run/before)))
-    fairgate-qdisc show va
-    tc -s qdisc show dev va
-    out=$(sent_and_waiting)
-    out=$((${out% *} + $(shown dropped_bytes) + $(shown flushed_bytes) + $(shown refused_bytes)))
-    [ "$into" -eq "$out" ] || fail "$into bytes arrived, $out are sent, dropped, flushed or refused, and none wait"
-    local unit
-    for unit in packets bytes; do
-        into=$(shown enqueued_$unit)
-        out=$(($(shown dequeued_$unit) + $(shown dropped_$unit) + $(shown flushed_$unit) + $(shown backlog_$unit)))
-        [ "$into" -eq "$out" ] || fail "the tree counts $into $unit in and $out out"
-    done
+    local sent
+    sent=$(sent_and_waiting)
+    fairgate-qdisc show va > /run/shown
+    tr ' ' '\n' < /run/shown | awk -F = -v into=$(($(arrived) - $(cat /run/before))) -v sent="${sent% *}" '
+        { sum[$1] += $2 }
+        END {
+            out = sent + sum["dropped_bytes"] + sum["flushed_bytes"] + sum["refused_bytes"]
+            if (into != out) {
+                print into " bytes arrived, " out " are sent, dropped, flushed or refused, and none wait"
+                exit 1
+            }
+            for (i = split("packets bytes", units, " "); i > 0; i--) {
+                u = "_" units[i]
+                out = sum["dequeued" u] + sum["dropped" u] + sum["flushed" u] + sum["backlog" u]
+                if (sum["enqueued" u] != out) {
+                    print "the tree counts " sum["enqueued" u] " " units[i] " in and " out " out"
+                    exit 1
+                }
+            }
+        }' || { cat /run/shown; tc -s qdisc show dev va; fail 'not all bytes are accounted for'; }
 }
 
 # mark WORD: kernel_log WORD prints what the kernel said since then.

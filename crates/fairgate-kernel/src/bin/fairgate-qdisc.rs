@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::ExitCode;
 
 use fairgate::DropReason;
-use fairgate_config::{Document, Spec};
+use fairgate_config::{Document, FileError, Problem, Spec};
 use fairgate_kernel::convert::tree_of;
 use fairgate_kernel::{DEFAULT_SLOTS, MOST_SLOTS, Plan};
 
@@ -82,12 +82,25 @@ fn run(arguments: &[String]) -> Result<()> {
 const PLAN: u16 = 1;
 const TEXT: u16 = 2;
 
+/// Returns a line for each mistake: place, rule and remedy.
+fn in_words(error: &FileError) -> String {
+    let line = |problem: &Problem| {
+        let (line, column) = problem.position();
+        let Problem {
+            message, label, help, ..
+        } = problem;
+        format!("{}:{line}:{column}: {message}: {label}; {help}", problem.file())
+    };
+    let lines: Vec<String> = error.problems().iter().map(line).collect();
+    lines.join("\n       ")
+}
+
 fn read_tree(text: &str, queue: Option<&str>) -> Result<Spec> {
     let Some(path) = text.strip_prefix('@') else {
-        return Ok(Spec::inline(text)?);
+        return Ok(Spec::inline(text).map_err(|error| in_words(&error))?);
     };
     let content = fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
-    let document = Document::parse(path, &content)?;
+    let document = Document::parse(path, &content).map_err(|error| in_words(&error))?;
     let names: Vec<&str> = document.queues().map(|(name, _)| name).collect();
     let name = match (queue, names.as_slice()) {
         (Some(name), _) => name,
