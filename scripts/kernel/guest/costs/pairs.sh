@@ -39,8 +39,8 @@ for kind in 'fifo limit 1000' fq_codel fq codel 'cake unlimited besteffort flows
     both kernel "${kind%% *}"
     tc qdisc del dev d0 root
 done
-for spec in 'fifo limit=1000' fq_codel fq codel cake 'sfq limit=1000' pie fq_pie hhf drr qfq 'sqf limit=1000' \
-    msfc pdrr wf2q_plus 'tbf rate=10gbit burst=10mb / fq_codel'; do
+for spec in 'fifo limit=1000' fq_codel fq codel cake 'sfq limit=1000' pie fq_pie hhf drr qfq \
+    'sqf limit=1000' msfc pdrr wf2q_plus 'tbf rate=10gbit burst=10mb / fq_codel'; do
     fairgate-qdisc add d0 "$spec"
     both fairgate "${spec%% *}"
     tc qdisc del dev d0 root
