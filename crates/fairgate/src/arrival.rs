@@ -117,7 +117,7 @@ mod tests {
                 default: Some(2),
                 ..Classifier::default()
             },
-            ..prio::Config::default()
+            priomap: [1; 16],
         }
     }
 
