@@ -453,7 +453,7 @@ mod tests {
         prop_assert!(scheduler.is_consistent());
         prop_assert_eq!(scheduler.time.low(), model.now as u64);
         let mut links = flows.to_vec();
-        let mut lists = scheduler.lists;
+        let mut lists = scheduler.lists.clone();
         let mut found = vec![None; flows.len()];
         for (position, list) in lists.iter_mut().enumerate() {
             while let Some(flow) = list.pop_front(&mut links) {
