@@ -45,7 +45,7 @@ help:
 	@echo 'make integrations    build and run Fairgate inside ns-3, DPDK and a UDP sender; 235 Debian packages'
 	@echo 'make header          write the header of the C library anew from its source'
 	@echo 'make tc-testing      the kernel'"'"'s test cases of tc, from the source tree KERNEL=DIR'
-	@echo 'make kernel-test     boot kernels in QEMU with Fairgate as their qdisc, and test it; fetches them once'
+	@echo 'make kernel-test     boot kernels in QEMU with Fairgate as their qdisc, and test it'
 	@echo 'make kernel          the module for the kernel of the headers KERNEL=DIR, or of this machine'
 	@echo 'make lint            formatting, line lengths, circles, clippy, documentation, and no-std'
 	@echo 'make no-std          build the library for a machine without an operating system'
@@ -182,7 +182,8 @@ tc-testing:
 	@test -n '$(KERNEL)' || { echo 'give a kernel source tree: make tc-testing KERNEL=DIR' >&2; exit 2; }
 	cargo run --quiet -p fairgate-evidence -- tc-testing '$(KERNEL)' $(CASES)
 
-# Not part of `make test`. KERNELS= and TESTS= choose: `make kernel-test KERNELS=6.12 TESTS='clocked parallel'`.
+# Not part of `make test`. KERNELS= and TESTS= choose: `make kernel-test KERNELS=6.12 TESTS='clocked
+# parallel'`.
 kernel-test: tools
 	scripts/kernel/test $(addprefix --kernel ,$(KERNELS)) $(TESTS)
 

@@ -3,7 +3,8 @@
 #              the machine is that emulates it, and waiting costs nothing
 #   parallel   two processors that run at the same time, for races; no rate is asserted
 #   costs      like clocked, with an instruction for each nanosecond
-# Its head says what it shows, and `# Seconds:` after how many it has failed (60 without). It ends at the first
+# Its head says what it shows, and `# Seconds:` after how many it has failed (60 without). It ends at
+# the first
 # command that fails. After it, whatever it left is checked: bytes are conserved, and the kernel complained of
 # nothing.
 #
@@ -99,7 +100,8 @@ tree() {
 
 # shown KEY: the counter of all of our disciplines of `va` together.
 shown() {
-    fairgate-qdisc show va | tr ' ' '\n' | awk -F = -v key="$1" '$1 == key { sum += $2 } END { print sum + 0 }'
+    fairgate-qdisc show va | tr ' ' '\n' |
+        awk -F = -v key="$1" '$1 == key { sum += $2 } END { print sum + 0 }'
 }
 
 # Bytes that arrived before the discipline.
@@ -168,7 +170,8 @@ kernel_log() {
 
 # The kernel complained of nothing since the test began. A test that provokes panics sets `panics`.
 quiet_log() {
-    kernel_log begin | grep -E 'WARNING|BUG|Oops|Call Trace|general protection|stall|hung|leak|fairgate.*panic' |
+    kernel_log begin |
+        grep -E 'WARNING|BUG|Oops|Call Trace|general protection|stall|hung|leak|fairgate.*panic' |
         if [ -n "$panics" ]; then grep -v 'fairgate.*panic'; else cat; fi > /run/complaints || true
     [ ! -s /run/complaints ] || fail 'the kernel complained'
 }
@@ -190,14 +193,16 @@ unused() {
 pings() {
     local count=$1
     shift
-    ping -c "$count" -i 0.02 -W 2 -q "$@" $there > /run/ping || { cat /run/ping; fail 'a ping was not answered'; }
+    ping -c "$count" -i 0.02 -W 2 -q "$@" $there > /run/ping ||
+        { cat /run/ping; fail 'a ping was not answered'; }
 }
 
 # tcp BYTES [OPTION...]: so many bytes each way; prints Mbit/s sent and received.
 tcp() {
     local bytes=$1
     shift
-    iperf3 -c $there -n "$bytes" --bidir -i 0 -f m "$@" > /run/iperf || { cat /run/iperf; fail 'TCP failed'; }
+    iperf3 -c $there -n "$bytes" --bidir -i 0 -f m "$@" > /run/iperf ||
+        { cat /run/iperf; fail 'TCP failed'; }
     rate TX-C
     rate RX-C
 }

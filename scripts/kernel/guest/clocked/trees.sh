@@ -1,4 +1,5 @@
-# The trees of the example files: TCP both ways, ping, and conservation. Those that a list of subscribers makes
+# The trees of the example files: TCP both ways, ping, and conservation. Those that a list of
+# subscribers makes
 # are not files of trees.
 # Seconds: 120
 network

@@ -15,6 +15,6 @@ while [ $round -lt 12 ]; do
     round=$((round + 1))
 done
 wait $client
-figure "$(awk '/SUM.*receiver/ { print $6, $7 }' /run/iperf) through 60 changes; $(shown dropped_packets) dropped, \
-$(shown flushed_packets) flushed"
+figure "$(awk '/SUM.*receiver/ { print $6, $7 }' /run/iperf) through 60 changes; \
+$(shown dropped_packets) dropped, $(shown flushed_packets) flushed"
 pings 5

@@ -15,7 +15,10 @@ while kill -0 $client 2> /dev/null; do
             for (i = 1; i <= n; i++) {
                 u = "_" units[i]
                 out = value["dequeued" u] + value["dropped" u] + value["flushed" u] + value["backlog" u]
-                if (value["enqueued" u] != out) { print units[i], value["enqueued" u], "in,", out, "out"; exit 1 }
+                if (value["enqueued" u] != out) {
+                    print units[i], value["enqueued" u], "in,", out, "out"
+                    exit 1
+                }
             }
         }' > /run/answer || fail "$(cat /run/answer)"
     answers=$((answers + 1))
