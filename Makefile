@@ -183,7 +183,8 @@ tc-testing:
 	@test -n '$(KERNEL)' || { echo 'give a kernel source tree: make tc-testing KERNEL=DIR' >&2; exit 2; }
 	cargo run --quiet -p fairgate-evidence -- tc-testing '$(KERNEL)' $(CASES)
 
-# Not part of `make test`. KERNELS= and TESTS= choose, like KERNELS=6.12 TESTS='clocked parallel'.
+# Not part of `make test`. KERNELS= and TESTS= choose: `make kernel-test KERNELS=6.12 TESTS='clocked
+# parallel'`.
 kernel-test: tools
 	scripts/kernel/test $(addprefix --kernel ,$(KERNELS)) $(TESTS)
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
  * Measures the root discipline of a device: `backlog` packets of `flows` flows wait in it, and each of
- * `pairs` rounds takes one out and puts it in again. Loading the module is the measurement. In a guest whose
- * clock counts instructions (scripts/kernel/boot) the time is their number.
+ * `pairs`
+ * rounds takes one out and puts it in again. Loading the module is the measurement. In a guest whose clock
+ * counts instructions (scripts/kernel/boot) the time is their number.
  */
 #include <linux/ip.h>
 #include <linux/math64.h>

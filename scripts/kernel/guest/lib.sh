@@ -3,9 +3,10 @@
 #              the machine is that emulates it, and waiting costs nothing
 #   parallel   two processors that run at the same time, for races; no rate is asserted
 #   costs      like clocked, with an instruction for each nanosecond
-# Its head says what it shows, and `# Seconds:` after how many it has failed (60 without). It ends at the
-# first command that fails. After it, whatever it left is checked: bytes are conserved, and the kernel
-# complained of nothing.
+# Its head says what it shows, and `# Seconds:` after how many it has failed (60 without). It ends at
+# the first
+# command that fails. After it, whatever it left is checked: bytes are conserved, and the kernel complained of
+# nothing.
 #
 # The network is one veth: `va` here, with the discipline that is tested, and `vb` in the namespace `b`.
 
@@ -200,7 +201,8 @@ pings() {
 tcp() {
     local bytes=$1
     shift
-    iperf3 -c $there -n "$bytes" --bidir -i 0 -f m "$@" > /run/iperf || { cat /run/iperf; fail 'TCP failed'; }
+    iperf3 -c $there -n "$bytes" --bidir -i 0 -f m "$@" > /run/iperf ||
+        { cat /run/iperf; fail 'TCP failed'; }
     rate TX-C
     rate RX-C
 }

@@ -8,8 +8,9 @@ echo 2 > /proc/sys/net/ipv4/tcp_ecn
 holds "$(shown marked) > 0" 'marked packets'
 [ "$(shown dropped_packets)" -eq 0 ] || fail "$(shown dropped_packets) are dropped"
 # The receiver saw them: marks are in the packets.
-seen=$(in_b awk '/^IpExt:/ {
-    if (!n++) { for (i = 1; i <= NF; i++) if ($i == "InCEPkts") at = i } else print $at
-}' /proc/net/netstat)
+seen=$(in_b awk '
+    /^IpExt:/ && at { print $at }
+    /^IpExt:/ && !at { for (i = 1; i <= NF; i++) if ($i == "InCEPkts") at = i }' \
+    /proc/net/netstat)
 holds "$seen > 0" 'marks that arrived'
 figure "$(shown marked) marked, $seen arrived marked, none dropped"

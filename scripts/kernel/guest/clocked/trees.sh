@@ -1,5 +1,7 @@
-# The trees of the example files: TCP both ways, ping, and conservation. Those that a list of subscribers
-# makes are not files of trees. Seconds: 120
+# The trees of the example files: TCP both ways, ping, and conservation. Those that a list of
+# subscribers makes
+# are not files of trees.
+# Seconds: 120
 network
 for file in /examples/*.toml; do
     for queue in $(sed -n 's/^\[queue\.\([a-z_]*\)\]$/\1/p' "$file"); do

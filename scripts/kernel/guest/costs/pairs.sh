@@ -25,8 +25,9 @@ both() {
     one=$(cost "$2" 1 64)
     one=${one##* }
     [ "$1" = fairgate ] || echo "$many" > "/run/kernel-$2"
-    [ "$1" = kernel ] || [ ! -f "/run/kernel-$2" ] ||
-        beside=$(awk "BEGIN { printf \"%.2f times the kernel's\", $many / $(cat "/run/kernel-$2") }")
+    [ "$1" = kernel ] ||
+        [ ! -f "/run/kernel-$2" ] || beside=$(awk "BEGIN { printf \"%.2f times the kernel's\", \
+        $many / $(cat "/run/kernel-$2") }")
     figure "$(printf '%-8s %-9s 64 flows %4s, one flow %4s  %s' "$1" "$2" "$many" "$one" "$beside")"
 }
 
@@ -40,7 +41,8 @@ for kind in 'fifo limit 1000' fq_codel fq codel 'cake unlimited besteffort flows
     tc qdisc del dev d0 root
 done
 for spec in 'fifo limit=1000' fq_codel fq codel cake 'sfq limit=1000' pie fq_pie hhf drr qfq \
-    'sqf limit=1000' msfc pdrr wf2q_plus 'tbf rate=10gbit burst=10mb / fq_codel'; do
+    'sqf limit=1000' msfc \
+    pdrr wf2q_plus 'tbf rate=10gbit burst=10mb / fq_codel'; do
     fairgate-qdisc add d0 "$spec"
     both fairgate "${spec%% *}"
     tc qdisc del dev d0 root

@@ -1,7 +1,7 @@
 # Disciplines and devices are deleted while they are full.
 # Seconds: 180
-for spec in 'tbf rate=10mbit burst=5kb / sqf' qfq 'tbf rate=2mbit burst=5kb / cake' \
-    'tbf rate=1mbit burst=5kb / pfq'; do
+for spec in 'tbf rate=10mbit burst=5kb / sqf' qfq \
+    'tbf rate=2mbit burst=5kb / cake' 'tbf rate=1mbit burst=5kb / pfq'; do
     for what in discipline device; do
         network
         fairgate-qdisc add va "$spec"
