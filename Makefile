@@ -19,7 +19,7 @@ RUST_VERSION = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 .PHONY: semver msrv
 .PHONY: packages try-packages static unit
 .PHONY: verdicts-live tools install integrations header tc-testing miri
-.PHONY: kernel-test
+.PHONY: kernel kernel-test
 .PHONY: docs docs-environment
 .PHONY: python python-build python-environment python-lint python-disciplines python-client tutorials wheel
 
@@ -183,8 +183,7 @@ tc-testing:
 	@test -n '$(KERNEL)' || { echo 'give a kernel source tree: make tc-testing KERNEL=DIR' >&2; exit 2; }
 	cargo run --quiet -p fairgate-evidence -- tc-testing '$(KERNEL)' $(CASES)
 
-# Not part of `make test`. KERNELS= and TESTS= choose: `make kernel-test KERNELS=6.12 TESTS='clocked
-# parallel'`.
+# Not part of `make test`. KERNELS= and TESTS= choose, like KERNELS=6.12 TESTS='clocked parallel'.
 kernel-test: tools
 	scripts/kernel/test $(addprefix --kernel ,$(KERNELS)) $(TESTS)
 
