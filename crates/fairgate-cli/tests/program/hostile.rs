@@ -235,12 +235,14 @@ fn names_from_a_run_do_not_control_the_terminal() {
     let flows = serde_json::json!({
         "observed_s": 1, "active": 1, "forgotten": 0, "missed_packets": 0, "flows": [flow],
     });
-    let reserved = serde_json::json!({ "answer": "reservations", "revision": 1, "reservations": [{
+    let reserved = serde_json::json!({ "revision": 1, "reservations": [{
         "from": RAW, "class": RAW, "reserved_bps": 1, "promised_us": 1.0, "no_error_terms": RAW,
         "expires_s": 1.0,
         "terms": { "name": RAW, "rate_bps": 1, "burst_bytes": 1, "filter": RAW, "lifetime_ms": 1 },
     }] });
-    let refused = serde_json::json!({ "answer": "refused", "errors": [{ "message": RAW, "help": RAW }] });
+    let refused = serde_json::json!({
+        "type": RAW, "title": RAW, "detail": RAW, "errors": [{ "message": RAW, "help": RAW }],
+    });
     let turned = "\\u{202e}";
     let commands: &[(&[&str], &serde_json::Value, &str)] = &[
         (&["status"], &status, turned),

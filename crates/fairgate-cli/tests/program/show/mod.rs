@@ -2,7 +2,7 @@
 
 mod beside_tc;
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::thread;
@@ -77,21 +77,44 @@ pub(crate) fn status(spec: &Spec, device: &str, hosts: &[u8]) -> Status {
     }
 }
 
-/// Gives `times` requests this answer.
+/// Gives `times` requests this answer. With a `title` it is a problem.
 pub(crate) fn serve(socket: &Path, answer: &impl Serialize, times: usize) -> thread::JoinHandle<()> {
     let listener = UnixListener::bind(socket).expect("a socket of our own");
-    let answer = serde_json::to_vec(answer).expect("an answer is JSON");
+    let answer = serde_json::to_value(answer).expect("an answer is JSON");
+    let (status, kind) = match answer.get("title") {
+        Some(_) => ("422 Unprocessable Content", "application/problem+json"),
+        None => ("200 OK", "application/json"),
+    };
+    let answer = answer.to_string();
+    let length = answer.len();
+    let head = format!("HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n");
+    let answer = format!("{head}connection: close\r\n\r\n{answer}");
     thread::spawn(move || {
         for stream in listener.incoming().take(times) {
             let mut stream = stream.expect("a client");
             // If a request is left unread, the client gets a reset in place of the answer.
-            let mut request = String::new();
-            BufReader::new(&stream)
-                .read_line(&mut request)
-                .expect("a client asks");
-            stream.write_all(&answer).expect("a client reads the answer");
+            read_request(&mut BufReader::new(&stream));
+            stream
+                .write_all(answer.as_bytes())
+                .expect("a client reads the answer");
         }
     })
+}
+
+fn read_request(from: &mut impl BufRead) {
+    let mut body = 0;
+    loop {
+        let mut line = String::new();
+        from.read_line(&mut line).expect("a client asks");
+        let field = line.trim_end().to_ascii_lowercase();
+        if let Some(length) = field.strip_prefix("content-length: ") {
+            body = length.parse().expect("a number of bytes");
+        }
+        if field.is_empty() {
+            break;
+        }
+    }
+    from.read_exact(&mut vec![0; body]).expect("a body that is whole");
 }
 
 #[test]
