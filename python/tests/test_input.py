@@ -16,7 +16,7 @@ WRONG = [
     ('[queue.wan]\ndiscipline = "tbf"\nrate = "0mbit"\nburst = "5kb"\n', 3, 9, "a rate must be above 0"),
     ('[queue.wan]\ndiscipline = "fq_codel"\ntagret = "5ms"\n', 3, 1, "`fq_codel` has no parameter `tagret`"),
     ('[queue.wan]\ndiscipline = "fifo\n', 2, None, ""),
-    ('[simulate]\nduration = "1 parsec"\n', 2, 12, ""),
+    ('[simulate]\nduration = "1 parsec"\n', 2, 14, ""),
     ('[simulat]\nduration = "1s"\n', 1, 2, "there is no section `simulat`"),
     ("[simulate]\nduration = 7\n", 2, 12, ""),
 ]

@@ -224,8 +224,8 @@ impl Delays {
     /// all of the window are late: from the oldest one.
     fn passage(&self, last: &Sample, threshold: f64) -> Option<Passage> {
         let before = || self.samples.iter().filter(|sample| sample.sent < last.sent);
-        let timely = before().filter(|sample| sample.excess <= threshold);
-        let first = timely.last().or_else(|| before().next())?;
+        let mut timely = before().filter(|sample| sample.excess <= threshold);
+        let first = timely.next_back().or_else(|| before().next())?;
         let took = last.sent.nanos_since(first.sent) as f64 + last.excess - first.excess;
         (last.excess > threshold && took >= 1.0).then_some(Passage {
             from: first.sent,
