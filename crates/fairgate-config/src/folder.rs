@@ -115,7 +115,7 @@ impl Folder {
     /// # Errors
     /// Fails if there is no folder, and for a link that another user may have put there as a trap.
     pub fn open(path: &Path) -> io::Result<Folder> {
-        Walk::begin(path)?.to_folder(false)
+        Walk::begin(path)?.into_folder(false)
     }
 
     /// Opens the folder at `path` as [`open`](Folder::open) does. It is made if it is missing, as those above
@@ -124,7 +124,7 @@ impl Folder {
     /// # Errors
     /// Fails as [`open`](Folder::open) does, and if the system refuses.
     pub fn create(path: &Path) -> io::Result<Folder> {
-        Walk::begin(path)?.to_folder(true)
+        Walk::begin(path)?.into_folder(true)
     }
 
     /// Opens the folder of the file at `path`.
@@ -141,7 +141,7 @@ impl Folder {
     /// # Errors
     /// Fails if the folder does not exist, and for a link that another user may have put there as a trap.
     pub fn end_of(path: &Path) -> io::Result<(Folder, OsString)> {
-        Walk::begin(path)?.to_file()
+        Walk::begin(path)?.into_file()
     }
 
     fn opened(opened: File, path: PathBuf) -> io::Result<Folder> {
@@ -324,7 +324,7 @@ impl Walk {
         })
     }
 
-    fn to_folder(mut self, is_made: bool) -> io::Result<Folder> {
+    fn into_folder(mut self, is_made: bool) -> io::Result<Folder> {
         while let Some(name) = self.names.pop() {
             self.enter(&name, is_made)?;
         }
@@ -332,7 +332,7 @@ impl Walk {
         Ok(self.at)
     }
 
-    fn to_file(mut self) -> io::Result<(Folder, OsString)> {
+    fn into_file(mut self) -> io::Result<(Folder, OsString)> {
         loop {
             let name = self.names.pop().ok_or(Errno::EISDIR)?;
             if !self.names.is_empty() || name == ".." {
