@@ -104,7 +104,7 @@ pub fn json_text(name: &str, content: &impl Serialize) -> String {
     harmless_json(&text)
 }
 
-/// Returns a JSON document with all characters escaped that [`is_hidden`](fairgate::harmless::is_hidden).
+/// Returns a JSON document with all characters escaped that [`is_hidden`].
 /// Its values stay the same: JSON itself demands this only of those below U+0020.
 pub fn harmless_json(document: &str) -> String {
     let mut plain = String::with_capacity(document.len());
