@@ -717,8 +717,8 @@ class Operations:
             "/v1/subscribers",
             SubscriberMade,
             body={
-                "subscribers": _arguments.listed("subscribers", subscribers),
                 **_given("confirmed_removed", confirmed_removed),
+                "subscribers": _arguments.listed("subscribers", subscribers),
             },
             headers={"If-Match": if_match},
         )
