@@ -145,8 +145,11 @@ fn counts(statistics: &Statistics, into: &mut FgkCounts) {
 
 /// Builds the tree of a plan, or that of a qdisc to which nothing was sent if `bytes` is null. Returns null
 /// and the reason if it is refused.
+///
+/// # Safety
+/// `bytes` is null or has `length` bytes. `error` has `room` bytes, at least one.
 #[unsafe(no_mangle)]
-pub(crate) extern "C" fn fgk_plan(
+pub(crate) unsafe extern "C" fn fgk_plan(
     bytes: *const u8,
     length: usize,
     seed: u64,
@@ -155,13 +158,13 @@ pub(crate) extern "C" fn fgk_plan(
 ) -> *mut Successor {
     let plan = match bytes.is_null() {
         true => Ok(Plan::default_plan()),
-        // SAFETY: the caller's attribute has this length.
+        // SAFETY: by this function's contract.
         false => Plan::from_bytes(unsafe { slice::from_raw_parts(bytes, length) }),
     };
     match plan.and_then(|plan| Successor::new(&plan, seed)) {
         Ok(successor) => Box::into_raw(Box::new(successor)),
         Err(refused) => {
-            // SAFETY: the caller has `room` bytes.
+            // SAFETY: by this function's contract.
             tell(&refused, unsafe { slice::from_raw_parts_mut(error, room) });
             core::ptr::null_mut()
         }

@@ -3,10 +3,9 @@
 #              the machine is that emulates it, and waiting costs nothing
 #   parallel   two processors that run at the same time, for races; no rate is asserted
 #   costs      like clocked, with an instruction for each nanosecond
-# Its head says what it shows, and `# Seconds:` after how many it has failed (60 without). It ends at
-# the first
-# command that fails. After it, whatever it left is checked: bytes are conserved, and the kernel complained of
-# nothing.
+# Its head says what it shows, and `# Seconds:` after how many it has failed (60 without). It ends at the
+# first command that fails. After it, whatever it left is checked: bytes are conserved, and the kernel
+# complained of nothing.
 #
 # The network is one veth: `va` here, with the discipline that is tested, and `vb` in the namespace `b`.
 

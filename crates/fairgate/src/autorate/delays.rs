@@ -86,8 +86,8 @@ pub struct Passage {
     pub from: Time,
     /// When the second one was sent.
     pub to: Time,
-    /// The time between their ends of the line, ns, at least 1. If the second one is overdue, the time until
-    /// now: it takes longer still.
+    /// The time from when the first one left the line until the second one did, ns, at least 1. If the second
+    /// one is overdue, the time until now: it takes longer still.
     pub took: u64,
 }
 

@@ -40,9 +40,9 @@
 //!   continues in a coarser group, as if it had just become busy. This packet itself may go earlier than its
 //!   length allows, so others wait for it once. A changed share is used from the flow's next packet in the
 //!   same way. In the live sum the old weight counts until V passes the flow's finish time. In the sum of all
-//!   flows the new one counts at once, as in Linux. So once for each change V may get further past a finish:
-//!   by the packet that is sent with the old weight, and by what the flow was away from V, times the change
-//!   of its part of the sum.
+//!   flows the new one counts at once, as in Linux. So each change may let V get further past a finish, once.
+//!   The packet that is sent with the old weight adds one step of V. The distance of the flow's start from V
+//!   adds a part of itself: the change of the weight, divided by the sum.
 //! * Virtual time wraps. A flow that was idle for 2^62 or more starts from V like a new one. The number of
 //!   *eras* for which it was idle tells this.
 //!

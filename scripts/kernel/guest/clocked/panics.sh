@@ -1,6 +1,5 @@
-# A panic of the Rust code in each of its entries is caught. Packets pass through a plain fifo from then
-# on, until
-# the discipline is replaced; what was queued is not lost.
+# A panic of the Rust code in each of its entries is caught. Packets pass through a plain fifo from then on,
+# until the discipline is replaced; what was queued is not lost.
 # Seconds: 120
 panics=provoked
 network

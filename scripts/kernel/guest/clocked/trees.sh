@@ -1,6 +1,5 @@
-# The trees of the example files: TCP both ways, ping, and conservation. Those that a list of
-# subscribers makes
-# are not files of trees.
+# The trees of the example files: TCP both ways, ping, and conservation. Those that a list of subscribers
+# makes are not files of trees.
 # Seconds: 120
 network
 for file in /examples/*.toml; do
