@@ -1,10 +1,9 @@
 //! Who has a place at a door. Without a place no connection is served.
 //!
 //! Nobody knows who connects until the first request is read. So a client is a stranger at first. When all
-//! places of strangers are taken, a stranger loses its own: of the address that has the most, and there one
-//! that says nothing, and then the one that has not got on for longest. A client that asks at once is known
-//! before that.
-//! Those who are known have places of their own, which no stranger takes.
+//! places of strangers are taken, a stranger of the address that has the most loses its own: first one that
+//! says nothing, then the one that has not got on for longest. A client that asks at once is known before
+//! that. Those who are known have places of their own, which no stranger takes.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
