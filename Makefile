@@ -187,7 +187,7 @@ tc-testing:
 kernel-test: tools
 	scripts/kernel/test $(addprefix --kernel ,$(KERNELS)) $(TESTS)
 
-lint: rust-lint no-std python-lint unit
+lint: unit python-lint no-std rust-lint
 
 # The second clippy is of the program that `make demo` builds.
 rust-lint:
