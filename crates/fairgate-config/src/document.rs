@@ -13,7 +13,7 @@ use toml::de::{DeTable, DeValue};
 use crate::error::{FileError, Problems};
 use crate::registry::{Registry, Section};
 use crate::section;
-use crate::spec::{self, Draft, Given, Spec, WrittenDscp, check_with, in_order, spanned_from_toml};
+use crate::spec::{Draft, Given, Spec, check_with, in_order, spanned_from_toml};
 use crate::suggest;
 use crate::table::{self, Table};
 
@@ -225,16 +225,6 @@ impl Document {
             let key = section::key_at(parsed().get_ref(), &span);
             let (message, help) = section::explain(error.message(), key.as_deref());
             self.error(span, message, help)
-        })
-    }
-
-    /// Reads a DSCP of this file: a number from 0 to 63, or a name of RFC 2474, 2597, 3246, 5865 or 8622.
-    ///
-    /// # Errors
-    /// If there is no such DSCP.
-    pub fn dscp(&self, written: &Spanned<WrittenDscp>) -> Result<u8, FileError> {
-        spec::dscp(written).map_err(|mistake| {
-            self.error_with_label(mistake.span, mistake.message, mistake.label, mistake.help)
         })
     }
 

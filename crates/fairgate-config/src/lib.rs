@@ -34,7 +34,7 @@ pub use fairgate::registry::{
 pub use memory::Memory;
 pub use spec::{
     Assembly, Branch, BuildError, CHANGE, Change, ChangeError, ClassSpec, Estimator, EstimatorError, Frame,
-    Replaced, ShardBy, ShardedSpec, Spec, UnknownShardBy, Workers, WrittenDscp, quoted, renamed,
+    Replaced, ShardBy, ShardedSpec, Spec, Workers, quoted, renamed,
 };
 pub use suggest::similar_name;
 pub use table::Table;

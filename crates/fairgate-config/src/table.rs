@@ -1,11 +1,8 @@
 //! Tables of a file that a [`Section`] describes: their keys are described as parameters of disciplines are.
 
-use std::fmt;
 use std::ops::Range;
 
-use fairgate::registry::{Parameter, Section, Shape};
-use serde::Deserialize;
-use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use fairgate::registry::{Field, Parameter, ParameterInfo, Section, Shape, Smallest, Unit};
 use toml::Spanned;
 
 use crate::error::Problems;
@@ -78,6 +75,15 @@ impl Table {
         }
     }
 
+    /// Returns the value that stands in the place of a table, if one does: of a section with a shorthand of
+    /// this unit.
+    pub fn plain<F: Field + Smallest>(&self, key: &str, unit: Unit) -> Option<F> {
+        let read = read_value(&ParameterInfo::plain("", unit, ""), self.value(key)?);
+        let mut field = F::SMALLEST;
+        field.write(&read.ok()?);
+        Some(field)
+    }
+
     /// Returns the keys and the values, in the order of the file.
     pub fn entries(&self) -> &[(Spanned<String>, Spanned<Given>)] {
         &self.entries
@@ -131,16 +137,22 @@ impl Table {
                 );
             }
         }
-        let is_missing = |name: &&str| self.value(name).is_none();
-        for info in keys
-            .iter()
-            .filter(|info| info.default.is_none() && is_missing(&info.name))
-        {
+        let keys = keys.iter().filter(|info| info.default.is_none());
+        let keys = keys.map(|info| (info.name, info.remedy()));
+        let tables = within.iter().filter(|inner| inner.is_required());
+        let tables = tables.map(|inner| {
+            let keys = inner.keys().into_iter().filter(|info| info.default.is_none());
+            let keys: Vec<String> = keys.map(|info| format!("{} = ...", info.name)).collect();
+            let in_braces = || format!("write its keys in braces: {{ {} }}", keys.join(", "));
+            let remedy = inner.shorthand().map_or_else(in_braces, |info| info.remedy());
+            (inner.name(), remedy)
+        });
+        for (name, remedy) in keys.chain(tables).filter(|(name, _)| self.value(name).is_none()) {
             problems.add(
                 self.span(),
-                format!("`{}` is missing", info.name),
-                format!("must have `{}`", info.name),
-                format!("add a line like {} = ..., and {}", info.name, info.remedy()),
+                format!("`{name}` is missing"),
+                format!("must have `{name}`"),
+                format!("add a line like {name} = ..., and {remedy}"),
             );
         }
     }
@@ -183,75 +195,22 @@ pub(crate) fn check(value: &Spanned<Given>, section: &Section, outer: &str, prob
             (shape, _) => (shape == Shape::One, vec![(path, value)]),
         };
     for (path, value) in tables {
-        match Table::of(value).filter(|_| is_of_shape) {
-            Some(table) => table.check(section, &path, problems),
-            None => {
+        match (Table::of(value).filter(|_| is_of_shape), section.shorthand()) {
+            (Some(table), _) => table.check(section, &path, problems),
+            (None, Some(info)) => {
+                if let Err(mut mistake) = read_value(&info, value) {
+                    if !matches!(value.get_ref(), Given::Text(_)) {
+                        let end = if mistake.help.ends_with('.') { "" } else { "." };
+                        mistake.help.push_str(end);
+                        mistake.help.push_str(" It may also be a table, { key = value }");
+                    }
+                    mistake.report(problems);
+                }
+            }
+            (None, None) => {
                 let message = format!("`{path}` is {}, but must be {rule}", value.get_ref().type_name());
                 problems.add(value.span(), message, format!("expected {rule}"), help.clone());
             }
         }
-    }
-}
-
-/// A table within a section that another type reads.
-impl<'de> Deserialize<'de> for Table {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Table, D::Error> {
-        let given = Spanned::<Given>::deserialize(deserializer)?;
-        let found = given.get_ref().show();
-        Table::of(&given).ok_or_else(|| D::Error::custom(format!("invalid type: {found}, expected a map")))
-    }
-}
-
-impl<'de> Deserialize<'de> for Given {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Given, D::Error> {
-        deserializer.deserialize_any(AnyValue)
-    }
-}
-
-struct AnyValue;
-
-impl<'de> Visitor<'de> for AnyValue {
-    type Value = Given;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Given, E> {
-        Ok(Given::Text(text.to_owned()))
-    }
-
-    fn visit_i64<E: Error>(self, integer: i64) -> Result<Given, E> {
-        Ok(Given::Integer(integer.into()))
-    }
-
-    fn visit_u64<E: Error>(self, integer: u64) -> Result<Given, E> {
-        Ok(Given::Integer(integer.into()))
-    }
-
-    fn visit_f64<E: Error>(self, float: f64) -> Result<Given, E> {
-        Ok(Given::Decimal(float.to_string()))
-    }
-
-    fn visit_bool<E: Error>(self, flag: bool) -> Result<Given, E> {
-        Ok(Given::Flag(flag))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Given, A::Error> {
-        let mut list = Vec::new();
-        while let Some(value) = values.next_element()? {
-            list.push(value);
-        }
-        Ok(Given::List(list))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Given, A::Error> {
-        let mut table = Vec::new();
-        while let Some(entry) = entries.next_entry()? {
-            table.push(entry);
-        }
-        let start = |(key, _): &(Spanned<String>, Spanned<Given>)| key.span().start;
-        table.sort_by_key(start);
-        Ok(Given::Table(table))
     }
 }

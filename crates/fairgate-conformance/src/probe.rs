@@ -7,9 +7,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use fairgate::discipline::probes::{Sealed, move_packets};
 use fairgate::{
     Class, ClassId, ClassReading, ClassState, ConfigError, Count, Discipline, DropReason, Ecn, FlowHash,
-    Needs, PacketId, PacketQueue, Pool, Slot, Statistics, Time, Variable, Verdict,
+    Heritage, Inspect, Needs, PacketId, PacketQueue, Pool, Reconfigure, Slot, Statistics, Time, Variable,
+    Verdict,
 };
 
 /// Formats a configuration, for comparisons and messages.
@@ -345,11 +347,9 @@ impl Probe {
     }
 }
 
-impl Discipline for Probe {
-    fn name(&self) -> &'static str {
-        self.inner.name()
-    }
+impl Sealed for Probe {}
 
+impl Discipline for Probe {
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
         self.advance(now);
         let packet = &pool[id];
@@ -444,35 +444,55 @@ impl Discipline for Probe {
         );
     }
 
-    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
-        self.promised = None;
-        let before = self.before(pool);
-        let mut all = PacketQueue::new();
-        self.inner.drain(pool, &mut all);
-        while let Some(id) = all.pop_front(pool) {
-            let held = self.leave(id, pool);
-            self.keep_order(&held);
-            self.expected.flushed.add(held.length);
-            into.push_back(id, pool);
-        }
-        let returned = self.settle(&before, pool);
-        assert!(
-            returned.is_empty(),
-            "drain: {} gave back {returned:?}",
-            self.name()
-        );
-        assert!(
-            self.held.is_empty(),
-            "drain: {} kept {:?}",
-            self.name(),
-            self.held
-        );
-    }
-
     fn watchdog(&self) -> Option<Time> {
         self.inner.watchdog()
     }
 
+    fn backlog(&self) -> Count {
+        self.inner.backlog()
+    }
+}
+
+impl Inspect for Probe {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn config(&self) -> Box<dyn Any> {
+        self.inner.config()
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.inner.statistics()
+    }
+
+    fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
+        self.inner.visit_classes(visit);
+    }
+
+    fn visit_classes_at(&self, places: Range<usize>, visit: &mut dyn FnMut(Class<'_>)) {
+        self.inner.visit_classes_at(places, visit);
+    }
+
+    fn read_class_states(
+        &self,
+        reading: &mut ClassReading,
+        most: usize,
+        visit: &mut dyn FnMut(ClassState<'_>),
+    ) -> bool {
+        self.inner.read_class_states(reading, most, visit)
+    }
+
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        self.inner.visit_variables(visit);
+    }
+
+    fn needs(&self) -> Needs {
+        self.inner.needs()
+    }
+}
+
+impl Reconfigure for Probe {
     fn reconfigure(&mut self, config: &dyn Any, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
         self.advance(now);
         let before = self.before(pool);
@@ -516,46 +536,6 @@ impl Discipline for Probe {
         result
     }
 
-    fn replace_class(
-        &mut self,
-        minor: u16,
-        child: Box<dyn Discipline>,
-        now: Time,
-        pool: &mut Pool,
-    ) -> Result<(), ConfigError> {
-        self.advance(now);
-        let before = self.before(pool);
-        let result = self.inner.replace_class(minor, child, now, pool);
-        self.note_changes(&before, pool);
-        self.settle(&before, pool);
-        result
-    }
-
-    fn statistics(&self) -> Statistics {
-        self.inner.statistics()
-    }
-
-    fn backlog(&self) -> Count {
-        self.inner.backlog()
-    }
-
-    fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
-        self.inner.visit_classes(visit);
-    }
-
-    fn visit_classes_at(&self, places: Range<usize>, visit: &mut dyn FnMut(Class<'_>)) {
-        self.inner.visit_classes_at(places, visit);
-    }
-
-    fn read_class_states(
-        &self,
-        reading: &mut ClassReading,
-        most: usize,
-        visit: &mut dyn FnMut(ClassState<'_>),
-    ) -> bool {
-        self.inner.read_class_states(reading, most, visit)
-    }
-
     fn change_class(
         &mut self,
         minor: u16,
@@ -570,15 +550,49 @@ impl Discipline for Probe {
         result
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
-        self.inner.visit_variables(visit);
+    fn succeed_class(
+        &mut self,
+        minor: u16,
+        child: Box<dyn Discipline>,
+        heritage: &Heritage,
+        now: Time,
+        pool: &mut Pool,
+    ) -> Result<Box<dyn Discipline>, ConfigError> {
+        self.advance(now);
+        let before = self.before(pool);
+        let result = self.inner.succeed_class(minor, child, heritage, now, pool);
+        self.note_changes(&before, pool);
+        self.settle(&before, pool);
+        result
     }
 
-    fn needs(&self) -> Needs {
-        self.inner.needs()
+    fn take_over(&mut self, old: &mut dyn Discipline, heritage: &Heritage, now: Time, pool: &mut Pool) {
+        debug_assert!(heritage.classes.is_empty(), "a probe inherits no classes");
+        move_packets(self, old, now, pool);
     }
 
-    fn config(&self) -> Box<dyn Any> {
-        self.inner.config()
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        self.promised = None;
+        let before = self.before(pool);
+        let mut all = PacketQueue::new();
+        self.inner.drain(pool, &mut all);
+        while let Some(id) = all.pop_front(pool) {
+            let held = self.leave(id, pool);
+            self.keep_order(&held);
+            self.expected.flushed.add(held.length);
+            into.push_back(id, pool);
+        }
+        let returned = self.settle(&before, pool);
+        assert!(
+            returned.is_empty(),
+            "drain: {} gave back {returned:?}",
+            self.name()
+        );
+        assert!(
+            self.held.is_empty(),
+            "drain: {} kept {:?}",
+            self.name(),
+            self.held
+        );
     }
 }

@@ -139,7 +139,7 @@ impl Plan {
             Some(name) => problems.of(read_name(document, &name)),
             None => Some(default_name(document.name())),
         };
-        let place = problems.of(Place::read(document, &section));
+        let place = problems.of(Attachment::read(document, &section));
         let nat = problems.of(read_nat(document, &section));
         let endpoints = problems.of(Endpoints::read(document, &section));
         let packet_log = problems.of(PacketLog::read(document, &section));
@@ -310,21 +310,21 @@ impl Plan {
 }
 
 /// Where a run takes frames, and the names of its trees.
-struct Place {
+struct Attachment {
     ends: [End; 2],
     taken: [bool; 2],
     queues: [Option<Spanned<String>>; 2],
 }
 
-impl Place {
-    fn read(document: &Document, section: &Keys) -> Result<Place, FileError> {
+impl Attachment {
+    fn read(document: &Document, section: &Keys) -> Result<Attachment, FileError> {
         match section.text("device") {
-            Some(device) => Place::on(document, section, &device),
-            None => Place::between(document, section),
+            Some(device) => Attachment::on(document, section, &device),
+            None => Attachment::between(document, section),
         }
     }
 
-    fn between(document: &Document, section: &Keys) -> Result<Place, FileError> {
+    fn between(document: &Document, section: &Keys) -> Result<Attachment, FileError> {
         let mut problems = document.problems();
         for key in ["ingress", "egress"] {
             if let Some(span) = section.span_of(key) {
@@ -378,14 +378,14 @@ impl Place {
                 "join two TUN devices, or use a TAP device",
             );
         }
-        problems.unless_any(Place {
+        problems.unless_any(Attachment {
             ends,
             taken: [true; 2],
             queues: ["left_to_right", "right_to_left"].map(|key| section.text(key)),
         })
     }
 
-    fn on(document: &Document, section: &Keys, device: &Spanned<String>) -> Result<Place, FileError> {
+    fn on(document: &Document, section: &Keys, device: &Spanned<String>) -> Result<Attachment, FileError> {
         let mut problems = document.problems();
         for key in ["left", "right", "left_to_right", "right_to_left"] {
             if let Some(span) = section.span_of(key) {
@@ -427,7 +427,7 @@ impl Place {
             }
             None => return Err(problems.into_error()),
         };
-        problems.unless_any(Place {
+        problems.unless_any(Attachment {
             ends: [End::Interface(name.clone()), End::Host(name)],
             taken: queues.each_ref().map(Option::is_some),
             queues,
@@ -512,7 +512,7 @@ fn default_name(file: &str) -> String {
 }
 
 /// Reads the number of workers. Several need two interfaces whose frames the kernel can divide.
-fn read_workers(document: &Document, section: &Keys, place: &Place) -> Result<u16, FileError> {
+fn read_workers(document: &Document, section: &Keys, place: &Attachment) -> Result<u16, FileError> {
     let count = section.values.workers;
     match (section.span_of("workers"), section.span_of("shard_by")) {
         (None, Some(span)) => Err(document.error(

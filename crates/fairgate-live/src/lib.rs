@@ -76,7 +76,7 @@ pub use config::{
     Address, Autorate, Divide, End, Endpoint, EndpointError, Endpoints, Isolate, Offer, Offloads, PacketLog,
     Plan, RateSource,
 };
-pub use dry_run::{Adapted, Captures, DryRun, DryRunError, Place};
+pub use dry_run::{Adapted, CapturedPacket, Captures, DryRun, DryRunError};
 pub use error::{LiveError, ReloadError};
 pub use notice::Notice;
 pub use plane::{Changed, Kind, Plane};

@@ -43,7 +43,7 @@ const STALL: u64 = 5_000_000;
 
 /// What the loop should do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum NextStep {
     /// Continue: there is work.
     Work,
     /// Sleep until an event.
@@ -124,7 +124,7 @@ impl Pace {
     /// Decides what to do after a turn that ended at `now`. `busy` says that there is more work now, and
     /// `is_paced` that packets wait for a shaper.
     #[inline]
-    pub(crate) fn next(&mut self, now: Time, busy: bool, is_paced: bool) -> Next {
+    pub(crate) fn next(&mut self, now: Time, busy: bool, is_paced: bool) -> NextStep {
         let ran = now.nanos_since(self.running_since);
         if ran > STALL {
             self.punctuality.stalls += 1;
@@ -148,17 +148,17 @@ impl Pace {
             if owed > 0 {
                 // This sleep belongs to the old window. The new window starts after it.
                 self.window = now + owed;
-                return Next::Rest(now + owed);
+                return NextStep::Rest(now + owed);
             }
         }
         if busy {
-            Next::Work
+            NextStep::Work
         } else if self.moderate && self.woken >= FREE_WAKE_UPS {
             // Packets that are due within this rest have just left. A longer one is for the next turn.
             let rest = std::mem::replace(&mut self.rest, if is_paced { LONG_REST } else { REST });
-            Next::Rest(now + rest)
+            NextStep::Rest(now + rest)
         } else {
-            Next::Wait
+            NextStep::Wait
         }
     }
 
@@ -196,7 +196,7 @@ mod tests {
         for packet in 1..1000u64 {
             let now = Time::from_micros(packet * 300);
             pace.woke(Time::from_micros(packet * 300 - 290), now, None);
-            assert_eq!(pace.next(now, false, false), Next::Wait);
+            assert_eq!(pace.next(now, false, false), NextStep::Wait);
         }
     }
 
@@ -218,12 +218,12 @@ mod tests {
         // A packet every 20 us, and 2 us to forward it, for 10 ms.
         while now < Time::from_millis(10) {
             match pace.next(now, false, false) {
-                Next::Work => unreachable!("nothing is left to do"),
-                Next::Wait => {
+                NextStep::Work => unreachable!("nothing is left to do"),
+                NextStep::Wait => {
                     pace.woke(now, now + 18_000, None);
                     now += 20_000;
                 }
-                Next::Rest(until) => {
+                NextStep::Rest(until) => {
                     pace.woke(now, until, Some(until));
                     now = until + 10_000;
                     rests += 1;
@@ -247,9 +247,9 @@ mod tests {
                 due += 120_000;
             }
             let (until, timed) = match pace.next(now, false, is_paced) {
-                Next::Work => unreachable!("nothing is left to do"),
-                Next::Wait => (due, None),
-                Next::Rest(until) => (until, Some(until)),
+                NextStep::Work => unreachable!("nothing is left to do"),
+                NextStep::Wait => (due, None),
+                NextStep::Rest(until) => (until, Some(until)),
             };
             pace.woke(now, until, timed);
             now = until;
@@ -272,9 +272,9 @@ mod tests {
         while now < Time::from_millis(100) {
             now += 50_000;
             let until = match pace.next(now, false, false) {
-                Next::Work => unreachable!("nothing is left to do"),
-                Next::Wait => now + 1_000,
-                Next::Rest(until) => until,
+                NextStep::Work => unreachable!("nothing is left to do"),
+                NextStep::Wait => now + 1_000,
+                NextStep::Rest(until) => until,
             };
             pace.woke(now, until, None);
             slept += until.nanos_since(now);
@@ -312,7 +312,7 @@ mod tests {
             for turn in turns.into_iter().cycle() {
                 let begin = now;
                 now += turn;
-                if let Next::Rest(until) = pace.next(now, true, false) {
+                if let NextStep::Rest(until) = pace.next(now, true, false) {
                     pace.woke(now, until, Some(until));
                     spans.push((begin, until, until.nanos_since(now)));
                     now = until;

@@ -22,7 +22,8 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Changed {
-    /// For how long nothing was forwarded.
+    /// The longest time in which nothing was forwarded: the trees of the directions change one after the
+    /// other.
     pub pause: Duration,
     /// Packets for which a new limit had no room, or that no class takes any more.
     pub dropped: u64,

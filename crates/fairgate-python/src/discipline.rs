@@ -20,14 +20,14 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use crate::errors;
 use crate::failure;
 use crate::leaked::leaked;
-use crate::packet::{Packet, Place};
+use crate::packet::{Packet, PacketState};
 
 /// When a discipline that has failed asks to be called again: later than now, ns.
 const AFTER_FAILURE: u64 = 1_000_000_000;
 
 /// What a call of Python asked for, besides its answer.
 #[derive(Default)]
-struct Asked {
+struct Requested {
     dropped: Vec<(Py<Packet>, DropReason)>,
     marked: Vec<Py<Packet>>,
 }
@@ -37,11 +37,11 @@ struct Asked {
 pub(crate) struct DisciplineBase {
     /// Whether `asked` has anything. It is cheaper to look at than a lock.
     has_asked: AtomicBool,
-    asked: Mutex<Asked>,
+    asked: Mutex<Requested>,
 }
 
 impl DisciplineBase {
-    fn ask(&self, what: impl FnOnce(&mut Asked)) {
+    fn ask(&self, what: impl FnOnce(&mut Requested)) {
         what(&mut self.asked.lock().unwrap_or_else(PoisonError::into_inner));
         self.has_asked.store(true, Ordering::Relaxed);
     }
@@ -225,7 +225,7 @@ impl Checked {
                 );
                 return Err(self.broken(py, call, &what));
             }
-            self.release(packet, Place::Dropped);
+            self.release(packet, PacketState::Dropped);
             match self.is_draining {
                 true => self.moved.push(packet.id()),
                 false => pool.give_back(packet.id(), *reason),
@@ -244,10 +244,10 @@ impl Checked {
                     &format!("packet {number} was {verb}, but it belongs to another discipline"),
                 ));
             }
-            Place::Queued => return Ok(()),
-            Place::Dropped => "was dropped before",
-            Place::Dequeued => "had left by dequeue before",
-            Place::Flushed | Place::Outside => "was flushed before",
+            PacketState::Queued => return Ok(()),
+            PacketState::Dropped => "was dropped before",
+            PacketState::Dequeued => "had left by dequeue before",
+            PacketState::Flushed | PacketState::Outside => "was flushed before",
         };
         Err(self.broken(
             py,
@@ -256,7 +256,7 @@ impl Checked {
         ))
     }
 
-    fn release(&mut self, packet: &Packet, place: Place) {
+    fn release(&mut self, packet: &Packet, place: PacketState) {
         packet.put(place);
         self.held[packet.id().index()] = None;
         self.count -= 1;
@@ -286,7 +286,7 @@ impl Checked {
             self.settle(py, &call(), pool)?;
         }
         Ok(match packet.get().place() {
-            Place::Queued => Verdict::Queued,
+            PacketState::Queued => Verdict::Queued,
             _ => Verdict::Dropped,
         })
     }
@@ -328,7 +328,7 @@ impl Checked {
             );
             return Err(self.broken(py, &call(), &what));
         }
-        self.release(packet, Place::Dequeued);
+        self.release(packet, PacketState::Dequeued);
         self.watchdog = None;
         Ok(Some(packet.id()))
     }
@@ -473,7 +473,7 @@ impl Algorithm for Checked {
         }
         if pool.returned().all(|(returned, _)| returned != id) {
             if let Some(packet) = self.held.get_mut(id.index()).and_then(Option::take) {
-                packet.get().put(Place::Dropped);
+                packet.get().put(PacketState::Dropped);
                 self.count -= 1;
             }
             pool.give_back(id, DropReason::QueueLimit);
@@ -516,7 +516,7 @@ impl Algorithm for Checked {
                 self.fail(error);
             }
             for packet in self.in_order(py) {
-                self.release(packet.get(), Place::Flushed);
+                self.release(packet.get(), PacketState::Flushed);
                 into.push_back(packet.get().id(), pool);
             }
             self.watchdog = None;

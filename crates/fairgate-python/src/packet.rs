@@ -14,7 +14,7 @@ use crate::errors;
 /// Where a packet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Place {
+pub(crate) enum PacketState {
     /// In the discipline that it was enqueued at.
     Queued,
     /// The discipline dropped it.
@@ -71,7 +71,7 @@ impl Packet {
         Packet {
             id: Some(id),
             owner,
-            place: AtomicU8::new(Place::Queued as u8),
+            place: AtomicU8::new(PacketState::Queued as u8),
             number,
             length: slot.length,
             flow: slot.flow.raw(),
@@ -93,17 +93,17 @@ impl Packet {
         self.id.expect("a packet of this discipline has a slot")
     }
 
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> PacketState {
         match self.place.load(Ordering::Relaxed) {
-            0 => Place::Queued,
-            1 => Place::Dropped,
-            2 => Place::Dequeued,
-            3 => Place::Flushed,
-            _ => Place::Outside,
+            0 => PacketState::Queued,
+            1 => PacketState::Dropped,
+            2 => PacketState::Dequeued,
+            3 => PacketState::Flushed,
+            _ => PacketState::Outside,
         }
     }
 
-    pub(crate) fn put(&self, place: Place) {
+    pub(crate) fn put(&self, place: PacketState) {
         self.place.store(place as u8, Ordering::Relaxed);
     }
 
@@ -112,7 +112,7 @@ impl Packet {
         Packet {
             id: None,
             owner: 0,
-            place: AtomicU8::new(Place::Outside as u8),
+            place: AtomicU8::new(PacketState::Outside as u8),
             dscp: AtomicU8::new(self.dscp.load(Ordering::Relaxed)),
             ecn: AtomicU8::new(self.ecn.load(Ordering::Relaxed)),
             corrupted_bit: AtomicU64::new(NO_BIT),
@@ -219,7 +219,7 @@ impl Packet {
         Ok(Packet {
             id: None,
             owner: 0,
-            place: AtomicU8::new(Place::Outside as u8),
+            place: AtomicU8::new(PacketState::Outside as u8),
             number,
             length,
             flow,

@@ -28,7 +28,8 @@ pub use entry::Entry;
 pub use flows::{DEFAULT_FLOWS, FlowOrder, FlowStatus, FlowsStatus, LanStatus, RoundTripStatus};
 pub use names::SubscriberName;
 pub use outline::{
-    Changeable, OutlineDocument, ParameterDocument, Part, Place, PlaceDocument, changeable, parts, places,
+    Changeable, OutlineDocument, OutlineEntry, ParameterDocument, Part, PlaceDocument, changeable, parts,
+    places,
 };
 pub use question::{Answer, Ask, Change, Features, LocalRun, Question, Reserve, Unexpected, WhatIf, ask};
 pub use recording::{ClassInterval, Interval, Percentiles, Recorder, SHORTEST_INTERVAL_US};

@@ -17,7 +17,7 @@ pub struct OutlineDocument {
     /// The interface that it sends to.
     pub to: String,
     /// Its places, each behind the one above it. The first is the root.
-    pub places: Vec<Place>,
+    pub places: Vec<OutlineEntry>,
 }
 
 /// What can be set at a place.
@@ -37,7 +37,7 @@ pub struct PlaceDocument {
 /// A discipline, a class or both.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct Place {
+pub struct OutlineEntry {
     /// The numbers of the classes from the root on, as `20/3`; `root` for the root. Of classes for hosts it
     /// is the first.
     pub path: String,
@@ -146,12 +146,12 @@ fn add_classes<'a>(tree: &'a Spec, above: usize, parts: &mut Vec<Part<'a>>) {
 }
 
 /// Lists the places of a tree, each behind the one above it.
-pub fn places(tree: &Spec) -> Vec<Place> {
-    parts(tree).into_iter().map(Place::of).collect()
+pub fn places(tree: &Spec) -> Vec<OutlineEntry> {
+    parts(tree).into_iter().map(OutlineEntry::of).collect()
 }
 
-impl Place {
-    fn of(part: Part<'_>) -> Place {
+impl OutlineEntry {
+    fn of(part: Part<'_>) -> OutlineEntry {
         let mut settings = BTreeMap::new();
         for (info, value) in part.class.iter().flat_map(|class| &class.parameters) {
             if info.name != PARENT && info.default.as_ref() != Some(value) {
@@ -162,7 +162,7 @@ impl Place {
             settings.entry(name).or_insert(value);
         }
         let template = part.class.as_ref().and_then(|class| class.template);
-        Place {
+        OutlineEntry {
             path: match part.path.is_empty() {
                 true => "root".to_owned(),
                 false => part.path,

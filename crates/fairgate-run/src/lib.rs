@@ -17,7 +17,7 @@
 //!   up.
 //! * [`LocalRun`](fairgate_run_api::LocalRun) is what is controlled. The forwarding threads know nothing of
 //!   HTTP.
-//! * [`Control`] are the threads that answer, and the one that keeps the history. They end on drop.
+//! * [`ServerHandle`] are the threads that answer, and the one that keeps the history. They end on drop.
 //!
 //! Everything that a client can make these threads hold is bounded: connections, the time that each may take,
 //! headers, bodies, and the documents that are made at the same time.
@@ -35,7 +35,7 @@ mod socket;
 mod subscribed;
 pub mod subscribers;
 
-pub use http::{Control, ControlError, Doors, openapi, page};
+pub use http::{ControlError, Doors, ServerHandle, openapi, page};
 pub use metrics::MOST_CLASSES;
 pub use run::{Owner, Reserver, Run, mistakes_of};
 pub use socket::{LongPath, default_socket, running};

@@ -56,7 +56,7 @@ impl From<(Packet, FlowKey)> for Arrival {
 }
 
 /// What the disciplines of a tree read of a packet besides its descriptor and its header fields
-/// ([`Discipline::needs`](crate::Discipline::needs)). What no discipline needs costs nothing.
+/// ([`Inspect::needs`](crate::Inspect::needs)). What no discipline needs costs nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// What TCP packets acknowledge.
@@ -90,8 +90,8 @@ mod tests {
 
     use super::*;
     use crate::cake::AckFilter;
-    use crate::classify::{Bytes, Classifier, Filter, Match, Outcome, Place};
-    use crate::discipline::Discipline;
+    use crate::classify::{Bytes, BytesOf, Classifier, Filter, Match, Outcome};
+    use crate::discipline::{Discipline, Inspect};
     use crate::flow::LinkType;
     use crate::time::Time;
     use crate::{Cake, Fifo, Link, Prio, cake, fifo, prio};
@@ -102,7 +102,7 @@ mod tests {
 
     /// Bands of which a filter on the TTL chooses the first one.
     fn by_bytes() -> prio::Config {
-        let ttl = Bytes::new(Place::Network(8), 1, 0xff, 64, 64).unwrap();
+        let ttl = Bytes::new(BytesOf::Network(8), 1, 0xff, 64, 64).unwrap();
         let filter = Filter {
             condition: Match {
                 bytes: vec![ttl],

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use crate::count::Count;
 
 /// How far the states of a discipline's classes are read
-/// ([`read_class_states`](crate::Discipline::read_class_states)). A new reading starts with the default.
+/// ([`read_class_states`](crate::Inspect::read_class_states)). A new reading starts with the default.
 #[derive(Debug, Default)]
 pub struct ClassReading {
     /// The number of steps that were made.

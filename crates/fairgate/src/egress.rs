@@ -59,8 +59,6 @@ const NOT_OWED: Time = Time::MAX;
 #[derive(Debug)]
 pub struct Egress<D = Box<dyn Discipline>> {
     root: D,
-    /// Whether the last dequeue took the last packet.
-    is_drained: bool,
     /// The link is idle from this time, and the discipline has not been called since.
     idle_from: Time,
 }
@@ -70,7 +68,6 @@ impl<D: DerefMut<Target: Discipline>> Egress<D> {
     pub fn new(root: D) -> Egress<D> {
         Egress {
             root,
-            is_drained: false,
             idle_from: NOT_OWED,
         }
     }
@@ -89,14 +86,9 @@ impl<D: DerefMut<Target: Discipline>> Egress<D> {
     /// [`Pool::take_returned`], transmits the packet and releases it.
     #[inline]
     pub fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Next<PacketId> {
-        let chosen = self.root.dequeue(now, pool);
-        let is_empty = self.root.backlog().packets == 0;
-        match chosen {
-            Some(id) => {
-                self.is_drained = is_empty;
-                Next::Packet(id)
-            }
-            None if is_empty => {
+        match self.root.dequeue(now, pool) {
+            Some(id) => Next::Packet(id),
+            None if self.is_empty() => {
                 self.idle_from = NOT_OWED;
                 Next::Idle
             }
@@ -108,17 +100,23 @@ impl<D: DerefMut<Target: Discipline>> Egress<D> {
     }
 
     /// Reports that the link transmits the packet of the last dequeue until `end`. Returns whether more
-    /// packets were queued at that dequeue.
+    /// packets are queued.
     ///
     /// If it returns true, the driver calls `dequeue` at `end`. If it returns false, the driver need not: the
     /// next enqueue after `end` first tells the discipline that the link was idle since `end`. A driver that
     /// always calls `dequeue` at `end` need not call this function.
     #[inline]
     pub fn transmits_until(&mut self, end: Time) -> bool {
-        if self.is_drained {
+        let is_empty = self.is_empty();
+        if is_empty {
             self.idle_from = end;
         }
-        !self.is_drained
+        !is_empty
+    }
+
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.root.backlog().packets == 0
     }
 
     /// Makes the pending call for the time at which the link became idle. Nothing was enqueued since then.

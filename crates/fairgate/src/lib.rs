@@ -121,7 +121,9 @@ pub use timestamps::wfq::{self, Wfq};
 pub use arrival::{Arrival, Needs};
 pub use class_reading::ClassReading;
 pub use count::Count;
-pub use discipline::{Algorithm, ByFlow, Class, ClassState, Discipline, Heritage, Node, Variable, Verdict};
+pub use discipline::{
+    Algorithm, ByFlow, Class, ClassState, Discipline, Heritage, Inspect, Node, Reconfigure, Variable, Verdict,
+};
 
 pub use egress::{Egress, Next};
 pub use error::{ConfigError, ParameterPath, Refusal};

@@ -16,7 +16,7 @@ use thiserror::Error;
 
 use crate::arrival::{Arrival, Needs};
 use crate::count::Count;
-use crate::discipline::{Discipline, Verdict};
+use crate::discipline::{Discipline, Inspect, Reconfigure, Verdict};
 use crate::egress::{Egress, Next};
 use crate::packet::DropReason;
 use crate::pool::{Copied, Delay, NodeNumber, PacketId, PacketQueue, Pool, PoolFull, TakenDelays};
@@ -269,7 +269,7 @@ impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
     }
 
     /// Calls `change` like [`change`](Link::change), with what owns the discipline. So it may put another
-    /// one in its place that takes over the packets ([`Discipline::take_over`]).
+    /// one in its place that takes over the packets ([`Reconfigure::take_over`]).
     pub fn change_root<R>(&mut self, change: impl FnOnce(&mut D, &mut Pool) -> R) -> R {
         let result = change(self.egress.root_mut(), &mut self.pool);
         self.look_at_tree();

@@ -2,7 +2,7 @@
 //! and a check of conservation after every call.
 
 use crate::count::Count;
-use crate::discipline::{Algorithm, Discipline, Heritage, Node, Verdict};
+use crate::discipline::{Algorithm, Discipline, Heritage, Node, Reconfigure, Verdict};
 use crate::packet::{ClassId, DropReason, Packet};
 use crate::pool::Pool;
 use crate::queues::fifo::{self, Fifo};

@@ -3,7 +3,7 @@
 use fairgate_scripts::dummynet::{self, Direction, Script};
 use fairgate_scripts::pf;
 use fairgate_scripts::sources::Source as Kind;
-use fairgate_scripts::tc::{Device, Way};
+use fairgate_scripts::tc::{Device, TreeDirection};
 
 use crate::commands::script::{self, Language, ScriptArgs, Source, Text};
 use crate::commands::ways::Tree;
@@ -68,8 +68,8 @@ pub(crate) fn named(tree: dummynet::Tree, device: Option<&str>) -> Tree {
         name: tree.name(),
         device: tree.interface.or_else(|| device.map(str::to_owned)),
         way: match tree.direction {
-            Direction::In => Way::In,
-            Direction::Out => Way::Out,
+            Direction::In => TreeDirection::In,
+            Direction::Out => TreeDirection::Out,
         },
         spec: tree.spec,
         warnings: tree.warnings.iter().map(ToString::to_string).collect(),

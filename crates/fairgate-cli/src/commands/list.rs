@@ -49,9 +49,7 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
         (Format::Text, None) => output::text(&overview(&chosen, registry))?,
         (Format::Text, Some(_)) => {
             let disciplines = chosen.iter().map(|entry| detail(*entry));
-            let details: Vec<String> = disciplines
-                .chain(sections.iter().map(Described::detail))
-                .collect();
+            let details: Vec<String> = disciplines.chain(details(&sections)).collect();
             output::text(&details.join("\n"))?;
         }
     }
@@ -66,17 +64,34 @@ struct Described {
 }
 
 impl Described {
-    fn detail(&self) -> String {
-        let head = match self.section.shape() {
+    /// Returns its head in a file: `[[simulate.link]]`.
+    fn head(&self) -> String {
+        match self.section.shape() {
             Shape::One | Shape::Named => format!("[{}]", self.path),
             Shape::List => format!("[[{}]]", self.path),
-        };
-        format!(
-            "{head}: {}\n{}",
-            self.section.about(),
-            parameter_table(&self.section.keys())
-        )
+        }
     }
+}
+
+/// Returns the sections in detail. Many values can be random, so equal tables are printed once.
+fn details(sections: &[Described]) -> Vec<String> {
+    let mut shown: Vec<(String, String)> = Vec::new();
+    let mut details = Vec::new();
+    for section in sections {
+        let (head, about) = (section.head(), section.section.about());
+        let table = parameter_table(&section.section.values());
+        let first = shown
+            .iter()
+            .find(|(known, _)| !known.is_empty() && *known == table);
+        details.push(match first {
+            Some((_, first)) => format!("{head}: {about}\nIts keys are those of {first}.\n"),
+            None => format!("{head}: {about}\n{table}"),
+        });
+        if first.is_none() {
+            shown.push((table, head));
+        }
+    }
+    details
 }
 
 /// Returns the sections, each before the tables within it.
@@ -277,7 +292,7 @@ impl Listing {
                 .map(|section| SectionEntry {
                     name: section.path.clone(),
                     about: section.section.about(),
-                    keys: parameters(&section.section.keys()),
+                    keys: parameters(&section.section.values()),
                 })
                 .collect(),
         }
@@ -305,12 +320,15 @@ mod tests {
 
     /// The pages with the tables of these sections, and of those within them.
     #[cfg(feature = "live")]
-    const PAGES: [(&str, &str); 7] = [
+    const PAGES: [(&str, &str); 10] = [
         ("run.autorate", "autorate.md"),
         ("run", "configuration.md"),
         ("subscribers", "subscribers.md"),
         ("plans", "subscribers.md"),
         ("simulate.autorate", "autorate.md"),
+        ("simulate.flow.arrivals", "simulation.md"),
+        ("simulate.flow.", "sources.md"),
+        ("simulate.flow", "simulation.md"),
         ("simulate", "simulation.md"),
         ("sweep", "simulation.md"),
     ];
@@ -328,10 +346,17 @@ mod tests {
                 let allowed = info.allowed().replace(", or ", ", ").replace(" or ", ", ");
                 format!("| `{}` | {allowed} | {default} | {} |\n", info.name, info.doc)
             };
-            let rows: String = section.keys().iter().map(row).collect();
+            let rows: String = section.values().iter().map(row).collect();
             let table = format!("| key | values | default | meaning |\n|---|---|---|---|\n{rows}");
             let page = PAGES.iter().find(|(of, _)| path.starts_with(of));
-            let (_, page) = page.unwrap_or_else(|| panic!("no page has the keys of [{path}]"));
+            let page = match section.shorthand() {
+                // Distributions, rates and losses are the same wherever they are.
+                Some(_) => "simulation.md",
+                None => {
+                    page.unwrap_or_else(|| panic!("no page has the keys of [{path}]"))
+                        .1
+                }
+            };
             let file = format!("{}/../../docs/{page}", env!("CARGO_MANIFEST_DIR"));
             let text = fs::read_to_string(&file).unwrap();
             assert!(

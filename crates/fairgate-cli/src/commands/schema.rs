@@ -36,8 +36,9 @@ pub(crate) fn run(_args: Args, registry: &Registry, format: Format) -> Result<Ou
 }
 
 fn schema(registry: &Registry) -> Value {
+    let mut shared = Shared::default();
     let sections = registry.sections();
-    let sections = sections.map(|section| (section.name().to_owned(), tables(section)));
+    let sections = sections.map(|section| (section.name().to_owned(), tables(section, &mut shared)));
     let mut sections_of_files: Map<String, Value> = sections.collect();
     let queue = json!({
         "description": "Trees of disciplines: docs/configuration.md",
@@ -46,17 +47,38 @@ fn schema(registry: &Registry) -> Value {
     });
     sections_of_files.insert("queue".to_owned(), queue);
     let disciplines: Vec<Value> = registry.iter().map(discipline).collect();
+    let mut definitions = shared.definitions();
+    definitions.insert("discipline".to_owned(), json!({ "anyOf": disciplines }));
+    definitions.insert("disciplines".to_owned(), json!({ "enum": names(registry) }));
     json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Configuration of Fairgate",
         "type": "object",
         "properties": sections_of_files,
         "additionalProperties": false,
-        "definitions": {
-            "discipline": { "anyOf": disciplines },
-            "disciplines": { "enum": names(registry) },
-        },
+        "definitions": definitions,
     })
+}
+
+/// The tables that a key may have instead of a value, each once: all random times have the same one.
+#[derive(Default)]
+struct Shared(Vec<(String, Value)>);
+
+impl Shared {
+    /// Returns a reference to a table. `name` is that of the first key that has it.
+    fn reference(&mut self, name: &str, table: Value) -> Value {
+        let index = self.0.iter().position(|(_, known)| *known == table);
+        let index = index.unwrap_or_else(|| {
+            let name = format!("{name}-{}", self.0.len());
+            self.0.push((name, table));
+            self.0.len() - 1
+        });
+        json!({ "$ref": format!("#/definitions/{}", self.0[index].0) })
+    }
+
+    fn definitions(self) -> Map<String, Value> {
+        self.0.into_iter().collect()
+    }
 }
 
 /// Returns the names of all disciplines, each once: some have two entries.
@@ -67,10 +89,17 @@ fn names(registry: &Registry) -> Vec<&'static str> {
 }
 
 /// Returns the schema of a section: of a table, of tables with names, or of a list of tables.
-fn tables(section: &Section) -> Value {
-    let table = table(section);
+fn tables(section: &Section, shared: &mut Shared) -> Value {
+    let mut table = table(section, shared);
+    if let Some(info) = section.shorthand() {
+        let table_instead = shared.reference(section.name(), table);
+        table = json!({ "anyOf": [parameter(&info), table_instead] });
+    }
     match section.shape() {
-        Shape::One => table,
+        Shape::One => {
+            table["description"] = section.about().into();
+            table
+        }
         Shape::Named => json!({
             "description": section.about(),
             "type": "object",
@@ -80,16 +109,18 @@ fn tables(section: &Section) -> Value {
     }
 }
 
-fn table(section: &Section) -> Value {
+fn table(section: &Section, shared: &mut Shared) -> Value {
     let keys = section.keys();
     let mut properties = properties(&keys);
     let within = section.within().iter();
-    properties.extend(within.map(|inner| (inner.name().to_owned(), tables(inner))));
+    properties.extend(within.map(|inner| (inner.name().to_owned(), tables(inner, shared))));
+    let mut required = required(&keys);
+    let tables = section.within().iter().filter(|inner| inner.is_required());
+    required.extend(tables.map(Section::name));
     json!({
-        "description": section.about(),
         "type": "object",
         "properties": properties,
-        "required": required(&keys),
+        "required": required,
         "additionalProperties": section.is_open(),
     })
 }
@@ -182,7 +213,7 @@ fn parameter(info: &ParameterInfo) -> Value {
     let mut schema = match info.unit {
         Unit::Count(_) => integer(least.into(), most),
         Unit::Signed(_, least) => integer(least.into(), most),
-        Unit::Bytes | Unit::Rate => json!({ "type": ["string", "integer"] }),
+        Unit::Bytes | Unit::Rate | Unit::Amount(_) => json!({ "type": ["string", "integer"] }),
         Unit::Probability => json!({ "type": ["number", "string"] }),
         Unit::Flag => json!({ "type": "boolean" }),
         Unit::Choice(words) => json!({ "enum": words }),
@@ -192,9 +223,29 @@ fn parameter(info: &ParameterInfo) -> Value {
             let items = integer(least.into(), most);
             json!({ "anyOf": [items, { "type": "array", "items": items }] })
         }
-        Unit::Times(length) => {
-            let items = json!({ "type": "string" });
-            json!({ "type": "array", "items": items, "minItems": length, "maxItems": length })
+        Unit::CountOrTexts(_) => {
+            let texts = json!({ "type": "array", "items": { "type": "string" } });
+            json!({ "anyOf": [integer(least.into(), most), texts] })
+        }
+        Unit::Decimal(_, least, most) => json!({ "type": "number", "minimum": least, "maximum": most }),
+        Unit::Decimals(_) => {
+            let number = json!({ "type": "number" });
+            json!({ "anyOf": [number, { "type": "array", "items": number }] })
+        }
+        Unit::TimeOrFalse => json!({ "anyOf": [{ "type": "string" }, { "const": false }] }),
+        Unit::Dscp => json!({ "type": ["string", "integer"] }),
+        Unit::Several(of, least, most) => {
+            let types: &[&str] = match of {
+                Unit::Time => &["string"],
+                _ => &["string", "integer"],
+            };
+            let items = json!({ "type": types });
+            json!({ "type": "array", "items": items, "minItems": least, "maxItems": most })
+        }
+        Unit::Schedule => {
+            let part = json!({ "type": ["string", "integer"] });
+            let phase = json!({ "type": "array", "items": part, "minItems": 2, "maxItems": 2 });
+            json!({ "type": "array", "items": phase })
         }
         Unit::Texts(_, most) => {
             let items = json!({ "type": "string" });
@@ -317,6 +368,19 @@ mod tests {
             "[queue.a]\ndiscipline = \"drr\"\n[[queue.a.class]]\nquantum = 1500\n",
         ] {
             assert!(!checker.allows(wrong), "{wrong}");
+        }
+        let link = "[simulate]\nduration = \"1s\"\n[[simulate.link]]\na = \"a\"\n";
+        assert!(!checker.allows(link), "{link}");
+        assert!(checker.allows(&format!("{link}b = \"b\"\n")));
+        for wrong in [
+            "jiter = \"1ms\"",
+            "jitter = { mean = \"1s\" }",
+            "loss = \"1%\"",
+            "loss = { p = 0.1 }",
+            "loss = { gilbert_elliott = { p = 0.1 } }",
+            "workers = 65",
+        ] {
+            assert!(!checker.allows(&format!("{link}b = \"b\"\n{wrong}\n")), "{wrong}");
         }
     }
 }

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use fairgate_config::{Spec, quoted};
-use fairgate_scripts::tc::Way;
+use fairgate_scripts::tc::TreeDirection;
 use miette::Diagnostic;
 use serde::Serialize;
 use thiserror::Error;
@@ -20,7 +20,7 @@ pub(crate) struct Tree {
     /// The device, if the script names one.
     pub(crate) device: Option<String>,
     /// The packets of the device that it is for.
-    pub(crate) way: Way,
+    pub(crate) way: TreeDirection,
     pub(crate) spec: Spec,
     /// What the script's own language changes silently.
     pub(crate) warnings: Vec<String>,
@@ -98,7 +98,7 @@ impl Run {
                 .find_map(|tree| Some((tree.device.as_deref()?, tree.way)))
             {
                 // The run rejects the same interface twice.
-                Some((device, way)) if way != Way::Nowhere => device,
+                Some((device, way)) if way != TreeDirection::Nowhere => device,
                 _ => return Err(without_device(trees)),
             },
             _ => {
@@ -219,7 +219,7 @@ pub(crate) fn without_run(trees: &[Tree], work: bool) -> String {
         .map(|device| quoted(device))
         .collect::<Vec<_>>()
         .join(", ");
-    let sent = trees.iter().find(|tree| tree.way == Way::Out);
+    let sent = trees.iter().find(|tree| tree.way == TreeDirection::Out);
     let why = match (&devices[..], sent) {
         _ if !work => "a tree can't be run live; `fairgate check` says why.".to_owned(),
         ([], _) => "the script names no device that has the packets of a tree.".to_owned(),
@@ -257,7 +257,7 @@ fn listed(devices: &BTreeSet<&str>) -> String {
 fn devices(trees: &[Tree]) -> BTreeSet<&str> {
     trees
         .iter()
-        .filter(|tree| tree.way != Way::Nowhere)
+        .filter(|tree| tree.way != TreeDirection::Nowhere)
         .filter_map(|tree| tree.device.as_deref())
         .collect()
 }
@@ -268,9 +268,9 @@ fn direction(trees: &[Tree], from: Option<&str>, to: Option<&str>) -> Result<Opt
         let device = tree.device.as_deref();
         device.is_some()
             && match tree.way {
-                Way::In => device == from,
-                Way::Out => device == to,
-                Way::Nowhere => false,
+                TreeDirection::In => device == from,
+                TreeDirection::Out => device == to,
+                TreeDirection::Nowhere => false,
             }
     };
     let mut meant = trees.iter().filter(is_meant);
@@ -289,8 +289,8 @@ fn direction(trees: &[Tree], from: Option<&str>, to: Option<&str>) -> Result<Opt
 mod tests {
     use super::*;
 
-    fn trees(of: &[(&str, Way)]) -> Vec<Tree> {
-        let tree = |(device, way): &(&str, Way)| Tree {
+    fn trees(of: &[(&str, TreeDirection)]) -> Vec<Tree> {
+        let tree = |(device, way): &(&str, TreeDirection)| Tree {
             name: format!("{device} {way:?}"),
             device: Some((*device).to_owned()),
             way: *way,
@@ -321,7 +321,7 @@ mod tests {
             ([false, true], Some("ingress")),
             ([false, false], None),
         ] {
-            let mut trees = trees(&[("wan", Way::Out), ("wan", Way::In)]);
+            let mut trees = trees(&[("wan", TreeDirection::Out), ("wan", TreeDirection::In)]);
             for (tree, nat) in trees.iter_mut().zip(with_nat) {
                 tree.nat = nat;
             }
@@ -345,14 +345,14 @@ mod tests {
 
     #[test]
     fn the_trees_of_one_device_are_for_both_directions() {
-        let both = trees(&[("wan", Way::Out), ("wan", Way::In)]);
+        let both = trees(&[("wan", TreeDirection::Out), ("wan", TreeDirection::In)]);
         let names = [Some("wan Out"), Some("wan In")];
         assert_eq!(Run::of(&both, "lan").unwrap(), run("lan", "wan", names));
         assert_eq!(Run::on_device(&both).unwrap(), on("wan", names));
         assert_eq!(Run::named_by(&both), Some(on("wan", names)));
-        let arriving = trees(&[("wan", Way::In)]);
+        let arriving = trees(&[("wan", TreeDirection::In)]);
         assert_eq!(Run::named_by(&arriving), Some(on("wan", [None, Some("wan In")])));
-        let leaving = trees(&[("wan", Way::Out)]);
+        let leaving = trees(&[("wan", TreeDirection::Out)]);
         assert_eq!(
             Run::on_device(&leaving).unwrap(),
             on("wan", [Some("wan Out"), None])
@@ -362,19 +362,23 @@ mod tests {
 
     #[test]
     fn the_trees_of_two_devices_are_for_both_directions() {
-        let both = trees(&[("wan", Way::Out), ("lan", Way::Out)]);
+        let both = trees(&[("wan", TreeDirection::Out), ("lan", TreeDirection::Out)]);
         let expected = run("lan", "wan", [Some("wan Out"), Some("lan Out")]);
         assert_eq!(Run::of(&both, "lan").unwrap(), expected);
         assert!(matches!(Run::on_device(&both), Err(RunError::NotOne { .. })));
         assert_eq!(Run::named_by(&both), Some(expected));
         assert!(matches!(Run::of(&both, "dmz"), Err(RunError::Several { .. })));
-        let three = trees(&[("wan", Way::Out), ("lan", Way::Out), ("dmz", Way::In)]);
+        let three = trees(&[
+            ("wan", TreeDirection::Out),
+            ("lan", TreeDirection::Out),
+            ("dmz", TreeDirection::In),
+        ]);
         assert_eq!(Run::named_by(&three), None);
     }
 
     #[test]
     fn a_direction_has_one_tree() {
-        let series = trees(&[("wan", Way::Out), ("lan", Way::In)]);
+        let series = trees(&[("wan", TreeDirection::Out), ("lan", TreeDirection::In)]);
         let error = Run::of(&series, "lan").expect_err("two trees");
         assert_eq!(
             error.to_string(),
@@ -385,11 +389,11 @@ mod tests {
 
     #[test]
     fn a_tree_that_nothing_leads_to_is_not_run() {
-        let lost = trees(&[("ifb0", Way::Nowhere)]);
+        let lost = trees(&[("ifb0", TreeDirection::Nowhere)]);
         assert!(matches!(Run::of(&lost, "lan"), Err(RunError::Nowhere { .. })));
         assert!(matches!(Run::on_device(&lost), Err(RunError::Nowhere { .. })));
         assert_eq!(Run::named_by(&lost), None);
-        let beside = trees(&[("ifb0", Way::Nowhere), ("wan", Way::Out)]);
+        let beside = trees(&[("ifb0", TreeDirection::Nowhere), ("wan", TreeDirection::Out)]);
         let expected = run("lan", "wan", [Some("wan Out"), None]);
         assert_eq!(Run::of(&beside, "lan").unwrap(), expected);
     }

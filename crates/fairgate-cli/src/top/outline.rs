@@ -20,14 +20,14 @@ pub struct Trees {
 #[derive(Clone, Debug, Default)]
 pub struct Outline {
     /// The root is the first.
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<OutlineRow>,
     /// The classes that each of several workers has, if these divide the classes. Otherwise each has all.
     parts: Vec<Vec<u16>>,
 }
 
 /// A discipline, a class or both.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct OutlineRow {
     /// The path of classes, as in recordings: `1/30`. Classes for hosts have the range of their numbers
     /// instead: `1/100-199`.
     pub(crate) key: String,
@@ -96,7 +96,7 @@ impl Outline {
     /// Returns the outline of a tree.
     pub fn of(spec: &Spec) -> Outline {
         Outline {
-            places: parts(spec).iter().map(Place::of).collect(),
+            places: parts(spec).iter().map(OutlineRow::of).collect(),
             parts: Vec::new(),
         }
     }
@@ -104,7 +104,7 @@ impl Outline {
     /// Returns this tree as each of so many workers has it, or its part of it, below one place. Changes are
     /// those of the one tree.
     pub(crate) fn of_workers(&self, workers: usize, discipline: &'static str) -> Outline {
-        let mut places = vec![Place {
+        let mut places = vec![OutlineRow {
             key: String::new(),
             parent: None,
             number: 0,
@@ -125,7 +125,7 @@ impl Outline {
                     continue;
                 }
                 indices[index] = places.len();
-                places.push(Place {
+                places.push(OutlineRow {
                     key: match place.key.is_empty() {
                         true => worker.to_string(),
                         false => format!("{worker}/{}", place.key),
@@ -155,10 +155,10 @@ impl Outline {
     }
 }
 
-impl Place {
-    fn of(part: &Part<'_>) -> Place {
+impl OutlineRow {
+    fn of(part: &Part<'_>) -> OutlineRow {
         let template = part.class.as_ref().and_then(|class| class.template);
-        let mut place = Place {
+        let mut place = OutlineRow {
             key: match template {
                 Some(template) => hosts_key(&part.path, &template.classes()),
                 None => part.path.clone(),
@@ -293,7 +293,7 @@ mod tests {
     use super::*;
 
     fn keys(outline: &Outline) -> Vec<(&str, Option<&str>)> {
-        let above = |place: &Place| place.parent.map(|parent| &*outline.places[parent].key);
+        let above = |place: &OutlineRow| place.parent.map(|parent| &*outline.places[parent].key);
         let all = outline.places.iter();
         all.map(|place| (&*place.key, above(place))).collect()
     }

@@ -10,7 +10,7 @@ use fairgate_run_api::{ClassInterval, NodeStatus, SubscriberName};
 
 use crate::top::figures::Figures;
 use crate::top::history::{History, LENGTH};
-use crate::top::outline::{Kind, Outline, Place, RateSetting};
+use crate::top::outline::{Kind, Outline, OutlineRow, RateSetting};
 
 /// A direction's classes.
 #[derive(Clone, Debug)]
@@ -276,7 +276,7 @@ impl Tree {
         self.place(index).map_or(&[], |place| &place.settings)
     }
 
-    fn place(&self, index: usize) -> Option<&Place> {
+    fn place(&self, index: usize) -> Option<&OutlineRow> {
         let of_hosts = || {
             let group = self.nodes[index].parent?;
             matches!(self.nodes[group].kind, Kind::Hosts(_)).then_some(group)
@@ -289,7 +289,7 @@ impl Tree {
 }
 
 impl Node {
-    fn of(place: &Place) -> Node {
+    fn of(place: &OutlineRow) -> Node {
         Node {
             number: place.number,
             kind: place.kind.clone(),

@@ -52,21 +52,21 @@ fn list(count: usize, plan: &str) -> String {
 }
 
 /// A configuration and a list in a folder.
-struct Place {
+struct Stage {
     folder: TempDir,
     list: PathBuf,
 }
 
-impl Place {
+impl Stage {
     /// `source` is a key of `[subscribers]`, and `list` the name of the file with the list.
-    fn new(source: &str, list: &str, content: &str) -> Place {
+    fn new(source: &str, list: &str, content: &str) -> Stage {
         let folder = tempfile::tempdir().unwrap();
         let list = folder.path().join(list);
         fs::create_dir_all(list.parent().unwrap()).unwrap();
         fs::write(&list, content).unwrap();
         let configuration = CONFIGURATION.replace("SOURCE", source);
         fs::write(folder.path().join("isp.toml"), configuration).unwrap();
-        Place { folder, list }
+        Stage { folder, list }
     }
 
     fn start(&self, network: &Network) -> Run {
@@ -120,7 +120,7 @@ fn a_list_changes_while_its_subscribers_are_served() {
     };
     let network = Network::build().unwrap();
     let count = count();
-    let place = Place::new("file = \"list.csv\"", "list.csv", &list(count, "home"));
+    let place = Stage::new("file = \"list.csv\"", "list.csv", &list(count, "home"));
     let run = place.start(&network);
     let signal = || run.signal(Signal::SIGHUP);
     with_stream(&network, EVERY, || {
@@ -204,7 +204,7 @@ fn a_folder_is_watched() {
     };
     let network = Network::build().unwrap();
     let source = "file = \"lists\"\nmost_removed = 75";
-    let place = Place::new(source, "lists/a.csv", &list(3, "home"));
+    let place = Stage::new(source, "lists/a.csv", &list(3, "home"));
     let run = place.start(&network);
     let lists = place.folder.path().join("lists");
     let ids = || {
@@ -242,7 +242,7 @@ fn a_list_that_is_cut_off_removes_nobody() {
         return;
     };
     let network = Network::build().unwrap();
-    let place = Place::new("file = \"list.csv\"", "list.csv", &list(100, "home"));
+    let place = Stage::new("file = \"list.csv\"", "list.csv", &list(100, "home"));
     let run = place.start(&network);
     let count = || {
         let document = place.ask("GET", "/v1/subscribers", "").json();
@@ -301,7 +301,7 @@ fn no_change_is_undone_in_silence() {
         return;
     };
     let network = Network::build().unwrap();
-    let place = Place::new("file = \"list.csv\"", "list.csv", &list(20, "home"));
+    let place = Stage::new("file = \"list.csv\"", "list.csv", &list(20, "home"));
     let run = place.start(&network);
     let order = |line: &str| {
         let body = json!({"from": "left", "lines": [line]}).to_string();
@@ -363,7 +363,7 @@ fn classes_are_called_by_the_names_of_subscribers() {
         Network::RIGHT
     );
     for workers in ["", "\nworkers = 2\nshard_by = \"class\"\n"] {
-        let place = Place::new("file = \"list.csv\"", "list.csv", &list);
+        let place = Stage::new("file = \"list.csv\"", "list.csv", &list);
         let file = place.folder.path().join("isp.toml");
         let text = fs::read_to_string(&file).unwrap();
         fs::write(&file, text + workers).unwrap();
@@ -433,7 +433,7 @@ fn the_api_changes_one_subscriber() {
         return;
     };
     let network = Network::build().unwrap();
-    let place = Place::new("file = \"list.csv\"", "list.csv", &list(20, "home"));
+    let place = Stage::new("file = \"list.csv\"", "list.csv", &list(20, "home"));
     let run = place.start(&network);
     with_stream(&network, EVERY, || {
         let entry = json!({"prefixes": ["192.0.2.7"], "plan": "home"}).to_string();
@@ -486,7 +486,7 @@ fn files_of_libreqos_run() {
         Network::RIGHT
     );
     let source = "libreqos = { devices = \"ShapedDevices.csv\", network = \"network.json\" }";
-    let place = Place::new(source, "ShapedDevices.csv", &devices);
+    let place = Stage::new(source, "ShapedDevices.csv", &devices);
     let network_json = "{\"Site\": {\"downloadBandwidthMbps\": 100, \"uploadBandwidthMbps\": 100, \
         \"children\": {\"AP\": {\"downloadBandwidthMbps\": 50.5, \"uploadBandwidthMbps\": 50}}}}";
     fs::write(Path::new(&place.folder.path()).join("network.json"), network_json).unwrap();

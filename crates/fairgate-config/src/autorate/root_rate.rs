@@ -11,10 +11,10 @@ use crate::spec::{ClassSpec, Spec};
 
 /// Where a tree has its rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RootRate(Place);
+pub struct RootRate(RateOwner);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum RateOwner {
     /// The parameter of the root discipline with this name.
     Own(&'static str),
     /// The class of htb above all others.
@@ -48,12 +48,12 @@ impl RootRate {
                 "the `peakrate` of this tbf would stay while its rate changes".to_owned(),
                 "remove `peakrate` and `mtu`",
             ),
-            "tbf" => Ok(RootRate(Place::Own("rate"))),
+            "tbf" => Ok(RootRate(RateOwner::Own("rate"))),
             "cake" if !tree.is_given("bandwidth") => unfit(
                 "this cake has no `bandwidth` that could change".to_owned(),
                 "give it the base rate as its `bandwidth`",
             ),
-            "cake" => Ok(RootRate(Place::Own("bandwidth"))),
+            "cake" => Ok(RootRate(RateOwner::Own("bandwidth"))),
             name @ ("htb" | "hfsc") => {
                 let classes = tree.classes();
                 let mut top = classes.iter().filter(|class| class.parent().is_none());
@@ -64,7 +64,7 @@ impl RootRate {
                     );
                 };
                 match name {
-                    "htb" => Ok(RootRate(Place::Htb(root.minor))),
+                    "htb" => Ok(RootRate(RateOwner::Htb(root.minor))),
                     _ if value(root, "ul").is_none() => unfit(
                         format!(
                             "class {} above all others has no upper limit that could change",
@@ -72,7 +72,7 @@ impl RootRate {
                         ),
                         "give it the base rate as its `ul`",
                     ),
-                    _ => Ok(RootRate(Place::Hfsc(root.minor))),
+                    _ => Ok(RootRate(RateOwner::Hfsc(root.minor))),
                 }
             }
             name => unfit(
@@ -86,9 +86,9 @@ impl RootRate {
     /// rate below it would not be kept.
     pub fn guaranteed(self, tree: &Spec) -> u64 {
         let name = match self.0 {
-            Place::Own(_) => return 0,
-            Place::Htb(_) => "rate",
-            Place::Hfsc(_) => "rt",
+            RateOwner::Own(_) => return 0,
+            RateOwner::Htb(_) => "rate",
+            RateOwner::Hfsc(_) => "rt",
         };
         let leaves = tree.classes().into_iter().filter(|class| class.tree.is_some());
         let rates = leaves.map(|class| {
@@ -116,13 +116,13 @@ impl RootRate {
             value(class, name).and_then(number)
         };
         match self.0 {
-            Place::Own(name) => {
+            RateOwner::Own(name) => {
                 let parameters = tree.parameters();
                 let (_, value) = parameters.iter().find(|(info, _)| info.name == name)?;
                 number(value)
             }
-            Place::Htb(class) => of_class(class, "ceil").or_else(|| of_class(class, "rate")),
-            Place::Hfsc(class) => of_class(class, "ul"),
+            RateOwner::Htb(class) => of_class(class, "ceil").or_else(|| of_class(class, "rate")),
+            RateOwner::Hfsc(class) => of_class(class, "ul"),
         }
     }
 
@@ -130,9 +130,9 @@ impl RootRate {
     pub fn words(self, rate: Rate) -> String {
         let bits = rate.bits_per_second();
         match self.0 {
-            Place::Own(name) => format!("queue change root {name}={bits}bit"),
-            Place::Htb(class) => format!("class change {class} rate={bits}bit ceil={bits}bit"),
-            Place::Hfsc(class) => format!("class change {class} ul={bits}bit"),
+            RateOwner::Own(name) => format!("queue change root {name}={bits}bit"),
+            RateOwner::Htb(class) => format!("class change {class} rate={bits}bit ceil={bits}bit"),
+            RateOwner::Hfsc(class) => format!("class change {class} ul={bits}bit"),
         }
     }
 

@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::error::Problems;
 use crate::registry::{Unit, Value};
-use crate::units::{self, UnitError};
+use crate::units;
 use crate::{registry::ParameterInfo, suggest};
 
 /// A value as written.
@@ -187,15 +187,30 @@ fn read_as(info: &ParameterInfo, given: &Spanned<Given>, is_written: bool) -> Re
                 .and_then(|number| reading.in_range(number))
                 .map(Value::Number),
         },
-        Unit::Times(length) => reading.times(length),
-        Unit::Bytes => reading.quantity(true, units::parse_size),
-        Unit::Rate => reading.quantity(true, |text| {
-            units::parse_rate(text).map(|rate| rate.bits_per_second())
-        }),
-        Unit::Time => reading.quantity(false, nanoseconds),
-        Unit::Probability => reading.quantity(false, |text| {
-            units::parse_probability(text).map(|probability| probability.parts())
-        }),
+        Unit::CountOrTexts(of) => match given.get_ref() {
+            Given::List(_) => reading.texts(of, usize::MAX),
+            _ => reading
+                .integer(given)
+                .and_then(|number| reading.in_range(number))
+                .map(Value::Number),
+        },
+        Unit::Several(of, least, most) => reading.several(*of, least, most),
+        Unit::Schedule => reading.schedule(),
+        Unit::Decimal(..) => reading.decimal().map(Value::Number),
+        Unit::Decimals(_) => match given.get_ref() {
+            Given::List(numbers) => {
+                let number = |given| Reading { given, ..reading }.decimal();
+                numbers
+                    .iter()
+                    .map(number)
+                    .collect::<Result<_, _>>()
+                    .map(Value::List)
+            }
+            _ => reading.decimal().map(Value::Number),
+        },
+        Unit::TimeOrFalse if matches!(given.get_ref(), Given::Flag(false)) => Ok(Value::None),
+        Unit::Bytes | Unit::Rate | Unit::Amount(_) => reading.quantity(true).map(Value::Number),
+        Unit::Time | Unit::TimeOrFalse | Unit::Probability => reading.quantity(false).map(Value::Number),
         Unit::Flag => reading.flag(),
         Unit::Choice(words) => reading.choice(words),
         Unit::Text(_) => reading.text(),
@@ -207,10 +222,7 @@ fn read_as(info: &ParameterInfo, given: &Spanned<Given>, is_written: bool) -> Re
     }
 }
 
-fn nanoseconds(text: &str) -> Result<u64, UnitError> {
-    units::parse_duration(text).map(|duration| duration.as_nanos() as u64)
-}
-
+#[derive(Clone, Copy)]
 struct Reading<'a> {
     info: &'a ParameterInfo,
     given: &'a Spanned<Given>,
@@ -219,13 +231,16 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     fn wrong_type(&self, at: &Spanned<Given>) -> Mistake {
+        let rule = match self.info.unit {
+            Unit::Decimal(..) => self.info.allowed(),
+            unit => format!("a {}", unit.noun()),
+        };
         Mistake {
             span: at.span(),
             message: format!(
-                "`{}` is {}, but must be a {}",
+                "`{}` is {}, but must be {rule}",
                 self.info.name,
                 at.get_ref().type_name(),
-                self.info.unit.noun(),
             ),
             label: format!("expected {}", self.info.allowed()),
             help: self.info.unit.example(),
@@ -281,22 +296,19 @@ impl Reading<'_> {
 
     /// Reads a number with a unit. If `plain` is true, a number without a unit is allowed and is in the base
     /// unit.
-    fn quantity(
-        &self,
-        plain: bool,
-        parse: impl Fn(&str) -> Result<u64, UnitError>,
-    ) -> Result<Value, Mistake> {
+    fn quantity(&self, plain: bool) -> Result<u64, Mistake> {
+        let parse = |text: &str| self.info.unit.parse(text);
         let parsed = match self.given.get_ref() {
             Given::Text(text) | Given::Word(text) => parse(text),
             Given::Decimal(text) if matches!(self.info.unit, Unit::Probability) => parse(text),
             Given::Integer(integer) if plain && *integer > 0 => {
-                return self.in_range(*integer).map(Value::Number);
+                return self.in_range(*integer);
             }
             Given::Integer(integer) => parse(&integer.to_string()),
             _ => return Err(self.wrong_type(self.given)),
         };
         match parsed {
-            Ok(number) => self.in_range(number.into()).map(Value::Number),
+            Ok(number) => self.in_range(number.into()),
             Err(error) => Err(Mistake {
                 span: self.within(&error.span),
                 message: format!("`{}`: {}", self.info.name, error.message),
@@ -353,28 +365,101 @@ impl Reading<'_> {
         }
     }
 
-    fn times(&self, length: usize) -> Result<Value, Mistake> {
-        let times = match self.given.get_ref() {
-            Given::List(times) if times.len() == length => times,
-            Given::List(times) => {
+    /// Reads a number that may have decimals, as its bits.
+    fn decimal(&self) -> Result<u64, Mistake> {
+        let number = match self.given.get_ref() {
+            Given::Integer(integer) => Some(*integer as f64),
+            Given::Decimal(text) | Given::Word(text) => text.parse().ok(),
+            _ => None,
+        };
+        let number = number.ok_or_else(|| self.wrong_type(self.given))?;
+        match self.info.unit.allows(number.to_bits(), &self.info.range) {
+            true => Ok(number.to_bits()),
+            false => Err(Mistake {
+                span: self.given.span(),
+                message: format!(
+                    "`{}` is {number}, but must be {}",
+                    self.info.name,
+                    self.info.allowed()
+                ),
+                label: format!("must be {}", self.info.allowed()),
+                help: self.info.remedy(),
+            }),
+        }
+    }
+
+    /// Reads a list of quantities.
+    fn several(&self, of: Unit, least: usize, most: usize) -> Result<Value, Mistake> {
+        let values = match self.given.get_ref() {
+            Given::List(values) if (least..=most).contains(&values.len()) => values,
+            Given::List(values) => {
+                let rule = if least == most {
+                    most.to_string()
+                } else if values.len() < least {
+                    format!("at least {least}")
+                } else {
+                    format!("at most {most}")
+                };
                 return Err(Mistake {
                     span: self.given.span(),
                     message: format!(
-                        "`{}` has {} values, but must have {length}",
+                        "`{}` has {} values, but must have {rule}",
                         self.info.name,
-                        times.len()
+                        values.len()
                     ),
-                    label: format!("must be {length} durations"),
+                    label: format!("must be {rule}"),
                     help: self.info.remedy(),
                 });
             }
             _ => return Err(self.wrong_type(self.given)),
         };
-        let time = |given: &Spanned<Given>| match (Reading { given, ..*self }).quantity(false, nanoseconds)? {
-            Value::Number(time) => Ok(time),
-            _ => Err(self.wrong_type(given)),
+        let value = |given| self.quantity_of(of, given);
+        values
+            .iter()
+            .map(value)
+            .collect::<Result<_, _>>()
+            .map(Value::List)
+    }
+
+    /// Reads a quantity within a list.
+    fn quantity_of(&self, unit: Unit, given: &Spanned<Given>) -> Result<u64, Mistake> {
+        let mut info = self.info.clone();
+        info.unit = unit;
+        let reading = Reading {
+            info: &info,
+            given,
+            ..*self
         };
-        times.iter().map(time).collect::<Result<_, _>>().map(Value::List)
+        reading.quantity(!matches!(unit, Unit::Time))
+    }
+
+    /// Reads times and rates, which alternate in the value.
+    fn schedule(&self) -> Result<Value, Mistake> {
+        let Given::List(phases) = self.given.get_ref() else {
+            return Err(self.wrong_type(self.given));
+        };
+        let mut values = Vec::with_capacity(2 * phases.len());
+        for phase in phases {
+            let [from, rate] = match phase.get_ref() {
+                Given::List(parts) if parts.len() == 2 => [&parts[0], &parts[1]],
+                Given::List(parts) => {
+                    return Err(Mistake {
+                        span: phase.span(),
+                        message: format!(
+                            "this part of `{}` has {} values, but must have two: a time and a rate",
+                            self.info.name,
+                            parts.len()
+                        ),
+                        label: "must be a time and a rate".to_owned(),
+                        help: self.info.remedy(),
+                    });
+                }
+                _ => return Err(self.wrong_type(phase)),
+            };
+            values.push(self.quantity_of(Unit::Time, from)?);
+            values.push(self.quantity_of(Unit::Rate, rate)?);
+        }
+        Ok(Value::List(values))
     }
 
     fn texts(&self, of: &str, most: usize) -> Result<Value, Mistake> {

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use fairgate::classify::{Bytes, Match, Place};
+use fairgate::classify::{Bytes, BytesOf, Match};
 use toml::Spanned;
 
 use super::draft::Written;
@@ -51,18 +51,18 @@ pub(super) fn read((key, given): &Written, condition: &mut Match) -> Option<Resu
     Some(match key.get_ref().as_str() {
         "tcp_flags" => tcp_flags(given).and_then(|(value, mask)| {
             let (place, width) = match mask > 0xff {
-                true => (Place::Transport(12), 2),
-                false => (Place::Transport(13), 1),
+                true => (BytesOf::Transport(12), 2),
+                false => (BytesOf::Transport(13), 1),
             };
             condition
                 .bytes
                 .push(condition_on(given, place, width, mask, value, value)?);
             Ok(())
         }),
-        "icmp_type" => add(Place::Transport(0), 1, range(&ICMP_TYPE, given)),
-        "icmp_code" => add(Place::Transport(1), 1, range(&ICMP_CODE, given)),
-        "ttl" => add(Place::HopLimit, 1, range(&TTL, given)),
-        "length" => add(Place::Length, 2, range(&LENGTH, given)),
+        "icmp_type" => add(BytesOf::Transport(0), 1, range(&ICMP_TYPE, given)),
+        "icmp_code" => add(BytesOf::Transport(1), 1, range(&ICMP_CODE, given)),
+        "ttl" => add(BytesOf::HopLimit, 1, range(&TTL, given)),
+        "length" => add(BytesOf::Length, 2, range(&LENGTH, given)),
         "source_mac" => mac(SOURCE_MAC, given, condition),
         "destination_mac" => mac(DESTINATION_MAC, given, condition),
         "bytes" => list(given, condition),
@@ -97,7 +97,7 @@ pub(super) fn complete(entries: &[Written], condition: &mut Match, problems: &mu
 
 fn condition_on(
     given: &Spanned<Given>,
-    place: Place,
+    place: BytesOf,
     width: u8,
     mask: u32,
     first: u32,
@@ -194,7 +194,7 @@ fn mac(offset: i16, given: &Spanned<Given>, condition: &mut Match) -> Result<(),
     for (part, width) in [(0..4, 4), (4..6, 2)] {
         let (value, mask) = (number(&value[part.clone()]), number(&mask[part.clone()]));
         if mask != 0 {
-            let place = Place::Network(offset + part.start as i16);
+            let place = BytesOf::Network(offset + part.start as i16);
             let value = value & mask;
             condition
                 .bytes
@@ -218,17 +218,17 @@ fn list_element(given: &Spanned<Given>, condition: &mut Match) -> Result<(), Mis
         let mut words = text.split_whitespace();
         let (place, width, value) = (words.next()?, words.next()?, words.next()?);
         let place = if let Some(offset) = place.strip_prefix("transport+") {
-            Place::Transport(offset.parse().ok()?)
+            BytesOf::Transport(offset.parse().ok()?)
         } else if place == "ttl" {
-            Place::HopLimit
+            BytesOf::HopLimit
         } else if place == "length" {
-            Place::Length
+            BytesOf::Length
         } else {
             // A sign is required.
             let offset = place
                 .strip_prefix("network")
                 .filter(|offset| offset.starts_with(['+', '-']))?;
-            Place::Network(offset.parse().ok()?)
+            BytesOf::Network(offset.parse().ok()?)
         };
         let width: u8 = match width {
             "u8" => 1,
@@ -264,7 +264,7 @@ pub(super) fn lines(condition: &Match) -> Vec<String> {
         let part = |offset, width| {
             let exact = u32::MAX >> (32 - 8 * u32::from(width));
             rest.iter().copied().find(|bytes| {
-                (bytes.place(), bytes.width(), bytes.mask()) == (Place::Network(offset), width, exact)
+                (bytes.place(), bytes.width(), bytes.mask()) == (BytesOf::Network(offset), width, exact)
                     && bytes.range().0 == bytes.range().1
             })
         };
@@ -303,16 +303,18 @@ fn named(bytes: &Bytes, protocol: Option<u8>) -> Option<(&'static str, String)> 
     let range = || show_range(&(first..=last));
     let is_exact = bytes.mask() == u32::MAX >> (32 - 8 * u32::from(bytes.width()));
     let key = match (bytes.place(), bytes.width(), protocol) {
-        (Place::HopLimit, ..) if is_exact => "ttl",
-        (Place::Length, ..) if is_exact => "length",
-        (Place::Transport(13), 1, Some(TCP)) if first == last => {
+        (BytesOf::HopLimit, ..) if is_exact => "ttl",
+        (BytesOf::Length, ..) if is_exact => "length",
+        (BytesOf::Transport(13), 1, Some(TCP)) if first == last => {
             return Some(("tcp_flags", format!("\"{first:#04x}/{:#04x}\"", bytes.mask())));
         }
-        (Place::Transport(12), 2, Some(TCP)) if first == last && (0x100..=0xfff).contains(&bytes.mask()) => {
+        (BytesOf::Transport(12), 2, Some(TCP))
+            if first == last && (0x100..=0xfff).contains(&bytes.mask()) =>
+        {
             return Some(("tcp_flags", format!("\"{first:#05x}/{:#05x}\"", bytes.mask())));
         }
-        (Place::Transport(0), 1, Some(ICMP | ICMPV6)) if is_exact => "icmp_type",
-        (Place::Transport(1), 1, Some(ICMP | ICMPV6)) if is_exact => "icmp_code",
+        (BytesOf::Transport(0), 1, Some(ICMP | ICMPV6)) if is_exact => "icmp_type",
+        (BytesOf::Transport(1), 1, Some(ICMP | ICMPV6)) if is_exact => "icmp_code",
         _ => return None,
     };
     Some((key, range()))

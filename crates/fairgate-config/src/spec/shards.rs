@@ -7,7 +7,6 @@ use fairgate::rounds::cake::{self, Isolation, Tins};
 use fairgate::sharding::{Config, Division, Key, Lengths, Limit, Sharded};
 use fairgate::tbf;
 use fairgate::{ConfigError, Discipline, Rate};
-use thiserror::Error;
 
 mod classes;
 
@@ -53,24 +52,6 @@ pub enum ShardBy {
 }
 
 impl ShardBy {
-    /// All of them.
-    pub const ALL: [ShardBy; 4] = [
-        ShardBy::Flow,
-        ShardBy::Source,
-        ShardBy::Destination,
-        ShardBy::Class,
-    ];
-
-    /// Returns how users write it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ShardBy::Flow => "flow",
-            ShardBy::Source => "source",
-            ShardBy::Destination => "destination",
-            ShardBy::Class => "class",
-        }
-    }
-
     /// Returns the fields whose hash decides to which worker a packet belongs. `None` if its class decides.
     pub const fn hashed(self) -> Option<FlowBy> {
         match self {
@@ -92,19 +73,12 @@ impl ShardBy {
     }
 }
 
-/// The text is none of the words for [`ShardBy`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("workers can divide flows, sources, destinations or classes")]
-pub struct UnknownShardBy;
-
-impl std::str::FromStr for ShardBy {
-    type Err = UnknownShardBy;
-
-    fn from_str(text: &str) -> Result<ShardBy, UnknownShardBy> {
-        let found = ShardBy::ALL.into_iter().find(|by| by.name() == text);
-        found.ok_or(UnknownShardBy)
-    }
-}
+crate::registry::words!(ShardBy {
+    "flow" => ShardBy::Flow,
+    "source" => ShardBy::Source,
+    "destination" => ShardBy::Destination,
+    "class" => ShardBy::Class,
+});
 
 /// Several workers for one tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -295,7 +269,7 @@ impl Spec {
                 "isolation",
                 format!(
                     "the workers divide by {}, but this isolation is fair to something else",
-                    by.name()
+                    by.word()
                 ),
                 "workers divide what the tree is fair to",
                 &remedy(&format!("set isolation = {}", words.join(" or "))),

@@ -4,9 +4,10 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::hint::black_box;
 
+use fairgate::discipline::probes::{Sealed, move_packets};
 use fairgate::{
-    Class, ConfigError, Discipline, DropReason, Ecn, PacketId, PacketQueue, Pool, Statistics, Time, Variable,
-    Verdict,
+    Class, ConfigError, Discipline, DropReason, Ecn, Heritage, Inspect, PacketId, PacketQueue, Pool,
+    Reconfigure, Statistics, Time, Variable, Verdict,
 };
 
 const LIMIT: usize = 20;
@@ -88,11 +89,9 @@ impl Leaf {
     }
 }
 
-impl Discipline for Leaf {
-    fn name(&self) -> &'static str {
-        "leaf"
-    }
+impl Sealed for Leaf {}
 
+impl Discipline for Leaf {
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
         pool[id].enqueued_at = now;
         self.statistics.enqueued.add(pool[id].length);
@@ -176,13 +175,6 @@ impl Discipline for Leaf {
         self.shown = false;
     }
 
-    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
-        while let Some(id) = self.queue.pop_front() {
-            self.statistics.flushed.add(pool[id].length);
-            into.push_back(id, pool);
-        }
-    }
-
     fn watchdog(&self) -> Option<Time> {
         match self.bug {
             Bug::WakesAtOnce => Some(self.now),
@@ -190,7 +182,27 @@ impl Discipline for Leaf {
             _ => None,
         }
     }
+}
 
+impl Inspect for Leaf {
+    fn name(&self) -> &'static str {
+        "leaf"
+    }
+
+    fn config(&self) -> Box<dyn Any> {
+        Box::new(self.bug)
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.statistics.clone()
+    }
+
+    fn visit_classes(&self, _visit: &mut dyn FnMut(Class<'_>)) {}
+
+    fn visit_variables(&self, _visit: &mut dyn FnMut(&'static str, Variable)) {}
+}
+
+impl Reconfigure for Leaf {
     fn reconfigure(&mut self, _config: &dyn Any, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
         if self.has(Bug::DropsOnRefusal)
             && let Some(id) = self.queue.pop_back()
@@ -199,22 +211,6 @@ impl Discipline for Leaf {
         }
         Err(ConfigError::out_of_range("bug", "new", "the old one", "leave it"))
     }
-
-    fn replace_class(
-        &mut self,
-        _minor: u16,
-        _child: Box<dyn Discipline>,
-        _now: Time,
-        _pool: &mut Pool,
-    ) -> Result<(), ConfigError> {
-        unreachable!("there are no classes")
-    }
-
-    fn statistics(&self) -> Statistics {
-        self.statistics.clone()
-    }
-
-    fn visit_classes(&self, _visit: &mut dyn FnMut(Class<'_>)) {}
 
     fn change_class(
         &mut self,
@@ -225,9 +221,14 @@ impl Discipline for Leaf {
         unreachable!("there are no classes")
     }
 
-    fn visit_variables(&self, _visit: &mut dyn FnMut(&'static str, Variable)) {}
+    fn take_over(&mut self, old: &mut dyn Discipline, _heritage: &Heritage, now: Time, pool: &mut Pool) {
+        move_packets(self, old, now, pool);
+    }
 
-    fn config(&self) -> Box<dyn Any> {
-        Box::new(self.bug)
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        while let Some(id) = self.queue.pop_front() {
+            self.statistics.flushed.add(pool[id].length);
+            into.push_back(id, pool);
+        }
     }
 }

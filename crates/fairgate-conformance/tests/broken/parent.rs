@@ -3,9 +3,10 @@
 
 use std::any::Any;
 
+use fairgate::discipline::probes::{Sealed, move_packets};
 use fairgate::{
-    Class, ConfigError, Discipline, DropReason, PacketId, PacketQueue, Pool, Statistics, Time, Variable,
-    Verdict,
+    Class, ConfigError, Discipline, DropReason, Heritage, Inspect, PacketId, PacketQueue, Pool, Reconfigure,
+    Statistics, Time, Variable, Verdict,
 };
 
 pub(crate) struct Forgetful {
@@ -22,11 +23,9 @@ impl Forgetful {
     }
 }
 
-impl Discipline for Forgetful {
-    fn name(&self) -> &'static str {
-        "forgetful"
-    }
+impl Sealed for Forgetful {}
 
+impl Discipline for Forgetful {
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
         self.statistics.enqueued.add(pool[id].length);
         let verdict = self.child.enqueue(id, now, pool);
@@ -56,33 +55,18 @@ impl Discipline for Forgetful {
         self.child.flush(pool);
     }
 
-    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
-        self.statistics.flushed.packets += self.child.backlog().packets;
-        self.statistics.flushed.bytes += self.child.backlog().bytes;
-        self.child.drain(pool, into);
-    }
-
     fn watchdog(&self) -> Option<Time> {
         self.child.watchdog()
     }
+}
 
-    fn reconfigure(&mut self, _config: &dyn Any, _now: Time, _pool: &mut Pool) -> Result<(), ConfigError> {
-        Ok(())
+impl Inspect for Forgetful {
+    fn name(&self) -> &'static str {
+        "forgetful"
     }
 
-    fn replace_class(
-        &mut self,
-        _minor: u16,
-        _child: Box<dyn Discipline>,
-        _now: Time,
-        _pool: &mut Pool,
-    ) -> Result<(), ConfigError> {
-        Err(ConfigError::out_of_range(
-            "class",
-            "another",
-            "the first one",
-            "keep it",
-        ))
+    fn config(&self) -> Box<dyn Any> {
+        Box::new(())
     }
 
     fn statistics(&self) -> Statistics {
@@ -91,6 +75,14 @@ impl Discipline for Forgetful {
 
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
         visit(Class::new(1, self.child.as_ref()));
+    }
+
+    fn visit_variables(&self, _visit: &mut dyn FnMut(&'static str, Variable)) {}
+}
+
+impl Reconfigure for Forgetful {
+    fn reconfigure(&mut self, _config: &dyn Any, _now: Time, _pool: &mut Pool) -> Result<(), ConfigError> {
+        Ok(())
     }
 
     fn change_class(
@@ -103,9 +95,13 @@ impl Discipline for Forgetful {
         Ok(())
     }
 
-    fn visit_variables(&self, _visit: &mut dyn FnMut(&'static str, Variable)) {}
+    fn take_over(&mut self, old: &mut dyn Discipline, _heritage: &Heritage, now: Time, pool: &mut Pool) {
+        move_packets(self, old, now, pool);
+    }
 
-    fn config(&self) -> Box<dyn Any> {
-        Box::new(())
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        self.statistics.flushed.packets += self.child.backlog().packets;
+        self.statistics.flushed.bytes += self.child.backlog().bytes;
+        self.child.drain(pool, into);
     }
 }

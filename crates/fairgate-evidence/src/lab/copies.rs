@@ -6,7 +6,7 @@ use fairgate_sim::{Flow, Scenario, Traffic};
 
 use crate::lab::error::LabError;
 use crate::lab::samples::Notes;
-use crate::lab::sockets::Place;
+use crate::lab::sockets::Endpoint;
 
 /// The first of the ports of the ends that open flows. The simulator's begin there, too.
 const FIRST_PORT: u16 = 10_000;
@@ -19,7 +19,7 @@ pub(crate) struct Copy<'a> {
     pub(crate) start: Duration,
     pub(crate) stop: Duration,
     /// The end that sends data, and the end that receives it.
-    pub(crate) ends: [Place; 2],
+    pub(crate) ends: [Endpoint; 2],
     pub(crate) notes: Notes,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn copies(scenario: &Scenario) -> Vec<Copy<'_>> {
                 std::net::IpAddr::V4(address) => address,
                 std::net::IpAddr::V6(_) => unreachable!("the layout was checked"),
             };
-            let place = |node, port| Place {
+            let place = |node, port| Endpoint {
                 address: address(node),
                 port,
             };

@@ -19,7 +19,7 @@ use crate::lab::machine::{Machine, Ticks};
 use crate::lab::network::Network;
 use crate::lab::results;
 use crate::lab::samples::{Over, Sample, Zero, times};
-use crate::lab::sockets::{self, Place, Settings};
+use crate::lab::sockets::{self, Endpoint, Settings};
 
 /// From the start of the bridges to the beginning of the run.
 const LEAD: Duration = Duration::from_millis(200);
@@ -215,7 +215,7 @@ impl Listener {
     }
 }
 
-type Listeners = BTreeMap<Place, Listener>;
+type Listeners = BTreeMap<Endpoint, Listener>;
 
 /// Opens a listening socket for each place that connections are opened to.
 fn listeners(copies: &[Copy<'_>], network: &Network) -> Result<Listeners, LabError> {

@@ -11,12 +11,12 @@ use nix::sys::socket::{self, AddressFamily, Backlog, SockFlag, SockType, Sockadd
 
 /// An address and a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct Endpoint {
     pub(crate) address: Ipv4Addr,
     pub(crate) port: u16,
 }
 
-impl Place {
+impl Endpoint {
     fn socket_address(self) -> SockaddrIn {
         SockaddrIn::from(SocketAddrV4::new(self.address, self.port))
     }
@@ -43,7 +43,7 @@ fn socket_of(kind: SockType, dscp: u8) -> nix::Result<OwnedFd> {
 }
 
 /// Returns a socket for datagrams between two places only.
-pub(crate) fn datagrams(own: Place, other: Place, dscp: u8) -> io::Result<UdpSocket> {
+pub(crate) fn datagrams(own: Endpoint, other: Endpoint, dscp: u8) -> io::Result<UdpSocket> {
     let socket = socket_of(SockType::Datagram, dscp)?;
     // The kernel notes when a datagram arrives, before a thread has woken up.
     setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
@@ -66,7 +66,7 @@ fn connection_socket(settings: &Settings) -> io::Result<OwnedFd> {
 }
 
 /// Returns a socket that accepts connections, and does not block.
-pub(crate) fn listener(own: Place, settings: &Settings) -> io::Result<TcpListener> {
+pub(crate) fn listener(own: Endpoint, settings: &Settings) -> io::Result<TcpListener> {
     let socket = connection_socket(settings)?;
     socket::bind(socket.as_raw_fd(), &own.socket_address())?;
     socket::listen(&socket, Backlog::new(128)?)?;
@@ -77,8 +77,8 @@ pub(crate) fn listener(own: Place, settings: &Settings) -> io::Result<TcpListene
 
 /// Connects two places. `None` if `is_over` before it has succeeded.
 pub(crate) fn connect(
-    own: Place,
-    other: Place,
+    own: Endpoint,
+    other: Endpoint,
     settings: &Settings,
     is_over: &dyn Fn() -> bool,
 ) -> io::Result<Option<TcpStream>> {

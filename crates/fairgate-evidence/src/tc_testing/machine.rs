@@ -1,6 +1,6 @@
 //! What our program makes of commands: a script that grows, and the trees that it describes.
 
-use fairgate_scripts::tc::{Device, Listing, Script, Translated, TreeState, View, Way};
+use fairgate_scripts::tc::{Device, Listing, Script, Translated, TreeDirection, TreeState, View};
 
 /// The names that commands use for devices.
 const NAMES: [(&str, &str); 8] = [
@@ -111,7 +111,7 @@ impl Machine {
                 Some(device) => device == translated.device,
                 None => translated.device != "elsewhere",
             };
-            if is_meant && translated.way == Way::Out {
+            if is_meant && translated.way == TreeDirection::Out {
                 let tree = translated.spec.build(1).expect("the description was checked");
                 listing.add(&translated.spec, &TreeState::of(&*tree), &translated.device, view);
             }

@@ -1,5 +1,7 @@
 //! A bridge between hosts in network namespaces: VLAN tags, and several workers.
 
+mod between;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};

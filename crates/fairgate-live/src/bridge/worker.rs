@@ -38,7 +38,7 @@ use crate::direction::{Direction, TooLong, Turn};
 use crate::error::LiveError;
 use crate::links::LinkChanges;
 use crate::notice::Notice;
-use crate::pace::{Next, Pace};
+use crate::pace::{NextStep, Pace};
 use crate::port::Port;
 use crate::status::Estimators;
 use crate::sys::priority::realtime_share;
@@ -246,9 +246,9 @@ impl Worker {
         }
         let is_paced = self.directions.iter().any(Direction::is_paced);
         match self.pace.next(now, busy, is_paced) {
-            Next::Work => self.poll(EpollTimeout::ZERO)?,
-            Next::Wait => self.wait(now, wake)?,
-            Next::Rest(until) => self.rest(now, until)?,
+            NextStep::Work => self.poll(EpollTimeout::ZERO)?,
+            NextStep::Wait => self.wait(now, wake)?,
+            NextStep::Rest(until) => self.rest(now, until)?,
         }
         Ok(std::mem::take(&mut self.happened))
     }
@@ -374,7 +374,7 @@ impl Worker {
             let _ = self.news.read();
             self.happened.news = true;
         } else if token == Token::Change as u64 {
-            self.take_orders();
+            self.take_orders()?;
         } else if token == Token::Timer as u64 {
             self.armed = None;
         }

@@ -37,7 +37,7 @@ use crate::sys::frames::FrameStore;
 use sink::Sink;
 use source::Source;
 
-pub use source::Place;
+pub use source::CapturedPacket;
 
 /// The MTU of both ends, bytes.
 const MTU: usize = 1500;
@@ -80,7 +80,7 @@ pub enum DryRunError {
     ))]
     NotEthernet {
         /// The packet.
-        packet: Place,
+        packet: CapturedPacket,
         /// The link type of the packet.
         link: String,
     },
@@ -97,7 +97,7 @@ pub enum DryRunError {
     ))]
     TooLate {
         /// The packet.
-        packet: Place,
+        packet: CapturedPacket,
         /// Its time in the capture.
         time: Time,
         /// What is added in this pass, ns.
@@ -120,7 +120,7 @@ pub enum DryRunError {
         /// How many packets are queued.
         held: u64,
         /// The last packet that arrived.
-        packet: Place,
+        packet: CapturedPacket,
         /// When it arrived.
         arrived: Time,
     },
@@ -378,7 +378,7 @@ impl DryRun {
             from: names[from].clone(),
             to: names[1 - from].clone(),
             held: queued(&from),
-            packet: Place {
+            packet: CapturedPacket {
                 path: self.sources[side].as_ref().map_or(String::new(), Source::path),
                 packet,
             },

@@ -28,14 +28,14 @@ pub(super) struct Source {
 
 /// A packet of a capture, to name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct CapturedPacket {
     /// The capture.
     pub path: String,
     /// The number of the packet, from 1.
     pub packet: u64,
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for CapturedPacket {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "packet {} of {}", self.packet, self.path)
     }
@@ -85,8 +85,8 @@ impl Source {
     }
 
     /// Returns where the oldest frame is in the capture.
-    fn place(&self) -> Place {
-        Place {
+    fn place(&self) -> CapturedPacket {
+        CapturedPacket {
             path: self.path(),
             packet: self.number(),
         }

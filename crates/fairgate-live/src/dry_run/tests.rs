@@ -283,7 +283,7 @@ fn bad_captures_are_refused() {
     write(&path, LinkType::ETHERNET, 60, &[]);
     assert!(matches!(error(&path), DryRunError::NoPackets { .. }));
     write(&path, LinkType::RAW_IP, 60, &[(0, udp(1, 1)[14..].to_vec())]);
-    let place = |packet| Place {
+    let place = |packet| CapturedPacket {
         path: path.display().to_string(),
         packet,
     };

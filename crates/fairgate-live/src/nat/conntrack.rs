@@ -17,7 +17,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::socket::{setsockopt, sockopt};
 
-use super::{Place, Translated, Translations, Writer, is_icmp};
+use super::{Endpoint, Translated, Translations, Writer, is_icmp};
 
 /// Of linux/netfilter/nfnetlink.h and nfnetlink_conntrack.h: the messages, and the groups of events.
 const SUBSYSTEM: u16 = 1;
@@ -58,8 +58,8 @@ const BETWEEN_DUMPS: u8 = 100;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tuple {
     pub(super) protocol: u8,
-    pub(super) source: Place,
-    pub(super) destination: Place,
+    pub(super) source: Endpoint,
+    pub(super) destination: Endpoint,
 }
 
 /// A connection: what its packets are like in the direction of the first one, and in the other one.
@@ -71,9 +71,9 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Returns each translated place, with the one in the LAN that it stands for.
-    pub(super) fn translations(&self) -> impl Iterator<Item = (Translated, Place)> {
+    pub(super) fn translations(&self) -> impl Iterator<Item = (Translated, Endpoint)> {
         let Connection { original, reply } = *self;
-        let at = |tuple: Tuple, lan: Place| {
+        let at = |tuple: Tuple, lan: Endpoint| {
             let mut translated = Translated {
                 protocol: tuple.protocol,
                 peer: tuple.source,

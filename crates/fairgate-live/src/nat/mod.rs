@@ -36,7 +36,7 @@ const ICMPV6: u8 = 58;
 
 /// An end of a connection: its address, in the form of [`FlowKey`], and its port or ICMP's identifier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Endpoint {
     pub(crate) address: [u8; 16],
     pub(crate) port: u16,
 }
@@ -45,8 +45,8 @@ pub(crate) struct Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Translated {
     protocol: u8,
-    peer: Place,
-    public: Place,
+    peer: Endpoint,
+    public: Endpoint,
 }
 
 /// The translations of a run, and the thread that follows the kernel's table.
@@ -143,7 +143,7 @@ impl Translations {
     /// Returns the place in the LAN whose packet this is, if the table has it. `is_received` says that the
     /// packet comes from outside, so that its destination is translated; otherwise its source is.
     #[inline]
-    pub(crate) fn lan_of(&self, key: &FlowKey, is_received: bool) -> Option<Place> {
+    pub(crate) fn lan_of(&self, key: &FlowKey, is_received: bool) -> Option<Endpoint> {
         self.find(self.hash(&Translated::of_packet(key, is_received)))
     }
 
@@ -188,7 +188,7 @@ impl Translations {
     }
 
     #[inline]
-    fn find(&self, key: u64) -> Option<Place> {
+    fn find(&self, key: u64) -> Option<Endpoint> {
         self.set(key).iter().find_map(|entry| entry.read(key))
     }
 }
@@ -206,11 +206,11 @@ impl Translated {
             false => (key.source_port, key.destination_port),
         };
         let (source, destination) = (
-            Place {
+            Endpoint {
                 address: key.source,
                 port: ports.0,
             },
-            Place {
+            Endpoint {
                 address: key.destination,
                 port: ports.1,
             },
@@ -229,7 +229,7 @@ impl Translated {
 
 impl Entry {
     #[inline]
-    fn read(&self, key: u64) -> Option<Place> {
+    fn read(&self, key: u64) -> Option<Endpoint> {
         if self.key.load(Ordering::SeqCst) != key {
             return None;
         }
@@ -238,14 +238,14 @@ impl Entry {
         let is_whole = version & VERSION == 0
             && self.key.load(Ordering::SeqCst) == key
             && self.version.load(Ordering::SeqCst) == version;
-        is_whole.then(|| Place {
+        is_whole.then(|| Endpoint {
             address: (u128::from(high) << 64 | u128::from(low)).to_be_bytes(),
             port: version as u16,
         })
     }
 
     /// Call it from one thread only.
-    fn write(&self, key: u64, place: Place) {
+    fn write(&self, key: u64, place: Endpoint) {
         let version = self.version.load(Ordering::SeqCst) & !u64::from(u16::MAX);
         self.version.store(version | VERSION, Ordering::SeqCst);
         self.key.store(key, Ordering::SeqCst);

@@ -20,18 +20,18 @@ fn writer() -> Writer {
     Writer::new(Arc::new(Translations::new(hasher())))
 }
 
-fn place(address: impl Into<IpAddr>, port: u16) -> Place {
+fn place(address: impl Into<IpAddr>, port: u16) -> Endpoint {
     let address = match address.into() {
         IpAddr::V4(v4) => v4.to_ipv6_mapped(),
         IpAddr::V6(v6) => v6,
     };
-    Place {
+    Endpoint {
         address: address.octets(),
         port,
     }
 }
 
-fn tuple(protocol: u8, source: Place, destination: Place) -> Tuple {
+fn tuple(protocol: u8, source: Endpoint, destination: Endpoint) -> Tuple {
     Tuple {
         protocol,
         source,
@@ -39,7 +39,7 @@ fn tuple(protocol: u8, source: Place, destination: Place) -> Tuple {
     }
 }
 
-fn key(protocol: u8, source: Place, destination: Place) -> FlowKey {
+fn key(protocol: u8, source: Endpoint, destination: Endpoint) -> FlowKey {
     FlowKey {
         source: source.address,
         destination: destination.address,
@@ -51,7 +51,7 @@ fn key(protocol: u8, source: Place, destination: Place) -> FlowKey {
 }
 
 /// A host of the LAN, the router, and a server.
-fn parties(port: u16) -> [Place; 3] {
+fn parties(port: u16) -> [Endpoint; 3] {
     [
         place([192, 168, 1, 2], port),
         place([203, 0, 113, 1], port ^ 0x4000),
@@ -77,7 +77,7 @@ fn both_directions_show_the_host_in_the_lan() {
     writer.table.undo(&mut received, true);
     assert_eq!((sent, received), (key(TCP, lan, server), key(TCP, server, lan)));
     // Another port of the router, another protocol, another server.
-    let other = Place { port: 1, ..router };
+    let other = Endpoint { port: 1, ..router };
     for (key, is_received) in [
         (key(TCP, other, server), false),
         (key(17, router, server), false),

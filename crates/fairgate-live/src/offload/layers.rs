@@ -10,8 +10,9 @@
 //! (`partial.rs`).
 
 use super::protocol::{
-    ETHERNET, IPV4, IPV6, MPLS, MPLS_MULTICAST, Next, PPPOE_SESSION, PROTOCOL_DESTINATION, PROTOCOL_GRE,
-    PROTOCOL_HOP_BY_HOP, PROTOCOL_IPV4, PROTOCOL_IPV6, PROTOCOL_ROUTING, PROTOCOL_TCP, PROTOCOL_UDP,
+    ETHERNET, IPV4, IPV6, MPLS, MPLS_MULTICAST, NextHeader, PPPOE_SESSION, PROTOCOL_DESTINATION,
+    PROTOCOL_GRE, PROTOCOL_HOP_BY_HOP, PROTOCOL_IPV4, PROTOCOL_IPV6, PROTOCOL_ROUTING, PROTOCOL_TCP,
+    PROTOCOL_UDP,
 };
 use super::udp_tunnel::Format;
 use crate::checksum::Sum;
@@ -107,7 +108,7 @@ impl Layers {
             length: frame.len(),
             goal: Goal::End(transport as u8),
         };
-        let found = walk.follow(0, Next::Ethernet, Layers::NONE, Trust::Header)?;
+        let found = walk.follow(0, NextHeader::Ethernet, Layers::NONE, Trust::Header)?;
         Some(found.layers)
     }
 
@@ -119,7 +120,7 @@ impl Layers {
             length: frame.len(),
             goal: Goal::PartialChecksum,
         };
-        let found = walk.follow(0, Next::Ethernet, Layers::NONE, Trust::Header)?;
+        let found = walk.follow(0, NextHeader::Ethernet, Layers::NONE, Trust::Header)?;
         Some((found.at, Transport::of(found.protocol)?))
     }
 
@@ -179,31 +180,31 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn follow(self, mut at: usize, mut next: Next, mut layers: Layers, trust: Trust) -> Option<Found> {
+    fn follow(self, mut at: usize, mut next: NextHeader, mut layers: Layers, trust: Trust) -> Option<Found> {
         loop {
             (at, next) = match next {
-                Next::Ethernet => (
+                NextHeader::Ethernet => (
                     at + ETHERNET_HEADER,
-                    Next::Type(self.word(at + ETHERNET_HEADER - 2)?),
+                    NextHeader::Type(self.word(at + ETHERNET_HEADER - 2)?),
                 ),
-                Next::Type(Tag::CUSTOMER | Tag::SERVICE) => {
-                    (at + Tag::BYTES, Next::Type(self.word(at + Tag::BYTES - 2)?))
+                NextHeader::Type(Tag::CUSTOMER | Tag::SERVICE) => {
+                    (at + Tag::BYTES, NextHeader::Type(self.word(at + Tag::BYTES - 2)?))
                 }
-                Next::Type(ETHERNET) => (at, Next::Ethernet),
-                Next::Type(IPV4) | Next::Protocol(PROTOCOL_IPV4) => {
+                NextHeader::Type(ETHERNET) => (at, NextHeader::Ethernet),
+                NextHeader::Type(IPV4) | NextHeader::Protocol(PROTOCOL_IPV4) => {
                     layers = layers.with(Kind::Ipv4, at)?;
                     self.ipv4(at, trust)?
                 }
-                Next::Type(IPV6) | Next::Protocol(PROTOCOL_IPV6) => {
+                NextHeader::Type(IPV6) | NextHeader::Protocol(PROTOCOL_IPV6) => {
                     layers = layers.with(Kind::Ipv6, at)?;
                     self.ipv6(at, trust)?
                 }
-                Next::Type(MPLS | MPLS_MULTICAST) => self.mpls(at)?,
-                Next::Type(PPPOE_SESSION) => {
+                NextHeader::Type(MPLS | MPLS_MULTICAST) => self.mpls(at)?,
+                NextHeader::Type(PPPOE_SESSION) => {
                     layers = layers.with(Kind::Pppoe, at)?;
                     self.pppoe(at)?
                 }
-                Next::Protocol(protocol) if self.is_goal(at, protocol, &layers) => {
+                NextHeader::Protocol(protocol) if self.is_goal(at, protocol, &layers) => {
                     let found = Found { layers, at, protocol };
                     if protocol == PROTOCOL_UDP
                         && self.goal == Goal::PartialChecksum
@@ -216,15 +217,15 @@ impl<'a> Walk<'a> {
                     }
                     return Some(found);
                 }
-                Next::Protocol(PROTOCOL_GRE) => {
+                NextHeader::Protocol(PROTOCOL_GRE) => {
                     let (inside, next, checksum) = self.gre(at)?;
                     if checksum {
                         layers = layers.with(Kind::Gre, at)?;
                     }
                     (inside, next)
                 }
-                Next::Protocol(PROTOCOL_UDP) => return self.udp(at, layers, trust),
-                Next::Type(_) | Next::Protocol(_) => return None,
+                NextHeader::Protocol(PROTOCOL_UDP) => return self.udp(at, layers, trust),
+                NextHeader::Type(_) | NextHeader::Protocol(_) => return None,
             };
         }
     }
@@ -272,7 +273,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Parses IPv4. Skips options. Rejects fragments, which can't be super-packets.
-    fn ipv4(self, at: usize, trust: Trust) -> Option<(usize, Next)> {
+    fn ipv4(self, at: usize, trust: Trust) -> Option<(usize, NextHeader)> {
         let header = self.bytes(at, IPV4_HEADER)?;
         let length = usize::from(header[0] & 0x0f) * 4;
         let is_fragment = u16::from_be_bytes([header[6], header[7]]) & 0x3fff != 0;
@@ -287,11 +288,11 @@ impl<'a> Walk<'a> {
                 return None;
             }
         }
-        Some((at + length, Next::Protocol(protocol)))
+        Some((at + length, NextHeader::Protocol(protocol)))
     }
 
     /// Parses IPv6. Skips the extension headers that Linux skips (`ipv6_gso_pull_exthdrs`).
-    fn ipv6(self, at: usize, trust: Trust) -> Option<(usize, Next)> {
+    fn ipv6(self, at: usize, trust: Trust) -> Option<(usize, NextHeader)> {
         let header = self.bytes(at, IPV6_HEADER)?;
         if header[0] >> 4 != 6 {
             return None;
@@ -306,12 +307,12 @@ impl<'a> Walk<'a> {
             protocol = extension[0];
             inside += (usize::from(extension[1]) + 1) * 8;
         }
-        Some((inside, Next::Protocol(protocol)))
+        Some((inside, NextHeader::Protocol(protocol)))
     }
 
     /// Parses MPLS labels to the bottom of the stack. They do not announce what follows. IP is recognised by
     /// its version (RFC 4928).
-    fn mpls(self, mut at: usize) -> Option<(usize, Next)> {
+    fn mpls(self, mut at: usize) -> Option<(usize, NextHeader)> {
         while self.bytes(at, 4)?[2] & 1 == 0 {
             at += 4;
         }
@@ -321,10 +322,10 @@ impl<'a> Walk<'a> {
             6 => IPV6,
             _ => return None,
         };
-        Some((at, Next::Type(next)))
+        Some((at, NextHeader::Type(next)))
     }
 
-    fn pppoe(self, at: usize) -> Option<(usize, Next)> {
+    fn pppoe(self, at: usize) -> Option<(usize, NextHeader)> {
         let header = self.bytes(at, PPPOE_HEADER + 2)?;
         // Version 1, type 1, code 0: session data.
         if header[..2] != [0x11, 0] {
@@ -335,12 +336,12 @@ impl<'a> Walk<'a> {
             0x0057 => IPV6,
             _ => return None,
         };
-        Some((at + PPPOE_HEADER + 2, Next::Type(next)))
+        Some((at + PPPOE_HEADER + 2, NextHeader::Type(next)))
     }
 
     /// Parses GRE (RFC 2784, RFC 2890). Rejects sequence numbers: every segment would need another one, but
     /// the next packets use those already. Linux does not merge such packets either.
-    fn gre(self, at: usize) -> Option<(usize, Next, bool)> {
+    fn gre(self, at: usize) -> Option<(usize, NextHeader, bool)> {
         const CHECKSUM: u16 = 0x8000;
         const KEY: u16 = 0x2000;
         let flags = self.word(at)?;
@@ -349,7 +350,7 @@ impl<'a> Walk<'a> {
             return None;
         }
         let length = 4 + if flags & CHECKSUM != 0 { 4 } else { 0 } + if flags & KEY != 0 { 4 } else { 0 };
-        Some((at + length, Next::Type(next), flags & CHECKSUM != 0))
+        Some((at + length, NextHeader::Type(next), flags & CHECKSUM != 0))
     }
 
     /// Parses a UDP header before the transport header, which means a tunnel. The port may announce the

@@ -23,7 +23,7 @@ pub(super) const TCP_CWR: u8 = 0x80;
 
 /// What follows a header, as announced by the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum NextHeader {
     Ethernet,
     /// A payload with this EtherType.
     Type(u16),

@@ -4,7 +4,7 @@
 //! what the receiver does with the inner checksums ("remote checksum offload"). Cutting would then turn valid
 //! packets into invalid ones.
 
-use super::protocol::{ETHERNET, IPV4, IPV6, MPLS, Next, PROTOCOL_GRE, PROTOCOL_IPV4, PROTOCOL_IPV6};
+use super::protocol::{ETHERNET, IPV4, IPV6, MPLS, NextHeader, PROTOCOL_GRE, PROTOCOL_IPV4, PROTOCOL_IPV6};
 
 /// The format of what follows a UDP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,14 +42,14 @@ impl Format {
 
     /// Returns the offset and kind of what follows the tunnel header at `at`, or `None` if it is not such a
     /// header.
-    pub(super) fn inside(self, headers: &[u8], at: usize) -> Option<(usize, Next)> {
+    pub(super) fn inside(self, headers: &[u8], at: usize) -> Option<(usize, NextHeader)> {
         let header = headers.get(at..)?;
         match self {
             Format::Vxlan => vxlan(header).map(|next| (at + VXLAN_HEADER, next)),
             Format::Geneve => geneve(header).map(|(length, next)| (at + length, next)),
             Format::Gue => gue(header).map(|(length, next)| (at + length, next)),
-            Format::Mpls => Some((at, Next::Type(MPLS))),
-            Format::Gre => Some((at, Next::Protocol(PROTOCOL_GRE))),
+            Format::Mpls => Some((at, NextHeader::Type(MPLS))),
+            Format::Gre => Some((at, NextHeader::Protocol(PROTOCOL_GRE))),
         }
     }
 }
@@ -57,24 +57,24 @@ impl Format {
 const VXLAN_HEADER: usize = 8;
 
 /// Parses VXLAN. The layouts are those of Linux `include/net/vxlan.h`.
-fn vxlan(header: &[u8]) -> Option<Next> {
+fn vxlan(header: &[u8]) -> Option<NextHeader> {
     const HAS_NUMBER: u8 = 0x08;
     const HAS_POLICY: u8 = 0x80;
     /// "Don't learn" and "policy was applied".
     const POLICY_FLAGS: u8 = 0x48;
     const HAS_PROTOCOL: u8 = 0x04;
     match *header.first_chunk::<VXLAN_HEADER>()? {
-        [HAS_NUMBER, 0, 0, 0, _, _, _, 0] => Some(Next::Ethernet),
+        [HAS_NUMBER, 0, 0, 0, _, _, _, 0] => Some(NextHeader::Ethernet),
         [flags, policy, _, _, _, _, _, 0]
             if flags == HAS_NUMBER | HAS_POLICY && policy & !POLICY_FLAGS == 0 =>
         {
-            Some(Next::Ethernet)
+            Some(NextHeader::Ethernet)
         }
         [flags, 0, 0, protocol, _, _, _, 0] if flags == HAS_NUMBER | HAS_PROTOCOL => match protocol {
-            1 => Some(Next::Type(IPV4)),
-            2 => Some(Next::Type(IPV6)),
-            3 => Some(Next::Ethernet),
-            5 => Some(Next::Type(MPLS)),
+            1 => Some(NextHeader::Type(IPV4)),
+            2 => Some(NextHeader::Type(IPV6)),
+            3 => Some(NextHeader::Ethernet),
+            5 => Some(NextHeader::Type(MPLS)),
             _ => None,
         },
         _ => None,
@@ -82,7 +82,7 @@ fn vxlan(header: &[u8]) -> Option<Next> {
 }
 
 /// Returns the length of the header with its options, and what follows.
-fn geneve(header: &[u8]) -> Option<(usize, Next)> {
+fn geneve(header: &[u8]) -> Option<(usize, NextHeader)> {
     /// Set if an option must not be ignored. All other flags are reserved, or mark control messages.
     const CRITICAL: u8 = 0x40;
     let [first, flags, high, low, _, _, _, reserved] = *header.first_chunk::<8>()?;
@@ -91,13 +91,13 @@ fn geneve(header: &[u8]) -> Option<(usize, Next)> {
         return None;
     }
     match u16::from_be_bytes([high, low]) {
-        next @ (ETHERNET | IPV4 | IPV6 | MPLS) => Some((8 + options, Next::Type(next))),
+        next @ (ETHERNET | IPV4 | IPV6 | MPLS) => Some((8 + options, NextHeader::Type(next))),
         _ => None,
     }
 }
 
 /// Returns the length of the header with its fields, and what follows.
-fn gue(header: &[u8]) -> Option<(usize, Next)> {
+fn gue(header: &[u8]) -> Option<(usize, NextHeader)> {
     let [first, protocol, high, low] = *header.first_chunk::<4>()?;
     match first >> 4 {
         // The first byte: the variant, the bit for control messages, and the length of the fields in words. A
@@ -107,12 +107,12 @@ fn gue(header: &[u8]) -> Option<(usize, Next)> {
             // TCP and UDP could follow, too, with a pseudo header of the outer addresses. No implementation
             // sends that.
             PROTOCOL_IPV4 | PROTOCOL_IPV6 | PROTOCOL_GRE => {
-                Some((4 + usize::from(first) * 4, Next::Protocol(protocol)))
+                Some((4 + usize::from(first) * 4, NextHeader::Protocol(protocol)))
             }
             _ => None,
         },
-        4 => Some((0, Next::Type(IPV4))),
-        6 => Some((0, Next::Type(IPV6))),
+        4 => Some((0, NextHeader::Type(IPV4))),
+        6 => Some((0, NextHeader::Type(IPV6))),
         _ => None,
     }
 }

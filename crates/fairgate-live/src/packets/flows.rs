@@ -14,7 +14,7 @@ use fairgate_run_api::{FlowOrder, FlowStatus, FlowsStatus, LanStatus, RoundTripS
 
 use super::log::{Outcome, Record};
 use super::round_trips::{Measured, RoundTrips};
-use crate::nat::{Place, Translations};
+use crate::nat::{Endpoint, Translations};
 use crate::rate::RateWindow;
 
 /// The maximum number of flows: 16 MB.
@@ -48,7 +48,7 @@ pub(super) struct Flows {
 struct Flow {
     id: FlowId,
     /// The place in the LAN whose flow this is, if its address is translated.
-    lan: Option<Place>,
+    lan: Option<Endpoint>,
     first: Time,
     last: Time,
     packets: u64,

@@ -30,7 +30,7 @@ pub(crate) struct EstimatedRate {
 
 /// The estimators of a tree that packets pass.
 pub(crate) struct Estimators {
-    places: Arc<[Place]>,
+    places: Arc<[Estimated]>,
     /// One for each place.
     meters: Vec<Meter>,
     has_begun: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Estimators {
 
 /// A discipline or a class with an estimator.
 #[derive(Debug)]
-struct Place {
+struct Estimated {
     /// The numbers of the classes that lead to it. The last one is that of the class.
     path: Vec<u16>,
     is_class: bool,
@@ -103,7 +103,7 @@ pub(crate) struct Rates {
 struct WorkerRates {
     /// The number of the worker, from 1, if there are several.
     worker: Option<u16>,
-    places: Arc<[Place]>,
+    places: Arc<[Estimated]>,
     /// The rate of each place.
     rates: Vec<EstimatedRate>,
 }
@@ -314,7 +314,7 @@ impl Estimators {
     }
 }
 
-impl Place {
+impl Estimated {
     /// Orders disciplines and classes.
     fn key(&self) -> (&[u16], bool) {
         (&self.path, self.is_class)
@@ -381,11 +381,11 @@ fn descend(
 }
 
 /// Adds the disciplines and classes of a tree that have estimators.
-fn add_places(spec: &Spec, path: &mut Vec<u16>, route: &mut Vec<usize>, places: &mut Vec<Place>) {
+fn add_places(spec: &Spec, path: &mut Vec<u16>, route: &mut Vec<usize>, places: &mut Vec<Estimated>) {
     if !spec.has_estimators() {
         return;
     }
-    places.extend(spec.estimator().map(|estimator| Place {
+    places.extend(spec.estimator().map(|estimator| Estimated {
         path: path.clone(),
         is_class: false,
         estimator,
@@ -406,7 +406,7 @@ fn add_places(spec: &Spec, path: &mut Vec<u16>, route: &mut Vec<usize>, places: 
         for (place, minor) in alike.clone().zip(minors) {
             path.push(minor);
             route.push(place);
-            places.extend(class.estimator.map(|estimator| Place {
+            places.extend(class.estimator.map(|estimator| Estimated {
                 path: path.clone(),
                 is_class: true,
                 estimator,
@@ -443,7 +443,7 @@ fn add_places(spec: &Spec, path: &mut Vec<u16>, route: &mut Vec<usize>, places: 
             }
             is_next
         });
-        places.push(Place {
+        places.push(Estimated {
             path: [&path[..], &[minor]].concat(),
             is_class: true,
             estimator,

@@ -13,11 +13,11 @@ use super::reading::{NodeReading, RunReading, TreeReading};
 /// A recording. It keeps the counters of the last reading.
 #[derive(Default)]
 pub(crate) struct Recording {
-    before: HashMap<Place, Before>,
+    before: HashMap<Discipline, Before>,
 }
 
 /// A discipline: the direction, and the path of classes to it.
-type Place = (usize, String);
+type Discipline = (usize, String);
 
 /// What a discipline had counted.
 struct Before {

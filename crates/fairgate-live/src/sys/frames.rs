@@ -36,7 +36,7 @@ enum Use {
 
 /// The use of a chunk, and the position of a frame in it.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct FramePosition {
     start: u16,
     used: Use,
     /// Whether `segments` has an entry for it.
@@ -44,7 +44,7 @@ struct Place {
     length: u32,
 }
 
-const _: () = assert!(size_of::<Place>() == 8);
+const _: () = assert!(size_of::<FramePosition>() == 8);
 
 /// What only frames have that were cut from a super-packet.
 #[derive(Clone, Copy, Debug, Default)]
@@ -68,7 +68,7 @@ pub(crate) struct Adopted {
 #[derive(Debug)]
 pub(crate) struct FrameStore {
     chunks: Chunks,
-    places: Vec<Place>,
+    places: Vec<FramePosition>,
     segments: Vec<Segment>,
     free: Vec<u32>,
     /// The number of frames held.
@@ -97,7 +97,7 @@ impl FrameStore {
 
     fn of(chunks: Chunks, most: u32, receiving: u32, is_shared: bool) -> FrameStore {
         let all = chunks.count();
-        let unused = |used| Place {
+        let unused = |used| FramePosition {
             start: 0,
             used,
             is_segment: false,
@@ -209,7 +209,7 @@ impl FrameStore {
     /// Stores a copy of a frame. Returns `None` if it holds the most frames already.
     pub(crate) fn duplicate(&mut self, number: u32) -> Option<u32> {
         let copy = self.take_free()?;
-        let Place { start, length, .. } = self.places[number as usize];
+        let FramePosition { start, length, .. } = self.places[number as usize];
         // SAFETY: the chunk was free, so this store alone accesses it. It is not the chunk of `number`, which
         // holds a frame.
         let to = unsafe { self.chunks.get_mut(copy, start.into(), length as usize) };
@@ -233,7 +233,7 @@ impl FrameStore {
     #[inline]
     fn hold(&mut self, number: u32, start: usize, length: usize) {
         self.held += 1;
-        self.places[number as usize] = Place {
+        self.places[number as usize] = FramePosition {
             start: start as u16,
             used: Use::Frame,
             is_segment: false,

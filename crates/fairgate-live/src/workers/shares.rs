@@ -11,7 +11,7 @@ const PATIENCE: u64 = 4;
 
 /// The rate of a direction, and what each worker has of it.
 pub(crate) struct Shares {
-    workers: Box<[Place]>,
+    workers: Box<[WorkerSlot]>,
     /// The usual time between two exchanges, ns.
     interval: AtomicU64,
     /// For how long a worker that does nothing keeps what its rate grants, ns.
@@ -22,7 +22,7 @@ pub(crate) struct Shares {
 /// A worker's place. It has a cache line of its own, which others touch once in an interval.
 #[repr(align(128))]
 #[derive(Default)]
-struct Place {
+struct WorkerSlot {
     report: Mutex<Last>,
     /// Bytes per second.
     rate: AtomicU64,
@@ -53,7 +53,7 @@ impl Shares {
     /// `classes` are what the workers divide, if these are not flows or hosts.
     pub(crate) fn new(workers: u16, limit: Option<Limit>, classes: Option<&Classes>) -> Shares {
         let shares = Shares {
-            workers: (0..workers).map(|_| Place::default()).collect(),
+            workers: (0..workers).map(|_| WorkerSlot::default()).collect(),
             interval: AtomicU64::new(0),
             longest_credit: AtomicU64::new(0),
             balance: Mutex::new(Balance {

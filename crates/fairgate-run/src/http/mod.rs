@@ -21,4 +21,4 @@ mod tokens;
 pub use api::openapi;
 pub use door::Doors;
 pub use error::ControlError;
-pub use server::Control;
+pub use server::ServerHandle;

@@ -70,7 +70,7 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// Answers until it is dropped.
 #[derive(Debug)]
-pub struct Control {
+pub struct ServerHandle {
     servers: Vec<Server>,
     /// The thread that keeps the history, if the API is offered.
     sampler: Option<Sampler>,
@@ -84,7 +84,7 @@ struct Server {
     thread: Option<JoinHandle<()>>,
 }
 
-impl Drop for Control {
+impl Drop for ServerHandle {
     fn drop(&mut self) {
         for server in &mut self.servers {
             drop(server.stop.take());
@@ -109,15 +109,15 @@ impl Doors {
     ///
     /// # Errors
     /// Fails if the system refuses a thread.
-    pub fn serve(self, run: Arc<LocalRun>, audit: Audit) -> Result<Control, ControlError> {
+    pub fn serve(self, run: Arc<LocalRun>, audit: Audit) -> Result<ServerHandle, ControlError> {
         start(self.0, &run, &audit).map_err(ControlError::Thread)
     }
 }
 
-fn start(doors: Vec<Door>, run: &Arc<LocalRun>, audit: &Audit) -> io::Result<Control> {
+fn start(doors: Vec<Door>, run: &Arc<LocalRun>, audit: &Audit) -> io::Result<ServerHandle> {
     let is_status = |door: &Door| door.routes == Routes::Questions;
     let (status, offered): (Vec<Door>, Vec<Door>) = doors.into_iter().partition(is_status);
-    let mut control = Control {
+    let mut control = ServerHandle {
         servers: Vec::new(),
         sampler: None,
     };

@@ -13,8 +13,8 @@ use fairgate_theory::guarantees::token_bucket::{
     rounded_up,
 };
 
-use super::place::{Kind, Place};
 use super::refusal::Refusal;
+use super::reservable::{Kind, ReservableTree};
 use super::{ErrorTerms, Excess, Grant, NoErrorTerms, SHORTEST, Terms};
 
 /// The largest weight of a class.
@@ -36,7 +36,7 @@ pub(crate) struct Wish<'t> {
 
 /// What is not reserved.
 pub(crate) struct Rest<'t> {
-    pub(crate) place: &'t Place<'t>,
+    pub(crate) tree: &'t ReservableTree<'t>,
     /// The classes that are reserved, or were: nothing is left for them.
     pub(crate) reserved: BTreeSet<u16>,
     /// The longest packet of the link, bytes.
@@ -46,7 +46,7 @@ pub(crate) struct Rest<'t> {
 /// Admits all of `wishes` or none. The refusal is about the reservation `asking`.
 pub(crate) fn admit(rest: &Rest<'_>, wishes: &[Wish<'_>], asking: &str) -> Result<Vec<Grant>, Refusal> {
     for wish in wishes {
-        check(wish.terms, rest.place, rest.longest)?;
+        check(wish.terms, rest.tree, rest.longest)?;
     }
     check_rates(rest, wishes, asking)?;
     fit(rest, wishes).ok_or_else(|| too_short(rest, wishes, asking))
@@ -55,18 +55,18 @@ pub(crate) fn admit(rest: &Rest<'_>, wishes: &[Wish<'_>], asking: &str) -> Resul
 /// Returns what all reservations get, or `None` if not all can be kept.
 fn fit(rest: &Rest<'_>, wishes: &[Wish<'_>]) -> Option<Vec<Grant>> {
     let Rest {
-        place,
+        tree,
         reserved,
         longest,
     } = rest;
-    match &place.kind {
-        Kind::Curves => by_curves(place, wishes, &place.other_curves(reserved), *longest),
+    match &tree.kind {
+        Kind::Curves => by_curves(tree, wishes, &tree.other_curves(reserved), *longest),
         Kind::Weights {
             promises,
             has_max_packet,
         } => {
-            let others = place.other_weights(reserved);
-            let mut shares = Shares::new(place, promises, wishes, others, *longest);
+            let others = tree.other_weights(reserved);
+            let mut shares = Shares::new(tree, promises, wishes, others, *longest);
             shares.raise().then(|| shares.grants(*has_max_packet))
         }
     }
@@ -103,7 +103,7 @@ fn too_short(rest: &Rest<'_>, wishes: &[Wish<'_>], asking: &str) -> Refusal {
     Refusal::Delay { wanted, best }
 }
 
-fn check(terms: &Terms, place: &Place<'_>, longest: u32) -> Result<(), Refusal> {
+fn check(terms: &Terms, tree: &ReservableTree<'_>, longest: u32) -> Result<(), Refusal> {
     let refused = |what: String, help| Err(Refusal::Terms { what, help });
     if terms.max_packet == 0 || terms.max_packet > longest {
         let what = format!(
@@ -144,10 +144,10 @@ fn check(terms: &Terms, place: &Place<'_>, longest: u32) -> Result<(), Refusal> 
             "name the rate at which the flow's bursts come, or leave it out",
         );
     }
-    if terms.excess == Excess::BestEffort && place.scheduler.classifier().default.is_none() {
+    if terms.excess == Excess::BestEffort && tree.scheduler.classifier().default.is_none() {
         let what = format!(
             "`{}` has no default class that excess packets could go to",
-            place.scheduler.discipline()
+            tree.scheduler.discipline()
         );
         return refused(what, "set its `default`, or let excess packets be dropped");
     }
@@ -175,7 +175,7 @@ fn check(terms: &Terms, place: &Place<'_>, longest: u32) -> Result<(), Refusal> 
             "write all conditions in one line",
         );
     }
-    let shortest = rounded_up(blocking(place.link, longest));
+    let shortest = rounded_up(blocking(tree.link, longest));
     match terms.delay {
         // Curves have whole microseconds.
         Some(delay) if delay < shortest + Duration::from_micros(1) => Err(Refusal::TooShort {
@@ -197,10 +197,10 @@ fn outcome(filter: &str) -> Option<&str> {
 
 /// Checks that the link has the token rates of all reservations.
 fn check_rates(rest: &Rest<'_>, wishes: &[Wish<'_>], asking: &str) -> Result<(), Refusal> {
-    let place = rest.place;
-    let link = place.link.bits_per_second();
-    let curves = match place.kind {
-        Kind::Curves => place.other_curves(&rest.reserved),
+    let tree = rest.tree;
+    let link = tree.link.bits_per_second();
+    let curves = match tree.kind {
+        Kind::Curves => tree.other_curves(&rest.reserved),
         Kind::Weights { .. } => Vec::new(),
     };
     let others = wishes.iter().filter(|wish| wish.name != asking);
@@ -219,19 +219,19 @@ fn check_rates(rest: &Rest<'_>, wishes: &[Wish<'_>], asking: &str) -> Result<(),
 
 /// Returns what reservations get as real-time curves beside those of the other classes.
 fn by_curves(
-    place: &Place<'_>,
+    tree: &ReservableTree<'_>,
     wishes: &[Wish<'_>],
     others: &[ServiceCurve],
     longest: u32,
 ) -> Option<Vec<Grant>> {
-    let blocked = rounded_up(blocking(place.link, longest));
+    let blocked = rounded_up(blocking(tree.link, longest));
     let promises = wishes
         .iter()
-        .map(|wish| Promise::new(wish.terms, place.link, blocked));
+        .map(|wish| Promise::new(wish.terms, tree.link, blocked));
     let promises: Vec<Promise> = promises.collect();
     let own = promises.iter().map(Promise::configured);
     let curves: Vec<ServiceCurve> = others.iter().copied().chain(own).collect();
-    let link = ServiceCurve::linear(place.link.bits_per_second());
+    let link = ServiceCurve::linear(tree.link.bits_per_second());
     let is_too_steep = |curve: &ServiceCurve| curve.m1 > ServiceCurve::STEEPEST;
     if link.exceeded_by(&curves).is_some() || curves.iter().any(is_too_steep) {
         return None;
@@ -239,7 +239,7 @@ fn by_curves(
     let grant = |(promise, wish): (&Promise, &Wish<'_>)| {
         let Promise { curve, arrivals } = promise;
         let configured = promise.configured();
-        let errors = error_terms_by_curve(curve, wish.terms.max_packet, place.link, longest);
+        let errors = error_terms_by_curve(curve, wish.terms.max_packet, tree.link, longest);
         let settings = match configured.d.is_zero() {
             true => format!("rt={}bit", configured.m2),
             false => format!(
@@ -251,7 +251,7 @@ fn by_curves(
         };
         Grant {
             rate: curve.m2,
-            delay: rounded_up(delay_by_curve(curve, arrivals, place.link, longest)),
+            delay: rounded_up(delay_by_curve(curve, arrivals, tree.link, longest)),
             error_terms: errors.map(whole).ok_or(NoErrorTerms::TwoSlopes),
             settings,
         }
@@ -388,7 +388,7 @@ fn whole(terms: bounds::ErrorTerms) -> ErrorTerms {
 
 /// Reservations in a scheduler with weights. All weights of reservations are raised until each has its share.
 struct Shares<'t> {
-    place: &'t Place<'t>,
+    tree: &'t ReservableTree<'t>,
     promises: &'static Promises,
     wishes: &'t [Wish<'t>],
     /// The weights of the reservations, then those of all other classes.
@@ -398,7 +398,7 @@ struct Shares<'t> {
 
 impl<'t> Shares<'t> {
     fn new(
-        place: &'t Place<'t>,
+        tree: &'t ReservableTree<'t>,
         promises: &'static Promises,
         wishes: &'t [Wish<'t>],
         others: Vec<u32>,
@@ -408,7 +408,7 @@ impl<'t> Shares<'t> {
         let max_packets = own.chain(others.iter().map(|_| longest)).collect();
         let weights = wishes.iter().map(|_| 1).chain(others).collect();
         Shares {
-            place,
+            tree,
             promises,
             wishes,
             weights,
@@ -421,7 +421,7 @@ impl<'t> Shares<'t> {
             weights: Weights::new(self.weights.clone()),
             max_packets: self.max_packets.clone(),
             quanta: Vec::new(),
-            rate: self.place.link,
+            rate: self.tree.link,
         }
     }
 
@@ -431,7 +431,7 @@ impl<'t> Shares<'t> {
         let arrivals = self.wishes[flow].terms.arrivals();
         let delay = delay_by_index(self.promises, &system, flow, &arrivals);
         let sum: u128 = self.weights.iter().copied().map(u128::from).sum();
-        let link = u128::from(self.place.link.bits_per_second());
+        let link = u128::from(self.tree.link.bits_per_second());
         let rate = link * u128::from(self.weights[flow]) / sum;
         (rate as u64, delay.map_or(Duration::MAX, rounded_up))
     }

@@ -47,8 +47,8 @@
 //! ```
 
 mod admission;
-mod place;
 mod refusal;
+mod reservable;
 mod table;
 
 use std::time::Duration;
@@ -69,7 +69,7 @@ const SHORTEST: u32 = 14;
 /// # Errors
 /// If its link's rate is not known, or no bound is known for its scheduler.
 pub fn check_place(tree: &Spec) -> Result<(), Refusal> {
-    place::Place::find(tree).map(drop)
+    reservable::ReservableTree::find(tree).map(drop)
 }
 
 /// What a reservation asks for.

@@ -6,8 +6,8 @@ use fairgate::Time;
 use fairgate_config::{Registry, Spec};
 
 use super::admission::{Rest, Wish, admit};
-use super::place::{Place, SCHEDULER};
 use super::refusal::Refusal;
+use super::reservable::{ReservableTree, SCHEDULER};
 use super::{Excess, NoErrorTerms, Reservation, SHORTEST, Terms};
 
 /// The number of the first reserved class. Lower ones are for classes of the file.
@@ -76,7 +76,7 @@ impl Reservations {
                 name: name.to_owned(),
             });
         }
-        let taken = Place::find(tree)?.classes();
+        let taken = ReservableTree::find(tree)?.classes();
         let is_free = |class: &u16| !taken.contains(class);
         let class = (FIRST_CLASS..u16::MAX).find(is_free);
         let class = class.ok_or(Refusal::Full { first: FIRST_CLASS })?;
@@ -187,7 +187,7 @@ impl Reservations {
         if self.is_empty() {
             return Ok((self.clone(), new.clone()));
         }
-        let (was, is) = (Place::find(old)?, Place::find(new)?);
+        let (was, is) = (ReservableTree::find(old)?, ReservableTree::find(new)?);
         for (name, reservation) in &self.by_name {
             if !was.has(reservation.class, &is) {
                 return Err(Refusal::Disturbed {
@@ -219,7 +219,7 @@ impl Reservations {
         registry: &Registry,
         asking: &str,
     ) -> Result<Changed, Refusal> {
-        let place = Place::find(tree)?;
+        let place = ReservableTree::find(tree)?;
         let default = place.scheduler.classifier().default;
         let disturbed = self.by_name.iter().find(|(_, own)| Some(own.class) == default);
         if let Some((name, own)) = disturbed {
@@ -237,7 +237,7 @@ impl Reservations {
             })
             .collect();
         let rest = Rest {
-            place: &place,
+            tree: &place,
             reserved: self.classes().chain(old.classes()).collect(),
             longest: self.longest,
         };
@@ -251,7 +251,7 @@ impl Reservations {
     }
 
     /// Returns the changes in words that put these reservations in place of the old ones.
-    fn lines(&self, old: &Reservations, place: &Place<'_>) -> String {
+    fn lines(&self, old: &Reservations, place: &ReservableTree<'_>) -> String {
         let existing = place.classes();
         let own: BTreeSet<u16> = self.classes().collect();
         let old: BTreeSet<u16> = old.classes().collect();

@@ -16,7 +16,7 @@ use super::libreqos;
 use super::list::{List, Node, Subscriber};
 use super::numbers::{MOST, Numbers, OTHERS, TooMany};
 use super::section::{Settings, Source};
-use super::texts::{Mistake, Place, Text, Texts};
+use super::texts::{Mistake, Text, TextRange, Texts};
 use super::trees::{self, Refused};
 
 /// How many nodes a warning names.
@@ -145,7 +145,7 @@ impl Subscribers {
         let source = texts.source(0).unwrap_or_else(unnamed);
         // What is wrong with the whole is shown where it was changed.
         let changed = known.and_then(|list| changed(&read, list));
-        let changed = changed.unwrap_or(Place { text: 0, span: 0..0 });
+        let changed = changed.unwrap_or(TextRange { text: 0, span: 0..0 });
         let changed_source = texts.source(changed.text).unwrap_or_else(|| Arc::clone(&source));
         let has_mistakes = texts.count() > 0;
         list.subscribers = read.into_iter().map(|read| read.subscriber).collect();
@@ -395,7 +395,7 @@ impl Lines {
             ("plan", entry.plan.as_ref()),
         ];
         let mut written = Written {
-            place: Place {
+            place: TextRange {
                 text: 0,
                 span: start..start,
             },
@@ -433,7 +433,7 @@ impl Lines {
 }
 
 /// Returns the place of the first subscriber that is not in the list as it is.
-fn changed(read: &[Read], list: &List) -> Option<Place> {
+fn changed(read: &[Read], list: &List) -> Option<TextRange> {
     let known: BTreeMap<&str, &Subscriber> = list
         .subscribers
         .iter()

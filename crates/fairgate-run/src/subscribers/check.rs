@@ -10,14 +10,14 @@ use super::fields::Raw;
 use super::file::Written;
 use super::list::{List, Rates, Subscriber};
 use super::section::Plan;
-use super::texts::{Mistake, Place, Texts};
+use super::texts::{Mistake, TextRange, Texts};
 
 /// A subscriber with its place, and those of its prefixes.
 #[derive(Clone, Debug)]
 pub(crate) struct Read {
     pub(crate) subscriber: Subscriber,
-    pub(crate) place: Place,
-    pub(crate) prefix_places: Vec<Place>,
+    pub(crate) place: TextRange,
+    pub(crate) prefix_places: Vec<TextRange>,
 }
 
 /// The keys of the rates, guaranteed and at most, down and up.
@@ -113,7 +113,12 @@ pub(crate) fn subscriber(
 }
 
 /// Returns a mistake if more is guaranteed than a subscriber may get.
-pub(crate) fn least_exceeds(rates: Rates, least: Option<&Raw>, whole: &Place, most: &str) -> Option<Mistake> {
+pub(crate) fn least_exceeds(
+    rates: Rates,
+    least: Option<&Raw>,
+    whole: &TextRange,
+    most: &str,
+) -> Option<Mistake> {
     let (low, high) = (rates.least?, rates.most?);
     (low > high).then(|| {
         Mistake::new(
@@ -126,14 +131,14 @@ pub(crate) fn least_exceeds(rates: Rates, least: Option<&Raw>, whole: &Place, mo
 }
 
 /// Reads prefixes. What is none is reported and left out.
-pub(crate) fn prefixes(raws: &[Raw], text: usize, texts: &mut Texts) -> (Vec<Prefix>, Vec<Place>) {
+pub(crate) fn prefixes(raws: &[Raw], text: usize, texts: &mut Texts) -> (Vec<Prefix>, Vec<TextRange>) {
     let mut found = (Vec::new(), Vec::new());
     for raw in raws {
         match raw.prefix() {
             Ok(prefix) => {
                 found.0.push(prefix);
                 let span = raw.span.clone();
-                found.1.push(Place { text, span });
+                found.1.push(TextRange { text, span });
             }
             Err(mistake) => texts.report(text, mistake),
         }

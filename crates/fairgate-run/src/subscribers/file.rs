@@ -10,7 +10,7 @@ use super::csv;
 use super::fields::Raw;
 use super::json::{self, Json, Value};
 use super::numbers::MOST;
-use super::texts::{Mistake, Place, Texts};
+use super::texts::{Mistake, TextRange, Texts};
 
 /// The names of columns and members.
 pub(crate) const KEYS: [&str; 8] = [
@@ -20,7 +20,7 @@ pub(crate) const KEYS: [&str; 8] = [
 /// A subscriber as it is written. Values that are empty are left out.
 #[derive(Clone, Debug)]
 pub(crate) struct Written {
-    pub(crate) place: Place,
+    pub(crate) place: TextRange,
     /// By the places of the names in [`KEYS`]; those of `prefixes` are in a list of their own.
     pub(crate) values: [Option<Raw>; KEYS.len()],
     pub(crate) prefixes: Vec<Raw>,
@@ -29,7 +29,7 @@ pub(crate) struct Written {
 impl Written {
     fn new(text: usize, span: std::ops::Range<usize>) -> Written {
         Written {
-            place: Place { text, span },
+            place: TextRange { text, span },
             values: Default::default(),
             prefixes: Vec::new(),
         }

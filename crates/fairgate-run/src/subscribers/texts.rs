@@ -18,7 +18,7 @@ pub struct Text {
 
 /// A range of bytes in one of the texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct TextRange {
     pub(crate) text: usize,
     pub(crate) span: Range<usize>,
 }
@@ -89,7 +89,7 @@ impl Texts {
     }
 
     /// Returns file and line of a place.
-    pub(crate) fn line_of(&self, place: &Place) -> String {
+    pub(crate) fn line_of(&self, place: &TextRange) -> String {
         let source = self.problems[place.text].source();
         let text = source.inner();
         let before = &text.as_bytes()[..place.span.start.min(text.len())];

@@ -53,30 +53,30 @@ pub(super) fn tree(
     }
     let rules = translation.tried(rules);
     let place = |rule: &Rule| match &rule.action {
-        Action::To(object, number) => script.target(*object, *number.get_ref()).map(Place::At),
-        Action::Pass(_) | Action::Skip(_) | Action::Assign(..) => Some(Place::Passing),
-        Action::Drop(_) => Some(Place::Dropped),
+        Action::To(object, number) => script.target(*object, *number.get_ref()).map(Fate::At),
+        Action::Pass(_) | Action::Skip(_) | Action::Assign(..) => Some(Fate::Passing),
+        Action::Drop(_) => Some(Fate::Dropped),
     };
-    let mut places: Vec<Place> = Vec::new();
+    let mut places: Vec<Fate> = Vec::new();
     let last = rules.last().filter(|rule| is_for_all(rule));
     // Packets that no rule matches pass.
     if last.is_none() {
-        places.push(Place::Passing);
+        places.push(Fate::Passing);
     }
     for found in rules.iter().filter_map(|rule| place(rule)) {
         if !places.contains(&found) {
             places.push(found);
         }
     }
-    if let &[Place::At(only)] = &places[..] {
+    if let &[Fate::At(only)] = &places[..] {
         return translation.target(only, &rules);
     }
     places.sort_by_key(|place| match place {
-        Place::Passing => 0,
-        Place::At(_) => 1,
-        Place::Dropped => 2,
+        Fate::Passing => 0,
+        Fate::At(_) => 1,
+        Fate::Dropped => 2,
     });
-    let class_of = |place: Option<Place>| {
+    let class_of = |place: Option<Fate>| {
         let index = places.iter().position(|other| Some(*other) == place);
         index.map_or(PASSING, |index| index + PASSING)
     };
@@ -84,9 +84,9 @@ pub(super) fn tree(
     let mut root = bands(&location);
     for at in &places {
         let tree = match at {
-            Place::Passing => named("fifo", &location),
-            Place::At(target) => translation.target(*target, &rules)?,
-            Place::Dropped => {
+            Fate::Passing => named("fifo", &location),
+            Fate::At(target) => translation.target(*target, &rules)?,
+            Fate::Dropped => {
                 let mut dropping = named("netem", &location);
                 dropping.settings.push(word(&location, "loss", "1"));
                 dropping
@@ -101,7 +101,7 @@ pub(super) fn tree(
 
 /// What becomes of the packets of a rule.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum Fate {
     Passing,
     At(Target),
     Dropped,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// A line of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct SourceLine {
     /// The file's name, as the script named it.
     pub file: String,
     /// Counted from 1.
@@ -24,7 +24,7 @@ pub(crate) struct Entry {
     /// The words after the program's name.
     pub(crate) words: Vec<String>,
     /// The line that gave the command, if it is known.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<SourceLine>,
 }
 
 /// Adds an entry. Several stand-ins of one script may run at the same time, so the file is locked.

@@ -31,7 +31,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 pub use error::RecordError;
-pub use recording::{Place, Recorded, Recording};
+pub use recording::{Recorded, Recording, SourceLine};
 
 /// What to run.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::record::journal::Entry;
-pub use crate::record::journal::Place;
+pub use crate::record::journal::SourceLine;
 
 /// A command of tc that a script gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct Recorded {
     /// The words after `tc`.
     pub words: Vec<String>,
     /// The line that gave the command, if it is known.
-    pub place: Option<Place>,
+    pub place: Option<SourceLine>,
 }
 
 /// What a script did.

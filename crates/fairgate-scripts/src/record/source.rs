@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::record::journal::Place;
+use crate::record::journal::SourceLine;
 
 /// The variable in which bash passes the location to what it starts: the line, the lines of the callers, and
 /// the files, each on a line.
@@ -28,7 +28,7 @@ unset __fairgate_at
 const LONGEST: u64 = 1 << 20;
 
 /// Returns the line that gave this command.
-pub(crate) fn place(program: &str, words: &[String]) -> Option<Place> {
+pub(crate) fn place(program: &str, words: &[String]) -> Option<SourceLine> {
     match std::env::var(VARIABLE).ok().and_then(|told| frames(&told)) {
         Some(frames) => among_frames(&frames, program, words),
         None => among_files(&open_scripts(), program, words),
@@ -36,23 +36,23 @@ pub(crate) fn place(program: &str, words: &[String]) -> Option<Place> {
 }
 
 /// Returns the locations that bash told, the innermost first.
-fn frames(told: &str) -> Option<Vec<Place>> {
+fn frames(told: &str) -> Option<Vec<SourceLine>> {
     let told: Vec<&str> = told.lines().collect();
     // One line, and n lines of callers, and n files: the callers of the main script's lines are outside.
     let count = (told.len().checked_sub(1)?) / 2;
     let files = told.get(1 + count..)?;
     let frame = |(file, line): (&&str, &&str)| {
         let (file, line) = ((*file).to_owned(), line.parse().ok()?);
-        (line > 0).then_some(Place { file, line })
+        (line > 0).then_some(SourceLine { file, line })
     };
-    let frames: Option<Vec<Place>> = files.iter().zip(&told).map(frame).collect();
+    let frames: Option<Vec<SourceLine>> = files.iter().zip(&told).map(frame).collect();
     frames.filter(|frames| !frames.is_empty())
 }
 
 /// A function that only passes its words on (`tc "$@"`) says nothing. So the frame counts whose line has most
 /// words of the command.
-fn among_frames(frames: &[Place], program: &str, words: &[String]) -> Option<Place> {
-    let fit = |frame: &Place| {
+fn among_frames(frames: &[SourceLine], program: &str, words: &[String]) -> Option<SourceLine> {
+    let fit = |frame: &SourceLine| {
         let text = read(Path::new(&frame.file))?;
         let lines = logical_lines(&text);
         // A command that spans lines is located by its first or its last line.
@@ -65,16 +65,16 @@ fn among_frames(frames: &[Place], program: &str, words: &[String]) -> Option<Pla
     Some(frames[at].clone())
 }
 
-fn among_files(files: &BTreeSet<PathBuf>, program: &str, words: &[String]) -> Option<Place> {
+fn among_files(files: &BTreeSet<PathBuf>, program: &str, words: &[String]) -> Option<SourceLine> {
     let current = std::env::current_dir().unwrap_or_default();
-    let mut best: Option<(usize, Option<Place>)> = None;
+    let mut best: Option<(usize, Option<SourceLine>)> = None;
     for file in files {
         let Some(text) = read(file) else { continue };
         for (line, command) in logical_lines(&text) {
             let Some(fit) = fits(&command, program, words).filter(|fit| *fit >= ENOUGH) else {
                 continue;
             };
-            let place = Place {
+            let place = SourceLine {
                 file: file.strip_prefix(&current).unwrap_or(file).display().to_string(),
                 line,
             };
@@ -429,7 +429,7 @@ mod tests {
     fn frames_of_bash_are_read() {
         let frames = frames("7\n20\n0\nlib.sh\nmain.sh\n").unwrap();
         let expected = [("lib.sh", 7), ("main.sh", 20)];
-        let expected = expected.map(|(file, line)| Place {
+        let expected = expected.map(|(file, line)| SourceLine {
             file: file.to_owned(),
             line,
         });

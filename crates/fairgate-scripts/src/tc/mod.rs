@@ -58,4 +58,4 @@ pub use import::{ImportError, Imported, Printed, import};
 pub use listing::{Line, Listing, View};
 pub use script::Script;
 pub use show::show;
-pub use translate::{Translated, Way};
+pub use translate::{Translated, TreeDirection};

@@ -17,7 +17,7 @@ use crate::events::{Alarm, Event, Events};
 use crate::monitor::CellMonitor;
 use crate::network::Network;
 use crate::random::Stream;
-use crate::wifi::{AccessCategory, Fate, Medium, Resolved, Way};
+use crate::wifi::{AccessCategory, AirDirection, Fate, Medium, Resolved};
 
 /// A cell.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl Cell {
 /// A hop between an access point and a station.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AirHop {
-    way: Way,
+    way: AirDirection,
     /// The interface whose discipline holds the packet before.
     interface: u32,
     receiver: Receiver,
@@ -112,7 +112,7 @@ impl Network {
         for station in 0..interfaces.len() as u32 - 1 {
             for is_down in [false, true] {
                 self.air_hops.push(AirHop {
-                    way: Way { station, is_down },
+                    way: AirDirection { station, is_down },
                     interface: if is_down {
                         access_point
                     } else {

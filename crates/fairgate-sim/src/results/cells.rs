@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::monitor::CellWindow;
 use crate::scenario::Cell;
-use crate::wifi::{Way, WayCounters};
+use crate::wifi::{AirDirection, WayCounters};
 
 /// The results of a cell. Figures are of the measurement window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -76,11 +76,11 @@ impl CellResults {
     ) -> CellResults {
         let share = |part: u64| part as f64 / nanos as f64;
         let of_way = |station: u32, is_down: bool| {
-            AirResults::of(&window.ways[Way { station, is_down }.index()], nanos)
+            AirResults::of(&window.ways[AirDirection { station, is_down }.index()], nanos)
         };
         CellResults {
             name: cell.name.clone(),
-            standard: cell.standard.name().to_owned(),
+            standard: cell.standard.word().to_owned(),
             utilisation: share(window.medium.busy),
             collision_share: share(window.medium.collision),
             opportunities: window.medium.opportunities,

@@ -5,22 +5,20 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::random::Stream;
-use crate::scenario::{ETHERNET_HEADER, Link, Mistake, NodeId, Queue, Scenario};
+use crate::scenario::{ETHERNET_HEADER, Link, MOST_OVERHEAD, Mistake, NodeId, Queue, Scenario};
 use crate::wifi::{
     AccessCategory, AggregateLimits, CategoryParameters, Countdown, Errors, Path, Radio, Settings, Standard,
     StationRate, Timing,
 };
 
 /// The most stations: association identifiers are from 1 to 2007 (IEEE 802.11-2020, 9.4.1.8).
-const MOST_STATIONS: usize = 2007;
+pub(super) const MOST_STATIONS: usize = 2007;
 /// The longest duration of a PPDU (aPPDUMaxTime).
-const LONGEST_PPDU: Duration = Duration::from_micros(5_484);
+pub(super) const LONGEST_PPDU: Duration = Duration::from_micros(5_484);
 const WIDTHS: [u32; 4] = [20, 40, 80, 160];
-const MOST_STREAMS: u32 = 4;
-const MOST_RETRIES: u8 = 254;
-const MOST_MAC_QUEUE: u32 = 100_000;
-/// The maximum overhead, as on links.
-const MOST_OVERHEAD: u32 = 1000;
+pub(super) const MOST_STREAMS: u32 = 4;
+pub(super) const MOST_RETRIES: u8 = 254;
+pub(super) const MOST_MAC_QUEUE: u32 = 100_000;
 /// The most bytes of a packet: an MSDU without aggregation (IEEE 802.11-2020, Table 9-25) minus LLC and SNAP.
 const LONGEST_PACKET: u32 = 2304 - 8;
 
@@ -33,6 +31,11 @@ pub enum Access {
     /// DCF: one category for all packets, one PPDU for each transmit opportunity.
     Dcf,
 }
+
+fairgate::words!(Access {
+    "edca" => Access::Edca,
+    "dcf" => Access::Dcf,
+});
 
 /// Where the stations are. The distance to the access point decides about the signal.
 #[derive(Clone, Debug, PartialEq)]
@@ -272,7 +275,7 @@ impl Cell {
                 format!(
                     "the guard interval is {:?}, but 802.11{} has {}",
                     self.guard_interval,
-                    self.standard.name(),
+                    self.standard.word(),
                     known.join(" and ")
                 ),
             ));
@@ -284,7 +287,7 @@ impl Cell {
                 "mcs",
                 format!(
                     "the MCS is {mcs}, but 802.11{} has MCS 0 to {last}",
-                    self.standard.name()
+                    self.standard.word()
                 ),
             ));
         }

@@ -15,7 +15,7 @@ use crate::tcp;
 use crate::traffic::RecordedPacket;
 
 /// The maximum `count` of a flow.
-const MOST_COPIES: u32 = 1_000_000;
+pub(super) const MOST_COPIES: u32 = 1_000_000;
 
 /// Traffic from `source` to `destination`. TCP's acknowledgements take the same path back.
 #[derive(Clone, Debug)]

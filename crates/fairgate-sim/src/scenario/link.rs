@@ -16,7 +16,7 @@ use crate::scenario::{Jitter, LONGEST, LineRate, Loss, Mistake, NodeId, Scenario
 /// sequence and gap.
 pub const ETHERNET_HEADER: u32 = 14;
 /// The maximum overhead. It is more than any stack of headers.
-const MOST_OVERHEAD: u32 = 1000;
+pub(super) const MOST_OVERHEAD: u32 = 1000;
 
 /// A link. Each of its two directions has a rate, a delay, impairments and a queue. `a` and `b` name the
 /// sending end.

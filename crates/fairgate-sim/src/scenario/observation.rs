@@ -47,7 +47,7 @@ pub struct Observation {
 
 /// An observation whose names were found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Observed {
     /// The position of the interface in the order of the results.
     pub(crate) interface: usize,
     /// The class.
@@ -81,7 +81,7 @@ impl Scenario {
     ///
     /// # Errors
     /// Reports the first name that does not exist, or occurs twice.
-    pub(crate) fn observed_places(&self) -> Result<Vec<Place>, ScenarioError> {
+    pub(crate) fn observed_places(&self) -> Result<Vec<Observed>, ScenarioError> {
         if self.observations.is_empty() {
             return Ok(Vec::new());
         }
@@ -108,7 +108,7 @@ impl Scenario {
         observation: &Observation,
         names: &[String],
         index: &BTreeMap<&str, usize>,
-    ) -> Result<Place, Mistake> {
+    ) -> Result<Observed, Mistake> {
         let name = observation.interface.as_str();
         let Some(&interface) = index.get(name) else {
             return Err(no_interface(name, names));
@@ -135,7 +135,7 @@ impl Scenario {
             );
             return Err(Mistake::new("variable", what));
         }
-        Ok(Place { interface, path })
+        Ok(Observed { interface, path })
     }
 }
 

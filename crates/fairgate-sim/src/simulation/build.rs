@@ -10,8 +10,8 @@ use crate::monitor::{FlowMonitor, GroupMonitor, InterfaceMonitor, Observer, Phas
 use crate::network::{Cell, Impairments, Interface, Network, Origin, Processor, Receiver, Template};
 use crate::random::{Stream, derive_seed};
 use crate::scenario::{
-    Access, Application, Flow, LineRate, Mistake, NodeId, Observation, Place, Router, Scenario,
-    ScenarioError, ScenarioPart, Tcp, Traffic, Way,
+    Access, Application, Flow, LineRate, Mistake, NodeId, Observation, Observed, OneWayRoute, Router,
+    Scenario, ScenarioError, ScenarioPart, Tcp, Traffic,
 };
 use crate::simulation::flows::{Acknowledged, LiveFlow};
 use crate::simulation::starts::{Start, Starts, later};
@@ -141,7 +141,7 @@ fn cells(
 /// Builds the observers of variables.
 pub(super) fn observers(scenario: &Scenario, intervals: usize) -> Result<Vec<Observer>, ScenarioError> {
     let places = scenario.observed_places()?;
-    let observer = |(observation, place): (&Observation, Place)| {
+    let observer = |(observation, place): (&Observation, Observed)| {
         let variable = observation.variable.clone();
         Observer::new(place.interface, place.path, variable, intervals)
     };
@@ -152,9 +152,9 @@ pub(super) fn observers(scenario: &Scenario, intervals: usize) -> Result<Vec<Obs
 /// destination, and back.
 fn routes(scenario: &Scenario, network: &mut Network) -> Result<Vec<[u32; 2]>, ScenarioError> {
     let found = Router::new(&scenario.for_routes()).routes()?;
-    let mut add = |way: &Way| match way {
-        Way::Line(hops) => network.routes.add_line(hops.iter().map(|hop| hop.0)),
-        Way::Forks(forks) => {
+    let mut add = |way: &OneWayRoute| match way {
+        OneWayRoute::Line(hops) => network.routes.add_line(hops.iter().map(|hop| hop.0)),
+        OneWayRoute::Forks(forks) => {
             let mut positions: Vec<u32> = Vec::with_capacity(forks.len());
             for fork in forks {
                 let salt = derive_seed(scenario.seed, "ecmp", scenario.node_name(fork.node));

@@ -68,7 +68,7 @@ impl LiveFlow {
 
 /// A place for a flow.
 #[derive(Default)]
-struct Place {
+struct FlowSlot {
     flow: Option<Box<LiveFlow>>,
     /// The number of future events that start or stop what is here.
     events: u32,
@@ -77,7 +77,7 @@ struct Place {
 /// The flows that are there now, by place.
 #[derive(Default)]
 pub(super) struct LiveFlows {
-    places: Vec<Place>,
+    places: Vec<FlowSlot>,
     /// The places without a flow or events.
     free: Vec<u32>,
 }
@@ -104,7 +104,7 @@ impl LiveFlows {
             }
         );
         if self.free.pop().is_none() {
-            self.places.push(Place::default());
+            self.places.push(FlowSlot::default());
         }
         self.places[place].flow = Some(Box::new(flow));
     }

@@ -7,7 +7,7 @@ use super::Wrong;
 /// Sets the value at a path like `simulate.flow.downloads.count`. The last step may be a new key of a table.
 pub(super) fn set(table: &mut Table, path: &str, value: Value) -> Result<(), Wrong> {
     let (way, last) = path.rsplit_once('.').unwrap_or(("", path));
-    let mut at = Place::Table(table);
+    let mut at = PathStart::Table(table);
     let mut before = String::new();
     for step in way.split('.').filter(|step| !step.is_empty()) {
         at = at.below(step, path, &before)?;
@@ -17,14 +17,14 @@ pub(super) fn set(table: &mut Table, path: &str, value: Value) -> Result<(), Wro
         before.push_str(step);
     }
     match at {
-        Place::Table(table) => {
+        PathStart::Table(table) => {
             table.insert(last.to_owned(), value);
         }
-        Place::List(list) => {
+        PathStart::List(list) => {
             let index = index(list, last, path)?;
             list[index] = value;
         }
-        Place::Value => {
+        PathStart::Value => {
             return Err(Wrong {
                 message: format!("`{path}` leads into a value, not into a table"),
                 help: "shorten the path".to_owned(),
@@ -35,31 +35,33 @@ pub(super) fn set(table: &mut Table, path: &str, value: Value) -> Result<(), Wro
 }
 
 /// What is at the beginning of a path.
-enum Place<'t> {
+enum PathStart<'t> {
     Table(&'t mut Table),
     List(&'t mut Vec<Value>),
     Value,
 }
 
-impl<'t> Place<'t> {
-    fn of(value: &'t mut Value) -> Place<'t> {
+impl<'t> PathStart<'t> {
+    fn of(value: &'t mut Value) -> PathStart<'t> {
         match value {
-            Value::Table(table) => Place::Table(table),
-            Value::Array(list) => Place::List(list),
-            _ => Place::Value,
+            Value::Table(table) => PathStart::Table(table),
+            Value::Array(list) => PathStart::List(list),
+            _ => PathStart::Value,
         }
     }
 
-    fn below(self, step: &str, path: &str, before: &str) -> Result<Place<'t>, Wrong> {
+    fn below(self, step: &str, path: &str, before: &str) -> Result<PathStart<'t>, Wrong> {
         let known = match self {
-            Place::List(list) => {
+            PathStart::List(list) => {
                 let index = index(list, step, path)?;
-                return Ok(Place::of(&mut list[index]));
+                return Ok(PathStart::of(&mut list[index]));
             }
             // Looked up twice, because the compiler can't see that the first borrow has ended.
-            Place::Table(table) if table.contains_key(step) => return Ok(Place::of(&mut table[step])),
-            Place::Table(table) => quoted(table.keys().map(String::as_str)),
-            Place::Value => String::new(),
+            PathStart::Table(table) if table.contains_key(step) => {
+                return Ok(PathStart::of(&mut table[step]));
+            }
+            PathStart::Table(table) => quoted(table.keys().map(String::as_str)),
+            PathStart::Value => String::new(),
         };
         let place = match before {
             "" => "the file has".to_owned(),

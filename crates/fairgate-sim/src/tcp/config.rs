@@ -28,18 +28,20 @@ pub enum CongestionControl {
     Prague,
 }
 
+fairgate::words!(CongestionControl {
+    "reno" => CongestionControl::Reno,
+    "cubic" => CongestionControl::Cubic,
+    "dctcp" => CongestionControl::Dctcp,
+    "ledbat" => CongestionControl::Ledbat,
+    "bbr" => CongestionControl::Bbr,
+    "bbr3" => CongestionControl::Bbr3,
+    "prague" => CongestionControl::Prague,
+});
+
 impl CongestionControl {
     /// Returns the name in configuration and results.
     pub const fn name(self) -> &'static str {
-        match self {
-            CongestionControl::Reno => "reno",
-            CongestionControl::Cubic => "cubic",
-            CongestionControl::Dctcp => "dctcp",
-            CongestionControl::Ledbat => "ledbat",
-            CongestionControl::Bbr => "bbr",
-            CongestionControl::Bbr3 => "bbr3",
-            CongestionControl::Prague => "prague",
-        }
+        self.word()
     }
 
     /// Returns whether the algorithm uses the share of marked segments. Then the receiver reports each mark.
@@ -71,12 +73,12 @@ impl CongestionControl {
 }
 
 /// The largest window and initial window, segments. It is more than a receiver's first window holds.
-const MOST_SEGMENTS: u32 = 1_000;
+pub(crate) const MOST_SEGMENTS: u32 = 1_000;
 /// The largest window that a connection can offer, bytes (RFC 7323, section 2.3).
-const MOST_WINDOW: u32 = 1 << 30;
+pub(crate) const MOST_WINDOW: u32 = 1 << 30;
 /// The payload of a segment that fills the longest packet, bytes: 20 bytes are for IP, 60 for TCP with all
 /// options.
-const MOST_PAYLOAD: u32 = 65_535 - 80;
+pub(crate) const MOST_PAYLOAD: u32 = 65_535 - 80;
 /// The longest timeout, as in Linux (`TCP_RTO_MAX`). Timeouts in the configuration must not be above it.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(120);
 /// The longest delay of an acknowledgement (RFC 1122, section 4.2.3.2).

@@ -39,6 +39,7 @@ mod usage;
 
 pub use accurate_ecn::AccurateEcn;
 pub use config::{Config, ConfigMistake, CongestionControl};
+pub(crate) use config::{MOST_PAYLOAD, MOST_SEGMENTS, MOST_WINDOW};
 pub use profile::Profile;
 pub use receiver::Receiver;
 pub use segment::{Flags, MAX_SACK_BLOCKS, Range, SackBlocks, Segment};

@@ -31,15 +31,12 @@ pub enum Standard {
     Ax,
 }
 
-impl Standard {
-    /// The name in files: `ac` or `ax`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Standard::Ac => "ac",
-            Standard::Ax => "ax",
-        }
-    }
+fairgate::words!(Standard {
+    "ac" => Standard::Ac,
+    "ax" => Standard::Ax,
+});
 
+impl Standard {
     /// The highest MCS.
     pub fn last_mcs(self) -> u8 {
         match self {

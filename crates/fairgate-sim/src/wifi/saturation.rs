@@ -13,7 +13,7 @@ use fairgate::Time;
 use crate::random::Stream;
 use crate::wifi::category::{AccessCategory, CategoryParameters};
 use crate::wifi::contention::Countdown;
-use crate::wifi::medium::{Medium, Resolved, Settings, Way};
+use crate::wifi::medium::{AirDirection, Medium, Resolved, Settings};
 use crate::wifi::phy::{Ppdu, Radio, Standard};
 use crate::wifi::queue::AggregateLimits;
 use crate::wifi::rate::{Errors, StationRate, Timing};
@@ -85,7 +85,7 @@ impl Saturated {
         let mut random = Stream::new(1, "test", "saturation");
         let mut medium = Medium::new(self.settings.clone(), vec![self.rate; stations as usize]);
         let offer = |medium: &mut Medium<u32>, station: u32, now, random: &mut Stream| {
-            let way = Way {
+            let way = AirDirection {
                 station,
                 is_down: false,
             };

@@ -154,7 +154,7 @@ fn every_mistake_is_reported_at_its_location() {
             "{ exponential = \"1s\" }",
             "{ uniform = [\"1s\", \"2s\", \"3s\"] }",
             "[\"1s\", \"2s\", \"3s\"]",
-            "the list has 3",
+            "`uniform` has 3 values, but must have 2",
         ),
         ("seed = 7", "seeds = 7", "seeds", "no key of [simulate]"),
         (
@@ -170,12 +170,7 @@ fn every_mistake_is_reported_at_its_location() {
             "\"lan\"",
             "no queue `lan`",
         ),
-        (
-            "rate_a = \"100mbit\"",
-            "rate_a = \"0mbit\"",
-            "\"0mbit\"",
-            "above 0",
-        ),
+        ("rate_a = \"100mbit\"", "rate_a = \"0mbit\"", "0mbit", "above 0"),
         (
             "rate_b = \"50mbit\"",
             "rate = \"50mbit\"",
@@ -189,7 +184,7 @@ fn every_mistake_is_reported_at_its_location() {
             "\"server\"",
             "no node `server`",
         ),
-        ("count = 2", "count = 0", "0", "from 1"),
+        ("count = 2", "count = 0", "0", "1 to 1000000"),
         ("dscp = 46", "dscp = 64", "64", "no DSCP 64"),
         (
             "dscp = 46",
@@ -217,12 +212,17 @@ fn every_mistake_is_reported_at_its_location() {
             "{ pareto = \"50kb\", shape = 0.5 }",
             "above 1",
         ),
-        ("shape = 1.5", "mean = 3", "mean", "unknown field"),
+        (
+            "shape = 1.5",
+            "mean = 3",
+            "mean",
+            "`mean` is no key of [simulate.flow.tcp.size]",
+        ),
         (
             "pattern = \"on_off\"",
             "pattern = \"onoff\"",
             "\"onoff\"",
-            "unknown variant",
+            "did you mean `on_off`?",
         ),
         (", off = \"500ms\"", "", "{ rate", "needs both"),
         ("name = \"pages\"", "name = \"call\"", "\"call\"", "two flows"),
@@ -256,7 +256,7 @@ fn every_mistake_is_reported_at_its_location() {
             "{ normal",
             "deviation of a normal distribution is 0, but must be above 0; raise it",
         ),
-        ("\"reno\"", "\"vegas\"", "\"vegas\"", "unknown variant"),
+        ("\"reno\"", "\"vegas\"", "\"vegas\"", "can't be `vegas`"),
         (
             "count = 2",
             "arrivals = { rate = \"3\" }",
@@ -316,6 +316,48 @@ fn every_mistake_is_reported_at_its_location() {
     }
 }
 
+/// What does not depend on another mistake is reported with it: first values and keys, then what they mean.
+#[test]
+fn all_mistakes_of_a_file_are_reported_at_once() {
+    let mistakes = |changes: &[(&str, &str)]| -> Vec<String> {
+        let text = changes.iter().fold(HOME.to_owned(), |text, (from, to)| {
+            assert!(text.contains(from), "{from}");
+            text.replacen(from, to, 1)
+        });
+        let error = read(&text).expect_err("the file has mistakes");
+        let messages = error.problems().iter().map(|problem| problem.message.clone());
+        messages.collect()
+    };
+    let of_values = [
+        ("delay = \"5ms\"", "delay = \"5\""),
+        ("stagger =", "stager ="),
+        ("shape = 1.5", "shape = \"1.5\""),
+        ("pattern = \"on_off\"", "pattern = \"onoff\""),
+    ];
+    assert_eq!(
+        mistakes(&of_values),
+        [
+            "`delay`: `5` is a duration without a unit",
+            "`stager` is no key of [simulate.flow]",
+            "`shape` is text, but must be a number of at least 0, or none",
+            "`pattern` can't be `onoff`",
+        ]
+    );
+    let of_meanings = [
+        ("to = \"home\"", "to = \"hone\""),
+        (", transfers = 5", ", rate = \"1mbit\""),
+        ("class = \"10:1\"", "class = \"10\""),
+    ];
+    let found = mistakes(&of_meanings);
+    assert_eq!(found.len(), 3, "{found:?}");
+    for (message, part) in found
+        .iter()
+        .zip(["no node `hone`", "writes without end", "not a class"])
+    {
+        assert!(message.contains(part), "{message}");
+    }
+}
+
 /// Every setting of a connection is accepted with a sound value, and refused with its location, the rule and
 /// a remedy with a wrong one.
 #[test]
@@ -350,8 +392,8 @@ fn the_settings_of_a_connection_are_checked_at_their_place() {
         );
     }
     for (settings, location, rule) in [
-        ("fixed_window = 0", "0", "from 1 to"),
-        ("profile = \"ns2\"", "\"ns2\"", "unknown variant"),
+        ("fixed_window = 0", "0", "1 to"),
+        ("profile = \"ns2\"", "\"ns2\"", "can't be `ns2`"),
         (
             "fixed_window = 10, congestion_control = \"reno\"",
             "10",
@@ -367,18 +409,18 @@ fn the_settings_of_a_connection_are_checked_at_their_place() {
             "false",
             "without pacing",
         ),
-        ("initial_window = 0", "0", "from 1 to"),
-        ("mss = 0", "0", "from 1 to"),
+        ("initial_window = 0", "0", "1 to"),
+        ("mss = 0", "0", "1 to"),
         ("delayed_ack = true", "true", "a duration, or false"),
         ("delayed_ack = \"2s\"", "\"2s\"", "at most 500ms"),
-        ("delayed_ack = 40", "40", "a duration such as"),
+        ("delayed_ack = 40", "40", "a duration without a unit"),
         ("min_rto = \"0s\"", "\"0s\"", "from 1 us"),
         ("initial_rto = \"1h\"", "\"1h\"", "from 1 us"),
         ("tick = \"3ms\"", "\"3ms\"", "must make a second"),
         ("tick = \"0ms\"", "\"0ms\"", "must make a second"),
         ("tick = \"1s\"", "\"1s\"", "from 1 us to 100 ms"),
         ("receive_buffer = \"1kb\"", "\"1kb\"", "at least four segments"),
-        ("receive_buffer = \"3gb\"", "\"3gb\"", "RFC 7323"),
+        ("receive_buffer = \"3gb\"", "\"3gb\"", "0b to 1gb"),
         ("send_buffer = \"1kb\"", "\"1kb\"", "two segments"),
     ] {
         let text = HOME.replace(plain, &format!("tcp = {{ {settings} }}"));
@@ -601,12 +643,7 @@ fn every_mistake_in_the_network_is_reported_at_its_location() {
             "[\"5s\"]",
             "has 1 values, but must have two",
         ),
-        (
-            "[\"5s\", \"2mbit\"]",
-            "[\"5s\", \"0mbit\"]",
-            "[\"5s\", \"0mbit\"]",
-            "above 0",
-        ),
+        ("[\"5s\", \"2mbit\"]", "[\"5s\", \"0mbit\"]", "0mbit", "above 0"),
         ("repeat = \"10s\"", "repeat = \"4s\"", "\"4s\"", "repeat it later"),
         (
             ", repeat = \"10s\"",
@@ -614,13 +651,8 @@ fn every_mistake_in_the_network_is_reported_at_its_location() {
             "{ schedule",
             "or a `trace`",
         ),
-        (
-            "rate_a = {",
-            "rate_a = 5 #",
-            "5",
-            "the rate is 5, but must have a unit",
-        ),
-        ("delay_a = \"5ms\"", "delay_a = \"5\"", "\"5\"", "unit"),
+        ("rate_a = {", "rate_a = true #", "true", "must be a rate"),
+        ("delay_a = \"5ms\"", "delay_a = \"5\"", "5", "unit"),
         (
             "delay_b = \"9ms\"",
             "delay = \"9ms\"",
@@ -644,7 +676,7 @@ fn every_mistake_in_the_network_is_reported_at_its_location() {
             "loss_a = 0.01",
             "loss_a = 1.01",
             "1.01",
-            "from 0 to 1; write 0.01 for 1 %",
+            "from 0 to 1, or a table; write 0.01 for 1 %. The same from `a`, instead. It may also be a table",
         ),
         (
             "loss_a = 0.01",
@@ -653,7 +685,7 @@ fn every_mistake_in_the_network_is_reported_at_its_location() {
             "must be a number from 0 to 1",
         ),
         ("r = 0.2", "r = 0.0", "{ gilbert_elliott", "both must be above 0"),
-        ("r = 0.2", "q = 0.2", "q", "unknown field"),
+        ("r = 0.2", "r = 0.2, q = 0.2", "q", "`q` is no key of"),
         (
             "name = \"lower\"",
             "name = \"upper\"",

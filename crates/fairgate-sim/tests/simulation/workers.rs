@@ -207,15 +207,15 @@ fn what_cannot_be_sharded_is_refused() {
             "queue_a = \"wan\"\nworkers_a = 65",
             fair,
             12,
-            "there can't be 65 workers",
-            "from 1 to 64",
+            "`workers_a` is 65, but must be 1 to 64",
+            "plain number",
         ),
         (
             "queue_a = \"wan\"\nworkers_a = 0",
             fair,
             12,
-            "there can't be 0 workers",
-            "from 1 to 64",
+            "`workers_a` is 0, but must be 1 to 64",
+            "plain number",
         ),
         (
             "queue_a = \"wan\"\nshard_by = \"flow\"",
@@ -228,7 +228,7 @@ fn what_cannot_be_sharded_is_refused() {
             "queue_a = \"wan\"\nworkers_a = 2\nshard_by = \"sorce\"",
             fair,
             13,
-            "`sorce` is nothing",
+            "`shard_by` can't be `sorce`",
             "did you mean `source`?",
         ),
         (

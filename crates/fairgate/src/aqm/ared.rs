@@ -165,6 +165,7 @@ impl Derive for Config {
 mod tests {
     use super::*;
     use crate::discipline::{Algorithm, Discipline, Verdict};
+    use crate::discipline::{Inspect, Reconfigure};
     use crate::packet::{DropReason, Packet};
     use crate::testing::Driver;
     use crate::time::Time;

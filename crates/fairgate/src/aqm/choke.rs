@@ -418,7 +418,7 @@ impl Algorithm for Choke {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::discipline::Discipline;
+    use crate::discipline::{Discipline, Reconfigure};
     use crate::flow::FlowHash;
     use crate::packet::Packet;
     use crate::testing::Driver;

@@ -201,6 +201,7 @@ impl Algorithm for Codel {
 mod tests {
     use super::*;
     use crate::discipline::Discipline;
+    use crate::discipline::{Inspect, Reconfigure};
     use crate::packet::{Ecn, Packet};
     use crate::slot::Slot;
     use crate::testing::Driver;

@@ -432,6 +432,7 @@ impl Algorithm for DualPi2 {
 
 #[cfg(test)]
 mod tests {
+    use crate::discipline::{Inspect, Reconfigure};
     use core::time::Duration;
 
     use super::*;

@@ -232,6 +232,7 @@ impl Algorithm for Pie {
 
 #[cfg(test)]
 mod tests {
+    use crate::discipline::{Inspect, Reconfigure};
     use core::time::Duration;
 
     use super::*;

@@ -272,7 +272,7 @@ impl Algorithm for Rred {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::discipline::Discipline;
+    use crate::discipline::Reconfigure;
     use crate::flow::FlowHash;
     use crate::packet::Packet;
     use crate::testing::Driver;

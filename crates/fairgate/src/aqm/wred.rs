@@ -364,7 +364,7 @@ impl Algorithm for Wred {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::discipline::Discipline;
+    use crate::discipline::{Discipline, Reconfigure};
     use crate::packet::Packet;
     use crate::testing::Driver;
 

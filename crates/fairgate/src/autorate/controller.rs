@@ -9,7 +9,8 @@
 //!   the delay alone.)
 //! * **Draining**: at the new rate alone, which is close to the capacity, the queue that is there would stay
 //!   for seconds. So the shaper gets a small part of it for as long as the queue takes to drain, and then the
-//!   whole at once. The line is busy in the meantime, so this costs nothing. (cake-autorate waits.)
+//!   whole at once. The line is busy in the meantime, so this costs nothing. Probes that come back meanwhile
+//!   correct what was known of queue and capacity. (cake-autorate waits.)
 //! * **High load, and not congested**: the rate rises, slower if the delay comes close to the threshold, and
 //!   faster when it has risen for some reviews: then the capacity is elsewhere.
 //! * **Low load**: the rate goes back to the base.
@@ -101,6 +102,8 @@ pub struct Controller {
     cut: Option<Time>,
     /// Until when the queue of the line drains.
     drained: Option<Time>,
+    /// Whether probes told the capacity when the rate fell, so that they tell it in the drain, too.
+    is_told: bool,
     /// Since when the line is congested.
     congested: Option<Time>,
     /// The number of reviews in a row in which the rate rose.
@@ -127,6 +130,7 @@ impl Controller {
             sent: VecDeque::from([(now, 0)]),
             cut: None,
             drained: None,
+            is_told: false,
             congested: None,
             rises: 0,
             loaded: None,
@@ -221,7 +225,7 @@ impl Controller {
             Phase::Congested => self.fall(now, load, seen, others),
             Phase::High => self.rise(now, passed, seen.excess),
             Phase::Low => self.decay(passed),
-            Phase::Draining => {}
+            Phase::Draining => self.correct(now, seen),
         }
         let [min, max] = [self.bounds.min, self.bounds.max].map(|rate| rate.bits_per_second() as f64);
         self.rate = self.rate.clamp(min, max);
@@ -231,8 +235,8 @@ impl Controller {
     fn decide(&self, now: Time, load: f64, seen: &Seen, others: f64) -> Phase {
         let settings = &self.settings;
         let is_spared = others > load && !self.is_blamed() && self.is_recent(self.congested, now, SPARED);
-        // What the shaper sends in a drain says nothing of the load, neither in the review after it.
-        let is_over = |until: Time| u128::from(now.nanos_since(until)) > settings.interval.as_nanos();
+        // What the shaper sends in a drain says nothing of the load, which is that of two intervals.
+        let is_over = |until: Time| u128::from(now.nanos_since(until)) > 2 * settings.interval.as_nanos();
         if seen.is_silent {
             Phase::Silent
         } else if self.is_draining(now) {
@@ -278,6 +282,7 @@ impl Controller {
         let severity = between(seen.excess, settings.threshold, settings.severe);
         let by_delay = self.rate * (1.0 - least - (most - least) * severity);
         self.cut = Some(now);
+        self.is_told = false;
         self.rate = if !self.is_blamed() {
             by_delay.max(self.achieved / high).min(self.rate)
         } else if load < high {
@@ -288,14 +293,43 @@ impl Controller {
         } else if load >= others
             && let Some(capacity) = seen.passage.and_then(|passage| self.passed(&passage))
         {
+            self.is_told = true;
             by_delay.min(capacity * keep)
         } else {
             by_delay
         };
-        // The line sends what it has at about the new rate, and gets `drain` of it.
-        let left = share(settings.drain.parts());
-        let length = (seen.queue / (1.0 - left)).min(LONGEST_DRAIN.as_nanos() as f64);
-        self.drained = (self.is_blamed() && left < 1.0).then(|| now + length as u64);
+        let drains = self.is_blamed() && share(settings.drain.parts()) < 1.0;
+        self.drained = drains.then(|| now + self.draining(seen));
+    }
+
+    /// Corrects a drain by what probes have told since it began. When the rate fell, the first ones that are
+    /// late were still on their way: it was not known yet how long the queue is, and how slow the line.
+    fn correct(&mut self, now: Time, seen: &Seen) {
+        let (Some(cut), Some(drained), Some(passage)) = (self.cut, self.drained, &seen.passage) else {
+            return;
+        };
+        if drained <= now {
+            return;
+        }
+        // So long was the queue when the probe was sent, and no shorter when the rate fell.
+        let since = cut.max(passage.to);
+        self.drained = Some(
+            drained
+                .max(since + self.draining(seen))
+                .min(cut + LONGEST_DRAIN.as_nanos() as u64),
+        );
+        if self.is_told
+            && let Some(capacity) = self.passed(passage)
+        {
+            self.rate = self.rate.min(capacity * share(self.settings.keep.parts()));
+        }
+    }
+
+    /// Returns how long the queue takes to drain, ns: the line sends what it has at about the new rate, and
+    /// gets `drain` of it.
+    fn draining(&self, seen: &Seen) -> u64 {
+        let left = share(self.settings.drain.parts());
+        (seen.queue / (1.0 - left)).min(LONGEST_DRAIN.as_nanos() as f64) as u64
     }
 
     /// Returns at which rate the line has sent what was sent between two probes, bit/s: its capacity, if it
@@ -614,6 +648,56 @@ mod tests {
             rates.push(controller.rate().bits_per_second() / 100_000);
         }
         assert_eq!(rates, [36, 36, 120, 120]);
+    }
+
+    /// Reviews a busy direction every 50 ms, with what is seen each time. Returns the rates in 100 kbit/s.
+    fn reviewed(seen: &[Seen]) -> Vec<u64> {
+        let mut controller = Controller::new(&Settings::default(), bounds(1, 16, 80), Time::ZERO);
+        (1..)
+            .zip(seen)
+            .map(|(number, seen)| {
+                let bytes = controller.rate().bits_per_second() / 160;
+                controller.review(Time::from_millis(50 * number), bytes, seen, 0.0);
+                controller.rate().bits_per_second() / 100_000
+            })
+            .collect()
+    }
+
+    /// Sees a queue of so many milliseconds. What was sent in the first 10 ms took `took` milliseconds.
+    fn queued(millis: u64, took: Option<u64>) -> Seen {
+        let nanos = 1e6 * millis as f64;
+        Seen {
+            is_congested: true,
+            excess: nanos,
+            queue: nanos,
+            passage: took.map(|took| Passage {
+                from: Time::ZERO,
+                to: Time::from_millis(10),
+                took: took * 1_000_000,
+            }),
+            ..calm()
+        }
+    }
+
+    /// When the rate falls, only the age of the first probe without an answer is known.
+    #[test]
+    fn a_queue_that_turns_out_longer_is_drained_for_longer() {
+        let queues = [70, 120, 170, 170, 170, 170];
+        let seen = queues.map(|queue| queued(queue, Some(10)));
+        assert_eq!(reviewed(&seen), [36, 36, 36, 36, 36, 120]);
+    }
+
+    #[test]
+    fn a_line_that_turns_out_slower_gets_less_while_its_queue_drains() {
+        let seen = [16, 32, 32, 32].map(|took| queued(100, Some(took)));
+        assert_eq!(reviewed(&seen), [27, 13, 13, 45]);
+    }
+
+    /// What was achieved counts two intervals.
+    #[test]
+    fn what_is_sent_in_a_drain_is_no_capacity() {
+        let seen = [104; 5].map(|queue| queued(queue, None));
+        assert_eq!(reviewed(&seen), [36, 36, 36, 120, 120]);
     }
 
     #[test]

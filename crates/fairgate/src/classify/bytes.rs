@@ -7,7 +7,7 @@ use crate::flow::HeaderBytes;
 
 /// What a [`Bytes`] compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Place {
+pub enum BytesOf {
     /// Bytes at this offset from the network header. An offset of -14 to -1 is in an Ethernet header without
     /// tags.
     Network(i16),
@@ -25,7 +25,7 @@ pub enum Place {
 /// Otherwise the condition fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes {
-    place: Place,
+    place: BytesOf,
     /// The number of bytes.
     width: u8,
     mask: u32,
@@ -41,7 +41,7 @@ impl Bytes {
     /// # Errors
     /// If the width is not 1, 2 or 4, if the place is out of reach, if the range is empty, or if its ends
     /// have bits outside of the mask.
-    pub fn new(place: Place, width: u8, mask: u32, first: u32, last: u32) -> Result<Bytes, ConfigError> {
+    pub fn new(place: BytesOf, width: u8, mask: u32, first: u32, last: u32) -> Result<Bytes, ConfigError> {
         let refused = |value: &dyn fmt::Display, rule: &str, remedy: &str| {
             Err(ConfigError::conflict("bytes", value, rule, remedy))
         };
@@ -50,10 +50,10 @@ impl Bytes {
         }
         let reach = HeaderBytes::REACH as i16 - i16::from(width);
         let is_in_reach = match place {
-            Place::Network(offset) => (-14..=reach).contains(&offset),
-            Place::Transport(offset) => i16::from(offset) <= 64 - i16::from(width),
-            Place::HopLimit => width == 1,
-            Place::Length => width == 2,
+            BytesOf::Network(offset) => (-14..=reach).contains(&offset),
+            BytesOf::Transport(offset) => i16::from(offset) <= 64 - i16::from(width),
+            BytesOf::HopLimit => width == 1,
+            BytesOf::Length => width == 2,
         };
         if !is_in_reach {
             return refused(
@@ -87,7 +87,7 @@ impl Bytes {
     }
 
     /// Returns what is compared.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> BytesOf {
         self.place
     }
 
@@ -110,22 +110,22 @@ impl Bytes {
     #[inline]
     pub fn matches(&self, bytes: &HeaderBytes) -> bool {
         let number = match self.place {
-            Place::Network(offset) => bytes.from_network(offset, self.width),
-            Place::Transport(offset) => bytes.from_transport(offset, self.width),
-            Place::HopLimit => bytes.hop_limit(),
-            Place::Length => bytes.packet_length(),
+            BytesOf::Network(offset) => bytes.from_network(offset, self.width),
+            BytesOf::Transport(offset) => bytes.from_transport(offset, self.width),
+            BytesOf::HopLimit => bytes.hop_limit(),
+            BytesOf::Length => bytes.packet_length(),
         };
         number.is_some_and(|number| (self.first..=self.last).contains(&(number & self.mask)))
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for BytesOf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Network(offset) => write!(f, "network{offset:+}"),
-            Place::Transport(offset) => write!(f, "transport+{offset}"),
-            Place::HopLimit => f.write_str("ttl"),
-            Place::Length => f.write_str("length"),
+            BytesOf::Network(offset) => write!(f, "network{offset:+}"),
+            BytesOf::Transport(offset) => write!(f, "transport+{offset}"),
+            BytesOf::HopLimit => f.write_str("ttl"),
+            BytesOf::Length => f.write_str("length"),
         }
     }
 }

@@ -14,7 +14,7 @@ mod outcome;
 mod police;
 
 pub use average::Average;
-pub use bytes::{Bytes, Place};
+pub use bytes::{Bytes, BytesOf};
 pub use class_map::ClassMap;
 pub use classifier::{Classifier, Filtered};
 pub use computed::{Computed, Field, Fields, Rule};

@@ -8,22 +8,13 @@
 //! ([`Algorithm::succeed`]).
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
+use core::any::Any;
 
-use super::{Algorithm, Discipline, Node, Peeked};
+use super::node::Peeked;
+use super::{Algorithm, Discipline, Heritage, Node, Reconfigure};
 use crate::error::ConfigError;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::time::Time;
-
-/// What a discipline keeps of the one whose place it takes, besides the packets.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Heritage {
-    /// Whether the statistics go on. Packets that move were counted before, and are not counted again. If
-    /// they do not go on, they begin at 0, and packets that move count as enqueued.
-    pub statistics: bool,
-    /// The classes that keep their disciplines.
-    pub classes: Vec<u16>,
-}
 
 /// Enqueues all packets of `old` in `new`. The sojourn time of a packet continues: it is measured from its
 /// arrival at the old discipline.
@@ -40,22 +31,80 @@ pub(super) fn move_packets<D: Discipline + ?Sized>(
     });
 }
 
-/// Returns the error for a class that a discipline does not have.
-pub(super) fn no_such_class(discipline: &'static str, minor: u16) -> ConfigError {
-    ConfigError::NoSuchClass {
-        discipline,
-        class: format!("{minor:x}"),
+impl<A: Algorithm> Node<A> {
+    /// Takes over all of `old`, if the algorithm knows how. Returns whether it does.
+    fn succeed(&mut self, old: &mut Node<A>, kept: &[u16], now: Time, pool: &mut Pool) -> bool {
+        let before = pool.changes();
+        if !self.algorithm.succeed(&mut old.algorithm, kept, now, pool) {
+            return false;
+        }
+        core::mem::swap(&mut self.counters, &mut old.counters);
+        self.peeked = core::mem::take(&mut old.peeked);
+        self.number = old.number;
+        self.settle(before, pool);
+        true
     }
 }
 
-impl<A: Algorithm> Node<A> {
-    pub(super) fn inherit(
+impl<A: Algorithm> Reconfigure for Node<A> {
+    fn reconfigure(&mut self, config: &dyn Any, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
+        let config = config
+            .downcast_ref::<A::Config>()
+            .ok_or(ConfigError::WrongDiscipline {
+                discipline: self.algorithm.name(),
+            })?
+            .clone();
+        self.set_config(config, now, pool)
+    }
+
+    fn change_class(
         &mut self,
-        old: &mut dyn Discipline,
+        minor: u16,
+        pool: &mut Pool,
+        change: &mut dyn FnMut(&mut dyn Discipline, &mut Pool),
+    ) -> Result<(), ConfigError> {
+        let before = pool.changes();
+        change(self.class(minor)?.as_mut(), pool);
+        self.settle(before, pool);
+        Ok(())
+    }
+
+    fn succeed_class(
+        &mut self,
+        minor: u16,
+        mut child: Box<dyn Discipline>,
         heritage: &Heritage,
         now: Time,
         pool: &mut Pool,
-    ) {
+    ) -> Result<Box<dyn Discipline>, ConfigError> {
+        let before = pool.changes();
+        let current = self.class(minor)?;
+        child.take_over(current.as_mut(), heritage, now, pool);
+        let old = core::mem::replace(current, child);
+        self.algorithm.class_replaced(minor, now, pool);
+        self.settle(before, pool);
+        Ok(old)
+    }
+
+    fn exchange_class(
+        &mut self,
+        minor: u16,
+        child: &mut Box<dyn Discipline>,
+        now: Time,
+        pool: &mut Pool,
+    ) -> Result<(), ConfigError> {
+        let before = pool.changes();
+        let current = self.class(minor)?;
+        core::mem::swap(current, child);
+        let got = current.backlog();
+        self.counters.moved(child.backlog());
+        self.counters.got(got);
+        self.algorithm.class_replaced(minor, now, pool);
+        self.settle(before, pool);
+        Ok(())
+    }
+
+    fn take_over(&mut self, old: &mut dyn Discipline, heritage: &Heritage, now: Time, pool: &mut Pool) {
         if heritage.statistics
             && let Some(old) = old.as_any_mut().and_then(|old| old.downcast_mut())
             && self.succeed(old, &heritage.classes, now, pool)
@@ -100,38 +149,27 @@ impl<A: Algorithm> Node<A> {
         });
     }
 
-    /// Takes over all of `old`, if the algorithm knows how. Returns whether it does.
-    fn succeed(&mut self, old: &mut Node<A>, kept: &[u16], now: Time, pool: &mut Pool) -> bool {
-        let before = pool.changes();
-        if !self.algorithm.succeed(&mut old.algorithm, kept, now, pool) {
-            return false;
+    fn prepare_to_take_over(&mut self, old: &dyn Any) {
+        if let Some(old) = old.downcast_ref() {
+            self.algorithm.prepare_to_succeed(old);
         }
-        core::mem::swap(&mut self.counters, &mut old.counters);
-        self.peeked = core::mem::take(&mut old.peeked);
-        self.number = old.number;
-        self.settle(before, pool);
-        true
     }
 
-    pub(super) fn exchange(
-        &mut self,
-        minor: u16,
-        child: &mut Box<dyn Discipline>,
-        now: Time,
-        pool: &mut Pool,
-    ) -> Result<(), ConfigError> {
-        let before = pool.changes();
-        let current = self.class(minor)?;
-        core::mem::swap(current, child);
-        let got = current.backlog();
-        self.counters.moved(child.backlog());
-        self.counters.got(got);
-        self.algorithm.class_replaced(minor, now, pool);
-        self.settle(before, pool);
-        Ok(())
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        // A table of a million flows is not looked through for nothing while packets wait.
+        if self.backlog().packets == 0 {
+            return;
+        }
+        let mut own = PacketQueue::new();
+        if let Peeked::TakenOut(peeked) = core::mem::take(&mut self.peeked) {
+            own.push_back(peeked, pool);
+        }
+        self.algorithm.drain(pool, &mut own);
+        self.counters.moved(own.count());
+        own.append_to(into, pool);
     }
 
-    pub(super) fn release_chosen(&mut self, pool: &mut Pool) -> Option<PacketId> {
+    fn take_chosen(&mut self, pool: &mut Pool) -> Option<PacketId> {
         match core::mem::take(&mut self.peeked) {
             Peeked::TakenOut(id) => {
                 let mut one = PacketQueue::new();
@@ -143,12 +181,16 @@ impl<A: Algorithm> Node<A> {
             Peeked::InPlace(_) | Peeked::Nothing => None,
         }
     }
+
+    fn as_any_mut(&mut self) -> Option<&mut dyn Any> {
+        Some(self)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::discipline::Verdict;
+    use crate::discipline::{Reconfigure, Verdict};
     use crate::packet::Packet;
     use crate::queues::fifo::{self, Fifo};
     use crate::testing::Driver;

@@ -5,7 +5,7 @@ use alloc::collections::VecDeque;
 use proptest::prelude::*;
 
 use super::*;
-use crate::discipline::Discipline;
+use crate::discipline::{Discipline, Inspect};
 use crate::flow::FlowHash;
 use crate::implicit::lqf::{Longest, Lqf};
 use crate::implicit::sqf::{Shortest, Sqf};

@@ -126,7 +126,7 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::discipline::Discipline;
+    use crate::discipline::{Discipline, Inspect};
     use crate::packet::Packet;
     use crate::queues::fifo::{self, Fifo};
     use crate::time::Time;

@@ -334,6 +334,7 @@ impl Algorithm for BusyLink {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::discipline::Inspect;
     use crate::packet::Packet;
     use crate::queues::tbf::{self, Tbf};
     use crate::queues::token_bucket::Profile;

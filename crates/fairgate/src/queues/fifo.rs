@@ -237,6 +237,7 @@ impl Algorithm for Fifo {
 mod tests {
     use super::*;
     use crate::discipline::Discipline;
+    use crate::discipline::{Inspect, Reconfigure};
     use crate::packet::Packet;
 
     fn offer(fifo: &mut Node<Fifo>, pool: &mut Pool, length: u32) -> (PacketId, Verdict) {

@@ -238,6 +238,7 @@ impl Algorithm for Policer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::discipline::Inspect;
     use crate::packet::Packet;
     use crate::queues::token_bucket::Peak;
     use crate::testing::{Driver, fifo};

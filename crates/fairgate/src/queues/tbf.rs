@@ -367,6 +367,7 @@ impl Algorithm for Tbf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::discipline::{Inspect, Reconfigure};
     use crate::link_layer::{Cells, LinkLayer};
     use crate::packet::Packet;
     use crate::queues::token_bucket::Peak;

@@ -136,6 +136,7 @@ impl<S> Parameter<S> {
             optional: field.is_optional(),
             bucket: self.bucket,
             reads_marks: self.reads_marks,
+            or_table: false,
             doc: self.doc,
         }
     }
@@ -214,6 +215,8 @@ pub struct ParameterInfo {
     pub bucket: Option<Bucket>,
     /// Whether it reads the firewall marks of packets, unless its value is 0 or none.
     pub reads_marks: bool,
+    /// Whether a table may stand in its place.
+    pub or_table: bool,
     /// What it does, in one sentence.
     pub doc: &'static str,
 }
@@ -222,21 +225,33 @@ impl ParameterInfo {
     /// Describes a required plain number of `of` that is not a parameter of a discipline, for example the
     /// number of a class.
     pub const fn number(name: &'static str, of: &'static str, range: RangeInclusive<u64>) -> ParameterInfo {
+        let mut info = ParameterInfo::plain(name, Unit::Count(of), "");
+        info.range = range;
+        info
+    }
+
+    /// Describes a required value of any size that is not a parameter of a discipline.
+    pub const fn plain(name: &'static str, unit: Unit, doc: &'static str) -> ParameterInfo {
         ParameterInfo {
             name,
-            unit: Unit::Count(of),
-            range,
+            unit,
+            range: 0..=u64::MAX,
             default: None,
             optional: false,
             bucket: None,
             reads_marks: false,
-            doc: "",
+            or_table: false,
+            doc,
         }
     }
 
     /// Returns the allowed values as text: `1 to 65536`.
     pub fn allowed(&self) -> String {
-        allowed(self.unit, &self.range, self.optional)
+        let allowed = allowed(self.unit, &self.range, self.optional);
+        match self.or_table {
+            true => format!("{allowed}, or a table"),
+            false => allowed,
+        }
     }
 
     /// Returns the rule that `number` breaks. The number must be out of range.

@@ -6,6 +6,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::parameter::{Parameter, ParameterInfo};
+use super::unit::Unit;
+use super::value::Value;
 
 /// Describes a table of a file: what it is for, its keys, and the tables within it. Whoever reads the table
 /// declares it as a `static`, beside the parameters of its keys.
@@ -33,6 +35,9 @@ pub struct Section {
     shape: Shape,
     keys: Option<fn() -> Vec<ParameterInfo>>,
     within: &'static [Section],
+    /// The unit of a value that may stand in the place of the table.
+    shorthand: Option<(Unit, &'static str)>,
+    is_required: bool,
 }
 
 /// How often a table may be there, and how it is then written.
@@ -56,6 +61,8 @@ impl Section {
             shape: Shape::One,
             keys: Some(keys),
             within: &[],
+            shorthand: None,
+            is_required: false,
         }
     }
 
@@ -67,7 +74,24 @@ impl Section {
             shape: Shape::One,
             keys: None,
             within: &[],
+            shorthand: None,
+            is_required: false,
         }
+    }
+
+    /// Returns the description of a table in whose place a value of this unit may stand: `"2ms"` instead of
+    /// `{ exponential = "2ms" }`. `default` says in a word what holds if neither is there.
+    #[must_use]
+    pub const fn or(mut self, unit: Unit, default: &'static str) -> Section {
+        self.shorthand = Some((unit, default));
+        self
+    }
+
+    /// Returns the description of a table that must be there.
+    #[must_use]
+    pub const fn required(mut self) -> Section {
+        self.is_required = true;
+        self
     }
 
     /// Returns the description of a table that may be there in this way.
@@ -99,12 +123,39 @@ impl Section {
         self.shape
     }
 
+    /// Returns the value that may stand in its place, if one may.
+    pub fn shorthand(&self) -> Option<ParameterInfo> {
+        match self.shorthand {
+            Some((unit, default)) => {
+                let mut info = ParameterInfo::plain(self.name, unit, self.about);
+                info.or_table = true;
+                if !self.is_required {
+                    info.default = Some(Value::Word(default));
+                }
+                Some(info)
+            }
+            None => None,
+        }
+    }
+
+    /// Whether it must be there.
+    pub const fn is_required(&self) -> bool {
+        self.is_required
+    }
+
     /// Whether it may have any key.
     pub const fn is_open(&self) -> bool {
         self.keys.is_none()
     }
 
-    /// Returns its keys, without those that are tables.
+    /// Returns its keys, and behind them those that are a value or a table, as values.
+    pub fn values(&self) -> Vec<ParameterInfo> {
+        let mut all = self.keys();
+        all.extend(self.within.iter().filter_map(Section::shorthand));
+        all
+    }
+
+    /// Returns its keys, without those that may be tables.
     pub fn keys(&self) -> Vec<ParameterInfo> {
         self.keys.map_or_else(Vec::new, |keys| keys())
     }

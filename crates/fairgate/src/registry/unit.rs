@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 use core::time::Duration;
 
-use super::units;
+use super::units::{self, UnitError};
 use super::value::Value;
 use crate::probability::Probability;
 use crate::rate::Rate;
@@ -21,10 +21,23 @@ pub enum Unit {
     Bytes,
     /// Nanoseconds, in tc's language: `5ms`.
     Time,
-    /// A list of exactly this many times, each as in [`Unit::Time`], or an empty one if none is given.
-    Times(usize),
+    /// A duration as in [`Unit::Time`], or `false` for none.
+    TimeOrFalse,
     /// Bits per second, in tc's language: `20mbit`.
     Rate,
+    /// A whole number of the things that the word names, which may be in quotation marks like a quantity with
+    /// a unit.
+    Amount(&'static str),
+    /// A list of quantities of a unit: at least and at most so many, or none if it is not given.
+    Several(&'static Unit, usize, usize),
+    /// Times, and the rate from each on: `[["0s", "10mbit"], ["5s", "2mbit"]]`. Its value is a list in which
+    /// nanoseconds and bit/s alternate.
+    Schedule,
+    /// A number of the things that the word names, which may have decimals, from a least to a most one. Its
+    /// value is the bits of an `f64`.
+    Decimal(&'static str, i64, i64),
+    /// A number that may have decimals, or a list of them. A value is the bits of an `f64`.
+    Decimals(&'static str),
     /// Parts of 2^32, written as a decimal: `0.02`.
     Probability,
     /// `true` or `false`.
@@ -35,6 +48,10 @@ pub enum Unit {
     Text(&'static str),
     /// A list of at most this many texts. The word names what each is.
     Texts(&'static str, usize),
+    /// A plain number of the things that the word names, or a list of texts that name them.
+    CountOrTexts(&'static str),
+    /// A DSCP: a number, or its name.
+    Dscp,
     /// A list of exactly this many numbers.
     List(usize),
     /// A list of at most this many numbers.
@@ -56,16 +73,23 @@ impl Unit {
     /// The unit's name in tables.
     pub fn name(self) -> &'static str {
         match self {
-            Unit::Count(of) | Unit::Signed(of, _) | Unit::CountOrNumbers(of) | Unit::Text(of) => of,
+            Unit::Count(of)
+            | Unit::Amount(of)
+            | Unit::Decimal(of, ..)
+            | Unit::Decimals(of)
+            | Unit::Signed(of, _)
+            | Unit::CountOrNumbers(of)
+            | Unit::CountOrTexts(of)
+            | Unit::Text(of) => of,
             Unit::Bytes => "bytes",
-            Unit::Time => "time",
+            Unit::Time | Unit::TimeOrFalse => "time",
             Unit::Rate => "rate",
+            Unit::Dscp => "DSCP",
             Unit::Probability => "probability",
             Unit::Flag => "true/false",
             Unit::Choice(_) => "word",
-            Unit::List(_) | Unit::Numbers(_) | Unit::SignedNumbers(_) | Unit::Texts(..) | Unit::Times(_) => {
-                "list"
-            }
+            Unit::List(_) | Unit::Numbers(_) | Unit::SignedNumbers(_) => "list",
+            Unit::Texts(..) | Unit::Several(..) | Unit::Schedule => "list",
             Unit::Curve => "curve",
         }
     }
@@ -73,9 +97,15 @@ impl Unit {
     /// Returns what a value of this unit is called in a sentence.
     pub fn noun(self) -> &'static str {
         match self {
-            Unit::Count(_) | Unit::Signed(..) => "plain number",
+            Unit::Count(_) | Unit::Amount(_) | Unit::Signed(..) => "plain number",
             Unit::Bytes => "size",
             Unit::Time => "duration",
+            Unit::TimeOrFalse => "duration, or false",
+            Unit::Decimal(..) => "number",
+            Unit::Decimals(_) => "number or a list of numbers",
+            Unit::CountOrTexts(_) => "plain number or a list of texts",
+            Unit::Dscp => "DSCP",
+            Unit::Schedule => "list of times with rates",
             Unit::Rate => "rate",
             Unit::Probability => "probability",
             Unit::Flag => "flag",
@@ -83,7 +113,10 @@ impl Unit {
             Unit::Text(_) => "text",
             Unit::List(_) | Unit::Numbers(_) | Unit::SignedNumbers(_) => "list of numbers",
             Unit::Texts(..) => "list of texts",
-            Unit::Times(_) => "list of durations",
+            Unit::Several(Unit::Time, ..) => "list of durations",
+            Unit::Several(Unit::Rate, ..) => "list of rates",
+            Unit::Several(Unit::Bytes, ..) => "list of sizes",
+            Unit::Several(..) => "list of numbers",
             Unit::CountOrNumbers(_) => "plain number or a list of numbers",
             Unit::Curve => "service curve",
         }
@@ -93,7 +126,9 @@ impl Unit {
     fn show_number(self, number: u64) -> String {
         match self {
             Unit::Bytes => units::format_size(number),
-            Unit::Time | Unit::Times(_) => units::format_duration(Duration::from_nanos(number)),
+            Unit::Time | Unit::TimeOrFalse => units::format_duration(Duration::from_nanos(number)),
+            Unit::Several(of, ..) => of.show_number(number),
+            Unit::Decimal(..) | Unit::Decimals(_) => f64::from_bits(number).to_string(),
             Unit::Rate => match Rate::from_bits_per_second(number) {
                 Ok(rate) => units::format_rate(rate),
                 Err(_) => "0bit".to_owned(),
@@ -109,6 +144,10 @@ impl Unit {
         match (self, number as i64) {
             (Unit::Signed(_, least), signed @ ..0) => least <= signed,
             (Unit::SignedNumbers(_), signed) => range.contains(&signed.unsigned_abs()),
+            (Unit::Decimal(_, least, most), _) => {
+                (least as f64..=most as f64).contains(&f64::from_bits(number))
+            }
+            (Unit::Decimals(_) | Unit::Schedule, _) => true,
             _ => range.contains(&number),
         }
     }
@@ -123,6 +162,24 @@ impl Unit {
         }
     }
 
+    /// Parses a quantity of this unit: a rate, size, duration or probability, else a whole number.
+    ///
+    /// # Errors
+    /// If the text is none.
+    pub fn parse(self, text: &str) -> Result<u64, UnitError> {
+        match self {
+            Unit::Bytes => units::parse_size(text),
+            Unit::Rate => units::parse_rate(text).map(|rate| rate.bits_per_second()),
+            Unit::Time | Unit::TimeOrFalse => units::parse_duration(text).map(|time| time.as_nanos() as u64),
+            Unit::Probability => units::parse_probability(text).map(|probability| probability.parts()),
+            _ => text.parse().map_err(|_| UnitError {
+                message: format!("`{text}` is no whole number"),
+                remedy: self.example(),
+                span: 0..text.len(),
+            }),
+        }
+    }
+
     /// Returns a value of this unit as users write it, without quotation marks.
     pub fn show(self, value: &Value) -> String {
         match value {
@@ -132,7 +189,9 @@ impl Unit {
             Value::Text(text) if text.is_empty() => "none".to_owned(),
             Value::Text(text) => text.clone(),
             Value::List(curve) if self == Unit::Curve => units::format_curve(curve),
-            Value::List(times) if matches!(self, Unit::Times(_)) && times.is_empty() => "none".to_owned(),
+            Value::List(given) if matches!(self, Unit::Several(..) | Unit::Schedule) && given.is_empty() => {
+                "none".to_owned()
+            }
             Value::List(numbers) => {
                 let numbers: Vec<_> = numbers.iter().map(|number| self.show_number(*number)).collect();
                 format!("[{}]", numbers.join(", "))
@@ -151,9 +210,27 @@ impl Unit {
             Unit::Curve => "a service curve".to_owned(),
             Unit::Choice(words) => words.join(" or "),
             Unit::Text(of) => of.to_owned(),
+            Unit::Texts(of, usize::MAX) => format!("a list, each the {of}"),
             Unit::Texts(of, most) => format!("at most {most} of: {of}"),
-            Unit::Times(length) => {
-                format!("{length} times, {least} to {}", self.show_number(*range.end()))
+            Unit::Several(of, least, most) => {
+                let many = match (least, most) {
+                    (least, most) if least == most => format!("{most}"),
+                    (least, usize::MAX) => format!("at least {least}"),
+                    (least, most) => format!("{least} to {most}"),
+                };
+                format!("a list of {many}, each {}", of.show_range(range))
+            }
+            Unit::Schedule => "a list of times with rates".to_owned(),
+            Unit::Dscp => "0 to 63, or a name".to_owned(),
+            Unit::Decimal(_, i64::MIN, i64::MAX) => "a number".to_owned(),
+            Unit::Decimal(_, least, i64::MAX) => format!("a number of at least {least}"),
+            Unit::Decimal(_, least, most) => format!("a number from {least} to {most}"),
+            Unit::Decimals(_) => "a number, or a list of numbers".to_owned(),
+            Unit::CountOrTexts(_) => {
+                format!(
+                    "{least} to {}, or a list of names",
+                    self.show_number(*range.end())
+                )
             }
             Unit::CountOrNumbers(of) => format!("how many {of}, or a list of them"),
             Unit::List(length) => format!("{length} numbers, {least} to {}", range.end()),
@@ -184,9 +261,26 @@ impl Unit {
             Unit::Signed(of, _) => format!("write a plain number of {of}, like 20 or -14"),
             Unit::SignedNumbers(_) => "write a list of numbers, like [-8192, 0, 8192]".to_owned(),
             Unit::Bytes => "write a size like \"64kb\", \"1514b\" or the plain number of bytes".to_owned(),
-            Unit::Times(_) => {
+            Unit::Several(Unit::Time, ..) => {
                 "write a list of durations with their units, like [\"10s\", \"60s\"]".to_owned()
             }
+            Unit::Several(Unit::Rate, ..) => {
+                "write a list of rates, like [\"500kbit\", \"2mbit\"]".to_owned()
+            }
+            Unit::Several(Unit::Bytes, ..) => "write a list of sizes, like [\"200b\", \"1400b\"]".to_owned(),
+            Unit::Several(..) => "write a list of numbers, like [5, 20]".to_owned(),
+            Unit::Schedule => "write the times from which rates hold, and the rates: \
+                               [[\"0s\", \"10mbit\"], [\"5s\", \"2mbit\"]]"
+                .to_owned(),
+            Unit::Amount(of) => format!("write a whole number of {of}, like 12"),
+            Unit::Decimal(_, 0, 1) => "write 0.01 for 1 %".to_owned(),
+            Unit::Decimal(..) => "write a number, like 1.5".to_owned(),
+            Unit::Decimals(_) => "write a number, like 2.5, or a list, like [2.5, 10]".to_owned(),
+            Unit::CountOrTexts(of) => {
+                format!("write how many {of}, like 5, or their names, like [\"one\", \"two\"]")
+            }
+            Unit::Dscp => "write a name like \"EF\", \"AF41\", \"CS1\", or a number".to_owned(),
+            Unit::TimeOrFalse => "write a duration with its unit, like \"40ms\", or false".to_owned(),
             Unit::Time => "write a duration with its unit, like \"5ms\", \"100us\" or \"1s\"".to_owned(),
             Unit::Rate => "write a rate like \"20mbit\" or the plain number of bit/s".to_owned(),
             Unit::Probability => "write a probability like 0.02".to_owned(),

@@ -116,6 +116,20 @@ impl Field for String {
     }
 }
 
+/// As bits, for [`Unit::Decimal`](super::Unit::Decimal).
+impl Field for f64 {
+    fn read(&self) -> Value {
+        Value::Number(self.to_bits())
+    }
+
+    fn write(&mut self, value: &Value) {
+        match value {
+            Value::Number(bits) => *self = f64::from_bits(*bits),
+            _ => misfit("f64", value),
+        }
+    }
+}
+
 impl Field for Duration {
     fn read(&self) -> Value {
         Value::Number(u64::try_from(self.as_nanos()).unwrap_or(u64::MAX))
@@ -208,6 +222,10 @@ impl Smallest for u64 {
     const SMALLEST: u64 = 0;
 }
 
+impl Smallest for f64 {
+    const SMALLEST: f64 = 0.0;
+}
+
 impl Smallest for Duration {
     const SMALLEST: Duration = Duration::ZERO;
 }
@@ -269,6 +287,19 @@ macro_rules! list_field {
 }
 
 list_field!(u32, i32);
+
+impl Field for Vec<u64> {
+    fn read(&self) -> Value {
+        Value::List(self.clone())
+    }
+
+    fn write(&mut self, value: &Value) {
+        match value {
+            Value::List(numbers) => self.clone_from(numbers),
+            _ => misfit("Vec<u64>", value),
+        }
+    }
+}
 
 impl Field for Vec<String> {
     fn read(&self) -> Value {

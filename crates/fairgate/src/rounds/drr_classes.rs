@@ -226,6 +226,7 @@ impl Algorithm for DrrClasses {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::discipline::Reconfigure;
     use crate::queues::tbf::{self, Tbf};
     use crate::queues::token_bucket::Profile;
     use crate::rate::Rate;

@@ -269,7 +269,7 @@ impl Algorithm for FqCodel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::discipline::Discipline;
+    use crate::discipline::Reconfigure;
     use crate::packet::DropReason;
     use crate::testing::{Driver, in_class};
     use proptest::prelude::*;

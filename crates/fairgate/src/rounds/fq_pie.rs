@@ -354,7 +354,7 @@ impl Algorithm for FqPie {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::discipline::Discipline;
+    use crate::discipline::{Discipline, Reconfigure};
     use crate::packet::Packet;
     use crate::testing::{Driver, in_class};
 

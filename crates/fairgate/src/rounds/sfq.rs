@@ -374,7 +374,7 @@ mod tests {
 
     use super::*;
     use crate::classify::Classifier;
-    use crate::discipline::Discipline;
+    use crate::discipline::Inspect;
     use crate::flow::FlowHash;
     use crate::packet::{Ecn, Packet};
     use crate::testing::{Driver, in_class};

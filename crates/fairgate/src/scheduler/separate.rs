@@ -26,7 +26,7 @@ const PASSED_OVER: u32 = 8;
 
 /// What is known of a position.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct PositionState {
     /// The flow at the position, or `NONE`.
     identity: Identity,
     /// Its link in the list of flows that emptied.
@@ -35,7 +35,7 @@ struct Place {
     is_shared: bool,
 }
 
-impl Linked for Place {
+impl Linked for PositionState {
     #[inline]
     fn link(&mut self) -> &mut ListLink {
         &mut self.link
@@ -46,7 +46,7 @@ impl Linked for Place {
 #[derive(Debug)]
 pub(super) struct Separate {
     table: FlowTable,
-    places: Box<[Place]>,
+    places: Box<[PositionState]>,
     /// Flows that emptied, the first one first. Some may have packets again.
     emptied: ActiveList,
     /// The positions before this one belong to flows that filters name.
@@ -68,7 +68,7 @@ pub(super) enum Position {
 impl Separate {
     /// Returns free positions from `first` to `flows - 1`. There must be one.
     pub(super) fn new(first: u32, flows: u32, salt: u64) -> Separate {
-        let place = Place {
+        let place = PositionState {
             identity: Identity::NONE,
             link: ListLink::OUTSIDE,
             is_shared: false,
@@ -84,7 +84,7 @@ impl Separate {
 
     /// Returns the bytes that are allocated for `flows` positions.
     pub(super) fn allocated(flows: u64) -> u64 {
-        flows * (size_of::<Place>() as u64 + 4 + 64)
+        flows * (size_of::<PositionState>() as u64 + 4 + 64)
     }
 
     /// Returns the position of a flow. `has_packets` and `is_remembered` tell of a position whether its queue

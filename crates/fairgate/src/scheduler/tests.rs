@@ -11,7 +11,7 @@ use super::classes::{self, ClassConfig, Classes};
 use super::flows::{self, Flows};
 use super::{Head, Holds, MAX_PACKET, Scheduler};
 use crate::classify::Classifier;
-use crate::discipline::{Algorithm, Node};
+use crate::discipline::{Algorithm, Node, Reconfigure};
 use crate::error::ConfigError;
 use crate::packet::{DropReason, Packet};
 use crate::pool::{PacketId, PacketQueue, Pool};

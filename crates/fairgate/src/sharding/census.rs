@@ -35,7 +35,7 @@ const LONGEST: u32 = 512;
 const FRAME: u64 = 1514;
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct FlowCount {
     packets: u32,
     /// What it has sent in this window.
     bytes: u32,
@@ -62,7 +62,7 @@ enum Asks {
     Never,
 }
 
-impl Place {
+impl FlowCount {
     /// Returns whether it counts as a flow that has packets.
     fn is_heavy(&self) -> bool {
         match self.asks {
@@ -124,7 +124,7 @@ impl Window {
 /// The flows of a shard.
 #[derive(Clone, Debug)]
 pub(super) struct Census {
-    places: Box<[Place]>,
+    places: Box<[FlowCount]>,
     /// The places that have packets, have sent in this window, or are light.
     listed: Vec<u32>,
     terms: Vec<Terms>,
@@ -147,16 +147,16 @@ impl Census {
     pub(super) fn of_flows() -> Census {
         Census {
             is_hashed: true,
-            ..Census::of(vec![Place::default(); HASHED as usize], vec![Terms::FLOW])
+            ..Census::of(vec![FlowCount::default(); HASHED as usize], vec![Terms::FLOW])
         }
     }
 
     /// Counts classes. The place of a class is its number.
     pub(super) fn of_classes(classes: &Classes) -> Census {
-        let place = |(kind, group)| Place {
+        let place = |(kind, group)| FlowCount {
             kind,
             group,
-            ..Place::default()
+            ..FlowCount::default()
         };
         let places = classes.places().map(place).collect();
         Census {
@@ -165,7 +165,7 @@ impl Census {
         }
     }
 
-    fn of(places: Vec<Place>, terms: Vec<Terms>) -> Census {
+    fn of(places: Vec<FlowCount>, terms: Vec<Terms>) -> Census {
         Census {
             listed: Vec::with_capacity(places.len()),
             places: places.into_boxed_slice(),
@@ -202,7 +202,7 @@ impl Census {
 
     /// Notes that the end of the window must look at a place.
     #[inline]
-    fn list(&mut self, index: u32) -> &mut Place {
+    fn list(&mut self, index: u32) -> &mut FlowCount {
         let place = &mut self.places[index as usize];
         if !place.is_listed {
             place.is_listed = true;
@@ -223,7 +223,7 @@ impl Census {
 
     /// Notes that a packet was sent or dropped.
     #[inline]
-    fn left(&mut self, index: u32) -> &mut Place {
+    fn left(&mut self, index: u32) -> &mut FlowCount {
         self.packets = self.packets.saturating_sub(1);
         let place = self.list(index);
         let is_last = place.packets == 1 && place.asks == Asks::WhileBacklogged;
@@ -388,7 +388,7 @@ impl Census {
 /// Returns the part of a place in what a group of classes asks for that has reached its limit, in bytes of a
 /// window of `nanos` ns: the limit is divided by what they have sent. `None` if no group of the place has
 /// reached its limit.
-fn asked_together(groups: &[Together], place: &Place, nanos: u64) -> Option<u64> {
+fn asked_together(groups: &[Together], place: &FlowCount, nanos: u64) -> Option<u64> {
     let mut group = place.group;
     while group != 0 {
         let together = &groups[usize::from(group) - 1];

@@ -176,7 +176,7 @@ impl Counters {
 mod tests {
     use alloc::collections::BTreeMap;
 
-    use crate::discipline::{Algorithm, Discipline, Node};
+    use crate::discipline::{Algorithm, Inspect, Node};
     use crate::sharing::shapes::{Shape, fifos, of_cbq, of_hfsc, of_htb, path, shapes};
     use crate::sharing::{cbq, hfsc, htb};
     use crate::testing::{Driver, fifo, in_class};

@@ -1,5 +1,6 @@
 //! A tree that succeeds another one goes on as if the other one had changed in place.
 
+use crate::discipline::{Inspect, Reconfigure};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

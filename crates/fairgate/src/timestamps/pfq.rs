@@ -314,6 +314,7 @@ crate::scheduler::node!(Pfq);
 mod tests {
     use super::*;
     use crate::Discipline;
+    use crate::discipline::Inspect;
     use crate::scheduler::{Flows, flows};
     use crate::testing::{Driver, in_class};
     use crate::timestamps::testing::{of_shares, starting_at};

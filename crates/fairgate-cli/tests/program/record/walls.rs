@@ -45,14 +45,14 @@ fn callers() -> Vec<Caller> {
 }
 
 /// A folder with the program, a script and files to be protected.
-struct Place {
+struct Stage {
     folder: tempfile::TempDir,
     caller: Caller,
     script: PathBuf,
 }
 
-impl Place {
-    fn new(caller: Caller, script: &str) -> Place {
+impl Stage {
+    fn new(caller: Caller, script: &str) -> Stage {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path();
         // A copy, because a wall that does not hold would change the program of all tests.
@@ -75,7 +75,7 @@ impl Place {
                 chown(&file, Some(NOBODY), Some(NOBODY)).expect("root may");
             }
         }
-        Place {
+        Stage {
             script: name,
             folder,
             caller,
@@ -166,7 +166,7 @@ impl Drop for Neighbour {
 /// What a script could change on this machine: a line of text for each thing.
 type Listing = BTreeMap<String, String>;
 
-fn listing(place: &Place) -> Listing {
+fn listing(place: &Stage) -> Listing {
     let mut listing = Listing::new();
     let devices = ["null", "zero", "full", "random", "urandom"].map(|name| Path::new("/dev").join(name));
     let system = ["/etc", "/etc/passwd", "/usr/bin", "/usr/sbin", "/"].map(PathBuf::from);
@@ -298,7 +298,7 @@ fn no_script_gets_out() {
     }
     for caller in callers() {
         for script in &scripts {
-            let place = Place::new(caller, script);
+            let place = Stage::new(caller, script);
             let (code, stdout, stderr) = place.run(&[], &[]);
             assert_eq!(
                 (code, stdout.as_str()),
@@ -312,7 +312,7 @@ fn no_script_gets_out() {
 #[test]
 fn a_stopped_script_is_ended_in_time() {
     for caller in callers() {
-        let place = Place::new(caller, "group-stop.pl");
+        let place = Stage::new(caller, "group-stop.pl");
         let (code, _, stderr) = place.run(&["--time-limit", "1s"], &[]);
         assert_eq!(code, 2, "{caller:?}: {stderr}");
         assert!(stderr.contains("did not end within 1 s"), "{caller:?}: {stderr}");
@@ -322,11 +322,11 @@ fn a_stopped_script_is_ended_in_time() {
 #[test]
 fn commands_and_output_have_a_limit() {
     for caller in callers() {
-        let (code, _, stderr) = Place::new(caller, "flood.pl").run(&[], &[]);
+        let (code, _, stderr) = Stage::new(caller, "flood.pl").run(&[], &[]);
         assert_eq!(code, 2, "{caller:?}: {stderr}");
         assert!(stderr.contains("gives too many commands"), "{caller:?}: {stderr}");
 
-        let (code, stdout, stderr) = Place::new(caller, "output.pl").run(&[], &[]);
+        let (code, stdout, stderr) = Stage::new(caller, "output.pl").run(&[], &[]);
         assert_eq!((code, stdout.as_str()), (0, GIVEN), "{caller:?}");
         assert!(stderr.len() < 1 << 21, "{caller:?}: {} bytes", stderr.len());
         assert!(stderr.contains("the rest is not shown"), "{caller:?}");
@@ -340,7 +340,7 @@ fn commands_and_output_have_a_limit() {
 fn nothing_remains_of_a_script() {
     let seconds = (200_000 + std::process::id()).to_string();
     for caller in callers() {
-        let (code, stdout, stderr) = Place::new(caller, "remaining.pl").run(&[], &[&seconds]);
+        let (code, stdout, stderr) = Stage::new(caller, "remaining.pl").run(&[], &[&seconds]);
         assert_eq!((code, stdout.as_str()), (0, GIVEN), "{caller:?}: {stderr}");
         assert!(!runs(&format!("sleep {seconds}")), "{caller:?}");
     }
@@ -349,7 +349,7 @@ fn nothing_remains_of_a_script() {
 #[test]
 fn no_socket_of_the_host_is_reached() {
     for caller in callers() {
-        let place = Place::new(caller, "sockets.pl");
+        let place = Stage::new(caller, "sockets.pl");
         let path = place.path().join("socket");
         let name = format!("fairgate-walls-{}", std::process::id());
         let _path = UnixListener::bind(&path).expect("a socket");
@@ -365,7 +365,7 @@ fn no_socket_of_the_host_is_reached() {
 #[test]
 fn no_descriptor_is_inherited() {
     for caller in callers() {
-        let place = Place::new(caller, "inherited.sh");
+        let place = Stage::new(caller, "inherited.sh");
         let folder = File::open(place.path()).expect("it is there");
         fcntl(folder.as_fd(), FcntlArg::F_SETFD(FdFlag::empty())).expect("it is ours");
         let (code, stdout, stderr) = place.run(&[], &[]);
@@ -381,7 +381,7 @@ fn mounts_of_the_host_stay_as_they_are() {
         return;
     }
     for caller in callers() {
-        let place = Place::new(caller, "mounted.sh");
+        let place = Stage::new(caller, "mounted.sh");
         let folder = place.path().display().to_string();
         // In a mount namespace of its own, which the program and the script see.
         let script = format!(
@@ -405,7 +405,7 @@ fn mounts_of_the_host_stay_as_they_are() {
 #[test]
 fn a_missing_wall_is_named() {
     for caller in callers() {
-        let place = Place::new(caller, "binary.sh");
+        let place = Stage::new(caller, "binary.sh");
         let inner = place.record(&[], &[]);
         let mut command = match caller {
             Caller::Same => Command::new("unshare"),

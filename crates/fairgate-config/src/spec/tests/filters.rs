@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use fairgate::classify::{
-    Average, Bytes, Computed, Control, Edit, Field, Filter, Masked, Match, Measure, Outcome, Place, Police,
+    Average, Bytes, BytesOf, Computed, Control, Edit, Field, Filter, Masked, Match, Measure, Outcome, Police,
     Prefix, Rule,
 };
 use fairgate::queues::token_bucket::{Peak, Profile};
@@ -81,14 +81,14 @@ pub(super) fn condition() -> impl Strategy<Value = Match> {
 /// A condition on bytes at any place.
 fn header_bytes() -> impl Strategy<Value = Bytes> {
     let place = prop_oneof![
-        (-14i16..105).prop_map(Place::Network),
-        (0u8..60).prop_map(Place::Transport),
+        (-14i16..105).prop_map(BytesOf::Network),
+        (0u8..60).prop_map(BytesOf::Transport),
         select(vec![
-            Place::Transport(0),
-            Place::Transport(1),
-            Place::Transport(13),
-            Place::HopLimit,
-            Place::Length,
+            BytesOf::Transport(0),
+            BytesOf::Transport(1),
+            BytesOf::Transport(13),
+            BytesOf::HopLimit,
+            BytesOf::Length,
         ]),
     ];
     (

@@ -97,7 +97,7 @@ impl Targets {
         match Folder::open(outer).and_then(|outer| draft_in(&outer)) {
             Ok(draft) => Ok(Target {
                 present: None,
-                place: Some(Place {
+                place: Some(Destination {
                     folder: None,
                     path: path.clone(),
                 }),
@@ -156,23 +156,23 @@ pub struct Target {
     /// The existing file, open for writing.
     present: Option<File>,
     /// Where the result gets its name. If none, the result is written into the existing file.
-    place: Option<Place>,
+    place: Option<Destination>,
     /// The file that receives the result. It has no name.
     draft: File,
 }
 
 /// Where a result gets its name.
 #[derive(Debug)]
-struct Place {
+struct Destination {
     /// Kept open, so that nobody exchanges it meanwhile. None if it does not exist yet.
     folder: Option<Folder>,
     path: PathBuf,
 }
 
-impl Place {
-    fn new(folder: Folder, name: &OsStr) -> Place {
+impl Destination {
+    fn new(folder: Folder, name: &OsStr) -> Destination {
         let path = folder.path().join(name);
-        Place {
+        Destination {
             folder: Some(folder),
             path,
         }
@@ -215,7 +215,7 @@ impl Target {
             None => true,
         };
         match is_place.then(|| draft_in(&folder)) {
-            Some(Ok(draft)) => Ok(target(present, Some(Place::new(folder, &name)), draft)),
+            Some(Ok(draft)) => Ok(target(present, Some(Destination::new(folder, &name)), draft)),
             Some(Err(error)) if present.is_none() => Err(error),
             _ => Ok(target(present, None, tempfile::tempfile()?)),
         }
@@ -249,7 +249,7 @@ impl Target {
 
     /// Replaces the existing file with the draft. Returns `false` and does nothing if that would lose other
     /// names or attributes.
-    fn replace(&self, place: &Place) -> io::Result<bool> {
+    fn replace(&self, place: &Destination) -> io::Result<bool> {
         if let Some(present) = &self.present
             && present.metadata()?.nlink() > 1
         {
@@ -357,7 +357,7 @@ pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> 
     let mut draft = draft_in(&folder)?;
     write(&mut draft)?;
     draft.sync_all()?;
-    let place = Place::new(folder, path.file_name().unwrap_or_default());
+    let place = Destination::new(folder, path.file_name().unwrap_or_default());
     place.name(&draft, |_| Ok(())).map(drop)
 }
 

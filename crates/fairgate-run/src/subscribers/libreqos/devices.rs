@@ -15,7 +15,7 @@ use crate::subscribers::file::too_many;
 use crate::subscribers::list::{Rates, Subscriber};
 use crate::subscribers::numbers::MOST;
 use crate::subscribers::section::Leaves;
-use crate::subscribers::texts::{Mistake, Place, Texts};
+use crate::subscribers::texts::{Mistake, TextRange, Texts};
 
 /// The columns that are read.
 const COLUMNS: [&str; 11] = [
@@ -180,7 +180,7 @@ impl Reader<'_> {
                 least: rate(&least, "min"),
                 most: rate(&most, "max"),
             };
-            let whole = Place {
+            let whole = TextRange {
                 text,
                 span: record.span.clone(),
             };
@@ -227,7 +227,7 @@ impl Reader<'_> {
                 node,
                 leaves,
             },
-            place: Place {
+            place: TextRange {
                 text,
                 span: record.span.clone(),
             },

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use fairgate_live::{Address, Endpoint, Endpoints};
 use fairgate_run::client::{Access, ClientError, Remote};
 use fairgate_run::rehearsal::Rehearsal;
-use fairgate_run::{Control, Doors};
+use fairgate_run::{Doors, ServerHandle};
 use rcgen::{CertificateParams, IsCa, KeyPair};
 use tempfile::TempDir;
 
@@ -18,7 +18,7 @@ pub(crate) struct Stage {
     pub(crate) run: Rehearsal,
     pub(crate) address: String,
     pub(crate) folder: TempDir,
-    _control: Control,
+    _control: ServerHandle,
 }
 
 impl Stage {

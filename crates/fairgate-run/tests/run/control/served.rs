@@ -13,7 +13,7 @@ use std::time::Duration;
 use fairgate_live::{Address, Endpoint, Endpoints};
 use fairgate_run::client::Remote;
 use fairgate_run::rehearsal::Rehearsal;
-use fairgate_run::{Control, ControlError, Doors};
+use fairgate_run::{ControlError, Doors, ServerHandle};
 use fairgate_run_api::{Ask, Audit};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -27,7 +27,7 @@ const ALICE: &str = "0123456789abcdef0123456789abcdef";
 struct Socket {
     run: Rehearsal,
     path: PathBuf,
-    control: Option<Control>,
+    control: Option<ServerHandle>,
     _folder: TempDir,
 }
 
@@ -325,7 +325,7 @@ struct Secure {
     run: Rehearsal,
     address: SocketAddr,
     trusted: RootCertStore,
-    _control: Control,
+    _control: ServerHandle,
     _folder: TempDir,
 }
 

@@ -175,7 +175,7 @@ fn record(program: &str, words: &[String]) -> io::Result<()> {
 }
 
 /// Adds a command of tc to the journal, with its location. In a network namespace it gets the option for it.
-fn record_tc(words: Vec<String>, place: Option<journal::Place>) -> io::Result<()> {
+fn record_tc(words: Vec<String>, place: Option<journal::SourceLine>) -> io::Result<()> {
     let place = place.or_else(|| source::place("tc", &words));
     let entry = Entry {
         program: "tc".to_owned(),

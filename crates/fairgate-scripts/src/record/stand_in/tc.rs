@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::{Answer, record_tc};
-use crate::record::journal::{self, Entry, Place};
+use crate::record::journal::{self, Entry, SourceLine};
 use crate::record::machine::{Device, Machine, Stored};
 use crate::record::recording::{device_of, without_namespace};
 use crate::record::source;
@@ -78,7 +78,7 @@ fn batch(file: &str, words: &[String]) -> io::Result<Answer> {
             caller.clone()
         } else {
             let file = file.to_owned();
-            Some(Place { file, line })
+            Some(SourceLine { file, line })
         };
         record_tc(words, place)?;
     }

@@ -17,7 +17,7 @@ use crate::tc::values::without_exponent;
 
 /// What an action says about the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
+enum ControlAction {
     /// The next action is done (`pipe`).
     Action,
     /// The packet passes: to the filter's class (`pass`, `ok`).
@@ -155,7 +155,7 @@ impl<'f> Reader<'f, '_> {
                 let text = "connmark reads the mark of the connection, which only the machine's own \
                     connection tracking knows: the packet keeps its mark";
                 self.notes.add(kind.span(), text.to_owned());
-                self.control(kind, Next::Action);
+                self.control(kind, ControlAction::Action);
             }
             "ctinfo" => self.ctinfo(kind),
             "csum" => {
@@ -177,7 +177,7 @@ impl<'f> Reader<'f, '_> {
                 while self.words.as_slice().first().is_some_and(|word| is_header(&word)) {
                     self.words.next();
                 }
-                self.control(kind, Next::Pass);
+                self.control(kind, ControlAction::Pass);
             }
             _ if is_control(kind) => self.gact(kind),
             name => {
@@ -228,7 +228,7 @@ impl<'f> Reader<'f, '_> {
         let text = "ctinfo reads the mark of the connection, which only the machine's own connection \
             tracking knows: the packet keeps its DSCP and its mark";
         self.notes.add(ctinfo.span(), text.to_owned());
-        self.control(ctinfo, Next::Action);
+        self.control(ctinfo, ControlAction::Action);
     }
 
     /// Skips options with a value.
@@ -262,7 +262,7 @@ impl<'f> Reader<'f, '_> {
     }
 
     /// Reads what happens to the packet after an action, if it is written.
-    fn control(&mut self, action: &'f Word, default: Next) {
+    fn control(&mut self, action: &'f Word, default: ControlAction) {
         match self.words.as_slice() {
             [word, ..] if is_control(word) => {
                 self.words.next();
@@ -276,7 +276,7 @@ impl<'f> Reader<'f, '_> {
     }
 
     /// Returns what `word` says about the rest. A chain is named by the words after it.
-    fn next(&mut self, word: &'f Word) -> Option<Next> {
+    fn next(&mut self, word: &'f Word) -> Option<ControlAction> {
         if word.get_ref() != "goto" {
             return next_of(word.get_ref());
         }
@@ -289,7 +289,7 @@ impl<'f> Reader<'f, '_> {
         match chain {
             Some(chain) => {
                 self.words.nth(1);
-                Some(Next::Chain(chain))
+                Some(ControlAction::Chain(chain))
             }
             None => {
                 self.problem(
@@ -302,15 +302,15 @@ impl<'f> Reader<'f, '_> {
         }
     }
 
-    fn decide(&mut self, word: &Word, control: Next) {
+    fn decide(&mut self, word: &Word, control: ControlAction) {
         let actions = &mut self.actions;
         match control {
-            Next::Action => return,
-            Next::Pass => actions.end = End::Class,
-            Next::Drop => actions.end = End::Drop,
-            Next::Filter => actions.end = End::Filter,
-            Next::Chain(chain) => actions.end = End::Chain(chain),
-            Next::Again => {
+            ControlAction::Action => return,
+            ControlAction::Pass => actions.end = End::Class,
+            ControlAction::Drop => actions.end = End::Drop,
+            ControlAction::Filter => actions.end = End::Filter,
+            ControlAction::Chain(chain) => actions.end = End::Chain(chain),
+            ControlAction::Again => {
                 // The kernel tries 16 times, and then drops the packet.
                 if actions.stage().police.is_some() || !actions.stage().changes.is_empty() {
                     actions.stages.push(Stage::default());
@@ -328,7 +328,7 @@ impl<'f> Reader<'f, '_> {
         const FORM: &str = "write police rate 1mbit burst 10k conform-exceed drop";
         self.actions.are_any = true;
         let mut entries: Vec<(Spanned<String>, Spanned<Given>)> = Vec::new();
-        let (mut exceed, mut conform) = (Next::Again, Next::Pass);
+        let (mut exceed, mut conform) = (ControlAction::Again, ControlAction::Pass);
         let mut has_peak = None;
         let mut mtu: Option<&Word> = None;
         let mut is_known = false;
@@ -432,11 +432,11 @@ impl<'f> Reader<'f, '_> {
         }
         for (key, control, default) in [("conform", conform, "pass"), ("exceed", exceed, "drop")] {
             let word = match control {
-                Next::Action | Next::Pass => "pass",
-                Next::Drop => "drop",
-                Next::Filter => "continue",
-                Next::Again => "reclassify",
-                Next::Chain(_) => unreachable!("a policer leads to no chain"),
+                ControlAction::Action | ControlAction::Pass => "pass",
+                ControlAction::Drop => "drop",
+                ControlAction::Filter => "continue",
+                ControlAction::Again => "reclassify",
+                ControlAction::Chain(_) => unreachable!("a policer leads to no chain"),
             };
             if word != default {
                 entries.push(entry(police, key, Given::Text(word.to_owned())));
@@ -451,9 +451,9 @@ impl<'f> Reader<'f, '_> {
             actions.stages.push(Stage::default());
         }
         let stage = actions.stage();
-        stage.may_go_on = [conform, exceed].contains(&Next::Filter);
+        stage.may_go_on = [conform, exceed].contains(&ControlAction::Filter);
         stage.police = Some(setting(&police.span(), "police", Given::Table(entries)));
-        if conform != Next::Action {
+        if conform != ControlAction::Action {
             // With `pass` no other action is done.
             actions.ended = Some(police.span());
         }
@@ -481,7 +481,7 @@ impl<'f> Reader<'f, '_> {
                 _ => break,
             }
         }
-        self.control(skbedit, Next::Action);
+        self.control(skbedit, ControlAction::Action);
     }
 
     /// Adds a change of a field after the policer, in a filter of its own if a policer comes later.
@@ -556,7 +556,7 @@ impl<'f> Reader<'f, '_> {
             }
             _ => return self.problem(value, "only all six bits of the DSCP can be set", HELP),
         }
-        self.control(pedit, Next::Action);
+        self.control(pedit, ControlAction::Action);
     }
 
     /// Reports a word, and skips the rest.
@@ -608,16 +608,16 @@ fn is_control(word: &Word) -> bool {
 }
 
 /// Returns what a word says about the rest: `action_a2n` in iproute2's tc_util.c.
-fn next_of(word: &str) -> Option<Next> {
+fn next_of(word: &str) -> Option<ControlAction> {
     const WORDS: [&str; 7] = ["continue", "drop", "shot", "pass", "ok", "reclassify", "pipe"];
     // One letter is left to the words of filters.
     let word = full(word, &WORDS).filter(|_| word.len() > 1)?;
     Some(match word {
-        "pipe" => Next::Action,
-        "pass" | "ok" => Next::Pass,
-        "drop" | "shot" => Next::Drop,
-        "continue" => Next::Filter,
-        "reclassify" => Next::Again,
+        "pipe" => ControlAction::Action,
+        "pass" | "ok" => ControlAction::Pass,
+        "drop" | "shot" => ControlAction::Drop,
+        "continue" => ControlAction::Filter,
+        "reclassify" => ControlAction::Again,
         _ => return None,
     })
 }

@@ -114,7 +114,7 @@ pub fn import(listings: &[Printed]) -> Result<Vec<Imported>, ImportError> {
     let mut objects: Vec<(Object, Imported)> = Vec::new();
     let mut filters: Vec<Imported> = Vec::new();
     for (number, listing) in listings.iter().enumerate() {
-        let located = |place: Place, wrong: Wrong| ImportError {
+        let located = |place: ListingPosition, wrong: Wrong| ImportError {
             listing: number,
             line: place.line,
             element: place.element,
@@ -159,7 +159,7 @@ pub fn import(listings: &[Printed]) -> Result<Vec<Imported>, ImportError> {
 
 /// Where an entry is in its listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct ListingPosition {
     line: usize,
     element: Option<usize>,
 }
@@ -167,7 +167,7 @@ struct Place {
 /// A qdisc, a class or a filter, in the words with which tc shows it as text.
 #[derive(Clone, Debug, PartialEq)]
 struct Entry<'t> {
-    place: Place,
+    place: ListingPosition,
     words: Vec<Cow<'t, str>>,
 }
 

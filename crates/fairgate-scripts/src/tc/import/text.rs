@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Entry, Place, SIZES, STAB};
+use super::{Entry, ListingPosition, SIZES, STAB};
 
 /// Returns the entries. An entry begins at the margin; what belongs to it and has lines of its own is
 /// indented: conditions and actions of filters, and the table of sizes of a qdisc.
@@ -19,7 +19,7 @@ pub(super) fn entries(text: &str) -> Vec<Entry<'_>> {
                 entry.extend(words());
             }
             _ => entries.push(Entry {
-                place: Place {
+                place: ListingPosition {
                     line: index + 1,
                     element: None,
                 },

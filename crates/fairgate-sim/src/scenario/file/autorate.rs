@@ -25,11 +25,7 @@ pub(super) const AUTORATE: Section =
     .shaped(Shape::List)
     .with(&WITHIN);
 
-static WITHIN: [Section; 3] = [
-    bounds_section("rate", "its rates; it must be there"),
-    TUNING,
-    EACH,
-];
+static WITHIN: [Section; 3] = [bounds_section("rate", "its rates").required(), TUNING, EACH];
 
 #[derive(Default)]
 struct Keys {
@@ -60,13 +56,7 @@ impl Reader<'_> {
         index: usize,
         section: &Table,
     ) -> Result<(), FileError> {
-        let Some(rate) = section.table("rate") else {
-            return Err(self.document.error(
-                section.span(),
-                "`rate` is missing",
-                "add a line like rate = { min = \"2mbit\", base = \"20mbit\", max = \"50mbit\" }",
-            ));
-        };
+        let rate = section.table("rate").unwrap_or_default();
         let rate = read_bounds(self.document, &rate)?;
         let tuning = section.table("tuning").unwrap_or_default();
         let settings = read_tuning(self.document, &tuning)?;
@@ -77,7 +67,7 @@ impl Reader<'_> {
                 "remove `probe_interval`, and set `interval` of the ping",
             ));
         }
-        for copy in self.copies(section.table("each").as_ref())? {
+        for copy in self.copies(section)? {
             let autorate = Autorate {
                 interface: self.filled(section, "interface", &copy)?,
                 probe: self.filled(section, "probe", &copy)?,

@@ -62,7 +62,7 @@ impl Reader<'_> {
         section: &Table,
     ) -> Result<(), FileError> {
         let place = section.span_of("file").unwrap_or_else(|| section.span());
-        for copy in self.copies(section.table("each").as_ref())? {
+        for copy in self.copies(section)? {
             let file = self.filled(section, "file", &copy)?;
             if !file.ends_with(".pcapng") {
                 return Err(self.document.error(
@@ -72,7 +72,7 @@ impl Reader<'_> {
                 ));
             }
             let interface = self.filled(section, "interface", &copy)?;
-            let mut capture = Capture::new(interface, self.external_path(&file));
+            let mut capture = Capture::new(interface, self.folder().join(&file));
             if let Some(snap) = section.read(&KEYS, Keys::default()).snap {
                 capture.snap = snap;
             }

@@ -2,112 +2,214 @@
 
 use std::ops::Range;
 
-use fairgate_config::{Table, WrittenDscp};
-use serde::Deserialize;
-use toml::Spanned;
+use fairgate::registry::{Parameter, Section, Shape, Unit};
+use fairgate_config::Table;
 
-use super::drawn::Drawn;
-use super::recording::PcapSection;
-use super::sources::{
-    AdaptiveSection, GameSection, PingSection, RequestSection, SshSection, TorrentSection, VideoSection,
-    VoipSection, WebSection,
-};
-use super::span;
-use super::traffic::{TcpSection, UdpSection};
+use super::drawn::time;
+use super::recording::PCAP;
+use super::repeat::EACH;
+use super::sources::{ADAPTIVE, GAME, PING, REQUEST, SSH, TORRENT, VIDEO, VOIP, WEB};
+use super::traffic::{TCP, UDP};
+use super::{TIMES, place};
+use crate::scenario::{Flow, MOST_COPIES, NodeId, Traffic};
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct FlowSection {
-    pub(super) name: Spanned<String>,
-    pub(super) from: Spanned<String>,
-    pub(super) to: Spanned<String>,
-    pub(super) udp: Option<Spanned<UdpSection>>,
-    pub(super) tcp: Option<Spanned<TcpSection>>,
-    pub(super) video: Option<Spanned<VideoSection>>,
-    pub(super) voip: Option<Spanned<VoipSection>>,
-    pub(super) game: Option<Spanned<GameSection>>,
-    pub(super) ping: Option<Spanned<PingSection>>,
-    pub(super) ssh: Option<Spanned<SshSection>>,
-    pub(super) request: Option<Spanned<RequestSection>>,
-    pub(super) web: Option<Spanned<WebSection>>,
-    pub(super) adaptive: Option<Spanned<AdaptiveSection>>,
-    pub(super) torrent: Option<Spanned<TorrentSection>>,
-    pub(super) pcap: Option<Spanned<PcapSection>>,
-    pub(super) both: Option<Spanned<bool>>,
-    pub(super) start: Option<Spanned<Drawn>>,
-    pub(super) stop: Option<Spanned<String>>,
-    pub(super) count: Option<Spanned<u32>>,
-    pub(super) stagger: Option<Spanned<Drawn>>,
-    pub(super) arrivals: Option<Spanned<ArrivalsSection>>,
-    pub(super) lifetime: Option<Spanned<Drawn>>,
-    #[serde(default)]
-    pub(super) gives_up: bool,
-    pub(super) rows: Option<bool>,
-    pub(super) dscp: Option<Spanned<WrittenDscp>>,
-    pub(super) priority: Option<Spanned<u8>>,
-    #[serde(default)]
-    pub(super) ecn: bool,
-    #[serde(default)]
-    pub(super) mark: u32,
-    pub(super) class: Option<Spanned<String>>,
-    pub(super) departs_after: Option<Spanned<String>>,
-    pub(super) port: Option<u16>,
-    pub(super) route: Option<Spanned<Vec<Spanned<String>>>>,
-    pub(super) each: Option<Table>,
+/// The tables `[[simulate.flow]]`.
+pub(super) const FLOW: Section = Section::new("flow", "what is sent: docs/sources.md", || {
+    let nothing = Traffic::Recorded(Default::default());
+    Parameter::infos(&KEYS, Keys::of(Flow::new("", NodeId(0), NodeId(0), nothing)))
+})
+.shaped(Shape::List)
+.with(&WITHIN);
+
+/// The applications, in the order of the documentation.
+const PROGRAMS: [&str; 10] = [
+    "video", "voip", "game", "ping", "ssh", "request", "web", "adaptive", "torrent", "pcap",
+];
+
+static WITHIN: [Section; 17] = [
+    UDP,
+    TCP,
+    VIDEO,
+    VOIP,
+    GAME,
+    PING,
+    SSH,
+    REQUEST,
+    WEB,
+    ADAPTIVE,
+    TORRENT,
+    PCAP,
+    time("start", "0", "When it starts; each copy draws its own time."),
+    time(
+        "stagger",
+        "all at once",
+        "How much later than the last copy each starts.",
+    ),
+    time("lifetime", "to its `stop`", "How long each flow sends."),
+    Section::new("arrivals", "instead of `count`: flows arrive at random", || {
+        Parameter::infos(&ARRIVALS, Arriving::default())
+    })
+    .with(&WITHIN_ARRIVALS),
+    EACH,
+];
+
+/// The values of a flow, and what its parts are made of.
+pub(super) struct Keys {
+    pub(super) flow: Flow,
+    pub(super) both: Option<bool>,
+    /// Texts are read with their places, by [`Table::text`].
+    texts: [String; 4],
+    pub(super) route: Vec<String>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ArrivalsSection {
-    pub(super) rate: Option<Spanned<String>>,
-    pub(super) interval: Option<Spanned<Drawn>>,
-    pub(super) load: Option<Spanned<String>>,
-}
-
-impl FlowSection {
-    /// Returns where `field` is written, or the flow's name.
-    pub(super) fn location(&self, field: &str) -> Range<usize> {
-        match field {
-            "to" => Some(self.to.span()),
-            "count" => span(&self.count),
-            "dscp" => span(&self.dscp),
-            "priority" => span(&self.priority),
-            "start" => span(&self.start),
-            "stagger" => span(&self.stagger),
-            "arrivals" => span(&self.arrivals),
-            "lifetime" => span(&self.lifetime),
-            "stop" => span(&self.stop),
-            "departs_after" => span(&self.departs_after),
-            "route" => span(&self.route),
-            // An application may be made of the datagrams or the connections that are wrong.
-            "udp" => span(&self.udp).or_else(|| self.program()),
-            "tcp" => self.program().or_else(|| span(&self.tcp)),
-            "video" | "voip" | "ping" | "pcap" => self.program(),
-            _ => None,
+impl Keys {
+    fn of(flow: Flow) -> Keys {
+        Keys {
+            flow,
+            both: None,
+            texts: Default::default(),
+            route: Vec::new(),
         }
-        .unwrap_or_else(|| self.name.span())
     }
 
-    /// Returns the keys that say what is sent, with their locations, in the order of the documentation.
-    pub(super) fn programs(&self) -> Vec<(&'static str, Range<usize>)> {
-        let spans = [
-            ("video", self.video.as_ref().map(Spanned::span)),
-            ("voip", self.voip.as_ref().map(Spanned::span)),
-            ("game", self.game.as_ref().map(Spanned::span)),
-            ("ping", self.ping.as_ref().map(Spanned::span)),
-            ("ssh", self.ssh.as_ref().map(Spanned::span)),
-            ("request", self.request.as_ref().map(Spanned::span)),
-            ("web", self.web.as_ref().map(Spanned::span)),
-            ("adaptive", self.adaptive.as_ref().map(Spanned::span)),
-            ("torrent", self.torrent.as_ref().map(Spanned::span)),
-            ("pcap", self.pcap.as_ref().map(Spanned::span)),
-        ];
-        let given = spans.into_iter().filter_map(|(key, span)| Some((key, span?)));
-        given.collect()
+    /// Reads the values of a flow. Those that are not written are the ones of `flow`.
+    pub(super) fn read(table: &Table, flow: Flow) -> Keys {
+        table.read(&KEYS, Keys::of(flow))
     }
+}
 
-    /// Returns where the application is written.
-    pub(super) fn program(&self) -> Option<Range<usize>> {
-        self.programs().into_iter().next().map(|(_, span)| span)
-    }
+static KEYS: [Parameter<Keys>; 16] = [
+    Parameter::required_word(
+        "name",
+        Unit::Text("name"),
+        "Its name in the results, different for each.",
+        |keys, _| &mut keys.texts[0],
+    ),
+    Parameter::required_word("from", Unit::Text("node"), "The node that sends.", |keys, _| {
+        &mut keys.texts[1]
+    }),
+    Parameter::required_word("to", Unit::Text("node"), "The node that receives.", |keys, _| {
+        &mut keys.texts[2]
+    }),
+    Parameter::word(
+        "both",
+        Unit::Flag,
+        "Whether another flow goes the opposite way; default: as the application does.",
+        |keys, _| &mut keys.both,
+    ),
+    Parameter::new(
+        "count",
+        Unit::Count("flows"),
+        1..=MOST_COPIES as u64,
+        "How many equal flows.",
+        |keys, _| &mut keys.flow.count,
+    ),
+    Parameter::new(
+        "stop",
+        Unit::Time,
+        TIMES,
+        "When it sends no more; default: at the end.",
+        |keys, _| &mut keys.flow.stop,
+    ),
+    Parameter::word(
+        "gives_up",
+        Unit::Flag,
+        "Whether a flow ends when admission control rejects one of its packets.",
+        |keys, _| &mut keys.flow.gives_up,
+    ),
+    Parameter::word(
+        "rows",
+        Unit::Flag,
+        "Whether each flow has its own row of results; default: unless flows arrive at random.",
+        |keys, _| &mut keys.flow.rows,
+    ),
+    Parameter::word("dscp", Unit::Dscp, "The DSCP of its packets.", |keys, _| {
+        &mut keys.flow.dscp
+    }),
+    Parameter::new(
+        "priority",
+        Unit::Count("priority"),
+        0..=15,
+        "The priority of its packets, as Linux' `SO_PRIORITY`.",
+        |keys, _| &mut keys.flow.priority,
+    ),
+    Parameter::word("ecn", Unit::Flag, "Whether it uses ECN.", |keys, _| {
+        &mut keys.flow.ecn
+    }),
+    Parameter::new(
+        "mark",
+        Unit::Count("mark"),
+        0..=u32::MAX as u64,
+        "The firewall mark of its packets.",
+        |keys, _| &mut keys.flow.mark,
+    ),
+    Parameter::word(
+        "class",
+        Unit::Text("class"),
+        "The class that its packets name, \"10:1\", in hexadecimal digits.",
+        |keys, _| &mut keys.texts[3],
+    ),
+    Parameter::new(
+        "departs_after",
+        Unit::Time,
+        TIMES,
+        "When a packet wants to leave `etf` or `fq`, after its sending.",
+        |keys, _| &mut keys.flow.departs_after,
+    ),
+    Parameter::new(
+        "port",
+        Unit::Count("port"),
+        0..=u16::MAX as u64,
+        "The destination port; default: a number of its own.",
+        |keys, _| &mut keys.flow.port,
+    ),
+    Parameter::word(
+        "route",
+        Unit::Texts("node or link", usize::MAX),
+        "The nodes and links on its way, in order; default: the shortest path.",
+        |keys, _| &mut keys.route,
+    ),
+];
+
+/// When flows arrive.
+#[derive(Default)]
+struct Arriving {
+    rate: String,
+    load: Option<fairgate::Rate>,
+}
+
+static ARRIVALS: [Parameter<Arriving>; 2] = [
+    Parameter::word(
+        "rate",
+        Unit::Text("flows per time"),
+        "Poisson: so many flows on average, such as \"12/s\", \"30/min\" or \"5/h\".",
+        |keys, _| &mut keys.rate,
+    ),
+    Parameter::word(
+        "load",
+        Unit::Rate,
+        "Poisson: the flows together offer so much payload.",
+        |keys, _| &mut keys.load,
+    ),
+];
+
+static WITHIN_ARRIVALS: [Section; 1] = [time("interval", "none", "The time between two arrivals.")];
+
+/// Returns where `field` of a flow is written, or the flow's name.
+pub(super) fn place_of(flow: &Table, field: &str) -> Range<usize> {
+    let program = || programs(flow).into_iter().next().map(|(_, span)| span);
+    let written = match field {
+        // An application may be made of the datagrams or the connections that are wrong.
+        "udp" => flow.span_of("udp").or_else(program),
+        "tcp" => program().or_else(|| flow.span_of("tcp")),
+        "video" | "voip" | "ping" | "pcap" => program(),
+        field => return place(flow, field),
+    };
+    written.unwrap_or_else(|| place(flow, "name"))
+}
+
+/// Returns the applications of a flow, with their locations, in the order of the documentation.
+pub(super) fn programs(flow: &Table) -> Vec<(&'static str, Range<usize>)> {
+    let given = PROGRAMS.into_iter();
+    given.filter_map(|key| Some((key, flow.span_of(key)?))).collect()
 }

@@ -18,16 +18,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fairgate::ClassId;
-use fairgate_config::FileError;
+use fairgate::registry::Unit;
+use fairgate::{ClassId, Rate};
+use fairgate_config::{FileError, Table};
 use toml::Spanned;
 
-use super::Reader;
-use super::drawn::Drawn;
-use super::flow_section::{ArrivalsSection, FlowSection};
+use super::flow_section::Keys;
 use super::names::Network;
 use super::repeat::Copy;
 use super::sent::Sent;
+use super::{Reader, place};
 use crate::random::Distribution;
 use crate::scenario::{Arrivals, Flow, Waypoint};
 
@@ -36,45 +36,23 @@ impl Reader<'_> {
     ///
     /// A section with `each` has a flow for each copy. Copies whose names are equal, after variables are
     /// replaced, are one group, and are called `name-1`, `name-2` and so on.
-    pub(super) fn add_flows(&self, network: &mut Network, sections: &[FlowSection]) -> Result<(), FileError> {
+    pub(super) fn add_flows(&self, network: &mut Network, sections: &[Table]) -> Result<(), FileError> {
         let mut all: Vec<(usize, Vec<Flow>)> = Vec::new();
         let mut section_of: BTreeMap<String, usize> = BTreeMap::new();
+        let mut problems = self.document.problems();
         for (index, section) in sections.iter().enumerate() {
-            let sent = self.sent(section)?;
-            let copies = self.copies(section.each.as_ref())?;
-            let names = copies.iter().map(|copy| self.fill(&section.name, copy));
-            let names = names.collect::<Result<Vec<String>, FileError>>()?;
-            let mut sizes: BTreeMap<&str, u32> = BTreeMap::new();
-            names.iter().for_each(|name| *sizes.entry(name).or_default() += 1);
-            let mut numbers: BTreeMap<&str, u32> = BTreeMap::new();
-            for (name, copy) in names.iter().zip(&copies) {
-                let other = section_of.insert(name.clone(), index);
-                if other.is_some_and(|other| other != index) {
-                    return Err(self.document.error(
-                        section.name.span(),
-                        format!("there are two flows with the name `{name}`"),
-                        "give each flow a different name, or write one flow with a `count` or `each`",
-                    ));
-                }
-                let mut forth = self.flow(network, section, copy, &sent)?;
-                forth.name.clone_from(name);
-                if sizes[name.as_str()] > 1 {
-                    let number = numbers.entry(name).or_default();
-                    *number += 1;
-                    forth.name = format!("{name}-{number}");
-                    forth.group = Some(name.clone());
-                }
-                let others = sent.clone().others(&forth);
-                all.push((index, std::iter::once(forth).chain(others).collect()));
-            }
+            let flows = self.flows_of(network, section, index, &mut section_of);
+            let flows = problems.of(flows).into_iter().flatten();
+            all.extend(flows.map(|flows| (index, flows)));
         }
+        problems.unless_any(())?;
         for (index, flows) in all {
             let taken = flows[1..]
                 .iter()
                 .find_map(|other| section_of.get(other.group_name()));
             if let Some(&section) = taken {
                 return Err(self.document.error(
-                    sections[section].name.span(),
+                    place(&sections[section], "name"),
                     format!("flow `{}` has another flow with this name", flows[0].name),
                     "give this flow a different name",
                 ));
@@ -84,115 +62,104 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn flow(
+    /// Returns the flows of table `index`: those of each copy. `section_of` has the tables of all names.
+    fn flows_of(
         &self,
         network: &Network,
-        flow: &FlowSection,
-        copy: &Copy,
-        sent: &Sent,
-    ) -> Result<Flow, FileError> {
-        let optional =
-            |text: &Option<Spanned<String>>| text.as_ref().map(|text| self.duration(text)).transpose();
-        let (start, random_start) = self.time(&flow.start)?;
-        let (stagger, random_stagger) = self.time(&flow.stagger)?;
-        let node = |name: &Spanned<String>| self.node(network, name, &self.fill(name, copy)?);
-        let (source, destination) = (node(&flow.from)?, node(&flow.to)?);
-        let plain = Flow::new(
-            flow.name.get_ref().clone(),
-            source,
-            destination,
-            sent.forth.clone(),
-        );
+        section: &Table,
+        index: usize,
+        section_of: &mut BTreeMap<String, usize>,
+    ) -> Result<Vec<Vec<Flow>>, FileError> {
+        let sent = self.sent(section)?;
+        let copies = self.copies(section)?;
+        let names = copies.iter().map(|copy| self.filled(section, "name", copy));
+        let names = names.collect::<Result<Vec<String>, FileError>>()?;
+        let mut all = Vec::with_capacity(copies.len());
+        let mut sizes: BTreeMap<&str, u32> = BTreeMap::new();
+        names.iter().for_each(|name| *sizes.entry(name).or_default() += 1);
+        let mut numbers: BTreeMap<&str, u32> = BTreeMap::new();
+        for (name, copy) in names.iter().zip(&copies) {
+            let other = section_of.insert(name.clone(), index);
+            if other.is_some_and(|other| other != index) {
+                return Err(self.document.error(
+                    place(section, "name"),
+                    format!("there are two flows with the name `{name}`"),
+                    "give each flow a different name, or write one flow with a `count` or `each`",
+                ));
+            }
+            let mut forth = self.flow(network, section, copy, &sent)?;
+            forth.name.clone_from(name);
+            if sizes[name.as_str()] > 1 {
+                let number = numbers.entry(name).or_default();
+                *number += 1;
+                forth.name = format!("{name}-{number}");
+                forth.group = Some(name.clone());
+            }
+            let others = sent.clone().others(&forth);
+            all.push(std::iter::once(forth).chain(others).collect());
+        }
+        Ok(all)
+    }
+
+    fn flow(&self, network: &Network, flow: &Table, copy: &Copy, sent: &Sent) -> Result<Flow, FileError> {
+        let (start, random_start) = self.moment(flow, "start")?;
+        let (stagger, random_stagger) = self.moment(flow, "stagger")?;
+        let node = |key| {
+            let written = Spanned::new(place(flow, key), String::new());
+            self.node(network, &written, &self.filled(flow, key, copy)?)
+        };
+        let plain = Flow::new("", node("from")?, node("to")?, sent.forth.clone());
+        let Keys {
+            flow: read, route, ..
+        } = Keys::read(flow, plain);
+        let route = route.into_iter().zip(flow.spans_in("route"));
+        let route = route.map(|(name, span)| {
+            let written = Spanned::new(span, name);
+            self.waypoint(network, &written, &self.fill(&written, copy)?)
+        });
+        let route = route.collect::<Result<Vec<Waypoint>, FileError>>()?;
         Ok(Flow {
             start: start + sent.offset,
             random_start,
-            stop: optional(&flow.stop)?,
-            count: match sent.count {
-                Some(count) => count,
-                None => flow.count.as_ref().map_or(plain.count, |count| *count.get_ref()),
-            },
+            count: sent.count.unwrap_or(read.count),
             stagger,
             random_stagger,
             arrivals: flow
-                .arrivals
-                .as_ref()
-                .map(|arrivals| self.arrivals(arrivals))
+                .table("arrivals")
+                .map(|arrivals| self.arrivals(&arrivals))
                 .transpose()?,
-            lifetime: flow
-                .lifetime
-                .as_ref()
-                .map(|drawn| self.durations(drawn))
-                .transpose()?,
-            gives_up: flow.gives_up,
-            rows: flow.rows,
-            dscp: flow
-                .dscp
-                .as_ref()
-                .map_or(Ok(plain.dscp), |dscp| self.document.dscp(dscp))?,
-            priority: flow
-                .priority
-                .as_ref()
-                .map_or(plain.priority, |priority| *priority.get_ref()),
-            ecn: flow.ecn,
-            mark: flow.mark,
-            class: flow
-                .class
-                .as_ref()
-                .map_or(Ok(plain.class), |class| self.class(class))?,
-            departs_after: optional(&flow.departs_after)?,
-            port: flow.port,
-            route: flow
-                .route
-                .as_ref()
-                .map(|nodes| {
-                    nodes
-                        .get_ref()
-                        .iter()
-                        .map(|name| self.waypoint(network, name, &self.fill(name, copy)?))
-                        .collect()
-                })
-                .transpose()?,
-            ..plain
+            lifetime: self.times(flow, "lifetime")?,
+            class: match flow.text("class") {
+                Some(class) => self.class(&class)?,
+                None => read.class,
+            },
+            route: flow.span_of("route").map(|_| route),
+            ..read
         })
     }
 
     /// Reads a time that may be random, as a constant part and a random one.
-    fn time(&self, drawn: &Option<Spanned<Drawn>>) -> Result<(Duration, Distribution), FileError> {
+    fn moment(&self, flow: &Table, key: &str) -> Result<(Duration, Distribution), FileError> {
         let nothing = Distribution::Constant(0);
-        let Some(drawn) = drawn else {
-            return Ok((Duration::ZERO, nothing));
-        };
-        Ok(match self.durations(drawn)? {
-            Distribution::Constant(nanos) => (Duration::from_nanos(nanos), nothing),
-            random => (Duration::ZERO, random),
+        Ok(match self.times(flow, key)? {
+            None => (Duration::ZERO, nothing),
+            Some(Distribution::Constant(nanos)) => (Duration::from_nanos(nanos), nothing),
+            Some(random) => (Duration::ZERO, random),
         })
     }
 
-    fn arrivals(&self, section: &Spanned<ArrivalsSection>) -> Result<Arrivals, FileError> {
-        match section.get_ref() {
-            ArrivalsSection {
-                rate: Some(rate),
-                interval: None,
-                load: None,
-            } => Ok(Arrivals::Poisson {
-                per_second: self.frequency(rate)?,
+    fn arrivals(&self, written: &Table) -> Result<Arrivals, FileError> {
+        let rate = written.text("rate");
+        let interval = self.times(written, "interval")?;
+        let load: Option<Rate> = written.plain("load", Unit::Rate);
+        match (rate, interval, load) {
+            (Some(rate), None, None) => Ok(Arrivals::Poisson {
+                per_second: self.frequency(&rate)?,
             }),
-            ArrivalsSection {
-                rate: None,
-                interval: Some(interval),
-                load: None,
-            } => Ok(Arrivals::Renewal {
-                interval: self.durations(interval)?,
-            }),
-            ArrivalsSection {
-                rate: None,
-                interval: None,
-                load: Some(load),
-            } => Ok(Arrivals::Load {
-                load: self.rate(load)?,
-            }),
+            (None, Some(interval), None) => Ok(Arrivals::Renewal { interval }),
+            (None, None, Some(load)) => Ok(Arrivals::Load { load }),
             _ => Err(self.document.error(
-                section.span(),
+                written.span(),
                 "`arrivals` must have one of `rate`, `interval` and `load`",
                 "write for example { rate = \"12/s\" }, { interval = { exponential = \"100ms\" } } or \
                  { load = \"8mbit\" }",

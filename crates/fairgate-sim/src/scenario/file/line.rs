@@ -10,80 +10,114 @@
 //! ```
 
 use std::ops::Range;
-use std::path::Path;
+use std::time::Duration;
 
-use fairgate_config::FileError;
-use fairgate_config::units::{parse_duration, parse_rate};
-use serde::Deserialize;
+use fairgate::Rate;
+use fairgate::registry::{Parameter, Section, Unit};
+use fairgate_config::{FileError, Table};
 use toml::Spanned;
 
-use super::Reader;
-use super::shorthand::Shorthand;
+use super::{Reader, TIMES};
 use crate::scenario::{LineRate, Loss, Schedule};
 
-/// The table of a rate that changes.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RateTable {
-    schedule: Option<Spanned<Vec<Spanned<Vec<String>>>>>,
-    repeat: Option<Spanned<String>>,
-    trace: Option<Spanned<String>>,
+/// What a rate that changes can have.
+#[derive(Default)]
+struct Changes {
+    schedule: Vec<u64>,
+    repeat: Option<Duration>,
+    trace: String,
 }
 
-pub(super) type RateValue = Spanned<Shorthand<RateTable>>;
+static CHANGES: [Parameter<Changes>; 3] = [
+    Parameter::word(
+        "schedule",
+        Unit::Schedule,
+        "The rates, each from its time on; the first time is 0.",
+        |keys, _| &mut keys.schedule,
+    ),
+    Parameter::new(
+        "repeat",
+        Unit::Time,
+        TIMES,
+        "The time after which the schedule begins again.",
+        |keys, _| &mut keys.repeat,
+    ),
+    Parameter::word(
+        "trace",
+        Unit::Text("file"),
+        "Instead: a recorded line in Mahimahi's format; it repeats.",
+        |keys, _| &mut keys.trace,
+    ),
+];
 
-/// The table of losses in bursts.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct LossTable {
-    gilbert_elliott: GilbertElliottTable,
+/// A probability, or a share.
+pub(super) const SHARE: Unit = Unit::Decimal("share", 0, 1);
+
+static BURSTS: [Parameter<[f64; 4]>; 4] = [
+    Parameter::required_word(
+        "p",
+        SHARE,
+        "The probability of a change from the good to the bad state, after each packet.",
+        |bursts, _| &mut bursts[0],
+    ),
+    Parameter::required_word(
+        "r",
+        SHARE,
+        "The probability of a change from the bad to the good state.",
+        |bursts, _| &mut bursts[1],
+    ),
+    Parameter::word(
+        "loss_good",
+        SHARE,
+        "The probability of a loss in the good state.",
+        |bursts, _| &mut bursts[2],
+    ),
+    Parameter::word(
+        "loss_bad",
+        SHARE,
+        "The probability of a loss in the bad state.",
+        |bursts, _| &mut bursts[3],
+    ),
+];
+
+/// `p`, `r`, `loss_good` and `loss_bad` of a model whose bad state loses all.
+const ALL_LOST: [f64; 4] = [0.0, 0.0, 0.0, 1.0];
+
+static MODELS: [Section; 1] = [Section::new(
+    "gilbert_elliott",
+    "losses in bursts: the model of Gilbert and Elliott",
+    || Parameter::infos(&BURSTS, ALL_LOST),
+)
+.required()];
+
+/// Describes the rate of a line.
+pub(super) const fn rate_section(name: &'static str, default: &'static str, about: &'static str) -> Section {
+    Section::new(name, about, || Parameter::infos(&CHANGES, Changes::default())).or(Unit::Rate, default)
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct GilbertElliottTable {
-    p: f64,
-    r: f64,
-    #[serde(default)]
-    loss_good: f64,
-    #[serde(default = "always")]
-    loss_bad: f64,
+/// Describes the share of packets that are lost.
+pub(super) const fn loss_section(name: &'static str, default: &'static str, about: &'static str) -> Section {
+    Section::new(name, about, Vec::new)
+        .or(SHARE, default)
+        .with(&MODELS)
 }
-
-fn always() -> f64 {
-    1.0
-}
-
-pub(super) type LossValue = Spanned<Shorthand<LossTable>>;
 
 impl Reader<'_> {
-    pub(super) fn line_rate(&self, value: &RateValue) -> Result<LineRate, FileError> {
-        let table = match value.get_ref() {
-            Shorthand::Text(text) => {
-                return Ok(self.unit(&value.span(), parse_rate(text))?.into());
-            }
-            Shorthand::Number(number) => {
-                return Err(self.document.error(
-                    value.span(),
-                    format!("the rate is {number}, but must have a unit"),
-                    "write the rate in quotation marks, such as \"20mbit\"",
-                ));
-            }
-            Shorthand::Table(table) => table,
+    /// Reads the rate of a line, which is written.
+    pub(super) fn line_rate(&self, link: &Table, key: &str) -> Result<LineRate, FileError> {
+        let Some(table) = link.table(key) else {
+            let rate: Option<Rate> = link.plain(key, Unit::Rate);
+            return Ok(rate.map_or(LineRate::Unlimited, LineRate::from));
         };
-        match table {
-            RateTable {
-                schedule: Some(schedule),
-                repeat,
-                trace: None,
-            } => self.schedule(schedule, repeat.as_ref()).map(LineRate::Schedule),
-            RateTable {
-                schedule: None,
-                repeat: None,
-                trace: Some(file),
-            } => self.trace(file),
+        let keys = table.read(&CHANGES, Changes::default());
+        match (table.span_of("schedule"), keys.repeat, table.text("trace")) {
+            (Some(schedule), _, None) => {
+                let repeat = table.span_of("repeat");
+                self.schedule(&keys, schedule, repeat).map(LineRate::Schedule)
+            }
+            (None, None, Some(file)) => self.trace(&file),
             _ => Err(self.document.error(
-                value.span(),
+                table.span(),
                 "a rate that changes must have a `schedule`, which may `repeat`, or a `trace`, which always \
                  repeats",
                 "write { schedule = [[\"0s\", \"10mbit\"], [\"5s\", \"2mbit\"]], repeat = \"10s\" } or { \
@@ -94,35 +128,22 @@ impl Reader<'_> {
 
     fn schedule(
         &self,
-        schedule: &Spanned<Vec<Spanned<Vec<String>>>>,
-        repeat: Option<&Spanned<String>>,
+        keys: &Changes,
+        written: Range<usize>,
+        repeat: Option<Range<usize>>,
     ) -> Result<Schedule, FileError> {
-        let mut phases = Vec::with_capacity(schedule.get_ref().len());
-        for phase in schedule.get_ref() {
-            let [from, rate] = &phase.get_ref()[..] else {
-                return Err(self.document.error(
-                    phase.span(),
-                    format!(
-                        "this part of the schedule has {} values, but must have two: a time and a rate",
-                        phase.get_ref().len()
-                    ),
-                    "write the time from which a rate holds, and the rate: [\"5s\", \"2mbit\"]",
-                ));
-            };
-            phases.push((
-                self.unit(&phase.span(), parse_duration(from))?,
-                self.unit(&phase.span(), parse_rate(rate))?,
-            ));
-        }
-        let period = repeat.map(|text| self.duration(text)).transpose()?;
+        let phases = keys.schedule.chunks_exact(2).map(|phase| {
+            let rate = Rate::from_bits_per_second(phase[1]).expect("the rate was checked");
+            (Duration::from_nanos(phase[0]), rate)
+        });
+        let phases: Vec<(Duration, Rate)> = phases.collect();
         // The rules of the list itself are checked first, so that a mistake is reported where it is.
-        Schedule::new(&phases, None).map_err(|what| self.refusal(schedule.span(), &what))?;
-        let location = repeat.map_or(schedule.span(), Spanned::span);
-        Schedule::new(&phases, period).map_err(|what| self.refusal(location, &what))
+        Schedule::new(&phases, None).map_err(|what| self.refusal(written.clone(), &what))?;
+        Schedule::new(&phases, keys.repeat).map_err(|what| self.refusal(repeat.unwrap_or(written), &what))
     }
 
     fn trace(&self, file: &Spanned<String>) -> Result<LineRate, FileError> {
-        let text = self.file(file)?;
+        let text = self.text_of(file)?;
         LineRate::recorded(&text).map_err(|wrong| {
             self.document.error(
                 file.span(),
@@ -132,43 +153,30 @@ impl Reader<'_> {
         })
     }
 
-    pub(super) fn loss(&self, value: &LossValue) -> Result<Loss, FileError> {
-        let loss = match value.get_ref() {
-            Shorthand::Number(probability) => Loss::Random {
-                probability: *probability,
+    /// Reads the losses of a line, which are written.
+    pub(super) fn loss(&self, link: &Table, key: &str) -> Result<Loss, FileError> {
+        let table = link.table(key);
+        let loss = match table.as_ref().and_then(|table| table.table("gilbert_elliott")) {
+            None => Loss::Random {
+                probability: link.plain(key, SHARE).unwrap_or_default(),
             },
-            Shorthand::Table(LossTable { gilbert_elliott }) => Loss::GilbertElliott {
-                p: gilbert_elliott.p,
-                r: gilbert_elliott.r,
-                loss_good: gilbert_elliott.loss_good,
-                loss_bad: gilbert_elliott.loss_bad,
-            },
-            Shorthand::Text(text) => {
-                return Err(self.document.error(
-                    value.span(),
-                    format!("the loss is the text \"{text}\", but must be a number from 0 to 1, or a table"),
-                    "write 0.01 for 1 %, or { gilbert_elliott = { p = 0.01, r = 0.2 } } for losses in bursts",
-                ));
+            Some(model) => {
+                let [p, r, loss_good, loss_bad] = model.read(&BURSTS, ALL_LOST);
+                Loss::GilbertElliott {
+                    p,
+                    r,
+                    loss_good,
+                    loss_bad,
+                }
             }
         };
-        loss.check().map_err(|what| self.refusal(value.span(), &what))?;
+        let span = || link.span_of(key).unwrap_or_default();
+        loss.check().map_err(|what| self.refusal(span(), &what))?;
         Ok(loss)
     }
 
-    /// Reads another file. Its path is relative to the folder of the scenario file.
-    pub(super) fn file(&self, path: &Spanned<String>) -> Result<String, FileError> {
-        let folder = Path::new(self.document.name()).parent().unwrap_or(Path::new(""));
-        std::fs::read_to_string(folder.join(path.get_ref())).map_err(|error| {
-            self.document.error(
-                path.span(),
-                format!("can't read the file `{}`: {error}", path.get_ref()),
-                "write a path that is relative to the folder of this file",
-            )
-        })
-    }
-
     /// Returns an error whose text has the remedy after a semicolon.
-    fn refusal(&self, location: Range<usize>, what: &str) -> FileError {
+    pub(super) fn refusal(&self, location: Range<usize>, what: &str) -> FileError {
         let (what, remedy) = what.rsplit_once("; ").unwrap_or((what, "correct this value"));
         self.document.error(location, what, remedy)
     }

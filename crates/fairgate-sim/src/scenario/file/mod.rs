@@ -62,22 +62,19 @@
 //! `[run]` on the router.
 
 use std::ops::{Range, RangeInclusive};
+use std::path::Path;
 use std::time::Duration;
 
-use fairgate::Rate;
-use fairgate::registry::{Parameter, Section as Described, Shape, Unit};
-use fairgate_config::language::Problems;
-use fairgate_config::units::{parse_duration, parse_rate};
-use fairgate_config::{Document, FileError, Spec, Table, UnitError};
-use serde::de::DeserializeOwned;
+use fairgate::registry::{Parameter, Section as Described, Unit};
+use fairgate_config::{Document, FileError, Spec, Table};
 use toml::Spanned;
 
 use crate::scenario::file::autorate::AUTORATE;
 use crate::scenario::file::capture::CAPTURE;
-use crate::scenario::file::cells::CellSection;
-use crate::scenario::file::flow_section::FlowSection;
+use crate::scenario::file::cells::CELL;
+use crate::scenario::file::flow_section::FLOW;
 use crate::scenario::file::names::Network;
-use crate::scenario::file::network::{LinkSection, NodeSection};
+use crate::scenario::file::network::{LINK, NODE};
 use crate::scenario::file::observe::OBSERVE;
 use crate::scenario::{LONGEST, NodeId, Queue, Scenario, ScenarioError, ScenarioPart};
 
@@ -92,12 +89,10 @@ mod line;
 mod names;
 mod network;
 mod observe;
-mod pair;
 mod programs;
 mod recording;
 mod repeat;
 mod sent;
-mod shorthand;
 mod sources;
 mod tcp;
 mod traffic;
@@ -108,17 +103,7 @@ pub static SIMULATE: Described = Described::new("simulate", "a scenario: docs/si
 })
 .with(&WITHIN);
 
-/// Types of their own read what nodes, links, cells and flows can have, because a value may be a quantity, a
-/// distribution or the name of a file.
-static WITHIN: [Described; 7] = [
-    Described::open("node", "a node that needs more than a name").shaped(Shape::List),
-    Described::open("link", "a link of two nodes, with a queue at each end").shaped(Shape::List),
-    Described::open("cell", "a Wi-Fi cell: an access point and its stations").shaped(Shape::List),
-    Described::open("flow", "what is sent: docs/sources.md").shaped(Shape::List),
-    OBSERVE,
-    CAPTURE,
-    AUTORATE,
-];
+static WITHIN: [Described; 7] = [NODE, LINK, CELL, FLOW, OBSERVE, CAPTURE, AUTORATE];
 
 struct Keys {
     duration: Duration,
@@ -156,7 +141,7 @@ static KEYS: [Parameter<Keys>; 6] = [
     ),
     Parameter::new(
         "measure",
-        Unit::Times(2),
+        Unit::Several(&Unit::Time, 2, 2),
         TIMES,
         "The measurement window, from one time to another; default: the whole duration.",
         |keys, _| &mut keys.measure,
@@ -197,10 +182,10 @@ struct Section {
     table: Table,
     keys: Keys,
     queue: Option<Spanned<String>>,
-    nodes: Vec<NodeSection>,
-    links: Vec<LinkSection>,
-    cells: Vec<CellSection>,
-    flows: Vec<FlowSection>,
+    nodes: Vec<Table>,
+    links: Vec<Table>,
+    cells: Vec<Table>,
+    flows: Vec<Table>,
     observations: Vec<Table>,
     captures: Vec<Table>,
     autorates: Vec<Table>,
@@ -211,20 +196,18 @@ impl Section {
         let Some(table) = document.table(&SIMULATE)? else {
             return Ok(None);
         };
-        let mut problems = document.problems();
-        let section = Section {
+        Ok(Some(Section {
             keys: table.read(&KEYS, Keys::default()),
             queue: table.text("queue"),
-            nodes: list(document, "simulate.node", &mut problems),
-            links: list(document, "simulate.link", &mut problems),
-            cells: list(document, "simulate.cell", &mut problems),
-            flows: list(document, "simulate.flow", &mut problems),
+            nodes: table.list("node"),
+            links: table.list("link"),
+            cells: table.list("cell"),
+            flows: table.list("flow"),
             observations: table.list("observe"),
             captures: table.list("capture"),
             autorates: table.list("autorate"),
             table,
-        };
-        problems.unless_any(Some(section))
+        }))
     }
 
     /// Returns where a key is written, or where the section begins.
@@ -235,24 +218,22 @@ impl Section {
     }
 }
 
-/// Reads a list of tables.
-fn list<T: DeserializeOwned>(document: &Document, name: &str, problems: &mut Problems) -> Vec<T> {
-    problems.of(document.section(name)).flatten().unwrap_or_default()
-}
-
-/// Returns where a key of a table in a list is written, or its first key.
+/// Returns where a key of a table in a list is written, or that of all its ends: `delay` for `delay_a`. If
+/// neither is, returns where its name is, or its first key.
 fn place(table: &Table, key: &str) -> Range<usize> {
+    let of_all = key.rsplit_once('_').map(|(of_all, _)| of_all);
+    let keys = [Some(key), of_all, Some("name")].into_iter().flatten();
+    let written = keys.filter_map(|key| table.span_of(key)).next();
     let first = || table.entries().first().map(|(_, value)| value.span());
-    let written = table.span_of(key).or_else(first);
-    written.unwrap_or_else(|| table.span())
+    written.or_else(first).unwrap_or_else(|| table.span())
 }
 
 impl Scenario {
     /// Reads the `[simulate]` section of a configuration file.
     ///
     /// # Errors
-    /// Reports the first mistake with its location. Whatever `read` accepts can be simulated, if there is
-    /// enough memory.
+    /// Reports each mistake with its location, as far as they do not depend on each other. Whatever `read`
+    /// accepts can be simulated, if there is enough memory.
     pub fn read(document: &Document) -> Result<Scenario, FileError> {
         Scenario::read_and_check(document, None, Scenario::check)
     }
@@ -322,26 +303,28 @@ fn location(section: &Section, network: &Network, error: &ScenarioError) -> Rang
         ScenarioPart::Node(index) => section
             .nodes
             .get(index)
-            .map_or(0..0, |node| node.location(error.field)),
+            .map_or(0..0, |node| place(node, error.field)),
         // If the links come from [run], only their queues can be wrong, and those have been checked in their
         // own sections.
         ScenarioPart::Link(index) => network
-            .link_section(index)
-            .map_or(0..0, |index| section.links[index].location(error.field)),
-        ScenarioPart::Cell(index) => section.cells[network.cell_section(index)].location(error.field),
-        ScenarioPart::Flow(index) => section.flows[network.flow_section(index)].location(error.field),
-        ScenarioPart::Capture(index) => place(&section.captures[network.capture_section(index)], error.field),
+            .link_sections
+            .get(index)
+            .map_or(0..0, |index| place(&section.links[*index], error.field)),
+        ScenarioPart::Cell(index) => place(&section.cells[network.cell_sections[index]], error.field),
+        ScenarioPart::Flow(index) => {
+            flow_section::place_of(&section.flows[network.flow_sections[index]], error.field)
+        }
+        ScenarioPart::Capture(index) => {
+            place(&section.captures[network.capture_sections[index]], error.field)
+        }
         ScenarioPart::Autorate(index) => {
-            place(&section.autorates[network.autorate_section(index)], error.field)
+            place(&section.autorates[network.autorate_sections[index]], error.field)
         }
-        ScenarioPart::Observation(index) => {
-            place(&section.observations[network.observe_section(index)], error.field)
-        }
+        ScenarioPart::Observation(index) => place(
+            &section.observations[network.observe_sections[index]],
+            error.field,
+        ),
     }
-}
-
-fn span<T>(value: &Option<Spanned<T>>) -> Option<Range<usize>> {
-    value.as_ref().map(Spanned::span)
 }
 
 /// Returns the tree that replaces a named queue.
@@ -458,15 +441,19 @@ impl Reader<'_> {
         Ok(replaced.unwrap_or_else(|| spec.clone()))
     }
 
-    fn duration(&self, text: &Spanned<String>) -> Result<Duration, FileError> {
-        self.unit(&text.span(), parse_duration(text.get_ref()))
+    /// Returns the folder of the scenario file, where relative paths begin.
+    fn folder(&self) -> &Path {
+        Path::new(self.document.name()).parent().unwrap_or(Path::new(""))
     }
 
-    fn rate(&self, text: &Spanned<String>) -> Result<Rate, FileError> {
-        self.unit(&text.span(), parse_rate(text.get_ref()))
-    }
-
-    fn unit<T>(&self, span: &Range<usize>, parsed: Result<T, UnitError>) -> Result<T, FileError> {
-        parsed.map_err(|error| self.document.error(span.clone(), error.message, error.remedy))
+    /// Reads another file.
+    fn text_of(&self, path: &Spanned<String>) -> Result<String, FileError> {
+        std::fs::read_to_string(self.folder().join(path.get_ref())).map_err(|error| {
+            self.document.error(
+                path.span(),
+                format!("can't read the file `{}`: {error}", path.get_ref()),
+                "write a path that is relative to the folder of this file",
+            )
+        })
     }
 }

@@ -10,17 +10,17 @@ pub(super) struct Network {
     /// The node of each name. Only looked up, so that its order does not matter.
     nodes: HashMap<String, NodeId>,
     /// The section of each link. A section with `each` has several links.
-    link_sections: Vec<usize>,
+    pub(super) link_sections: Vec<usize>,
     /// The section of each cell.
-    cell_sections: Vec<usize>,
+    pub(super) cell_sections: Vec<usize>,
     /// The section of each flow. An application and a section with `each` have several flows.
-    flow_sections: Vec<usize>,
+    pub(super) flow_sections: Vec<usize>,
     /// The section of each observation.
-    observe_sections: Vec<usize>,
+    pub(super) observe_sections: Vec<usize>,
     /// The section of each capture.
-    capture_sections: Vec<usize>,
+    pub(super) capture_sections: Vec<usize>,
     /// The section of each autorate.
-    autorate_sections: Vec<usize>,
+    pub(super) autorate_sections: Vec<usize>,
 }
 
 impl Network {
@@ -64,20 +64,10 @@ impl Network {
         self.link_sections.push(section);
     }
 
-    /// Returns the index of the section of a link. `None` if the link is not from a section.
-    pub(super) fn link_section(&self, link: usize) -> Option<usize> {
-        self.link_sections.get(link).copied()
-    }
-
     /// Adds a cell of the section with this index.
     pub(super) fn add_cell(&mut self, cell: Cell, section: usize) {
         self.scenario.cells.push(cell);
         self.cell_sections.push(section);
-    }
-
-    /// Returns the index of the section of a cell.
-    pub(super) fn cell_section(&self, cell: usize) -> usize {
-        self.cell_sections[cell]
     }
 
     /// Adds a flow of the section with this index.
@@ -86,20 +76,10 @@ impl Network {
         self.flow_sections.push(section);
     }
 
-    /// Returns the index of the section of a flow.
-    pub(super) fn flow_section(&self, flow: usize) -> usize {
-        self.flow_sections[flow]
-    }
-
     /// Adds an observation of the section with this index.
     pub(super) fn add_observation(&mut self, observation: Observation, section: usize) {
         self.scenario.observations.push(observation);
         self.observe_sections.push(section);
-    }
-
-    /// Returns the index of the section of an observation.
-    pub(super) fn observe_section(&self, observation: usize) -> usize {
-        self.observe_sections[observation]
     }
 
     /// Adds a capture of the section with this index.
@@ -112,15 +92,5 @@ impl Network {
     pub(super) fn add_autorate(&mut self, autorate: Autorate, section: usize) {
         self.scenario.autorates.push(autorate);
         self.autorate_sections.push(section);
-    }
-
-    /// Returns the index of the section of an autorate.
-    pub(super) fn autorate_section(&self, autorate: usize) -> usize {
-        self.autorate_sections[autorate]
-    }
-
-    /// Returns the index of the section of a capture.
-    pub(super) fn capture_section(&self, capture: usize) -> usize {
-        self.capture_sections[capture]
     }
 }

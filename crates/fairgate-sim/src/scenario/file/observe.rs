@@ -68,7 +68,7 @@ impl Reader<'_> {
         index: usize,
         observe: &Table,
     ) -> Result<(), FileError> {
-        for copy in self.copies(observe.table("each").as_ref())? {
+        for copy in self.copies(observe)? {
             let text = |key| self.filled(observe, key, &copy);
             let observation = Observation {
                 name: text("name")?,

@@ -1,24 +1,22 @@
 //! The program of a flow: what its keys say that it sends.
 
-use std::ops::Range;
+use fairgate::registry::Unit;
+use fairgate_config::{FileError, Table};
 
-use fairgate_config::FileError;
-use toml::Spanned;
-
-use super::Reader;
-use super::flow_section::FlowSection;
+use super::flow_section::programs;
 use super::sent::Sent;
-use super::sources::TorrentSection;
+use super::sources::Peers;
+use super::{Reader, place};
 use crate::scenario::{Tcp, Traffic};
 use crate::tcp::{self, CongestionControl};
 
 impl Reader<'_> {
     /// Returns what a flow sends.
-    pub(super) fn sent(&self, flow: &FlowSection) -> Result<Sent, FileError> {
-        let programs = flow.programs();
-        let sent = match (&flow.udp, programs.as_slice()) {
-            (_, [_, (second, span), ..]) => {
-                let first = programs[0].0;
+    pub(super) fn sent(&self, flow: &Table) -> Result<Sent, FileError> {
+        let programs = programs(flow);
+        let [udp, tcp] = ["udp", "tcp"].map(|key| flow.table(key));
+        let sent = match (udp, programs.as_slice()) {
+            (_, [(first, _), (second, span), ..]) => {
                 return Err(self.document.error(
                     span.clone(),
                     format!("`{first}` and `{second}` both say what is sent"),
@@ -32,10 +30,10 @@ impl Reader<'_> {
                     "omit `udp`",
                 ));
             }
-            (None, [(program, span)]) => self.program(flow, program, span)?,
-            (udp, []) => match (udp, &flow.tcp) {
-                (Some(udp), None) => Traffic::Udp(udp.get_ref().read(self, &udp.span())?).into(),
-                (None, Some(tcp)) => Traffic::from(tcp.get_ref().read(self, &tcp.span())?).into(),
+            (None, [(program, _)]) => self.program(flow, program)?,
+            (udp, []) => match (udp, tcp) {
+                (Some(udp), None) => Traffic::Udp(self.udp(&udp)?).into(),
+                (None, Some(tcp)) => Traffic::from(self.tcp(&tcp)?).into(),
                 (Some(_), Some(tcp)) => {
                     return Err(self.document.error(
                         tcp.span(),
@@ -44,9 +42,10 @@ impl Reader<'_> {
                     ));
                 }
                 (None, None) => {
+                    let name = flow.text("name").map_or(String::new(), |name| name.into_inner());
                     return Err(self.document.error(
-                        flow.name.span(),
-                        format!("flow `{}` sends nothing", flow.name.get_ref()),
+                        place(flow, "name"),
+                        format!("flow `{name}` sends nothing"),
                         "add what it sends: udp = { rate = \"1mbit\" } or tcp = {}, or an application such \
                          as voip = {}",
                     ));
@@ -57,11 +56,11 @@ impl Reader<'_> {
     }
 
     /// Applies the flow's key `both`.
-    fn with_directions(&self, flow: &FlowSection, sent: Sent) -> Result<Sent, FileError> {
-        let Some(both) = &flow.both else {
+    fn with_directions(&self, flow: &Table, sent: Sent) -> Result<Sent, FileError> {
+        let Some(both) = flow.plain::<bool>("both", Unit::Flag) else {
             return Ok(sent);
         };
-        match (both.get_ref(), sent.has_back()) {
+        match (both, sent.has_back()) {
             (true, true) | (false, false) => Ok(sent),
             (false, true) => Ok(sent.without_back()),
             (true, false)
@@ -69,7 +68,7 @@ impl Reader<'_> {
                     || matches!(sent.forth, Traffic::Ping(_) | Traffic::Recorded(_)) =>
             {
                 Err(self.document.error(
-                    both.span(),
+                    place(flow, "both"),
                     "this application has both directions in one flow, or only one direction",
                     "omit `both`",
                 ))
@@ -81,31 +80,19 @@ impl Reader<'_> {
         }
     }
 
-    fn program(&self, flow: &FlowSection, program: &str, span: &Range<usize>) -> Result<Sent, FileError> {
-        if let Some(section) = &flow.video {
-            self.refuse_tcp(flow, program)?;
-            return Ok(Traffic::from(section.get_ref().read(self, span)?).into());
-        }
-        if let Some(section) = &flow.voip {
-            self.refuse_tcp(flow, program)?;
-            let voice = Traffic::from(section.get_ref().read(self, span)?);
-            return Ok(Sent::both(voice.clone(), voice));
-        }
-        if let Some(section) = &flow.game {
-            self.refuse_tcp(flow, program)?;
-            let [server, client] = section.get_ref().read(self)?.map(Traffic::from);
-            return Ok(Sent::both(server, client));
-        }
-        if let Some(section) = &flow.ping {
-            self.refuse_tcp(flow, program)?;
-            return Ok(Traffic::from(section.get_ref().read(self)?).into());
-        }
-        if let Some(section) = &flow.pcap {
-            self.refuse_tcp(flow, program)?;
-            return section.get_ref().read(self);
-        }
-        let config = match &flow.tcp {
-            Some(tcp) => tcp.get_ref().transport(self, &tcp.span(), program)?,
+    fn program(&self, flow: &Table, program: &str) -> Result<Sent, FileError> {
+        let table = flow.table(program).unwrap_or_default();
+        let tcp = flow.table("tcp");
+        let is_over_tcp = ["ssh", "request", "web", "adaptive", "torrent"].contains(&program);
+        let config = match &tcp {
+            Some(tcp) if !is_over_tcp => {
+                return Err(self.document.error(
+                    tcp.span(),
+                    format!("`{program}` does not use TCP"),
+                    "omit `tcp`, or write a flow of its own",
+                ));
+            }
+            Some(tcp) => self.transport(tcp, program)?,
             None => tcp::Config::default(),
         };
         let over_tcp = |application| {
@@ -114,31 +101,34 @@ impl Reader<'_> {
                 application,
             })
         };
-        if let Some(section) = &flow.ssh {
-            let session = over_tcp(section.get_ref().read(self)?);
-            return Ok(Sent::both(session.clone(), session));
-        }
-        if let Some(section) = &flow.request {
-            return Ok(over_tcp(section.get_ref().read(self)?).into());
-        }
-        if let Some(section) = &flow.web {
-            return Ok(over_tcp(section.get_ref().read(self)?).into());
-        }
-        if let Some(section) = &flow.adaptive {
-            return Ok(over_tcp(section.get_ref().read(self)?).into());
-        }
-        let section = flow.torrent.as_ref().expect("one of the programs is given");
-        self.torrent(flow, section.get_ref(), config)
+        Ok(match program {
+            "video" => Traffic::from(self.video(&table)?).into(),
+            "voip" => {
+                let voice = Traffic::from(self.voice(&table)?);
+                Sent::both(voice.clone(), voice)
+            }
+            "game" => {
+                let [server, client] = self.game(&table)?.map(Traffic::from);
+                Sent::both(server, client)
+            }
+            "ping" => Traffic::from(self.ping(&table)?).into(),
+            "pcap" => self.recorded(&table)?,
+            "ssh" => {
+                let session = over_tcp(self.ssh(&table));
+                Sent::both(session.clone(), session)
+            }
+            "request" => over_tcp(self.requests(&table)?).into(),
+            "web" => over_tcp(self.web(&table)?).into(),
+            "adaptive" => over_tcp(self.adaptive(&table)).into(),
+            _ => self.torrent(flow, &table, config)?,
+        })
     }
 
     /// Peers that exchange data without end. Their congestion control is LEDBAT, unless `tcp` names another.
-    fn torrent(
-        &self,
-        flow: &FlowSection,
-        section: &TorrentSection,
-        config: tcp::Config,
-    ) -> Result<Sent, FileError> {
-        let names_control = flow.tcp.as_ref().is_some_and(|tcp| tcp.get_ref().names_control());
+    fn torrent(&self, flow: &Table, torrent: &Table, config: tcp::Config) -> Result<Sent, FileError> {
+        let names_control = flow
+            .table("tcp")
+            .is_some_and(|tcp| tcp.span_of("congestion_control").is_some());
         let config = match names_control {
             true => config,
             false => tcp::Config {
@@ -146,38 +136,20 @@ impl Reader<'_> {
                 ..config
             },
         };
-        if let Some(count) = &flow.count {
+        if let Some(count) = flow.span_of("count") {
             return Err(self.document.error(
-                count.span(),
+                count,
                 "a torrent has its numbers of flows in `down` and `up`",
                 "omit `count`",
             ));
         }
         let traffic = Traffic::from(Tcp::bulk(config));
-        let number =
-            |given: &Option<Spanned<u32>>, plain| given.as_ref().map_or(plain, |number| *number.get_ref());
-        let (down, up) = (number(&section.down, 10), number(&section.up, 5));
-        if down == 0 {
-            let span = section.down.as_ref().map_or(0..0, Spanned::span);
-            let help = "write at least 1; for uploads alone, swap `from` and `to`";
-            return Err(self.document.error(span, "no peer sends", help));
-        }
+        let Peers { down, up } = Peers::read(torrent);
         let mut downloads = Sent::from(traffic.clone());
         downloads.count = Some(down);
         match up {
             0 => Ok(downloads),
             up => Ok(downloads.with_back(traffic, Some(up))),
-        }
-    }
-
-    fn refuse_tcp(&self, flow: &FlowSection, program: &str) -> Result<(), FileError> {
-        match &flow.tcp {
-            None => Ok(()),
-            Some(tcp) => Err(self.document.error(
-                tcp.span(),
-                format!("`{program}` does not use TCP"),
-                "omit `tcp`, or write a flow of its own",
-            )),
         }
     }
 }

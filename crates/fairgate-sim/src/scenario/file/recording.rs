@@ -12,83 +12,71 @@ use std::time::Duration;
 
 use fairgate::FlowKey;
 use fairgate::classify::Prefix;
+use fairgate::registry::{Parameter, Section, Unit};
 use fairgate_capture::{Capture, CaptureError};
-use fairgate_config::FileError;
-use serde::Deserialize;
+use fairgate_config::{FileError, Table};
 use toml::Spanned;
 
-use super::Reader;
 use super::sent::Sent;
+use super::{Reader, place};
 use crate::scenario::{LONGEST_DATAGRAM, Traffic, UDP_HEADERS};
 use crate::traffic::RecordedPacket;
 
-/// The default of the number of flows that are separate.
-const FLOWS: usize = 20;
-/// The maximum of it.
-const MOST_FLOWS: usize = 10_000;
+/// The most flows that are separate.
+const MOST_FLOWS: u64 = 10_000;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct PcapSection {
-    file: Spanned<String>,
-    /// The addresses of the packets that are sent: their sources and their destinations.
-    from: Option<Spanned<String>>,
-    to: Option<Spanned<String>>,
-    flows: Option<Spanned<usize>>,
+pub(super) const PCAP: Section = Section::new("pcap", "packets of a capture at their times", || {
+    Parameter::infos(&KEYS, Keys::default())
+});
+
+struct Keys {
+    /// Texts are read with their places, by [`Table::text`].
+    texts: [String; 3],
+    flows: usize,
 }
+
+impl Default for Keys {
+    fn default() -> Keys {
+        Keys {
+            texts: Default::default(),
+            flows: 20,
+        }
+    }
+}
+
+static KEYS: [Parameter<Keys>; 4] = [
+    Parameter::required_word(
+        "file",
+        Unit::Text("file"),
+        "A pcap or pcapng file, compressed or not; its path begins at the folder of this file.",
+        |keys, _| &mut keys.texts[0],
+    ),
+    Parameter::word(
+        "from",
+        Unit::Text("addresses"),
+        "Only packets from these addresses, \"192.168.1.0/24\"; default: all.",
+        |keys, _| &mut keys.texts[1],
+    ),
+    Parameter::word(
+        "to",
+        Unit::Text("addresses"),
+        "Only packets to these addresses; default: all.",
+        |keys, _| &mut keys.texts[2],
+    ),
+    Parameter::new(
+        "flows",
+        Unit::Count("flows"),
+        1..=MOST_FLOWS,
+        "How many flows are separate, those with most bytes; all others are one more flow.",
+        |keys, _| &mut keys.flows,
+    ),
+];
 
 /// The packets of a flow, with their times in the capture.
 #[derive(Default)]
 struct Flow {
     packets: Vec<RecordedPacket>,
     bytes: u64,
-}
-
-impl PcapSection {
-    pub(super) fn read(&self, reader: &Reader<'_>) -> Result<Sent, FileError> {
-        let prefix = |text: &Option<Spanned<String>>| match text {
-            Some(text) => reader.prefix(text).map(Some),
-            None => Ok(None),
-        };
-        let (from, to) = (prefix(&self.from)?, prefix(&self.to)?);
-        let separate = match &self.flows {
-            None => FLOWS,
-            Some(flows) => match *flows.get_ref() {
-                count if (1..=MOST_FLOWS).contains(&count) => count,
-                count => {
-                    return Err(reader.document.error(
-                        flows.span(),
-                        format!("{count} flows are separate, but must be from 1 to {MOST_FLOWS}"),
-                        "the other packets of the capture are one more flow",
-                    ));
-                }
-            },
-        };
-        let is_wanted = |key: &FlowKey| {
-            let within = |prefix: &Option<Prefix>, address: &[u8; 16]| {
-                prefix
-                    .as_ref()
-                    .is_none_or(|prefix| prefix.contains(address, key.ethertype))
-            };
-            within(&from, &key.source) && within(&to, &key.destination)
-        };
-        let flows = read_flows(&reader.external_path(self.file.get_ref()), is_wanted).map_err(|error| {
-            let cause = std::error::Error::source(&error).map_or(String::new(), |cause| format!(": {cause}"));
-            reader.document.error(
-                self.file.span(),
-                format!("{}: {error}{cause}", self.file.get_ref()),
-                "give a pcap or pcapng file; the path begins at the folder of this file",
-            )
-        })?;
-        if flows.is_empty() {
-            return Err(reader.document.error(
-                self.file.span(),
-                format!("{} has no IP packets with these addresses", self.file.get_ref()),
-                "change `from` and `to`, or omit them",
-            ));
-        }
-        Ok(Sent::recorded(sources(flows, separate)))
-    }
 }
 
 /// Reads the packets by flow. Times are from the first packet of the capture.
@@ -150,6 +138,39 @@ fn sources(mut flows: Vec<Flow>, separate: usize) -> Vec<(Duration, Traffic)> {
 }
 
 impl Reader<'_> {
+    pub(super) fn recorded(&self, table: &Table) -> Result<Sent, FileError> {
+        let Keys {
+            texts: [file, ..],
+            flows: separate,
+        } = table.read(&KEYS, Keys::default());
+        let prefix = |key| table.text(key).map(|text| self.prefix(&text)).transpose();
+        let (from, to) = (prefix("from")?, prefix("to")?);
+        let is_wanted = |key: &FlowKey| {
+            let within = |prefix: &Option<Prefix>, address: &[u8; 16]| {
+                prefix
+                    .as_ref()
+                    .is_none_or(|prefix| prefix.contains(address, key.ethertype))
+            };
+            within(&from, &key.source) && within(&to, &key.destination)
+        };
+        let flows = read_flows(&self.folder().join(&file), is_wanted).map_err(|error| {
+            let cause = std::error::Error::source(&error).map_or(String::new(), |cause| format!(": {cause}"));
+            self.document.error(
+                place(table, "file"),
+                format!("{file}: {error}{cause}"),
+                "give a pcap or pcapng file; the path begins at the folder of this file",
+            )
+        })?;
+        if flows.is_empty() {
+            return Err(self.document.error(
+                place(table, "file"),
+                format!("{file} has no IP packets with these addresses"),
+                "change `from` and `to`, or omit them",
+            ));
+        }
+        Ok(Sent::recorded(sources(flows, separate)))
+    }
+
     /// Reads an address with an optional prefix length.
     fn prefix(&self, text: &Spanned<String>) -> Result<Prefix, FileError> {
         let (address, length) = match text.get_ref().split_once('/') {

@@ -109,8 +109,8 @@ impl Copy {
 
 impl Reader<'_> {
     /// Returns the copies of a part: one without variables if it does not repeat.
-    pub(super) fn copies(&self, each: Option<&Table>) -> Result<Vec<Copy>, FileError> {
-        let Some(each) = each else {
+    pub(super) fn copies(&self, part: &Table) -> Result<Vec<Copy>, FileError> {
+        let Some(each) = part.table("each") else {
             return Ok(vec![Copy::default()]);
         };
         let wrong = |what: String| {

@@ -19,260 +19,491 @@
 //! of `request`, `web` and `adaptive`.
 
 use std::num::NonZeroU32;
-use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fairgate::Rate;
-use fairgate_config::{FileError, UnitError};
-use serde::Deserialize;
+use fairgate::registry::{Parameter, Section, Unit};
+use fairgate_config::{FileError, Table, units};
 use toml::Spanned;
 
-use super::Reader;
-use super::drawn::Drawn;
+use super::drawn::{number, size, time};
+use super::{Reader, TIMES, place};
 use crate::random::Distribution;
-use crate::scenario::{Adaptive, Application, Frames, Pattern, Ping, Requests, Udp, Video, Voice, Web};
+use crate::scenario::{
+    Adaptive, Application, Frames, LONGEST_DATAGRAM, MOST_CONNECTIONS, Pattern, Ping, RTP_HEADER, Requests,
+    Udp, Video, Voice, Web,
+};
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct VideoSection {
-    rate: Option<Spanned<String>>,
-    frame_rate: Option<Spanned<f64>>,
-    group: Option<Spanned<String>>,
-    deviation: Option<Spanned<f64>>,
-    i: Option<Spanned<Drawn>>,
-    p: Option<Spanned<Drawn>>,
-    b: Option<Spanned<Drawn>>,
-    sizes: Option<Spanned<String>>,
-    packet: Option<Spanned<String>>,
-    #[serde(default)]
-    spread: bool,
-    shaping: Option<Spanned<String>>,
-    #[serde(default)]
-    random_start: bool,
+/// A size of less than 4 GB.
+const SIZES: std::ops::RangeInclusive<u64> = 0..=u32::MAX as u64;
+
+pub(super) const VIDEO: Section = Section::new("video", "a video in RTP packets", || {
+    Parameter::infos(&VIDEO_KEYS, VideoKeys::default())
+})
+.with(&WITHIN_VIDEO);
+
+static WITHIN_VIDEO: [Section; 3] = [
+    size("i", "log-normal", "The sizes of I pictures, with `p` and `b`."),
+    size(
+        "p",
+        "log-normal",
+        "The sizes of P pictures; I, P and B pictures have means of 16 : 6 : 3 by default.",
+    ),
+    size("b", "log-normal", "The sizes of B pictures."),
+];
+
+struct VideoKeys {
+    video: Video,
+    frame_rate: f64,
+    group: String,
+    deviation: f64,
+    sizes: String,
+    shaping: Option<Duration>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct VoipSection {
-    rate: Option<Spanned<String>>,
-    packet: Option<Spanned<String>>,
-    on: Option<Spanned<Drawn>>,
-    off: Option<Spanned<Drawn>>,
-    silence: Option<bool>,
+impl Default for VideoKeys {
+    fn default() -> VideoKeys {
+        VideoKeys {
+            video: Video::of_rate(Rate::mbit(5)),
+            frame_rate: 25.0,
+            group: Video::GROUP.to_owned(),
+            deviation: Video::DEVIATION,
+            sizes: String::new(),
+            shaping: None,
+        }
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct GameSection {
-    size: Option<Spanned<Drawn>>,
-    interval: Option<Spanned<Drawn>>,
-    client_size: Option<Spanned<Drawn>>,
-    client_interval: Option<Spanned<Drawn>>,
+static VIDEO_KEYS: [Parameter<VideoKeys>; 9] = [
+    Parameter::word(
+        "rate",
+        Unit::Rate,
+        "The mean rate of video, without headers, to which sizes are scaled; default: none with `i`, `p`, \
+         `b` or `sizes`.",
+        |keys, _| &mut keys.video.rate,
+    ),
+    Parameter::word(
+        "frame_rate",
+        Unit::Decimal("frames per second", 0, 1_000_000),
+        "Frames per second, at least 0.001.",
+        |keys, _| &mut keys.frame_rate,
+    ),
+    Parameter::word(
+        "group",
+        Unit::Text("letters I, P, B"),
+        "The group of pictures, which repeats.",
+        |keys, _| &mut keys.group,
+    ),
+    Parameter::word(
+        "deviation",
+        Unit::Decimal("means", 0, 5),
+        "The standard deviation of the default sizes, in means.",
+        |keys, _| &mut keys.deviation,
+    ),
+    Parameter::word(
+        "sizes",
+        Unit::Text("file"),
+        "Instead: recorded sizes in bytes, one in each line, which repeat.",
+        |keys, _| &mut keys.sizes,
+    ),
+    Parameter::new(
+        "packet",
+        Unit::Bytes,
+        1..=(LONGEST_DATAGRAM - RTP_HEADER) as u64,
+        "The most bytes of video in a packet; the default is that of a transport stream.",
+        |keys, _| &mut keys.video.packet,
+    ),
+    Parameter::word(
+        "spread",
+        Unit::Flag,
+        "Whether the packets of a frame are spread over its time.",
+        |keys, _| &mut keys.video.spread,
+    ),
+    Parameter::new(
+        "shaping",
+        Unit::Time,
+        TIMES,
+        "The frames of so long are sent at a constant rate over that time, as VLC does with 200ms.",
+        |keys, _| &mut keys.shaping,
+    ),
+    Parameter::word(
+        "random_start",
+        Unit::Flag,
+        "Whether it begins with a random frame of the group or file.",
+        |keys, _| &mut keys.video.random_start,
+    ),
+];
+
+pub(super) const VOIP: Section = Section::new("voip", "a call, both ways", || {
+    Parameter::infos(&VOIP_KEYS, (Voice::default(), None))
+})
+.with(&WITHIN_VOIP);
+
+static WITHIN_VOIP: [Section; 2] = [
+    time("on", "exponential, 1.004s", "The lengths of talk spurts."),
+    time("off", "exponential, 1.587s", "The pauses between them."),
+];
+
+static VOIP_KEYS: [Parameter<(Voice, Option<bool>)>; 3] = [
+    Parameter::word(
+        "rate",
+        Unit::Rate,
+        "The rate of the codec; the default is G.711.",
+        |keys, _| &mut keys.0.rate,
+    ),
+    Parameter::new(
+        "packet",
+        Unit::Time,
+        TIMES,
+        "The speech in a packet, which is a whole number of bytes.",
+        |keys, _| &mut keys.0.packet_nanos,
+    ),
+    Parameter::word(
+        "silence",
+        Unit::Flag,
+        "With `false` there are no pauses.",
+        |keys, _| &mut keys.1,
+    ),
+];
+
+pub(super) const GAME: Section =
+    Section::new("game", "small packets, both ways", Vec::new).with(&WITHIN_GAME);
+
+static WITHIN_GAME: [Section; 4] = [
+    size(
+        "size",
+        "normal, 141b",
+        "The packets of the server, which is `from`.",
+    ),
+    time("interval", "normal, 58.463ms", "The time between them."),
+    size("client_size", "normal, 83b", "The packets of the client."),
+    time("client_interval", "40ms", "The time between them."),
+];
+
+pub(super) const PING: Section = Section::new("ping", "echo requests and answers", || {
+    Parameter::infos(&PING_KEYS, PING_SIZE)
+})
+.with(&WITHIN_PING);
+
+/// What `ping` sends by default, bytes.
+const PING_SIZE: u32 = 56;
+
+static WITHIN_PING: [Section; 1] = [time("interval", "1s", "The time between requests.")];
+
+static PING_KEYS: [Parameter<u32>; 1] = [Parameter::new(
+    "size",
+    Unit::Bytes,
+    1..=LONGEST_DATAGRAM as u64,
+    "The payload of requests and answers.",
+    |size, _| size,
+)];
+
+pub(super) const SSH: Section = Section::new("ssh", "little data over TCP, both ways", || {
+    Parameter::infos(&SSH_KEYS, Typing::default())
+});
+
+/// What is written over a connection.
+struct Typing {
+    rate: Rate,
+    size: u32,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct PingSection {
-    interval: Option<Spanned<Drawn>>,
-    size: Option<Spanned<String>>,
+impl Default for Typing {
+    /// The values of Table 3.1 in the thesis on MSFC.
+    fn default() -> Typing {
+        Typing {
+            rate: Rate::from_bits_per_second(1_000).expect("it is above 0"),
+            size: 20,
+        }
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct SshSection {
-    rate: Option<Spanned<String>>,
-    size: Option<Spanned<String>>,
+static SSH_KEYS: [Parameter<Typing>; 2] = [
+    Parameter::word("rate", Unit::Rate, "The rate of writes.", |keys, _| {
+        &mut keys.rate
+    }),
+    Parameter::new(
+        "size",
+        Unit::Bytes,
+        SIZES,
+        "The bytes of each write.",
+        |keys, _| &mut keys.size,
+    ),
+];
+
+pub(super) const REQUEST: Section =
+    Section::new("request", "requests and responses on one connection", || {
+        Parameter::infos(&REQUEST_KEYS, None)
+    })
+    .with(&WITHIN_REQUEST);
+
+static WITHIN_REQUEST: [Section; 4] = [
+    size("response", "none", "The bytes of a response.").required(),
+    size("request", "350b", "The bytes of a request."),
+    time(
+        "service",
+        "none",
+        "The time from the arrival of a request to the response.",
+    ),
+    time(
+        "think",
+        "none",
+        "The time from the arrival of a response to the next request.",
+    ),
+];
+
+static REQUEST_KEYS: [Parameter<Option<u64>>; 1] = [Parameter::new(
+    "count",
+    Unit::Count("requests"),
+    0..=u64::MAX,
+    "The number of requests; default: no limit.",
+    |count, _| count,
+)];
+
+pub(super) const WEB: Section = Section::new("web", "pages over several connections", || {
+    Parameter::infos(&WEB_KEYS, Web::default())
+})
+.with(&WITHIN_WEB);
+
+static WITHIN_WEB: [Section; 6] = [
+    size("document", "log-normal, 10813b", "The first object of a page."),
+    number(
+        "objects",
+        "exponential, 6",
+        "The number of objects that follow it.",
+    ),
+    size("size", "log-normal, 7745b", "The bytes of an object."),
+    size("request", "350b", "The bytes of a request."),
+    time(
+        "service",
+        "none",
+        "The time from the arrival of a request to the response.",
+    ),
+    time(
+        "think",
+        "exponential, 30s",
+        "The time from the end of a page to the next one.",
+    ),
+];
+
+static WEB_KEYS: [Parameter<Web>; 2] = [
+    Parameter::new(
+        "connections",
+        Unit::Count("connections"),
+        1..=MOST_CONNECTIONS as u64,
+        "How many there are at a time.",
+        |web, _| &mut web.connections,
+    ),
+    Parameter::new(
+        "pages",
+        Unit::Count("pages"),
+        1..=u64::MAX,
+        "The number of pages; default: no limit.",
+        |web, _| &mut web.pages,
+    ),
+];
+
+pub(super) const ADAPTIVE: Section =
+    Section::new("adaptive", "a video player that chooses its bitrate", || {
+        Parameter::infos(&ADAPTIVE_KEYS, Adaptive::default())
+    });
+
+static ADAPTIVE_KEYS: [Parameter<Adaptive>; 8] = [
+    Parameter::word(
+        "rates",
+        Unit::Several(&Unit::Rate, 1, usize::MAX),
+        "The bitrates, rising.",
+        |keys, _| &mut keys.ladder,
+    ),
+    Parameter::new("chunk", Unit::Time, TIMES, "The video in a chunk.", |keys, _| {
+        &mut keys.chunk
+    }),
+    Parameter::new(
+        "buffer",
+        Unit::Time,
+        TIMES,
+        "The most that is buffered, at least a chunk.",
+        |keys, _| &mut keys.buffer,
+    ),
+    Parameter::new(
+        "reservoir",
+        Unit::Time,
+        TIMES,
+        "Below it the lowest bitrate is chosen; default: 37.5 % of `buffer`.",
+        |keys, _| &mut keys.reservoir,
+    ),
+    Parameter::new(
+        "cushion",
+        Unit::Time,
+        TIMES,
+        "Above `reservoir` and this the highest is chosen; default: 52.5 % of `buffer`.",
+        |keys, _| &mut keys.cushion,
+    ),
+    Parameter::new(
+        "startup",
+        Unit::Time,
+        TIMES,
+        "What is buffered before playback starts or goes on; default: a chunk.",
+        |keys, _| &mut keys.startup,
+    ),
+    Parameter::new(
+        "request",
+        Unit::Bytes,
+        SIZES,
+        "The bytes of a request.",
+        |keys, _| &mut keys.request,
+    ),
+    Parameter::new(
+        "chunks",
+        Unit::Count("chunks"),
+        0..=u64::MAX,
+        "The chunks of the video; default: no limit.",
+        |keys, _| &mut keys.chunks,
+    ),
+];
+
+pub(super) const TORRENT: Section = Section::new("torrent", "endless connections, both ways", || {
+    Parameter::infos(&TORRENT_KEYS, Peers::default())
+});
+
+/// How many peers send in each direction.
+pub(super) struct Peers {
+    pub(super) down: u32,
+    pub(super) up: u32,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RequestSection {
-    response: Spanned<Drawn>,
-    request: Option<Spanned<Drawn>>,
-    service: Option<Spanned<Drawn>>,
-    think: Option<Spanned<Drawn>>,
-    count: Option<u64>,
+impl Default for Peers {
+    fn default() -> Peers {
+        Peers { down: 10, up: 5 }
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct WebSection {
-    document: Option<Spanned<Drawn>>,
-    objects: Option<Spanned<Drawn>>,
-    size: Option<Spanned<Drawn>>,
-    request: Option<Spanned<Drawn>>,
-    service: Option<Spanned<Drawn>>,
-    think: Option<Spanned<Drawn>>,
-    connections: Option<u16>,
-    pages: Option<u64>,
+impl Peers {
+    pub(super) fn read(table: &Table) -> Peers {
+        table.read(&TORRENT_KEYS, Peers::default())
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct AdaptiveSection {
-    rates: Option<Vec<Spanned<String>>>,
-    chunk: Option<Spanned<String>>,
-    buffer: Option<Spanned<String>>,
-    reservoir: Option<Spanned<String>>,
-    cushion: Option<Spanned<String>>,
-    startup: Option<Spanned<String>>,
-    request: Option<Spanned<String>>,
-    chunks: Option<u64>,
-}
+static TORRENT_KEYS: [Parameter<Peers>; 2] = [
+    Parameter::new(
+        "down",
+        Unit::Count("flows"),
+        1..=u32::MAX as u64,
+        "The connections that send to `to`. For uploads alone, swap `from` and `to`.",
+        |keys, _| &mut keys.down,
+    ),
+    Parameter::new(
+        "up",
+        Unit::Count("flows"),
+        0..=u32::MAX as u64,
+        "The connections that send to `from`.",
+        |keys, _| &mut keys.up,
+    ),
+];
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct TorrentSection {
-    pub(super) down: Option<Spanned<u32>>,
-    pub(super) up: Option<Spanned<u32>>,
-}
-
-impl VideoSection {
-    pub(super) fn read(&self, reader: &Reader<'_>, location: &Range<usize>) -> Result<Video, FileError> {
-        let plain = Video::of_rate(Rate::mbit(5));
-        let rate = self.rate.as_ref().map(|rate| reader.rate(rate)).transpose()?;
-        let (frames, rate) = match (&self.sizes, [&self.i, &self.p, &self.b]) {
-            (Some(file), [None, None, None]) if self.group.is_none() && self.deviation.is_none() => {
-                (Frames::Recorded(reader.frame_sizes(file)?), rate)
+impl Reader<'_> {
+    pub(super) fn video(&self, table: &Table) -> Result<Video, FileError> {
+        let keys = table.read(&VIDEO_KEYS, VideoKeys::default());
+        let [i, p, b] = ["i", "p", "b"].map(|key| self.sizes(table, key));
+        let is_written = |key| table.span_of(key).is_some();
+        let (frames, has_rate) = match (table.text("sizes"), (i?, p?, b?)) {
+            (Some(file), (None, None, None)) if !is_written("group") && !is_written("deviation") => {
+                (Frames::Recorded(self.frame_sizes(&file)?), is_written("rate"))
             }
-            (None, [None, None, None]) => (
-                self.pictures(reader, Video::picture_sizes(self.deviation(reader)?))?,
-                rate.or(plain.rate),
-            ),
-            (None, [Some(i), Some(p), Some(b)]) if self.deviation.is_none() => {
-                let sizes = [reader.sizes(i)?, reader.sizes(p)?, reader.sizes(b)?];
-                (self.pictures(reader, sizes)?, rate)
+            (None, (None, None, None)) => {
+                let sizes = Video::picture_sizes(keys.deviation);
+                (self.pictures(table, &keys, sizes)?, true)
+            }
+            (None, (Some(i), Some(p), Some(b))) if !is_written("deviation") => {
+                (self.pictures(table, &keys, [i, p, b])?, is_written("rate"))
             }
             _ => {
-                return Err(reader.document.error(
-                    location.clone(),
+                return Err(self.document.error(
+                    table.span(),
                     "the sizes of frames come from a file (`sizes`), or from distributions for each kind of \
                      picture (`i`, `p` and `b`), or from a `rate` and a `deviation`",
                     "give one of the three, and `group` only without a file",
                 ));
             }
         };
-        let frame_nanos = match &self.frame_rate {
-            None => plain.frame_nanos,
-            Some(rate) => frame_nanos(reader, rate)?,
-        };
-        let shaped = self
+        if keys.frame_rate < 0.001 {
+            return Err(self.document.error(
+                place(table, "frame_rate"),
+                format!(
+                    "there are {} frames per second, but must be from 0.001 to 1000000",
+                    keys.frame_rate
+                ),
+                "write for example frame_rate = 25",
+            ));
+        }
+        // The time between two frames is rounded to a nanosecond.
+        let frame_nanos = (1e9 / keys.frame_rate).round() as u64;
+        let shaped = keys
             .shaping
-            .as_ref()
-            .map(|slice| frames_of(reader, slice, frame_nanos));
+            .map(|slice| self.frames_of(table, slice, frame_nanos));
         Ok(Video {
             frames,
-            rate,
+            rate: keys.video.rate.filter(|_| has_rate),
             frame_nanos,
-            packet: match &self.packet {
-                None => plain.packet,
-                Some(size) => reader.bytes(size)?,
-            },
-            spread: self.spread,
             shaped: shaped.transpose()?,
-            random_start: self.random_start,
+            ..keys.video
         })
     }
 
-    fn deviation(&self, reader: &Reader<'_>) -> Result<f64, FileError> {
-        let Some(deviation) = &self.deviation else {
-            return Ok(Video::DEVIATION);
+    fn pictures(
+        &self,
+        table: &Table,
+        keys: &VideoKeys,
+        sizes: [Distribution; 3],
+    ) -> Result<Frames, FileError> {
+        Frames::pictures(&keys.group, sizes).map_err(|what| self.refusal(place(table, "group"), &what))
+    }
+
+    /// Returns how many frames a slice has.
+    fn frames_of(&self, table: &Table, slice: Duration, frame_nanos: u64) -> Result<NonZeroU32, FileError> {
+        let nanos = slice.as_nanos();
+        let is_whole = nanos.is_multiple_of(frame_nanos.into());
+        let frames = u32::try_from(nanos / u128::from(frame_nanos))
+            .ok()
+            .and_then(NonZeroU32::new);
+        frames.filter(|_| is_whole).ok_or_else(|| {
+            self.document.error(
+                place(table, "shaping"),
+                format!(
+                    "a slice of {} is no whole number of frames of {} ms",
+                    units::format_duration(slice),
+                    frame_nanos as f64 * 1e-6
+                ),
+                "write for example shaping = \"200ms\", five frames of 40 ms",
+            )
+        })
+    }
+
+    pub(super) fn voice(&self, table: &Table) -> Result<Voice, FileError> {
+        let (plain, silence) = table.read(&VOIP_KEYS, (Voice::default(), None));
+        let spurts = match (self.times(table, "on")?, self.times(table, "off")?, silence) {
+            (None, None, None | Some(true)) => plain.spurts,
+            (None, None, Some(false)) => None,
+            (Some(on), Some(off), None | Some(true)) => Some([on, off]),
+            _ => {
+                return Err(self.document.error(
+                    table.span(),
+                    "talk spurts have both `on` and `off`, and neither of them with silence = false",
+                    "write on = { exponential = \"1s\" }, off = { exponential = \"1.6s\" }, or omit both",
+                ));
+            }
         };
-        match *deviation.get_ref() {
-            ratio if (0.0..=5.0).contains(&ratio) => Ok(ratio),
-            ratio => Err(reader.document.error(
-                deviation.span(),
-                format!("the deviation is {ratio} of the mean size, but must be from 0 to 5"),
-                "write for example deviation = 0.25",
-            )),
-        }
+        Ok(Voice { spurts, ..plain })
     }
 
-    fn pictures(&self, reader: &Reader<'_>, sizes: [Distribution; 3]) -> Result<Frames, FileError> {
-        let group = self.group.as_ref();
-        let letters = group.map_or(Video::GROUP, |group| group.get_ref().as_str());
-        Frames::pictures(letters, sizes).map_err(|what| {
-            let (what, remedy) = what.split_once("; ").unwrap_or((&what, "correct the group"));
-            let span = group.map_or(0..0, Spanned::span);
-            reader.document.error(span, what, remedy)
-        })
-    }
-}
-
-/// Returns how many frames a slice has.
-fn frames_of(
-    reader: &Reader<'_>,
-    slice: &Spanned<String>,
-    frame_nanos: u64,
-) -> Result<NonZeroU32, FileError> {
-    let nanos = reader.duration(slice)?.as_nanos();
-    let is_whole = nanos.is_multiple_of(frame_nanos.into());
-    let frames = u32::try_from(nanos / u128::from(frame_nanos))
-        .ok()
-        .and_then(NonZeroU32::new);
-    frames.filter(|_| is_whole).ok_or_else(|| {
-        reader.document.error(
-            slice.span(),
-            format!(
-                "a slice of {} is no whole number of frames of {} ms",
-                slice.get_ref(),
-                frame_nanos as f64 * 1e-6
-            ),
-            "write for example shaping = \"200ms\", five frames of 40 ms",
-        )
-    })
-}
-
-/// Converts frames per second to the time between two frames, rounded to a nanosecond.
-fn frame_nanos(reader: &Reader<'_>, rate: &Spanned<f64>) -> Result<u64, FileError> {
-    match *rate.get_ref() {
-        frames if (0.001..=1e6).contains(&frames) => Ok((1e9 / frames).round() as u64),
-        frames => Err(reader.document.error(
-            rate.span(),
-            format!("there are {frames} frames per second, but must be from 0.001 to 1000000"),
-            "write for example frame_rate = 25",
-        )),
-    }
-}
-
-impl VoipSection {
-    pub(super) fn read(&self, reader: &Reader<'_>, location: &Range<usize>) -> Result<Voice, FileError> {
-        let plain = Voice::default();
-        Ok(Voice {
-            rate: match &self.rate {
-                Some(rate) => reader.rate(rate)?,
-                None => plain.rate,
-            },
-            packet_nanos: match &self.packet {
-                Some(packet) => reader.nanos(packet)?,
-                None => plain.packet_nanos,
-            },
-            spurts: match (&self.on, &self.off, self.silence) {
-                (None, None, None | Some(true)) => plain.spurts,
-                (None, None, Some(false)) => None,
-                (Some(on), Some(off), None | Some(true)) => {
-                    Some([reader.durations(on)?, reader.durations(off)?])
-                }
-                _ => {
-                    return Err(reader.document.error(
-                        location.clone(),
-                        "talk spurts have both `on` and `off`, and neither of them with silence = false",
-                        "write on = { exponential = \"1s\" }, off = { exponential = \"1.6s\" }, or omit both",
-                    ));
-                }
-            },
-        })
-    }
-}
-
-impl GameSection {
     /// Returns the packets of the server and of a client.
     ///
     /// Source: Färber 2002, "Network game traffic modelling" (NetGames), tables 2 and 3, Counter-Strike:
     /// sizes and intervals of extreme value distributions, which are approximated here by normal ones with
     /// the same mean and deviation, cut at 0. The mean is the location plus 0.5772 times the scale, the
     /// deviation 1.2825 times the scale.
-    pub(super) fn read(&self, reader: &Reader<'_>) -> Result<[Udp; 2], FileError> {
+    pub(super) fn game(&self, table: &Table) -> Result<[Udp; 2], FileError> {
         const MICRO: u64 = 1_000;
         let normal = |mean: u64, deviation: u64| Distribution::Normal {
             mean,
@@ -280,134 +511,92 @@ impl GameSection {
             low: 0,
             high: 2 * mean,
         };
-        let sizes = |given: &Option<Spanned<Drawn>>, plain| match given {
-            Some(size) => reader.sizes(size),
-            None => Ok(plain),
+        let packets = |size, plain_size, interval, plain_interval| -> Result<Udp, FileError> {
+            Ok(Udp {
+                size: self.sizes(table, size)?.unwrap_or(plain_size),
+                pattern: Pattern::Interval {
+                    gap: self.times(table, interval)?.unwrap_or(plain_interval),
+                },
+            })
         };
-        let times = |given: &Option<Spanned<Drawn>>, plain| match given {
-            Some(times) => reader.durations(times),
-            None => Ok(plain),
-        };
-        let server = Udp {
+        Ok([
             // Location 120, scale 36; and 55 ms, 6 ms.
-            size: sizes(&self.size, normal(141, 46))?,
-            pattern: Pattern::Interval {
-                gap: times(&self.interval, normal(58_463 * MICRO, 7_695 * MICRO))?,
-            },
-        };
-        let client = Udp {
+            packets(
+                "size",
+                normal(141, 46),
+                "interval",
+                normal(58_463 * MICRO, 7_695 * MICRO),
+            )?,
             // Location 80, scale 5.7; and 40 ms.
-            size: sizes(&self.client_size, normal(83, 7))?,
-            pattern: Pattern::Interval {
-                gap: times(&self.client_interval, Distribution::Constant(40_000 * MICRO))?,
-            },
-        };
-        Ok([server, client])
+            packets(
+                "client_size",
+                normal(83, 7),
+                "client_interval",
+                Distribution::Constant(40_000 * MICRO),
+            )?,
+        ])
     }
-}
 
-impl PingSection {
-    pub(super) fn read(&self, reader: &Reader<'_>) -> Result<Ping, FileError> {
+    pub(super) fn ping(&self, table: &Table) -> Result<Ping, FileError> {
+        let interval = self.times(table, "interval")?;
         Ok(Ping {
-            interval: match &self.interval {
-                Some(interval) => reader.durations(interval)?,
-                None => Distribution::Constant(1_000_000_000),
-            },
-            // What `ping` sends by default.
-            size: match &self.size {
-                Some(size) => reader.bytes(size)?,
-                None => 56,
-            },
+            interval: interval.unwrap_or(Distribution::Constant(1_000_000_000)),
+            size: table.read(&PING_KEYS, PING_SIZE),
         })
     }
-}
 
-impl SshSection {
-    /// The defaults are those of Table 3.1 in the thesis on MSFC.
-    pub(super) fn read(&self, reader: &Reader<'_>) -> Result<Application, FileError> {
-        Ok(Application::Limited {
-            rate: match &self.rate {
-                Some(rate) => reader.rate(rate)?,
-                None => Rate::from_bits_per_second(1_000).expect("it is above 0"),
-            },
-            size: match &self.size {
-                Some(size) => reader.bytes(size)?,
-                None => 20,
-            },
-        })
+    pub(super) fn ssh(&self, table: &Table) -> Application {
+        let Typing { rate, size } = table.read(&SSH_KEYS, Typing::default());
+        Application::Limited { rate, size }
     }
-}
 
-impl RequestSection {
-    pub(super) fn read(&self, reader: &Reader<'_>) -> Result<Application, FileError> {
+    pub(super) fn requests(&self, table: &Table) -> Result<Application, FileError> {
+        let nothing = Distribution::Constant(0);
         Ok(Application::Requests(Requests {
-            response: reader.sizes(&self.response)?,
-            request: reader.sizes_or(self.request.as_ref(), Distribution::Constant(350))?,
-            service: reader.durations_or(self.service.as_ref(), Distribution::Constant(0))?,
-            think: reader.durations_or(self.think.as_ref(), Distribution::Constant(0))?,
-            count: self.count,
+            response: self.sizes(table, "response")?.unwrap_or(nothing.clone()),
+            request: self
+                .sizes(table, "request")?
+                .unwrap_or(Distribution::Constant(350)),
+            service: self.times(table, "service")?.unwrap_or(nothing.clone()),
+            think: self.times(table, "think")?.unwrap_or(nothing),
+            count: table.read(&REQUEST_KEYS, None),
         }))
     }
-}
 
-impl WebSection {
-    pub(super) fn read(&self, reader: &Reader<'_>) -> Result<Application, FileError> {
-        let plain = Web::default();
+    pub(super) fn web(&self, table: &Table) -> Result<Application, FileError> {
+        let plain = table.read(&WEB_KEYS, Web::default());
         Ok(Application::Web(Arc::new(Web {
-            document: reader.sizes_or(self.document.as_ref(), plain.document)?,
-            objects: match &self.objects {
-                Some(objects) => reader.numbers(objects)?,
-                None => plain.objects,
-            },
-            size: reader.sizes_or(self.size.as_ref(), plain.size)?,
-            request: reader.sizes_or(self.request.as_ref(), plain.request)?,
-            service: reader.durations_or(self.service.as_ref(), plain.service)?,
-            think: reader.durations_or(self.think.as_ref(), plain.think)?,
-            connections: self.connections.unwrap_or(plain.connections),
-            pages: self.pages,
+            document: self.sizes(table, "document")?.unwrap_or(plain.document),
+            objects: self.numbers(table, "objects")?.unwrap_or(plain.objects),
+            size: self.sizes(table, "size")?.unwrap_or(plain.size),
+            request: self.sizes(table, "request")?.unwrap_or(plain.request),
+            service: self.times(table, "service")?.unwrap_or(plain.service),
+            think: self.times(table, "think")?.unwrap_or(plain.think),
+            ..plain
         })))
     }
-}
 
-impl AdaptiveSection {
-    pub(super) fn read(&self, reader: &Reader<'_>) -> Result<Application, FileError> {
+    pub(super) fn adaptive(&self, table: &Table) -> Application {
         let plain = Adaptive::default();
-        let nanos = |given: &Option<Spanned<String>>, plain| match given {
-            Some(text) => reader.nanos(text),
-            None => Ok(plain),
+        let written = table.read(&ADAPTIVE_KEYS, plain.clone());
+        let of_key = |key, written, otherwise| match table.span_of(key) {
+            Some(_) => written,
+            None => otherwise,
         };
-        let (chunk, buffer) = (
-            nanos(&self.chunk, plain.chunk)?,
-            nanos(&self.buffer, plain.buffer)?,
-        );
         // Another buffer is divided as the default one.
-        let share = |part: u64| (u128::from(buffer) * u128::from(part) / u128::from(plain.buffer)) as u64;
-        Ok(Application::Adaptive(Arc::new(Adaptive {
-            ladder: match &self.rates {
-                None => plain.ladder,
-                Some(rates) => rates
-                    .iter()
-                    .map(|rate| Ok(reader.rate(rate)?.bits_per_second()))
-                    .collect::<Result<_, FileError>>()?,
-            },
-            chunk,
-            buffer,
-            reservoir: nanos(&self.reservoir, share(plain.reservoir))?,
-            cushion: nanos(&self.cushion, share(plain.cushion))?,
-            startup: nanos(&self.startup, chunk)?,
-            request: match &self.request {
-                Some(size) => reader.bytes(size)?.into(),
-                None => plain.request,
-            },
-            chunks: self.chunks,
-        })))
+        let share =
+            |part: u64| (u128::from(written.buffer) * u128::from(part) / u128::from(plain.buffer)) as u64;
+        Application::Adaptive(Arc::new(Adaptive {
+            reservoir: of_key("reservoir", written.reservoir, share(plain.reservoir)),
+            cushion: of_key("cushion", written.cushion, share(plain.cushion)),
+            startup: of_key("startup", written.startup, written.chunk),
+            ..written
+        }))
     }
-}
 
-impl Reader<'_> {
     /// Reads a file of frame sizes: one number of bytes in each line.
     fn frame_sizes(&self, file: &Spanned<String>) -> Result<Arc<[u32]>, FileError> {
-        let text = self.external_text(file)?;
+        let text = self.text_of(file)?;
         let mut sizes = Vec::new();
         for (index, line) in text.lines().enumerate() {
             let line = line.trim();
@@ -436,65 +625,5 @@ impl Reader<'_> {
                 "write the size of a frame in each line, such as 14352",
             )),
         }
-    }
-
-    /// Reads a text file. A relative path begins at the folder of the configuration file.
-    fn external_text(&self, file: &Spanned<String>) -> Result<String, FileError> {
-        let path = self.external_path(file.get_ref());
-        std::fs::read_to_string(&path).map_err(|error| {
-            self.document.error(
-                file.span(),
-                format!("can't read {}: {error}", path.display()),
-                "the path begins at the folder of this file; correct it",
-            )
-        })
-    }
-
-    pub(super) fn external_path(&self, file: &str) -> std::path::PathBuf {
-        let folder = std::path::Path::new(self.document.name()).parent();
-        folder.map_or_else(|| file.into(), |folder| folder.join(file))
-    }
-
-    fn sizes_or(
-        &self,
-        given: Option<&Spanned<Drawn>>,
-        plain: Distribution,
-    ) -> Result<Distribution, FileError> {
-        given.map_or(Ok(plain), |drawn| self.sizes(drawn))
-    }
-
-    fn durations_or(
-        &self,
-        given: Option<&Spanned<Drawn>>,
-        plain: Distribution,
-    ) -> Result<Distribution, FileError> {
-        given.map_or(Ok(plain), |drawn| self.durations(drawn))
-    }
-
-    /// Reads a distribution of numbers without a unit.
-    fn numbers(&self, drawn: &Spanned<Drawn>) -> Result<Distribution, FileError> {
-        self.distribution(drawn, |text| {
-            text.parse().map_err(|_| UnitError {
-                span: 0..text.len(),
-                message: format!("`{text}` is no whole number"),
-                remedy: "write for example \"12\" or { uniform = [\"5\", \"20\"] }".into(),
-            })
-        })
-    }
-
-    fn nanos(&self, text: &Spanned<String>) -> Result<u64, FileError> {
-        Ok(u64::try_from(self.duration(text)?.as_nanos()).unwrap_or(u64::MAX))
-    }
-
-    /// Reads a size of less than 4 GB.
-    pub(super) fn bytes(&self, text: &Spanned<String>) -> Result<u32, FileError> {
-        let bytes = self.unit(&text.span(), fairgate_config::units::parse_size(text.get_ref()))?;
-        u32::try_from(bytes).map_err(|_| {
-            self.document.error(
-                text.span(),
-                format!("{} is too long", text.get_ref()),
-                "write a size below 4 GB",
-            )
-        })
     }
 }

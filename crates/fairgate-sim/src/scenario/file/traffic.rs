@@ -13,17 +13,13 @@
 //! tcp = { pattern = "on_off", bytes = { pareto = "100kb", shape = 1.5 }, off = "1s" }
 //! ```
 
-use std::ops::Range;
-use std::path::Path;
-
 use fairgate::Rate;
-use fairgate_config::units::{parse_duration, parse_size};
-use fairgate_config::{FileError, UnitError};
-use serde::Deserialize;
-use toml::Spanned;
+use fairgate::registry::{Parameter, Section, Unit};
+use fairgate_config::{FileError, Table};
 
-use super::Reader;
-use super::drawn::Drawn;
+use super::drawn::{size, time};
+use super::tcp::{PatternName, TcpKeys, keys};
+use super::{Reader, place};
 use crate::random::Distribution;
 use crate::scenario::{Application, Burst, Pattern, Tcp, Udp};
 use crate::tcp;
@@ -31,86 +27,101 @@ use crate::tcp;
 /// The default payload of a datagram, bytes.
 const SIZE: u64 = 1000;
 
-#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum PatternName {
-    #[default]
-    Constant,
-    Poisson,
-    OnOff,
-}
+pub(super) const UDP: Section = Section::new("udp", "datagrams", || {
+    Parameter::infos(&UDP_KEYS, UdpKeys::default())
+})
+.with(&WITHIN_UDP);
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct UdpSection {
-    rate: Option<Spanned<String>>,
-    interval: Option<Spanned<Drawn>>,
-    size: Option<Spanned<Drawn>>,
-    #[serde(default)]
+static WITHIN_UDP: [Section; 4] = [
+    time(
+        "interval",
+        "none",
+        "Instead of `rate`: the time between two datagrams, whatever their sizes.",
+    ),
+    size("size", "1000b", "The payload of each datagram, 1b to 65507b."),
+    time("on", "none", "With `on_off`: the length of bursts."),
+    time("off", "none", "With `on_off`: the length of silences."),
+];
+
+struct UdpKeys {
+    rate: Option<Rate>,
     pattern: PatternName,
-    on: Option<Spanned<Drawn>>,
-    off: Option<Spanned<Drawn>>,
 }
 
-/// How long an acknowledgement may wait: a duration, or `false`.
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "a duration such as \"40ms\", or false")]
-pub(super) enum DelayedAck {
-    Switch(bool),
-    After(String),
+impl Default for UdpKeys {
+    fn default() -> UdpKeys {
+        UdpKeys {
+            rate: None,
+            pattern: PatternName::Constant,
+        }
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct TcpSection {
-    // The connection. `tcp.rs` reads these keys.
-    pub(super) profile: Option<tcp::Profile>,
-    pub(super) congestion_control: Option<Spanned<tcp::CongestionControl>>,
-    pub(super) fixed_window: Option<Spanned<u32>>,
-    pub(super) hystart: Option<Spanned<bool>>,
-    pub(super) sack: Option<bool>,
-    pub(super) no_delay: Option<bool>,
-    pub(super) pacing: Option<Spanned<bool>>,
-    pub(super) mss: Option<Spanned<u32>>,
-    pub(super) initial_window: Option<Spanned<u32>>,
-    pub(super) slow_start_after_idle: Option<bool>,
-    pub(super) delayed_ack: Option<Spanned<DelayedAck>>,
-    pub(super) min_rto: Option<Spanned<String>>,
-    pub(super) initial_rto: Option<Spanned<String>>,
-    pub(super) send_buffer: Option<Spanned<String>>,
-    pub(super) receive_buffer: Option<Spanned<String>>,
-    pub(super) tick: Option<Spanned<String>>,
-    // The program that writes.
-    rate: Option<Spanned<String>>,
-    size: Option<Spanned<Drawn>>,
-    pause: Option<Spanned<Drawn>>,
-    transfers: Option<Spanned<u64>>,
-    pattern: Option<Spanned<PatternName>>,
-    on: Option<Spanned<Drawn>>,
-    bytes: Option<Spanned<Drawn>>,
-    off: Option<Spanned<Drawn>>,
-    /// The size of a send buffer that a burst of a duration leaves full.
-    buffered: Option<Spanned<String>>,
-}
+static UDP_KEYS: [Parameter<UdpKeys>; 2] = [
+    Parameter::word(
+        "rate",
+        Unit::Rate,
+        "The rate of payload; or `interval`.",
+        |keys, _| &mut keys.rate,
+    ),
+    Parameter::word(
+        "pattern",
+        Unit::Choice(PatternName::WORDS),
+        "With equal gaps, with exponential gaps, or in bursts at `rate` with silences.",
+        |keys, _| &mut keys.pattern,
+    ),
+];
 
-impl UdpSection {
-    pub(super) fn read(&self, reader: &Reader<'_>, location: &Range<usize>) -> Result<Udp, FileError> {
-        let size = match &self.size {
-            Some(size) => reader.sizes(size)?,
-            None => Distribution::Constant(SIZE),
-        };
-        let pattern = match (&self.rate, &self.interval) {
-            (Some(rate), None) => self.pattern(reader, reader.rate(rate)?, location)?,
-            (None, Some(gap))
-                if self.pattern == PatternName::Constant && self.on.is_none() && self.off.is_none() =>
-            {
-                Pattern::Interval {
-                    gap: reader.durations(gap)?,
+pub(super) const TCP: Section =
+    Section::new("tcp", "a connection, and the program that writes to it", || {
+        keys(tcp::Config::default())
+    })
+    .with(&WITHIN_TCP);
+
+static WITHIN_TCP: [Section; 5] = [
+    size(
+        "size",
+        "1000b",
+        "At a `rate`: the bytes of each write. Otherwise: the size of a transfer.",
+    ),
+    time(
+        "pause",
+        "none",
+        "The time from the end of a transfer to the next one.",
+    ),
+    time("on", "none", "With `on_off`: the length of bursts; or `bytes`."),
+    size("bytes", "none", "With `on_off`: the bytes of each burst."),
+    time(
+        "off",
+        "none",
+        "With `on_off`: the length of silences. After a burst of bytes it counts from the last write.",
+    ),
+];
+
+impl Reader<'_> {
+    pub(super) fn udp(&self, udp: &Table) -> Result<Udp, FileError> {
+        let keys = udp.read(&UDP_KEYS, UdpKeys::default());
+        let size = self.sizes(udp, "size")?.unwrap_or(Distribution::Constant(SIZE));
+        let gap = self.times(udp, "interval")?;
+        let bursts = (self.times(udp, "on")?, self.times(udp, "off")?);
+        let is_plain = keys.pattern == PatternName::Constant && bursts == (None, None);
+        let pattern = match (keys.rate, gap) {
+            (Some(rate), None) => match (keys.pattern, bursts) {
+                (PatternName::Constant, (None, None)) => Pattern::Constant { rate },
+                (PatternName::Poisson, (None, None)) => Pattern::Poisson { rate },
+                (PatternName::OnOff, (Some(on), Some(off))) => Pattern::OnOff { rate, on, off },
+                _ => {
+                    return Err(self.document.error(
+                        udp.span(),
+                        "`on` and `off` are only for the pattern `on_off`, which needs both",
+                        "write pattern = \"on_off\", on = \"1s\", off = \"1s\", or omit all three",
+                    ));
                 }
-            }
+            },
+            (None, Some(gap)) if is_plain => Pattern::Interval { gap },
             _ => {
-                return Err(reader.document.error(
-                    location.clone(),
+                return Err(self.document.error(
+                    udp.span(),
                     "a UDP flow sends at a `rate`, or with an `interval` between datagrams and no pattern",
                     "write rate = \"1mbit\", or interval = { exponential = \"10ms\" }",
                 ));
@@ -118,96 +129,47 @@ impl UdpSection {
         };
         Ok(Udp { size, pattern })
     }
-}
 
-impl UdpSection {
-    fn pattern(
-        &self,
-        reader: &Reader<'_>,
-        rate: Rate,
-        location: &Range<usize>,
-    ) -> Result<Pattern, FileError> {
-        match (self.pattern, &self.on, &self.off) {
-            (PatternName::Constant, None, None) => Ok(Pattern::Constant { rate }),
-            (PatternName::Poisson, None, None) => Ok(Pattern::Poisson { rate }),
-            (PatternName::OnOff, Some(on), Some(off)) => Ok(Pattern::OnOff {
-                rate,
-                on: reader.durations(on)?,
-                off: reader.durations(off)?,
-            }),
-            _ => Err(reader.document.error(
-                location.clone(),
-                "`on` and `off` are only for the pattern `on_off`, which needs both",
-                "write pattern = \"on_off\", on = \"1s\", off = \"1s\", or omit all three",
-            )),
-        }
-    }
-}
-
-impl TcpSection {
     /// Returns the connection and the program that writes to it.
-    pub(super) fn read(&self, reader: &Reader<'_>, location: &Range<usize>) -> Result<Tcp, FileError> {
+    pub(super) fn tcp(&self, tcp: &Table) -> Result<Tcp, FileError> {
+        let keys = TcpKeys::read(tcp);
         Ok(Tcp {
-            config: self.config(reader)?,
-            application: self.application(reader, location)?,
+            config: self.config(tcp, &keys)?,
+            application: self.application(tcp, &keys)?,
         })
     }
 
     /// Returns the parameters of the connection. Another key of the flow names the program.
-    pub(super) fn transport(
-        &self,
-        reader: &Reader<'_>,
-        location: &Range<usize>,
-        program: &str,
-    ) -> Result<tcp::Config, FileError> {
-        let has_program = self.rate.is_some()
-            || self.size.is_some()
-            || self.pause.is_some()
-            || self.transfers.is_some()
-            || self.has_bursts();
-        match has_program {
-            false => self.config(reader),
-            true => Err(reader.document.error(
-                location.clone(),
+    pub(super) fn transport(&self, tcp: &Table, program: &str) -> Result<tcp::Config, FileError> {
+        let of_program = ["rate", "size", "pause", "transfers"];
+        match of_program.iter().any(|key| tcp.span_of(key).is_some()) || has_bursts(tcp) {
+            false => self.config(tcp, &TcpKeys::read(tcp)),
+            true => Err(self.document.error(
+                tcp.span(),
                 format!("`{program}` and `tcp` both say what is sent"),
                 format!("in `tcp`, keep the settings of the connection, and move the others to `{program}`"),
             )),
         }
     }
 
-    /// Returns whether the congestion control is given.
-    pub(super) fn names_control(&self) -> bool {
-        self.congestion_control.is_some()
-    }
-
-    fn has_bursts(&self) -> bool {
-        self.pattern.is_some()
-            || self.on.is_some()
-            || self.bytes.is_some()
-            || self.off.is_some()
-            || self.buffered.is_some()
-    }
-
-    fn application(&self, reader: &Reader<'_>, location: &Range<usize>) -> Result<Application, FileError> {
-        if self.has_bursts() {
-            return self.bursts(reader, location);
+    fn application(&self, tcp: &Table, keys: &TcpKeys) -> Result<Application, FileError> {
+        if has_bursts(tcp) {
+            return self.bursts(tcp, keys);
         }
-        match (&self.rate, &self.size, &self.pause, &self.transfers) {
+        let (size, pause) = (self.sizes(tcp, "size")?, self.times(tcp, "pause")?);
+        match (keys.rate, size, pause, keys.transfers) {
             (None, None, None, None) => Ok(Application::Bulk),
             (Some(rate), size, None, None) => Ok(Application::Limited {
-                rate: reader.rate(rate)?,
-                size: Self::write_size(reader, size.as_ref())?,
+                rate,
+                size: self.write_size(tcp, size)?,
             }),
             (None, Some(size), pause, count) => Ok(Application::Transfers {
-                size: reader.sizes(size)?,
-                pause: match pause {
-                    Some(pause) => reader.durations(pause)?,
-                    None => Distribution::Constant(0),
-                },
-                count: count.as_ref().map(|count| *count.get_ref()),
+                size,
+                pause: pause.unwrap_or(Distribution::Constant(0)),
+                count,
             }),
-            _ => Err(reader.document.error(
-                location.clone(),
+            _ => Err(self.document.error(
+                tcp.span(),
                 "a TCP flow writes without end, or at a `rate`, or in transfers of a `size` with a `pause` \
                  between them",
                 "omit all of these keys; or give `rate`, and `size` for one write; or give `size`, `pause` \
@@ -216,64 +178,54 @@ impl TcpSection {
         }
     }
 
-    fn bursts(&self, reader: &Reader<'_>, location: &Range<usize>) -> Result<Application, FileError> {
-        let is_on_off = self
-            .pattern
-            .as_ref()
-            .is_some_and(|name| *name.get_ref() == PatternName::OnOff);
-        let burst = match (&self.on, &self.bytes, &self.off) {
-            (Some(on), None, Some(off)) => Some((Burst::Time(reader.durations(on)?), off)),
-            (None, Some(bytes), Some(off)) => Some((Burst::Bytes(reader.sizes(bytes)?), off)),
+    fn bursts(&self, tcp: &Table, keys: &TcpKeys) -> Result<Application, FileError> {
+        let (on, off) = (self.times(tcp, "on")?, self.times(tcp, "off")?);
+        let burst = match (on, self.sizes(tcp, "bytes")?, off) {
+            (Some(on), None, Some(off)) => Some((Burst::Time(on), off)),
+            (None, Some(bytes), Some(off)) => Some((Burst::Bytes(bytes), off)),
             _ => None,
         };
-        let is_plain = self.pause.is_none() && self.transfers.is_none();
+        let is_on_off = keys.pattern == Some(PatternName::OnOff);
+        let is_plain = tcp.span_of("pause").is_none() && keys.transfers.is_none();
         let Some((burst, off)) = burst.filter(|_| is_on_off && is_plain) else {
-            return Err(reader.document.error(
-                location.clone(),
+            return Err(self.document.error(
+                tcp.span(),
                 "bursts over TCP need the pattern `on_off`, `off`, and either `on` or `bytes`; besides them \
                  only `rate` and `size` have a meaning",
                 "write pattern = \"on_off\", on = \"1s\", off = \"1s\"",
             ));
         };
-        if self.rate.is_none()
-            && let Some(size) = &self.size
-        {
-            return Err(reader.document.error(
-                size.span(),
+        let size = self.sizes(tcp, "size")?;
+        if keys.rate.is_none() && size.is_some() {
+            return Err(self.document.error(
+                place(tcp, "size"),
                 "writes have a `size` only at a `rate`",
                 "add a `rate`, or omit `size`",
             ));
         }
-        let has_rest = matches!(burst, Burst::Time(_)) && self.rate.is_none();
-        let buffered = match &self.buffered {
-            None => 0,
-            Some(size) if has_rest => reader.bytes(size)?.into(),
-            Some(size) => {
-                return Err(reader.document.error(
-                    size.span(),
-                    "only bursts of a duration without a `rate` leave something in a buffer",
-                    "omit `buffered`, or `rate`",
-                ));
-            }
-        };
+        let has_rest = matches!(burst, Burst::Time(_)) && keys.rate.is_none();
+        if let Some(buffered) = tcp.span_of("buffered").filter(|_| !has_rest) {
+            return Err(self.document.error(
+                buffered,
+                "only bursts of a duration without a `rate` leave something in a buffer",
+                "omit `buffered`, or `rate`",
+            ));
+        }
         Ok(Application::OnOff {
-            buffered,
+            buffered: keys.buffered,
             burst,
-            rate: self.rate.as_ref().map(|rate| reader.rate(rate)).transpose()?,
-            size: Self::write_size(reader, self.size.as_ref())?,
-            off: reader.durations(off)?,
+            rate: keys.rate,
+            size: self.write_size(tcp, size)?,
+            off,
         })
     }
 
     /// Returns the bytes of each write.
-    fn write_size(reader: &Reader<'_>, size: Option<&Spanned<Drawn>>) -> Result<u32, FileError> {
-        let Some(size) = size else {
-            return Ok(SIZE as u32);
-        };
-        match reader.sizes(size)? {
+    fn write_size(&self, tcp: &Table, size: Option<Distribution>) -> Result<u32, FileError> {
+        match size.unwrap_or(Distribution::Constant(SIZE)) {
             Distribution::Constant(bytes) if u32::try_from(bytes).is_ok() => Ok(bytes as u32),
-            _ => Err(reader.document.error(
-                size.span(),
+            _ => Err(self.document.error(
+                place(tcp, "size"),
                 "writes at a `rate` must have a constant size below 4 GB",
                 "write a size, such as \"1000b\"",
             )),
@@ -281,23 +233,7 @@ impl TcpSection {
     }
 }
 
-impl Reader<'_> {
-    pub(super) fn sizes(&self, drawn: &Spanned<Drawn>) -> Result<Distribution, FileError> {
-        self.distribution(drawn, parse_size)
-    }
-
-    /// Reads durations, in nanoseconds.
-    pub(super) fn durations(&self, drawn: &Spanned<Drawn>) -> Result<Distribution, FileError> {
-        self.distribution(drawn, |text| Ok(parse_duration(text)?.as_nanos() as u64))
-    }
-
-    pub(super) fn distribution(
-        &self,
-        drawn: &Spanned<Drawn>,
-        parse: impl Fn(&str) -> Result<u64, UnitError>,
-    ) -> Result<Distribution, FileError> {
-        let folder = Path::new(self.document.name()).parent().unwrap_or(Path::new(""));
-        let read = drawn.get_ref().read(parse, folder);
-        read.map_err(|wrong| self.document.error(drawn.span(), wrong.what, wrong.remedy))
-    }
+fn has_bursts(tcp: &Table) -> bool {
+    let keys = ["pattern", "on", "bytes", "off", "buffered"];
+    keys.iter().any(|key| tcp.span_of(key).is_some())
 }

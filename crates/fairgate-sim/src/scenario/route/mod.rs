@@ -24,7 +24,7 @@ pub use waypoint::Waypoint;
 
 /// The way from one node to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum OneWayRoute {
     /// All packets take these hops.
     Line(Vec<Hop>),
     /// Each node chooses. The first entry is the destination, the last one the source. Choices lead to
@@ -35,8 +35,8 @@ pub(crate) enum Way {
 /// The ways of a flow: to its destination, and back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
-    pub(crate) forth: Way,
-    pub(crate) back: Way,
+    pub(crate) forth: OneWayRoute,
+    pub(crate) back: OneWayRoute,
 }
 
 /// All routes of a scenario. Flows with the same source and destination share one.
@@ -169,7 +169,7 @@ impl<'a> Router<'a> {
                     continue;
                 }
                 let route = found[place].get_or_insert_with(|| there_and_back(Vec::new()));
-                let way = Way::Forks(forks(self, &search, source, destination));
+                let way = OneWayRoute::Forks(forks(self, &search, source, destination));
                 match is_back {
                     false => route.forth = way,
                     true => route.back = way,
@@ -256,7 +256,7 @@ impl<'a> Router<'a> {
 fn there_and_back(hops: Vec<Hop>) -> Route {
     let back = hops.iter().rev().map(|hop| hop.back()).collect();
     Route {
-        forth: Way::Line(hops),
-        back: Way::Line(back),
+        forth: OneWayRoute::Line(hops),
+        back: OneWayRoute::Line(back),
     }
 }

@@ -36,8 +36,8 @@ fn route(scenario: &Scenario, to: u32, via: Option<&[Waypoint]>) -> Result<Vec<u
     scenario.flows = vec![flow];
     let routes = Router::new(&scenario).routes().map_err(|error| error.what)?;
     match &routes.routes[0].forth {
-        Way::Line(hops) => Ok(hops.iter().map(|hop| hop.0).collect()),
-        Way::Forks(_) => unreachable!("the scenario has no equal-cost paths"),
+        OneWayRoute::Line(hops) => Ok(hops.iter().map(|hop| hop.0).collect()),
+        OneWayRoute::Forks(_) => unreachable!("the scenario has no equal-cost paths"),
     }
 }
 
@@ -229,7 +229,7 @@ proptest! {
                 (&routes.routes[0].forth, expected),
                 (&routes.routes[0].back, all_best(&scenario, to, from)),
             ] {
-                let Way::Forks(forks) = way else {
+                let OneWayRoute::Forks(forks) = way else {
                     return Err(TestCaseError::fail("every path has forks"));
                 };
                 prop_assert_eq!(through(forks, forks.len() - 1), expected);

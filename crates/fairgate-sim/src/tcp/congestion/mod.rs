@@ -118,7 +118,7 @@ pub(super) struct Progress {
 
 /// The congestion control algorithm and its state.
 #[derive(Clone, Debug)]
-pub(super) enum Control {
+pub(super) enum CongestionState {
     /// NewReno has no state besides the window.
     Reno,
     /// CUBIC.
@@ -144,19 +144,19 @@ pub(super) enum Signal {
     Loss,
 }
 
-impl Control {
-    pub(super) fn new(config: &Config, clock: Clock, now: Moment, next: u64) -> Control {
+impl CongestionState {
+    pub(super) fn new(config: &Config, clock: Clock, now: Moment, next: u64) -> CongestionState {
         if let Some(window) = config.fixed_window {
-            return Control::Fixed(window);
+            return CongestionState::Fixed(window);
         }
         match config.congestion_control {
-            CongestionControl::Reno => Control::Reno,
-            CongestionControl::Cubic => Control::Cubic(Cubic::new(config, clock, now, next)),
-            CongestionControl::Dctcp => Control::Dctcp(Dctcp::new(next)),
-            CongestionControl::Ledbat => Control::Ledbat(Ledbat::new()),
-            CongestionControl::Bbr => Control::Bbr(Box::new(Bbr::new(config, now))),
-            CongestionControl::Bbr3 => Control::Bbr3(Box::new(Bbr3::new(config, now))),
-            CongestionControl::Prague => Control::Prague(Box::new(Prague::new(next))),
+            CongestionControl::Reno => CongestionState::Reno,
+            CongestionControl::Cubic => CongestionState::Cubic(Cubic::new(config, clock, now, next)),
+            CongestionControl::Dctcp => CongestionState::Dctcp(Dctcp::new(next)),
+            CongestionControl::Ledbat => CongestionState::Ledbat(Ledbat::new()),
+            CongestionControl::Bbr => CongestionState::Bbr(Box::new(Bbr::new(config, now))),
+            CongestionControl::Bbr3 => CongestionState::Bbr3(Box::new(Bbr3::new(config, now))),
+            CongestionControl::Prague => CongestionState::Prague(Box::new(Prague::new(next))),
         }
     }
 
@@ -172,15 +172,18 @@ impl Control {
     /// Returns whether the congestion control owns the window.
     #[inline]
     pub(super) fn owns_window(&self) -> bool {
-        matches!(self, Control::Fixed(_) | Control::Bbr(_) | Control::Bbr3(_))
+        matches!(
+            self,
+            CongestionState::Fixed(_) | CongestionState::Bbr(_) | CongestionState::Bbr3(_)
+        )
     }
 
     /// Sets the first pacing rate. `rtt`: that of the handshake, µs, if it was measured.
     pub(super) fn begin(&mut self, rtt: Option<u64>, window: &mut Window, mss: u32, pacer: &mut Pacer) {
         match self {
-            Control::Fixed(size) => window.size = *size,
-            Control::Bbr(bbr) => bbr.begin(rtt, window, mss, pacer),
-            Control::Bbr3(bbr) => bbr.begin(rtt, window, mss, pacer),
+            CongestionState::Fixed(size) => window.size = *size,
+            CongestionState::Bbr(bbr) => bbr.begin(rtt, window, mss, pacer),
+            CongestionState::Bbr3(bbr) => bbr.begin(rtt, window, mss, pacer),
             _ => self.pace(rtt, 0, window, mss, pacer),
         }
     }
@@ -194,9 +197,9 @@ impl Control {
         pacer: &mut Pacer,
     ) -> bool {
         match self {
-            Control::Bbr(bbr) => return bbr.on_feedback(feedback, window, pacer),
-            Control::Bbr3(bbr) => return bbr.on_feedback(feedback, window, pacer),
-            Control::Fixed(size) => window.size = *size,
+            CongestionState::Bbr(bbr) => return bbr.on_feedback(feedback, window, pacer),
+            CongestionState::Bbr3(bbr) => return bbr.on_feedback(feedback, window, pacer),
+            CongestionState::Fixed(size) => window.size = *size,
             _ => {}
         }
         false
@@ -217,7 +220,7 @@ impl Control {
         let percent = match self {
             _ if window.size < window.threshold / 2 => SLOW_START_PERCENT,
             // A rate above the window's would fill the shallow queue of L4S.
-            Control::Prague(_) => 100,
+            CongestionState::Prague(_) => 100,
             _ => AVOIDANCE_PERCENT,
         };
         let bytes = u64::from(window.size.max(outstanding)) * u64::from(mss);
@@ -226,14 +229,14 @@ impl Control {
 
     /// Handles a measured delay.
     pub(super) fn on_sample(&mut self, sample: Sample, now: Moment, window: &mut Window) {
-        if let Control::Cubic(cubic) = self {
+        if let CongestionState::Cubic(cubic) = self {
             cubic.on_sample(sample, now, window);
         }
     }
 
     /// Handles the one-way delay of an acknowledged segment, by the clocks of the two ends, ms.
     pub(super) fn on_one_way_delay(&mut self, millis: u32, now: Moment) {
-        if let Control::Ledbat(ledbat) = self {
+        if let CongestionState::Ledbat(ledbat) = self {
             ledbat.on_delay(millis, now);
         }
     }
@@ -248,8 +251,10 @@ impl Control {
         now: Moment,
     ) {
         match self {
-            Control::Dctcp(dctcp) => dctcp.on_delivered(delivered, marked > 0, numbers.0, numbers.1),
-            Control::Prague(prague) => prague.on_delivered((delivered, marked), numbers, smoothed, now),
+            CongestionState::Dctcp(dctcp) => dctcp.on_delivered(delivered, marked > 0, numbers.0, numbers.1),
+            CongestionState::Prague(prague) => {
+                prague.on_delivered((delivered, marked), numbers, smoothed, now)
+            }
             _ => {}
         }
     }
@@ -258,14 +263,16 @@ impl Control {
     /// Returns whether a mark has reduced it.
     pub(super) fn on_progress(&mut self, progress: Progress, now: Moment, window: &mut Window) -> bool {
         match self {
-            Control::Ledbat(ledbat) => ledbat.move_window(progress, window),
-            Control::Prague(prague) => return prague.move_window(progress, now, window),
+            CongestionState::Ledbat(ledbat) => ledbat.move_window(progress, window),
+            CongestionState::Prague(prague) => return prague.move_window(progress, now, window),
             _ if !progress.limited => {}
-            Control::Reno | Control::Dctcp(_) => window.grow(progress.delivered, |size, _| size),
-            Control::Cubic(cubic) => window.grow(progress.delivered, |size, left| {
+            CongestionState::Reno | CongestionState::Dctcp(_) => {
+                window.grow(progress.delivered, |size, _| size)
+            }
+            CongestionState::Cubic(cubic) => window.grow(progress.delivered, |size, left| {
                 cubic.per_increase(left, now, size)
             }),
-            Control::Fixed(_) | Control::Bbr(_) | Control::Bbr3(_) => {}
+            CongestionState::Fixed(_) | CongestionState::Bbr(_) | CongestionState::Bbr3(_) => {}
         }
         false
     }
@@ -275,16 +282,18 @@ impl Control {
     pub(super) fn reduced_threshold(&mut self, window: &Window, signal: Signal) -> u32 {
         let size = window.size;
         match self {
-            Control::Cubic(cubic) => cubic.reduced_threshold(size),
-            Control::Dctcp(dctcp) if signal == Signal::Mark => dctcp.reduced_threshold(size),
-            Control::Prague(prague) => prague.reduced_threshold(size),
-            Control::Reno | Control::Dctcp(_) | Control::Ledbat(_) => (size / 2).max(2),
-            Control::Fixed(_) => window.threshold,
-            Control::Bbr(bbr) => {
+            CongestionState::Cubic(cubic) => cubic.reduced_threshold(size),
+            CongestionState::Dctcp(dctcp) if signal == Signal::Mark => dctcp.reduced_threshold(size),
+            CongestionState::Prague(prague) => prague.reduced_threshold(size),
+            CongestionState::Reno | CongestionState::Dctcp(_) | CongestionState::Ledbat(_) => {
+                (size / 2).max(2)
+            }
+            CongestionState::Fixed(_) => window.threshold,
+            CongestionState::Bbr(bbr) => {
                 bbr.save_window(size);
                 window.threshold
             }
-            Control::Bbr3(bbr) => {
+            CongestionState::Bbr3(bbr) => {
                 bbr.save_window(size);
                 window.threshold
             }
@@ -294,8 +303,8 @@ impl Control {
     /// Handles that a reduction was unnecessary, if the congestion control owns the window.
     pub(super) fn on_undo(&mut self, total_delivered: u64, now: Moment, window: &mut Window) {
         match self {
-            Control::Bbr(bbr) => bbr.on_undo(),
-            Control::Bbr3(bbr) => bbr.on_undo(now, total_delivered, window),
+            CongestionState::Bbr(bbr) => bbr.on_undo(),
+            CongestionState::Bbr3(bbr) => bbr.on_undo(now, total_delivered, window),
             _ => {}
         }
     }
@@ -303,10 +312,10 @@ impl Control {
     /// Resets the state after a timeout, which has set the window to one segment.
     pub(super) fn on_timeout(&mut self, now: Moment, next: u64, window: &mut Window) {
         match self {
-            Control::Cubic(cubic) => cubic.restart(now, next),
-            Control::Bbr(bbr) => bbr.on_timeout(),
-            Control::Bbr3(bbr) => bbr.on_timeout(),
-            Control::Fixed(size) => window.size = *size,
+            CongestionState::Cubic(cubic) => cubic.restart(now, next),
+            CongestionState::Bbr(bbr) => bbr.on_timeout(),
+            CongestionState::Bbr3(bbr) => bbr.on_timeout(),
+            CongestionState::Fixed(size) => window.size = *size,
             _ => {}
         }
     }
@@ -321,8 +330,8 @@ impl Control {
         pacer: &mut Pacer,
     ) {
         match self {
-            Control::Bbr(bbr) => bbr.on_restart(now, mss, window, pacer),
-            Control::Bbr3(bbr) => bbr.on_restart(now, total_delivered, mss, window, pacer),
+            CongestionState::Bbr(bbr) => bbr.on_restart(now, mss, window, pacer),
+            CongestionState::Bbr3(bbr) => bbr.on_restart(now, total_delivered, mss, window, pacer),
             _ => {}
         }
     }
@@ -330,7 +339,7 @@ impl Control {
     /// Handles the start of a transmission with nothing in flight. `idle_since` is the tick of the last
     /// segment sent.
     pub(super) fn on_transmission_start(&mut self, idle_since: u64, now: Moment) {
-        if let Control::Cubic(cubic) = self {
+        if let CongestionState::Cubic(cubic) = self {
             cubic.on_transmission_start(idle_since, now);
         }
     }
@@ -355,7 +364,7 @@ mod tests {
             limited: false,
             ..progress(5, &window)
         };
-        Control::Reno.on_progress(unused, Moment::default(), &mut window);
+        CongestionState::Reno.on_progress(unused, Moment::default(), &mut window);
         assert_eq!((window.size, window.credit), (10, 0));
     }
 
@@ -363,7 +372,7 @@ mod tests {
     fn slow_start_ends_exactly_at_the_threshold() {
         let mut window = Window::new(10);
         window.threshold = 13;
-        let mut reno = Control::Reno;
+        let mut reno = CongestionState::Reno;
         reno.on_progress(progress(5, &window), Moment::default(), &mut window);
         assert_eq!((window.size, window.credit), (13, 2));
         assert!(!window.in_slow_start());
@@ -373,7 +382,7 @@ mod tests {
     fn reno_grows_by_one_segment_per_window() {
         let mut window = Window::new(10);
         window.threshold = 10;
-        let mut reno = Control::Reno;
+        let mut reno = CongestionState::Reno;
         for _ in 0..10 {
             reno.on_progress(progress(1, &window), Moment::default(), &mut window);
         }

@@ -22,7 +22,7 @@ use fairgate::Time;
 use super::accurate_ecn::MarkReader;
 use super::clock::{Clock, Moment};
 use super::config::Config;
-use super::congestion::{Control, Window};
+use super::congestion::{CongestionState, Window};
 use super::delivery_rate::LostTransmission;
 use super::pacing::Pacer;
 use super::prr::Reduction;
@@ -130,7 +130,7 @@ pub struct Sender {
     rtt: RttEstimator,
     window: Window,
     usage: Usage,
-    control: Control,
+    control: CongestionState,
     pacer: Pacer,
     /// An empty list, kept for its memory.
     lost: Vec<LostTransmission>,
@@ -200,13 +200,13 @@ impl Sender {
             partial_end: 0,
             last_sent: now.jiffies,
             timestamp: 0,
-            board: Scoreboard::new(config.sack, Control::needs_rates(config)),
+            board: Scoreboard::new(config.sack, CongestionState::needs_rates(config)),
             rack: Rack::new(),
             timeout: clock.ticks(rtt.timeout()),
             rtt,
             window: Window::new(config.initial_window),
             usage: Usage::new(now),
-            control: Control::new(config, clock, now, 1),
+            control: CongestionState::new(config, clock, now, 1),
             pacer: Pacer::new(config.is_paced()),
             lost: Vec::new(),
             phase: Phase::Open,
@@ -347,7 +347,7 @@ impl Sender {
         self.timer = None;
         self.last_sent = self.now.jiffies;
         self.usage = Usage::new(self.now);
-        self.control = Control::new(&self.config, self.clock, self.now, self.next);
+        self.control = CongestionState::new(&self.config, self.clock, self.now, self.next);
         let (rtt, mss) = (self.rtt.smoothed(), self.config.mss);
         self.control.begin(rtt, &mut self.window, mss, &mut self.pacer);
     }

@@ -38,14 +38,14 @@ const ACCESS_POINT: u32 = 0;
 
 /// A direction between the access point and a station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Way {
+pub(crate) struct AirDirection {
     /// The number of the station, from 0.
     pub(crate) station: u32,
     /// From the access point to the station.
     pub(crate) is_down: bool,
 }
 
-impl Way {
+impl AirDirection {
     /// The member that transmits.
     pub(crate) fn sender(self) -> u32 {
         if self.is_down {
@@ -59,9 +59,9 @@ impl Way {
         2 * self.station as usize + usize::from(self.is_down)
     }
 
-    fn of_queue(queue: u32) -> Way {
+    fn of_queue(queue: u32) -> AirDirection {
         let index = queue / CATEGORIES;
-        Way {
+        AirDirection {
             station: index / 2,
             is_down: index % 2 == 1,
         }
@@ -124,7 +124,7 @@ pub(crate) struct Medium<T> {
     /// By station.
     rates: Vec<StationRate>,
     contention: Contention,
-    /// By [`Way::queue`].
+    /// By [`AirDirection::queue`].
     queues: Vec<MacQueue<T>>,
     /// By category: the stations for which the access point has frames, in the order of service.
     turns: [VecDeque<u32>; AccessCategory::COUNT],
@@ -141,7 +141,7 @@ pub(crate) struct Medium<T> {
     /// The members whose transmissions the last call has ended.
     ended: Vec<u32>,
     counters: MediumCounters,
-    /// By [`Way::index`].
+    /// By [`AirDirection::index`].
     ways: Vec<WayCounters>,
 }
 
@@ -185,7 +185,7 @@ impl<T: Copy> Medium<T> {
     /// Takes a packet of `length` bytes in. The sender must have room.
     pub(crate) fn offer(
         &mut self,
-        way: Way,
+        way: AirDirection,
         category: AccessCategory,
         id: T,
         length: u32,
@@ -262,7 +262,7 @@ impl<T: Copy> Medium<T> {
             several => {
                 let first_frame = several.iter().map(|transmission| match transmission.protection {
                     0 => transmission.data,
-                    _ => self.rates[Way::of_queue(transmission.queue).station as usize].rts,
+                    _ => self.rates[AirDirection::of_queue(transmission.queue).station as usize].rts,
                 });
                 first_frame.max().expect("a contender has won")
             }
@@ -282,7 +282,7 @@ impl<T: Copy> Medium<T> {
             rts_from,
             ..
         } = self.settings;
-        let way = Way::of_queue(queue);
+        let way = AirDirection::of_queue(queue);
         let rate = &self.rates[way.station as usize];
         let rts_from = rts_from.filter(|_| is_first);
         let protection = rts_from.map_or(0, |_| rate.protection);
@@ -306,13 +306,13 @@ impl<T: Copy> Medium<T> {
         let (member, category) = (contender / CATEGORIES, contender % CATEGORIES);
         if member == ACCESS_POINT {
             let station = *self.turns[category as usize].front()?;
-            let way = Way {
+            let way = AirDirection {
                 station,
                 is_down: true,
             };
             return Some(way.queue(category));
         }
-        let way = Way {
+        let way = AirDirection {
             station: member - 1,
             is_down: false,
         };
@@ -329,7 +329,7 @@ impl<T: Copy> Medium<T> {
             aggregate,
             ..
         } = transmission;
-        let way = Way::of_queue(queue);
+        let way = AirDirection::of_queue(queue);
         let rate = self.rates[way.station as usize];
         let received = self.resolve(transmission, now, left, |bytes| {
             rate.errors.are_impossible() || random.unit() <= rate.errors.success(bytes)
@@ -368,7 +368,7 @@ impl<T: Copy> Medium<T> {
         let Some(queue) = self.next_queue(contender) else {
             return false;
         };
-        let rate = &self.rates[Way::of_queue(queue).station as usize];
+        let rate = &self.rates[AirDirection::of_queue(queue).station as usize];
         let first = self.queues[queue as usize].first_bytes().expect("it has a frame");
         let needed = rate.data.duration(first) + timing.sifs + rate.block_ack + 2 * timing.propagation;
         if needed > time {
@@ -386,7 +386,7 @@ impl<T: Copy> Medium<T> {
         self.counters.collisions += 1;
         for index in 0..self.on_air.len() {
             let transmission = self.on_air[index];
-            let way = Way::of_queue(transmission.queue);
+            let way = AirDirection::of_queue(transmission.queue);
             self.resolve(transmission, now, left, |_| false);
             self.ways[way.index()].collided += 1;
             self.take_turn(way, transmission.contender, false);
@@ -411,7 +411,7 @@ impl<T: Copy> Medium<T> {
             queue_limit,
             ..
         } = self.settings;
-        let way = Way::of_queue(transmission.queue);
+        let way = AirDirection::of_queue(transmission.queue);
         let queue = &mut self.queues[transmission.queue as usize];
         let counters = &mut self.ways[way.index()];
         let was_full = queue.unsent() >= queue_limit;
@@ -436,7 +436,7 @@ impl<T: Copy> Medium<T> {
 
     /// After a PPDU of the access point, the next station has its turn. A PPDU that nobody understood is
     /// repeated first.
-    fn take_turn(&mut self, way: Way, contender: u32, answered: bool) {
+    fn take_turn(&mut self, way: AirDirection, contender: u32, answered: bool) {
         if !way.is_down {
             return;
         }
@@ -472,7 +472,7 @@ impl<T: Copy> Medium<T> {
         counters
     }
 
-    /// By [`Way::index`].
+    /// By [`AirDirection::index`].
     pub(crate) fn ways(&self) -> &[WayCounters] {
         &self.ways
     }

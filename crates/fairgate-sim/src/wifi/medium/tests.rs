@@ -38,7 +38,7 @@ fn stream() -> Stream {
     Stream::new(1, "test", "medium")
 }
 
-const DOWN: Way = Way {
+const DOWN: AirDirection = AirDirection {
     station: 0,
     is_down: true,
 };
@@ -122,7 +122,7 @@ fn stations_have_turns() {
     let mut random = stream();
     let mut medium = medium(settings(), 3, Errors::NONE);
     for id in 0..90 {
-        let way = Way {
+        let way = AirDirection {
             station: id / 30,
             is_down: true,
         };
@@ -231,7 +231,7 @@ fn losses_follow_from_errors_and_repetitions() {
 #[derive(Clone, Debug)]
 struct Offer {
     after: u64,
-    way: Way,
+    way: AirDirection,
     category: AccessCategory,
     length: u32,
 }
@@ -246,7 +246,7 @@ fn offers() -> impl Strategy<Value = Vec<Offer>> {
     let offer = (0u64..300_000, 0u32..4, any::<bool>(), category, 40u32..1500).prop_map(
         |(after, station, is_down, category, length)| Offer {
             after,
-            way: Way { station, is_down },
+            way: AirDirection { station, is_down },
             category,
             length,
         },

@@ -1,6 +1,7 @@
 use super::*;
 use crate::aqm::codel::{self, Codel};
 use crate::discipline::Discipline;
+use crate::discipline::{Inspect, Reconfigure};
 use crate::packet::{Ecn, Packet};
 use crate::queues::fifo::{self, Fifo};
 use crate::queues::tbf::{self, Tbf};

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::classify::{Filter, Match, Outcome};
-use crate::discipline::Discipline;
+use crate::discipline::Inspect;
 use crate::packet::{Ecn, Packet};
 use crate::probability::Probability;
 use crate::testing::Driver;

@@ -10,7 +10,7 @@ use proptest::sample::select;
 
 use super::*;
 use crate::arrival::Needs;
-use crate::classify::{Bytes, Edit, Field, Masked, Measure, Place, Police, Prefix, Rule};
+use crate::classify::{Bytes, BytesOf, Edit, Field, Masked, Measure, Police, Prefix, Rule};
 use crate::flow::FlowHash;
 use crate::packet::{Ecn, Packet};
 use crate::queues::token_bucket::Profile;
@@ -409,11 +409,11 @@ fn deed() -> impl Strategy<Value = Filter> {
             let (place, mask) = one_of(
                 &mut random,
                 &[
-                    (Place::Network(9), 0xff),
-                    (Place::Network(16), 3),
-                    (Place::Transport(1), 1),
-                    (Place::HopLimit, 0xff),
-                    (Place::Network(-3), 0xff),
+                    (BytesOf::Network(9), 0xff),
+                    (BytesOf::Network(16), 3),
+                    (BytesOf::Transport(1), 1),
+                    (BytesOf::HopLimit, 0xff),
+                    (BytesOf::Network(-3), 0xff),
                 ],
             );
             let (first, last) = one_of(&mut random, &[(0, mask), (mask & 65, mask), (mask, mask), (0, 0)]);

@@ -1,5 +1,6 @@
 //! Compares the module with a simple model, and tests its guarantees.
 
+use crate::discipline::{Inspect, Reconfigure};
 use std::collections::{HashMap, VecDeque};
 
 use proptest::collection::vec;

@@ -18,18 +18,18 @@ const HAS_HEADERS: u64 = 1 << 8;
 const HAS_PORTS: u64 = 1 << 9;
 
 /// The position of a field: its word, and its lowest bit in the word.
-type Place = (usize, u32);
+type BitPosition = (usize, u32);
 
-const SOURCE_PORT: Place = (4, 48);
-const DESTINATION_PORT: Place = (4, 32);
-const ETHERTYPE: Place = (4, 16);
-const VLAN: Place = (4, 0);
-const MARK: Place = (5, 32);
-const INTERFACE: Place = (5, 16);
-const PROTOCOL: Place = (5, 8);
-const TRAFFIC_CLASS: Place = (5, 0);
-const OUTER_ETHERTYPE: Place = (6, 16);
-const PRIORITY: Place = (6, 0);
+const SOURCE_PORT: BitPosition = (4, 48);
+const DESTINATION_PORT: BitPosition = (4, 32);
+const ETHERTYPE: BitPosition = (4, 16);
+const VLAN: BitPosition = (4, 0);
+const MARK: BitPosition = (5, 32);
+const INTERFACE: BitPosition = (5, 16);
+const PROTOCOL: BitPosition = (5, 8);
+const TRAFFIC_CLASS: BitPosition = (5, 0);
+const OUTER_ETHERTYPE: BitPosition = (6, 16);
+const PRIORITY: BitPosition = (6, 0);
 
 /// The fields of a packet that filters match.
 pub(super) type Fields = [u64; WORDS];
@@ -135,7 +135,7 @@ impl Pattern {
         differences == 0
     }
 
-    fn set(&mut self, (word, bit): Place, value: u64, mask: u64) {
+    fn set(&mut self, (word, bit): BitPosition, value: u64, mask: u64) {
         let (value, mask) = (value << bit, mask << bit);
         if (self.value[word] ^ value) & self.mask[word] & mask != 0 {
             self.is_impossible = true;
@@ -145,7 +145,7 @@ impl Pattern {
     }
 
     /// Adds a condition on one value. Returns whether there is one.
-    fn exactly(&mut self, place: Place, value: Option<u64>, mask: u64) -> bool {
+    fn exactly(&mut self, place: BitPosition, value: Option<u64>, mask: u64) -> bool {
         if let Some(value) = value {
             self.set(place, value, mask);
         }
@@ -154,7 +154,7 @@ impl Pattern {
 
     /// Adds a condition on a range. Returns whether there is one. A range of one value is fixed, and a range
     /// of all values is no condition.
-    fn range(&mut self, place: Place, range: Option<(u64, u64)>, most: u64) -> bool {
+    fn range(&mut self, place: BitPosition, range: Option<(u64, u64)>, most: u64) -> bool {
         match range {
             None => return false,
             Some((first, last)) if first > last || first > most => self.is_impossible = true,

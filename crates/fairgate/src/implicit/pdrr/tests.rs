@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use super::*;
 use crate::classify::Classifier;
-use crate::discipline::Discipline;
+use crate::discipline::{Discipline, Inspect};
 use crate::packet::{ClassId, Packet};
 use crate::rate::Rate;
 use crate::testing::Driver;

@@ -3,7 +3,7 @@ use core::time::Duration;
 use super::*;
 use crate::aqm::codel::{self, Codel};
 use crate::classify::Classifier;
-use crate::discipline::Algorithm;
+use crate::discipline::{Algorithm, Inspect};
 use crate::packet::{Ecn, Packet};
 use crate::probability::Probability;
 use crate::queues::tbf::{self, Tbf};

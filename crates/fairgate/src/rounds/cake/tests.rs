@@ -6,7 +6,7 @@ use core::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::discipline::Discipline;
+use crate::discipline::{Discipline, Inspect};
 use crate::flow::{FlowHash, FlowKey};
 use crate::packet::{DropReason, Ecn, Packet};
 use crate::rate::Rate;
@@ -534,6 +534,7 @@ fn signals_to_a_standing_queue_come_at_a_growing_rate() {
 /// What TCP packets acknowledge, for the filter.
 mod acknowledgements {
     use super::*;
+    use crate::discipline::Inspect;
     use crate::flow::Acknowledgement;
 
     fn pure(number: u32) -> Acknowledgement {

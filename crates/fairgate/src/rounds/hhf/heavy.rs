@@ -46,7 +46,7 @@ impl Moment {
 }
 
 /// A heavy flow that was found or added.
-pub(super) struct Place(u16);
+pub(super) struct EntryNumber(u16);
 
 /// The table.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ impl Heavy {
     }
 
     /// Finds a flow. Removes expired entries on the way.
-    pub(super) fn find(&mut self, hash: u32, moment: &Moment) -> Option<Place> {
+    pub(super) fn find(&mut self, hash: u32, moment: &Moment) -> Option<EntryNumber> {
         let chain = Heavy::chain(hash);
         let (mut before, mut index) = (NONE, self.chains[chain]);
         while index != NONE {
@@ -99,7 +99,7 @@ impl Heavy {
                 self.free = index;
                 self.current -= 1;
             } else if entry.hash == hash {
-                return Some(Place(index));
+                return Some(EntryNumber(index));
             } else {
                 before = index;
             }
@@ -109,7 +109,7 @@ impl Heavy {
     }
 
     /// Adds a flow that is not in the table. `None` if there are `most` entries.
-    pub(super) fn add(&mut self, hash: u32, after: u64, most: u32, moment: &Moment) -> Option<Place> {
+    pub(super) fn add(&mut self, hash: u32, after: u64, most: u32, moment: &Moment) -> Option<EntryNumber> {
         let chain = Heavy::chain(hash);
         let (mut last, mut index) = (NONE, self.chains[chain]);
         while index != NONE && !moment.is_past(&self.entries[usize::from(index)]) {
@@ -131,11 +131,11 @@ impl Heavy {
         }
         let entry = &mut self.entries[usize::from(index)];
         (entry.hash, entry.after) = (hash, after);
-        Some(Place(index))
+        Some(EntryNumber(index))
     }
 
     /// Notes packet `number` of a flow. Returns the packets of light flows after which it may leave.
-    pub(super) fn sent(&mut self, place: Place, number: u64, now: Time) -> u64 {
+    pub(super) fn sent(&mut self, place: EntryNumber, number: u64, now: Time) -> u64 {
         let entry = &mut self.entries[usize::from(place.0)];
         (entry.seen, entry.last) = (now, number);
         entry.after

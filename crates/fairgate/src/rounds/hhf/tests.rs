@@ -4,7 +4,7 @@ use core::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::discipline::Discipline;
+use crate::discipline::Inspect;
 use crate::flow::FlowHash;
 use crate::packet::Packet;
 use crate::structures::random::mixed;

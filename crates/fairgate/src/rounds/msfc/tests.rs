@@ -3,7 +3,7 @@
 use super::*;
 use crate::aqm::codel::Params;
 use crate::classify::{Filter, Masked, Match, Outcome};
-use crate::discipline::Discipline;
+use crate::discipline::{Discipline, Reconfigure};
 use crate::flow::FlowHash;
 use crate::packet::Packet;
 use crate::packet::{ClassId, DropReason};

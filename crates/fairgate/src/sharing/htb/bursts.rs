@@ -199,7 +199,7 @@ mod tests {
     use core::time::Duration;
 
     use super::*;
-    use crate::discipline::Discipline;
+    use crate::discipline::{Discipline, Inspect};
     use crate::packet::Packet;
     use crate::sharing::htb::{Config, Htb};
     use crate::testing::{Driver, fifo};

@@ -4,6 +4,7 @@ use super::model::{Model, grown};
 use super::*;
 use crate::classify::{Classifier, Filter, Match, Outcome};
 use crate::discipline::Discipline;
+use crate::discipline::{Inspect, Reconfigure};
 use crate::link_layer::Cells;
 use crate::packet::{ClassId, Packet};
 use crate::rate::Rate;

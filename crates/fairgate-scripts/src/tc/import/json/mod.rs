@@ -12,20 +12,20 @@ use std::borrow::Cow;
 
 use node::{Node, Object};
 
-use super::{Entry, Place, Wrong};
+use super::{Entry, ListingPosition, Wrong};
 
 /// The remedy for what is only in tc's text.
 const AS_TEXT: &str = "save this listing as text: the same command without `-j`";
 
 /// Returns the entries of a listing, or where it is wrong.
-pub(super) fn entries(text: &str) -> Result<Vec<Entry<'static>>, (Place, Wrong)> {
+pub(super) fn entries(text: &str) -> Result<Vec<Entry<'static>>, (ListingPosition, Wrong)> {
     let mut entries = Vec::new();
     let lines = lines_of_elements(text);
     for list in serde_json::Deserializer::from_str(text).into_iter::<Vec<Node>>() {
         let list = list.map_err(|error| damaged(text, &error))?;
         for element in list {
             let number = entries.len() + 1;
-            let place = Place {
+            let place = ListingPosition {
                 line: lines.get(number - 1).copied().unwrap_or(1),
                 element: Some(number),
             };
@@ -40,11 +40,11 @@ pub(super) fn entries(text: &str) -> Result<Vec<Entry<'static>>, (Place, Wrong)>
 }
 
 /// Returns the error of a text that is no JSON.
-fn damaged(text: &str, error: &serde_json::Error) -> (Place, Wrong) {
+fn damaged(text: &str, error: &serde_json::Error) -> (ListingPosition, Wrong) {
     // The parser reads a list as a whole. So the element is counted anew.
     let until = offset(text, error.line(), error.column());
     let number = lines_of_elements(&text[..until]).len();
-    let place = Place {
+    let place = ListingPosition {
         // The end of a text is behind its last line.
         line: error.line().clamp(1, text.lines().count().max(1)),
         element: (number > 0).then_some(number),

@@ -1,6 +1,6 @@
 use fairgate_config::FileError;
 
-use crate::tc::{Device, Script, Translated, Way};
+use crate::tc::{Device, Script, Translated, TreeDirection};
 
 fn read(text: &str) -> Result<Vec<Translated>, FileError> {
     Script::translate_all("test.tc", text, Device::default())
@@ -146,7 +146,7 @@ fn an_ifb_that_gets_no_packets_has_a_warning() {
     let [tree] = &read(IFB).expect("the script is valid")[..] else {
         panic!("one tree")
     };
-    assert_eq!(tree.way, Way::Nowhere);
+    assert_eq!(tree.way, TreeDirection::Nowhere);
     assert!(
         tree.warnings[0]
             .text

@@ -19,7 +19,7 @@ const OTHER_RATES: [&str; 5] = ["peakrate", "stripped", "overhead", "mpu", "cell
 const BY_WEIGHT: [&str; 5] = ["wf2q_plus", "qfq", "s_kps", "gfq", "scfq"];
 
 /// A tree in which reservations can be made.
-pub(crate) struct Place<'t> {
+pub(crate) struct ReservableTree<'t> {
     pub(crate) link: Rate,
     pub(crate) scheduler: &'t Spec,
     pub(crate) kind: Kind,
@@ -36,9 +36,9 @@ pub(crate) enum Kind {
     },
 }
 
-impl<'t> Place<'t> {
+impl<'t> ReservableTree<'t> {
     /// Finds shaper and scheduler.
-    pub(crate) fn find(tree: &'t Spec) -> Result<Place<'t>, Refusal> {
+    pub(crate) fn find(tree: &'t Spec) -> Result<ReservableTree<'t>, Refusal> {
         if tree.discipline() != "tbf" {
             return Err(Refusal::NoLink {
                 root: tree.discipline(),
@@ -72,7 +72,7 @@ impl<'t> Place<'t> {
             },
             _ => return Err(no_bound),
         };
-        Ok(Place {
+        Ok(ReservableTree {
             link,
             scheduler,
             kind,
@@ -140,9 +140,9 @@ impl<'t> Place<'t> {
     }
 
     /// Returns whether a class has exactly these settings and a filter leads to it.
-    pub(crate) fn has(&self, class: u16, other: &Place<'_>) -> bool {
-        let of = |place: &Place<'_>| {
-            let found = place
+    pub(crate) fn has(&self, class: u16, other: &ReservableTree<'_>) -> bool {
+        let of = |tree: &ReservableTree<'_>| {
+            let found = tree
                 .scheduler
                 .classes()
                 .into_iter()
@@ -150,8 +150,8 @@ impl<'t> Place<'t> {
             let values: Vec<Value> = found.parameters.into_iter().map(|(_, value)| value).collect();
             Some((values, found.tree.cloned()))
         };
-        let filters = |place: &Place<'_>| {
-            let filters = place.scheduler.classifier().filters.iter();
+        let filters = |tree: &ReservableTree<'_>| {
+            let filters = tree.scheduler.classifier().filters.iter();
             let own = filters.filter(|filter| filter.outcome.class() == Some(class));
             own.cloned().collect::<Vec<_>>()
         };
