@@ -30,13 +30,21 @@ struct fgk_counts {			/* pairs: packets, bytes */
 	u64 reasons[FGK_REASONS];
 };
 
-/* Rust. The results of fgk_enqueue and fgk_dequeue have FGK_DROPS added if packets were dropped. */
+/*
+ * Rust. The results of fgk_enqueue and fgk_dequeue have FGK_DROPS added if packets were dropped, and that of
+ * fgk_dequeue has FGK_CHANGED added if bytes of the packet are to be changed: only then all of fgk_leaving is
+ * written. fgk_needs returns FGK_CUTS if merged packets are to be cut, and FGK_READS if headers are read:
+ * else fgk_enqueue needs of fgk_packet only skb, stamp, length, memory, mark, priority.
+ */
 #define FGK_DROPS 4
+#define FGK_CHANGED 8
+#define FGK_CUTS 1
+#define FGK_READS 2
 struct fgk_successor *fgk_plan(const u8 *bytes, size_t length, u64 seed, char *error, size_t room);
 void fgk_forget(struct fgk_successor *successor);
 struct fgk_queue *fgk_start(struct fgk_successor *successor, const u64 key[2]);
 u32 fgk_slots(const struct fgk_queue *queue);
-bool fgk_cuts(const struct fgk_queue *queue);
+long fgk_needs(const struct fgk_queue *queue);
 void fgk_stop(struct fgk_queue *queue);
 long fgk_enqueue(struct fgk_queue *queue, const struct fgk_packet *packet, u64 now);
 long fgk_dequeue(struct fgk_queue *queue, struct fgk_leaving *into, u64 now);
@@ -56,7 +64,6 @@ void fgk_free(void *at);
 u64 fgk_copy(u64 skb);
 void __noreturn fgk_panic(const char *text, size_t length);
 
-/* guard.S: calls f(a, b, c, d, e); fgk_escape(saved, result) returns from that call. */
-long fgk_guard(void *f, long a, long b, long c, long d, long e, void **saved);
-void __noreturn fgk_escape(void *saved, long result);
+/* guard.S: returns 0 from the call that was made when the stack pointer was `saved`. */
+void __noreturn fgk_escape(void *saved);
 #endif

@@ -9,6 +9,7 @@
 #include <linux/version.h>
 #include <linux/kernel.h>
 #include <linux/if_vlan.h>
+#include <linux/jump_label.h>
 #include <linux/list_sort.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -21,6 +22,7 @@
 #include <net/inet_ecn.h>
 #include <net/netlink.h>
 #include <net/pkt_sched.h>
+#include <asm/nospec-branch.h>
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)
 #include <net/gso.h>
 #endif
@@ -40,18 +42,19 @@ static const char * const entry_names[] = {
 	"build", "enqueue", "enqueued", "dequeue", "flush", "statistics", "dump", "change", "delete", "",
 };
 static int panic_in __read_mostly = NOWHERE;
+/* Whether a test has ever set `panic_in`. */
+static DEFINE_STATIC_KEY_FALSE(panics_on_request);
 static atomic_t panics = ATOMIC_INIT(0);
 
 struct guarded {
-	void *saved;			/* the stack pointer of the guard */
-	struct guarded *outer;
+	void *saved;			/* the stack pointer of the call */
 	struct list_head *owner;	/* the blocks that the call allocates */
 	bool panicked, no_memory;
 	char why[128];			/* the place and text of the panic */
 };
 
 /*
- * The innermost call. On the packet path bottom halves are disabled, so a CPU has one. Calls that may sleep
+ * The call that runs. On the packet path bottom halves are disabled, so a CPU has one. Calls that may sleep
  * are made under a mutex. A call of the first kind may interrupt one of the second kind.
  */
 static DEFINE_PER_CPU(struct guarded *, atomic_call);
@@ -63,54 +66,87 @@ static bool is_atomic_call(void)
 	return in_softirq() || in_hardirq() || irqs_disabled();
 }
 
-static struct guarded **innermost(void)
+static struct guarded *running_call(void)
 {
-	return is_atomic_call() ? this_cpu_ptr(&atomic_call) : &sleeping_call;
+	return is_atomic_call() ? this_cpu_read(atomic_call) : sleeping_call;
 }
 
 void __noreturn fgk_panic(const char *text, size_t length)
 {
-	struct guarded **slot = innermost(), *call = *slot;
+	struct guarded *call = running_call();
 
 	if (!call) {
 		pr_emerg("panic outside of a guard: %.*s\n", (int)length, text);
 		BUG();
 	}
-	*slot = call->outer;
 	call->panicked = true;
 	if (!call->no_memory) {
 		scnprintf(call->why, sizeof(call->why), "%.*s", (int)length, text);
 		atomic_inc(&panics);
 		pr_err("fairgate: a panic was caught: %s\n", call->why);
 	}
-	fgk_escape(call->saved, 0);
+	fgk_escape(call->saved);
 }
 
-static __always_inline long enter(struct guarded *call, struct guarded **slot, enum entry entry, void *f, long a,
-				  long b, long c, long d, long e)
+/*
+ * Calls f(a, b, c), which fgk_escape() may leave. Then no register is as before but the stack pointer: the
+ * compiler saves those that it needs.
+ */
+#ifdef CONFIG_FRAME_POINTER
+#error "sch_fairgate needs a kernel with CONFIG_UNWINDER_ORC: with frame pointers a panic can't be caught"
+#endif
+static __always_inline long guarded(struct guarded *call, void *f, long a, long b, long c)
 {
-	long result;
+	long result = (long)&call->saved;
 
-	if (unlikely(READ_ONCE(panic_in) == entry) && cmpxchg(&panic_in, entry, NOWHERE) == entry)
-		f = fgk_provoke;
-	call->outer = *slot;
-	*slot = call;
-	result = fgk_guard(f, a, b, c, d, e, &call->saved);
-	*slot = call->outer;
+	asm volatile("mov %%rsp, (%%rax)\n\t"
+		     "call %P[f]"
+		     : "+a" (result), "+D" (a), "+S" (b), "+d" (c), ASM_CALL_CONSTRAINT
+		     : [f] "i" (f)
+		     : "rbx", "rbp", "rcx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc");
 	return result;
 }
 
+static bool is_to_panic(enum entry entry)
+{
+	return READ_ONCE(panic_in) == entry && cmpxchg(&panic_in, entry, NOWHERE) == entry;
+}
+
 /* Bottom halves are disabled. */
-#define CALL(call, entry, f, a, b, c, d) \
-	enter(call, this_cpu_ptr(&atomic_call), entry, f, (long)(a), (long)(b), (long)(c), (long)(d), 0)
+#define CALL(call, entry, f, a, b, c) ({ \
+	long call_result; \
+	this_cpu_write(atomic_call, call); \
+	if (static_branch_unlikely(&panics_on_request) && is_to_panic(entry)) \
+		call_result = guarded(call, fgk_provoke, 0, 0, 0); \
+	else \
+		call_result = guarded(call, f, (long)(a), (long)(b), (long)(c)); \
+	this_cpu_write(atomic_call, NULL); \
+	call_result; \
+})
 
 /* The caller may sleep. */
-static long call_sleeping(struct guarded *call, enum entry entry, void *f, long a, long b, long c, long d, long e)
+static noinline long call_sleeping(struct guarded *call, enum entry entry, void *f, long a, long b, long c,
+				   long d, long e)
 {
-	long result;
+	long result = (long)&call->saved;
 
+	if (is_to_panic(entry))
+		f = fgk_provoke;
 	mutex_lock(&sleeping_lock);
-	result = enter(call, &sleeping_call, entry, f, a, b, c, d, e);
+	sleeping_call = call;
+	{
+		/* No function is called between these and their use. */
+		register long fourth asm("rcx") = d;
+		register long fifth asm("r8") = e;
+		register void *target asm("r9") = f;
+
+		asm volatile("mov %%rsp, (%%rax)\n\t"
+			     CALL_NOSPEC
+			     : "+a" (result), "+D" (a), "+S" (b), "+d" (c), "+r" (fourth), "+r" (fifth),
+			       [thunk_target] "+r" (target), ASM_CALL_CONSTRAINT
+			     :: "rbx", "rbp", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc");
+	}
+	sleeping_call = NULL;
 	mutex_unlock(&sleeping_lock);
 	return result;
 }
@@ -131,7 +167,7 @@ static atomic_long_t allocated = ATOMIC_LONG_INIT(0);
 void *fgk_alloc(size_t size, size_t align, bool zero)
 {
 	size_t room = max(sizeof(struct block), align), total = room + size;
-	struct guarded *call = *innermost();
+	struct guarded *call = running_call();
 	gfp_t gfp = __GFP_NOWARN | (zero ? __GFP_ZERO : 0);
 	struct block *block;
 	void *raw = NULL;
@@ -188,8 +224,11 @@ static void release_all(struct list_head *blocks)
 
 struct fairgate_sched {
 	struct fgk_queue *queue;
-	bool panicked, cuts;
+	bool panicked, cuts, reads;
 	struct guarded call;
+	/* Arguments, which the compiler would clear on the stack. Only what the call needs is written. */
+	struct fgk_packet packet;
+	struct fgk_leaving leaving;
 	struct qdisc_watchdog watchdog;
 	u32 owed_packets, owed_bytes;	/* drops that the parents do not know of yet */
 	u32 copied_packets, copied_bytes;
@@ -204,7 +243,7 @@ struct fairgate_sched {
 
 u64 fgk_copy(u64 skb)
 {
-	struct fairgate_sched *q = container_of(*innermost(), struct fairgate_sched, call);
+	struct fairgate_sched *q = container_of(running_call(), struct fairgate_sched, call);
 	struct sk_buff *copy = skb_clone((struct sk_buff *)(unsigned long)skb, GFP_ATOMIC);
 
 	if (copy) {
@@ -224,15 +263,19 @@ static void tell_parents(struct Qdisc *sch, struct fairgate_sched *q)
 	}
 }
 
-static void count_copies(struct Qdisc *sch, struct fairgate_sched *q)
+static noinline void count_each_copy(struct Qdisc *sch, struct fairgate_sched *q)
 {
-	if (likely(!q->copied_packets))
-		return;
 	sch->q.qlen += q->copied_packets;
 	sch->qstats.backlog += q->copied_bytes;
 	qdisc_tree_reduce_backlog(sch, -(int)q->copied_packets, -(int)q->copied_bytes);
 	q->copied_packets = 0;
 	q->copied_bytes = 0;
+}
+
+static __always_inline void count_copies(struct Qdisc *sch, struct fairgate_sched *q)
+{
+	if (unlikely(q->copied_packets))
+		count_each_copy(sch, q);
 }
 
 /* Adds counts, which are all numbers of 64 bits. */
@@ -263,6 +306,22 @@ static int earlier(void *unused, const struct list_head *a, const struct list_he
 }
 
 /*
+ * Functions of their own: in those with large variables the compiler needs the register of the frame pointer,
+ * which a guarded call may lose.
+ */
+static noinline void read_statistics(struct fairgate_sched *q, struct fgk_counts *counts)
+{
+	q->call.panicked = false;
+	CALL(&q->call, NO_ENTRY, fgk_statistics, q->queue, counts, 0);
+}
+
+static noinline struct sk_buff *salvage(struct fairgate_sched *q, u32 *next, u64 *at)
+{
+	q->call.panicked = false;
+	return (void *)CALL(&q->call, NO_ENTRY, fgk_salvage, q->queue, next, at);
+}
+
+/*
  * After a panic: takes all packets out of the pool, in the order in which they came. The pool may name a
  * packet twice, if a copy of it was asked for and not made yet. Returns whether `arriving` is among them.
  */
@@ -280,8 +339,7 @@ static bool rescue(struct Qdisc *sch, const struct sk_buff *arriving)
 	q->panicked = true;
 	qdisc_watchdog_cancel(&q->watchdog);
 	/* The counts go on. What was queued leaves through the fifo, and counts as if it had never been here. */
-	q->call.panicked = false;
-	CALL(&q->call, NO_ENTRY, fgk_statistics, q->queue, &counts, 0, 0);
+	read_statistics(q, &counts);
 	if (!q->call.panicked) {
 		counts.enqueued[0] -= counts.backlog[0];
 		counts.enqueued[1] -= counts.backlog[1];
@@ -292,8 +350,7 @@ static bool rescue(struct Qdisc *sch, const struct sk_buff *arriving)
 	for (pass = 0; pass < 2; pass++) {
 		next = 0;
 		for (;;) {
-			q->call.panicked = false;
-			skb = (void *)CALL(&q->call, NO_ENTRY, fgk_salvage, q->queue, &next, &at, 0);
+			skb = salvage(q, &next, &at);
 			if (!skb || q->call.panicked)
 				break;
 			if (pass == 0) {
@@ -343,13 +400,13 @@ static void drop(struct Qdisc *sch, struct sk_buff *skb, struct sk_buff **to_fre
 }
 
 /* Takes what the last call dropped. Returns whether `arriving` is among it. */
-static bool take_dropped(struct Qdisc *sch, struct sk_buff *arriving, struct sk_buff **to_free)
+static noinline bool take_dropped(struct Qdisc *sch, struct sk_buff *arriving, struct sk_buff **to_free)
 {
 	struct fairgate_sched *q = qdisc_priv(sch);
 	struct fgk_leaving out;
 	bool own = false;
 
-	while (CALL(&q->call, NO_ENTRY, fgk_take_dropped, q->queue, &out, 0, 0) == 1 && !q->call.panicked) {
+	while (CALL(&q->call, NO_ENTRY, fgk_take_dropped, q->queue, &out, 0) == 1 && !q->call.panicked) {
 		struct sk_buff *skb = (struct sk_buff *)(unsigned long)out.skb;
 		unsigned int length = qdisc_pkt_len(skb);
 
@@ -375,7 +432,7 @@ static void refuse(struct fairgate_sched *q, const struct sk_buff *skb)
 	q->refused[1] += qdisc_pkt_len(skb);
 }
 
-static int enqueue_plain(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
+static noinline int enqueue_plain(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
 {
 	struct fairgate_sched *q = qdisc_priv(sch);
 
@@ -390,68 +447,105 @@ static int enqueue_plain(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff 
 	return NET_XMIT_SUCCESS;
 }
 
-static void describe(struct sk_buff *skb, struct fgk_packet *packet)
+/* A packet with a VLAN tag, in the descriptor or in the bytes. */
+static noinline void describe_vlan(struct sk_buff *skb, struct fgk_packet *packet)
 {
-	int offset = skb_network_offset(skb);
 	u16 tag;
 
+	packet->ethertype = ntohs(skb_protocol(skb, true));
+	packet->outer_ethertype = ntohs(skb_vlan_tag_present(skb) ? skb->vlan_proto : skb->protocol);
+	packet->vlan = 0;
+	if (skb_vlan_tag_present(skb))
+		packet->vlan = skb_vlan_tag_get_id(skb);
+	else if (!__vlan_get_tag(skb, &tag))
+		packet->vlan = tag & VLAN_VID_MASK;
+}
+
+static __always_inline void describe_headers(struct sk_buff *skb, struct fgk_packet *packet)
+{
+	int offset = skb_network_offset(skb), at_hand;
+
+	if (likely(!skb_vlan_tag_present(skb) && !eth_type_vlan(skb->protocol))) {
+		packet->ethertype = ntohs(skb->protocol);
+		packet->outer_ethertype = packet->ethertype;
+		packet->vlan = 0;
+	} else {
+		describe_vlan(skb, packet);
+	}
+	at_hand = (int)skb_headlen(skb) - offset;
+	if (unlikely(at_hand < HEAD && skb_is_nonlinear(skb) && offset >= 0 && offset < skb->len)) {
+		pskb_may_pull(skb, min_t(unsigned int, skb->len, offset + HEAD));
+		at_hand = (int)skb_headlen(skb) - offset;
+	}
+	if (unlikely(offset < 0 || at_hand < 0)) {
+		offset = 0;
+		at_hand = 0;
+	}
+	packet->head = skb->data + offset;
+	packet->head_length = min(at_hand, 2 * HEAD);
+}
+
+/* After a panic in the call that enqueued a packet. */
+static noinline int enqueue_rescued(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
+{
+	if (!rescue(sch, skb))
+		return enqueue_plain(skb, sch, to_free);
+	sch->q.qlen++;
+	qdisc_qstats_backlog_inc(sch, skb);
+	return NET_XMIT_SUCCESS;
+}
+
+static noinline int enqueue_refused(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
+{
+	refuse(qdisc_priv(sch), skb);
+	drop(sch, skb, to_free);
+	return NET_XMIT_DROP;
+}
+
+static __always_inline void describe(struct sk_buff *skb, struct fairgate_sched *q)
+{
+	struct fgk_packet *packet = &q->packet;
+
+	/* Copies that end before the guarded call, so that the compiler keeps them in registers until then. */
+	OPTIMIZER_HIDE_VAR(skb);
+	OPTIMIZER_HIDE_VAR(packet);
 	packet->skb = (unsigned long)skb;
 	packet->stamp = ktime_to_ns(skb->tstamp);
 	packet->length = qdisc_pkt_len(skb);
 	packet->memory = skb->truesize;
 	packet->mark = skb->mark;
 	packet->priority = skb->priority;
-	packet->ethertype = ntohs(skb_protocol(skb, true));
-	packet->outer_ethertype = ntohs(skb_vlan_tag_present(skb) ? skb->vlan_proto : skb->protocol);
-	packet->vlan = 0;
-	if (skb_vlan_tag_present(skb))
-		packet->vlan = skb_vlan_tag_get_id(skb);
-	else if (unlikely(eth_type_vlan(skb->protocol)) && !__vlan_get_tag(skb, &tag))
-		packet->vlan = tag & VLAN_VID_MASK;
-	packet->head = skb->data;
-	packet->head_length = 0;
-	if (likely(offset >= 0 && offset < skb->len)) {
-		unsigned int wanted = min_t(unsigned int, skb->len, offset + HEAD);
-
-		if (unlikely(skb_headlen(skb) < wanted))
-			pskb_may_pull(skb, wanted);
-		if (likely(skb_headlen(skb) > offset)) {
-			packet->head = skb->data + offset;
-			packet->head_length = min_t(unsigned int, skb_headlen(skb) - offset, 2 * HEAD);
-		}
-	}
+	if (q->reads)
+		describe_headers(skb, packet);
 }
 
-static int enqueue_one(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free, u64 now)
+static __always_inline int enqueue_one(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free, u64 now)
 {
 	struct fairgate_sched *q = qdisc_priv(sch);
-	struct fgk_packet packet;
+	struct fgk_packet *packet = &q->packet;
 	long result;
 
 	if (unlikely(q->panicked))
 		return enqueue_plain(skb, sch, to_free);
-	describe(skb, &packet);
-	result = CALL(&q->call, ENQUEUE, fgk_enqueue, q->queue, &packet, now, 0);
-	if (unlikely(READ_ONCE(panic_in) == ENQUEUED))
-		CALL(&q->call, ENQUEUED, fgk_cuts, q->queue, 0, 0, 0);
-	if (unlikely(q->call.panicked)) {
-		if (!rescue(sch, skb))
-			return enqueue_plain(skb, sch, to_free);
-		sch->q.qlen++;
-		qdisc_qstats_backlog_inc(sch, skb);
-		return NET_XMIT_SUCCESS;
-	}
-	if (unlikely(!(result & RESULT))) {
-		refuse(q, skb);
-		drop(sch, skb, to_free);
-		return NET_XMIT_DROP;
-	}
+	describe(skb, q);
+	result = CALL(&q->call, ENQUEUE, fgk_enqueue, q->queue, packet, now);
+	if (static_branch_unlikely(&panics_on_request))
+		CALL(&q->call, ENQUEUED, fgk_needs, q->queue, 0, 0);
+	if (unlikely(q->call.panicked))
+		return enqueue_rescued(skb, sch, to_free);
+	if (unlikely(!(result & RESULT)))
+		return enqueue_refused(skb, sch, to_free);
 	sch->q.qlen++;
-	sch->qstats.backlog += packet.length;
+	sch->qstats.backlog += packet->length;
 	count_copies(sch, q);
-	if (result & FGK_DROPS && take_dropped(sch, skb, to_free))
+	if (unlikely(result & FGK_DROPS) && take_dropped(sch, skb, to_free))
 		return NET_XMIT_DROP;
 	return NET_XMIT_SUCCESS;
+}
+
+static noinline int enqueue_other(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free, u64 now)
+{
+	return enqueue_one(skb, sch, to_free, now);
 }
 
 /*
@@ -480,7 +574,7 @@ static void set_length(struct sk_buff *segment, const struct Qdisc *sch)
 }
 
 /* Cuts a merged packet, as tbf does. */
-static int enqueue_cut(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free, u64 now)
+static noinline int enqueue_cut(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free, u64 now)
 {
 	struct fairgate_sched *q = qdisc_priv(sch);
 	netdev_features_t features = netif_skb_features(skb);
@@ -497,7 +591,7 @@ static int enqueue_cut(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **
 		skb_mark_not_on_list(segment);
 		set_length(segment, sch);
 		length = qdisc_pkt_len(segment);
-		if (enqueue_one(segment, sch, to_free, now) == NET_XMIT_SUCCESS) {
+		if (enqueue_other(segment, sch, to_free, now) == NET_XMIT_SUCCESS) {
 			queued++;
 			bytes += length;
 		}
@@ -513,13 +607,13 @@ static int fairgate_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_bu
 	struct fairgate_sched *q = qdisc_priv(sch);
 	u64 now = ktime_get_ns();
 
-	if (skb_is_gso(skb) && q->cuts && !q->panicked)
+	if (q->cuts && skb_is_gso(skb) && !q->panicked)
 		return enqueue_cut(skb, sch, to_free, now);
 	return enqueue_one(skb, sch, to_free, now);
 }
 
 /* Writes what disciplines changed into the packet's bytes. */
-static void rewrite(struct sk_buff *skb, const struct fgk_leaving *out)
+static noinline void rewrite(struct sk_buff *skb, const struct fgk_leaving *out)
 {
 	if (out->marked && !out->remarked)
 		INET_ECN_set_ce(skb);
@@ -545,7 +639,7 @@ static void rewrite(struct sk_buff *skb, const struct fgk_leaving *out)
 	}
 }
 
-static struct sk_buff *dequeue_plain(struct Qdisc *sch)
+static noinline struct sk_buff *dequeue_plain(struct Qdisc *sch)
 {
 	struct fairgate_sched *q = qdisc_priv(sch);
 	struct sk_buff *skb = __skb_dequeue(&q->plain);
@@ -563,12 +657,12 @@ static struct sk_buff *fairgate_dequeue(struct Qdisc *sch)
 {
 	struct fairgate_sched *q = qdisc_priv(sch);
 	struct sk_buff *skb = NULL;
-	struct fgk_leaving out;
+	struct fgk_leaving *out = &q->leaving;
 	long result;
 
 	if (unlikely(q->panicked))
 		return dequeue_plain(sch);
-	result = CALL(&q->call, DEQUEUE, fgk_dequeue, q->queue, &out, ktime_get_ns(), 0);
+	result = CALL(&q->call, DEQUEUE, fgk_dequeue, q->queue, out, ktime_get_ns());
 	if (unlikely(q->call.panicked)) {
 		rescue(sch, NULL);
 		return dequeue_plain(sch);
@@ -576,20 +670,20 @@ static struct sk_buff *fairgate_dequeue(struct Qdisc *sch)
 	count_copies(sch, q);
 	switch (result & RESULT) {
 	case 1:
-		skb = (struct sk_buff *)(unsigned long)out.skb;
+		skb = (struct sk_buff *)(unsigned long)out->skb;
 		sch->q.qlen--;
 		sch->qstats.backlog -= qdisc_pkt_len(skb);
-		if (unlikely(out.marked | out.remarked | out.corrupted))
-			rewrite(skb, &out);
+		if (unlikely(result & FGK_CHANGED))
+			rewrite(skb, out);
 		qdisc_bstats_update(sch, skb);
 		break;
 	case 2:
 		qdisc_qstats_overlimit(sch);
-		if (out.until != U64_MAX)
-			qdisc_watchdog_schedule_ns(&q->watchdog, out.until);
+		if (out->until != U64_MAX)
+			qdisc_watchdog_schedule_ns(&q->watchdog, out->until);
 		break;
 	}
-	if (result & FGK_DROPS)
+	if (unlikely(result & FGK_DROPS))
 		take_dropped(sch, NULL, NULL);
 	return skb;
 }
@@ -602,9 +696,9 @@ static void fairgate_reset(struct Qdisc *sch)
 	qdisc_watchdog_cancel(&q->watchdog);
 	if (q->queue && !q->panicked) {
 		local_bh_disable();
-		CALL(&q->call, FLUSH, fgk_flush, q->queue, 0, 0, 0);
+		CALL(&q->call, FLUSH, fgk_flush, q->queue, 0, 0);
 		while (!q->call.panicked &&
-		       CALL(&q->call, NO_ENTRY, fgk_take_dropped, q->queue, &out, 0, 0) == 1) {
+		       CALL(&q->call, NO_ENTRY, fgk_take_dropped, q->queue, &out, 0) == 1) {
 			struct sk_buff *skb = (struct sk_buff *)(unsigned long)out.skb;
 
 			rtnl_kfree_skbs(skb, skb);
@@ -648,19 +742,27 @@ static int why_not(struct guarded *call, struct netlink_ext_ack *extack)
 	return -EIO;
 }
 
+static void look_at_needs(struct fairgate_sched *q)
+{
+	long needs = fgk_needs(q->queue);
+
+	q->cuts = needs & FGK_CUTS;
+	q->reads = needs & FGK_READS;
+}
+
 /* Lets the successor take over the packets of the running queue. */
-static int take_over(struct Qdisc *sch, struct fgk_successor *successor)
+static noinline int take_over(struct Qdisc *sch, struct fgk_successor *successor)
 {
 	struct fairgate_sched *q = qdisc_priv(sch);
 	int error = 0;
 
 	sch_tree_lock(sch);
-	CALL(&q->call, CHANGE, fgk_succeed, q->queue, successor, ktime_get_ns(), 0);
+	CALL(&q->call, CHANGE, fgk_succeed, q->queue, successor, ktime_get_ns());
 	if (unlikely(q->call.panicked)) {
 		rescue(sch, NULL);
 		error = -EIO;
 	} else {
-		q->cuts = fgk_cuts(q->queue);
+		look_at_needs(q);
 		take_dropped(sch, NULL, NULL);
 		/* What waits may be due at once. */
 		qdisc_watchdog_schedule_ns(&q->watchdog, ktime_get_ns());
@@ -682,7 +784,7 @@ static void begin(struct Qdisc *sch, struct fgk_queue *queue, struct list_head *
 	list_splice_init(&q->blocks, &old);
 	list_splice_init(blocks, &q->blocks);
 	q->queue = queue;
-	q->cuts = fgk_cuts(queue);
+	look_at_needs(q);
 	q->panicked = false;
 	q->call.panicked = false;
 	q->call.no_memory = false;
@@ -692,7 +794,7 @@ static void begin(struct Qdisc *sch, struct fgk_queue *queue, struct list_head *
 
 		sch->q.qlen--;
 		sch->qstats.backlog -= length;
-		if (enqueue_one(skb, sch, &to_free, ktime_get_ns()) != NET_XMIT_SUCCESS)
+		if (enqueue_other(skb, sch, &to_free, ktime_get_ns()) != NET_XMIT_SUCCESS)
 			qdisc_tree_reduce_backlog(sch, 1, length);
 	}
 	sch_tree_unlock(sch);
@@ -815,18 +917,21 @@ static int fairgate_dump(struct Qdisc *sch, struct sk_buff *skb)
 	return nla_nest_end(skb, options);
 }
 
-/* Reads counts under the lock. Returns the result of Rust, or 0 after a panic. */
-static long read_counts(struct Qdisc *sch, enum entry entry, void *f, u64 least, struct fgk_counts *counts)
+/*
+ * Reads counts under the lock: those of the root, or those of the first class from `least` on, whose number it
+ * returns. Returns 0 after a panic.
+ */
+static long read_counts(struct Qdisc *sch, enum entry entry, u64 least, struct fgk_counts *counts)
 {
 	struct fairgate_sched *q = qdisc_priv(sch);
 	long result = 0;
 
 	sch_tree_lock(sch);
 	if (q->queue && !q->panicked) {
-		if (f == fgk_statistics)
-			result = CALL(&q->call, entry, f, q->queue, counts, 0, 0);
+		if (least)
+			result = CALL(&q->call, entry, fgk_class, q->queue, least, counts);
 		else
-			result = CALL(&q->call, entry, f, q->queue, least, counts, 0);
+			CALL(&q->call, entry, fgk_statistics, q->queue, counts, 0);
 		if (unlikely(q->call.panicked)) {
 			rescue(sch, NULL);
 			result = 0;
@@ -841,7 +946,7 @@ static int fairgate_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 	struct fairgate_sched *q = qdisc_priv(sch);
 	struct fairgate_stats stats = { .version = FAIRGATE_STATS_VERSION };
 
-	read_counts(sch, STATISTICS, fgk_statistics, 0, &stats.counts);
+	read_counts(sch, STATISTICS, 0, &stats.counts);
 	stats.panicked = q->panicked;
 	add_counts(&stats.counts, &q->before);
 	stats.refused[0] = q->refused[0];
@@ -860,7 +965,7 @@ static unsigned long fairgate_find(struct Qdisc *sch, u32 classid)
 {
 	u32 minor = TC_H_MIN(classid);
 
-	return minor && read_counts(sch, NO_ENTRY, fgk_class, minor, NULL) == minor ? minor : 0;
+	return minor && read_counts(sch, NO_ENTRY, minor, NULL) == minor ? minor : 0;
 }
 
 static void fairgate_walk(struct Qdisc *sch, struct qdisc_walker *arg)
@@ -868,7 +973,7 @@ static void fairgate_walk(struct Qdisc *sch, struct qdisc_walker *arg)
 	long minor = 0;
 
 	while (!arg->stop) {
-		minor = read_counts(sch, DUMP, fgk_class, minor + 1, NULL);
+		minor = read_counts(sch, DUMP, minor + 1, NULL);
 		if (!minor)
 			break;
 		if (arg->count >= arg->skip && arg->fn(sch, minor, arg) < 0)
@@ -890,7 +995,7 @@ static int fairgate_dump_class_stats(struct Qdisc *sch, unsigned long class, str
 	struct gnet_stats_queue queue = {};
 	struct fgk_counts counts = {};
 
-	if (read_counts(sch, NO_ENTRY, fgk_class, class, &counts) != class)
+	if (read_counts(sch, NO_ENTRY, class, &counts) != class)
 		return 0;
 	gnet_stats_basic_sync_init(&basic);
 	u64_stats_set(&basic.bytes, counts.dequeued[1]);
@@ -936,6 +1041,8 @@ static int set_panic_in(const char *value, const struct kernel_param *param)
 
 	if (entry < 0)
 		return entry;
+	if (entry != NOWHERE)
+		static_branch_enable(&panics_on_request);
 	WRITE_ONCE(panic_in, entry);
 	return 0;
 }

@@ -202,27 +202,28 @@ pub(crate) unsafe extern "C" fn fgk_start(successor: *mut Successor, key: *const
 /// Returns the number of slots.
 ///
 /// # Safety
-/// As of [`fgk_cuts`].
+/// As of [`fgk_needs`].
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn fgk_slots(queue: *const Queue) -> u32 {
     // SAFETY: by this function's contract.
     unsafe { (*queue).slots() }
 }
 
-/// Whether merged packets are to be cut.
+/// What the tree needs: `FGK_CUTS` if merged packets are to be cut, `FGK_READS` if headers are read.
 ///
 /// # Safety
 /// `queue` is from [`fgk_start`], and no other call uses it. So it is for all functions below.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn fgk_cuts(queue: *const Queue) -> bool {
+pub(crate) unsafe extern "C" fn fgk_needs(queue: *const Queue) -> i64 {
     // SAFETY: by this function's contract.
-    unsafe { (*queue).cuts() }
+    let queue = unsafe { &*queue };
+    i64::from(queue.cuts()) | i64::from(queue.reads_headers()) << 1
 }
 
 /// Releases a queue.
 ///
 /// # Safety
-/// As of [`fgk_cuts`]. It is not used afterwards.
+/// As of [`fgk_needs`]. It is not used afterwards.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn fgk_stop(queue: *mut Queue) {
     // SAFETY: by this function's contract.
@@ -231,6 +232,9 @@ pub(crate) unsafe extern "C" fn fgk_stop(queue: *mut Queue) {
 
 /// Added to a result if packets were dropped: `FGK_DROPS`.
 const DROPS: i64 = 4;
+
+/// Added to the result of a dequeue if bytes of the packet are to be changed: `FGK_CHANGED`.
+const CHANGED: i64 = 8;
 
 /// Enqueues the copies that the call has asked for, and says whether packets were dropped.
 #[inline]
@@ -245,36 +249,54 @@ fn finish(queue: &mut Queue, now: Time) -> i64 {
 /// Returns 0 if all slots are in use, else 1.
 ///
 /// # Safety
-/// As of [`fgk_cuts`]. `packet` and the bytes that it names are valid.
+/// As of [`fgk_needs`]. `packet` is valid, and so are the bytes that it names, unless headers are not read.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn fgk_enqueue(queue: *mut Queue, packet: *const FgkPacket, now: u64) -> i64 {
     // SAFETY: by this function's contract.
     let (queue, packet) = unsafe { (&mut *queue, &*packet) };
-    // SAFETY: by this function's contract.
-    let head = unsafe { slice::from_raw_parts(packet.head, packet.head_length as usize) };
-    let arriving = Arriving {
-        head,
-        ethertype: packet.ethertype,
-        outer_ethertype: packet.outer_ethertype,
-        vlan: packet.vlan,
-        priority: packet.priority,
-        packet: Packet {
-            cookie: packet.skb,
-            stamp: packet.stamp,
-            memory: packet.memory,
-            mark: packet.mark,
-            ..Packet::of_length(packet.length)
-        },
-    };
     let now = Time::from_nanos(now);
-    match queue.enqueue(&arriving, now) {
+    let descriptor = Packet {
+        cookie: packet.skb,
+        stamp: packet.stamp,
+        memory: packet.memory,
+        mark: packet.mark,
+        ..Packet::of_length(packet.length)
+    };
+    let is_queued = match queue.reads_headers() {
+        true => {
+            // SAFETY: by this function's contract.
+            let head = unsafe { slice::from_raw_parts(packet.head, packet.head_length as usize) };
+            let arriving = Arriving {
+                head,
+                ethertype: packet.ethertype,
+                outer_ethertype: packet.outer_ethertype,
+                vlan: packet.vlan,
+                priority: packet.priority,
+                packet: descriptor,
+            };
+            queue.enqueue(&arriving, now)
+        }
+        false => queue.enqueue_unread(descriptor, packet.priority, now),
+    };
+    match is_queued {
         true => 1 + finish(queue, now),
         false => 0,
     }
 }
 
-fn leave(slot: &Slot, into: &mut FgkLeaving) {
+/// Returns the result of the dequeue.
+#[inline(always)]
+fn leave(slot: &Slot, into: &mut FgkLeaving) -> i64 {
     into.skb = slot.cookie;
+    match slot.is_marked() | slot.is_remarked() | slot.is_corrupted() {
+        true => 1 + changes(slot, into),
+        false => 1,
+    }
+}
+
+// Inlined, because a slot that is passed is copied.
+#[inline(always)]
+fn changes(slot: &Slot, into: &mut FgkLeaving) -> i64 {
     into.marked = slot.is_marked();
     into.remarked = slot.is_remarked();
     into.traffic_class = slot.traffic_class();
@@ -282,22 +304,21 @@ fn leave(slot: &Slot, into: &mut FgkLeaving) {
     if into.corrupted {
         into.corrupted_bit = slot.corrupted_bit(1 << 32).unwrap_or(0);
     }
+    CHANGED
 }
 
-/// Returns 0 if nothing is queued, 1 with a packet, 2 if `until` is to be waited for.
+/// Returns 0 if nothing is queued, 1 with a packet, 2 if `until` is to be waited for. Other fields of `into`
+/// are written only with `FGK_CHANGED`.
 ///
 /// # Safety
-/// As of [`fgk_cuts`].
+/// As of [`fgk_needs`].
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn fgk_dequeue(queue: *mut Queue, into: *mut FgkLeaving, now: u64) -> i64 {
     // SAFETY: by this function's contract.
     let (queue, into) = unsafe { (&mut *queue, &mut *into) };
     let now = Time::from_nanos(now);
     let result = match queue.dequeue(now) {
-        Next::Packet(departure) => {
-            leave(&departure.slot, into);
-            1
-        }
+        Next::Packet(departure) => leave(&departure.slot, into),
         Next::Wait(until) => {
             into.until = until.nanos();
             2
@@ -310,7 +331,7 @@ pub(crate) unsafe extern "C" fn fgk_dequeue(queue: *mut Queue, into: *mut FgkLea
 /// Takes the next packet that the last call dropped. Returns 1, or 0 if there is none.
 ///
 /// # Safety
-/// As of [`fgk_cuts`].
+/// As of [`fgk_needs`].
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn fgk_take_dropped(queue: *mut Queue, into: *mut FgkLeaving, _: u64) -> i64 {
     // SAFETY: by this function's contract.
@@ -328,7 +349,7 @@ pub(crate) unsafe extern "C" fn fgk_take_dropped(queue: *mut Queue, into: *mut F
 /// Gives all packets back.
 ///
 /// # Safety
-/// As of [`fgk_cuts`].
+/// As of [`fgk_needs`].
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn fgk_flush(queue: *mut Queue) {
     // SAFETY: by this function's contract.
@@ -338,7 +359,7 @@ pub(crate) unsafe extern "C" fn fgk_flush(queue: *mut Queue) {
 /// Returns 1 if `successor` can take the place of the running tree, else 0 and the reason.
 ///
 /// # Safety
-/// As of [`fgk_cuts`] and [`fgk_forget`]. `error` has `room` bytes.
+/// As of [`fgk_needs`] and [`fgk_forget`]. `error` has `room` bytes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn fgk_check_succession(
     queue: *const Queue,
@@ -361,7 +382,7 @@ pub(crate) unsafe extern "C" fn fgk_check_succession(
 /// Lets `successor` take over. Afterwards it has the old tree, for [`fgk_forget`].
 ///
 /// # Safety
-/// As of [`fgk_cuts`] and [`fgk_plan`].
+/// As of [`fgk_needs`] and [`fgk_plan`].
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn fgk_succeed(queue: *mut Queue, successor: *mut Successor, now: u64) {
     // SAFETY: by this function's contract.
@@ -372,7 +393,7 @@ pub(crate) unsafe extern "C" fn fgk_succeed(queue: *mut Queue, successor: *mut S
 /// Reads the statistics of the root.
 ///
 /// # Safety
-/// As of [`fgk_cuts`].
+/// As of [`fgk_needs`].
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn fgk_statistics(queue: *const Queue, into: *mut FgkCounts) {
     // SAFETY: by this function's contract.
@@ -383,7 +404,7 @@ pub(crate) unsafe extern "C" fn fgk_statistics(queue: *const Queue, into: *mut F
 /// Finds the first class whose number is at least `least`. Returns its number, or 0. `into` may be null.
 ///
 /// # Safety
-/// As of [`fgk_cuts`].
+/// As of [`fgk_needs`].
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn fgk_class(queue: *const Queue, least: u64, into: *mut FgkCounts) -> i64 {
     // SAFETY: by this function's contract.
@@ -408,7 +429,7 @@ pub(crate) unsafe extern "C" fn fgk_class(queue: *const Queue, least: u64, into:
 /// time since which it waits. Returns 0 behind the last.
 ///
 /// # Safety
-/// As of [`fgk_cuts`]. A panic may have left the queue in any state.
+/// As of [`fgk_needs`]. A panic may have left the queue in any state.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn fgk_salvage(queue: *const Queue, next: *mut u32, at: *mut u64) -> u64 {
     // SAFETY: by this function's contract.

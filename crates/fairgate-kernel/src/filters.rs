@@ -6,8 +6,8 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 
 use fairgate::classify::{
-    AddressMask, Average, Bytes, Classifier, Computed, Control, Edit, Field, Fields, Filter, Filters, HostBy,
-    Masked, Match, Measure, Outcome, Place, Police, Prefix, Rule, Template,
+    AddressMask, Average, Bytes, BytesOf, Classifier, Computed, Control, Edit, Field, Fields, Filter,
+    Filters, HostBy, Masked, Match, Measure, Outcome, Police, Prefix, Rule, Template,
 };
 use fairgate::queues::token_bucket::{Peak, Profile};
 use fairgate::{Cells, ClassId, LinkLayer, Rate};
@@ -73,10 +73,10 @@ masked!(u8, u32);
 impl Form for Bytes {
     fn write(&self, into: &mut Vec<u8>) {
         let (kind, offset) = match self.place() {
-            Place::Network(offset) => (0u8, offset),
-            Place::Transport(offset) => (1, offset.into()),
-            Place::HopLimit => (2, 0),
-            Place::Length => (3, 0),
+            BytesOf::Network(offset) => (0u8, offset),
+            BytesOf::Transport(offset) => (1, offset.into()),
+            BytesOf::HopLimit => (2, 0),
+            BytesOf::Length => (3, 0),
         };
         kind.write(into);
         offset.write(into);
@@ -90,10 +90,10 @@ impl Form for Bytes {
     fn read(from: &mut Reader<'_>) -> Result<Bytes, Refused> {
         let (kind, offset) = (u8::read(from)?, i16::read(from)?);
         let place = match (kind, u8::try_from(offset)) {
-            (0, _) => Place::Network(offset),
-            (1, Ok(offset)) => Place::Transport(offset),
-            (2, _) => Place::HopLimit,
-            (3, _) => Place::Length,
+            (0, _) => BytesOf::Network(offset),
+            (1, Ok(offset)) => BytesOf::Transport(offset),
+            (2, _) => BytesOf::HopLimit,
+            (3, _) => BytesOf::Length,
             _ => return unknown("place of header bytes", kind),
         };
         let width = Form::read(from)?;

@@ -18,6 +18,8 @@ extern crate alloc;
 mod abi;
 #[cfg(feature = "program")]
 pub mod convert;
+#[cfg(all(test, feature = "program"))]
+mod departures;
 mod filters;
 mod form;
 mod queue;

@@ -1,11 +1,13 @@
 //! Trees from text to bytes and back, and bytes that nobody checked.
 
-use fairgate::flow::ethertype;
-use fairgate::{Next, Packet, Time};
+use fairgate::flow::{dissect_payload, ethertype};
+use fairgate::{DropReason, Next, Packet, Time};
 use fairgate_config::{Document, Spec};
 use proptest::prelude::*;
 
 use crate::convert::tree_of;
+use crate::queue::common_key;
+use crate::tree::Reads;
 use crate::{Arriving, Plan, Queue, Successor};
 
 fn plan(line: &str) -> Plan {
@@ -30,16 +32,22 @@ fn queue(line: &str) -> Queue {
     Successor::new(&plan(line), 7).unwrap().into_queue([1, 2])
 }
 
-/// An IPv4 packet of UDP from this port. The cookie is `number`.
-fn offer(queue: &mut Queue, port: u16, number: u64, now: Time) -> bool {
+/// The headers of an IPv4 packet of UDP from this port.
+fn udp(port: u16, traffic_class: u8) -> [u8; 28] {
     let mut head = [0u8; 28];
     head[0] = 0x45;
+    head[1] = traffic_class;
     head[3] = 28;
     head[9] = 17;
     head[12..20].copy_from_slice(&[192, 0, 2, 1, 192, 0, 2, 2]);
     head[20..22].copy_from_slice(&port.to_be_bytes());
-    let arriving = Arriving {
-        head: &head,
+    head
+}
+
+/// A packet with these headers. The cookie is `number`.
+fn arriving(head: &[u8], number: u64) -> Arriving<'_> {
+    Arriving {
+        head,
         ethertype: ethertype::IPV4,
         outer_ethertype: ethertype::IPV4,
         vlan: 0,
@@ -48,8 +56,11 @@ fn offer(queue: &mut Queue, port: u16, number: u64, now: Time) -> bool {
             cookie: number,
             ..Packet::of_length(1000)
         },
-    };
-    queue.enqueue(&arriving, now)
+    }
+}
+
+fn offer(queue: &mut Queue, port: u16, number: u64, now: Time) -> bool {
+    queue.enqueue(&arriving(&udp(port, 0), number), now)
 }
 
 fn drain(queue: &mut Queue, now: Time) -> Vec<u64> {
@@ -70,6 +81,52 @@ const LINES: [&str; 9] = [
     "ared bandwidth=10mbit",
     "hhf",
     "pfifo_fast",
+];
+
+/// A tree of each discipline that does not read everything of headers.
+const READERS: [(Reads, &[&str]); 3] = [
+    (
+        Reads::Nothing,
+        &[
+            "fifo limit=20",
+            "pfifo_fast",
+            "tbf rate=200mbit burst=20kb limit=20kb",
+        ],
+    ),
+    (
+        Reads::TrafficClass,
+        &[
+            "ared bandwidth=200mbit",
+            "codel limit=20 target=100us interval=1ms ecn=true",
+            "dualpi2",
+            "pie limit=20 target=100us ecn=true",
+            "red limit=20kb min=5kb max=20kb ecn=true",
+        ],
+    ),
+    (
+        Reads::Flow,
+        &[
+            "choke",
+            "drr",
+            "fq",
+            "fq_codel target=100us interval=1ms",
+            "fq_nagle",
+            "fq_pie",
+            "frr",
+            "gfq",
+            "hhf",
+            "msfc",
+            "pfq",
+            "qfq",
+            "qfq_plus",
+            "s_kps",
+            "scfq",
+            "sfb",
+            "sfq",
+            "wf2q_plus",
+            "wfq rate=200mbit",
+        ],
+    ),
 ];
 
 /// A tree of classes with a filter.
@@ -232,7 +289,62 @@ fn all_packets_can_be_salvaged_without_the_tree() {
     assert_eq!(found, [1, 2, 3, 4, 5]);
 }
 
+/// What became of packets: cookie, ECN bits, reason of a drop.
+type Fates = Vec<(u64, u8, Option<DropReason>)>;
+
+/// Offers packets, each with its headers and whether one may leave then, at 10 times what leaves.
+fn fates(queue: &mut Queue, packets: &[(u16, u8, bool)]) -> Fates {
+    let mut fates = Vec::new();
+    for (number, (port, traffic_class, leaves)) in (1u64..).zip(packets) {
+        let now = Time::from_micros(number * 40);
+        let head = udp(*port, *traffic_class);
+        assert!(queue.enqueue(&arriving(&head, number), now));
+        if *leaves && let Next::Packet(departure) = queue.dequeue(now) {
+            fates.push((departure.slot.cookie, u8::from(departure.slot.is_marked()), None));
+        }
+        while let Some(dropped) = queue.take_dropped() {
+            fates.push((dropped.slot.cookie, 0, Some(dropped.reason)));
+        }
+    }
+    fates
+}
+
 proptest! {
+    /// What a tree does not read makes no difference: with everything read, the same packets leave in the
+    /// same order, with the same marks, and the same ones are dropped.
+    #[test]
+    fn a_tree_reads_all_that_it_uses(
+        packets in prop::collection::vec((0u16..20, 0u8..16, any::<bool>()), 80),
+    ) {
+        for (reads, lines) in READERS {
+            for line in lines {
+                let mut queue = queue(line);
+                prop_assert_eq!(plan(line).tree.reads(), reads, "{}", line);
+                let fates_of_less = fates(&mut queue, &packets);
+                let mut queue = self::queue(line);
+                queue.read_everything();
+                prop_assert_eq!(fates_of_less, fates(&mut queue, &packets), "{}", line);
+            }
+        }
+    }
+
+    /// The short way to a key leads to the same key.
+    #[test]
+    fn a_common_key_is_that_of_the_dissector(
+        port: u16,
+        changes in prop::collection::vec((0usize..28, any::<u8>()), 0..4),
+        length in 0usize..=28,
+    ) {
+        let mut head = udp(port, 3);
+        for (at, byte) in changes {
+            head[at] = byte;
+        }
+        let arriving = arriving(&head[..length], 0);
+        if let Some(key) = common_key(&arriving) {
+            prop_assert_eq!(key, dissect_payload(arriving.head, arriving.ethertype).key);
+        }
+    }
+
     /// Bytes that are nearly a plan: they are refused, or build a tree that works.
     #[test]
     fn damaged_bytes_hurt_nobody(

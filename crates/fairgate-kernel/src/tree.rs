@@ -163,6 +163,25 @@ impl Tree {
         classes.filter(move |class| class.template.is_some() || !parents.contains(&class.minor.into()))
     }
 
+    /// What its disciplines read of headers. What is not listed here may read everything. A test offers each
+    /// of these disciplines packets that differ in what it does not read.
+    pub(crate) fn reads(&self) -> Reads {
+        let own = match self.name() {
+            // Filters, and classes of hosts.
+            _ if has_places(&self.settings.classifier) || !self.settings.classes.is_empty() => {
+                Reads::Everything
+            }
+            "fifo" | "pfifo_fast" | "tbf" => Reads::Nothing,
+            "ared" | "codel" | "dualpi2" | "pie" | "red" => Reads::TrafficClass,
+            "choke" | "drr" | "fq" | "fq_codel" | "fq_nagle" | "fq_pie" | "frr" | "gfq" | "hhf" | "msfc"
+            | "pfq" | "qfq" | "qfq_plus" | "s_kps" | "scfq" | "sfb" | "sfq" | "wf2q_plus" | "wfq" => {
+                Reads::Flow
+            }
+            _ => Reads::Everything,
+        };
+        self.children.iter().map(Tree::reads).fold(own, Reads::max)
+    }
+
     /// Builds the tree.
     ///
     /// # Errors
@@ -197,6 +216,17 @@ impl PartialEq for Tree {
     fn eq(&self, other: &Tree) -> bool {
         self.name() == other.name() && self.settings == other.settings && self.children == other.children
     }
+}
+
+/// What a tree reads of a packet's headers. Each kind includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reads {
+    Nothing,
+    /// DSCP and ECN.
+    TrafficClass,
+    /// Also the hash of the flow.
+    Flow,
+    Everything,
 }
 
 /// Whether it assigns packets to classes. The handle alone does not.

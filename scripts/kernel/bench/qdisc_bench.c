@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
  * Measures the root discipline of a device: `backlog` packets of `flows` flows wait in it, and each of
- * `pairs`
- * rounds takes one out and puts it in again. Loading the module is the measurement. In a guest whose clock
- * counts instructions (scripts/kernel/boot) the time is their number.
+ * `pairs` rounds takes one out and puts it in again. Loading the module is the measurement. In a guest whose
+ * clock counts instructions (scripts/kernel/boot) the time is their number. Packets have the kernel's hash of
+ * their flow, as those of a socket have, unless they are `forwarded`.
  */
 #include <linux/ip.h>
 #include <linux/math64.h>
@@ -24,6 +24,8 @@ static unsigned int flows = 64, backlog = 256, pairs = 10000;
 module_param(flows, uint, 0);
 module_param(backlog, uint, 0);
 module_param(pairs, uint, 0);
+static bool forwarded;
+module_param(forwarded, bool, 0);
 
 /* A datagram of 1,500 bytes, of which only the headers are there. */
 static struct sk_buff *packet(struct net_device *dev, unsigned int flow)
@@ -53,7 +55,6 @@ static struct sk_buff *packet(struct net_device *dev, unsigned int flow)
 	ports[2] = htons(80);
 	skb->protocol = htons(ETH_P_IP);
 	skb->dev = dev;
-	/* As a socket's packets have it: no discipline pays for the kernel's dissection. */
 	__skb_set_sw_hash(skb, (flow + 1) * 2654435761u, true);
 	qdisc_skb_cb(skb)->pkt_len = 1514;
 	return skb;
@@ -67,10 +68,13 @@ static unsigned int rounds(struct Qdisc *q, unsigned int count, struct sk_buff *
 	while (count--) {
 		struct sk_buff *skb = q->dequeue(q);
 
-		if (skb)
-			q->enqueue(skb, q, dropped);
-		else
+		if (!skb) {
 			empty++;
+			continue;
+		}
+		if (forwarded)
+			skb_clear_hash(skb);
+		q->enqueue(skb, q, dropped);
 	}
 	return empty;
 }
