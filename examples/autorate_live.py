@@ -6,7 +6,8 @@
 Three network namespaces: a host, the line and a server. The line is a `fairgate run` with a shaper over a fifo
 of 1000 packets and 10 ms each way; its rate follows a file that this program writes every second, with the
 capacities of autorate.py at each full second. On the host, another run shapes what it sends: at a fixed rate, or by
-pings to the server. Four TCP connections upload, and a ping measures the round trip. Needs ip, iperf3, ping.
+pings to the server. Four TCP connections (CUBIC, whatever the machine's default is: BBR sends on when packets
+are dropped) upload, and a ping measures the round trip. Needs ip, iperf3, ping.
 """
 
 import json
@@ -115,7 +116,8 @@ def measure(title: str, text: str) -> None:
         host = run(HOST, Path(other), text)
         server = start(SERVER, "iperf3", "--server", "--one-off")
         time.sleep(1)
-        load = start(HOST, "iperf3", "-c", ADDRESS[SERVER], "-P", "4", "-t", str(SECONDS), "-O", "2", "-J")
+        lasts = ("-t", str(SECONDS), "-O", "2")
+        load = start(HOST, "iperf3", "-c", ADDRESS[SERVER], "-C", "cubic", "-P", "4", *lasts, "-J")
         ping = start(HOST, "ping", "-n", "-i", "0.05", "-w", str(SECONDS + 2), ADDRESS[SERVER])
         capacities, begin = [], time.monotonic()
         for second in range(SECONDS + 2):

@@ -29,6 +29,7 @@ from playwright.sync_api import (
     ConsoleMessage,
     Page,
     Response,
+    Route,
     expect,
     sync_playwright,
 )
@@ -628,6 +629,21 @@ REPORT = """<!doctype html><html><head><style>:root { --tone: rgb(1, 2, 3) } p {
 <script>window.intruded = true</script></head><body>
 <p style="margin-left: 17px" onclick="window.intruded = true">fq_codel would have dropped 7 packets</p>
 <img src="x" onerror="window.intruded = true"></body></html>"""
+
+
+def test_dashboard_tabs_can_be_chosen_before_the_run_answers(watched: Watched) -> None:
+    """What was chosen while the first answer was awaited is shown once it is there."""
+    page = watched.page
+    awaited: list[Route] = []
+    page.route("**/v1/health", lambda route: awaited.append(route), times=1)
+    watched.open()
+    tab = page.get_by_role("tab", name="Flows")
+    tab.click()
+    expect(tab).to_have_attribute("aria-selected", "true")
+    until("the run is asked", lambda: page.evaluate("true") and len(awaited) == 1)
+    awaited[0].continue_()
+    expect(page.locator("#flows")).to_contain_text("active")
+    watched.check()
 
 
 def test_dashboard_shows_flows(watched: Watched) -> None:

@@ -180,7 +180,8 @@ async function updateCharts() {
 /** Reads all that is shown, again and again, as long as the page is seen. */
 async function turn() {
   clearTimeout(timer);
-  if (document.hidden) return;
+  // A tab may be chosen before the run has answered for the first time.
+  if (document.hidden || !history) return;
   try {
     await update();
   } catch (error) {
@@ -257,7 +258,6 @@ async function begin() {
     byId("detail").focus();
   });
   if (health.packets) offer(() => state.from);
-  makeTabs();
   document.addEventListener("visibilitychange", turn);
   restart();
 }
@@ -273,4 +273,5 @@ async function start() {
   }
 }
 
+makeTabs();
 start();

@@ -198,6 +198,24 @@ class NatStatus(Model):
     """How many translations are known."""
 
 
+class OutlineEntry(Model):
+    """A discipline, a class or both."""
+
+    above: int | None = None
+    """The index of the place above; null for the root."""
+    discipline: str | None = None
+    """The discipline. An inner class of a tree of classes has none."""
+    hosts: int | None = None
+    """How many classes there are for hosts, numbered on from that of the path."""
+    path: str
+    """
+    The numbers of the classes from the root on, as `20/3`; `root` for the root. Of classes for hosts it
+    is the first.
+    """
+    settings: dict[str, str]
+    """What was set of the class and of its discipline, as users write it."""
+
+
 class ParameterDocument(Model):
     """A parameter and its value."""
 
@@ -240,24 +258,6 @@ class Percentiles(Model):
     """The 99th percentile."""
     packets: int
     """The number of packets that were measured."""
-
-
-class Place(Model):
-    """A discipline, a class or both."""
-
-    above: int | None = None
-    """The index of the place above; null for the root."""
-    discipline: str | None = None
-    """The discipline. An inner class of a tree of classes has none."""
-    hosts: int | None = None
-    """How many classes there are for hosts, numbered on from that of the path."""
-    path: str
-    """
-    The numbers of the classes from the root on, as `20/3`; `root` for the root. Of classes for hosts it
-    is the first.
-    """
-    settings: dict[str, str]
-    """What was set of the class and of its discipline, as users write it."""
 
 
 class Problem(Model):
@@ -779,7 +779,7 @@ class OutlineDocument(Tagged):
 
     from_: Annotated[str, Field(alias="from")]
     """The interface that the direction receives from."""
-    places: list[Place]
+    places: list[OutlineEntry]
     """Its places, each behind the one above it. The first is the root."""
     revision: int
     """The revision of the trees."""
