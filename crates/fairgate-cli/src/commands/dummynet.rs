@@ -6,7 +6,7 @@ use fairgate_scripts::sources::Source as Kind;
 use fairgate_scripts::tc::{Device, TreeDirection};
 
 use crate::commands::script::{self, Language, ScriptArgs, Source, Text};
-use crate::commands::ways::Tree;
+use crate::commands::script_trees::Tree;
 use crate::failure::{Failure, Outcome};
 use crate::foreign;
 use crate::output::Format;
@@ -67,7 +67,7 @@ pub(crate) fn named(tree: dummynet::Tree, device: Option<&str>) -> Tree {
     Tree {
         name: tree.name(),
         device: tree.interface.or_else(|| device.map(str::to_owned)),
-        way: match tree.direction {
+        direction: match tree.direction {
             Direction::In => TreeDirection::In,
             Direction::Out => TreeDirection::Out,
         },

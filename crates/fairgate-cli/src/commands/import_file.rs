@@ -6,7 +6,7 @@ use fairgate_scripts::tc::Device;
 use fairgate_scripts::{dummynet as of_dummynet, pf};
 
 use crate::commands::script::{Language, ScriptArgs, Text};
-use crate::commands::ways::Tree;
+use crate::commands::script_trees::Tree;
 use crate::commands::{dummynet, script, tc};
 use crate::failure::{Failure, Outcome};
 use crate::foreign::NotRead;

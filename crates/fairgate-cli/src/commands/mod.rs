@@ -38,6 +38,8 @@ pub(crate) mod schema;
 #[cfg(feature = "live")]
 pub(crate) mod script;
 #[cfg(feature = "live")]
+pub(crate) mod script_trees;
+#[cfg(feature = "live")]
 pub(crate) mod show;
 pub(crate) mod simulate;
 #[cfg(feature = "live")]
@@ -50,8 +52,6 @@ pub(crate) mod tc;
 pub(crate) mod testbed;
 #[cfg(feature = "live")]
 pub(crate) mod top;
-#[cfg(feature = "live")]
-pub(crate) mod ways;
 
 /// The examples under `fairgate --help`.
 pub(crate) const EXAMPLES: &str = "\

@@ -12,7 +12,7 @@ use miette::Diagnostic;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::commands::ways::{Run, RunError, Tree, without_run};
+use crate::commands::script_trees::{Run, RunError, Tree, without_run};
 use crate::commands::{check, run};
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Texts};

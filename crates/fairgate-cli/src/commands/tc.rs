@@ -14,7 +14,7 @@ use fairgate_scripts::tc::{Device, Note, Script, Translated};
 
 use crate::commands::import;
 use crate::commands::script::{self, Language, ScriptArgs, Source, Text};
-use crate::commands::ways::Tree;
+use crate::commands::script_trees::Tree;
 use crate::failure::{Failure, Outcome};
 use crate::foreign;
 use crate::input;
@@ -133,7 +133,7 @@ pub(crate) fn trees(text: &Text, device: Device) -> Result<Vec<Tree>, Failure> {
         Tree {
             name: translated.name,
             device: Some(translated.device),
-            way: translated.way,
+            direction: translated.direction,
             spec: translated.spec,
             warnings: others.into_iter().map(warning).collect(),
             nat: translated.nat,

@@ -111,7 +111,7 @@ impl Machine {
                 Some(device) => device == translated.device,
                 None => translated.device != "elsewhere",
             };
-            if is_meant && translated.way == TreeDirection::Out {
+            if is_meant && translated.direction == TreeDirection::Out {
                 let tree = translated.spec.build(1).expect("the description was checked");
                 listing.add(&translated.spec, &TreeState::of(&*tree), &translated.device, view);
             }

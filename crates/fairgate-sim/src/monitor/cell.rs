@@ -2,7 +2,7 @@
 
 use fairgate::{PacketId, Time};
 
-use crate::wifi::{Medium, MediumCounters, WayCounters};
+use crate::wifi::{DirectionCounters, Medium, MediumCounters};
 
 /// Takes the counters of a medium when the window opens, and the difference when it closes.
 #[derive(Clone, Debug, Default)]
@@ -16,14 +16,14 @@ pub(crate) struct CellMonitor {
 pub(crate) struct CellWindow {
     pub(crate) medium: MediumCounters,
     /// Two for each station: to the access point, and back.
-    pub(crate) ways: Vec<WayCounters>,
+    pub(crate) directions: Vec<DirectionCounters>,
 }
 
 impl CellWindow {
     fn now(medium: &Medium<PacketId>, now: Time) -> CellWindow {
         CellWindow {
             medium: medium.counters(now),
-            ways: medium.ways().to_vec(),
+            directions: medium.directions().to_vec(),
         }
     }
 }
@@ -38,10 +38,10 @@ impl CellMonitor {
         let earlier = &self.at_opening;
         self.window = CellWindow {
             medium: now.medium.since(&earlier.medium),
-            ways: now
-                .ways
+            directions: now
+                .directions
                 .iter()
-                .zip(&earlier.ways)
+                .zip(&earlier.directions)
                 .map(|(now, earlier)| now.since(earlier))
                 .collect(),
         };

@@ -53,7 +53,11 @@ impl Cell {
 
     /// Packets given up on air.
     pub(crate) fn lost(&self) -> u64 {
-        self.medium.ways().iter().map(|way| way.lost).sum()
+        self.medium
+            .directions()
+            .iter()
+            .map(|direction| direction.lost)
+            .sum()
     }
 
     pub(crate) fn window_opens(&mut self, now: Time) {
@@ -68,7 +72,7 @@ impl Cell {
 /// A hop between an access point and a station.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AirHop {
-    way: AirDirection,
+    direction: AirDirection,
     /// The interface whose discipline holds the packet before.
     interface: u32,
     receiver: Receiver,
@@ -112,7 +116,7 @@ impl Network {
         for station in 0..interfaces.len() as u32 - 1 {
             for is_down in [false, true] {
                 self.air_hops.push(AirHop {
-                    way: AirDirection { station, is_down },
+                    direction: AirDirection { station, is_down },
                     interface: if is_down {
                         access_point
                     } else {
@@ -169,14 +173,14 @@ impl Network {
                 continue;
             }
             let journey = &self.journeys[id.index()];
-            let way = self.air_hops[(packet.cookie as u32 - self.first_air) as usize].way;
+            let direction = self.air_hops[(packet.cookie as u32 - self.first_air) as usize].direction;
             let cell = &mut self.cells[member.cell as usize];
             let category = match cell.uses_categories {
                 true => AccessCategory::of_dscp(packet.dscp),
                 false => AccessCategory::BestEffort,
             };
             cell.medium
-                .offer(way, category, id, journey.length, now, &mut cell.random);
+                .offer(direction, category, id, journey.length, now, &mut cell.random);
         }
         self.set_medium_alarm(member.cell, events);
     }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::monitor::CellWindow;
 use crate::scenario::Cell;
-use crate::wifi::{AirDirection, WayCounters};
+use crate::wifi::{AirDirection, DirectionCounters};
 
 /// The results of a cell. Figures are of the measurement window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -76,7 +76,10 @@ impl CellResults {
     ) -> CellResults {
         let share = |part: u64| part as f64 / nanos as f64;
         let of_way = |station: u32, is_down: bool| {
-            AirResults::of(&window.ways[AirDirection { station, is_down }.index()], nanos)
+            AirResults::of(
+                &window.directions[AirDirection { station, is_down }.index()],
+                nanos,
+            )
         };
         CellResults {
             name: cell.name.clone(),
@@ -100,7 +103,7 @@ impl CellResults {
 }
 
 impl AirResults {
-    fn of(counters: &WayCounters, nanos: u64) -> AirResults {
+    fn of(counters: &DirectionCounters, nanos: u64) -> AirResults {
         AirResults {
             airtime: counters.airtime as f64 / nanos as f64,
             delivered: counters.delivered,

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 /// The congestion control algorithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(try_from = "String")]
 #[non_exhaustive]
 pub enum CongestionControl {
     /// NewReno, RFC 5681 and RFC 6582.
@@ -37,6 +37,14 @@ fairgate::words!(CongestionControl {
     "bbr3" => CongestionControl::Bbr3,
     "prague" => CongestionControl::Prague,
 });
+
+impl TryFrom<String> for CongestionControl {
+    type Error = String;
+
+    fn try_from(word: String) -> Result<CongestionControl, String> {
+        CongestionControl::of_word(&word).ok_or_else(|| format!("unknown congestion control {word}"))
+    }
+}
 
 impl CongestionControl {
     /// Returns the name in configuration and results.

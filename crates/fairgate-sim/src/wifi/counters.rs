@@ -5,7 +5,7 @@
 
 /// One direction between the access point and a station.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct WayCounters {
+pub(crate) struct DirectionCounters {
     /// Time of its exchanges, from their first frame to the end of the acknowledgement, ns. Without
     /// collisions.
     pub(crate) airtime: u64,
@@ -42,9 +42,9 @@ pub(crate) struct MediumCounters {
     pub(crate) opportunities: u64,
 }
 
-impl WayCounters {
-    pub(crate) fn since(&self, earlier: &WayCounters) -> WayCounters {
-        WayCounters {
+impl DirectionCounters {
+    pub(crate) fn since(&self, earlier: &DirectionCounters) -> DirectionCounters {
+        DirectionCounters {
             airtime: self.airtime - earlier.airtime,
             ppdus: self.ppdus - earlier.ppdus,
             mpdus: self.mpdus - earlier.mpdus,

@@ -46,7 +46,7 @@ mod saturation;
 
 pub(crate) use category::{AccessCategory, CategoryParameters};
 pub(crate) use contention::Countdown;
-pub(crate) use counters::{MediumCounters, WayCounters};
+pub(crate) use counters::{DirectionCounters, MediumCounters};
 pub(crate) use medium::{AirDirection, Fate, Medium, Resolved, Settings};
 pub(crate) use path::Path;
 pub(crate) use phy::Radio;

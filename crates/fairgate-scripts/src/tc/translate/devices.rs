@@ -70,7 +70,7 @@ impl Translated {
     /// Notes if nothing leads to the tree of an ifb.
     fn or_nowhere(mut self) -> Translated {
         if is_named_as_ifb(&self.device) {
-            self.way = TreeDirection::Nowhere;
+            self.direction = TreeDirection::Nowhere;
             let text = format!(
                 "no filter redirects packets to `{0}`, so its tree gets none: write tc qdisc add dev DEVICE \
                  ingress and tc filter add dev DEVICE ingress matchall action mirred egress redirect dev {0}",

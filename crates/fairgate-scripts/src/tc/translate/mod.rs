@@ -39,7 +39,7 @@ pub struct Translated {
     /// The device that the packets arrive at or leave by.
     pub device: String,
     /// The packets that the tree is for.
-    pub way: TreeDirection,
+    pub direction: TreeDirection,
     /// The description of the tree.
     pub spec: Spec,
     /// Whether the script asks for hosts behind translated addresses: cake's `nat`.
@@ -95,7 +95,7 @@ impl Script {
         Some(Translated {
             name: self.device_name().to_owned(),
             device: self.device_name().to_owned(),
-            way: TreeDirection::Out,
+            direction: TreeDirection::Out,
             spec: spec?,
             files: notes.files(),
             nat: notes.has_nat(),
@@ -119,7 +119,7 @@ impl Script {
         Some(Translated {
             name: of.map_or_else(|| format!("{device}/in"), str::to_owned),
             device,
-            way: TreeDirection::In,
+            direction: TreeDirection::In,
             spec: spec?,
             nat: notes.has_nat(),
             warnings: Vec::new(),

@@ -29,7 +29,7 @@ use fairgate::Time;
 use crate::random::Stream;
 use crate::wifi::category::{AccessCategory, CategoryParameters};
 use crate::wifi::contention::{Contention, Countdown};
-use crate::wifi::counters::{MediumCounters, WayCounters};
+use crate::wifi::counters::{DirectionCounters, MediumCounters};
 use crate::wifi::queue::{Aggregate, AggregateLimits, MacQueue};
 use crate::wifi::rate::{StationRate, Timing};
 
@@ -142,7 +142,7 @@ pub(crate) struct Medium<T> {
     ended: Vec<u32>,
     counters: MediumCounters,
     /// By [`AirDirection::index`].
-    ways: Vec<WayCounters>,
+    directions: Vec<DirectionCounters>,
 }
 
 impl<T: Copy> Medium<T> {
@@ -171,7 +171,7 @@ impl<T: Copy> Medium<T> {
             winners: Vec::new(),
             ended: Vec::new(),
             counters: MediumCounters::default(),
-            ways: vec![WayCounters::default(); 2 * rates.len()],
+            directions: vec![DirectionCounters::default(); 2 * rates.len()],
             rates,
             settings,
         }
@@ -185,24 +185,24 @@ impl<T: Copy> Medium<T> {
     /// Takes a packet of `length` bytes in. The sender must have room.
     pub(crate) fn offer(
         &mut self,
-        way: AirDirection,
+        direction: AirDirection,
         category: AccessCategory,
         id: T,
         length: u32,
         now: Time,
         random: &mut Stream,
     ) {
-        let (sender, category) = (way.sender(), category.index() as u32);
+        let (sender, category) = (direction.sender(), category.index() as u32);
         debug_assert!(self.has_room(sender), "the caller asks for room first");
         let bytes = self.settings.timing.mpdu(length);
-        let queue = &mut self.queues[way.queue(category) as usize];
+        let queue = &mut self.queues[direction.queue(category) as usize];
         let was_empty = queue.unsent() == 0;
         queue.push(id, bytes, now);
         if queue.unsent() == self.settings.queue_limit {
             self.full_queues[sender as usize] += 1;
         }
-        if way.is_down && was_empty {
-            self.turns[category as usize].push_back(way.station);
+        if direction.is_down && was_empty {
+            self.turns[category as usize].push_back(direction.station);
         }
         self.contention
             .request(sender * CATEGORIES + category, now, random);
@@ -282,8 +282,8 @@ impl<T: Copy> Medium<T> {
             rts_from,
             ..
         } = self.settings;
-        let way = AirDirection::of_queue(queue);
-        let rate = &self.rates[way.station as usize];
+        let direction = AirDirection::of_queue(queue);
+        let rate = &self.rates[direction.station as usize];
         let rts_from = rts_from.filter(|_| is_first);
         let protection = rts_from.map_or(0, |_| rate.protection);
         let response = timing.sifs + rate.block_ack + 2 * timing.propagation;
@@ -291,7 +291,7 @@ impl<T: Copy> Medium<T> {
         let bytes = limits.bytes.min(rate.data.most_bytes(duration));
         let aggregate = self.queues[queue as usize].aggregate(window, limits.frames, bytes);
         let is_protected = rts_from.is_some_and(|from| aggregate.bytes >= from);
-        self.ways[way.index()].retries += u64::from(aggregate.repeated);
+        self.directions[direction.index()].retries += u64::from(aggregate.repeated);
         Transmission {
             contender,
             queue,
@@ -306,17 +306,17 @@ impl<T: Copy> Medium<T> {
         let (member, category) = (contender / CATEGORIES, contender % CATEGORIES);
         if member == ACCESS_POINT {
             let station = *self.turns[category as usize].front()?;
-            let way = AirDirection {
+            let direction = AirDirection {
                 station,
                 is_down: true,
             };
-            return Some(way.queue(category));
+            return Some(direction.queue(category));
         }
-        let way = AirDirection {
+        let direction = AirDirection {
             station: member - 1,
             is_down: false,
         };
-        let queue = way.queue(category);
+        let queue = direction.queue(category);
         (self.queues[queue as usize].unsent() > 0).then_some(queue)
     }
 
@@ -329,8 +329,8 @@ impl<T: Copy> Medium<T> {
             aggregate,
             ..
         } = transmission;
-        let way = AirDirection::of_queue(queue);
-        let rate = self.rates[way.station as usize];
+        let direction = AirDirection::of_queue(queue);
+        let rate = self.rates[direction.station as usize];
         let received = self.resolve(transmission, now, left, |bytes| {
             rate.errors.are_impossible() || random.unit() <= rate.errors.success(bytes)
         });
@@ -341,12 +341,12 @@ impl<T: Copy> Medium<T> {
             false => now,
         };
         let airtime = self.count_busy(end);
-        let counters = &mut self.ways[way.index()];
+        let counters = &mut self.directions[direction.index()];
         counters.airtime += airtime;
         counters.ppdus += 1;
         counters.mpdus += u64::from(aggregate.frames);
         counters.damaged += u64::from(aggregate.frames - received);
-        self.take_turn(way, contender, answered);
+        self.take_turn(direction, contender, answered);
         let wants = self.next_queue(contender).is_some();
         if !answered {
             self.contention.failed(contender, wants, random);
@@ -386,10 +386,10 @@ impl<T: Copy> Medium<T> {
         self.counters.collisions += 1;
         for index in 0..self.on_air.len() {
             let transmission = self.on_air[index];
-            let way = AirDirection::of_queue(transmission.queue);
+            let direction = AirDirection::of_queue(transmission.queue);
             self.resolve(transmission, now, left, |_| false);
-            self.ways[way.index()].collided += 1;
-            self.take_turn(way, transmission.contender, false);
+            self.directions[direction.index()].collided += 1;
+            self.take_turn(direction, transmission.contender, false);
             let wants = self.next_queue(transmission.contender).is_some();
             self.contention.failed(transmission.contender, wants, random);
         }
@@ -411,9 +411,9 @@ impl<T: Copy> Medium<T> {
             queue_limit,
             ..
         } = self.settings;
-        let way = AirDirection::of_queue(transmission.queue);
+        let direction = AirDirection::of_queue(transmission.queue);
         let queue = &mut self.queues[transmission.queue as usize];
-        let counters = &mut self.ways[way.index()];
+        let counters = &mut self.directions[direction.index()];
         let was_full = queue.unsent() >= queue_limit;
         let tally = queue.resolve(window, retries, arrives, |id, since, is_delivered| {
             if is_delivered {
@@ -428,28 +428,28 @@ impl<T: Copy> Medium<T> {
             });
         });
         if was_full && queue.unsent() < queue_limit {
-            self.full_queues[way.sender() as usize] -= 1;
+            self.full_queues[direction.sender() as usize] -= 1;
         }
-        self.ended.push(way.sender());
+        self.ended.push(direction.sender());
         tally.received
     }
 
     /// After a PPDU of the access point, the next station has its turn. A PPDU that nobody understood is
     /// repeated first.
-    fn take_turn(&mut self, way: AirDirection, contender: u32, answered: bool) {
-        if !way.is_down {
+    fn take_turn(&mut self, direction: AirDirection, contender: u32, answered: bool) {
+        if !direction.is_down {
             return;
         }
         let category = (contender % CATEGORIES) as usize;
-        let has_frames = self.queues[way.queue(contender % CATEGORIES) as usize].unsent() > 0;
+        let has_frames = self.queues[direction.queue(contender % CATEGORIES) as usize].unsent() > 0;
         let turns = &mut self.turns[category];
-        debug_assert_eq!(turns.front(), Some(&way.station));
+        debug_assert_eq!(turns.front(), Some(&direction.station));
         if has_frames && !answered {
             return;
         }
         turns.pop_front();
         if has_frames {
-            turns.push_back(way.station);
+            turns.push_back(direction.station);
         }
     }
 
@@ -473,8 +473,8 @@ impl<T: Copy> Medium<T> {
     }
 
     /// By [`AirDirection::index`].
-    pub(crate) fn ways(&self) -> &[WayCounters] {
-        &self.ways
+    pub(crate) fn directions(&self) -> &[DirectionCounters] {
+        &self.directions
     }
 
     /// The MCS of a station.

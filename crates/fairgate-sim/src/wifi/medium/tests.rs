@@ -65,7 +65,7 @@ fn a_single_packet_takes_aifs_and_its_ppdu() {
     let now = Time::from_nanos(end + 16_000 + 28_000);
     assert_eq!(medium.counters(now).busy, 72_000 + 16_000 + 28_000);
     assert_eq!(medium.counters(Time::from_nanos(end)).busy, 72_000);
-    assert_eq!(medium.ways()[DOWN.index()].airtime, 116_000);
+    assert_eq!(medium.directions()[DOWN.index()].airtime, 116_000);
 }
 
 /// Offers frames 0 to `count - 1` of best effort to the first station, all at the beginning.
@@ -111,7 +111,7 @@ fn with_dcf_every_opportunity_has_one_ppdu() {
     let mut medium = medium(settings, 1, Errors::NONE);
     offer(&mut medium, 10, &mut random);
     run(&mut medium, &mut random);
-    let down = medium.ways()[DOWN.index()];
+    let down = medium.directions()[DOWN.index()];
     assert_eq!((down.ppdus, down.mpdus, down.delivered), (10, 10, 10));
     assert_eq!(medium.counters(Time::from_secs(1)).opportunities, 10);
 }
@@ -122,11 +122,18 @@ fn stations_have_turns() {
     let mut random = stream();
     let mut medium = medium(settings(), 3, Errors::NONE);
     for id in 0..90 {
-        let way = AirDirection {
+        let direction = AirDirection {
             station: id / 30,
             is_down: true,
         };
-        medium.offer(way, AccessCategory::Voice, id, 1500, Time::ZERO, &mut random);
+        medium.offer(
+            direction,
+            AccessCategory::Voice,
+            id,
+            1500,
+            Time::ZERO,
+            &mut random,
+        );
     }
     let order: Vec<u32> = run(&mut medium, &mut random)
         .iter()
@@ -221,7 +228,7 @@ fn losses_follow_from_errors_and_repetitions() {
         (lost as f64 - expected).abs() < 5.0 * expected.sqrt(),
         "{lost}, expected {expected}"
     );
-    let down = medium.ways()[DOWN.index()];
+    let down = medium.directions()[DOWN.index()];
     let attempts = down.mpdus as f64 / f64::from(frames);
     // Sum of 0.5^k for k from 0 to 7.
     assert!((attempts - 255.0 / 128.0).abs() < 0.02, "{attempts}");
@@ -231,7 +238,7 @@ fn losses_follow_from_errors_and_repetitions() {
 #[derive(Clone, Debug)]
 struct Offer {
     after: u64,
-    way: AirDirection,
+    direction: AirDirection,
     category: AccessCategory,
     length: u32,
 }
@@ -246,7 +253,7 @@ fn offers() -> impl Strategy<Value = Vec<Offer>> {
     let offer = (0u64..300_000, 0u32..4, any::<bool>(), category, 40u32..1500).prop_map(
         |(after, station, is_down, category, length)| Offer {
             after,
-            way: AirDirection { station, is_down },
+            direction: AirDirection { station, is_down },
             category,
             length,
         },
@@ -279,17 +286,17 @@ proptest! {
                 order.extend(left.drain(..).map(|frame| (frame.id, frame.fate)));
                 prop_assert!(medium.counters(now).busy <= now.nanos());
             }
-            medium.offer(offer.way, offer.category, id as u32, offer.length, time, &mut random);
+            medium.offer(offer.direction, offer.category, id as u32, offer.length, time, &mut random);
         }
         for (_, id, fate) in run(&mut medium, &mut random) {
             order.push((id, fate));
         }
         let mut ids: Vec<u32> = order.iter().map(|&(id, _)| id).collect();
-        for way in 0..8usize {
+        for direction in 0..8usize {
             for category in 0..4 {
                 let of_queue: Vec<u32> = ids.iter().copied().filter(|&id| {
                     let offer = &offers[id as usize];
-                    offer.way.index() == way && offer.category.index() == category
+                    offer.direction.index() == direction && offer.category.index() == category
                 }).collect();
                 prop_assert!(of_queue.is_sorted());
             }
@@ -297,10 +304,10 @@ proptest! {
         ids.sort_unstable();
         prop_assert_eq!(ids, (0..offers.len() as u32).collect::<Vec<_>>());
         let counters = medium.counters(Time::from_secs(1000));
-        let sum = |field: fn(&WayCounters) -> u64| medium.ways().iter().map(field).sum::<u64>();
-        prop_assert_eq!(counters.busy, counters.collision + sum(|way| way.airtime));
+        let sum = |field: fn(&DirectionCounters) -> u64| medium.directions().iter().map(field).sum::<u64>();
+        prop_assert_eq!(counters.busy, counters.collision + sum(|direction| direction.airtime));
         let lost = order.iter().filter(|(_, fate)| *fate == Fate::Lost).count() as u64;
-        prop_assert_eq!(lost, sum(|way| way.lost));
+        prop_assert_eq!(lost, sum(|direction| direction.lost));
         prop_assert!(retries.is_some() || lost == 0);
     }
 }

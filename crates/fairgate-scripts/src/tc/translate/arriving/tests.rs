@@ -10,7 +10,10 @@ fn read(text: &str) -> Result<Vec<Translated>, FileError> {
 fn trees(text: &str) -> Vec<String> {
     let priomap = " priomap=[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]";
     let shown = |tree: Translated| {
-        let text = format!("{} {:?} {}: {}", tree.device, tree.way, tree.name, tree.spec);
+        let text = format!(
+            "{} {:?} {}: {}",
+            tree.device, tree.direction, tree.name, tree.spec
+        );
         text.trim_end().replace(priomap, "")
     };
     read(text)
@@ -146,7 +149,7 @@ fn an_ifb_that_gets_no_packets_has_a_warning() {
     let [tree] = &read(IFB).expect("the script is valid")[..] else {
         panic!("one tree")
     };
-    assert_eq!(tree.way, TreeDirection::Nowhere);
+    assert_eq!(tree.direction, TreeDirection::Nowhere);
     assert!(
         tree.warnings[0]
             .text

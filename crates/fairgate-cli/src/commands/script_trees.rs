@@ -20,7 +20,7 @@ pub(crate) struct Tree {
     /// The device, if the script names one.
     pub(crate) device: Option<String>,
     /// The packets of the device that it is for.
-    pub(crate) way: TreeDirection,
+    pub(crate) direction: TreeDirection,
     pub(crate) spec: Spec,
     /// What the script's own language changes silently.
     pub(crate) warnings: Vec<String>,
@@ -95,10 +95,10 @@ impl Run {
             [right] => right,
             [] => match trees
                 .iter()
-                .find_map(|tree| Some((tree.device.as_deref()?, tree.way)))
+                .find_map(|tree| Some((tree.device.as_deref()?, tree.direction)))
             {
                 // The run rejects the same interface twice.
-                Some((device, way)) if way != TreeDirection::Nowhere => device,
+                Some((device, direction)) if direction != TreeDirection::Nowhere => device,
                 _ => return Err(without_device(trees)),
             },
             _ => {
@@ -219,7 +219,7 @@ pub(crate) fn without_run(trees: &[Tree], work: bool) -> String {
         .map(|device| quoted(device))
         .collect::<Vec<_>>()
         .join(", ");
-    let sent = trees.iter().find(|tree| tree.way == TreeDirection::Out);
+    let sent = trees.iter().find(|tree| tree.direction == TreeDirection::Out);
     let why = match (&devices[..], sent) {
         _ if !work => "a tree can't be run live; `fairgate check` says why.".to_owned(),
         ([], _) => "the script names no device that has the packets of a tree.".to_owned(),
@@ -257,7 +257,7 @@ fn listed(devices: &BTreeSet<&str>) -> String {
 fn devices(trees: &[Tree]) -> BTreeSet<&str> {
     trees
         .iter()
-        .filter(|tree| tree.way != TreeDirection::Nowhere)
+        .filter(|tree| tree.direction != TreeDirection::Nowhere)
         .filter_map(|tree| tree.device.as_deref())
         .collect()
 }
@@ -267,7 +267,7 @@ fn direction(trees: &[Tree], from: Option<&str>, to: Option<&str>) -> Result<Opt
     let is_meant = |tree: &&Tree| {
         let device = tree.device.as_deref();
         device.is_some()
-            && match tree.way {
+            && match tree.direction {
                 TreeDirection::In => device == from,
                 TreeDirection::Out => device == to,
                 TreeDirection::Nowhere => false,
@@ -290,10 +290,10 @@ mod tests {
     use super::*;
 
     fn trees(of: &[(&str, TreeDirection)]) -> Vec<Tree> {
-        let tree = |(device, way): &(&str, TreeDirection)| Tree {
-            name: format!("{device} {way:?}"),
+        let tree = |(device, direction): &(&str, TreeDirection)| Tree {
+            name: format!("{device} {direction:?}"),
             device: Some((*device).to_owned()),
-            way: *way,
+            direction: *direction,
             spec: Spec::inline("fifo").expect("a discipline"),
             warnings: Vec::new(),
             nat: false,
