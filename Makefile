@@ -65,9 +65,8 @@ demo: tools
 	$(TARGET)/release/fairgate compare
 	$(TARGET)/release/fairgate compare --trace examples/recorded.pcap.gz --rate 15mbit --out fairgate-trace.html
 
-# Four tests at a time, also on two processors: many of them wait for packets.
 test: tools
-	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} cargo test --workspace
+	scripts/test
 	scripts/try-openwrt-init $(TARGET)/debug/fairgate
 	$(MAKE) python
 
