@@ -19,7 +19,7 @@ RUST_VERSION = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 .PHONY: semver msrv
 .PHONY: packages try-packages static unit
 .PHONY: verdicts-live tools install integrations header tc-testing miri
-.PHONY: kernel kernel-test
+.PHONY: kernel kernel-packages kernel-test
 .PHONY: docs docs-environment
 .PHONY: python python-build python-environment python-lint python-disciplines python-client tutorials wheel
 
@@ -47,6 +47,7 @@ help:
 	@echo 'make tc-testing      the kernel'"'"'s test cases of tc, from the source tree KERNEL=DIR'
 	@echo 'make kernel-test     boot kernels in QEMU with Fairgate as their qdisc, and test it'
 	@echo 'make kernel          the module for the kernel of the headers KERNEL=DIR, or of this machine'
+	@echo 'make kernel-packages fairgate-dkms, the kernel module as .deb and .rpm, in target/packages'
 	@echo 'make lint            formatting, line lengths, circles, clippy, documentation, and no-std'
 	@echo 'make no-std          build the library for a machine without an operating system'
 	@echo 'make package         pack every published crate and build it from its package'
@@ -152,7 +153,13 @@ install:
 # The program, its manual pages, completions, the unit of systemd, examples and licences: docs/service.md.
 packages:
 	cargo build --profile dist -p fairgate-cli
-	scripts/make-packages $(TARGET)/dist/fairgate $(TARGET)/packages
+	scripts/make-packages fairgate $(TARGET)/dist/fairgate $(TARGET)/packages
+
+# Rust is needed here, and not where the packages are installed.
+kernel-packages:
+	crates/fairgate-kernel/build/object
+	cargo build --profile dist -p fairgate-kernel --bin fairgate-qdisc
+	scripts/make-packages fairgate-dkms $(TARGET)/dist/fairgate-qdisc $(TARGET)/packages
 
 # Not part of `make test`, but of `.ci/run`.
 try-packages: debug-build
