@@ -31,7 +31,10 @@ pub use outline::{
     Changeable, OutlineDocument, OutlineEntry, ParameterDocument, Part, PlaceDocument, changeable, parts,
     places,
 };
-pub use question::{Answer, Ask, Change, Features, LocalRun, Question, Reserve, Unexpected, WhatIf, ask};
+pub use question::{
+    Answer, Ask, Change, Features, LONGEST_CONFIRMATION_S, LocalRun, Question, Reserve, Unexpected, WhatIf,
+    ask,
+};
 pub use recording::{ClassInterval, Interval, Percentiles, Recorder, SHORTEST_INTERVAL_US};
 pub use refused::Refused;
 pub use reservations::{

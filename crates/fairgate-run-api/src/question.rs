@@ -51,6 +51,8 @@ pub enum Question {
     },
     /// To change the trees. It is answered by [`Answer::Changed`].
     Change(Change),
+    /// To keep the change that waits for its confirmation. It is answered by [`Answer::Revision`].
+    Confirm,
     /// To read the configuration again, as after SIGHUP. It is answered by [`Answer::Changed`].
     Reload,
     /// To reserve a rate and a delay. It is answered by [`Answer::Reservations`].
@@ -112,7 +114,15 @@ pub struct Change {
     /// The revision that is changed. If the trees have another one, nothing is changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub if_revision: Option<u64>,
+    /// The time, seconds, within which it must be confirmed ([`Question::Confirm`]). Else it is undone: it may
+    /// have cut off whoever made it. From 1 to [`LONGEST_CONFIRMATION_S`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confirm_within_s: Option<u64>,
 }
+
+/// The longest time that a change may wait for its confirmation, seconds. Nobody else can change the trees
+/// meanwhile.
+pub const LONGEST_CONFIRMATION_S: u64 = 3600;
 
 /// An order about reservations.
 #[derive(Clone, Debug, PartialEq, Eq)]

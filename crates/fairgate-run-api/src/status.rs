@@ -98,6 +98,9 @@ pub struct ChangesStatus {
     pub dropped: u64,
     /// The longest time for which a change stopped forwarding, microseconds.
     pub longest_pause_us: f64,
+    /// The time that is left to confirm a change, seconds, if one waits for it. Then it is undone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unconfirmed_s: Option<f64>,
 }
 
 /// The times in which packets went past the run, through the kernel and unshaped: the run hung, or its TAP

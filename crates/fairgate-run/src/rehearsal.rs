@@ -27,7 +27,7 @@ use crate::http::guard::{Client, Rules};
 use crate::http::shared::{Shared, new_instance};
 use crate::http::streams::Streams;
 use crate::metrics::{Node, nodes};
-use crate::run::{Owner, Run};
+use crate::run::{Owner, Reserver, Run};
 use crate::subscribed::{RunningList, SubscribedRun};
 use crate::subscribers::{Settings, Subscribers};
 
@@ -43,6 +43,7 @@ pub struct Rehearsal {
     trees: Trees,
     run: SubscribedRun,
     audit: Audit,
+    reserver: Reserver,
     /// Who changed something, and what.
     log: Arc<Mutex<Vec<String>>>,
 }
@@ -83,6 +84,7 @@ impl Rehearsal {
         );
         Ok(Rehearsal {
             trees,
+            reserver: run.reserver().clone(),
             run: SubscribedRun::new(run, list, registry),
             audit,
             log,
@@ -92,6 +94,11 @@ impl Rehearsal {
     /// Ends the run: it has no status any more.
     pub fn end(&self) {
         self.trees.lock().has_ended = true;
+    }
+
+    /// Returns what ends reservations, and undoes changes that nobody confirms.
+    pub fn reserver(&self) -> &Reserver {
+        &self.reserver
     }
 
     /// Returns what notes who asked for changes.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use fairgate_config::renamed;
 use fairgate_run::client::Remote;
-use fairgate_run_api::{ChangeMade, QUEUE, TreeStatus};
+use fairgate_run_api::{Change, ChangeMade, LONGEST_CONFIRMATION_S, QUEUE, TreeStatus};
 use miette::Diagnostic;
 use serde::Serialize;
 use thiserror::Error;
@@ -16,9 +16,9 @@ use crate::input;
 use crate::output::{self, Format};
 use crate::remote::{RunArgs, failed, unchanged};
 
-/// What changes, in words, and in which run
+/// Which run changes, and until when
 #[derive(clap::Args)]
-pub(crate) struct Words {
+struct Target {
     #[command(flatten)]
     run: RunArgs,
 
@@ -26,6 +26,18 @@ pub(crate) struct Words {
     /// tree
     #[arg(long, value_name = "INTERFACE")]
     from: Option<String>,
+
+    /// Undo the change after this time, 1s to 1h, unless `fairgate change --confirm` is called before; nothing
+    /// else can be changed meanwhile
+    #[arg(long, value_name = "TIME", value_parser = confirmation)]
+    confirm_within: Option<u64>,
+}
+
+/// What changes, in words, and in which run
+#[derive(clap::Args)]
+pub(crate) struct Words {
+    #[command(flatten)]
+    target: Target,
 
     /// How it changes, and what
     #[arg(required = true, num_args = 1.., value_name = "WORDS")]
@@ -93,6 +105,9 @@ pub(crate) struct QueueArgs {
 Examples:
   fairgate change night.txt                      a change in each line: class ..., filter ..., queue ...
   fairgate change --from eth0 -                  the same from standard input
+  fairgate change night.txt --confirm-within 60s undone after a minute, for example because it has cut you
+                                                 off, unless you keep it:
+  fairgate change --confirm
 
 The lines are what `fairgate class`, `fairgate filter` and `fairgate queue` have as words:
   class add 30 parent=1 rate=5mbit / fq_codel
@@ -101,15 +116,15 @@ The lines are what `fairgate class`, `fairgate filter` and `fairgate queue` have
 The tree is checked after the last line. Empty lines, and lines that begin with #, change nothing.")]
 pub(crate) struct Args {
     #[command(flatten)]
-    run: RunArgs,
-
-    /// The direction that changes, by the interface that it receives from; optional if both have the same
-    /// tree
-    #[arg(long, value_name = "INTERFACE")]
-    from: Option<String>,
+    target: Target,
 
     /// The file with the changes, or - for standard input
-    file: PathBuf,
+    #[arg(required_unless_present = "confirm")]
+    file: Option<PathBuf>,
+
+    /// Keep the change that was made with --confirm-within
+    #[arg(long, conflicts_with_all = ["file", "from", "confirm_within"])]
+    confirm: bool,
 }
 
 #[derive(Debug, Error, Diagnostic)]
@@ -122,6 +137,27 @@ struct Unread(#[source] std::io::Error);
 pub(crate) struct Changed {
     pause_us: f64,
     dropped: u64,
+    /// The time within which it must be confirmed, seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confirm_within_s: Option<u64>,
+}
+
+/// A change that is kept, as JSON.
+#[derive(Serialize)]
+struct Confirmed {
+    revision: u64,
+}
+
+/// Reads the time within which a change must be confirmed, whole seconds.
+fn confirmation(text: &str) -> Result<u64, String> {
+    let time = input::positive_duration(text)?;
+    let seconds = time.as_secs();
+    match time.subsec_nanos() == 0 && seconds <= LONGEST_CONFIRMATION_S {
+        true => Ok(seconds),
+        false => Err(format!(
+            "must be whole seconds, 1s to {LONGEST_CONFIRMATION_S}s, such as 60s"
+        )),
+    }
 }
 
 pub(crate) fn class(words: &Words, format: Format) -> Result<Outcome, Failure> {
@@ -140,31 +176,45 @@ pub(crate) fn queue(words: &Words, format: Format) -> Result<Outcome, Failure> {
 }
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Outcome, Failure> {
-    let text = match args.file.as_os_str() == "-" {
-        false => input::text(&args.file)?,
+    let Some(file) = &args.file else {
+        return confirm(&args.target.run, format);
+    };
+    let text = match file.as_os_str() == "-" {
+        false => input::text(file)?,
         true => {
             let mut text = String::new();
             std::io::stdin().read_to_string(&mut text).map_err(Unread)?;
             text
         }
     };
-    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    ask(&args.run, args.from.as_deref(), &lines, format)
+    args.target.ask(text.lines().map(str::to_owned).collect(), format)
+}
+
+/// Has a run keep the change that waits for its confirmation.
+fn confirm(run: &RunArgs, format: Format) -> Result<Outcome, Failure> {
+    let run = run.find()?;
+    let revision = run.confirm().map_err(unchanged(&run))?;
+    match format {
+        Format::Json => output::json("confirmed", &Confirmed { revision })?,
+        Format::Text => output::text("The change is kept.\n")?,
+    }
+    Ok(Outcome::Yes)
 }
 
 impl Words {
     fn ask(&self, what: &str, format: Format) -> Result<Outcome, Failure> {
         let line = format!("{what} {}", self.words.join(" "));
-        ask(&self.run, self.from.as_deref(), &[line], format)
+        self.target.ask(vec![line], format)
     }
 }
 
 /// Prints the running trees as a configuration file.
 fn show(words: &Words, format: Format) -> Result<Outcome, Failure> {
-    let run = words.run.find()?;
+    let Target { run, from, .. } = &words.target;
+    let run = run.find()?;
     let trees = run.trees().map_err(failed(&run))?;
-    let wanted = |from: &str| words.from.as_deref().is_none_or(|name| name == from);
-    let trees = trees.directions.iter().filter(|tree| wanted(&tree.from));
+    let wanted = |tree: &&TreeStatus| from.as_ref().is_none_or(|name| *name == tree.from);
+    let trees = trees.directions.iter().filter(wanted);
     let trees: Vec<&TreeStatus> = trees.collect();
     match format {
         Format::Json => {
@@ -219,25 +269,32 @@ struct Queues<'a> {
     queues: Vec<(&'a str, &'a str)>,
 }
 
-/// Has a run make these changes.
-fn ask(run: &RunArgs, from: Option<&str>, lines: &[String], format: Format) -> Result<Outcome, Failure> {
-    let changed = make(&run.find()?, from, lines, None)?;
-    match format {
-        Format::Json => output::json("change", &changed)?,
-        Format::Text => output::text(&format!("{changed}\n"))?,
+impl Target {
+    /// Has a run make these changes.
+    fn ask(&self, lines: Vec<String>, format: Format) -> Result<Outcome, Failure> {
+        let change = Change {
+            from: self.from.clone(),
+            lines,
+            if_revision: None,
+            confirm_within_s: self.confirm_within,
+        };
+        let changed = make(&self.run.find()?, change)?;
+        match format {
+            Format::Json => output::json("change", &changed)?,
+            Format::Text => output::text(&format!("{changed}\n"))?,
+        }
+        Ok(Outcome::Yes)
     }
-    Ok(Outcome::Yes)
 }
 
-/// Has a run make changes, if its trees have this revision or none is named.
-pub(crate) fn make(
-    run: &Remote,
-    from: Option<&str>,
-    lines: &[String],
-    if_revision: Option<u64>,
-) -> Result<Changed, Failure> {
-    let made = run.change(from, lines, if_revision).map_err(unchanged(run))?;
-    Ok(made.into())
+/// Has a run make changes.
+pub(crate) fn make(run: &Remote, change: Change) -> Result<Changed, Failure> {
+    let confirm_within_s = change.confirm_within_s;
+    let made = run.change(change).map_err(unchanged(run))?;
+    Ok(Changed {
+        confirm_within_s,
+        ..made.into()
+    })
 }
 
 impl From<ChangeMade> for Changed {
@@ -245,18 +302,30 @@ impl From<ChangeMade> for Changed {
         Changed {
             pause_us: made.pause_us,
             dropped: made.dropped,
+            confirm_within_s: None,
         }
     }
 }
 
 impl fmt::Display for Changed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Changed { pause_us, dropped } = self;
+        let Changed {
+            pause_us,
+            dropped,
+            confirm_within_s,
+        } = self;
         write!(
             f,
             "Changed. Forwarding paused for {:.3} ms; the change dropped {dropped} packets.",
             pause_us / 1e3
-        )
+        )?;
+        match confirm_within_s {
+            Some(seconds) => write!(
+                f,
+                "\nIt is undone in {seconds} s, unless you keep it: fairgate change --confirm"
+            ),
+            None => Ok(()),
+        }
     }
 }
 

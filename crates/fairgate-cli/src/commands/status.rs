@@ -97,6 +97,12 @@ pub(crate) fn tables(status: &Status, before: Option<&Status>) -> String {
     if let Some(fallback) = &status.fallback {
         let _ = writeln!(text, "NOT what the file says: {fallback}");
     }
+    if let Some(left) = status.changes.unconfirmed_s {
+        let _ = writeln!(
+            text,
+            "the last change is undone in {left:.0} s, unless you keep it: fairgate change --confirm"
+        );
+    }
     text.push_str(&processor_text(&status.processor));
     text.push_str(&passed_by_text(status));
     text.push_str(&nat_text(status));

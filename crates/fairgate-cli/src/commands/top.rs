@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use fairgate_config::Registry;
 use fairgate_run::client::Remote;
+use fairgate_run_api::Change;
 use miette::Diagnostic;
 use thiserror::Error;
 
@@ -125,8 +126,13 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
 
 /// Has the run make a change, as `fairgate change` does.
 fn make(run: &Remote, order: &Order) -> Answered {
-    let lines = [order.line.clone()];
-    match change::make(run, Some(&order.from), &lines, order.revision) {
+    let change = Change {
+        from: Some(order.from.clone()),
+        lines: vec![order.line.clone()],
+        if_revision: order.revision,
+        confirm_within_s: None,
+    };
+    match change::make(run, change) {
         Ok(changed) => Answered::Made(changed.to_string()),
         Err(Failure::Input(report) | Failure::Environment(report)) => {
             let causes: Vec<String> = report.chain().map(ToString::to_string).collect();

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use fairgate_live::testbed::Network;
 use fairgate_run::client::ClientError;
+use fairgate_run_api::Change;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::Signal;
 use serde_json::json;
@@ -167,9 +168,11 @@ fn changes_have_a_revision_and_an_audit() {
     assert_eq!(post(&run, Some(&second), "queue change root pie").status, 412);
     let trees = run.remote().trees().unwrap();
     assert_eq!((trees.revision, &*trees.directions[1].from), (2, "right"));
-    let late = run
-        .remote()
-        .change(None, &["queue change root pie".to_owned()], Some(1));
+    let late = run.remote().change(Change {
+        lines: vec!["queue change root pie".to_owned()],
+        if_revision: Some(1),
+        ..Change::default()
+    });
     assert!(
         matches!(late, Err(ClientError::Stale { revision: 2 })),
         "{late:?}"

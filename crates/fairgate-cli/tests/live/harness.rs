@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use fairgate_live::testbed::{Namespace, Network};
 use fairgate_run::client::ClientError;
 use fairgate_run::default_socket;
-use fairgate_run_api::ChangeMade;
+use fairgate_run_api::{Change, ChangeMade};
 
 use crate::common::program::Program;
 use crate::run::{Run, call, succeeds};
@@ -60,7 +60,11 @@ impl Run {
 
     /// Asks for a change.
     pub(crate) fn change(&self, from: Option<&str>, lines: &[String]) -> Result<ChangeMade, ClientError> {
-        self.remote().change(from, lines, None)
+        self.remote().change(Change {
+            from: from.map(str::to_owned),
+            lines: lines.to_vec(),
+            ..Change::default()
+        })
     }
 
     /// Returns what it has written to standard error so far. It shares the offset of this file, so it is read

@@ -147,6 +147,7 @@ impl Orders {
         let tally = &self.changer.0.tally;
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         ChangesStatus {
+            unconfirmed_s: None,
             applied: count(&tally.applied),
             refused: count(&tally.refused),
             dropped: count(&tally.dropped),

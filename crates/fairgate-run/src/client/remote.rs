@@ -76,19 +76,15 @@ impl Remote {
 
     /// Makes the changes of these lines, the words of `fairgate class`, `filter` and `queue`: all of them or
     /// none. `from` is the interface that the direction receives from. If the trees have another revision
-    /// than `if_revision`, nothing is changed.
-    pub fn change(
-        &self,
-        from: Option<&str>,
-        lines: &[String],
-        if_revision: Option<u64>,
-    ) -> Result<ChangeMade, ClientError> {
-        let change = Change {
-            from: from.map(str::to_owned),
-            lines: lines.to_vec(),
-            if_revision,
-        };
+    /// than `if_revision`, nothing is changed. A change that is not [confirmed](Remote::confirm) within
+    /// `confirm_within_s` seconds, if this is given, is undone.
+    pub fn change(&self, change: Change) -> Result<ChangeMade, ClientError> {
         ask(self, "", Question::Change(change))
+    }
+
+    /// Keeps the change that waits for its confirmation. Returns the revision of the trees.
+    pub fn confirm(&self) -> Result<u64, ClientError> {
+        ask(self, "", Question::Confirm)
     }
 
     /// Carries out an order about reservations. Returns the one that was added, changed or refreshed, none if

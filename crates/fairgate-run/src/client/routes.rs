@@ -113,6 +113,11 @@ impl Ask for Remote {
                 let target = format!("/v1/packets?{}", parameters.join("&"));
                 run.request(&got(&target))?.whole()?.into()
             }
+            Question::Confirm => {
+                let target = "/v1/changes/confirm".to_owned();
+                let asked = sent(Method::POST, target, &serde_json::Map::new())?;
+                run.order::<Revision>(asked, None)?.revision.into()
+            }
             Question::Reload => {
                 let asked = sent(Method::POST, "/v1/reload".to_owned(), &serde_json::Map::new())?;
                 run.order::<ChangeMade>(asked, None)?.into()

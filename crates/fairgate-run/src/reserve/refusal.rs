@@ -93,6 +93,12 @@ pub enum Refusal {
         /// Its class.
         class: u16,
     },
+    /// An earlier change waits for its confirmation.
+    #[error("a change waits for its confirmation, for {} s more", .left.as_secs_f64().ceil())]
+    Unconfirmed {
+        /// When it is undone.
+        left: Duration,
+    },
     /// The changed tree is not valid.
     #[error("{}", messages(.0))]
     Tree(#[source] FileError),
@@ -122,6 +128,9 @@ impl Refusal {
             Refusal::Full { .. } => "withdraw a reservation".to_owned(),
             Refusal::Disturbed { .. } => {
                 "withdraw the reservation first; other classes and filters can change".to_owned()
+            }
+            Refusal::Unconfirmed { .. } => {
+                "keep it with `fairgate change --confirm`, or wait until it is undone".to_owned()
             }
             Refusal::Tree(error) => {
                 let help: Vec<&str> = error

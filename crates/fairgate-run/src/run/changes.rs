@@ -1,10 +1,11 @@
 //! Changes of the trees of a run, by those who ask for them.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use fairgate_config::{CHANGE, FileError, Problem};
 use fairgate_live::{Changed, Plan, ReloadError};
-use fairgate_run_api::{Change, ChangeMade, Mistake, Refused, described_change};
+use fairgate_run_api::{Change, ChangeMade, LONGEST_CONFIRMATION_S, Mistake, Refused, described_change};
 use miette::Diagnostic;
 
 use super::Run;
@@ -15,10 +16,30 @@ impl Run {
     pub(super) fn change(&self, who: &str, change: &Change) -> Result<ChangeMade, Refused> {
         let lines = change.lines.join("\n");
         let edited = |plan: &Plan| self.edited(plan, change.from.as_deref(), &lines);
-        let made = made(self.reserver().edit(change.if_revision, edited));
         let what = described_change(change.from.as_deref(), &change.lines);
+        let made = confirmation(change.confirm_within_s).and_then(|within| {
+            let within = within.map(|within| (within, what.clone()));
+            made(self.reserver().edit(change.if_revision, within, edited))
+        });
         self.0.audit.note(who, &what, outcome(&made));
         made
+    }
+
+    /// Keeps the change that waits for its confirmation, for `who`. Returns the revision of the trees.
+    pub(super) fn confirm(&self, who: &str) -> Result<u64, Refused> {
+        let confirmed = self.reserver().confirm();
+        let (outcome, answer) = match confirmed {
+            true => ("kept", Ok(self.plan().revision)),
+            false => {
+                let mistake = Mistake::new(
+                    "no change waits for its confirmation",
+                    "it was confirmed or undone before: see the log of the run",
+                );
+                ("refused: no change waits", Err(mistake.into()))
+            }
+        };
+        self.0.audit.note(who, "confirm", outcome.to_owned());
+        answer
     }
 
     /// Returns the plan with the changes.
@@ -34,6 +55,18 @@ impl Run {
             }
         }
         Ok(new)
+    }
+}
+
+/// Returns the time within which a change must be confirmed.
+fn confirmation(seconds: Option<u64>) -> Result<Option<Duration>, Refused> {
+    match seconds {
+        Some(given) if !(1..=LONGEST_CONFIRMATION_S).contains(&given) => Err(Mistake::new(
+            format!("a change can't wait {given} s for its confirmation"),
+            format!("give 1 to {LONGEST_CONFIRMATION_S} s"),
+        )
+        .into()),
+        given => Ok(given.map(Duration::from_secs)),
     }
 }
 

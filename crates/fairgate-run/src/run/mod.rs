@@ -5,6 +5,7 @@ mod changes;
 mod owner;
 mod reservations;
 mod reserver;
+mod unconfirmed;
 
 pub use changes::mistakes_of;
 pub use owner::Owner;
@@ -17,8 +18,8 @@ use std::time::Duration;
 use fairgate_config::{FileError, Registry};
 use fairgate_live::{Plan, Plane};
 use fairgate_run_api::{
-    Answer, Ask, Audit, ChangeMade, Features, OutlineDocument, PlaceDocument, QUEUE, Question, Recorder,
-    Refused, TreeStatus, TreesStatus, changeable, no_list, places,
+    Answer, Ask, Audit, ChangeMade, Detail, Features, OutlineDocument, PlaceDocument, QUEUE, Question,
+    Recorder, Refused, Status, TreeStatus, TreesStatus, changeable, no_list, places,
 };
 
 use self::changes::Refusal;
@@ -42,7 +43,7 @@ impl Run {
     /// [`Reserver`] only. `audit` is told of each change that is asked for.
     pub fn new(plane: Arc<dyn Plane>, registry: &Registry, audit: Audit, owner: Owner) -> Run {
         Run(Arc::new(Shared {
-            reserver: Reserver::new(Arc::clone(&plane), registry.clone()),
+            reserver: Reserver::new(Arc::clone(&plane), registry.clone(), audit.clone()),
             plane,
             audit,
             owner,
@@ -78,6 +79,12 @@ impl Run {
         let made = changes::made(changed);
         self.0.audit.note(who, what, changes::outcome(&made));
         made
+    }
+
+    fn status(&self, detail: Detail) -> Result<Status, Refused> {
+        let mut status = self.0.plane.status(detail).ok_or(Refused::Ended)?;
+        status.changes.unconfirmed_s = self.reserver().unconfirmed().map(|left| left.as_secs_f64());
+        Ok(status)
     }
 
     fn trees(&self) -> TreesStatus {
@@ -134,7 +141,7 @@ impl Ask for Run {
     fn ask(&self, who: &str, question: Question) -> Result<Answer, Refused> {
         let plane = &self.0.plane;
         Ok(match question {
-            Question::Status { detail } => plane.status(detail).ok_or(Refused::Ended)?.into(),
+            Question::Status { detail } => self.status(detail)?.into(),
             Question::Revision => self.plan().revision.into(),
             Question::Features => Features {
                 subscribers: false,
@@ -145,6 +152,7 @@ impl Ask for Run {
             Question::Outline { from } => self.outline(from)?.into(),
             Question::Place { from, path } => self.place(from, path)?.into(),
             Question::Change(change) => self.change(who, &change)?.into(),
+            Question::Confirm => self.confirm(who)?.into(),
             Question::Reload => self.0.owner.reload(who)?.into(),
             Question::Reserve(order) => self.reserve(who, order)?.into(),
             Question::Flows { order, limit } => {

@@ -2,7 +2,8 @@
 //! withdraws what nobody refreshes.
 //!
 //! All changes of the trees pass here, because a change must not take away what is reserved. The table of a
-//! direction and its tree change together or not at all: the table is locked until the tree is running.
+//! direction and its tree change together or not at all: the table is locked until the tree is running. The
+//! same thread undoes a change that nobody confirms.
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +13,10 @@ use std::time::Duration;
 use fairgate::{Rate, Time};
 use fairgate_config::{Registry, Spec};
 use fairgate_live::{Changed, Kind, Plan, Plane, RateRefused, ReloadError, clock};
+use fairgate_run_api::Audit;
 
+use super::changes::{Refusal as NotMade, made, outcome};
+use super::unconfirmed::Unconfirmed;
 use crate::reserve::{Refusal, Reservations, Terms};
 
 /// The lifetimes that a reservation may have.
@@ -25,19 +29,27 @@ pub struct Reserver(Arc<Shared>);
 struct Shared {
     plane: Arc<dyn Plane>,
     registry: Registry,
-    /// The reservations of each direction. Locked for the whole of a change.
-    tables: Mutex<[Reservations; 2]>,
+    audit: Audit,
+    /// Locked for the whole of a change.
+    kept: Mutex<Kept>,
     /// The number of changes by hand since the trees were read from the file.
     edits: AtomicU64,
     bell: Mutex<Bell>,
     rung: Condvar,
 }
 
+struct Kept {
+    /// The reservations of each direction.
+    tables: [Reservations; 2],
+    /// The change that waits for its confirmation.
+    unconfirmed: Option<Unconfirmed>,
+}
+
 /// What the thread that ends reservations waits for. It has a lock of its own: a run that ends must not
 /// wait for a change.
 #[derive(Default)]
 struct Bell {
-    /// How often a reservation was added, changed, refreshed or withdrawn.
+    /// How often something was changed that may end, or when.
     orders: u64,
     has_ended: bool,
 }
@@ -72,12 +84,16 @@ impl From<Refusal> for ReserveError {
 
 impl Reserver {
     /// Returns a reserver for the trees of a plane.
-    pub(super) fn new(plane: Arc<dyn Plane>, registry: Registry) -> Reserver {
+    pub(super) fn new(plane: Arc<dyn Plane>, registry: Registry, audit: Audit) -> Reserver {
         let longest = plane.longest();
         Reserver(Arc::new(Shared {
             plane,
             registry,
-            tables: Mutex::new([Reservations::new(longest), Reservations::new(longest)]),
+            audit,
+            kept: Mutex::new(Kept {
+                tables: [Reservations::new(longest), Reservations::new(longest)],
+                unconfirmed: None,
+            }),
             edits: AtomicU64::new(0),
             bell: Mutex::default(),
             rung: Condvar::new(),
@@ -89,8 +105,8 @@ impl Reserver {
         &self.0.registry
     }
 
-    fn lock(&self) -> MutexGuard<'_, [Reservations; 2]> {
-        self.0.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Wakes the thread that ends reservations.
@@ -101,24 +117,26 @@ impl Reserver {
 
     /// Returns the longest packet of the links, bytes.
     pub(crate) fn longest(&self) -> u32 {
-        self.lock()[0].longest()
+        self.lock().tables[0].longest()
     }
 
     /// Returns the reservations of a direction.
     pub(crate) fn of(&self, from: usize) -> Reservations {
-        self.lock()[from].clone()
+        self.lock().tables[from].clone()
     }
 
     /// Changes the trees to those of the plan that `new` makes from the running one, as
     /// [`Plane::change`] does. Reservations are put into the new trees.
     ///
     /// # Errors
-    /// As of [`Plane::change`], or if the reservations can't be kept in the new trees.
+    /// As of [`Plane::change`], or if the reservations can't be kept in the new trees, or if a change waits for
+    /// its confirmation.
     pub fn reload<E: From<ReloadError> + From<Refusal>>(
         &self,
         new: impl FnOnce(&Plan) -> Result<Plan, E>,
     ) -> Result<Changed, E> {
-        let mut changed = self.update(None, Kind::Trees, new, |table, _, tree| {
+        let mut kept = self.free_to_change()?;
+        let mut changed = self.update(&mut kept, None, Kind::Trees, new, |table, _, tree| {
             table.moved(tree, self.registry())
         })?;
         changed.undone = self.0.edits.swap(0, Ordering::Relaxed);
@@ -126,16 +144,76 @@ impl Reserver {
     }
 
     /// Does the same for a change that must leave the classes and filters of reservations as they are. If the
-    /// trees have another revision than the expected one, nothing is changed.
+    /// trees have another revision than the expected one, nothing is changed. `confirm_within` is the time in
+    /// which the change must be [confirmed](Reserver::confirm), and what it is, in words.
     pub(crate) fn edit<E: From<ReloadError> + From<Refusal>>(
         &self,
         expected: Option<u64>,
+        confirm_within: Option<(Duration, String)>,
         new: impl FnOnce(&Plan) -> Result<Plan, E>,
     ) -> Result<Changed, E> {
+        let mut kept = self.free_to_change()?;
+        let before = self.0.plane.plan().queues.clone();
         let keep = |table: &Reservations, old: &Spec, tree: &Spec| table.after(old, tree, self.registry());
-        let changed = self.update(expected, Kind::Trees, new, keep)?;
+        let changed = self.update(&mut kept, expected, Kind::Trees, new, keep)?;
         self.0.edits.fetch_add(1, Ordering::Relaxed);
+        kept.unconfirmed = confirm_within.map(|(within, what)| Unconfirmed {
+            before,
+            deadline: clock::now() + within,
+            what,
+        });
+        drop(kept);
+        self.ring(|bell| bell.orders += 1);
         Ok(changed)
+    }
+
+    /// Keeps the change that waits for its confirmation. Returns whether there is one.
+    pub(crate) fn confirm(&self) -> bool {
+        let was_waiting = self.lock().unconfirmed.take().is_some();
+        // Reservations that have ended meanwhile.
+        self.ring(|bell| bell.orders += 1);
+        was_waiting
+    }
+
+    /// Returns the time that is left to confirm a change, if one waits for it.
+    pub(crate) fn unconfirmed(&self) -> Option<Duration> {
+        let kept = self.lock();
+        let unconfirmed = kept.unconfirmed.as_ref()?;
+        Some(unconfirmed.left(clock::now()))
+    }
+
+    /// Waits until the trees can be changed. Refuses if a change waits for its confirmation.
+    fn free_to_change(&self) -> Result<MutexGuard<'_, Kept>, Refusal> {
+        let kept = self.lock();
+        match &kept.unconfirmed {
+            None => Ok(kept),
+            Some(unconfirmed) => Err(Refusal::Unconfirmed {
+                left: unconfirmed.left(clock::now()),
+            }),
+        }
+    }
+
+    /// Undoes the change that has waited for its confirmation too long. Returns when that is, if it still
+    /// waits.
+    fn undo_unconfirmed(&self, kept: &mut Kept, now: Time) -> Option<Time> {
+        let deadline = kept.unconfirmed.as_ref()?.deadline;
+        if deadline > now {
+            return Some(deadline);
+        }
+        let Unconfirmed { before, what, .. } = kept.unconfirmed.take()?;
+        let old = |plan: &Plan| {
+            let mut plan = plan.clone();
+            plan.queues = before;
+            Ok::<Plan, NotMade>(plan)
+        };
+        let keep = |table: &Reservations, old: &Spec, tree: &Spec| table.after(old, tree, self.registry());
+        let undone = made(self.update(kept, None, Kind::Trees, old, keep));
+        if undone.is_ok() {
+            self.0.edits.fetch_sub(1, Ordering::Relaxed);
+        }
+        let what = format!("undo what nobody has confirmed: {what}");
+        self.0.audit.note("the run", &what, outcome(&undone));
+        None
     }
 
     /// Gives the tree of a direction a rate that follows the line. Its reservations stay as they are.
@@ -145,29 +223,28 @@ impl Reserver {
     pub fn set_rate(&self, side: usize, rate: Rate) -> Result<Changed, RateRefused> {
         let new = |plan: &Plan| plan.with_rate(side, rate, self.registry());
         let keep = |table: &Reservations, old: &Spec, tree: &Spec| table.after(old, tree, self.registry());
-        self.update(None, Kind::Rate, new, keep)
+        self.update(&mut self.lock(), None, Kind::Rate, new, keep)
     }
 
     fn update<E: From<ReloadError> + From<Refusal>>(
         &self,
+        kept: &mut Kept,
         expected: Option<u64>,
         kind: Kind,
         new: impl FnOnce(&Plan) -> Result<Plan, E>,
         keep: impl Fn(&Reservations, &Spec, &Spec) -> Result<(Reservations, Spec), Refusal>,
     ) -> Result<Changed, E> {
-        let mut tables = self.lock();
-        let mut directions = tables.clone();
+        let mut directions = kept.tables.clone();
         let changed = change(&*self.0.plane, kind, |running| {
             check_revision(running, expected)?;
             let mut plan = new(running)?;
             for (from, table) in directions.iter_mut().enumerate() {
                 let (old, tree) = (&running.queues[from], &plan.queues[from]);
-                let kept = keep(table, old, tree).map_err(E::from)?;
-                (*table, plan.queues[from]) = kept;
+                (*table, plan.queues[from]) = keep(table, old, tree).map_err(E::from)?;
             }
             Ok::<Plan, E>(plan)
         })?;
-        *tables = directions;
+        kept.tables = directions;
         Ok(changed)
     }
 
@@ -181,14 +258,18 @@ impl Reserver {
         order: Order,
         expected: Option<u64>,
     ) -> Result<(Reservations, u64), ReserveError> {
-        let mut tables = self.lock();
         let now = clock::now();
-        let table = &mut tables[from];
+        let mut kept;
+        let table;
         if let Order::Refresh = order {
+            kept = self.lock();
+            table = &mut kept.tables[from];
             // All changes of the trees lock the tables.
             check_revision(&self.0.plane.plan(), expected)?;
             table.refresh(name, now)?;
         } else {
+            kept = self.free_to_change()?;
+            table = &mut kept.tables[from];
             let registry = self.registry();
             *table = self.replace(from, expected, |tree| match order {
                 Order::Add(terms) => table.add(tree, registry, name, terms, now),
@@ -199,7 +280,7 @@ impl Reserver {
         }
         let table = table.clone();
         let revision = self.0.plane.plan().revision;
-        drop(tables);
+        drop(kept);
         self.ring(|bell| bell.orders += 1);
         Ok((table, revision))
     }
@@ -223,8 +304,8 @@ impl Reserver {
         Ok(kept.expect("the update has called the function"))
     }
 
-    /// Withdraws reservations that nobody refreshes when they have ended, until [`end`](Reserver::end). Call
-    /// it on a thread of its own.
+    /// Withdraws reservations that nobody refreshes when they have ended, and undoes changes that nobody
+    /// confirms, until [`end`](Reserver::end). Call it on a thread of its own.
     pub fn watch(&self) {
         let mut heard = 0;
         loop {
@@ -249,13 +330,17 @@ impl Reserver {
         }
     }
 
-    /// Withdraws what has ended by `now`. Returns when the next reservation ends.
+    /// Undoes and withdraws what has ended by `now`. Returns when the next one ends. Reservations end after a
+    /// change was confirmed or undone.
     fn end_all_expired(&self, now: Time) -> Option<Time> {
-        let mut tables = self.lock();
-        for (from, table) in tables.iter_mut().enumerate() {
+        let mut kept = self.lock();
+        if let Some(deadline) = self.undo_unconfirmed(&mut kept, now) {
+            return Some(deadline);
+        }
+        for (from, table) in kept.tables.iter_mut().enumerate() {
             self.end_expired(table, from, now);
         }
-        tables.iter().filter_map(Reservations::next_expiry).min()
+        kept.tables.iter().filter_map(Reservations::next_expiry).min()
     }
 
     fn end_expired(&self, table: &mut Reservations, from: usize, now: Time) {

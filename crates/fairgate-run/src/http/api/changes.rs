@@ -25,13 +25,23 @@ pub(super) struct ChangeOrder {
     from: Option<String>,
     /// The changes in words, as of `fairgate class`, `filter` and `queue`: `class change 30 rate=7mbit`.
     lines: Vec<String>,
+    /// The time within which the change must be confirmed, 1 to 3600 seconds. Else it is undone.
+    #[serde(default)]
+    confirm_within_s: Option<u64>,
 }
 
 // A page of another site can send a request without a body, but none with one of JSON (`body.rs`).
 /// Nothing: an empty object.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ReloadOrder {}
+pub(super) struct EmptyOrder {}
+
+/// A change that is kept.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Confirmed {
+    /// The revision of the trees.
+    revision: u64,
+}
 
 /// The changes so far.
 #[derive(Debug, Serialize, ToSchema)]
@@ -100,11 +110,12 @@ pub(super) async fn change(
     Document(order): Document<ChangeOrder>,
 ) -> Result<Response, Problem> {
     let expected = Expected::read(&headers)?;
-    let change = |if_revision| {
+    let change = move |if_revision| {
         Question::Change(Change {
             from: order.from,
             lines: order.lines,
             if_revision,
+            confirm_within_s: order.confirm_within_s,
         })
     };
     let made: ChangeMade = shared.change(who, expected, change).await?;
@@ -112,6 +123,37 @@ pub(super) async fn change(
         StatusCode::OK,
         Some(&tag(shared.instance(), made.revision)),
         &made,
+    )
+}
+
+/// Keep the change that waits for its confirmation
+///
+/// It was made with `confirm_within_s`, and would be undone when this time has passed.
+#[utoipa::path(
+    post,
+    path = "/v1/changes/confirm",
+    operation_id = "confirm",
+    tag = "trees",
+    request_body = EmptyOrder,
+    responses(
+        (status = 200, description = "The change is kept", body = Confirmed,
+            headers(("ETag" = String, description = "Of the trees"))),
+        (status = 422, description = "No change waits for its confirmation", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Refused", body = Problem,
+            content_type = "application/problem+json")
+    )
+)]
+pub(super) async fn confirm(
+    State(shared): State<Shared>,
+    Extension(Who(who)): Extension<Who>,
+    Document(EmptyOrder {}): Document<EmptyOrder>,
+) -> Result<Response, Problem> {
+    let revision: u64 = shared.ask(who, Question::Confirm).await?;
+    json(
+        StatusCode::OK,
+        Some(&tag(shared.instance(), revision)),
+        &Confirmed { revision },
     )
 }
 
@@ -124,7 +166,7 @@ pub(super) async fn change(
     path = "/v1/reload",
     operation_id = "reload",
     tag = "trees",
-    request_body = ReloadOrder,
+    request_body = EmptyOrder,
     responses(
         (status = 200, description = "The file was read, and its trees are active", body = ChangeMade,
             headers(("ETag" = String, description = "Of the trees from now on"))),
@@ -137,7 +179,7 @@ pub(super) async fn change(
 pub(super) async fn reload(
     State(shared): State<Shared>,
     Extension(Who(who)): Extension<Who>,
-    Document(ReloadOrder {}): Document<ReloadOrder>,
+    Document(EmptyOrder {}): Document<EmptyOrder>,
 ) -> Result<Response, Problem> {
     let made: ChangeMade = shared.ask(who, Question::Reload).await?;
     json(

@@ -80,6 +80,7 @@ fn questions() -> OpenApiRouter<Shared> {
         .routes(routes!(outline::outline))
         .routes(routes!(outline::place))
         .routes(routes!(changes::changes, changes::change))
+        .routes(routes!(changes::confirm))
         .routes(routes!(changes::reload))
         .routes(routes!(reservations::list, reservations::add))
         .routes(routes!(reservations::replace, reservations::withdraw))

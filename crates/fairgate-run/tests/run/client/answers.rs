@@ -1,9 +1,12 @@
 //! The answers are the same at the status socket and at the API, wherever that is.
 
+use std::thread;
 use std::time::Duration;
 
 use fairgate_run::client::{ClientError, Remote};
-use fairgate_run_api::{Ask, ChangeMade, ExcessStatus, FlowOrder, Question, ReserveOrder, TermsStatus, ask};
+use fairgate_run_api::{
+    Ask, Change, ChangeMade, ExcessStatus, FlowOrder, Question, ReserveOrder, TermsStatus, ask,
+};
 
 use super::stage::Stage;
 
@@ -23,8 +26,19 @@ fn at_each_of(tree: &str, of_stage: impl Fn(&Stage, &Remote)) {
     }
 }
 
-fn lines(line: &str) -> Vec<String> {
-    vec![line.to_owned()]
+fn change(from: Option<&str>, line: &str) -> Change {
+    Change {
+        from: from.map(str::to_owned),
+        lines: vec![line.to_owned()],
+        ..Change::default()
+    }
+}
+
+fn of_revision(revision: u64, change: Change) -> Change {
+    Change {
+        if_revision: Some(revision),
+        ..change
+    }
 }
 
 #[test]
@@ -45,19 +59,87 @@ fn status_trees_and_flows_are_read() {
 #[test]
 fn changes_are_made_refused_or_late() {
     at_each(|stage, remote| {
-        let made = remote.change(Some("left"), &lines("class change 10 rate=4mbit"), Some(0));
+        let made = remote.change(of_revision(0, change(Some("left"), "class change 10 rate=4mbit")));
         assert_eq!(made.unwrap().revision, 1);
-        let late = remote.change(None, &lines("class change 10 rate=3mbit"), Some(0));
+        let late = remote.change(of_revision(0, change(None, "class change 10 rate=3mbit")));
         assert!(
             matches!(late, Err(ClientError::Stale { revision: 1 })),
             "{late:?}"
         );
-        match remote.change(Some("left"), &lines("class delete 99"), None) {
+        match remote.change(change(Some("left"), "class delete 99")) {
             Err(ClientError::Refused(mistakes)) => assert!(mistakes[0].message.contains("99")),
             other => panic!("{other:?}"),
         }
         assert_eq!(stage.run.revision(), 1);
         assert!(remote.trees().unwrap().directions[0].queue.contains("4mbit"));
+    });
+}
+
+#[test]
+fn a_change_is_undone_unless_it_is_confirmed() {
+    at_each(|stage, remote| {
+        let within = |seconds, line: &str| Change {
+            confirm_within_s: Some(seconds),
+            ..change(Some("left"), line)
+        };
+        let tree = || remote.trees().unwrap().directions[0].queue.clone();
+        let refused = |answer: Result<ChangeMade, ClientError>, why: &str| match answer {
+            Err(ClientError::Refused(mistakes)) => assert!(mistakes[0].message.contains(why), "{mistakes:?}"),
+            other => panic!("{other:?}"),
+        };
+        let before = tree();
+        assert!(matches!(remote.confirm(), Err(ClientError::Refused(_))));
+        for seconds in [0, 3601, u64::MAX] {
+            refused(
+                remote.change(within(seconds, "class change 10 rate=4mbit")),
+                "can't wait",
+            );
+        }
+        // While one waits, nobody else changes anything.
+        remote.change(within(3600, "class change 10 rate=4mbit")).unwrap();
+        let left = remote.status(true).unwrap().changes.unconfirmed_s.unwrap();
+        assert!(left > 3000.0 && left <= 3600.0, "{left}");
+        refused(
+            remote.change(change(None, "class change 20 rate=1mbit")),
+            "waits for its confirmation",
+        );
+        let terms = ReserveOrder::Withdraw {
+            name: "call".to_owned(),
+        };
+        match remote.reserve(Some("left"), terms) {
+            Err(ClientError::Refused(mistakes)) => assert!(mistakes[0].message.contains("waits")),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(remote.confirm().unwrap(), 1);
+        assert_eq!(remote.status(true).unwrap().changes.unconfirmed_s, None);
+        let kept = tree();
+        assert!(kept.contains("4mbit"));
+        let reserver = stage.run.reserver();
+        thread::scope(|scope| {
+            scope.spawn(|| reserver.watch());
+            remote.change(within(1, "class change 10 rate=5mbit")).unwrap();
+            assert!(tree().contains("5mbit"));
+            while tree() != kept {
+                thread::sleep(Duration::from_millis(10));
+            }
+            reserver.end();
+        });
+        assert_ne!(before, kept);
+        assert_eq!(stage.run.revision(), 3);
+        let log = stage.run.log();
+        assert!(log.iter().any(|line| line.contains("confirm: kept")), "{log:?}");
+        let undone = log.last().unwrap();
+        assert!(
+            undone.starts_with("the run: undo what nobody has confirmed: "),
+            "{undone}"
+        );
+        assert!(
+            undone.contains("rate=5mbit") && undone.contains("made, revision 3"),
+            "{undone}"
+        );
+        remote
+            .change(change(Some("left"), "class change 10 rate=6mbit"))
+            .unwrap();
     });
 }
 

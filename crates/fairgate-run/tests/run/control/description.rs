@@ -194,6 +194,7 @@ fn answers_are_as_described() {
                  \"filter\": \"protocol=udp\", \"lifetime_ms\": 9000, \"delay_us\": 700000}}";
     let reservable = "{\"from\": \"left\", \"lines\": [\"queue change root tbf rate=10mbit burst=5kb / hfsc \
                       default=1 { 1 ls=10mbit / fq_codel }\"]}";
+    let unconfirmed = "{\"lines\": [\"class change 10 rate=4mbit\"], \"confirm_within_s\": 60}";
     let change = "{\"lines\": [\"class change 10 rate=4mbit\"]}";
     let wrong = "{\"lines\": [\"class delete 99\"]}";
     type Case<'c> = (&'c str, &'c str, &'c str, &'c [(&'c str, &'c [u8])], &'c str, u16);
@@ -202,7 +203,7 @@ fn answers_are_as_described() {
                 \"up\": \"2mbit\"}]}";
     let place = "/v1/outline/place";
     let (all, one, of_17) = ("/v1/subscribers", "/v1/subscribers/{id}", "/v1/subscribers/17");
-    let cases: [Case<'_>; 59] = [
+    let cases: [Case<'_>; 63] = [
         ("GET", "/v1/health", "/v1/health", &[], "", 200),
         ("GET", "/v1/status", "/v1/status", &[], "", 200),
         ("GET", "/v1/status", "/v1/status?used=true", &[], "", 200),
@@ -313,6 +314,31 @@ fn answers_are_as_described() {
         ("POST", "/v1/changes", "/v1/changes", json, wrong, 422),
         ("POST", "/v1/changes", "/v1/changes", stale, change, 412),
         ("POST", "/v1/changes", "/v1/changes", &[], change, 415),
+        (
+            "POST",
+            "/v1/changes/confirm",
+            "/v1/changes/confirm",
+            json,
+            "{}",
+            422,
+        ),
+        ("POST", "/v1/changes", "/v1/changes", json, unconfirmed, 200),
+        (
+            "POST",
+            "/v1/changes/confirm",
+            "/v1/changes/confirm",
+            json,
+            "{}",
+            200,
+        ),
+        (
+            "POST",
+            "/v1/changes/confirm",
+            "/v1/changes/confirm",
+            json,
+            "{\"x\": 1}",
+            400,
+        ),
         // A rehearsal has no file. Without a body, a page of another site could ask for it.
         ("POST", "/v1/reload", "/v1/reload", json, "{}", 422),
         ("POST", "/v1/reload", "/v1/reload", json, "{\"x\": 1}", 400),

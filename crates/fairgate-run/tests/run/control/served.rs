@@ -14,7 +14,7 @@ use fairgate_live::{Address, Endpoint, Endpoints};
 use fairgate_run::client::Remote;
 use fairgate_run::rehearsal::Rehearsal;
 use fairgate_run::{ControlError, Doors, ServerHandle};
-use fairgate_run_api::{Ask, Audit};
+use fairgate_run_api::{Ask, Audit, Change};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use tempfile::TempDir;
@@ -153,7 +153,11 @@ fn clients_of_the_api_keep_no_command_waiting() {
     // Its status is longer than a socket takes without a reader.
     let classes: Vec<String> = (1..=2_000).map(|class| format!("{class} / fifo")).collect();
     let tree = format!("queue change root drr {{ {} }}", classes.join("; "));
-    remote.change(None, &[tree], None).unwrap();
+    let change = |line| Change {
+        lines: vec![line],
+        ..Change::default()
+    };
+    remote.change(change(tree)).unwrap();
     let held: Vec<UnixStream> = (0..300)
         .map(|number| {
             let mut client = socket.connect();
@@ -176,7 +180,7 @@ fn clients_of_the_api_keep_no_command_waiting() {
     for revision in 2..12 {
         assert_eq!(remote.status(false).unwrap().revision, revision - 1);
         let limit = format!("class change 1 quantum={revision}000");
-        let made = remote.change(None, &[limit], None).unwrap();
+        let made = remote.change(change(limit)).unwrap();
         assert_eq!(made.revision, revision);
         let mut intervals = remote.record(Duration::from_millis(1)).unwrap();
         assert!(intervals.next().unwrap().is_ok());
