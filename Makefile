@@ -15,7 +15,7 @@ ENVIRONMENT = $(TARGET)/python
 RUST_VERSION = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help demo debug-build test own-discipline bench figures verdicts lint rust-lint no-std package deny
-.PHONY: advisories
+.PHONY: advisories pin-instructions
 .PHONY: semver msrv
 .PHONY: packages try-packages static unit
 .PHONY: verdicts-live tools install integrations header tc-testing miri
@@ -26,6 +26,7 @@ RUST_VERSION = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 help:
 	@echo 'make demo            compare disciplines on a simulated link and on recorded traffic'
 	@echo 'make test            all tests (as root also tests with live traffic, in network namespaces)'
+	@echo 'make pin-instructions  write the instructions of a packet anew, with which make test compares'
 	@echo 'make own-discipline  tests of a discipline outside of this repository: builds everything once more'
 	@echo 'make python          build the Python package in place, and run its tests; part of make test'
 	@echo 'make python-lint     ruff and mypy over the Python package and scripts; part of make lint'
@@ -68,8 +69,13 @@ demo: tools
 
 test: tools
 	scripts/test
+	scripts/instructions check
 	scripts/try-openwrt-init $(TARGET)/debug/fairgate
 	$(MAKE) python
+
+# Writes the counts anew with which `make test` compares. A change that makes one grow says what for.
+pin-instructions: tools
+	scripts/instructions pin
 
 # The same selection as in `cargo test --workspace`, so that nothing is compiled twice: the dependencies of
 # tests choose features too.

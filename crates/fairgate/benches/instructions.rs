@@ -4,8 +4,11 @@
 //!
 //!     cargo bench -p fairgate --bench instructions -- [NAME...] [FLOWS...]
 //!
-//! The program runs itself under valgrind with few and with many pairs, and divides the difference.
+//! The program runs itself under valgrind with few and with many pairs, and divides the difference. With
+//! `--check` it compares with the counts that the repository keeps, with `--pin` it writes them:
+//! `scripts/instructions`.
 
+mod pinned;
 mod workload;
 
 use std::process::{Command, ExitCode};
@@ -33,6 +36,13 @@ fn main() -> ExitCode {
     }
     // Cargo adds an argument of its own.
     let asked = arguments[1..].iter().filter(|argument| *argument != "--bench");
+    let driver = per_pair("none", FLOWS[0]);
+    let of_discipline = |name: &str, flows: u32| per_pair(name, flows) - driver;
+    match asked.clone().next().map(String::as_str) {
+        Some("--check") => return pinned::check(of_discipline),
+        Some("--pin") => return pinned::write(of_discipline),
+        _ => {}
+    }
     let (flows, names): (Vec<&String>, Vec<&String>) = asked.partition(|text| text.parse::<u32>().is_ok());
     let flows: Vec<u32> = match flows.is_empty() {
         true => FLOWS.to_vec(),
@@ -40,12 +50,11 @@ fn main() -> ExitCode {
     };
     let header: String = flows.iter().map(|flows| format!("{flows:>10}")).collect();
     println!("instructions for a pair\n{:12}{header}  flows", "");
-    let driver = per_pair("none", FLOWS[0]);
     let is_asked_for = |name: &str| names.is_empty() || names.iter().any(|asked| *asked == name);
     for (name, _) in SUBJECTS.into_iter().filter(|(name, _)| is_asked_for(name)) {
         let row: String = flows
             .iter()
-            .map(|&flows| format!("{:>10.1}", per_pair(name, flows) - driver))
+            .map(|&flows| format!("{:>10.1}", of_discipline(name, flows)))
             .collect();
         println!("{name:12}{row}");
     }

@@ -196,6 +196,11 @@ pub trait Discipline: Inspect + Reconfigure + Sealed + Send {
     fn backlog(&self) -> Count {
         self.statistics().backlog()
     }
+
+    /// Whether the backlog is empty. Parents ask it for every packet, and need not know how long it is.
+    fn is_empty(&self) -> bool {
+        self.backlog().packets == 0
+    }
 }
 
 mod sealed {

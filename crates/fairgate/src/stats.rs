@@ -244,7 +244,7 @@ impl Counters {
 
     /// Counts a dequeue that returned nothing.
     pub(crate) fn sent_nothing(&mut self) {
-        self.overlimits += u64::from(self.backlog().packets > 0);
+        self.overlimits += u64::from(!self.is_empty());
     }
 
     /// Returns the current backlog.
@@ -254,6 +254,12 @@ impl Counters {
             packets: self.packets_in - self.packets_out - self.dropped.packets - self.flushed.packets,
             bytes: self.bytes_in - self.bytes_out - self.dropped.bytes - self.flushed.bytes,
         }
+    }
+
+    /// Returns whether the backlog is empty.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.packets_in - self.packets_out == self.dropped.packets + self.flushed.packets
     }
 
     /// Returns the counters as statistics.

@@ -41,6 +41,29 @@ impl Classifier {
         }
     }
 
+    /// As [`classify`](Classifier::classify), for disciplines that mostly classify nothing: then it is one
+    /// check, and no register is saved.
+    ///
+    /// # Errors
+    /// As of [`classify`](Classifier::classify).
+    #[inline]
+    pub(crate) fn class_of(
+        &mut self,
+        id: PacketId,
+        now: Time,
+        pool: &mut Pool,
+    ) -> Result<Option<u16>, Filtered> {
+        match self.classifies_nothing() {
+            true => Ok(None),
+            false => self.classify_apart(id, now, pool),
+        }
+    }
+
+    #[inline(never)]
+    fn classify_apart(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Result<Option<u16>, Filtered> {
+        self.classify(id, now, pool)
+    }
+
     /// Returns the class of a packet by filters or default, whatever class it names.
     ///
     /// # Errors

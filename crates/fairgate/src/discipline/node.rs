@@ -90,14 +90,16 @@ impl<A: Algorithm> Node<A> {
         verdict
     }
 
-    /// Counts a packet that is dequeued.
+    /// Counts a packet that is dequeued, and returns it.
     #[inline]
-    fn hand_out(&mut self, id: PacketId, now: Time, pool: &mut Pool) {
+    fn hand_out(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Option<PacketId> {
         let packet = &pool[id];
         let sojourn = now.nanos_since(packet.enqueued_at);
         self.counters.dequeued(packet.length, sojourn);
-        if pool.is_observed() {
-            pool.note_departure(&mut self.number, id, sojourn);
+        match pool.is_observed() {
+            false => Some(id),
+            // The last call, so that nothing has to be kept for what comes after it.
+            true => pool.note_departure(&mut self.number, id, sojourn),
         }
     }
 
@@ -173,16 +175,14 @@ impl<A: Algorithm> Discipline for Node<A> {
         if !matches!(self.peeked, Peeked::Nothing)
             && let Peeked::TakenOut(id) = core::mem::take(&mut self.peeked)
         {
-            self.hand_out(id, now, pool);
-            return Some(id);
+            return self.hand_out(id, now, pool);
         }
         let before = pool.changes();
         let Some(id) = self.algorithm.dequeue(now, pool) else {
             return self.sent_nothing(before, pool);
         };
         self.settle(before, pool);
-        self.hand_out(id, now, pool);
-        Some(id)
+        self.hand_out(id, now, pool)
     }
 
     #[inline]
@@ -213,6 +213,11 @@ impl<A: Algorithm> Discipline for Node<A> {
     #[inline]
     fn backlog(&self) -> Count {
         self.counters.backlog()
+    }
+
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.counters.is_empty()
     }
 }
 

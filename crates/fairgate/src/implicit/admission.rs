@@ -199,7 +199,7 @@ impl Admission {
     /// Checks whether the inner discipline is empty, after a call in which it may have lost all its packets.
     #[inline]
     fn check_empty(&mut self) -> bool {
-        let is_empty = self.inner.backlog().packets == 0;
+        let is_empty = self.inner.is_empty();
         if is_empty {
             self.congestion.emptied();
         }

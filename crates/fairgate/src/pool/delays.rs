@@ -96,20 +96,26 @@ impl Pool {
         self.is_observed = self.keeps_delays() || self.keeps_places();
     }
 
-    /// Notes that a packet has left `node` after `sojourn` ns.
+    /// Notes that a packet has left `node` after `sojourn` ns, and returns it.
     #[inline(never)]
-    pub(crate) fn note_departure(&mut self, node: &mut NodeNumber, id: PacketId, sojourn: u64) {
+    pub(crate) fn note_departure(
+        &mut self,
+        node: &mut NodeNumber,
+        id: PacketId,
+        sojourn: u64,
+    ) -> Option<PacketId> {
         self.note_place(node, id);
         if self.keeps_delays() {
             let node = self.number(node);
             let log = &mut self.delays;
             if log.entries.len() == log.room {
                 log.missed += 1;
-                return;
+                return Some(id);
             }
             let units = u32::try_from(sojourn / Statistics::SOJOURN_UNIT).unwrap_or(u32::MAX);
             log.entries.push(Delay { node, units });
         }
+        Some(id)
     }
 
     /// Returns the number of a node. A node without a number gets one.

@@ -67,11 +67,31 @@ pub(crate) fn choose(
     now: Time,
     pool: &mut Pool,
 ) -> Result<usize, Filtered> {
-    let by_priority = |priority: u8| usize::from(priomap[usize::from(priority & 15)]);
+    match classifier.classifies_nothing() {
+        true => Ok(by_priority(priomap, pool[id].priority)),
+        false => choose_by_class(priomap, classifier, bands, id, now, pool),
+    }
+}
+
+// Not inlined, so that bands without classes keep their registers.
+#[inline(never)]
+fn choose_by_class(
+    priomap: &[u8; 16],
+    classifier: &mut Classifier,
+    bands: usize,
+    id: PacketId,
+    now: Time,
+    pool: &mut Pool,
+) -> Result<usize, Filtered> {
     Ok(match classifier.classify(id, now, pool)? {
-        None => by_priority(pool[id].priority),
-        Some(minor) => index_of(minor, bands).unwrap_or_else(|| by_priority(0)),
+        None => by_priority(priomap, pool[id].priority),
+        Some(minor) => index_of(minor, bands).unwrap_or_else(|| by_priority(priomap, 0)),
     })
+}
+
+#[inline]
+fn by_priority(priomap: &[u8; 16], priority: u8) -> usize {
+    usize::from(priomap[usize::from(priority & 15)])
 }
 
 /// Returns the index of class `minor` among `bands` bands.
@@ -132,7 +152,7 @@ impl Bands {
             if let Some(next) = band.dequeue(now, pool) {
                 return Some((index, next));
             }
-            if band.backlog().packets == 0 {
+            if band.is_empty() {
                 self.occupied &= !(1 << index);
             }
         }

@@ -238,7 +238,7 @@ impl BusyLink {
     #[inline]
     fn begin(&mut self, now: Time, pool: &mut Pool) -> Option<Sent> {
         let Some(id) = self.inner.dequeue(now, pool) else {
-            if self.inner.backlog().packets > 0 {
+            if !self.inner.is_empty() {
                 self.due = self.inner.watchdog();
                 self.held_until = self.due.unwrap_or(now);
             }

@@ -209,7 +209,7 @@ impl Algorithm for Cbs {
 
     #[inline]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
-        if self.credit > 0 && self.inner.backlog().packets == 0 {
+        if self.credit > 0 && self.inner.is_empty() {
             self.credit = 0;
             self.last = now;
         }
@@ -219,7 +219,7 @@ impl Algorithm for Cbs {
     #[inline]
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
         self.due = None;
-        if self.inner.backlog().packets == 0 {
+        if self.inner.is_empty() {
             // An inner discipline may use the call.
             return self.inner.dequeue(now, pool);
         }
@@ -239,7 +239,7 @@ impl Algorithm for Cbs {
             }
         }
         let Some(id) = self.inner.dequeue(now, pool) else {
-            if self.inner.backlog().packets > 0 {
+            if !self.inner.is_empty() {
                 self.due = self.inner.watchdog();
             }
             return None;

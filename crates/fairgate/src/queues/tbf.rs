@@ -248,6 +248,37 @@ impl Tbf {
         }))
     }
 
+    /// Returns no packet: the inner discipline has none to send now.
+    #[cold]
+    #[inline(never)]
+    fn has_nothing(&mut self) -> Option<PacketId> {
+        if !self.inner.is_empty() {
+            self.due = self.inner.watchdog();
+        }
+        None
+    }
+
+    /// Waits until `due` for the tokens of the first packet, which has this length. A packet that is longer
+    /// than the buckets can pay is dropped, and the next one is tried. Not in `dequeue`: the compiler would
+    /// keep on the stack what a loop reads.
+    #[cold]
+    #[inline(never)]
+    fn wait(&mut self, mut due: Time, mut length: u32, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        while length > self.longest_packet {
+            self.drop_first(now, pool);
+            let Some(first) = self.inner.peek(now, pool) else {
+                return self.has_nothing();
+            };
+            length = pool[first].length;
+            match self.buckets.pay(length, now) {
+                Ok(()) => return self.inner.dequeue(now, pool),
+                Err(later) => due = later,
+            }
+        }
+        self.due = Some(due);
+        None
+    }
+
     /// Drops the first packet of the inner discipline: it arrived before a bucket was made smaller than it.
     #[cold]
     fn drop_first(&mut self, now: Time, pool: &mut Pool) {
@@ -285,25 +316,16 @@ impl Algorithm for Tbf {
         self.inner.enqueue(id, now, pool)
     }
 
-    #[inline]
+    #[inline(always)]
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
         self.due = None;
-        loop {
-            let Some(first) = self.inner.peek(now, pool) else {
-                if self.inner.backlog().packets > 0 {
-                    self.due = self.inner.watchdog();
-                }
-                return None;
-            };
-            let length = pool[first].length;
-            match self.buckets.pay(length, now) {
-                Ok(()) => return self.inner.dequeue(now, pool),
-                Err(_) if length > self.longest_packet => self.drop_first(now, pool),
-                Err(due) => {
-                    self.due = Some(due);
-                    return None;
-                }
-            }
+        let Some(first) = self.inner.peek(now, pool) else {
+            return self.has_nothing();
+        };
+        let length = pool[first].length;
+        match self.buckets.pay(length, now) {
+            Ok(()) => self.inner.dequeue(now, pool),
+            Err(due) => self.wait(due, length, now, pool),
         }
     }
 

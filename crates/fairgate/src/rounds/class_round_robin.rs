@@ -78,7 +78,7 @@ impl ClassRoundRobin {
     #[inline]
     pub(super) fn activate(&mut self, index: usize) {
         let class = &mut self.classes[index];
-        if !class.link.is_in_list() && class.inner.backlog().packets > 0 {
+        if !class.link.is_in_list() && !class.inner.is_empty() {
             class.deficit = class.quantum;
             self.active.push_back(index as u32, &mut self.classes);
         }
@@ -102,14 +102,14 @@ impl ClassRoundRobin {
                         Some(first),
                         "the dequeue after a peek returns the same packet"
                     );
-                    if class.inner.backlog().packets == 0 {
+                    if class.inner.is_empty() {
                         self.active.pop_front(&mut self.classes);
                     }
                     return next;
                 }
                 class.deficit = class.deficit.saturating_add(class.quantum);
                 throttled = 0;
-            } else if class.inner.backlog().packets == 0 {
+            } else if class.inner.is_empty() {
                 self.active.pop_front(&mut self.classes);
                 continue;
             } else {

@@ -193,7 +193,7 @@ impl Algorithm for FqCodel {
     const NAME: &'static str = "fq_codel";
     type Config = Config;
 
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
         let Config {
             classifier, flows, ..

@@ -169,7 +169,7 @@ impl<S: Scheduler> Classes<S> {
         // An inner discipline may already contain packets. Its watchdog time was never read before.
         classes.parked.doubt();
         for index in 0..classes.classes.len() {
-            if classes.classes[index].inner.backlog().packets > 0 {
+            if !classes.classes[index].inner.is_empty() {
                 classes.park(index);
             }
         }
@@ -193,7 +193,7 @@ impl<S: Scheduler> Classes<S> {
             let head = Head { length, stamp: 0 };
             self.scheduler
                 .activate(&mut self.classes, index as u32, head, now);
-        } else if class.inner.backlog().packets > 0 {
+        } else if !class.inner.is_empty() {
             self.park(index);
         } else {
             self.parked.unpark(index);
@@ -221,7 +221,7 @@ impl<S: Scheduler> Classes<S> {
         self.scheduler
             .update(&mut self.classes, index as u32, 0, None, now);
         self.classes[index].first_length = None;
-        if self.classes[index].inner.backlog().packets > 0 {
+        if !self.classes[index].inner.is_empty() {
             self.park(index);
         }
     }
@@ -300,7 +300,7 @@ impl<S: Scheduler> Algorithm for Classes<S> {
                 stamp: 0,
             });
             class.first_length = next.map(|head| head.length);
-            if next.is_none() && class.inner.backlog().packets > 0 {
+            if next.is_none() && !class.inner.is_empty() {
                 self.park(index);
             }
             self.scheduler

@@ -291,7 +291,7 @@ impl<S: Scheduler> Flows<S> {
     ///
     /// # Errors
     /// If a filter drops the packet.
-    #[inline]
+    #[inline(always)]
     fn flow_of(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Result<u32, Filtered> {
         let config = &mut self.config;
         if S::CAN_SEPARATE && self.separate.is_some() {
@@ -530,7 +530,7 @@ impl<S: Scheduler> Algorithm for Flows<S> {
     const NAME: &'static str = S::NAME;
     type Config = ConfigOf<S>;
 
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
         match self.flow_of(id, now, pool) {
             Ok(flow) => self.admit(flow, id, now, pool),

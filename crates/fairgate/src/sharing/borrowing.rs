@@ -242,13 +242,13 @@ impl<M: Meter> Borrowing<M> {
     }
 
     /// Enqueues a packet in a leaf. If the leaf was made from a template, in the leaf of the packet's host.
-    #[inline]
+    #[inline(always)]
     pub(super) fn enqueue(&mut self, leaf: LeafIndex, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
         self.enqueue_and_tell(leaf, id, now, pool).0
     }
 
     /// The same, and also returns the class of the leaf.
-    #[inline]
+    #[inline(always)]
     pub(super) fn enqueue_and_tell(
         &mut self,
         leaf: LeafIndex,
@@ -257,9 +257,12 @@ impl<M: Meter> Borrowing<M> {
         pool: &mut Pool,
     ) -> (Verdict, ClassIndex) {
         let leaf = self.inner.of_host(leaf, id, pool);
+        let class = self.leaves[leaf.index()].class;
         let verdict = self.inner.get_mut(leaf).enqueue(id, now, pool);
-        self.activate(leaf);
-        (verdict, self.leaves[leaf.index()].class)
+        if self.classes[class.index()].activity == 0 {
+            self.activate_idle(leaf, class);
+        }
+        (verdict, class)
     }
 
     /// Returns the level of the class, at or above `index`, from which a leaf there can send at `now`. `None`
@@ -490,7 +493,7 @@ impl<M: Meter> Borrowing<M> {
 
     /// Sets the clock, and activates the parked leaves whose time has come. The clock stays before the events
     /// that are later than times can be, so that none of them is ever due.
-    #[inline]
+    #[inline(always)]
     pub(super) fn advance(&mut self, now: Time) {
         self.now = self.now.max(now.nanos().min(NEVER - 2));
         self.inner.wake_up(now);
@@ -535,23 +538,24 @@ impl<M: Meter> Borrowing<M> {
 
     /// Charges a packet of the leaf `index` to the leaf and all classes above it. A class of `level` lends
     /// it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn charge(&mut self, mut index: ClassIndex, level: u8, sent: Sent) {
         while let Some(class) = self.classes.get_mut(index.index()) {
             class.meter.charge(sent, class.level < level);
-            let (mode, wait) = class.meter.mode(sent.now);
+            let (mode, _) = class.meter.mode(sent.now);
             let parent = class.parent;
             // If the mode stays the same, the event is updated when it is due.
             if mode != class.mode {
-                self.enter(index, mode, wait);
+                self.enter(index, sent.now);
             }
             index = parent;
         }
     }
 
-    /// Gives a class that was charged a new mode and the event for it.
+    /// Gives a class that was charged its new mode and the event for it.
     #[inline(never)]
-    fn enter(&mut self, index: ClassIndex, mode: Mode, wait: u64) {
+    fn enter(&mut self, index: ClassIndex, now: u64) {
+        let (mode, wait) = self.classes[index.index()].meter.mode(now);
         if mode == Mode::CantSend {
             self.statistics.count_overlimit(index);
         }
@@ -589,7 +593,7 @@ impl<M: Meter> Borrowing<M> {
 
     /// Dequeues the next packet of a level that has a class which can send. The packet is not charged yet.
     /// Returns `None` if the leaf has no packet to send now. Then the leaf is deactivated.
-    #[inline]
+    #[inline(always)]
     pub(super) fn serve(&mut self, level: u8, now: Time, pool: &mut Pool) -> Option<Served> {
         let turn = self.round_robins.look_up(level);
         let inner = self.inner.get_mut(turn.leaf);
@@ -597,7 +601,7 @@ impl<M: Meter> Borrowing<M> {
             self.deactivate(turn.leaf);
             return None;
         };
-        let is_empty = inner.backlog().packets == 0;
+        let is_empty = inner.is_empty();
         let length = pool[id].length;
         let Leaf {
             class,

@@ -128,7 +128,7 @@ impl Leaves {
     /// Returns whether a leaf has no packets.
     #[inline]
     pub(super) fn is_empty(&self, leaf: LeafIndex) -> bool {
-        self.inner[leaf.index()].backlog().packets == 0
+        self.inner[leaf.index()].is_empty()
     }
 
     /// Parks a leaf until its watchdog time.

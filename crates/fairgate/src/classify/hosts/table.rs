@@ -91,7 +91,7 @@ impl HostTable {
     /// class, the host stays there, so that its packets are not reordered.
     #[cold]
     fn admit(&mut self, host: Host, identity: Identity, discover: Discover<'_, '_>) -> usize {
-        if discover(self.overflow).backlog().packets == 0 {
+        if discover(self.overflow).is_empty() {
             self.period += 1;
         }
         let bucket = self.bucket(identity);
@@ -111,7 +111,7 @@ impl HostTable {
     fn idle(&mut self, discover: Discover<'_, '_>) -> Option<u32> {
         for _ in 0..LOOKS.min(self.occupants.len() as u32) {
             let oldest = self.ages.oldest();
-            if discover(self.first + oldest as usize).backlog().packets == 0 {
+            if discover(self.first + oldest as usize).is_empty() {
                 return Some(oldest);
             }
             self.ages.renew(oldest);

@@ -277,7 +277,7 @@ impl Algorithm for Netem {
             pool.restore_arrival(id);
             return Some(id);
         }
-        if inner.backlog().packets > 0 {
+        if !inner.is_empty() {
             let until = inner.watchdog();
             self.due = self
                 .due

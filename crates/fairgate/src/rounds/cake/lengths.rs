@@ -31,8 +31,13 @@ impl Span {
     #[inline]
     fn add(&mut self, number: u64) {
         let number = number as u32;
-        self.least = self.least.min(number);
-        self.most = self.most.max(number);
+        // Both are seldom written.
+        if number < self.least {
+            self.least = number;
+        }
+        if number > self.most {
+            self.most = number;
+        }
     }
 }
 

@@ -356,13 +356,15 @@ impl Cake {
 
     #[inline]
     fn next_by_weight(&mut self) -> usize {
-        while !self.tins[self.serving].takes_turn() {
-            self.serving += 1;
-            if self.serving == self.tins.len() {
-                self.serving = 0;
+        let mut serving = self.serving;
+        while !self.tins[serving].takes_turn() {
+            serving += 1;
+            if serving == self.tins.len() {
+                serving = 0;
             }
         }
-        self.serving
+        self.serving = serving;
+        serving
     }
 }
 
@@ -391,7 +393,7 @@ impl Algorithm for Cake {
 
     #[inline]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
-        let Ok(named) = self.config.classifier.classify(id, now, pool) else {
+        let Ok(named) = self.config.classifier.class_of(id, now, pool) else {
             return Verdict::Unclassified;
         };
         let flow = self.insert(named, id, now, pool);

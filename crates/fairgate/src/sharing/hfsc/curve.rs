@@ -180,8 +180,13 @@ fn run(bytes: u64, inverse: u64) -> u64 {
     if inverse == INFINITE {
         return INFINITE;
     }
-    let low = (bytes & ((1 << INVERSE) - 1)).saturating_mul(inverse) >> INVERSE;
-    (bytes >> INVERSE).saturating_mul(inverse).saturating_add(low)
+    product(bytes, inverse, INVERSE)
+}
+
+/// Returns `a * b / 2^shift`, rounded down, or the largest number.
+#[inline]
+fn product(a: u64, b: u64, shift: u32) -> u64 {
+    u64::try_from((u128::from(a) * u128::from(b)) >> shift).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -283,7 +283,7 @@ impl Hfsc {
     }
 
     /// Files an active class among its siblings by virtual time, or by the time from which it can be served.
-    #[inline]
+    #[inline(always)]
     fn fit(&mut self, index: ClassIndex) {
         let class = &mut self.classes[index.index()];
         class.fit = match class.leaf {
@@ -453,7 +453,7 @@ impl Algorithm for Hfsc {
     const NAME: &'static str = "hfsc";
     type Config = Config;
 
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
         let leaf = match self.tree.leaf_of(&mut self.config.classifier, id, now, pool) {
             Ok(Some(leaf)) => leaf,
@@ -469,7 +469,7 @@ impl Algorithm for Hfsc {
         verdict.after_peek(id, pool)
     }
 
-    #[inline]
+    #[inline(always)]
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
         self.due = None;
         self.now = self.now.max(now.nanos() >> TICK);

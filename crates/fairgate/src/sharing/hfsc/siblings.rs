@@ -16,6 +16,8 @@ pub(super) struct Siblings {
     fit: Knockout,
     /// The children that cannot, by the time from which they can.
     unfit: Knockout,
+    /// Whether `unfit` may have members. It never has in a tree without limits, which so does not ask it.
+    has_unfit: bool,
     /// Upper bounds of the virtual times of the active children.
     latest: Bounds,
     /// The class of each child.
@@ -41,6 +43,7 @@ impl Siblings {
         Siblings {
             fit: Knockout::new(size),
             unfit: Knockout::new(size),
+            has_unfit: false,
             latest: Bounds::new(size as u32),
             children,
             least: 0,
@@ -69,7 +72,7 @@ impl Siblings {
     /// Returns the time from which a child can be served. 0 if one can be served now, or if none is active.
     #[inline]
     pub(super) fn earliest_fit(&self) -> u64 {
-        match self.fit.is_empty() {
+        match self.has_unfit && self.fit.is_empty() {
             true => self.next_fit().unwrap_or(0),
             false => 0,
         }
@@ -86,12 +89,15 @@ impl Siblings {
     pub(super) fn set(&mut self, class: &HfscClass, now: u64) {
         self.latest.grew(class.sibling, class.virtual_time);
         if class.fit <= now {
-            self.unfit.remove(class.sibling);
+            if self.has_unfit {
+                self.unfit.remove(class.sibling);
+            }
             self.fit
                 .set(class.sibling, in_turn(class.virtual_time, class.turn));
         } else {
             self.fit.remove(class.sibling);
             self.unfit.set(class.sibling, in_turn(class.fit, class.turn));
+            self.has_unfit = true;
         }
     }
 
@@ -105,6 +111,16 @@ impl Siblings {
     /// Returns the child to serve next.
     #[inline]
     pub(super) fn first(&mut self, classes: &[HfscClass], now: u64) -> Option<ClassIndex> {
+        if self.has_unfit {
+            self.become_fit(classes, now);
+        }
+        let (_, sibling) = self.fit.first()?;
+        Some(self.children[sibling as usize])
+    }
+
+    /// Moves the children whose time has come to those that can be served.
+    #[inline(never)]
+    fn become_fit(&mut self, classes: &[HfscClass], now: u64) {
         while let Some((fit, sibling)) = self.unfit.first()
             && time_of(fit) <= now
         {
@@ -112,7 +128,6 @@ impl Siblings {
             let class = &classes[self.children[sibling as usize].index()];
             self.fit.set(sibling, in_turn(class.virtual_time, class.turn));
         }
-        let (_, sibling) = self.fit.first()?;
-        Some(self.children[sibling as usize])
+        self.has_unfit = !self.unfit.is_empty();
     }
 }

@@ -152,7 +152,7 @@ impl Burst {
             }
             self.apply(buckets);
         }
-        let length = u64::from(buckets.link.count(length));
+        let length = u64::from(buckets.counted(length));
         self.parts[self.part] += length;
         self.sent += length;
     }

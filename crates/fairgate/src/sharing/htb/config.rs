@@ -348,7 +348,7 @@ impl Config {
                     charged_at: 0,
                     rate: settings.rate.meter(),
                     ceil: settings.ceil().meter(),
-                    link: settings.link_layer,
+                    link: Some(settings.link_layer).filter(|link| *link != LinkLayer::NONE),
                     depth,
                     ceil_depth,
                 },

@@ -71,27 +71,35 @@ struct Buckets {
     charged_at: u64,
     rate: RateMeter,
     ceil: RateMeter,
-    /// How both count the length of a packet.
-    link: LinkLayer,
+    /// How both count the length of a packet. `None` as it is, as mostly: this is one comparison.
+    link: Option<LinkLayer>,
     /// The maximum number of tokens, in ticks.
     depth: u32,
     ceil_depth: u32,
 }
 
 impl Buckets {
+    /// Returns the bytes that a packet of this length counts.
+    #[inline]
+    fn counted(&self, length: u32) -> u32 {
+        self.link.map_or(length, |link| link.count(length))
+    }
+
     /// Advances to `now`. If more time than the longest has passed since the last charge, the excess does not
     /// count.
     #[inline]
     fn idle_until(&mut self, now: u64) {
-        if now - self.charged_at > LONGEST as u64 {
+        // The half of the longest time or more: a shift needs no large constant.
+        if (now - self.charged_at) >> (LONGEST.ilog2()) != 0 {
             self.idle_for_long(now);
         }
         self.charged_at = now;
     }
 
     #[cold]
+    #[inline(never)]
     fn idle_for_long(&mut self, now: u64) {
-        let excess = now - self.charged_at - LONGEST as u64;
+        let excess = (now - self.charged_at).saturating_sub(LONGEST as u64);
         for empty_at in [&mut self.empty_at, &mut self.ceil_empty_at] {
             // It pays back all of a debt of a longer time.
             let lost = excess.min(tokens(*empty_at, now).max(0) as u64);
@@ -110,15 +118,25 @@ fn tokens(empty_at: u64, now: u64) -> i64 {
 #[inline]
 fn paid(empty_at: u64, depth: u32, cost: u64, now: u64) -> u64 {
     let filled = tokens(empty_at, now).min(i64::from(depth) << TICK);
-    let left = (filled - cost as i64).max((1 - LONGEST).min(-(cost as i64)));
+    let mut left = filled - cost as i64;
+    if left < 1 - LONGEST {
+        left = limited_debt(left, cost);
+    }
     now.wrapping_sub(left as u64)
 }
 
+/// Limits a debt to the longest one, or to the time of the packet that is charged.
+#[cold]
+#[inline(never)]
+fn limited_debt(left: i64, cost: u64) -> i64 {
+    left.max((1 - LONGEST).min(-(cost as i64)))
+}
+
 impl Meter for Buckets {
-    #[inline]
+    #[inline(always)]
     fn charge(&mut self, sent: Sent, borrows: bool) {
         self.idle_until(sent.now);
-        let length = self.link.count(sent.length).into();
+        let length = self.counted(sent.length).into();
         if !borrows {
             let cost = self.rate.nanos(length);
             self.empty_at = paid(self.empty_at, self.depth, cost, sent.now);
@@ -202,7 +220,7 @@ impl Htb {
 
     /// Returns the leaf for a packet. A packet that names htb itself has none, whatever the filters say. For
     /// a packet that names an inner class, the filters of this class decide.
-    #[inline]
+    #[inline(always)]
     fn leaf_of(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Result<Option<LeafIndex>, Filtered> {
         let (tree, classifier) = (&self.classes.tree, &mut self.config.classifier);
         let Some(minor) = classifier.explicit(pool[id].class) else {
@@ -249,7 +267,8 @@ impl Algorithm for Htb {
     const NAME: &'static str = "htb";
     type Config = Config;
 
-    #[inline]
+    // As one function with `Node`'s, this saves storing and loading registers again.
+    #[inline(always)]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
         match self.leaf_of(id, now, pool) {
             Ok(Some(leaf)) => self.classes.enqueue(leaf, id, now, pool),
@@ -258,7 +277,7 @@ impl Algorithm for Htb {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
         self.due = None;
         if let Some(id) = self.direct.pop_front(pool) {

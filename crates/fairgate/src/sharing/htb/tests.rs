@@ -67,7 +67,7 @@ proptest! {
             empty_at: 0u64.wrapping_sub(full(depth) as u64),
             ceil_empty_at: 0u64.wrapping_sub(full(ceil_depth) as u64),
             charged_at: 0,
-            rate, ceil, depth, ceil_depth, link,
+            rate, ceil, depth, ceil_depth, link: Some(link),
         };
         let (mut of_rate, mut of_ceil, mut now) = (full(depth), full(ceil_depth), 0);
         for (pause, magnitude, length, borrows) in sent {
