@@ -26,7 +26,7 @@ RUST_VERSION = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 help:
 	@echo 'make demo            compare disciplines on a simulated link and on recorded traffic'
 	@echo 'make test            all tests (as root also tests with live traffic, in network namespaces)'
-	@echo 'make pin-instructions  write the instructions of a packet anew, with which make test compares'
+	@echo 'make pin-instructions write the instructions of a packet anew, with which make test compares'
 	@echo 'make own-discipline  tests of a discipline outside of this repository: builds everything once more'
 	@echo 'make python          build the Python package in place, and run its tests; part of make test'
 	@echo 'make python-lint     ruff and mypy over the Python package and scripts; part of make lint'
@@ -69,7 +69,6 @@ demo: tools
 
 test: tools
 	scripts/test
-	scripts/instructions check
 	scripts/try-openwrt-init $(TARGET)/debug/fairgate
 	$(MAKE) python
 

@@ -114,8 +114,8 @@ pub struct Change {
     /// The revision that is changed. If the trees have another one, nothing is changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub if_revision: Option<u64>,
-    /// The time, seconds, within which it must be confirmed ([`Question::Confirm`]). Else it is undone: it may
-    /// have cut off whoever made it. From 1 to [`LONGEST_CONFIRMATION_S`].
+    /// The time, seconds, within which it must be confirmed ([`Question::Confirm`]). Else it is undone: it
+    /// may have cut off whoever made it. From 1 to [`LONGEST_CONFIRMATION_S`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confirm_within_s: Option<u64>,
 }

@@ -27,8 +27,8 @@ struct Target {
     #[arg(long, value_name = "INTERFACE")]
     from: Option<String>,
 
-    /// Undo the change after this time, 1s to 1h, unless `fairgate change --confirm` is called before; nothing
-    /// else can be changed meanwhile
+    /// Undo the change after this time, 1s to 1h, unless `fairgate change --confirm` is called before;
+    /// nothing else can be changed meanwhile
     #[arg(long, value_name = "TIME", value_parser = confirmation)]
     confirm_within: Option<u64>,
 }

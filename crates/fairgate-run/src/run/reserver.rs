@@ -129,8 +129,8 @@ impl Reserver {
     /// [`Plane::change`] does. Reservations are put into the new trees.
     ///
     /// # Errors
-    /// As of [`Plane::change`], or if the reservations can't be kept in the new trees, or if a change waits for
-    /// its confirmation.
+    /// As of [`Plane::change`], or if the reservations can't be kept in the new trees, or if a change waits
+    /// for its confirmation.
     pub fn reload<E: From<ReloadError> + From<Refusal>>(
         &self,
         new: impl FnOnce(&Plan) -> Result<Plan, E>,
