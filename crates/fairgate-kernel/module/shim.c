@@ -38,10 +38,10 @@
 /* ---- Guarded calls ---- */
 
 /* The entries of Rust, for tests in which one of them panics. NO_ENTRY is one that never does so. */
-enum entry { BUILD, ENQUEUE, ENQUEUED, DEQUEUE, FLUSH, STATISTICS, DUMP, CHANGE, DELETE, READ, NOWHERE,
+enum entry { BUILD, ENQUEUE, ENQUEUED, DEQUEUE, FLUSH, STATISTICS, DUMP, CHANGE, DELETE, TREE, NOWHERE,
 	     NO_ENTRY };
 static const char * const entry_names[] = {
-	"build", "enqueue", "enqueued", "dequeue", "flush", "statistics", "dump", "change", "delete", "read", "",
+	"build", "enqueue", "enqueued", "dequeue", "flush", "statistics", "dump", "change", "delete", "tree", "",
 };
 static int panic_in __read_mostly = NOWHERE;
 /* Whether a test has ever set `panic_in`. */
@@ -1098,7 +1098,7 @@ static noinline void read_part(struct Qdisc *sch, struct reading *r)
 	r->part.length = 0;
 	r->part.now = ktime_get_ns();
 	if (!q->panicked)
-		CALL(&r->call, READ, fgk_read_part, r->reading, q->queue, &r->part);
+		CALL(&r->call, TREE, fgk_read_part, r->reading, q->queue, &r->part);
 	sch_tree_unlock(sch);
 }
 

@@ -4,9 +4,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use fairgate::{
-    ClassState, Count, DropCounts, DropReason, Found, Statistics, Time, Variable, Visitor, Walk,
-};
+use fairgate::{ClassState, Count, DropCounts, DropReason, Found, Statistics, Time, Variable, Visitor, Walk};
 
 use crate::form::{Form, Reader, Refused, fields, refused, write_text};
 use crate::queue::Queue;
@@ -16,7 +14,7 @@ use crate::tree::MOST_DEPTH;
 /// A part ends when it has this length, bytes. It is written under the lock of the queue.
 const PART: usize = 4096;
 
-/// Room for what is read before a part can end: a discipline with all reasons of drops, and its first classes.
+/// Room for what is read before a part can end: a discipline with all reasons of drops, and some classes.
 const MORE: usize = 10 * 1024;
 
 /// Some of what was read.
@@ -256,7 +254,7 @@ struct Writer<'w> {
 }
 
 impl Writer<'_> {
-    /// Writes a list of variables as `Vec<(String, Variable)>` is written. `each` calls its argument for each.
+    /// Writes variables as `Vec<(String, Variable)>` is written. `each` calls its argument for each.
     fn variables(&mut self, each: impl FnOnce(&mut dyn FnMut(&'static str, Variable))) {
         let at = self.part.len();
         let mut count = 0u16;

@@ -6,9 +6,9 @@ use fairgate_config::{Document, Spec};
 use proptest::prelude::*;
 
 use crate::convert::tree_of;
+use crate::form::Form;
 use crate::queue::common_key;
 use crate::tree::Reads;
-use crate::form::Form;
 use crate::{
     Arriving, BUCKETS, ClassRecord, NodeRecord, Plan, Queue, Reading, Record, Successor, middle, records,
 };
@@ -439,7 +439,9 @@ fn what_is_read_is_what_the_tree_has() {
 /// A tree whose reading takes many parts, while packets come and go.
 #[test]
 fn thousands_of_classes_are_read_in_parts() {
-    let classes: Vec<String> = (1..=2000).map(|minor| format!("{minor} rate=1mbit / fifo")).collect();
+    let classes: Vec<String> = (1..=2000)
+        .map(|minor| format!("{minor} rate=1mbit / fifo"))
+        .collect();
     let mut queue = queue(&format!("htb default=1 {{ {} }}", classes.join("; ")));
     let mut parts = 0;
     let read = read(&mut queue, |queue| {
@@ -463,7 +465,13 @@ fn variables() -> impl Strategy<Value = Vec<(String, Variable)>> {
 }
 
 fn record() -> impl Strategy<Value = Record> {
-    let node = (0..8_u8, any::<u16>(), prop::option::of("[0-9.]{0,15}"), any::<[u64; 14]>(), variables());
+    let node = (
+        0..8_u8,
+        any::<u16>(),
+        prop::option::of("[0-9.]{0,15}"),
+        any::<[u64; 14]>(),
+        variables(),
+    );
     let node = node.prop_map(|(depth, class, host, numbers, variables)| {
         let pair = |at: usize| fairgate::Count {
             packets: numbers[at],
@@ -501,7 +509,11 @@ fn record() -> impl Strategy<Value = Record> {
         })
     });
     let sojourn = (0..BUCKETS as u16, any::<u64>());
-    prop_oneof![node, class, sojourn.prop_map(|(bucket, packets)| Record::Sojourn { bucket, packets })]
+    prop_oneof![
+        node,
+        class,
+        sojourn.prop_map(|(bucket, packets)| Record::Sojourn { bucket, packets })
+    ]
 }
 
 proptest! {

@@ -35,11 +35,16 @@ impl Signals {
 
     /// Returns what has come, if something has.
     pub(crate) fn read(&self) -> Result<Option<Wake>, LiveError> {
-        let signal = self.0.read_signal().map_err(LiveError::system("reading a signal"))?;
-        Ok(signal.map(|signal| match signal.ssi_signo == Signal::SIGHUP as u32 {
-            true => Wake::Reload,
-            false => Wake::Stop,
-        }))
+        let signal = self
+            .0
+            .read_signal()
+            .map_err(LiveError::system("reading a signal"))?;
+        Ok(
+            signal.map(|signal| match signal.ssi_signo == Signal::SIGHUP as u32 {
+                true => Wake::Reload,
+                false => Wake::Stop,
+            }),
+        )
     }
 }
 

@@ -3,7 +3,7 @@
 use std::string::String;
 use std::vec::Vec;
 
-use super::socket::Failed;
+use super::failed::Failed;
 
 /// The length of `struct nlmsghdr`.
 pub(super) const HEADER: usize = 16;
@@ -133,7 +133,9 @@ mod tests {
             kind in any::<u16>(),
             before in prop::collection::vec(any::<u8>(), 4..=4),
             outer in 0..1000_u16,
-            written in prop::collection::vec((0..0x4000_u16, prop::collection::vec(any::<u8>(), 0..40)), 0..6),
+            written in prop::collection::vec(
+                (0..0x4000_u16, prop::collection::vec(any::<u8>(), 0..40)), 0..6,
+            ),
         ) {
             let mut message = Message::new(kind, 0, &before);
             let nested = message.begin(outer);

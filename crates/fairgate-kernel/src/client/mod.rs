@@ -7,12 +7,14 @@
 //!   reader    everything in one of them
 //! ```
 
+mod failed;
 mod message;
 mod qdisc;
 mod reader;
 mod socket;
 
+pub use failed::Failed;
 pub use message::{Message, attributes, text, word};
 pub use qdisc::{CLSACT, Counters, Make, Place, Qdisc, ROOT, delete, list, put};
 pub use reader::{Contents, Reader};
-pub use socket::{Failed, Socket};
+pub use socket::Socket;

@@ -5,8 +5,9 @@ use std::vec::Vec;
 
 use fairgate::{Count, DropCounts, DropReason, Statistics};
 
+use super::failed::Failed;
 use super::message::{Message, attributes, text, word};
-use super::socket::{Failed, Socket};
+use super::socket::Socket;
 use crate::tree::Plan;
 
 /// `TC_H_ROOT`.
@@ -140,7 +141,11 @@ impl Qdisc {
         else {
             return Err(Failed::damaged("a qdisc is cut off"));
         };
-        let find = |wanted| attributes(left).find(|(kind, _)| *kind == wanted).map(|(_, bytes)| bytes);
+        let find = |wanted| {
+            attributes(left)
+                .find(|(kind, _)| *kind == wanted)
+                .map(|(_, bytes)| bytes)
+        };
         let Some(kind) = find(libc::TCA_KIND).map(text) else {
             return Ok(None);
         };
@@ -157,7 +162,10 @@ impl Qdisc {
                 parent,
                 info,
             },
-            text: inner(libc::TCA_OPTIONS, TEXT).filter(|_| is_ours).map(text).unwrap_or_default(),
+            text: inner(libc::TCA_OPTIONS, TEXT)
+                .filter(|_| is_ours)
+                .map(text)
+                .unwrap_or_default(),
             kind,
             counters: counters.transpose()?,
         }))
@@ -196,7 +204,9 @@ impl Counters {
     pub(super) fn read(bytes: &[u8]) -> Result<Counters, Failed> {
         let version = word(bytes, 0).map(u32::from_ne_bytes);
         if version != Some(Counters::VERSION) || bytes.len() < Counters::LENGTH {
-            return Err(Failed::damaged("its counters are of another version of the module"));
+            return Err(Failed::damaged(
+                "its counters are of another version of the module",
+            ));
         }
         // Behind version and panics.
         let number = |at: usize| word(bytes, 8 + 8 * at).map_or(0, u64::from_ne_bytes);
@@ -256,10 +266,18 @@ mod tests {
         assert_eq!((statistics.sojourn, counters.sojourn_ns), (12, 12 * 1024));
         assert_eq!(statistics.dropped_for(DropReason::ALL[3]), 16 * 1024);
         assert_eq!((counters.cut, counters.passed), (39 * 1024, 40 * 1024));
-        assert_eq!((counters.change_ns, counters.change_dropped), (41 * 1024, 42 * 1024));
+        assert_eq!(
+            (counters.change_ns, counters.change_dropped),
+            (41 * 1024, 42 * 1024)
+        );
         assert!(Counters::read(&bytes[..bytes.len() - 1]).is_err());
         bytes[0] = 1;
-        assert!(Counters::read(&bytes).unwrap_err().to_string().contains("version"));
+        assert!(
+            Counters::read(&bytes)
+                .unwrap_err()
+                .to_string()
+                .contains("version")
+        );
     }
 
     #[test]
@@ -277,7 +295,10 @@ mod tests {
         message.end(options);
         let bytes = message.finished(1).unwrap();
         let read = Qdisc::read(&bytes[16..]).unwrap().unwrap();
-        assert_eq!((read.place, read.kind.as_str(), read.text.as_str()), (place, "fairgate", "fq_codel"));
+        assert_eq!(
+            (read.place, read.kind.as_str(), read.text.as_str()),
+            (place, "fairgate", "fq_codel")
+        );
         for end in 0..TC {
             assert!(Qdisc::read(&bytes[16..16 + end]).is_err());
         }

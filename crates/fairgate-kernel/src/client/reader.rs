@@ -3,9 +3,10 @@
 use std::string::ToString;
 use std::vec::Vec;
 
+use super::failed::Failed;
 use super::message::{Message, attributes, word};
 use super::qdisc::Counters;
-use super::socket::{Failed, Socket};
+use super::socket::Socket;
 use crate::nodes::{Record, records};
 
 /// `CTRL_ATTR_FAMILY_ID`, `CTRL_ATTR_FAMILY_NAME`.
@@ -34,7 +35,7 @@ pub struct Reader {
 }
 
 /// What was read.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Contents {
     /// The counters of the qdisc.
     pub counters: Counters,

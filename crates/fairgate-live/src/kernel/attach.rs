@@ -11,7 +11,7 @@
 use std::path::Path;
 
 use fairgate_kernel::Plan as KernelPlan;
-use fairgate_kernel::client::{self, CLSACT, Counters, Failed, Make, Message, Place, Socket};
+use fairgate_kernel::client::{self, CLSACT, Counters, Failed, Make, Message, Place, ROOT, Socket};
 use fairgate_kernel::convert::tree_of;
 
 use crate::config::Plan;
@@ -67,6 +67,18 @@ pub(super) fn kernel_plan(plan: &Plan, side: usize) -> Result<KernelPlan, Failed
 fn shown(plan: &Plan, side: usize) -> String {
     let queue = plan.queue_names[side].as_deref().unwrap_or("changed by hand");
     format!("fairgate run {}: {queue}", plan.name)
+}
+
+/// Returns the kind of a qdisc at the root of an interface that somebody else has set up, if there is one.
+/// Those that the kernel itself has chosen have no handle.
+pub(super) fn other_root(interface: &Interface) -> Result<Option<String>, Failed> {
+    let mut socket = Socket::open(libc::NETLINK_ROUTE)?;
+    let roots = client::list(&mut socket, interface.index)?.into_iter();
+    let mut others = roots.filter(|qdisc| {
+        let Place { parent, handle, .. } = qdisc.place;
+        parent == ROOT && handle != 0 && (qdisc.kind != "fairgate" || !HANDLES.contains(&handle))
+    });
+    Ok(others.next().map(|qdisc| qdisc.kind))
 }
 
 impl Attached {
@@ -159,7 +171,8 @@ impl Attached {
     /// Changes to the trees of a plan. If one is refused, `running` is what all have again.
     pub(super) fn change(&mut self, running: &Plan, plan: &Plan) -> Result<Vec<Counters>, (usize, Failed)> {
         let differs = |side: &usize| {
-            running.queues[*side] != plan.queues[*side] || running.queue_names[*side] != plan.queue_names[*side]
+            running.queues[*side] != plan.queues[*side]
+                || running.queue_names[*side] != plan.queue_names[*side]
         };
         let sides: Vec<usize> = [0, 1].into_iter().filter(differs).collect();
         let mut counters = Vec::new();
@@ -168,7 +181,8 @@ impl Attached {
                 Ok(counted) => counters.extend(counted),
                 Err(failed) => {
                     for side in &sides[..done] {
-                        self.put_changed(running, *side).map_err(|failed| (*side, failed))?;
+                        self.put_changed(running, *side)
+                            .map_err(|failed| (*side, failed))?;
                     }
                     return Err((*side, failed));
                 }
@@ -213,7 +227,10 @@ impl Attached {
         };
         if let Some(redirect) = self.redirect.take() {
             // Packets pass by before the device goes.
-            note(self.socket.ask(filter(libc::RTM_DELTFILTER, redirect.interface, 0)));
+            note(
+                self.socket
+                    .ask(filter(libc::RTM_DELTFILTER, redirect.interface, 0)),
+            );
             if redirect.made_clsact {
                 let place = Place {
                     parent: CLSACT,
@@ -221,7 +238,10 @@ impl Attached {
                 };
                 note(client::delete(&mut self.socket, &place, FILTERS));
             }
-            note(self.socket.ask(link(libc::RTM_DELLINK, redirect.device, 0, false)));
+            note(
+                self.socket
+                    .ask(link(libc::RTM_DELLINK, redirect.device, 0, false)),
+            );
             self.places[0] = None;
         }
         if let Some(place) = self.places[1].take() {
@@ -280,7 +300,11 @@ const REDIRECT: u32 = 1;
 
 /// Returns the request for a filter that sends everything to a device.
 fn redirecting(interface: u32, device: u32) -> Message {
-    let mut message = filter(libc::RTM_NEWTFILTER, interface, libc::NLM_F_CREATE | libc::NLM_F_EXCL);
+    let mut message = filter(
+        libc::RTM_NEWTFILTER,
+        interface,
+        libc::NLM_F_CREATE | libc::NLM_F_EXCL,
+    );
     let options = message.begin(libc::TCA_OPTIONS);
     let actions = message.begin(MATCHALL_ACTIONS);
     let first = message.begin(1);

@@ -362,7 +362,7 @@ mod tests {
     fn status(flows: &mut Flows, millis: u64, order: FlowOrder) -> FlowsStatus {
         let names = |worker, side, node| QueueName {
             class: format!("{worker}/{side}/{node}"),
-            discipline: "fq_codel",
+            discipline: "fq_codel".into(),
             subscriber: None,
         };
         flows.status(Time::from_millis(millis), order, 100, ["eth0", "eth1"], &names)

@@ -27,7 +27,10 @@ impl QueueNames {
             for node in &direction.tree.nodes {
                 let path = path.enter(node);
                 if node.number != NodeNumber::NONE {
-                    queues.insert((node.worker, side, node.number), (path.to_owned(), node.name.clone()));
+                    queues.insert(
+                        (node.worker, side, node.number),
+                        (path.to_owned(), node.name.clone()),
+                    );
                 }
             }
         }

@@ -11,9 +11,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairgate::{
-    ClassState, Count, Discipline, Found, NodeNumber, Statistics, Time, Variable, Visitor, Walk,
-};
+use fairgate::{ClassState, Count, Discipline, Found, NodeNumber, Statistics, Time, Variable, Visitor, Walk};
 use fairgate_run_api::{ChangesStatus, ProcessorStatus};
 use hdrhistogram::Histogram;
 
@@ -155,7 +153,7 @@ impl TreeReading {
     }
 
     /// Returns what was read elsewhere: disciplines, each before the disciplines in its classes.
-    pub(super) fn of_nodes(nodes: Vec<NodeReading>) -> TreeReading {
+    pub(crate) fn of_nodes(nodes: Vec<NodeReading>) -> TreeReading {
         TreeReading {
             nodes,
             walk: Walk::default(),
