@@ -1081,7 +1081,7 @@ static struct Qdisc *find_queue(const struct net *net, u32 index, u32 handle)
 	struct fairgate_sched *q;
 
 	list_for_each_entry(q, &queues, list) {
-		struct Qdisc *sch = qdisc_from_priv(q);
+		struct Qdisc *sch = q->watchdog.qdisc;
 		struct net_device *dev = qdisc_dev(sch);
 
 		if (dev->ifindex == index && sch->handle == handle && net_eq(dev_net(dev), net))

@@ -1,6 +1,7 @@
 //! What is read of a running tree: its disciplines and classes, and how long packets were in it. The kernel
 //! writes it in parts, each of which fits a message, and the program reads them.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -21,7 +22,7 @@ const MORE: usize = 10 * 1024;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Record {
     /// A discipline. Those in its classes follow.
-    Node(NodeRecord),
+    Node(Box<NodeRecord>),
     /// A class of the discipline before it.
     Class(ClassRecord),
     /// The number of packets in a bucket of sojourn times ([`middle`](crate::middle)).
@@ -170,7 +171,7 @@ impl Form for Record {
                 node if (node.depth == 0) != node.class.is_none() => {
                     refused("a discipline is neither a root nor in a class")
                 }
-                node => Ok(Record::Node(node)),
+                node => Ok(Record::Node(Box::new(node))),
             },
             CLASS => Ok(Record::Class(Form::read(from)?)),
             SOJOURN => match (u16::read(from)?, u64::read(from)?) {

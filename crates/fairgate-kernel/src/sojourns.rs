@@ -40,17 +40,12 @@ impl Sojourns {
     }
 }
 
-/// Returns the bucket of a time.
+/// Returns the bucket of a time: times of an octave are shifted to 64..128, those of the first to 0..128.
 #[inline]
 fn bucket(nanos: u64) -> usize {
-    // The bit makes the first octave linear. All shifts are below 64, and the result below `BUCKETS`.
     let nanos = nanos.min((1 << LONGEST_BITS) - 1);
-    let octave = (u64::BITS - 1 - (nanos | 1 << PART_BITS).leading_zeros()) - PART_BITS;
-    let part = (nanos >> octave) as usize & ((1 << PART_BITS) - 1);
-    match nanos >> PART_BITS {
-        0 => nanos as usize,
-        _ => ((octave as usize + 1) << PART_BITS) | part,
-    }
+    let octave = (nanos | 1 << PART_BITS).ilog2() - PART_BITS;
+    ((octave as usize) << PART_BITS) + (nanos >> octave) as usize
 }
 
 /// Returns a time in the middle of a bucket, ns.

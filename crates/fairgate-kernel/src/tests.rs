@@ -414,7 +414,7 @@ fn what_is_read_is_what_the_tree_has() {
     let nodes: Vec<&NodeRecord> = read
         .iter()
         .filter_map(|record| match record {
-            Record::Node(node) => Some(node),
+            Record::Node(node) => Some(&**node),
             _ => None,
         })
         .collect();
@@ -488,7 +488,7 @@ fn record() -> impl Strategy<Value = Record> {
             ..Default::default()
         };
         statistics.dropped_by_reason.set(DropReason::Aqm, numbers[11]);
-        Record::Node(NodeRecord {
+        Record::Node(Box::new(NodeRecord {
             depth,
             class: (depth > 0).then_some(class),
             host,
@@ -496,7 +496,7 @@ fn record() -> impl Strategy<Value = Record> {
             name: "htb".to_owned(),
             statistics,
             variables,
-        })
+        }))
     });
     let class = (any::<u16>(), any::<[u64; 4]>(), variables());
     let class = class.prop_map(|(minor, [at, packets, bytes, overlimits], variables)| {

@@ -199,7 +199,18 @@ pub enum LiveError {
          `backend = \"kernel\"` the run needs no module"
     ))]
     NoModule,
-    /// The kernel refuses a tree, or what brings packets to it.
+    /// A tree can't be attached.
+    #[error("the queue from `{from}` can't be attached in the kernel: {said}")]
+    #[diagnostic(help(
+        "`ingress` needs the modules ifb, cls_matchall and act_mirred; the kernel's log may say more (dmesg)"
+    ))]
+    NotAttached {
+        /// Where the packets of the direction come from.
+        from: String,
+        /// What the kernel said.
+        said: String,
+    },
+    /// The kernel refuses a tree.
     #[error("the kernel refuses the queue from `{from}`: {said}")]
     #[diagnostic(help(
         "change that queue, or run in user space: without --kernel and `backend = \"kernel\"` in [run]"

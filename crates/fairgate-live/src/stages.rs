@@ -25,9 +25,8 @@ use crate::signals::Wake;
 
 /// What forwards the packets of a run: threads of this process, or the kernel.
 enum Forwarder {
-    // Boxed, because it is much larger than the other one.
     Threads(Box<Bridge>),
-    Kernel(KernelRun),
+    Kernel(Box<KernelRun>),
 }
 
 /// A run whose interfaces are open.
@@ -66,7 +65,7 @@ impl Opened {
     /// As of [`Bridge::open`]; or if the kernel refuses a tree.
     pub fn open(plan: &Plan, seed: Option<u64>) -> Result<Opened, LiveError> {
         Ok(Opened(match plan.backend {
-            Some(BackendKind::Kernel) => Forwarder::Kernel(KernelRun::open(plan, seed)?),
+            Some(BackendKind::Kernel) => Forwarder::Kernel(Box::new(KernelRun::open(plan, seed)?)),
             _ => Forwarder::Threads(Box::new(Bridge::open(plan, seed)?)),
         }))
     }

@@ -17,4 +17,4 @@ pub use failed::Failed;
 pub use message::{Message, attributes, text, word};
 pub use qdisc::{CLSACT, Counters, Make, Place, Qdisc, ROOT, delete, list, put};
 pub use reader::{Contents, Reader};
-pub use socket::Socket;
+pub use socket::{Socket, Take};

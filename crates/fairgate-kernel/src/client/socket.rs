@@ -9,6 +9,9 @@ use std::vec::Vec;
 use super::failed::Failed;
 use super::message::{HEADER, Message, attributes, messages, text, word};
 
+/// What takes the kind and the payload of an answer.
+pub type Take<'t> = dyn FnMut(u16, &[u8]) -> Result<(), Failed> + 't;
+
 /// A socket, in the network namespace of the thread that opened it.
 #[derive(Debug)]
 pub struct Socket {
@@ -66,11 +69,7 @@ impl Socket {
     ///
     /// # Errors
     /// If the kernel refuses, or with an error of `take`.
-    pub fn dump(
-        &mut self,
-        mut message: Message,
-        take: &mut dyn FnMut(u16, &[u8]) -> Result<(), Failed>,
-    ) -> Result<(), Failed> {
+    pub fn dump(&mut self, mut message: Message, take: &mut Take<'_>) -> Result<(), Failed> {
         message.add_flags(libc::NLM_F_DUMP);
         self.exchange(message, take)
     }
@@ -79,21 +78,13 @@ impl Socket {
     ///
     /// # Errors
     /// If the kernel refuses, or with an error of `take`.
-    pub fn find(
-        &mut self,
-        mut message: Message,
-        take: &mut dyn FnMut(u16, &[u8]) -> Result<(), Failed>,
-    ) -> Result<(), Failed> {
+    pub fn find(&mut self, mut message: Message, take: &mut Take<'_>) -> Result<(), Failed> {
         // The acknowledgement comes behind the answer.
         message.add_flags(libc::NLM_F_ACK);
         self.exchange(message, take)
     }
 
-    fn exchange(
-        &mut self,
-        message: Message,
-        take: &mut dyn FnMut(u16, &[u8]) -> Result<(), Failed>,
-    ) -> Result<(), Failed> {
+    fn exchange(&mut self, message: Message, take: &mut Take<'_>) -> Result<(), Failed> {
         self.sequence = self.sequence.wrapping_add(1);
         self.send(&message.finished(self.sequence)?)?;
         let mut result = Ok(());

@@ -8,10 +8,10 @@
 //! The kernel forwards packets whether this process lives or not. What a killed run has left is replaced by
 //! the next one, which knows its device by the name, and what else it made by the device's alias.
 
-use std::path::Path;
-
 use fairgate_kernel::Plan as KernelPlan;
-use fairgate_kernel::client::{self, CLSACT, Counters, Failed, Make, Message, Place, ROOT, Socket};
+use fairgate_kernel::client::{
+    self, CLSACT, Counters, Failed, Make, Message, Place, ROOT, Socket, attributes, text, word,
+};
 use fairgate_kernel::convert::tree_of;
 
 use crate::config::Plan;
@@ -117,21 +117,39 @@ impl Attached {
     /// Returns the index of the ifb device for an interface. One that a killed run has left is used.
     fn device(&mut self, interface: &Interface) -> Result<u32, Failed> {
         let name = format!("fg-in-{}", interface.index);
-        let alias = Path::new("/sys/class/net").join(&name).join("ifalias");
-        let alias = std::fs::read_to_string(alias).unwrap_or_default();
-        let index = match alias.trim_end() {
-            MADE_ALL | MADE_SOME => Interface::index_of(&name).map_err(|errno| failed_with(errno as i32))?,
+        let left = match self.find_link(&name) {
+            Err(failed) if failed.errno == libc::ENODEV => None,
+            found => Some(found?),
+        };
+        let (device, alias) = match left {
+            Some((device, alias)) if [MADE_ALL, MADE_SOME].contains(&&*alias) => (device, alias),
+            // Somebody else's of this name is an error.
             _ => {
                 self.make_ifb(&name, interface.mtu)?;
-                Interface::index_of(&name).map_err(|errno| failed_with(errno as i32))?
+                self.find_link(&name)?
             }
         };
         self.redirect = Some(Redirect {
             interface: interface.index,
-            device: index,
-            made_clsact: alias.trim_end() == MADE_ALL,
+            device,
+            made_clsact: alias == MADE_ALL,
         });
-        Ok(index)
+        Ok(device)
+    }
+
+    /// Returns index and alias of an interface.
+    fn find_link(&mut self, name: &str) -> Result<(u32, String), Failed> {
+        let mut request = link(libc::RTM_GETLINK, 0, 0, false);
+        request.text(libc::IFLA_IFNAME, name);
+        let mut found = None;
+        self.socket.find(request, &mut |_, payload| {
+            let index = word(payload, 4).map(u32::from_ne_bytes);
+            let mut attributes = attributes(payload.get(LINK..).unwrap_or_default());
+            let alias = attributes.find(|(kind, _)| *kind == libc::IFLA_IFALIAS);
+            found = index.zip(Some(alias.map(|(_, alias)| text(alias)).unwrap_or_default()));
+            Ok(())
+        })?;
+        found.ok_or_else(|| failed_with(libc::ENODEV))
     }
 
     fn make_ifb(&mut self, name: &str, mtu: usize) -> Result<(), Failed> {
@@ -266,7 +284,10 @@ fn is_gone(failed: &Failed) -> bool {
     matches!(failed.errno, libc::ENOENT | libc::EINVAL | libc::ENODEV)
 }
 
-/// Begins a request about an interface: `struct ifinfomsg`.
+/// The length of `struct ifinfomsg`.
+const LINK: usize = 16;
+
+/// Begins a request about an interface.
 fn link(kind: u16, index: u32, flags: i32, is_up: bool) -> Message {
     let up = if is_up { libc::IFF_UP as u32 } else { 0 };
     let numbers = [0, index, up, up];

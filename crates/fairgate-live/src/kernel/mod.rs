@@ -149,6 +149,13 @@ impl KernelRun {
     }
 }
 
+/// What it has not taken away yet is taken away: other threads may still have copies of what they ask.
+impl Drop for KernelRun {
+    fn drop(&mut self) {
+        let _ = self.shared.detach();
+    }
+}
+
 /// Converts what the kernel said about the direction from the end at `side`.
 fn refused(plan: &Plan, side: usize, failed: Failed) -> LiveError {
     let interface = plan.ends[0].name().to_owned();
@@ -157,7 +164,11 @@ fn refused(plan: &Plan, side: usize, failed: Failed) -> LiveError {
             action: format!("attaching a qdisc to `{interface}`"),
         },
         libc::ENOENT => LiveError::NoModule,
-        _ => LiveError::KernelRefused {
+        libc::EINVAL => LiveError::KernelRefused {
+            from: plan.ends[side].title().to_owned(),
+            said: failed.to_string(),
+        },
+        _ => LiveError::NotAttached {
             from: plan.ends[side].title().to_owned(),
             said: failed.to_string(),
         },

@@ -16,7 +16,7 @@ pub(super) fn direction(ends: [&str; 2], now: Time, contents: Option<Contents>) 
     let mut sojourn = no_sojourns();
     for record in contents.records {
         match record {
-            Record::Node(node) => nodes.push(node_reading(node)),
+            Record::Node(node) => nodes.push(node_reading(*node)),
             Record::Class(class) => {
                 if let Some(node) = nodes.last_mut() {
                     node.class_states.push(class_reading(class));

@@ -64,17 +64,29 @@ has() {
 }
 # sent DIRECTION: packets that this one, 1 or 2, has sent, in what `has` has read.
 sent() {
-    grep -oE '"sent":\{"packets":[0-9]+[^}]*\},"rate_bps"' /run/flat | sed -n "$1p" | grep -oE '[0-9]+' | head -n 1
+    grep -oE '"sent":\{"packets":[0-9]+,"bytes":[0-9]+\},"rate_bps"' /run/flat |
+        sed -n "$1p" | grep -oE '[0-9]+' | head -n 1
 }
-# ends: the run ends well, and nothing of it is left.
-ends() {
-    kill -TERM $pid
-    wait $pid || { cat /run/said; fail 'the run has not ended well'; }
+# left_behind: nothing of the run is.
+left_behind() {
     in_b tc qdisc show > /run/left
     in_b ip link show >> /run/left
     ! grep -E 'fairgate|clsact|fg-in' /run/left || fail 'something is left'
     pings 2
 }
+# ends: the run ends well.
+ends() {
+    kill -TERM $pid
+    wait $pid || { cat /run/said; fail 'the run has not ended well'; }
+    left_behind
+}
+
+# What the kernel does not have, and what somebody else has set up.
+sed 's/^frames.*/delay = "5ms"/' /run/home.toml > /run/wrong.toml
+must_fail 'wrong.toml:5:.*does not have .delay' in_b fairgate run --kernel --socket $socket /run/wrong.toml
+in_b tc qdisc add dev vb root handle 7: fq_codel
+must_fail 'has a qdisc already.*fq_codel' in_b fairgate run --kernel --socket $socket /run/home.toml
+in_b tc qdisc del dev vb root
 
 start
 in_b tc qdisc show | tee /run/qdiscs
@@ -133,3 +145,12 @@ pings 5
 has '"revision":0,'
 holds "$(sent 1) >= 5" 'packets of the new run'
 ends
+
+# Something takes its qdisc away: it ends, and takes the rest along.
+start
+in_b tc qdisc del dev vb root
+code=0
+wait $pid || code=$?
+[ $code -eq 3 ] || { cat /run/said; fail "the exit code is $code"; }
+grep -q 'is gone' /run/said || { cat /run/said; fail 'it does not say what is gone'; }
+left_behind

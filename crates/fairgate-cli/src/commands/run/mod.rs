@@ -95,8 +95,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     backend: Option<BackendKind>,
 
-    /// Have the kernel forward the packets, with trees in its module sch_fairgate, as `--backend kernel`. The run
-    /// attaches, shows and changes them, and takes them away in the end
+    /// Have the kernel forward the packets, with trees in its module sch_fairgate: `--backend kernel`. The
+    /// run attaches, shows and changes them, and takes them away in the end
     #[arg(long, conflicts_with = "backend")]
     kernel: bool,
 
