@@ -164,11 +164,8 @@ impl Attached {
 
     /// Has all that an interface receives go through the device.
     fn redirect(&mut self, interface: u32, device: u32) -> Result<(), Failed> {
-        let place = Place {
-            parent: CLSACT,
-            ..Place::root(interface, CLSACT & 0xffff_0000)
-        };
-        let mut message = place.message(libc::RTM_NEWQDISC, libc::NLM_F_CREATE | libc::NLM_F_EXCL);
+        let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+        let mut message = clsact(interface).message(libc::RTM_NEWQDISC, flags);
         message.text(libc::TCA_KIND, FILTERS);
         let made = match self.socket.ask(message) {
             Ok(()) => true,
@@ -184,6 +181,23 @@ impl Attached {
         // A filter of the same preference, of a killed run, is the same one.
         let _ = self.socket.ask(filter(libc::RTM_DELTFILTER, interface, 0));
         self.socket.ask(redirecting(interface, device))
+    }
+
+    /// Returns whether an interface has filters of what it receives or sends.
+    fn has_filters(&mut self, interface: u32) -> Result<bool, Failed> {
+        let mut found = false;
+        for parent in [RECEIVED, SENT] {
+            let place = Place {
+                parent,
+                ..Place::root(interface, 0)
+            };
+            self.socket
+                .dump(place.message(libc::RTM_GETTFILTER, 0), &mut |_, _| {
+                    found = true;
+                    Ok(())
+                })?;
+        }
+        Ok(found)
     }
 
     /// Changes to the trees of a plan. If one is refused, `running` is what all have again.
@@ -244,22 +258,16 @@ impl Attached {
             _ => {}
         };
         if let Some(redirect) = self.redirect.take() {
+            let Redirect {
+                interface, device, ..
+            } = redirect;
             // Packets pass by before the device goes.
-            note(
-                self.socket
-                    .ask(filter(libc::RTM_DELTFILTER, redirect.interface, 0)),
-            );
-            if redirect.made_clsact {
-                let place = Place {
-                    parent: CLSACT,
-                    ..Place::root(redirect.interface, CLSACT & 0xffff_0000)
-                };
-                note(client::delete(&mut self.socket, &place, FILTERS));
+            note(self.socket.ask(filter(libc::RTM_DELTFILTER, interface, 0)));
+            // Somebody else may have added filters to it.
+            if redirect.made_clsact && self.has_filters(interface) == Ok(false) {
+                note(client::delete(&mut self.socket, &clsact(interface), FILTERS));
             }
-            note(
-                self.socket
-                    .ask(link(libc::RTM_DELLINK, redirect.device, 0, false)),
-            );
+            note(self.socket.ask(link(libc::RTM_DELLINK, device, 0, false)));
             self.places[0] = None;
         }
         if let Some(place) = self.places[1].take() {
@@ -295,14 +303,26 @@ fn link(kind: u16, index: u32, flags: i32, is_up: bool) -> Message {
     Message::new(kind, flags, &bytes)
 }
 
+/// The classes of clsact that have the filters of received and of sent packets: `TC_H_MIN_INGRESS`,
+/// `TC_H_MIN_EGRESS`.
+const RECEIVED: u32 = CLSACT & 0xffff_0000 | 0xfff2;
+const SENT: u32 = CLSACT & 0xffff_0000 | 0xfff3;
+
+/// Returns the place of the qdisc that has the filters of an interface.
+fn clsact(interface: u32) -> Place {
+    Place {
+        parent: CLSACT,
+        ..Place::root(interface, CLSACT & 0xffff_0000)
+    }
+}
+
 /// Begins a request about our filter of what an interface receives.
 fn filter(kind: u16, interface: u32, flags: i32) -> Message {
     let protocol = (libc::ETH_P_ALL as u16).to_be();
     let place = Place {
         index: interface,
         handle: 0,
-        // `TC_H_MIN_INGRESS` of clsact.
-        parent: CLSACT & 0xffff_0000 | 0xfff2,
+        parent: RECEIVED,
         info: PREFERENCE << 16 | u32::from(protocol),
     };
     let mut message = place.message(kind, flags);

@@ -161,14 +161,14 @@ mod tests {
             assert!(queue.enqueue(&arriving, Time::ZERO));
         }
         let mut left = 0;
-        while queue.dequeue(Time::from_micros(5)).packet().is_some() {
+        while queue.dequeue(Time::from_millis(5)).packet().is_some() {
             left += 1;
         }
         assert!(left > 0);
         let reading = direction(["wan", "host"], Time::ZERO, Some(read(&queue)));
         assert_eq!(reading.counters.sent, queue.statistics().dequeued);
         assert_eq!(reading.sojourn.len(), left);
-        assert!(reading.sojourn.max().abs_diff(5_000) < 50);
+        assert!(reading.sojourn.max().abs_diff(5_000_000) < 100_000);
         let status = tree_status(reading.tree, Time::ZERO);
         let found: Vec<_> = status
             .classes

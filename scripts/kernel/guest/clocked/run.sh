@@ -74,10 +74,11 @@ left_behind() {
     ! grep -E 'fairgate|clsact|fg-in' /run/left || fail 'something is left'
     pings 2
 }
-# ends: the run ends well.
+# ends: the run ends well, with its last status.
 ends() {
     kill -TERM $pid
     wait $pid || { cat /run/said; fail 'the run has not ended well'; }
+    grep -q '"revision"' /run/last || fail 'it does not print its last status'
     left_behind
 }
 
@@ -148,11 +149,14 @@ has '"revision":0,'
 holds "$(sent 1) >= 5" 'packets of the new run'
 ends
 
-# Something takes its qdisc away: it ends, and takes the rest along.
+# Something takes its qdisc away: it ends, and takes the rest along, but no filter of others.
 start
+in_b tc filter add dev vb egress matchall action pass
 in_b tc qdisc del dev vb root
 code=0
 wait $pid || code=$?
 [ $code -eq 3 ] || { cat /run/said; fail "the exit code is $code"; }
 grep -q 'is gone' /run/said /run/last || { cat /run/said /run/last; fail 'it does not say what is gone'; }
+in_b tc filter show dev vb egress | grep -q matchall || fail 'the filter of others is gone'
+in_b tc qdisc del dev vb clsact
 left_behind
