@@ -6,6 +6,7 @@
 
 struct fgk_queue;
 struct fgk_successor;
+struct fgk_reading;
 
 struct fgk_packet {
 	u64 skb, stamp;
@@ -20,6 +21,12 @@ struct fgk_leaving {
 	u64 corrupted_bit;		/* of 2^35 */
 	bool marked, remarked, corrupted;
 	u8 traffic_class, reason;
+};
+
+struct fgk_part {
+	const u8 *bytes;
+	u32 length;
+	u64 now;
 };
 
 #define FGK_REASONS 24
@@ -55,6 +62,8 @@ long fgk_check_succession(const struct fgk_queue *queue, const struct fgk_succes
 void fgk_succeed(struct fgk_queue *queue, struct fgk_successor *successor, u64 now);
 void fgk_statistics(const struct fgk_queue *queue, struct fgk_counts *into);
 long fgk_class(const struct fgk_queue *queue, u64 least, struct fgk_counts *into);
+struct fgk_reading *fgk_read(const struct fgk_queue *queue);
+long fgk_read_part(struct fgk_reading *reading, const struct fgk_queue *queue, struct fgk_part *part);
 u64 fgk_salvage(const struct fgk_queue *queue, u32 *next, u64 *at);
 void fgk_provoke(void);
 

@@ -19,6 +19,7 @@
 #include <linux/vmalloc.h>
 #include <net/dsfield.h>
 #include <net/gen_stats.h>
+#include <net/genetlink.h>
 #include <net/inet_ecn.h>
 #include <net/netlink.h>
 #include <net/pkt_sched.h>
@@ -37,9 +38,10 @@
 /* ---- Guarded calls ---- */
 
 /* The entries of Rust, for tests in which one of them panics. NO_ENTRY is one that never does so. */
-enum entry { BUILD, ENQUEUE, ENQUEUED, DEQUEUE, FLUSH, STATISTICS, DUMP, CHANGE, DELETE, NOWHERE, NO_ENTRY };
+enum entry { BUILD, ENQUEUE, ENQUEUED, DEQUEUE, FLUSH, STATISTICS, DUMP, CHANGE, DELETE, TREE, NOWHERE,
+	     NO_ENTRY };
 static const char * const entry_names[] = {
-	"build", "enqueue", "enqueued", "dequeue", "flush", "statistics", "dump", "change", "delete", "",
+	"build", "enqueue", "enqueued", "dequeue", "flush", "statistics", "dump", "change", "delete", "tree", "",
 };
 static int panic_in __read_mostly = NOWHERE;
 /* Whether a test has ever set `panic_in`. */
@@ -234,10 +236,15 @@ struct fairgate_sched {
 	u32 copied_packets, copied_bytes;
 	struct list_head blocks;
 	struct sk_buff_head plain;	/* the fifo after a panic */
-	u64 refused[2], cut, passed;
+	u64 refused[2], cut, passed, change_ns, change_dropped;
 	struct fgk_counts before;	/* of trees that panicked */
 	char *text;
+	struct list_head list;		/* of all queues, under rtnl */
+	u64 version;			/* another one for each tree */
 };
+
+static LIST_HEAD(queues);
+static atomic64_t versions = ATOMIC64_INIT(0);
 
 #define RESULT (FGK_DROPS - 1)
 
@@ -337,6 +344,7 @@ static bool rescue(struct Qdisc *sch, const struct sk_buff *arriving)
 	int pass;
 
 	q->panicked = true;
+	q->version = atomic64_inc_return(&versions);
 	qdisc_watchdog_cancel(&q->watchdog);
 	/* The counts go on. What was queued leaves through the fifo, and counts as if it had never been here. */
 	read_statistics(q, &counts);
@@ -754,10 +762,13 @@ static void look_at_needs(struct fairgate_sched *q)
 static noinline int take_over(struct Qdisc *sch, struct fgk_successor *successor)
 {
 	struct fairgate_sched *q = qdisc_priv(sch);
+	u64 begun, dropped;
 	int error = 0;
 
 	sch_tree_lock(sch);
-	CALL(&q->call, CHANGE, fgk_succeed, q->queue, successor, ktime_get_ns());
+	begun = ktime_get_ns();
+	dropped = sch->qstats.drops;
+	CALL(&q->call, CHANGE, fgk_succeed, q->queue, successor, begun);
 	if (unlikely(q->call.panicked)) {
 		rescue(sch, NULL);
 		error = -EIO;
@@ -767,6 +778,8 @@ static noinline int take_over(struct Qdisc *sch, struct fgk_successor *successor
 		/* What waits may be due at once. */
 		qdisc_watchdog_schedule_ns(&q->watchdog, ktime_get_ns());
 	}
+	q->change_dropped = (u32)(sch->qstats.drops - dropped);
+	q->change_ns = ktime_get_ns() - begun;
 	sch_tree_unlock(sch);
 	return error;
 }
@@ -868,6 +881,7 @@ static int configure(struct Qdisc *sch, struct nlattr *opt, struct netlink_ext_a
 		begin(sch, queue, &blocks);
 	}
 	swap(q->text, text);
+	q->version = atomic64_inc_return(&versions);
 	goto out;
 
 refused:
@@ -886,6 +900,7 @@ static int fairgate_init(struct Qdisc *sch, struct nlattr *opt, struct netlink_e
 {
 	struct fairgate_sched *q = qdisc_priv(sch);
 
+	list_add(&q->list, &queues);
 	INIT_LIST_HEAD(&q->blocks);
 	q->call.owner = &q->blocks;
 	__skb_queue_head_init(&q->plain);
@@ -897,6 +912,7 @@ static void fairgate_destroy(struct Qdisc *sch)
 {
 	struct fairgate_sched *q = qdisc_priv(sch);
 
+	list_del(&q->list);
 	qdisc_watchdog_cancel(&q->watchdog);
 	if (q->queue && !q->panicked)
 		call_sleeping(&q->call, DELETE, fgk_stop, (long)q->queue, 0, 0, 0, 0);
@@ -941,18 +957,27 @@ static long read_counts(struct Qdisc *sch, enum entry entry, u64 least, struct f
 	return result;
 }
 
-static int fairgate_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
+static void read_stats(struct Qdisc *sch, struct fairgate_stats *stats)
 {
 	struct fairgate_sched *q = qdisc_priv(sch);
-	struct fairgate_stats stats = { .version = FAIRGATE_STATS_VERSION };
 
-	read_counts(sch, STATISTICS, 0, &stats.counts);
-	stats.panicked = q->panicked;
-	add_counts(&stats.counts, &q->before);
-	stats.refused[0] = q->refused[0];
-	stats.refused[1] = q->refused[1];
-	stats.cut = q->cut;
-	stats.passed = q->passed;
+	stats->version = FAIRGATE_STATS_VERSION;
+	read_counts(sch, STATISTICS, 0, &stats->counts);
+	stats->panicked = q->panicked;
+	add_counts(&stats->counts, &q->before);
+	stats->refused[0] = q->refused[0];
+	stats->refused[1] = q->refused[1];
+	stats->cut = q->cut;
+	stats->passed = q->passed;
+	stats->change_ns = q->change_ns;
+	stats->change_dropped = q->change_dropped;
+}
+
+static int fairgate_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
+{
+	struct fairgate_stats stats = {};
+
+	read_stats(sch, &stats);
 	return gnet_stats_copy_app(d, &stats, sizeof(stats));
 }
 
@@ -1033,6 +1058,154 @@ static struct Qdisc_ops fairgate_ops __read_mostly = {
 	.owner = THIS_MODULE,
 };
 
+/* ---- Everything in a tree, for the program ---- */
+
+/* The longest message of a reading: a part has at most 14,336 bytes. */
+#define MOST_READ SZ_16K
+
+struct reading {
+	struct guarded call;
+	struct list_head blocks;
+	struct fgk_reading *reading;	/* NULL before the first part */
+	struct fgk_part part;
+	struct fairgate_stats stats;
+	u64 version;			/* of the tree that is read */
+	bool begun;
+};
+
+static struct genl_family genl_family;
+
+/* Under rtnl, as all that uses the list. */
+static struct Qdisc *find_queue(const struct net *net, u32 index, u32 handle)
+{
+	struct fairgate_sched *q;
+
+	list_for_each_entry(q, &queues, list) {
+		struct Qdisc *sch = q->watchdog.qdisc;
+		struct net_device *dev = qdisc_dev(sch);
+
+		if (dev->ifindex == index && sch->handle == handle && net_eq(dev_net(dev), net))
+			return sch;
+	}
+	return NULL;
+}
+
+static noinline void read_part(struct Qdisc *sch, struct reading *r)
+{
+	struct fairgate_sched *q = qdisc_priv(sch);
+
+	sch_tree_lock(sch);
+	r->part.length = 0;
+	r->part.now = ktime_get_ns();
+	if (!q->panicked)
+		CALL(&r->call, TREE, fgk_read_part, r->reading, q->queue, &r->part);
+	sch_tree_unlock(sch);
+}
+
+/*
+ * Reads the next part. It changes nothing in the queue, so that a panic ends the reading only. Returns an
+ * error.
+ */
+static int read_next(struct Qdisc *sch, struct reading *r)
+{
+	struct fairgate_sched *q = qdisc_priv(sch);
+
+	if (!r->begun) {
+		read_stats(sch, &r->stats);
+		r->version = q->version;
+		if (!q->panicked)
+			r->reading = (void *)call_sleeping(&r->call, NO_ENTRY, fgk_read, (long)q->queue, 0, 0, 0, 0);
+	}
+	if (r->version != q->version)
+		return -EAGAIN;
+	r->part.length = 0;
+	if (r->reading && !r->call.panicked)
+		read_part(sch, r);
+	if (r->call.panicked)
+		return r->call.no_memory ? -ENOMEM : -EIO;
+	return 0;
+}
+
+static int reading_start(struct netlink_callback *cb)
+{
+	struct reading *r;
+
+	if (!nlmsg_find_attr(cb->nlh, GENL_HDRLEN, FAIRGATE_A_DEVICE) ||
+	    !nlmsg_find_attr(cb->nlh, GENL_HDRLEN, FAIRGATE_A_HANDLE))
+		return -EINVAL;
+	r = kzalloc(sizeof(*r), GFP_KERNEL_ACCOUNT);
+	if (!r)
+		return -ENOMEM;
+	INIT_LIST_HEAD(&r->blocks);
+	r->call.owner = &r->blocks;
+	cb->args[0] = (long)r;
+	cb->min_dump_alloc = MOST_READ;
+	return 0;
+}
+
+static int reading_dump(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	u32 index = nla_get_u32(nlmsg_find_attr(cb->nlh, GENL_HDRLEN, FAIRGATE_A_DEVICE));
+	u32 handle = nla_get_u32(nlmsg_find_attr(cb->nlh, GENL_HDRLEN, FAIRGATE_A_HANDLE));
+	struct reading *r = (void *)cb->args[0];
+	struct Qdisc *sch;
+	void *message;
+	int error;
+
+	rtnl_lock();
+	sch = find_queue(sock_net(cb->skb->sk), index, handle);
+	error = sch ? read_next(sch, r) : -ENOENT;
+	rtnl_unlock();
+	if (error || (r->begun && !r->part.length))
+		return error;
+	message = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, &genl_family, NLM_F_MULTI,
+			      FAIRGATE_CMD_READ);
+	if (!message || (!r->begun && nla_put(skb, FAIRGATE_A_STATS, sizeof(r->stats), &r->stats)) ||
+	    nla_put(skb, FAIRGATE_A_PART, r->part.length, r->part.bytes))
+		return -EMSGSIZE;
+	genlmsg_end(skb, message);
+	r->begun = true;
+	return skb->len;
+}
+
+/* The memory goes without destructors. */
+static int reading_done(struct netlink_callback *cb)
+{
+	struct reading *r = (void *)cb->args[0];
+
+	if (r) {
+		release_all(&r->blocks);
+		kfree(r);
+	}
+	return 0;
+}
+
+static const struct nla_policy genl_policy[FAIRGATE_A_MAX + 1] = {
+	[FAIRGATE_A_DEVICE] = { .type = NLA_U32 },
+	[FAIRGATE_A_HANDLE] = { .type = NLA_U32 },
+};
+
+static const struct genl_ops genl_ops[] = {
+	{
+		.cmd = FAIRGATE_CMD_READ,
+		.flags = GENL_UNS_ADMIN_PERM,
+		.start = reading_start,
+		.dumpit = reading_dump,
+		.done = reading_done,
+	},
+};
+
+static struct genl_family genl_family __ro_after_init = {
+	.name = FAIRGATE_GENL_NAME,
+	.version = FAIRGATE_GENL_VERSION,
+	.maxattr = FAIRGATE_A_MAX,
+	.policy = genl_policy,
+	.netnsok = true,
+	.module = THIS_MODULE,
+	.ops = genl_ops,
+	.n_ops = ARRAY_SIZE(genl_ops),
+};
+
 /* ---- The module ---- */
 
 static int set_panic_in(const char *value, const struct kernel_param *param)
@@ -1075,12 +1248,20 @@ MODULE_PARM_DESC(allocated, "bytes that trees and pools occupy");
 
 static int __init fairgate_module_init(void)
 {
-	return register_qdisc(&fairgate_ops);
+	int error = genl_register_family(&genl_family);
+
+	if (error)
+		return error;
+	error = register_qdisc(&fairgate_ops);
+	if (error)
+		genl_unregister_family(&genl_family);
+	return error;
 }
 
 static void __exit fairgate_module_exit(void)
 {
 	unregister_qdisc(&fairgate_ops);
+	genl_unregister_family(&genl_family);
 	WARN(atomic_long_read(&allocated), "fairgate: %ld bytes are not released\n", atomic_long_read(&allocated));
 }
 

@@ -13,6 +13,7 @@ use core::slice;
 use fairgate::{DropReason, Next, Packet, Slot, Statistics, Time};
 
 use crate::form::Refused;
+use crate::nodes::Reading;
 use crate::queue::{Arriving, Queue, Successor};
 use crate::tree::Plan;
 
@@ -423,6 +424,43 @@ pub(crate) unsafe extern "C" fn fgk_class(queue: *const Queue, least: u64, into:
         });
     }
     found.into()
+}
+
+/// Returns what reads the tree in parts, with all its memory.
+///
+/// # Safety
+/// As of [`fgk_needs`].
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn fgk_read(queue: *const Queue) -> *mut Reading {
+    // SAFETY: by this function's contract.
+    Box::into_raw(Box::new(Reading::new(unsafe { &*queue })))
+}
+
+/// A part of what is read: `struct fgk_part`.
+#[repr(C)]
+pub(crate) struct FgkPart {
+    bytes: *const u8,
+    length: u32,
+    now: u64,
+}
+
+/// Reads the next part, at the time in `part`. Its length is 0 behind the last one. The bytes are there until
+/// the next call.
+///
+/// # Safety
+/// As of [`fgk_needs`]. `reading` is from [`fgk_read`] with this queue, whose tree is the same.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn fgk_read_part(
+    reading: *mut Reading,
+    queue: *const Queue,
+    part: *mut FgkPart,
+) -> i64 {
+    // SAFETY: by this function's contract.
+    let (reading, queue, part) = unsafe { (&mut *reading, &*queue, &mut *part) };
+    let read = reading.part(queue, Time::from_nanos(part.now));
+    part.bytes = read.as_ptr();
+    part.length = read.len() as u32;
+    0
 }
 
 /// Returns the skb of the first slot from `*next` on that holds one, and advances `*next`. `at` becomes the

@@ -13,20 +13,28 @@
 
 #[macro_use]
 extern crate alloc;
+#[cfg(feature = "program")]
+extern crate std;
 
 #[cfg(target_os = "none")]
 mod abi;
+#[cfg(feature = "program")]
+pub mod client;
 #[cfg(feature = "program")]
 pub mod convert;
 #[cfg(all(test, feature = "program"))]
 mod departures;
 mod filters;
 mod form;
+mod nodes;
 mod queue;
+mod sojourns;
 #[cfg(all(test, feature = "program"))]
 mod tests;
 mod tree;
 
 pub use form::{Form, Reader, Refused};
+pub use nodes::{ClassRecord, NodeRecord, Reading, Record, records};
 pub use queue::{Arriving, Queue, Successor};
+pub use sojourns::{BUCKETS, middle};
 pub use tree::{DEFAULT_SLOTS, MOST_SLOTS, Plan, Tree};

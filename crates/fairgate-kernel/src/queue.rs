@@ -10,6 +10,7 @@ use fairgate::{
 };
 
 use crate::form::{Refused, refused};
+use crate::sojourns::Sojourns;
 use crate::tree::{Plan, Reads};
 
 /// A packet of the kernel.
@@ -35,6 +36,8 @@ pub struct Queue {
     hasher: FlowHasher,
     cuts: bool,
     reads: Reads,
+    widest: usize,
+    sojourns: Sojourns,
 }
 
 /// A tree that is built and takes the place of a running one.
@@ -43,6 +46,7 @@ pub struct Successor {
     slots: u32,
     cuts: bool,
     reads: Reads,
+    widest: usize,
 }
 
 impl fmt::Debug for Successor {
@@ -68,6 +72,7 @@ impl Successor {
             slots: plan.slots,
             cuts: plan.cuts,
             reads: plan.tree.reads(),
+            widest: plan.tree.widest(),
         })
     }
 
@@ -80,6 +85,8 @@ impl Successor {
             hasher: FlowHasher::new(key),
             cuts: self.cuts,
             reads: self.reads,
+            widest: self.widest,
+            sojourns: Sojourns::new(),
         }
     }
 }
@@ -207,7 +214,11 @@ impl Queue {
     /// Dequeues the next packet.
     #[inline]
     pub fn dequeue(&mut self, now: Time) -> Next<Departure<()>> {
-        self.link.dequeue(now)
+        let next = self.link.dequeue(now);
+        if let Next::Packet(departure) = &next {
+            self.sojourns.add(now.nanos_since(departure.slot.enqueued_at));
+        }
+        next
     }
 
     /// Enqueues the copies that the last call has asked for. `copy` makes one of an skb.
@@ -255,6 +266,7 @@ impl Queue {
     pub fn succeed(&mut self, successor: &mut Successor, now: Time) {
         self.cuts = successor.cuts;
         self.reads = successor.reads;
+        self.widest = successor.widest;
         let root = &mut successor.root;
         let needs = root.needs();
         let heritage = Heritage {
@@ -271,6 +283,21 @@ impl Queue {
     /// It works whatever state the discipline is in.
     pub fn salvage(&self, from: u32) -> Option<(&Slot, u32)> {
         self.link.packet_from(from)
+    }
+
+    /// Returns the root of the tree.
+    pub(crate) fn root(&self) -> &dyn Discipline {
+        self.link.root()
+    }
+
+    /// Returns the largest number of classes that a discipline of the tree has.
+    pub(crate) fn widest(&self) -> usize {
+        self.widest
+    }
+
+    /// Returns how long packets that have left were in the tree.
+    pub(crate) fn sojourns(&self) -> &Sojourns {
+        &self.sojourns
     }
 
     /// Returns the statistics of the root.

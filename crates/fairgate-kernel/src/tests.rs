@@ -1,14 +1,17 @@
 //! Trees from text to bytes and back, and bytes that nobody checked.
 
 use fairgate::flow::{dissect_payload, ethertype};
-use fairgate::{DropReason, Next, Packet, Time};
+use fairgate::{DropReason, Next, Packet, Time, Variable};
 use fairgate_config::{Document, Spec};
 use proptest::prelude::*;
 
 use crate::convert::tree_of;
+use crate::form::Form;
 use crate::queue::common_key;
 use crate::tree::Reads;
-use crate::{Arriving, Plan, Queue, Successor};
+use crate::{
+    Arriving, BUCKETS, ClassRecord, NodeRecord, Plan, Queue, Reading, Record, Successor, middle, records,
+};
 
 fn plan(line: &str) -> Plan {
     let spec = Spec::inline(line).unwrap();
@@ -381,5 +384,164 @@ proptest! {
     #[test]
     fn any_bytes_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let _ = Plan::from_bytes(&bytes);
+    }
+}
+
+/// Reads a queue part by part. `between` may do something with it after each part.
+fn read(queue: &mut Queue, mut between: impl FnMut(&mut Queue)) -> Vec<Record> {
+    let mut reading = Reading::new(queue);
+    let mut all = Vec::new();
+    loop {
+        let part = reading.part(queue, Time::from_nanos(7));
+        assert!(part.len() < 14_336, "{} bytes in a part", part.len());
+        if part.is_empty() {
+            return all;
+        }
+        all.extend(records(part).unwrap());
+        between(queue);
+    }
+}
+
+#[test]
+fn what_is_read_is_what_the_tree_has() {
+    let mut queue = Successor::new(&with_classes(), 7).unwrap().into_queue([1, 2]);
+    for number in 0..50 {
+        offer(&mut queue, number as u16, number, Time::ZERO);
+    }
+    let left = drain(&mut queue, Time::from_micros(300)).len() as u64;
+    while queue.take_dropped().is_some() {}
+    let read = read(&mut queue, |_| {});
+    let nodes: Vec<&NodeRecord> = read
+        .iter()
+        .filter_map(|record| match record {
+            Record::Node(node) => Some(&**node),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(nodes[0].statistics, queue.statistics());
+    assert!(left > 0);
+    let mut classes = Vec::new();
+    queue.visit_classes(&mut |class| classes.push((class.minor, class.discipline.statistics())));
+    for (minor, statistics) in classes {
+        let node = nodes.iter().find(|node| node.class == Some(minor)).unwrap();
+        assert_eq!(node.statistics, statistics);
+    }
+    let counted = read.iter().map(|record| match record {
+        Record::Sojourn { bucket, packets } => {
+            assert!(middle((*bucket).into()).abs_diff(300_000) < 5_000);
+            *packets
+        }
+        _ => 0,
+    });
+    assert_eq!(counted.sum::<u64>(), left);
+}
+
+/// A tree whose reading takes many parts, while packets come and go.
+#[test]
+fn thousands_of_classes_are_read_in_parts() {
+    let classes: Vec<String> = (1..=2000)
+        .map(|minor| format!("{minor} rate=1mbit / fifo"))
+        .collect();
+    let mut queue = queue(&format!("htb default=1 {{ {} }}", classes.join("; ")));
+    let mut parts = 0;
+    let read = read(&mut queue, |queue| {
+        parts += 1;
+        offer(queue, parts, parts.into(), Time::ZERO);
+    });
+    let count = |of: fn(&Record) -> bool| read.iter().filter(|record| of(record)).count();
+    assert!(parts > 50, "{parts}");
+    assert_eq!(count(|record| matches!(record, Record::Node(_))), 2001);
+    assert_eq!(count(|record| matches!(record, Record::Class(_))), 2000);
+}
+
+fn variables() -> impl Strategy<Value = Vec<(String, Variable)>> {
+    let value = prop_oneof![
+        any::<i64>().prop_map(Variable::Integer),
+        any::<u64>().prop_map(Variable::Nanos),
+        any::<bool>().prop_map(Variable::Flag),
+        Just(Variable::Unset),
+    ];
+    prop::collection::vec(("[a-z_]{0,12}", value), 0..5)
+}
+
+fn record() -> impl Strategy<Value = Record> {
+    let node = (
+        0..8_u8,
+        any::<u16>(),
+        prop::option::of("[0-9.]{0,15}"),
+        any::<[u64; 14]>(),
+        variables(),
+    );
+    let node = node.prop_map(|(depth, class, host, numbers, variables)| {
+        let pair = |at: usize| fairgate::Count {
+            packets: numbers[at],
+            bytes: numbers[at + 1],
+        };
+        let mut statistics = fairgate::Statistics {
+            enqueued: pair(0),
+            dequeued: pair(2),
+            dropped: pair(4),
+            flushed: pair(6),
+            marked: numbers[8],
+            overlimits: numbers[9],
+            sojourn: numbers[10],
+            ..Default::default()
+        };
+        statistics.dropped_by_reason.set(DropReason::Aqm, numbers[11]);
+        Record::Node(Box::new(NodeRecord {
+            depth,
+            class: (depth > 0).then_some(class),
+            host,
+            at: numbers[12],
+            name: "htb".to_owned(),
+            statistics,
+            variables,
+        }))
+    });
+    let class = (any::<u16>(), any::<[u64; 4]>(), variables());
+    let class = class.prop_map(|(minor, [at, packets, bytes, overlimits], variables)| {
+        Record::Class(ClassRecord {
+            minor,
+            at,
+            sent: fairgate::Count { packets, bytes },
+            overlimits,
+            variables,
+        })
+    });
+    let sojourn = (0..BUCKETS as u16, any::<u64>());
+    prop_oneof![
+        node,
+        class,
+        sojourn.prop_map(|(bucket, packets)| Record::Sojourn { bucket, packets })
+    ]
+}
+
+proptest! {
+    #[test]
+    fn records_are_read_back(written in prop::collection::vec(record(), 0..5)) {
+        let mut bytes = Vec::new();
+        written.iter().for_each(|record| record.write(&mut bytes));
+        prop_assert_eq!(records(&bytes), Ok(written));
+    }
+
+    /// Bytes that are no part are an error, and never more than they say.
+    #[test]
+    fn damaged_parts_are_refused_or_read(
+        written in prop::collection::vec(record(), 1..4),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let mut bytes = Vec::new();
+        written.iter().for_each(|record| record.write(&mut bytes));
+        for (at, byte) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        bytes.truncate(cut.index(bytes.len() + 1));
+        if let Ok(read) = records(&bytes) {
+            let mut again = Vec::new();
+            read.iter().for_each(|record| record.write(&mut again));
+            prop_assert_eq!(records(&again), Ok(read));
+        }
     }
 }

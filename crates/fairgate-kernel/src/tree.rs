@@ -18,7 +18,7 @@ use fairgate::registry::{
 use crate::form::{Form, Reader, Refused, refused, write_text};
 
 /// The deepest tree: each discipline inside another one takes some of the kernel's stack.
-const MOST_DEPTH: u8 = 8;
+pub(crate) const MOST_DEPTH: u8 = 8;
 
 /// The most disciplines of a tree, with each class of a template.
 const MOST_DISCIPLINES: u64 = 20_000;
@@ -180,6 +180,13 @@ impl Tree {
             _ => Reads::Everything,
         };
         self.children.iter().map(Tree::reads).fold(own, Reads::max)
+    }
+
+    /// Returns the largest number of classes that a discipline has.
+    pub(crate) fn widest(&self) -> usize {
+        let own = self.settings.classes.iter().map(|class| class.minors().len());
+        let inner = self.children.iter().map(Tree::widest);
+        inner.fold(own.sum(), usize::max)
     }
 
     /// Builds the tree.

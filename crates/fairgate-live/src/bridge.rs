@@ -15,7 +15,6 @@ mod wind_up;
 mod worker;
 
 pub use changes::Changer;
-pub use pulse::{Beat, Pulse};
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -23,8 +22,6 @@ use std::sync::Arc;
 use nix::errno::Errno;
 use nix::sys::epoll::EpollFlags;
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use crate::attach::Switch;
 use crate::backend::{self, Choice};
@@ -45,17 +42,9 @@ use crate::notice::Notice;
 use crate::plane::Plane;
 use crate::port::{Membership, Port};
 use crate::randomness::Randomness;
+use crate::signals::{Signals, Wake};
 use crate::sys::priority::set_realtime;
 use crate::workers::WorkerSlot;
-
-/// Why [`Bridge::run`] returned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wake {
-    /// SIGINT, SIGTERM or a [`Stopper`].
-    Stop,
-    /// SIGHUP: the configuration should be read again.
-    Reload,
-}
 
 /// Stops a running bridge from another thread.
 #[derive(Clone, Debug)]
@@ -76,7 +65,7 @@ pub struct Bridge {
     has_taken_over: bool,
     /// The further workers, if there are several.
     helpers: Option<Helpers>,
-    signals: Option<SignalFd>,
+    signals: Option<Signals>,
     /// The translations of this machine, if trees get hosts in the LAN.
     nat: Option<Tracking>,
     /// Where readings go, for those who ask the run.
@@ -185,14 +174,7 @@ impl Bridge {
     /// Handles SIGINT, SIGTERM and SIGHUP of this thread. From now on they make [`Bridge::run`] return. Other
     /// threads that were started before would receive the signals.
     pub(crate) fn watch_signals(&mut self) -> Result<(), LiveError> {
-        let system = || LiveError::system("watching for signals");
-        let mut set = SigSet::empty();
-        for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-            set.add(signal);
-        }
-        set.thread_block().map_err(system())?;
-        let signals =
-            SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC).map_err(system())?;
+        let signals = Signals::watch()?;
         self.worker
             .watch(signals.as_fd(), EpollFlags::EPOLLIN, Token::Signal)?;
         self.signals = Some(signals);
@@ -306,20 +288,8 @@ impl Bridge {
     }
 
     fn read_signal(&self) -> Result<Option<Wake>, LiveError> {
-        let signals = self
-            .signals
-            .as_ref()
-            .expect("only the signal descriptor has this token");
-        let signal = signals
-            .read_signal()
-            .map_err(LiveError::system("reading a signal"))?;
-        Ok(signal.map(|signal| {
-            if signal.ssi_signo == Signal::SIGHUP as u32 {
-                Wake::Reload
-            } else {
-                Wake::Stop
-            }
-        }))
+        let signals = self.signals.as_ref();
+        signals.expect("only the signal descriptor has this token").read()
     }
 }
 

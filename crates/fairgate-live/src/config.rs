@@ -2,6 +2,7 @@
 
 mod autorate;
 mod endpoints;
+mod kernel;
 mod packet_log;
 
 use std::path::Path;
@@ -127,6 +128,14 @@ impl Plan {
     /// # Errors
     /// Fails if there is no such section, and reports all mistakes in it.
     pub fn read(document: &Document) -> Result<Plan, FileError> {
+        Plan::read_for(document, None)
+    }
+
+    /// Does the same for a run with this back end, if there is one, instead of the file's.
+    ///
+    /// # Errors
+    /// As of [`read`](Plan::read).
+    pub fn read_for(document: &Document, backend: Option<BackendKind>) -> Result<Plan, FileError> {
         let Some(section) = Keys::read(document)? else {
             return Err(document.error(
                 0..0,
@@ -135,6 +144,10 @@ impl Plan {
             ));
         };
         let mut problems = document.problems();
+        let backend = backend.or(section.values.backend);
+        if backend == Some(BackendKind::Kernel) {
+            problems.of(kernel::check(document, &section));
+        }
         let name = match section.text("name") {
             Some(name) => problems.of(read_name(document, &name)),
             None => Some(default_name(document.name())),
@@ -187,7 +200,7 @@ impl Plan {
                 Some(false) => Isolate::Never,
             },
             realtime: values.realtime,
-            backend: values.backend,
+            backend,
             workers,
             shard_by: values.shard_by,
             endpoints,

@@ -41,6 +41,11 @@ use crate::workers::{Shard, WorkerSlot};
 /// Longest sojourn time that is told apart, ns.
 const LONGEST_SOJOURN: u64 = 100_000_000_000;
 
+/// Returns an empty histogram of sojourn times, ns.
+pub(crate) fn no_sojourns() -> Histogram<u64> {
+    Histogram::new_with_bounds(1_000, LONGEST_SOJOURN, 2).expect("the bounds are in order")
+}
+
 /// What became of frames outside of the tree of disciplines.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counters {
@@ -191,7 +196,7 @@ impl Direction {
         Direction {
             link,
             counters: Counters::default(),
-            sojourn: Histogram::new_with_bounds(1_000, LONGEST_SOJOURN, 2).expect("the bounds are in order"),
+            sojourn: no_sojourns(),
             rate: RateWindow::default(),
             log: Log::default(),
             delay_line: DelayLine::new(delay, frames.most() as usize),

@@ -162,6 +162,7 @@ impl Found {
                     let (title, reason) = (sockets.title(), sockets.reason());
                     (Device::Xdp(Box::new(sockets)), title, reason)
                 }
+                (BackendKind::Kernel, _) => return Err(LiveError::KernelForwards),
                 (BackendKind::Packet, reason) => {
                     let sockets = backend::packet::prepare(&interface, receive, member)?;
                     (Device::Packet(Box::new(sockets)), backend::packet::TITLE, reason)

@@ -192,6 +192,64 @@ pub enum LiveError {
         /// The number of workers.
         workers: u16,
     },
+    /// The module is not there.
+    #[error("this kernel has no qdisc `fairgate`")]
+    #[diagnostic(help(
+        "load the module: `modprobe sch_fairgate`; docs/kernel.md says how to build it; without --kernel and \
+         `backend = \"kernel\"` the run needs no module"
+    ))]
+    NoModule,
+    /// A tree can't be attached.
+    #[error("the queue from `{from}` can't be attached in the kernel: {said}")]
+    #[diagnostic(help(
+        "`ingress` needs the modules ifb, cls_matchall and act_mirred; the kernel's log may say more (dmesg)"
+    ))]
+    NotAttached {
+        /// Where the packets of the direction come from.
+        from: String,
+        /// What the kernel said.
+        said: String,
+    },
+    /// The kernel refuses a tree.
+    #[error("the kernel refuses the queue from `{from}`: {said}")]
+    #[diagnostic(help(
+        "change that queue, or run in user space: without --kernel and `backend = \"kernel\"` in [run]"
+    ))]
+    KernelRefused {
+        /// Where the packets of the direction come from.
+        from: String,
+        /// What the kernel said.
+        said: String,
+    },
+    /// Another qdisc is there that somebody has set up.
+    #[error("`{interface}` has a qdisc already that somebody has set up: {kind}")]
+    #[diagnostic(help("stop what has set it up, or remove it: tc qdisc del dev {interface} root"))]
+    OtherQdisc {
+        /// The interface's name.
+        interface: String,
+        /// The kind of the qdisc.
+        kind: String,
+    },
+    /// A qdisc of the run is not there any more.
+    #[error("a qdisc of this run at `{interface}` is gone: {said}")]
+    #[diagnostic(help(
+        "the interface was removed, or something has replaced the qdisc or its ifb device; start the run \
+         again"
+    ))]
+    QdiscGone {
+        /// The interface's name.
+        interface: String,
+        /// What the kernel said.
+        said: String,
+    },
+    /// The kernel was to forward, but this is for frames in this process.
+    #[error("the back end `kernel` takes no frames from the kernel")]
+    #[diagnostic(help("use `backend = \"packet\"`"))]
+    KernelForwards,
+    /// The kernel chooses random numbers itself.
+    #[error("the random numbers of the kernel's trees can't be repeated")]
+    #[diagnostic(help("leave --seed out, or run in user space"))]
+    KernelSeed,
     /// Another bridge already forwards from the interface.
     #[error("{process} already forwards from `{interface}`: every frame would be forwarded twice")]
     #[diagnostic(help("stop that `fairgate run`, or choose another interface"))]
@@ -280,6 +338,9 @@ impl LiveError {
                 | LiveError::XdpOnOneInterface { .. }
                 | LiveError::XdpNotIsolated
                 | LiveError::XdpWorkers { .. }
+                | LiveError::KernelRefused { .. }
+                | LiveError::KernelForwards
+                | LiveError::KernelSeed
         )
     }
 
@@ -372,6 +433,17 @@ pub enum ReloadError {
         from: String,
         /// What can't be applied.
         source: Box<ChangeError>,
+    },
+    /// The kernel rejects a tree.
+    #[error("the kernel refuses the queue from `{from}`: {said}")]
+    #[diagnostic(help(
+        "nothing was changed; choose another tree, or stop the run and start it again with it"
+    ))]
+    Kernel {
+        /// Where the packets of the direction come from.
+        from: String,
+        /// What the kernel said.
+        said: String,
     },
     /// The trees have changed since somebody looked at them.
     #[error("the trees have revision {revision} by now")]

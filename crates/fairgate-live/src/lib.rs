@@ -46,6 +46,7 @@ mod fanout;
 mod fitness;
 pub mod folders;
 mod gather;
+mod kernel;
 mod links;
 mod nat;
 mod notice;
@@ -56,13 +57,16 @@ mod packets;
 mod plane;
 mod port;
 mod privileges;
+mod pulse;
 mod randomness;
 mod rate;
 mod received;
 mod sandbox;
+mod signals;
 mod stages;
 pub mod status;
 mod sys;
+mod tally;
 pub mod testbed;
 #[cfg(test)]
 mod testing;
@@ -71,7 +75,7 @@ mod workers;
 
 pub use autorate::{AutorateStop, Follower, RateRefused, SetRate};
 pub use backend::{BackendKind, Choice, UnknownBackend};
-pub use bridge::{Beat, Bridge, Changer, Pulse, Stopper, Wake};
+pub use bridge::{Bridge, Changer, Stopper};
 pub use config::{
     Address, Autorate, Divide, End, Endpoint, EndpointError, Endpoints, Isolate, Offer, Offloads, PacketLog,
     Plan, RateSource,
@@ -81,5 +85,7 @@ pub use error::{LiveError, ReloadError};
 pub use notice::Notice;
 pub use plane::{Changed, Kind, Plane};
 pub use privileges::{LaterFiles, Privileges};
+pub use pulse::{Beat, Pulse};
 pub use sandbox::Confined;
+pub use signals::Wake;
 pub use stages::{ConfinedRun, Opened, Prioritised, Security, Serving};

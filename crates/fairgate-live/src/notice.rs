@@ -154,6 +154,15 @@ pub enum Notice {
         /// interface receives, as the run does.
         is_past: bool,
     },
+    /// The kernel has caught a panic of a tree.
+    #[error(
+        "the kernel has caught a panic of a tree at `{interface}`: its packets pass in the order of their \
+         arrival until the tree is changed; the kernel's log says where (dmesg)"
+    )]
+    KernelPanicked {
+        /// The interface.
+        interface: String,
+    },
     /// The interface is there again, but can't be used.
     #[error("`{interface}` is there again, but can't be used: {reason}")]
     NotTaken {
@@ -193,6 +202,7 @@ impl Notice {
             | Notice::OtherShaper { interface, .. }
             | Notice::Restored { interface, .. }
             | Notice::NotRestored { interface, .. }
+            | Notice::KernelPanicked { interface }
             | Notice::Renamed { to: interface, .. }
             | Notice::NotTaken { interface, .. } => Some(interface),
             Notice::TooSmall(_)

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fairgate_config::Problem;
 use fairgate_run_api::{ChangeMade, Detail, FlowOrder, FlowsStatus, Recorder, Refused, Status};
 
 use crate::config::Plan;
@@ -53,9 +54,9 @@ impl From<Changed> for ChangeMade {
     }
 }
 
-/// What forwards packets: threads of this process ([`Bridge::observe`](crate::Bridge::observe)), or whatever
-/// else has two trees that change and are read. Its methods may wait, so they are called on threads that
-/// forward nothing.
+/// What forwards packets: threads of this process ([`Bridge::observe`](crate::Bridge::observe)), the kernel,
+/// or whatever else has two trees that change and are read. Its methods may wait, so they are called on
+/// threads that forward nothing.
 pub trait Plane: Send + Sync {
     /// Returns the configuration that is running.
     fn plan(&self) -> Arc<Plan>;
@@ -71,14 +72,21 @@ pub trait Plane: Send + Sync {
         new: &mut dyn FnMut(&Plan) -> Result<Plan, ReloadError>,
     ) -> Result<Changed, ReloadError>;
 
+    /// Returns the parts of the running trees that accept full-sized frames but drop full-sized frames with a
+    /// VLAN tag.
+    fn warnings(&self) -> Vec<Problem>;
+
     /// Returns the status, or nothing if the run has ended.
     fn status(&self, detail: Detail) -> Option<Status>;
 
     /// Begins to record what the classes do.
     fn record(&self) -> Recorder;
 
-    /// Returns the first `limit` flows, or nothing if the run has ended. The first call may take a second.
-    fn flows(&self, order: FlowOrder, limit: usize) -> Option<FlowsStatus>;
+    /// Returns the first `limit` flows. The first call may take a second.
+    ///
+    /// # Errors
+    /// Fails if the run has ended, or does not see its packets.
+    fn flows(&self, order: FlowOrder, limit: usize) -> Result<FlowsStatus, Refused>;
 
     /// Returns the packets of the last time of this length, at most those that are kept, as a capture in
     /// pcapng. `from` is the interface that has received them. Without it, packets of both are returned.

@@ -21,6 +21,9 @@ const NEEDED: [Capability; 3] = [
     Capability::CAP_BPF,
 ];
 
+/// What a run needs whose packets the kernel forwards: to change and read its qdiscs.
+const NEEDED_BY_KERNEL: [Capability; 1] = [Capability::CAP_NET_ADMIN];
+
 /// Memory for the frames of AF_XDP sockets, above the limit of locked memory.
 const NEEDED_BY_XDP: Capability = Capability::CAP_IPC_LOCK;
 
@@ -68,8 +71,8 @@ impl fmt::Display for Privileges {
 }
 
 /// Gives up all capabilities of this thread, and of the threads that it starts afterwards, except those that
-/// a run of `plan` needs until its end: cap_net_raw, cap_net_admin, cap_bpf, and with AF_XDP cap_ipc_lock. A
-/// program that is executed later gains none.
+/// a run of `plan` needs until its end: cap_net_admin; unless the kernel forwards packets, cap_net_raw and
+/// cap_bpf; with AF_XDP, cap_ipc_lock. A program that is executed later gains none.
 ///
 /// `cap_dac_override` is kept if the user of this process could not use the files of `later` without it.
 ///
@@ -86,7 +89,11 @@ fn drop_to_needed(plan: &Plan, later: &LaterFiles<'_>) -> Result<Privileges, Cap
     let held = caps::read(None, CapSet::Permitted)?;
     let is_held = |capability: &Capability| held.contains(capability);
     let xdp = (plan.backend == Some(BackendKind::Xdp)).then_some(NEEDED_BY_XDP);
-    let mut kept: Vec<Capability> = NEEDED.into_iter().chain(xdp).filter(is_held).collect();
+    let needed: &[Capability] = match plan.backend {
+        Some(BackendKind::Kernel) => &NEEDED_BY_KERNEL,
+        _ => &NEEDED,
+    };
+    let mut kept: Vec<Capability> = needed.iter().copied().chain(xdp).filter(is_held).collect();
     let mut exception = None;
     if is_held(&Capability::CAP_DAC_OVERRIDE) {
         // Access is checked with the effective capabilities. They can be raised again.

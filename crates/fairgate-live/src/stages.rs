@@ -7,29 +7,41 @@
 //! ```
 
 use std::fmt;
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
+use fairgate_run_api::Status;
+
+use crate::backend::{BackendKind, Choice};
 use crate::bridge::Bridge;
 use crate::config::Plan;
 use crate::error::LiveError;
+use crate::kernel::KernelRun;
+use crate::notice::Notice;
 use crate::plane::Plane;
 use crate::privileges::{LaterFiles, Privileges, drop_privileges};
+use crate::pulse::Pulse;
 use crate::sandbox::{Confined, Sandbox};
+use crate::signals::Wake;
+
+/// What forwards the packets of a run: threads of this process, or the kernel.
+enum Forwarder {
+    Threads(Box<Bridge>),
+    Kernel(Box<KernelRun>),
+}
 
 /// A run whose interfaces are open.
-pub struct Opened(Bridge);
+pub struct Opened(Forwarder);
 
 /// A run that handles signals and has its priority. What else needs privileges is opened now. No other thread
 /// has been started.
 pub struct Prioritised {
-    bridge: Bridge,
+    forwarder: Forwarder,
     priority: Result<(), LiveError>,
 }
 
 /// A run that has given up its privileges, and is confined. Its threads inherit both: they may be started
 /// now.
-pub struct ConfinedRun(Bridge);
+pub struct ConfinedRun(Forwarder);
 
 /// What a run was given and what was taken from it before it forwards.
 #[derive(Debug)]
@@ -43,15 +55,19 @@ pub struct Security {
 }
 
 /// A run that can be asked, and that forwards when it is told to.
-pub struct Serving(Bridge);
+pub struct Serving(Forwarder);
 
 impl Opened {
-    /// Opens the interfaces of a plan, as of [`Bridge::open`].
+    /// Opens the interfaces of a plan, as of [`Bridge::open`]. If the kernel is to forward, it does so from
+    /// now on.
     ///
     /// # Errors
-    /// As of [`Bridge::open`].
+    /// As of [`Bridge::open`]; or if the kernel refuses a tree.
     pub fn open(plan: &Plan, seed: Option<u64>) -> Result<Opened, LiveError> {
-        Bridge::open(plan, seed).map(Opened)
+        Ok(Opened(match plan.backend {
+            Some(BackendKind::Kernel) => Forwarder::Kernel(Box::new(KernelRun::open(plan, seed)?)),
+            _ => Forwarder::Threads(Box::new(Bridge::open(plan, seed)?)),
+        }))
     }
 
     /// Handles SIGINT, SIGTERM and SIGHUP of this thread from now on, and gives it its priority.
@@ -59,10 +75,17 @@ impl Opened {
     /// # Errors
     /// Fails if signals can't be handled.
     pub fn prioritise(mut self) -> Result<Prioritised, LiveError> {
-        self.0.watch_signals()?;
+        let priority = match &mut self.0 {
+            Forwarder::Threads(bridge) => {
+                bridge.watch_signals()?;
+                bridge.prioritise()
+            }
+            // No thread of it forwards.
+            Forwarder::Kernel(run) => run.watch_signals().map(|()| Ok(()))?,
+        };
         Ok(Prioritised {
-            priority: self.0.prioritise(),
-            bridge: self.0,
+            priority,
+            forwarder: self.0,
         })
     }
 }
@@ -81,7 +104,10 @@ impl Prioritised {
     ) -> Result<(ConfinedRun, Security), LiveError> {
         let privileges = drop_privileges(plan, later)?;
         let confined = match unconfined {
-            None => Ok(self.bridge.confine(Sandbox::new(plan, later))),
+            None => Ok(match &mut self.forwarder {
+                Forwarder::Threads(bridge) => bridge.confine(Sandbox::new(plan, later)),
+                Forwarder::Kernel(_) => Sandbox::new(plan, later).enter(),
+            }),
             Some(why) => Err(why),
         };
         let security = Security {
@@ -89,7 +115,7 @@ impl Prioritised {
             privileges,
             confined,
         };
-        Ok((ConfinedRun(self.bridge), security))
+        Ok((ConfinedRun(self.forwarder), security))
     }
 }
 
@@ -99,22 +125,76 @@ impl ConfinedRun {
     /// # Errors
     /// Fails if the system refuses a thread.
     pub fn serve(mut self) -> Result<(Serving, Arc<dyn Plane>), LiveError> {
-        let plane = self.0.observe()?;
+        let plane = match &mut self.0 {
+            Forwarder::Threads(bridge) => bridge.observe()?,
+            Forwarder::Kernel(run) => run.observe(),
+        };
         Ok((Serving(self.0), plane))
     }
 }
 
-impl Deref for Serving {
-    type Target = Bridge;
-
-    fn deref(&self) -> &Bridge {
-        &self.0
+impl Serving {
+    /// Sets the function to be called with each notice. It must not block.
+    pub fn on_notice(&mut self, notify: impl FnMut(Notice) + Send + 'static) {
+        match &mut self.0 {
+            Forwarder::Threads(bridge) => bridge.on_notice(notify),
+            Forwarder::Kernel(run) => run.on_notice(Box::new(notify)),
+        }
     }
-}
 
-impl DerefMut for Serving {
-    fn deref_mut(&mut self) -> &mut Bridge {
-        &mut self.0
+    /// Returns how packets get to what forwards them, and why so.
+    pub fn backends(&self) -> Vec<Choice> {
+        match &self.0 {
+            Forwarder::Threads(bridge) => bridge.backends().into(),
+            Forwarder::Kernel(run) => run.backends(),
+        }
+    }
+
+    /// Returns a handle by which other threads ask whether this run forwards.
+    pub fn pulse(&self) -> Pulse {
+        match &self.0 {
+            Forwarder::Threads(bridge) => bridge.pulse(),
+            Forwarder::Kernel(run) => run.pulse(),
+        }
+    }
+
+    /// Forwards until a signal comes. It may be called again.
+    ///
+    /// # Errors
+    /// As of [`Bridge::run`]; or if the kernel forwards and a qdisc of the run is gone.
+    pub fn run(&mut self) -> Result<Wake, LiveError> {
+        match &mut self.0 {
+            Forwarder::Threads(bridge) => bridge.run(),
+            Forwarder::Kernel(run) => run.run(),
+        }
+    }
+
+    /// Ends all changes: who waits for one gets an error.
+    pub fn end_changes(&mut self) {
+        match &mut self.0 {
+            Forwarder::Threads(bridge) => bridge.end_changes(),
+            // A change does not wait for the thread that runs it.
+            Forwarder::Kernel(_) => {}
+        }
+    }
+
+    /// Ends forwarding, and gives the interfaces back to the kernel.
+    ///
+    /// # Errors
+    /// Fails if the kernel refuses.
+    pub fn wind_up(&mut self) -> Result<(), LiveError> {
+        match &mut self.0 {
+            Forwarder::Threads(bridge) => bridge.wind_up(),
+            Forwarder::Kernel(run) => run.wind_up(),
+        }
+    }
+
+    /// Returns the status, with all counters since the start. `None` if the kernel has forgotten them.
+    pub fn status(&mut self) -> Option<Status> {
+        match &mut self.0 {
+            Forwarder::Threads(bridge) => Some(bridge.status()),
+            Forwarder::Kernel(run) => run.status(),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
-use fairgate_config::{Document, FileError, Registry, Spec};
+use fairgate_config::{Document, FileError, Problem, Registry, Spec};
 use fairgate_live::status::status_of_tree;
 use fairgate_live::{Changed, Kind, Offer, Plan, Plane, ReloadError};
 use fairgate_run_api::{
@@ -176,6 +176,10 @@ impl Plane for Trees {
         Ok(changed)
     }
 
+    fn warnings(&self) -> Vec<Problem> {
+        Vec::new()
+    }
+
     fn status(&self, detail: Detail) -> Option<Status> {
         let state = self.lock();
         let direction = |side: usize| {
@@ -233,8 +237,11 @@ impl Plane for Trees {
         }))
     }
 
-    fn flows(&self, _order: FlowOrder, _limit: usize) -> Option<FlowsStatus> {
-        (!self.lock().has_ended).then(FlowsStatus::default)
+    fn flows(&self, _order: FlowOrder, _limit: usize) -> Result<FlowsStatus, Refused> {
+        match self.lock().has_ended {
+            true => Err(Refused::Ended),
+            false => Ok(FlowsStatus::default()),
+        }
     }
 
     fn last_packets(&self, _last: Option<Duration>, _from: Option<&str>) -> Result<Vec<u8>, Refused> {

@@ -14,6 +14,22 @@ pub struct ClassReading {
     pub(crate) sums: Vec<ClassSums>,
 }
 
+impl ClassReading {
+    /// Returns a reading that allocates nothing in disciplines of at most `classes` classes.
+    pub(crate) fn with_room(classes: usize) -> ClassReading {
+        ClassReading {
+            place: 0,
+            sums: Vec::with_capacity(classes),
+        }
+    }
+
+    /// Begins with another discipline. What was allocated is kept.
+    pub(crate) fn begin_anew(&mut self) {
+        self.place = 0;
+        self.sums.clear();
+    }
+}
+
 /// What a class and the leaves below it have sent, and which class was charged for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ClassSums {

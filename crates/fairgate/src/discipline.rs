@@ -9,6 +9,7 @@ mod inspect;
 mod node;
 mod reconfigure;
 mod succession;
+mod walk;
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -26,6 +27,7 @@ use sealed::Sealed;
 pub use inspect::{Class, ClassState, Inspect, Variable};
 pub use node::Node;
 pub use reconfigure::{Heritage, Reconfigure};
+pub use walk::{Found, Visitor, Walk};
 
 /// What happened to an enqueued packet. The numbers in parentheses are Linux's return values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

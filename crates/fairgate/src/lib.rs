@@ -122,7 +122,8 @@ pub use arrival::{Arrival, Needs};
 pub use class_reading::ClassReading;
 pub use count::Count;
 pub use discipline::{
-    Algorithm, ByFlow, Class, ClassState, Discipline, Heritage, Inspect, Node, Reconfigure, Variable, Verdict,
+    Algorithm, ByFlow, Class, ClassState, Discipline, Found, Heritage, Inspect, Node, Reconfigure, Variable,
+    Verdict, Visitor, Walk,
 };
 
 pub use egress::{Egress, Next};

@@ -3,7 +3,7 @@
 use fairgate::Rate;
 use fairgate_config::units::parse_rate;
 use fairgate_config::{Document, Spec};
-use fairgate_live::Plan;
+use fairgate_live::{BackendKind, Plan};
 use fairgate_scripts::tc::{Device, Script};
 use miette::Diagnostic;
 use thiserror::Error;
@@ -77,7 +77,12 @@ impl DeviceArgs {
     }
 
     /// Returns the document and its plan. `words` are those of cake, in tc's language.
-    pub(crate) fn read(&self, device: &str, words: &[String]) -> Result<(Document, Plan), Failure> {
+    pub(crate) fn read(
+        &self,
+        device: &str,
+        words: &[String],
+        backend: Option<BackendKind>,
+    ) -> Result<(Document, Plan), Failure> {
         let rates = [
             ("ingress", "down", self.down, RECEIVED, &self.down_words),
             ("egress", "up", self.up, "", &self.up_words),
@@ -110,7 +115,7 @@ impl DeviceArgs {
             section += &format!("nat = {which:?}\n");
         }
         let document = Document::parse(device, &section)?.with_queues(queues);
-        let plan = Plan::read(&document)?;
+        let plan = Plan::read_for(&document, backend)?;
         Ok((document, plan))
     }
 }

@@ -203,7 +203,7 @@ static PARAMETERS: [Parameter<Values>; 31] = [
     Parameter::word(
         "backend",
         Unit::Choice(BackendKind::WORDS),
-        "How frames get to the run; default: packet.",
+        "How frames get to the run; default: packet. With `kernel`, its module schedules them.",
         |keys, _| &mut keys.backend,
     ),
     Parameter::new(

@@ -71,9 +71,15 @@ pub enum BackendKind {
     Packet,
     /// AF_XDP sockets. They need native XDP in the driver, and take the frames from the kernel.
     Xdp,
+    /// None: the kernel forwards the packets itself, with trees in its module `sch_fairgate`.
+    Kernel,
 }
 
-words!(BackendKind { "packet" => BackendKind::Packet, "xdp" => BackendKind::Xdp });
+words!(BackendKind {
+    "packet" => BackendKind::Packet,
+    "xdp" => BackendKind::Xdp,
+    "kernel" => BackendKind::Kernel,
+});
 
 /// The error for a name that no back end has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -15,12 +15,12 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use super::file;
 use super::probes::Probes;
-use crate::bridge::{Changer, Pulse};
 use crate::clock;
 use crate::config::{Autorate, Plan, RateSource, rate_names};
 use crate::error::{LiveError, ReloadError};
 use crate::notice::Notice;
 use crate::plane::Changed;
+use crate::pulse::{Heart, Pulse};
 use crate::status::before_review;
 
 /// How late a probe or a review may be before the missed ones are left out, ns.
@@ -152,8 +152,7 @@ fn following_turn(at: Time, interval: u64, now: Time) -> Time {
 struct Following<'f> {
     follower: &'f Follower,
     set_rate: &'f SetRate,
-    changer: &'f Changer,
-    pulse: &'f Pulse,
+    heart: &'f dyn Heart,
     notify: &'f dyn Fn(Notice),
     delays: Delays,
     number: u64,
@@ -193,12 +192,11 @@ impl<'f> Following<'f> {
             RateSource::Reflectors(reflectors) => reflectors.len(),
             RateSource::File(_) => 0,
         };
-        let changer = pulse.changer();
+        let heart = pulse.heart();
         Following {
             follower,
             set_rate,
-            changer,
-            pulse,
+            heart,
             notify,
             delays: Delays::new(&autorate.settings, reflectors, now),
             number: 0,
@@ -210,7 +208,7 @@ impl<'f> Following<'f> {
                 refusal: None,
             }),
             status: before_review(&autorate.source),
-            plan: changer.plan(),
+            plan: heart.plan(),
             is_silent: false,
             wrong_file: None,
         }
@@ -233,7 +231,7 @@ impl<'f> Following<'f> {
 
     /// Reviews the rates, and changes the trees whose rates differ. Returns false if the run has ended.
     fn review(&mut self) -> bool {
-        let Some(sent) = self.pulse.sent() else {
+        let Some(sent) = self.heart.sent() else {
             return false;
         };
         if let RateSource::File(path) = &self.follower.autorate.source {
@@ -302,7 +300,7 @@ impl<'f> Following<'f> {
 
     /// Sees whether another change has given a tree another rate. It gets its rate back.
     fn notice_changes_of_others(&mut self) {
-        let plan = self.changer.plan();
+        let plan = self.heart.plan();
         if Arc::ptr_eq(&plan, &self.plan) {
             return;
         }
@@ -351,7 +349,7 @@ impl<'f> Following<'f> {
             });
         }
         state.refusal = refusal;
-        self.plan = self.changer.plan();
+        self.plan = self.heart.plan();
         true
     }
 
@@ -384,7 +382,7 @@ impl<'f> Following<'f> {
                 state: phase.to_owned(),
             });
         }
-        self.changer.board().write(status.clone());
+        self.heart.board().write(status.clone());
     }
 }
 

@@ -45,6 +45,7 @@ pub(crate) fn choose(wanted: Option<BackendKind>) -> (BackendKind, &'static str)
 /// Rejects plans that the named back end can't run.
 pub(crate) fn check(plan: &Plan) -> Result<(), LiveError> {
     match plan.backend {
+        Some(BackendKind::Kernel) => Err(LiveError::KernelForwards),
         Some(BackendKind::Xdp) if plan.is_on_one_interface() => Err(LiveError::XdpOnOneInterface {
             interface: plan.ends[0].name().to_owned(),
         }),

@@ -114,7 +114,8 @@ pub(crate) trait Backend {
 pub(crate) fn chunk_for(plan: &Plan, mtu: usize) -> usize {
     match plan.backend {
         Some(BackendKind::Xdp) => xdp::chunk_for(mtu),
-        Some(BackendKind::Packet) | None => FrameStore::chunk_for(longest_frame(mtu)),
+        // The kernel's buffers have about the same size.
+        Some(BackendKind::Packet | BackendKind::Kernel) | None => FrameStore::chunk_for(longest_frame(mtu)),
     }
 }
 
@@ -135,7 +136,7 @@ pub(crate) fn frame_stores(
             let receiving = [receiving(ends[0])?, receiving(ends[1])?];
             xdp::frame_stores(plan.frames, mtu, receiving).map_err(failed())
         }
-        Some(BackendKind::Packet) | None => {
+        Some(BackendKind::Packet | BackendKind::Kernel) | None => {
             let store = || FrameStore::new(plan.frames, longest_frame(mtu)).map_err(failed());
             Ok([store()?, store()?])
         }

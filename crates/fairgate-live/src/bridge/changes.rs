@@ -7,7 +7,7 @@
 //! If several workers forward, each gets a plan for its own trees. If one of them refuses, the others go
 //! back: the change is made in all of them or in none.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,6 +22,7 @@ use crate::fanout::Fanout;
 use crate::fitness;
 use crate::plane::{Changed, Kind};
 use crate::status::{Board, Estimators, WorkerReading};
+use crate::tally::Tally;
 
 /// Changes a running bridge from other threads. Copies change the same bridge, one after the other.
 #[derive(Clone)]
@@ -40,15 +41,6 @@ struct Shared {
     /// What the follower of the line says.
     board: Board,
     memory: Memory,
-}
-
-/// What the changes so far have done.
-#[derive(Default)]
-struct Tally {
-    applied: AtomicU64,
-    refused: AtomicU64,
-    dropped: AtomicU64,
-    longest_pause: AtomicU64,
 }
 
 /// A planned change, for a forwarding thread.
@@ -144,15 +136,7 @@ impl Orders {
 
     /// Returns what the changes so far have done.
     pub(super) fn tally(&self) -> ChangesStatus {
-        let tally = &self.changer.0.tally;
-        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        ChangesStatus {
-            unconfirmed_s: None,
-            applied: count(&tally.applied),
-            refused: count(&tally.refused),
-            dropped: count(&tally.dropped),
-            longest_pause_us: count(&tally.longest_pause) as f64 / 1e3,
-        }
+        self.changer.0.tally.status()
     }
 
     /// Returns where the follower of the line says what it does.
@@ -233,7 +217,6 @@ impl Changer {
         new: impl FnOnce(&Plan) -> Result<Plan, E>,
     ) -> Result<Changed, E> {
         let mut running = self.0.plan.lock().unwrap_or_else(PoisonError::into_inner);
-        let tally = &self.0.tally;
         let changed = new(&running).and_then(|mut plan| {
             plan.revision = running.revision + u64::from(kind == Kind::Trees);
             plan.divide(Some(&running)).map_err(ReloadError::from)?;
@@ -243,16 +226,7 @@ impl Changer {
             *running = plan;
             Ok(changed)
         });
-        match &changed {
-            _ if kind == Kind::Rate => {}
-            Ok(changed) => {
-                let pause = changed.pause.as_nanos() as u64;
-                tally.longest_pause.fetch_max(pause, Ordering::Relaxed);
-                tally.dropped.fetch_add(changed.dropped, Ordering::Relaxed);
-                tally.applied.fetch_add(1, Ordering::Relaxed);
-            }
-            Err(_) => drop(tally.refused.fetch_add(1, Ordering::Relaxed)),
-        }
+        self.0.tally.note(kind, &changed);
         changed
     }
 

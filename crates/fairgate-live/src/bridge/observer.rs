@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use fairgate_config::Problem;
 use fairgate_run_api::{Detail, FlowOrder, FlowsStatus, Recorder, Refused, Status};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
@@ -140,6 +141,10 @@ impl Plane for Observer {
         self.0.changer.change(kind, new)
     }
 
+    fn warnings(&self) -> Vec<Problem> {
+        self.0.changer.warnings()
+    }
+
     fn status(&self, detail: Detail) -> Option<Status> {
         Some(status_of(self.reading()?, detail))
     }
@@ -156,13 +161,13 @@ impl Plane for Observer {
         }))
     }
 
-    fn flows(&self, order: FlowOrder, limit: usize) -> Option<FlowsStatus> {
+    fn flows(&self, order: FlowOrder, limit: usize) -> Result<FlowsStatus, Refused> {
         self.0.packets.observe_flows();
-        let reading = self.reading()?;
+        let reading = self.reading().ok_or(Refused::Ended)?;
         self.wait_for_packets(&reading);
         let queues = QueueNames::of(&reading);
         let ends = reading.ends();
-        Some(self.0.packets.flows(order, limit, ends, &|worker, side, node| {
+        Ok(self.0.packets.flows(order, limit, ends, &|worker, side, node| {
             queues.name(worker, side, node)
         }))
     }

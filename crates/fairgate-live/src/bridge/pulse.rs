@@ -4,34 +4,23 @@
 //! anywhere, in a discipline, in the kernel or for want of a processor, gives none. A thread that sleeps
 //! because nothing is due is woken.
 
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use super::Bridge;
 use super::changes::{Changer, Task};
+use crate::config::Plan;
+use crate::pulse::{Beat, Heart, Pulse};
+use crate::status::Board;
 
-/// Asks all forwarding threads of a run for a sign of life, from other threads.
-#[derive(Clone, Debug)]
-pub struct Pulse(Changer);
-
-/// What the forwarding threads answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beat {
-    /// Each of them has made a turn since it was asked.
-    Alive,
-    /// At least one has not answered in time.
-    Late,
-    /// The run has ended.
-    Ended,
-}
-
-impl Pulse {
-    /// Asks all threads, and waits until each has answered. Without `patience` it waits until the run ends.
-    /// Before the run has taken its frames from the kernel, no thread answers.
-    pub fn beat(&self, patience: Option<Duration>) -> Beat {
+impl Heart for Changer {
+    /// Asks all threads, and waits until each has answered. Before the run has taken its frames from the
+    /// kernel, no thread answers.
+    fn beat(&self, patience: Option<Duration>) -> Beat {
         let begin = Instant::now();
         let mut asked = Vec::new();
-        for inbox in self.0.workers() {
+        for inbox in self.workers() {
             let (to, answer) = mpsc::channel();
             if !inbox.leave(Task::Beat(to)) {
                 return Beat::Ended;
@@ -54,16 +43,18 @@ impl Pulse {
         Beat::Alive
     }
 
-    /// Returns what changes the run.
-    pub(crate) fn changer(&self) -> &Changer {
-        &self.0
+    fn plan(&self) -> Arc<Plan> {
+        Changer::plan(self)
     }
 
-    /// Asks all threads how many bytes have left the trees of each direction since the start, and waits until
-    /// each has answered. `None` if the run has ended.
-    pub(crate) fn sent(&self) -> Option<[u64; 2]> {
+    fn board(&self) -> &Board {
+        Changer::board(self)
+    }
+
+    /// Asks all threads, and waits until each has answered.
+    fn sent(&self) -> Option<[u64; 2]> {
         let mut asked = Vec::new();
-        for inbox in self.0.workers() {
+        for inbox in self.workers() {
             let (to, answer) = mpsc::channel();
             if !inbox.leave(Task::Count(to)) {
                 return None;
@@ -82,6 +73,6 @@ impl Pulse {
 impl Bridge {
     /// Returns a handle by which other threads ask whether this run forwards.
     pub fn pulse(&self) -> Pulse {
-        Pulse(self.changer())
+        Pulse::of(Arc::new(self.changer()))
     }
 }

@@ -4,6 +4,7 @@
 //! minute is forgotten. If there are too many, the one that is forgotten is the longest idle one of a few, so
 //! that a flood of small flows does not replace those that last.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -71,7 +72,7 @@ pub(super) type Names<'n> = dyn Fn(usize, usize, u32) -> QueueName + 'n;
 pub(crate) struct QueueName {
     /// The numbers of the classes to it, like `20/3`. Empty for the root.
     pub(crate) class: String,
-    pub(crate) discipline: &'static str,
+    pub(crate) discipline: Cow<'static, str>,
     pub(crate) subscriber: Option<SubscriberName>,
 }
 
@@ -251,7 +252,7 @@ impl Flow {
             }),
             protocol: protocol(&key),
             class: queue.class,
-            discipline: queue.discipline.to_owned(),
+            discipline: queue.discipline.into_owned(),
             subscriber: queue.subscriber,
             rate_bps: self.rate.bits_per_second(now, self.bytes),
             bytes: self.bytes,
@@ -361,7 +362,7 @@ mod tests {
     fn status(flows: &mut Flows, millis: u64, order: FlowOrder) -> FlowsStatus {
         let names = |worker, side, node| QueueName {
             class: format!("{worker}/{side}/{node}"),
-            discipline: "fq_codel",
+            discipline: "fq_codel".into(),
             subscriber: None,
         };
         flows.status(Time::from_millis(millis), order, 100, ["eth0", "eth1"], &names)

@@ -48,7 +48,7 @@ pub(crate) fn pcapng(
         };
         comment.clear();
         let queue = names(worker, side, record.node.raw());
-        describe(&record, &queue.class, queue.discipline, &mut comment);
+        describe(&record, &queue.class, &queue.discipline, &mut comment);
         let at = Time::from_nanos(record.arrived.nanos() + epoch);
         writer.received(interface, at, record.length, record.bytes, &comment)?;
     }

@@ -320,7 +320,8 @@ mod filtered {
         rules.insert(libc::SYS_mprotect, maps);
         // A change of classes changes the table by which the kernel divides frames.
         let has_programs = plan.isolate != Isolate::Never || plan.shard_by == Divide::Class;
-        if has_programs || plan.backend == Some(BackendKind::Xdp) {
+        if has_programs && plan.backend != Some(BackendKind::Kernel) || plan.backend == Some(BackendKind::Xdp)
+        {
             rules.insert(libc::SYS_bpf, Vec::new());
         }
         if later.kept.is_some() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fairgate::{Discipline, Time, Variable};
+use fairgate::{Discipline, Time};
 use fairgate_config::Spec;
 use fairgate_run_api::{
     ClassRateStatus, ClassStatus, Detail, DirectionStatus, Losses, NatStatus, NodeStatus, PassedByStatus,
@@ -11,7 +11,7 @@ use fairgate_run_api::{
 
 use super::delays;
 use super::estimators::Rates;
-use super::reading::{ClassReadingOf, DirectionReading, NodeReading, RunReading, TreeReading};
+use super::reading::{ClassReadingOf, DirectionReading, NodeReading, RunReading, TreeReading, Variables};
 use crate::clock;
 use crate::pace::Punctuality;
 use crate::sys::priority::waited_for_processor;
@@ -136,7 +136,7 @@ fn alone(node: NodeReading, started: Time) -> NodeStatus {
     let statistics = &node.statistics;
     let by_reason = statistics.dropped_by_reason.iter();
     NodeStatus {
-        discipline: node.name.to_owned(),
+        discipline: node.name.into_owned(),
         class: node.class,
         host: node.host,
         subscriber: None,
@@ -202,9 +202,9 @@ fn seconds(started: Time, at: Time) -> f64 {
     at.nanos_since(started) as f64 * 1e-9
 }
 
-fn variables(read: &[(&'static str, Variable)]) -> BTreeMap<String, ValueStatus> {
+fn variables(read: &Variables) -> BTreeMap<String, ValueStatus> {
     read.iter()
-        .map(|&(name, value)| (name.to_owned(), value.into()))
+        .map(|(name, value)| (name.clone().into_owned(), (*value).into()))
         .collect()
 }
 

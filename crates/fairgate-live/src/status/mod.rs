@@ -13,10 +13,14 @@ mod workers;
 
 pub(crate) use autorate::{Board, before_review};
 pub use document::status_of_tree;
+#[cfg(test)]
+pub(crate) use document::tree_status;
 pub(crate) use document::{processor_status, status_of};
-pub(crate) use estimators::Estimators;
+pub(crate) use estimators::{Estimators, Rates};
 pub(crate) use queue_names::QueueNames;
-pub(crate) use reading::{DirectionReading, RunReading, STEP, Sent, TreeReading};
+pub(crate) use reading::{
+    ClassReadingOf, DirectionReading, NodeReading, RunReading, STEP, Sent, TreeReading, Variables,
+};
 pub(crate) use recording::Recording;
 pub use subscriber_names::SubscriberNames;
 pub(crate) use workers::{WorkerReading, WorkersReading};

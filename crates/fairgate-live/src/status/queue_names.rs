@@ -1,5 +1,6 @@
 //! What users call the queues that packets were in.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use fairgate::NodeNumber;
@@ -13,7 +14,7 @@ use crate::packets::QueueName;
 /// The queues of a run, by worker, side and number.
 pub(crate) struct QueueNames {
     /// Path of classes and discipline of each.
-    queues: HashMap<(usize, usize, NodeNumber), (String, &'static str)>,
+    queues: HashMap<(usize, usize, NodeNumber), (String, Cow<'static, str>)>,
     subscribers: [SubscriberNames; 2],
     has_workers: bool,
 }
@@ -26,7 +27,10 @@ impl QueueNames {
             for node in &direction.tree.nodes {
                 let path = path.enter(node);
                 if node.number != NodeNumber::NONE {
-                    queues.insert((node.worker, side, node.number), (path.to_owned(), node.name));
+                    queues.insert(
+                        (node.worker, side, node.number),
+                        (path.to_owned(), node.name.clone()),
+                    );
                 }
             }
         }
@@ -49,7 +53,7 @@ impl QueueNames {
         };
         QueueName {
             class: class.clone(),
-            discipline,
+            discipline: discipline.clone(),
             subscriber: self.subscribers[side].of_path(class, self.has_workers).cloned(),
         }
     }

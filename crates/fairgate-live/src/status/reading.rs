@@ -7,11 +7,11 @@
 //! out, dropped and queued. Those of another discipline may be read in a later step. So each has the time at
 //! which it was read, and a rate is computed with that time.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairgate::classify::Holder;
-use fairgate::{Class, ClassReading, ClassState, Count, Discipline, NodeNumber, Statistics, Time, Variable};
+use fairgate::{ClassState, Count, Discipline, Found, NodeNumber, Statistics, Time, Variable, Visitor, Walk};
 use fairgate_run_api::{ChangesStatus, ProcessorStatus};
 use hdrhistogram::Histogram;
 
@@ -25,9 +25,6 @@ use crate::status::estimators::Rates;
 
 /// The longest time for which a step goes on to another discipline.
 pub(crate) const STEP: Duration = Duration::from_micros(100);
-
-/// How many classes are read between two looks at the clock.
-const CLASSES: usize = 64;
 
 /// What is read of a run.
 pub(crate) struct RunReading {
@@ -78,9 +75,11 @@ pub(crate) struct DirectionReading {
 pub(crate) struct TreeReading {
     /// The disciplines. Each precedes the disciplines in its classes.
     pub(crate) nodes: Vec<NodeReading>,
-    /// The disciplines that are being read, from the root on.
-    open: Vec<Open>,
+    walk: Walk,
 }
+
+/// State variables with their names. Those that the kernel tells have names of their own.
+pub(crate) type Variables = Vec<(Cow<'static, str>, Variable)>;
 
 /// What is read of a discipline.
 #[derive(Clone)]
@@ -89,13 +88,13 @@ pub(crate) struct NodeReading {
     pub(crate) worker: usize,
     /// The number of disciplines above it.
     pub(crate) depth: usize,
-    pub(crate) name: &'static str,
+    pub(crate) name: Cow<'static, str>,
     pub(crate) class: Option<u16>,
     pub(crate) host: Option<String>,
     pub(crate) at: Time,
     pub(crate) number: NodeNumber,
     pub(crate) statistics: Statistics,
-    pub(crate) variables: Vec<(&'static str, Variable)>,
+    pub(crate) variables: Variables,
     pub(crate) class_states: Vec<ClassReadingOf>,
 }
 
@@ -106,17 +105,7 @@ pub(crate) struct ClassReadingOf {
     pub(crate) at: Time,
     pub(crate) sent: Count,
     pub(crate) overlimits: u64,
-    pub(crate) variables: Vec<(&'static str, Variable)>,
-}
-
-/// A discipline that is being read.
-struct Open {
-    /// Its place in [`TreeReading::nodes`].
-    node: usize,
-    classes: ClassReading,
-    has_read_classes: bool,
-    /// The place of the class whose discipline is read next.
-    next: usize,
+    pub(crate) variables: Variables,
 }
 
 impl RunReading {
@@ -164,10 +153,10 @@ impl TreeReading {
     }
 
     /// Returns what was read elsewhere: disciplines, each before the disciplines in its classes.
-    pub(super) fn of_nodes(nodes: Vec<NodeReading>) -> TreeReading {
+    pub(crate) fn of_nodes(nodes: Vec<NodeReading>) -> TreeReading {
         TreeReading {
             nodes,
-            open: Vec::new(),
+            walk: Walk::default(),
         }
     }
 
@@ -193,95 +182,43 @@ impl TreeReading {
     /// Reads more of a tree until `is_over`. Returns true if everything is read. Between the calls packets
     /// may be enqueued and dequeued, but classes must not change.
     pub(crate) fn go_on(&mut self, root: &dyn Discipline, is_over: &dyn Fn() -> bool) -> bool {
-        if self.open.is_empty() {
-            if !self.nodes.is_empty() {
-                return true;
-            }
-            self.enter(root, None, None, &root.statistics());
-        }
-        let is_whole = self.read(root, 0, is_over);
-        if is_whole {
-            self.open.clear();
-        }
-        is_whole
+        let nodes = &mut self.nodes;
+        self.walk.go_on(root, &mut Step { nodes, is_over })
     }
+}
 
-    /// Goes on with an open discipline. Returns true if it is read with all that it holds.
-    fn read(&mut self, discipline: &dyn Discipline, depth: usize, is_over: &dyn Fn() -> bool) -> bool {
-        while !self.open[depth].has_read_classes {
-            let open = &mut self.open[depth];
-            let (at, states) = (clock::now(), &mut self.nodes[open.node].class_states);
-            let mut add = |state: ClassState<'_>| states.push(ClassReadingOf::new(&state, at));
-            open.has_read_classes = !discipline.read_class_states(&mut open.classes, CLASSES, &mut add);
-            if is_over() {
-                return false;
-            }
-        }
-        loop {
-            let first = self.open[depth].next;
-            let (mut done, mut is_paused) = (0, false);
-            discipline.visit_classes_at(first..first + CLASSES, &mut |class| {
-                if is_paused {
-                    return;
-                }
-                let is_open = self.open.len() > depth + 1 || self.enter_class(&class);
-                if is_open && !self.read(class.discipline, depth + 1, is_over) {
-                    is_paused = true;
-                    return;
-                }
-                self.open.truncate(depth + 1);
-                done += 1;
-                is_paused = is_over();
-            });
-            self.open[depth].next += done;
-            if is_paused {
-                return false;
-            }
-            if done == 0 {
-                return true;
-            }
-        }
-    }
+/// A step of a reading.
+struct Step<'s> {
+    nodes: &'s mut Vec<NodeReading>,
+    is_over: &'s dyn Fn() -> bool,
+}
 
-    /// Opens the discipline of a class. Returns false if the class is reserved for hosts, but not assigned.
-    fn enter_class(&mut self, class: &Class<'_>) -> bool {
-        let statistics = class.discipline.statistics();
-        let (host, statistics) = match class.holder {
-            Holder::Anyone => (None, statistics),
-            Holder::Free => return false,
-            Holder::Host(tenant) => (Some(tenant.to_string()), tenant.statistics(&statistics)),
-        };
-        self.enter(class.discipline, Some(class.minor), host, &statistics);
-        true
-    }
-
-    fn enter(
-        &mut self,
-        discipline: &dyn Discipline,
-        class: Option<u16>,
-        host: Option<String>,
-        statistics: &Statistics,
-    ) {
+impl Visitor for Step<'_> {
+    fn discipline(&mut self, found: &Found<'_>) {
         let mut variables = Vec::new();
-        discipline.visit_variables(&mut |name, value| variables.push((name, value)));
-        self.open.push(Open {
-            node: self.nodes.len(),
-            classes: ClassReading::default(),
-            has_read_classes: false,
-            next: 0,
-        });
+        let mut add = |name: &'static str, value| variables.push((name.into(), value));
+        found.discipline.visit_variables(&mut add);
         self.nodes.push(NodeReading {
             worker: 0,
-            depth: self.open.len() - 1,
-            name: discipline.name(),
-            class,
-            host,
+            depth: found.depth,
+            name: found.discipline.name().into(),
+            class: found.class,
+            host: found.host.map(|host| host.to_string()),
             at: clock::now(),
-            number: discipline.number(),
-            statistics: statistics.clone(),
+            number: found.discipline.number(),
+            statistics: found.statistics.clone(),
             variables,
             class_states: Vec::new(),
         });
+    }
+
+    fn class(&mut self, state: &ClassState<'_>) {
+        let node = self.nodes.last_mut().expect("its discipline comes before it");
+        node.class_states.push(ClassReadingOf::new(state, clock::now()));
+    }
+
+    fn is_over(&mut self) -> bool {
+        (self.is_over)()
     }
 }
 
@@ -292,7 +229,11 @@ impl ClassReadingOf {
             at,
             sent: state.sent,
             overlimits: state.overlimits,
-            variables: state.variables.to_vec(),
+            variables: state
+                .variables
+                .iter()
+                .map(|(name, value)| ((*name).into(), *value))
+                .collect(),
         }
     }
 }

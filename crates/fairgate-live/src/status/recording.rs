@@ -108,7 +108,7 @@ impl Row<'_> {
         Some(ClassInterval {
             from: self.from.to_owned(),
             class: self.class.to_owned(),
-            discipline: node.name.to_owned(),
+            discipline: node.name.into_owned(),
             host: node.host,
             at_s: node.at.nanos_since(self.started) as f64 * 1e-9,
             seconds: node.at.nanos_since(begin) as f64 * 1e-9,

@@ -104,13 +104,13 @@ impl DirectionReading {
         let root = NodeReading {
             worker: 0,
             depth: 0,
-            name: SHARDED,
+            name: SHARDED.into(),
             class: None,
             host: None,
             at: trees.first().expect("each worker has a tree").at,
             number: NodeNumber::NONE,
             statistics,
-            variables: vec![("shards", Variable::Integer(count as i64))],
+            variables: vec![("shards".into(), Variable::Integer(count as i64))],
             class_states: Vec::new(),
         };
         all.tree = TreeReading::of_nodes(iter::once(root).chain(trees).collect());

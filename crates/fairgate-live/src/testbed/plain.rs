@@ -78,6 +78,7 @@ fn open(kind: BackendKind) -> Result<Ends, LiveError> {
                 frames,
             )
         }
+        BackendKind::Kernel => return Err(LiveError::KernelForwards),
         BackendKind::Xdp => {
             let receiving = [xdp::receiving_chunks(&left)?, xdp::receiving_chunks(&right)?];
             let stores = xdp::frame_stores(BATCH as u32, left.mtu, receiving).map_err(failed())?;

@@ -155,9 +155,7 @@ impl Ask for Run {
             Question::Confirm => self.confirm(who)?.into(),
             Question::Reload => self.0.owner.reload(who)?.into(),
             Question::Reserve(order) => self.reserve(who, order)?.into(),
-            Question::Flows { order, limit } => {
-                plane.flows(order, limit as usize).ok_or(Refused::Ended)?.into()
-            }
+            Question::Flows { order, limit } => plane.flows(order, limit as usize)?.into(),
             Question::Packets { last, from } => plane.last_packets(last, from.as_deref())?.into(),
             Question::WhatIf(_) => {
                 let message = "disciplines are compared by the API of a run only";

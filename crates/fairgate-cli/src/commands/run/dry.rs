@@ -19,11 +19,11 @@ const EVENTS: usize = 4096;
 #[command(next_help_heading = "Dry run")]
 pub(crate) struct DryArgs {
     /// Forward the frames of this capture instead of those that arrive at the left interface
-    #[arg(long, value_name = "PCAP", conflicts_with_all = ["socket", "backend"])]
+    #[arg(long, value_name = "PCAP", conflicts_with_all = ["socket", "backend", "kernel"])]
     from_left: Option<PathBuf>,
 
     /// The same for the right interface, or for what this machine sends
-    #[arg(long, value_name = "PCAP", conflicts_with_all = ["socket", "backend"])]
+    #[arg(long, value_name = "PCAP", conflicts_with_all = ["socket", "backend", "kernel"])]
     from_right: Option<PathBuf>,
 
     /// Write the frames that the left interface would send [default: they are only counted]

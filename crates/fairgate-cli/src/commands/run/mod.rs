@@ -11,8 +11,8 @@ use std::thread;
 
 use fairgate_config::{Document, FileError, Registry};
 use fairgate_live::{
-    Address, BackendKind, Beat, Changer, Follower, LaterFiles, LiveError, Plan, Pulse, RateSource,
-    ReloadError, Security, Wake,
+    Address, BackendKind, Beat, Follower, LaterFiles, LiveError, Plan, Plane, Pulse, RateSource, ReloadError,
+    Security, Wake,
 };
 use fairgate_run::reserve::Refusal as NotKept;
 use fairgate_run::{
@@ -47,6 +47,7 @@ Examples:
   fairgate status                    the state of the run, from another terminal
   fairgate class change 10 rate=9mbit   change it while it forwards; also filter, queue, change
   fairgate reload                    read the file again and change to its trees, whatever they are
+  fairgate run --kernel home.toml    the same by the kernel's module sch_fairgate, with `device` in the file
   fairgate run --json home.toml      print the final statistics as JSON
   fairgate run home.toml --from-left in.pcap --to-right out.pcap
                                      a dry run: a day of captured frames in seconds, no interface, no root
@@ -90,9 +91,14 @@ pub(crate) struct Args {
     #[arg(long)]
     seed: Option<u64>,
 
-    /// How frames get to this process: packet, xdp [default: the file's, or packet]
+    /// How frames get to this process: packet, xdp; or kernel [default: the file's, or packet]
     #[arg(long, value_name = "NAME")]
     backend: Option<BackendKind>,
+
+    /// Have the kernel forward the packets, with trees in its module sch_fairgate: `--backend kernel`. The
+    /// run attaches, shows and changes them, and takes them away in the end
+    #[arg(long, conflicts_with = "backend")]
+    kernel: bool,
 
     /// How messages are written: text on standard error, or fields in systemd's journal [default: journald
     /// if standard error leads there, otherwise text]
@@ -225,19 +231,22 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
         Some(_) => None,
         None => Some(file(&args.words)?),
     };
+    let backend = match args.kernel {
+        true => Some(BackendKind::Kernel),
+        false => args.backend,
+    };
     let read = |texts: &Texts| {
         let (document, mut plan) = match (args.device.device(), file) {
-            (Some(device), _) => args.device.read(device, &args.words)?,
+            (Some(device), _) => args.device.read(device, &args.words, backend)?,
             (None, file) => {
                 let file = file.expect("clap requires it without --dev");
                 let document = document::of(texts, Path::new(file), registry)?;
                 let document = subscribers::add_to(&list, document, registry, texts)?;
-                let mut plan = Plan::read(&document)?;
+                let mut plan = Plan::read_for(&document, backend)?;
                 list.name_classes(&mut plan);
                 (document, plan)
             }
         };
-        plan.backend = args.backend.or(plan.backend);
         args.endpoints.apply(&mut plan.endpoints)?;
         Ok((document, plan))
     };
@@ -363,7 +372,7 @@ pub(crate) fn run_document(
     let asked = Arc::clone(&reloads);
     let owner = list.owner().with_reload(move |who| order(&asked, who));
     let (mut bridge, plane) = bridge.serve().map_err(failure)?;
-    let run = Run::new(plane, registry, audit.clone(), owner);
+    let run = Run::new(Arc::clone(&plane), registry, audit.clone(), owner);
     let reserver = run.reserver().clone();
     let disciplines = registry.clone();
     let run = SubscribedRun::new(run, list.clone(), registry.clone())
@@ -372,12 +381,11 @@ pub(crate) fn run_document(
     let control = doors.serve(Arc::new(run), audit).map_err(control_failure)?;
     let notices = log.clone();
     bridge.on_notice(move |notice| notices.write(notice));
-    let changer = bridge.changer();
     list.keep();
     for entry in entries {
         log.write(entry);
     }
-    warn(&changer, &document, list, &log, format);
+    warn(&*plane, &document, list, &log, format);
     if let Err(error) = priority {
         log.write(Entry::warning(format_args!(
             "{error}; on a busy machine packets will be delayed"
@@ -459,7 +467,7 @@ pub(crate) fn run_document(
                 told.reloading();
                 let texts = keeper.as_ref().map_or_else(Texts::default, |_| Texts::noted());
                 let read = || read(&texts);
-                let (became, result) = reload(reserver, &changer, &read, (name, &why), list, &log, format);
+                let (became, result) = reload(reserver, &*plane, &read, (name, &why), list, &log, format);
                 told.reloaded(became);
                 let is_made = result.is_ok();
                 if let Some(answer) = answer {
@@ -493,13 +501,16 @@ pub(crate) fn run_document(
         }
         ended.and_then(|()| bridge.wind_up().map_err(failure))
     });
-    let mut last = bridge.status();
+    let last = bridge.status();
     // The interfaces are released before anything is printed, because standard output may block. Then nobody
     // answers who waits at a door.
     drop(bridge);
     drop((control, log));
     writer.finish();
     ended?;
+    let Some(mut last) = last else {
+        return Ok(Outcome::Yes);
+    };
     match format {
         Format::Json => output::json("status", &last)?,
         Format::Text => {
@@ -530,7 +541,7 @@ fn doing(plan: &Plan) -> String {
 /// changes nothing. `why` caused it. Returns what became of it: in a sentence, and for who has asked for it.
 fn reload(
     reserver: &Reserver,
-    changer: &Changer,
+    plane: &dyn Plane,
     read: &dyn Fn() -> Result<(Document, Plan), Failure>,
     (name, why): (&str, &str),
     list: &RunningList,
@@ -549,7 +560,7 @@ fn reload(
         Ok(changed) => {
             let reading = list.keep();
             if let Some(document) = &document {
-                warn(changer, document, list, log, format);
+                warn(plane, document, list, log, format);
             }
             let mut became = format!("Read {name} again: its queues are active.");
             if let Some(reading) = &reading {
@@ -713,9 +724,9 @@ struct Reserved {
 
 /// Prints warnings for settings of the queues that are valid but probably not intended. A JSON document has
 /// no place for them.
-fn warn(changer: &Changer, document: &Document, list: &RunningList, log: &Log, format: Format) {
+fn warn(plane: &dyn Plane, document: &Document, list: &RunningList, log: &Log, format: Format) {
     if format == Format::Text {
-        let warnings = changer.warnings();
+        let warnings = plane.warnings();
         let warnings = warnings.iter().map(input::at_location);
         let of_trees = input::warnings(document.queues()).into_iter();
         for warning in input::summed(of_trees.chain(warnings).chain(list.warnings())) {

@@ -1,0 +1,184 @@
+//! A run whose packets the kernel forwards: its trees are qdiscs of the module `sch_fairgate`
+//! (`docs/kernel.md`). This process attaches, reads and changes them, and takes them away in the end.
+
+mod attach;
+mod plane;
+mod reading;
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use fairgate_kernel::client::Failed;
+use fairgate_run_api::Status;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::attach::Lock;
+use crate::backend::Choice;
+use crate::config::Plan;
+use crate::error::LiveError;
+use crate::fitness;
+use crate::kernel::attach::Attached;
+use crate::kernel::plane::{KernelPlane, Shared};
+use crate::notice::Notice;
+use crate::plane::Plane;
+use crate::pulse::Pulse;
+use crate::signals::{Signals, Wake};
+use crate::sys::interface::Interface;
+
+/// How often what the kernel sends is looked at, ms: the rates that are shown are those of tenths of seconds.
+const LOOK: u16 = 100;
+
+/// A run whose packets the kernel forwards.
+pub(crate) struct KernelRun {
+    shared: Arc<Shared>,
+    signals: Option<Signals>,
+    notify: Box<dyn FnMut(Notice) + Send>,
+    has_panicked: [bool; 2],
+    /// The status at the end.
+    last: Option<Status>,
+    _lock: Lock,
+}
+
+impl KernelRun {
+    /// Attaches the trees of a plan. From now on the kernel schedules packets with them.
+    pub(crate) fn open(plan: &Plan, seed: Option<u64>) -> Result<KernelRun, LiveError> {
+        if seed.is_some() {
+            return Err(LiveError::KernelSeed);
+        }
+        let name = plan.ends[0].name();
+        let interface = Interface::lookup_any(name).map_err(LiveError::unusable(name))?;
+        fitness::check(plan, interface.mtu)?;
+        let lock = Lock::take(&interface)?;
+        if plan.taken[1] {
+            let other = attach::other_root(&interface).map_err(|failed| refused(plan, 1, failed))?;
+            if let Some(kind) = other {
+                return Err(LiveError::OtherQdisc {
+                    interface: interface.name,
+                    kind,
+                });
+            }
+        }
+        let attached =
+            Attached::attach(plan, &interface).map_err(|(side, failed)| refused(plan, side, failed))?;
+        let shared = Shared::new(plan, interface.mtu, attached).map_err(|failed| refused(plan, 0, failed))?;
+        Ok(KernelRun {
+            shared: Arc::new(shared),
+            signals: None,
+            notify: Box::new(|_| {}),
+            has_panicked: [false; 2],
+            last: None,
+            _lock: lock,
+        })
+    }
+
+    /// Handles signals of this thread from now on.
+    pub(crate) fn watch_signals(&mut self) -> Result<(), LiveError> {
+        self.signals = Some(Signals::watch()?);
+        Ok(())
+    }
+
+    /// Returns what asks and changes the run from other threads.
+    pub(crate) fn observe(&self) -> Arc<dyn Plane> {
+        Arc::new(KernelPlane::of(&self.shared))
+    }
+
+    /// Sets the function to be called with each notice.
+    pub(crate) fn on_notice(&mut self, notify: Box<dyn FnMut(Notice) + Send>) {
+        self.notify = notify;
+    }
+
+    /// Says what forwards packets.
+    pub(crate) fn backends(&self) -> Vec<Choice> {
+        vec![Choice {
+            interface: self.shared.plan().ends[0].name().to_owned(),
+            backend: "the kernel's qdisc `fairgate`",
+            reason: "the configuration names it",
+        }]
+    }
+
+    /// Returns a handle by which other threads ask whether this run forwards.
+    pub(crate) fn pulse(&self) -> Pulse {
+        Pulse::of(Arc::clone(&self.shared) as Arc<_>)
+    }
+
+    /// Waits for a signal, and looks at what the kernel sends meanwhile.
+    pub(crate) fn run(&mut self) -> Result<Wake, LiveError> {
+        loop {
+            let signals = self.signals.as_ref().expect("signals are watched before");
+            let mut watched = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+            match poll(&mut watched, PollTimeout::from(LOOK)) {
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(errno) => return Err(LiveError::system("waiting for a signal")(errno)),
+            }
+            if let Some(wake) = signals.read()? {
+                return Ok(wake);
+            }
+            self.look()?;
+        }
+    }
+
+    fn look(&mut self) -> Result<(), LiveError> {
+        let found = self
+            .shared
+            .look()
+            .map_err(|failed| gone(&self.shared.plan(), &failed))?;
+        for (side, has_panicked) in found.into_iter().enumerate() {
+            if has_panicked && !self.has_panicked[side] {
+                let interface = self.shared.plan().ends[0].name().to_owned();
+                (self.notify)(Notice::KernelPanicked { interface });
+            }
+            self.has_panicked[side] = has_panicked;
+        }
+        Ok(())
+    }
+
+    /// Ends all changes, and takes the trees away. What is queued in them is dropped.
+    pub(crate) fn wind_up(&mut self) -> Result<(), LiveError> {
+        self.last = self.shared.status(fairgate_run_api::Detail::All);
+        let plan = self.shared.plan();
+        self.shared.detach().map_err(|failed| refused(&plan, 0, failed))
+    }
+
+    /// Returns the status: the last one, if the run has ended.
+    pub(crate) fn status(&self) -> Option<Status> {
+        match &self.last {
+            Some(last) => Some(last.clone()),
+            None => self.shared.status(fairgate_run_api::Detail::All),
+        }
+    }
+}
+
+/// What it has not taken away yet is taken away: other threads may still have copies of what they ask.
+impl Drop for KernelRun {
+    fn drop(&mut self) {
+        let _ = self.shared.detach();
+    }
+}
+
+/// Converts what the kernel said about the direction from the end at `side`.
+fn refused(plan: &Plan, side: usize, failed: Failed) -> LiveError {
+    let interface = plan.ends[0].name().to_owned();
+    match failed.errno {
+        libc::EPERM | libc::EACCES => LiveError::Privileges {
+            action: format!("attaching a qdisc to `{interface}`"),
+        },
+        libc::ENOENT => LiveError::NoModule,
+        libc::EINVAL => LiveError::KernelRefused {
+            from: plan.ends[side].title().to_owned(),
+            said: failed.to_string(),
+        },
+        _ => LiveError::NotAttached {
+            from: plan.ends[side].title().to_owned(),
+            said: failed.to_string(),
+        },
+    }
+}
+
+/// Converts the error of a qdisc that can't be read any more.
+fn gone(plan: &Plan, failed: &Failed) -> LiveError {
+    LiveError::QdiscGone {
+        interface: plan.ends[0].name().to_owned(),
+        said: failed.to_string(),
+    }
+}

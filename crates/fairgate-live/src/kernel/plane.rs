@@ -1,0 +1,277 @@
+//! What those see who ask and change a run whose packets the kernel forwards.
+
+use std::iter;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use fairgate::Time;
+use fairgate_config::{Memory, Problem};
+use fairgate_kernel::client::{Failed, Reader};
+use fairgate_run_api::{Detail, FlowOrder, FlowsStatus, ProcessorStatus, Recorder, Refused, Status};
+
+use super::attach::Attached;
+use super::reading;
+use crate::bypass::Bypass;
+use crate::clock;
+use crate::config::Plan;
+use crate::error::ReloadError;
+use crate::ethernet::longest_frame;
+use crate::fitness;
+use crate::plane::{Changed, Kind, Plane};
+use crate::pulse::{Beat, Heart};
+use crate::rate::RateWindow;
+use crate::status::delays::Delays;
+use crate::status::{Board, Recording, RunReading, status_of};
+use crate::tally::Tally;
+
+/// A run, for its threads.
+pub(super) struct Shared {
+    /// The configuration that is running. It is locked for the whole of a change.
+    plan: Mutex<Arc<Plan>>,
+    /// Locked while the kernel is asked. `None` after the end.
+    kernel: Mutex<Option<InKernel>>,
+    tally: Tally,
+    board: Board,
+    memory: Memory,
+    mtu: usize,
+    started: Time,
+}
+
+/// The trees of a run, and what reads them.
+struct InKernel {
+    attached: Attached,
+    reader: Reader,
+    sent: [Sent; 2],
+}
+
+/// What a direction has sent.
+#[derive(Default)]
+struct Sent {
+    window: RateWindow,
+    /// Never less than before: after a panic the kernel may know less.
+    bytes: u64,
+}
+
+impl Sent {
+    fn rate(&mut self, now: Time, bytes: u64) -> f64 {
+        self.bytes = self.bytes.max(bytes);
+        self.window.bits_per_second(now, self.bytes)
+    }
+}
+
+impl Shared {
+    pub(super) fn new(plan: &Plan, mtu: usize, attached: Attached) -> Result<Shared, Failed> {
+        Ok(Shared {
+            plan: Mutex::new(Arc::new(plan.clone())),
+            kernel: Mutex::new(Some(InKernel {
+                attached,
+                reader: Reader::open()?,
+                sent: Default::default(),
+            })),
+            tally: Tally::default(),
+            board: Board::default(),
+            memory: Memory::watch(),
+            mtu,
+            started: clock::now(),
+        })
+    }
+
+    pub(super) fn plan(&self) -> Arc<Plan> {
+        Arc::clone(&self.plan.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn kernel(&self) -> MutexGuard<'_, Option<InKernel>> {
+        self.kernel.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at what the kernel has sent. Returns which directions are plain fifos since a panic.
+    pub(super) fn look(&self) -> Result<[bool; 2], Failed> {
+        let mut has_panicked = [false; 2];
+        if let Some(kernel) = &mut *self.kernel() {
+            for (side, panicked) in has_panicked.iter_mut().enumerate() {
+                if let Some(counters) = kernel.attached.counters(side)? {
+                    kernel.sent[side].rate(clock::now(), counters.statistics.dequeued.bytes);
+                    *panicked = counters.has_panicked;
+                }
+            }
+        }
+        Ok(has_panicked)
+    }
+
+    /// Takes the trees away. Nobody can ask the run any more.
+    pub(super) fn detach(&self) -> Result<(), Failed> {
+        match self.kernel().take() {
+            Some(mut kernel) => kernel.attached.detach(),
+            None => Ok(()),
+        }
+    }
+
+    fn reading(&self) -> Option<RunReading> {
+        // The plan first: a change holds its lock, too, while it asks the kernel.
+        let running = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
+        let plan = Arc::clone(&running);
+        let mut kernel = self.kernel();
+        let kernel = kernel.as_mut()?;
+        let ends = plan.ends.each_ref().map(|end| end.title());
+        let mut directions = Vec::new();
+        for side in 0..2 {
+            let contents = match kernel.attached.place(side) {
+                Some(place) => Some(kernel.reader.read(place.index, place.handle).ok()?),
+                None => None,
+            };
+            let now = clock::now();
+            let sent = contents
+                .as_ref()
+                .map_or(0, |contents| contents.counters.statistics.dequeued.bytes);
+            let mut direction = reading::direction([ends[side], ends[1 - side]], now, contents);
+            direction.rate_bps = kernel.sent[side].rate(now, sent);
+            directions.push(direction);
+        }
+        Some(RunReading {
+            changes: self.tally.status(),
+            isolated: false,
+            processor: ProcessorStatus::default(),
+            started: self.started,
+            at: clock::now(),
+            sent: Vec::new(),
+            board: self.board.clone(),
+            bypass: Bypass::default(),
+            nat: None,
+            directions: directions.try_into().ok()?,
+            plan,
+        })
+    }
+
+    pub(super) fn status(&self, detail: Detail) -> Option<Status> {
+        Some(status_of(self.reading()?, detail))
+    }
+
+    fn change(
+        &self,
+        kind: Kind,
+        new: &mut dyn FnMut(&Plan) -> Result<Plan, ReloadError>,
+    ) -> Result<Changed, ReloadError> {
+        let mut running = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = new(&running).and_then(|mut plan| {
+            plan.revision = running.revision + u64::from(kind == Kind::Trees);
+            let changed = self.apply(kind, &running, &plan)?;
+            *running = Arc::new(plan);
+            Ok(changed)
+        });
+        self.tally.note(kind, &changed);
+        changed
+    }
+
+    fn apply(&self, kind: Kind, running: &Plan, plan: &Plan) -> Result<Changed, ReloadError> {
+        if let Some(key) = running.fixed_difference(plan) {
+            return Err(ReloadError::Fixed { key });
+        }
+        fitness::check(plan, self.mtu)?;
+        if kind == Kind::Trees {
+            plan.fits(Some(running), self.memory.available())?;
+        }
+        let mut kernel = self.kernel();
+        let kernel = kernel.as_mut().ok_or(ReloadError::Ended)?;
+        let changed = kernel.attached.change(running, plan);
+        let counters = changed.map_err(|(side, failed)| ReloadError::Kernel {
+            from: plan.ends[side].title().to_owned(),
+            said: failed.to_string(),
+        })?;
+        let pause = counters.iter().map(|counters| counters.change_ns).max();
+        Ok(Changed {
+            pause: Duration::from_nanos(pause.unwrap_or_default()),
+            dropped: counters.iter().map(|counters| counters.change_dropped).sum(),
+            ..Changed::of(plan.revision)
+        })
+    }
+}
+
+impl Heart for Shared {
+    /// The kernel forwards as long as the qdiscs are there.
+    fn beat(&self, _patience: Option<Duration>) -> Beat {
+        match self.sent() {
+            Some(_) => Beat::Alive,
+            None => Beat::Ended,
+        }
+    }
+
+    fn plan(&self) -> Arc<Plan> {
+        Shared::plan(self)
+    }
+
+    fn board(&self) -> &Board {
+        &self.board
+    }
+
+    fn sent(&self) -> Option<[u64; 2]> {
+        let mut kernel = self.kernel();
+        let kernel = kernel.as_mut()?;
+        let mut sent = [0; 2];
+        for (side, bytes) in sent.iter_mut().enumerate() {
+            let counters = kernel.attached.counters(side).ok()?;
+            *bytes = counters.map_or(0, |counters| counters.statistics.dequeued.bytes);
+        }
+        Some(sent)
+    }
+}
+
+/// What asks and changes a run. Copies are the same.
+#[derive(Clone)]
+pub(super) struct KernelPlane(Arc<Shared>);
+
+impl KernelPlane {
+    pub(super) fn of(shared: &Arc<Shared>) -> KernelPlane {
+        KernelPlane(Arc::clone(shared))
+    }
+}
+
+/// Says that something needs the packets in this process.
+fn needs_user_space(what: &str) -> Refused {
+    Refused::missing(
+        format!("{what} only where this process forwards the packets: here the kernel does"),
+        "start the run in user space: without --kernel and without backend = \"kernel\" in [run]",
+    )
+}
+
+impl Plane for KernelPlane {
+    fn plan(&self) -> Arc<Plan> {
+        self.0.plan()
+    }
+
+    fn change(
+        &self,
+        kind: Kind,
+        new: &mut dyn FnMut(&Plan) -> Result<Plan, ReloadError>,
+    ) -> Result<Changed, ReloadError> {
+        self.0.change(kind, new)
+    }
+
+    fn warnings(&self) -> Vec<Problem> {
+        fitness::warnings(&self.0.plan(), self.0.mtu)
+    }
+
+    fn status(&self, detail: Detail) -> Option<Status> {
+        self.0.status(detail)
+    }
+
+    /// Sojourn times of single classes are not recorded: the kernel keeps their sums only.
+    fn record(&self) -> Recorder {
+        let shared = Arc::clone(&self.0);
+        let mut recording = Recording::default();
+        Box::new(iter::from_fn(move || {
+            Some(recording.interval(shared.reading()?, &Delays::default()))
+        }))
+    }
+
+    fn flows(&self, _order: FlowOrder, _limit: usize) -> Result<FlowsStatus, Refused> {
+        Err(needs_user_space("flows are observed"))
+    }
+
+    fn last_packets(&self, _last: Option<Duration>, _from: Option<&str>) -> Result<Vec<u8>, Refused> {
+        Err(needs_user_space("the last packets are kept"))
+    }
+
+    fn longest(&self) -> u32 {
+        u32::try_from(longest_frame(self.0.mtu)).unwrap_or(u32::MAX)
+    }
+}

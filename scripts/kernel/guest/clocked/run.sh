@@ -1,0 +1,162 @@
+# `fairgate run --kernel` on an interface: status, changes that are made and refused, a panic, and its end. A
+# run that was killed leaves its trees working, and the next one replaces them.
+# Seconds: 300
+panics=provoked
+network
+
+# On `vb`, whose peer has nothing else to do. Its classes and filters are as in examples/.
+cat > /run/home.toml << 'END'
+[run]
+device = "vb"
+egress = "up"
+ingress = "down"
+frames = 2000
+
+[queue.up]
+discipline = "htb"
+default = 20
+
+[[queue.up.class]]
+id = 1
+rate = "20mbit"
+
+[[queue.up.class]]
+id = 10
+parent = 1
+rate = "5mbit"
+ceil = "20mbit"
+discipline = "fq_codel"
+
+[[queue.up.class]]
+id = 20
+parent = 1
+rate = "15mbit"
+ceil = "20mbit"
+discipline = "sfq"
+
+[[queue.up.filter]]
+class = 10
+protocol = "icmp"
+
+[queue.down]
+discipline = "tbf"
+rate = "30mbit"
+burst = "20kb"
+inner = { discipline = "fifo" }
+END
+socket=/run/home.sock
+
+asked() {
+    in_b fairgate "$@" --socket $socket
+}
+start() {
+    ip netns exec b fairgate run --kernel --json --socket $socket /run/home.toml > /run/last 2> /run/said &
+    pid=$!
+    until_true 60 asked status --json || { cat /run/said; fail 'it does not start'; }
+}
+# has PATTERN...: the status has all of these.
+has() {
+    asked status --json > /run/status
+    tr -d '\n ' < /run/status > /run/flat
+    for pattern; do
+        grep -qE "$pattern" /run/flat || { cat /run/flat; fail "the status does not have $pattern"; }
+    done
+}
+# sent DIRECTION: packets that this one, 1 or 2, has sent, in what `has` has read.
+sent() {
+    grep -oE '"sent":\{"packets":[0-9]+,"bytes":[0-9]+\},"rate_bps"' /run/flat |
+        sed -n "$1p" | grep -oE '[0-9]+' | head -n 1
+}
+# left_behind: nothing of the run is.
+left_behind() {
+    in_b tc qdisc show > /run/left
+    in_b ip link show >> /run/left
+    ! grep -E 'fairgate|clsact|fg-in' /run/left || fail 'something is left'
+    pings 2
+}
+# ends: the run ends well, with its last status.
+ends() {
+    kill -TERM $pid
+    wait $pid || { cat /run/said; fail 'the run has not ended well'; }
+    grep -q '"revision"' /run/last || fail 'it does not print its last status'
+    left_behind
+}
+
+# What the kernel does not have, and what somebody else has set up.
+sed 's/^frames.*/delay = "5ms"/' /run/home.toml > /run/wrong.toml
+must_fail 'does not have .delay' in_b fairgate run --kernel --socket $socket /run/wrong.toml
+grep -q 'wrong.toml:5' /run/said || fail 'the error does not say where'
+in_b tc qdisc add dev vb root handle 7: fq_codel
+must_fail 'has a qdisc already' in_b fairgate run --kernel --socket $socket /run/home.toml
+in_b tc qdisc del dev vb root
+
+start
+in_b tc qdisc show | tee /run/qdiscs
+[ "$(grep -c '^qdisc fairgate' /run/qdiscs)" -eq 2 ] || fail 'two trees are not attached'
+pings 20
+rates=$(tcp 1M)
+figure "Mbit/s of TCP into and out of an interface shaped to 30 and 20: $rates"
+has '"from":"vb","to":"host"' '"from":"host","to":"vb"' '"discipline":"htb","class":null' \
+    '"discipline":"fq_codel","class":10' '"discipline":"sfq","class":20' '"p99_us":[0-9]*[1-9]'
+into=$(sent 1) out=$(sent 2)
+holds "$into > 200 && $out > 200" 'packets in each direction'
+figure "packets into and out of it: $into $out"
+
+# A change keeps what was counted.
+asked class change 20 rate=4mbit ceil=4mbit --from host
+has '"revision":1,' '"applied":1,"refused":0'
+holds "$(sent 2) >= $out" 'packets after a change'
+tcp 256K > /run/rates
+figure "Mbit/s into and out of it after a change to 4 out of it: $(cat /run/rates)"
+holds "$(cut -d ' ' -f 2 /run/rates) < 4.2" 'Mbit/s out of it'
+figure "$(grep -oE '"longest_pause_us":[0-9.]+' /run/flat)"
+
+# The kernel refuses the second of two trees: the first one is what it was.
+cp /run/home.toml /run/before.toml
+sed -i -e 's/30mbit/10mbit/' -e '/^\[queue.up\]/,/^\[queue.down\]/{/^\[queue.down\]/!d}' /run/home.toml
+printf '\n[queue.up]\ndiscipline = "cake"\nbandwidth = "20mbit"\nack_filter = "on"\n' >> /run/home.toml
+# Before Linux 6.3 the reason is in the kernel's log only.
+must_fail 'keeps no ACKs|log says why' asked reload
+has '"revision":1,' '"discipline":"htb"' 'rate = \\"30mbit\\"|rate=\\"30mbit\\"'
+tcp 512K > /run/rates
+holds "$(cut -d ' ' -f 1 /run/rates) > 12" 'Mbit/s into it, as before'
+cp /run/before.toml /run/home.toml
+must_fail 'this process forwards' asked flows
+asked record --for 900ms > /run/record || { cat /run/record; fail 'nothing is recorded'; }
+
+# A panic of what reads the tree ends the reading and nothing else.
+mark panic
+echo tree > /sys/module/sch_fairgate/parameters/panic_in
+! asked status --json > /run/none 2>&1 || fail 'there is a status after a panic'
+kernel_log panic | grep -q 'fairgate.*panic.*rs:[0-9]' || fail 'the log does not name file and line'
+has '"discipline":"htb"'
+ends
+
+# Killed: the trees go on, and the next run takes their places.
+start
+kill -KILL $pid
+wait $pid || true
+in_b tc qdisc show | tee /run/qdiscs
+[ "$(grep -c '^qdisc fairgate' /run/qdiscs)" -eq 2 ] || fail 'a killed run takes its trees along'
+pings 5
+tcp 128K > /dev/null
+start
+in_b tc qdisc show | tee /run/qdiscs
+[ "$(grep -c '^qdisc fairgate' /run/qdiscs)" -eq 2 ] || fail 'two trees are not attached again'
+[ "$(in_b tc filter show dev vb ingress | grep -c 'Redirect to device')" -eq 1 ] || fail 'not one redirect'
+pings 5
+has '"revision":0,'
+holds "$(sent 1) >= 5" 'packets of the new run'
+ends
+
+# Something takes its qdisc away: it ends, and takes the rest along, but no filter of others.
+start
+in_b tc filter add dev vb egress matchall action pass
+in_b tc qdisc del dev vb root
+code=0
+wait $pid || code=$?
+[ $code -eq 3 ] || { cat /run/said; fail "the exit code is $code"; }
+grep -q 'is gone' /run/said /run/last || { cat /run/said /run/last; fail 'it does not say what is gone'; }
+in_b tc filter show dev vb egress | grep -q matchall || fail 'the filter of others is gone'
+in_b tc qdisc del dev vb clsact
+left_behind
