@@ -15,6 +15,7 @@ const USAGE: &str = "\
 usage: fairgate-qdisc add|change|replace PLACE TREE [--slots N] [--queue NAME]
        fairgate-qdisc del PLACE
        fairgate-qdisc show DEVICE
+       fairgate-qdisc --help | --version
 PLACE is DEVICE for its root, or DEVICE:MAJOR:MINOR for a class; :HANDLE may follow it. All are hexadecimal.
 TREE is a line, 'tbf rate=20mbit burst=20kb / sqf', or @FILE: the queue of a TOML file, or its queue NAME.";
 
@@ -44,6 +45,14 @@ fn run(arguments: &[String]) -> Result<()> {
             return Ok(client::delete(&mut socket, &place()?, "fairgate")?);
         }
         "show" => return show(place()?),
+        "--help" | "-h" | "help" => {
+            println!("{USAGE}");
+            return Ok(());
+        }
+        "--version" | "-V" => {
+            println!("fairgate-qdisc {}", env!("CARGO_PKG_VERSION"));
+            return Ok(());
+        }
         _ => return Err(USAGE.into()),
     };
     let place = place()?;
