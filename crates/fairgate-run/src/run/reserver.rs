@@ -30,19 +30,15 @@ struct Shared {
     plane: Arc<dyn Plane>,
     registry: Registry,
     audit: Audit,
-    /// Locked for the whole of a change.
-    kept: Mutex<Kept>,
+    /// The reservations of each direction. Locked for the whole of a change.
+    tables: Mutex<[Reservations; 2]>,
+    /// The change that waits for its confirmation. It is set with the tables locked, and is itself locked for
+    /// a moment only: a status does not wait for a change.
+    unconfirmed: Mutex<Option<Unconfirmed>>,
     /// The number of changes by hand since the trees were read from the file.
     edits: AtomicU64,
     bell: Mutex<Bell>,
     rung: Condvar,
-}
-
-struct Kept {
-    /// The reservations of each direction.
-    tables: [Reservations; 2],
-    /// The change that waits for its confirmation.
-    unconfirmed: Option<Unconfirmed>,
 }
 
 /// What the thread that ends reservations waits for. It has a lock of its own: a run that ends must not
@@ -90,10 +86,8 @@ impl Reserver {
             plane,
             registry,
             audit,
-            kept: Mutex::new(Kept {
-                tables: [Reservations::new(longest), Reservations::new(longest)],
-                unconfirmed: None,
-            }),
+            tables: Mutex::new([Reservations::new(longest), Reservations::new(longest)]),
+            unconfirmed: Mutex::new(None),
             edits: AtomicU64::new(0),
             bell: Mutex::default(),
             rung: Condvar::new(),
@@ -105,8 +99,8 @@ impl Reserver {
         &self.0.registry
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, [Reservations; 2]> {
+        self.0.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Wakes the thread that ends reservations.
@@ -117,12 +111,12 @@ impl Reserver {
 
     /// Returns the longest packet of the links, bytes.
     pub(crate) fn longest(&self) -> u32 {
-        self.lock().tables[0].longest()
+        self.lock()[0].longest()
     }
 
     /// Returns the reservations of a direction.
     pub(crate) fn of(&self, from: usize) -> Reservations {
-        self.lock().tables[from].clone()
+        self.lock()[from].clone()
     }
 
     /// Changes the trees to those of the plan that `new` makes from the running one, as
@@ -135,8 +129,8 @@ impl Reserver {
         &self,
         new: impl FnOnce(&Plan) -> Result<Plan, E>,
     ) -> Result<Changed, E> {
-        let mut kept = self.free_to_change()?;
-        let mut changed = self.update(&mut kept, None, Kind::Trees, new, |table, _, tree| {
+        let mut tables = self.free_to_change()?;
+        let mut changed = self.update(&mut tables, None, Kind::Trees, new, |table, _, tree| {
             table.moved(tree, self.registry())
         })?;
         changed.undone = self.0.edits.swap(0, Ordering::Relaxed);
@@ -152,24 +146,24 @@ impl Reserver {
         confirm_within: Option<(Duration, String)>,
         new: impl FnOnce(&Plan) -> Result<Plan, E>,
     ) -> Result<Changed, E> {
-        let mut kept = self.free_to_change()?;
+        let mut tables = self.free_to_change()?;
         let before = self.0.plane.plan().queues.clone();
         let keep = |table: &Reservations, old: &Spec, tree: &Spec| table.after(old, tree, self.registry());
-        let changed = self.update(&mut kept, expected, Kind::Trees, new, keep)?;
+        let changed = self.update(&mut tables, expected, Kind::Trees, new, keep)?;
         self.0.edits.fetch_add(1, Ordering::Relaxed);
-        kept.unconfirmed = confirm_within.map(|(within, what)| Unconfirmed {
+        *self.waiting() = confirm_within.map(|(within, what)| Unconfirmed {
             before,
             deadline: clock::now() + within,
             what,
         });
-        drop(kept);
+        drop(tables);
         self.ring(|bell| bell.orders += 1);
         Ok(changed)
     }
 
     /// Keeps the change that waits for its confirmation. Returns whether there is one.
     pub(crate) fn confirm(&self) -> bool {
-        let was_waiting = self.lock().unconfirmed.take().is_some();
+        let was_waiting = self.waiting().take().is_some();
         // Reservations that have ended meanwhile.
         self.ring(|bell| bell.orders += 1);
         was_waiting
@@ -177,37 +171,38 @@ impl Reserver {
 
     /// Returns the time that is left to confirm a change, if one waits for it.
     pub(crate) fn unconfirmed(&self) -> Option<Duration> {
-        let kept = self.lock();
-        let unconfirmed = kept.unconfirmed.as_ref()?;
-        Some(unconfirmed.left(clock::now()))
+        let waiting = self.waiting();
+        Some(waiting.as_ref()?.left(clock::now()))
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Option<Unconfirmed>> {
+        self.0.unconfirmed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until the trees can be changed. Refuses if a change waits for its confirmation.
-    fn free_to_change(&self) -> Result<MutexGuard<'_, Kept>, Refusal> {
-        let kept = self.lock();
-        match &kept.unconfirmed {
-            None => Ok(kept),
-            Some(unconfirmed) => Err(Refusal::Unconfirmed {
-                left: unconfirmed.left(clock::now()),
-            }),
+    fn free_to_change(&self) -> Result<MutexGuard<'_, [Reservations; 2]>, Refusal> {
+        let tables = self.lock();
+        match self.unconfirmed() {
+            None => Ok(tables),
+            Some(left) => Err(Refusal::Unconfirmed { left }),
         }
     }
 
     /// Undoes the change that has waited for its confirmation too long. Returns when that is, if it still
     /// waits.
-    fn undo_unconfirmed(&self, kept: &mut Kept, now: Time) -> Option<Time> {
-        let deadline = kept.unconfirmed.as_ref()?.deadline;
-        if deadline > now {
-            return Some(deadline);
+    fn undo_unconfirmed(&self, tables: &mut [Reservations; 2], now: Time) -> Option<Time> {
+        let waits_until = self.waiting().as_ref()?.deadline;
+        if waits_until > now {
+            return Some(waits_until);
         }
-        let Unconfirmed { before, what, .. } = kept.unconfirmed.take()?;
+        let Unconfirmed { before, what, .. } = self.waiting().take()?;
         let old = |plan: &Plan| {
             let mut plan = plan.clone();
             plan.queues = before;
             Ok::<Plan, NotMade>(plan)
         };
         let keep = |table: &Reservations, old: &Spec, tree: &Spec| table.after(old, tree, self.registry());
-        let undone = made(self.update(kept, None, Kind::Trees, old, keep));
+        let undone = made(self.update(tables, None, Kind::Trees, old, keep));
         if undone.is_ok() {
             self.0.edits.fetch_sub(1, Ordering::Relaxed);
         }
@@ -228,13 +223,13 @@ impl Reserver {
 
     fn update<E: From<ReloadError> + From<Refusal>>(
         &self,
-        kept: &mut Kept,
+        tables: &mut [Reservations; 2],
         expected: Option<u64>,
         kind: Kind,
         new: impl FnOnce(&Plan) -> Result<Plan, E>,
         keep: impl Fn(&Reservations, &Spec, &Spec) -> Result<(Reservations, Spec), Refusal>,
     ) -> Result<Changed, E> {
-        let mut directions = kept.tables.clone();
+        let mut directions = tables.clone();
         let changed = change(&*self.0.plane, kind, |running| {
             check_revision(running, expected)?;
             let mut plan = new(running)?;
@@ -244,7 +239,7 @@ impl Reserver {
             }
             Ok::<Plan, E>(plan)
         })?;
-        kept.tables = directions;
+        *tables = directions;
         Ok(changed)
     }
 
@@ -259,17 +254,16 @@ impl Reserver {
         expected: Option<u64>,
     ) -> Result<(Reservations, u64), ReserveError> {
         let now = clock::now();
-        let mut kept;
-        let table;
+        let mut tables = match order {
+            Order::Refresh => self.lock(),
+            _ => self.free_to_change()?,
+        };
+        let table = &mut tables[from];
         if let Order::Refresh = order {
-            kept = self.lock();
-            table = &mut kept.tables[from];
             // All changes of the trees lock the tables.
             check_revision(&self.0.plane.plan(), expected)?;
             table.refresh(name, now)?;
         } else {
-            kept = self.free_to_change()?;
-            table = &mut kept.tables[from];
             let registry = self.registry();
             *table = self.replace(from, expected, |tree| match order {
                 Order::Add(terms) => table.add(tree, registry, name, terms, now),
@@ -280,7 +274,7 @@ impl Reserver {
         }
         let table = table.clone();
         let revision = self.0.plane.plan().revision;
-        drop(kept);
+        drop(tables);
         self.ring(|bell| bell.orders += 1);
         Ok((table, revision))
     }
@@ -333,14 +327,14 @@ impl Reserver {
     /// Undoes and withdraws what has ended by `now`. Returns when the next one ends. Reservations end after a
     /// change was confirmed or undone.
     fn end_all_expired(&self, now: Time) -> Option<Time> {
-        let mut kept = self.lock();
-        if let Some(deadline) = self.undo_unconfirmed(&mut kept, now) {
+        let mut tables = self.lock();
+        if let Some(deadline) = self.undo_unconfirmed(&mut tables, now) {
             return Some(deadline);
         }
-        for (from, table) in kept.tables.iter_mut().enumerate() {
+        for (from, table) in tables.iter_mut().enumerate() {
             self.end_expired(table, from, now);
         }
-        kept.tables.iter().filter_map(Reservations::next_expiry).min()
+        tables.iter().filter_map(Reservations::next_expiry).min()
     }
 
     fn end_expired(&self, table: &mut Reservations, from: usize, now: Time) {

@@ -436,8 +436,8 @@ pub(crate) fn run_document(
         }
     };
     let pulse = bridge.pulse();
-    let reserver = &reserver;
     let ended = thread::scope(|scope| {
+        let reserver = &reserver;
         if let Some(attendant) = attendant {
             let status = match plan.fallback {
                 None => format!("{what}."),
@@ -503,9 +503,9 @@ pub(crate) fn run_document(
     });
     let last = bridge.status();
     // The interfaces are released before anything is printed, because standard output may block. Then nobody
-    // answers who waits at a door.
+    // answers who waits at a door. What notes changes writes into the log, too.
     drop(bridge);
-    drop((control, log));
+    drop((control, reserver, log));
     writer.finish();
     ended?;
     let Some(mut last) = last else {
