@@ -9,13 +9,17 @@
 //!
 //! ```no_run
 //! use fairgate_run::client::{Access, Remote};
+//! use fairgate_run_api::Change;
 //!
 //! let router = Remote::at("https://router:8443".parse()?, &Access {
 //!     token: Some("/etc/fairgate/token".into()),
 //!     ca: Some("/etc/fairgate/ca.pem".into()),
 //! })?;
 //! println!("{} has run for {} s", router, router.status(true)?.uptime_s);
-//! router.change(None, &["class change 30 rate=7mbit".to_owned()], None)?;
+//! router.change(Change {
+//!     lines: vec!["class change 30 rate=7mbit".to_owned()],
+//!     ..Change::default()
+//! })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

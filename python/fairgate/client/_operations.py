@@ -16,6 +16,7 @@ from .models import (
     Changes,
     ClassDocument,
     ClassesDocument,
+    Confirmed,
     DirectionStatus,
     Entry,
     FlowsStatus,
@@ -75,7 +76,12 @@ class Operations:
         return self._transport.ask("GET", "/v1/changes", Changes)
 
     def change(
-        self, lines: Iterable[str], *, from_: str | None = None, if_match: str | None = None
+        self,
+        lines: Iterable[str],
+        *,
+        confirm_within_s: int | None = None,
+        from_: str | None = None,
+        if_match: str | None = None,
     ) -> ChangeMade:
         """Change the trees: all lines or none.
 
@@ -88,6 +94,8 @@ class Operations:
         lines : iterable of str
             The changes in words, as of `fairgate class`, `filter` and `queue`: `class change 30
             rate=7mbit`.
+        confirm_within_s : int, optional
+            The time within which the change must be confirmed, 1 to 3600 seconds. Else it is undone.
         from_ : str, optional
             The interface that the changed direction receives from. It may be left out if both directions
             have the same tree: then both are changed.
@@ -116,9 +124,30 @@ class Operations:
             "POST",
             "/v1/changes",
             ChangeMade,
-            body={**_given("from", from_), "lines": _arguments.listed("lines", lines)},
+            body={
+                **_given("confirm_within_s", confirm_within_s),
+                **_given("from", from_),
+                "lines": _arguments.listed("lines", lines),
+            },
             headers={"If-Match": if_match},
         )
+
+    def confirm(self) -> Confirmed:
+        """Keep the change that waits for its confirmation.
+
+        It was made with `confirm_within_s`, and would be undone when this time has passed.
+
+        Returns
+        -------
+        Confirmed
+            A change that is kept.
+
+        Raises
+        ------
+        Refused
+            No change waits for its confirmation.
+        """
+        return self._transport.ask("POST", "/v1/changes/confirm", Confirmed, body={})
 
     def classes(
         self,

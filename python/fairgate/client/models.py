@@ -77,6 +77,15 @@ class ChangesStatus(Model):
     """The longest time for which a change stopped forwarding, microseconds."""
     refused: int
     """Changes that were refused: nothing was changed by them."""
+    unconfirmed_s: float | None = None
+    """The time that is left to confirm a change, seconds, if one waits for it. Then it is undone."""
+
+
+class Confirmed(Tagged):
+    """A change that is kept."""
+
+    revision: int
+    """The revision of the trees."""
 
 
 class CountStatus(Model):

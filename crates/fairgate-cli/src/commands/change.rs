@@ -105,9 +105,10 @@ pub(crate) struct QueueArgs {
 Examples:
   fairgate change night.txt                      a change in each line: class ..., filter ..., queue ...
   fairgate change --from eth0 -                  the same from standard input
-  fairgate change night.txt --confirm-within 60s undone after a minute, for example because it has cut you
-                                                 off, unless you keep it:
-  fairgate change --confirm
+  fairgate change night.txt --confirm-within 60s
+                                                 undone after a minute, for example because it has cut you
+                                                 off, unless you keep it
+  fairgate change --confirm                      keep it
 
 The lines are what `fairgate class`, `fairgate filter` and `fairgate queue` have as words:
   class add 30 parent=1 rate=5mbit / fq_codel
