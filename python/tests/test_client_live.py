@@ -174,6 +174,11 @@ def begun(run: Client) -> object:
         return next(intervals)
 
 
+def kept(run: Client) -> object:
+    run.change(["class change 30 rate=8mbit"], from_="eth0", confirm_within_s=60)
+    return run.confirm()
+
+
 # For each operation of the document a call that succeeds. Those of `subscribed` go to the run with
 # subscribers, the others to the one with reservations.
 CALLS: dict[str, Callable[[Client], object]] = {
@@ -182,6 +187,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "changes": lambda run: run.changes(),
     "classes": lambda run: run.classes("eth0", sort="drops"),
     "classStatus": lambda run: run.class_status("eth0", "30"),
+    "confirm": kept,
     "directionStatus": lambda run: run.direction_status("eth1", used=True),
     "flows": lambda run: run.flows(limit=5),
     "health": lambda run: run.health(),
@@ -230,7 +236,8 @@ def test_each_route_is_called(operation: str, request: pytest.FixtureRequest) ->
     answers: list[httpx.Response] = []
     run._transport._http.event_hooks = {"response": [answers.append]}
     returned = CALLS[operation](run)
-    [answer] = answers
+    # What some calls need was asked for before.
+    answer = answers[-1]
     assert answer.request.method == method
     assert re.fullmatch(re.sub(r"{.*?}", "[^/]+", path), answer.request.url.raw_path.decode().split("?")[0])
     assert 200 <= answer.status_code < 300

@@ -146,6 +146,12 @@ class Operations:
         ------
         Refused
             No change waits for its confirmation.
+
+        Examples
+        --------
+        >>> made = run.change(["class change 30 rate=8mbit"], from_="eth0", confirm_within_s=60)
+        >>> run.confirm().revision == made.revision
+        True
         """
         return self._transport.ask("POST", "/v1/changes/confirm", Confirmed, body={})
 
