@@ -96,7 +96,7 @@ pub enum Refusal {
     /// An earlier change waits for its confirmation.
     #[error("a change waits for its confirmation, for {} s more", .left.as_secs_f64().ceil())]
     Unconfirmed {
-        /// When it is undone.
+        /// The time until it is undone.
         left: Duration,
     },
     /// The changed tree is not valid.

@@ -148,8 +148,7 @@ impl Reserver {
     ) -> Result<Changed, E> {
         let mut tables = self.free_to_change()?;
         let before = self.0.plane.plan().queues.clone();
-        let keep = |table: &Reservations, old: &Spec, tree: &Spec| table.after(old, tree, self.registry());
-        let changed = self.update(&mut tables, expected, Kind::Trees, new, keep)?;
+        let changed = self.update(&mut tables, expected, Kind::Trees, new, self.unmoved())?;
         self.0.edits.fetch_add(1, Ordering::Relaxed);
         *self.waiting() = confirm_within.map(|(within, what)| Unconfirmed {
             before,
@@ -201,8 +200,7 @@ impl Reserver {
             plan.queues = before;
             Ok::<Plan, NotMade>(plan)
         };
-        let keep = |table: &Reservations, old: &Spec, tree: &Spec| table.after(old, tree, self.registry());
-        let undone = made(self.update(tables, None, Kind::Trees, old, keep));
+        let undone = made(self.update(tables, None, Kind::Trees, old, self.unmoved()));
         if undone.is_ok() {
             self.0.edits.fetch_sub(1, Ordering::Relaxed);
         }
@@ -217,8 +215,12 @@ impl Reserver {
     /// As of [`Plane::change`], or if the tree can't have this rate.
     pub fn set_rate(&self, side: usize, rate: Rate) -> Result<Changed, RateRefused> {
         let new = |plan: &Plan| plan.with_rate(side, rate, self.registry());
-        let keep = |table: &Reservations, old: &Spec, tree: &Spec| table.after(old, tree, self.registry());
-        self.update(&mut self.lock(), None, Kind::Rate, new, keep)
+        self.update(&mut self.lock(), None, Kind::Rate, new, self.unmoved())
+    }
+
+    /// Returns what keeps the reservations of a tree that must have their classes and filters as they are.
+    fn unmoved(&self) -> impl Fn(&Reservations, &Spec, &Spec) -> Result<(Reservations, Spec), Refusal> {
+        |table, old, tree| table.after(old, tree, self.registry())
     }
 
     fn update<E: From<ReloadError> + From<Refusal>>(

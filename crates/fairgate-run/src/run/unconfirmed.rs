@@ -20,11 +20,8 @@ pub(super) struct Unconfirmed {
 }
 
 impl Unconfirmed {
-    /// Returns the time that is left.
+    /// Returns the time that is left to confirm it, or 0.
     pub(super) fn left(&self, now: Time) -> Duration {
-        match self.deadline > now {
-            true => Duration::from_nanos(self.deadline.nanos_since(now)),
-            false => Duration::ZERO,
-        }
+        Duration::from_nanos(self.deadline.nanos_since(now))
     }
 }
