@@ -70,7 +70,6 @@ demo: tools
 test: tools
 	scripts/test
 	scripts/try-openwrt-init $(TARGET)/debug/fairgate
-	$(MAKE) python
 
 # Writes the counts anew with which `make test` compares. A change that makes one grow says what for.
 pin-instructions: tools

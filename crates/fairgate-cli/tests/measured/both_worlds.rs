@@ -1,4 +1,4 @@
-//! Runs one configuration file live and in the simulator, and compares shares and delays.
+//! Runs one configuration file live and in the simulator, and compares rates, shares and delays.
 
 use crate::attempts::{Times, measured};
 use crate::{fairgate, number};
@@ -37,7 +37,15 @@ fn live_beside(total: f64, round_trip: f64) -> Times {
     assert_eq!(flows.len(), 4);
 
     let mut times = Times::default();
+    // Ethernet headers are included, as in the shaper.
+    let of_rate = number(live, "/frames_bps") / 20e6;
+    times.expect((0.98..1.02).contains(&of_rate), format!("{of_rate} of the rate"));
+    // A frame of 1514 bytes has 1448 bytes of payload. Retransmissions and pings need a little, too.
     let live_total = number(live, "/goodput_bps");
+    times.expect(
+        (0.92..0.97).contains(&(live_total / 20e6)),
+        format!("{} of the rate is payload", live_total / 20e6),
+    );
     times.expect(
         (live_total / total - 1.0).abs() < 0.03,
         format!(
