@@ -139,29 +139,20 @@ fn the_routers_of_qfq_table2_keep_their_bounds_and_rank_as_published() {
 }
 
 #[test]
-fn the_speed_of_schedulers_is_judged_by_instructions_where_they_can_be_counted() {
-    // The published costs, except for S-KPS, which costs less than QFQ here.
-    let count: Count<'_> = &|job| {
-        let doublings = f64::from(job.workload.flows).log2();
-        Ok(60.0
-            + match job.name() {
-                "none" => 0.0,
-                "fifo" => 30.0,
-                "drr" => 50.0,
-                "wf2q_plus" => 200.0 + 120.0 * doublings,
-                "s_kps" => 90.0,
-                _ => 105.0,
-            })
-    };
+fn the_speed_of_schedulers_is_judged_by_times_and_instructions_stand_beside_them() {
+    let count: Count<'_> = &|job| Ok(if job.name() == "none" { 60.0 } else { 165.0 });
     let result = quick_with("qfq-fig9", Some(count));
     assert_eq!(
         claim(&result, "logarithmic").verdict,
         Kind::NotJudged,
         "a short run has one step only"
     );
-    for (id, holds) in [("flat", true), ("logarithmic", false), ("order", false)] {
-        let claim = claim(&result, id);
-        assert_eq!(claim.holds, holds, "{id}: {}", claim.found);
+    for id in ["flat", "logarithmic", "order"] {
+        let found = &claim(&result, id).found;
+        assert!(
+            found.starts_with("ns (instructions)") && found.contains(" (105)"),
+            "{found}"
+        );
     }
     assert_eq!(
         mean(
@@ -178,15 +169,12 @@ fn the_speed_of_schedulers_is_judged_by_instructions_where_they_can_be_counted()
 }
 
 #[test]
-fn without_valgrind_times_are_judged() {
+fn without_valgrind_no_instructions_stand_beside_times() {
     let result = quick("qfq-table3");
     assert_eq!(result.figures.len(), 3, "one for each load");
-    for id in ["order", "twice", "thrice", "mix"] {
+    for id in ["order", "twice", "thrice", "bursts", "budget"] {
         let found = &claim(&result, id).found;
-        assert!(
-            found.starts_with("ns") && found.contains("64 flows") | (id == "mix"),
-            "{found}"
-        );
+        assert!(found.contains("64 flows"), "{found}");
     }
     assert!(
         result
