@@ -2798,6 +2798,9 @@ def pdrr(
     quanta: Sequence[int] | str | None = None,
     key: str | None = None,
     rate: str | None = None,
+    fair_rate_interval: str | None = None,
+    priority_load_interval: str | None = None,
+    smoothing: float | str | None = None,
     admission: bool | None = None,
     fair_rate: str | None = None,
     priority_load: float | str | None = None,
@@ -2831,6 +2834,14 @@ def pdrr(
     rate : str, optional
         The rate of the link, to measure the fair rate and the priority load. Allowed: at least 1bit, or
         none. Default: none.
+    fair_rate_interval : str, optional
+        Time between two samples of the fair rate (tf of the paper). Allowed: 1ms to 60s. Default: 100ms.
+    priority_load_interval : str, optional
+        Time between two samples of the priority load (tp of the paper). Allowed: 1ms to 60s. Default:
+        100ms.
+    smoothing : float | str, optional
+        The weight of what was measured before; that of a sample is the rest. In percent. Allowed: 0 to
+        99. Default: 90.
     admission : bool, optional
         Whether packets of new flows are dropped while the link is congested; requires `rate`. Allowed:
         true or false. Default: false.
@@ -2859,6 +2870,9 @@ def pdrr(
         quanta=quanta,
         key=key,
         rate=rate,
+        fair_rate_interval=fair_rate_interval,
+        priority_load_interval=priority_load_interval,
+        smoothing=smoothing,
         admission=admission,
         fair_rate=fair_rate,
         priority_load=priority_load,
@@ -2874,6 +2888,8 @@ def admission(
     *,
     rate: str,
     fair_rate: str | None = None,
+    fair_rate_interval: str | None = None,
+    smoothing: float | str | None = None,
     quantum: str | None = None,
     key: str | None = None,
     idle_timeout: str | None = None,
@@ -2892,6 +2908,11 @@ def admission(
     fair_rate : str, optional
         New flows are rejected while the fair rate is below this; none means 1 % of the rate. Allowed: at
         least 1bit, or none. Default: none.
+    fair_rate_interval : str, optional
+        Time between two samples of the fair rate (tf of the paper). Allowed: 1ms to 60s. Default: 100ms.
+    smoothing : float | str, optional
+        The weight of what was measured before; that of a sample is the rest. In percent. Allowed: 0 to
+        99. Default: 90.
     quantum : str, optional
         Bytes that the inner discipline sends of one flow at a time. Allowed: 64b to 1gb. Default: 1514b.
     key : str, optional
@@ -2908,6 +2929,8 @@ def admission(
         "admission",
         rate=rate,
         fair_rate=fair_rate,
+        fair_rate_interval=fair_rate_interval,
+        smoothing=smoothing,
         quantum=quantum,
         key=key,
         idle_timeout=idle_timeout,

@@ -69,11 +69,14 @@ pub(crate) fn pdrr() -> impl Strategy<Value = pdrr::Config> {
             flows_in_progress,
         },
     );
-    let measured = option::of((rate(), option::of(admission)));
+    let measured = option::of((rate(), measurement(), option::of(admission)));
     let quanta = (64u32..3000, vec(64u32..3000, 0..4), super::classifier(4));
     (1u32..60, 1u32..14, quanta, flow_by(), measured).prop_map(
         |(limit, afl, (quantum, quanta, classifier), key, measured)| {
-            let (rate, admission) = measured.unzip();
+            let (rate, measurement, admission) = match measured {
+                Some((rate, measurement, admission)) => (Some(rate), measurement, admission),
+                None => (None, pdrr::Measurement::default(), None),
+            };
             pdrr::Config {
                 limit,
                 afl,
@@ -82,29 +85,43 @@ pub(crate) fn pdrr() -> impl Strategy<Value = pdrr::Config> {
                 classifier,
                 key,
                 rate,
-                admission: admission.flatten(),
+                measurement,
+                admission,
             }
         },
     )
+}
+
+fn measurement() -> impl Strategy<Value = pdrr::Measurement> {
+    (1u64..300, 1u64..300, 0u8..=99).prop_map(|(fair_rate, priority_load, smoothing)| pdrr::Measurement {
+        fair_rate_interval: Duration::from_millis(fair_rate),
+        priority_load_interval: Duration::from_millis(priority_load),
+        smoothing,
+    })
 }
 
 pub(crate) fn admission(_classes: usize) -> impl Strategy<Value = admission::Config> {
     (
         rate(),
         option::of(rate()),
+        measurement(),
         64u32..3000,
         flow_by(),
         idle_timeout(),
         1u32..10,
     )
         .prop_map(
-            |(rate, fair_rate, quantum, key, idle_timeout, flows_in_progress)| admission::Config {
-                rate,
-                fair_rate,
-                quantum,
-                key,
-                idle_timeout,
-                flows_in_progress,
+            |(rate, fair_rate, measurement, quantum, key, idle_timeout, flows_in_progress)| {
+                admission::Config {
+                    rate,
+                    fair_rate,
+                    fair_rate_interval: measurement.fair_rate_interval,
+                    smoothing: measurement.smoothing,
+                    quantum,
+                    key,
+                    idle_timeout,
+                    flows_in_progress,
+                }
             },
         )
 }

@@ -24,9 +24,11 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use super::congestion::Congestion;
+use super::congestion::{Congestion, Measurement};
 use super::in_progress::InProgress;
-use super::parameters::{fair_rate, flows_in_progress, idle_timeout, key, quantum};
+use super::parameters::{
+    fair_rate, fair_rate_interval, flows_in_progress, idle_timeout, key, quantum, smoothing,
+};
 use super::pdrr;
 use crate::discipline::{Algorithm, Class, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
@@ -49,6 +51,10 @@ pub struct Config {
     pub rate: Rate,
     /// New flows are rejected while the fair rate is below this rate. `None` means 1 % of the link's rate.
     pub fair_rate: Option<Rate>,
+    /// The time between two samples of the fair rate, 1 ms to 1 min.
+    pub fair_rate_interval: Duration,
+    /// The weight of the fair rate that was measured before, in percent, 0 to 99.
+    pub smoothing: u8,
     /// Bytes that the inner discipline sends of one flow at a time, 64 to 2^30.
     pub quantum: u32,
     /// What identifies a flow. It should be the same as in the inner discipline.
@@ -63,9 +69,12 @@ impl Config {
     /// Returns the parameters for a link of this rate, with the defaults of pdrr.
     pub fn of_rate(rate: Rate) -> Config {
         let default = pdrr::Admission::default();
+        let measurement = Measurement::default();
         Config {
             rate,
             fair_rate: default.fair_rate,
+            fair_rate_interval: measurement.fair_rate_interval,
+            smoothing: measurement.smoothing,
             quantum: pdrr::Config::default().quantum,
             key: FlowBy::default(),
             idle_timeout: default.idle_timeout,
@@ -87,7 +96,16 @@ impl Config {
     }
 
     fn measure(&self) -> Congestion {
-        Congestion::new(self.rate, Some(self.control().thresholds(self.rate)))
+        let measurement = Measurement {
+            fair_rate_interval: self.fair_rate_interval,
+            smoothing: self.smoothing,
+            ..Measurement::default()
+        };
+        Congestion::new(
+            self.rate,
+            &measurement,
+            Some(self.control().thresholds(self.rate)),
+        )
     }
 }
 
@@ -101,6 +119,8 @@ pub const PARAMETERS: &[Parameter<Config>] = &[
         |control, _| &mut control.rate,
     ),
     fair_rate(|control, _| &mut control.fair_rate),
+    fair_rate_interval(|control, _| &mut control.fair_rate_interval),
+    smoothing(|control, _| &mut control.smoothing),
     quantum(
         "Bytes that the inner discipline sends of one flow at a time.",
         |control, _| &mut control.quantum,
@@ -256,7 +276,7 @@ impl Algorithm for Admission {
     }
 
     /// Keeps the flows in progress unless their key, time-out or number changes. Keeps the measured fair rate
-    /// unless the rate or the threshold changes.
+    /// unless the rate, the threshold or how it is measured changes.
     fn reconfigure(&mut self, config: Config, _now: Time, _pool: &mut Pool) -> Result<(), ConfigError> {
         config.check()?;
         let flows = |config: &Config| (config.key, config.idle_timeout, config.flows_in_progress);
@@ -266,7 +286,17 @@ impl Algorithm for Admission {
             self.virtual_time = VirtualTime::new(&config);
         }
         self.virtual_time.window = 2 * u64::from(config.quantum);
-        if (config.rate, config.fair_rate) != (self.config.rate, self.config.fair_rate) {
+        let measured = |config: &Config| {
+            let Config {
+                rate,
+                fair_rate,
+                fair_rate_interval,
+                smoothing,
+                ..
+            } = *config;
+            (rate, fair_rate, fair_rate_interval, smoothing)
+        };
+        if measured(&config) != measured(&self.config) {
             self.congestion = config.measure();
         }
         self.config = config;

@@ -6,20 +6,40 @@
 //! idle time * link rate) / interval`. The **priority load** is the rate sent with priority, as a fraction of
 //! the link's rate.
 //!
-//! Both are sampled every 100 ms and smoothed: `new = 0.9 old + 0.1 sample`. They start as for an idle link,
-//! with the full rate and no load. If the queue is empty, the link is idle from the end of the last packet's
-//! transmission at the link's rate until the next arrival. Intervals begin with the first call. An interval
-//! without a call is sampled by the next call. If the clock goes backwards, time stands still.
+//! Both are sampled, the fair rate every `tf` and the load every `tp` ([`Measurement`]), and smoothed. They start
+//! as for an idle link, with the full rate and no load. If the queue is empty, the link is idle from the end of
+//! the last packet's transmission at the link's rate until the next arrival. Intervals begin with the first
+//! call. An interval without a call is sampled by the next call. If the clock goes backwards, time stands still.
+
+use core::time::Duration;
 
 use crate::rate::{Rate, RateMeter};
 use crate::time::Time;
 
-/// The time between two samples in nanoseconds, as in the paper.
-const INTERVAL: u64 = 100_000_000;
-/// After this many samples the past has no effect: 0.9^512 is below 2^-77.
-const MEMORY: u64 = 512;
 /// The number of fraction bits of smoothed bytes.
 const FRACTION_BITS: u32 = 16;
+
+/// How congestion is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Measurement {
+    /// The time between two samples of the fair rate, 1 ms to 1 min: `tf` of the paper.
+    pub fair_rate_interval: Duration,
+    /// The time between two samples of the priority load, 1 ms to 1 min: `tp` of the paper.
+    pub priority_load_interval: Duration,
+    /// The weight of what was measured before, in percent, 0 to 99; that of a sample is the rest.
+    pub smoothing: u8,
+}
+
+/// Both intervals are that of section 5. Its smoothing is 0.9: the 5 behind it is the mark of a footnote.
+impl Default for Measurement {
+    fn default() -> Measurement {
+        Measurement {
+            fair_rate_interval: Duration::from_millis(100),
+            priority_load_interval: Duration::from_millis(100),
+            smoothing: 90,
+        }
+    }
+}
 
 /// The thresholds of congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,42 +50,103 @@ pub(super) struct Thresholds {
     pub(super) priority_load: u8,
 }
 
+/// A smoothed number of bytes in an interval.
+#[derive(Clone, Copy, Debug)]
+struct Average {
+    /// Nanoseconds.
+    interval: u64,
+    /// The end of the interval, or the origin before the first call.
+    ends: Time,
+    /// The weight of the past, in percent.
+    smoothing: u128,
+    /// Smoothed bytes of an interval, times 2^16.
+    bytes: u128,
+}
+
+impl Average {
+    fn new(interval: Duration, smoothing: u8) -> Average {
+        Average {
+            interval: interval.as_nanos() as u64,
+            ends: Time::ZERO,
+            smoothing: smoothing.into(),
+            bytes: 0,
+        }
+    }
+
+    /// Returns the bytes of an interval at a rate, times 2^16.
+    fn at(&self, rate: Rate) -> u128 {
+        (u128::from(rate.bits_per_second()) * u128::from(self.interval) / 8_000_000_000) << FRACTION_BITS
+    }
+
+    fn bits_per_second(&self) -> u64 {
+        let bits = (self.bytes * 8_000_000_000 / u128::from(self.interval)) >> FRACTION_BITS;
+        u64::try_from(bits).unwrap_or(u64::MAX)
+    }
+
+    /// Samples all intervals that have ended. `sample` returns the bytes of the one that ends at a time. It
+    /// returns the same for all but the first, because nothing has happened since.
+    fn close(&mut self, now: Time, mut sample: impl FnMut(Time) -> u128) {
+        if now < self.ends {
+            return;
+        }
+        let mut ended = (now - self.ends) / self.interval + 1;
+        let mut before = None;
+        while ended > 0 {
+            let sampled = sample(self.ends);
+            let past = self.bytes;
+            let new = (sampled << FRACTION_BITS) * (100 - self.smoothing);
+            self.bytes = (past * self.smoothing + new) / 100;
+            // What a sample does not change, equal ones do not change either.
+            let passed = if before == Some(sampled) && past == self.bytes {
+                ended
+            } else {
+                1
+            };
+            before = Some(sampled);
+            ended -= passed;
+            let passed = passed.saturating_mul(self.interval);
+            self.ends = Time::from_nanos(self.ends.nanos().saturating_add(passed));
+        }
+    }
+}
+
 /// The fair rate and the priority load.
 #[derive(Debug)]
 pub(super) struct Congestion {
     rate: Rate,
     meter: RateMeter,
     thresholds: Option<Thresholds>,
-    /// The end of the interval, or the origin before the first call.
+    /// The end of the interval that ends first.
     ends: Time,
+    fair: Average,
+    load: Average,
     /// The end of the transmission of everything sent so far.
     sent_at: Time,
     is_empty: bool,
-    /// In this interval: idle nanoseconds, granted bytes, priority bytes.
+    /// In the interval of the fair rate: idle nanoseconds, granted bytes. In that of the load: priority bytes.
     idle: u64,
     granted: u64,
     priority: u64,
-    /// Smoothed bytes per interval, times 2^16.
-    fair: u128,
-    load: u128,
     is_congested: bool,
 }
 
 impl Congestion {
     /// Returns the measures for an idle link of this rate.
-    pub(super) fn new(rate: Rate, thresholds: Option<Thresholds>) -> Congestion {
+    pub(super) fn new(rate: Rate, how: &Measurement, thresholds: Option<Thresholds>) -> Congestion {
+        let mut fair = Average::new(how.fair_rate_interval, how.smoothing);
+        fair.bytes = fair.at(rate);
         Congestion {
             rate,
             meter: rate.meter(),
             thresholds,
             ends: Time::ZERO,
+            fair,
+            load: Average::new(how.priority_load_interval, how.smoothing),
             sent_at: Time::ZERO,
             is_empty: true,
             idle: 0,
             granted: 0,
             priority: 0,
-            fair: bytes_of(rate) << FRACTION_BITS,
-            load: 0,
             is_congested: false,
         }
     }
@@ -117,23 +198,24 @@ impl Congestion {
 
     /// Returns what a backlogged flow could send, in bit/s.
     pub(super) fn fair_rate(&self) -> u64 {
-        to_bits_per_second(self.fair)
+        self.fair.bits_per_second()
     }
 
     /// Returns what is sent with priority, in bit/s.
     pub(super) fn priority_rate(&self) -> u64 {
-        to_bits_per_second(self.load)
+        self.load.bits_per_second()
     }
 
     /// Returns what is sent with priority, in thousandths of the rate.
     pub(super) fn priority_load(&self) -> u64 {
-        u64::try_from(self.load * 1000 / (bytes_of(self.rate).max(1) << FRACTION_BITS)).unwrap_or(u64::MAX)
+        let of_rate = self.load.at(self.rate).max(1 << FRACTION_BITS);
+        u64::try_from(self.load.bytes * 1000 / of_rate).unwrap_or(u64::MAX)
     }
 
-    /// Returns how long the link has been idle in this interval without a break, up to `now`.
+    /// Returns how long the link has been idle in the interval of the fair rate without a break, up to `now`.
     #[inline]
     fn idle_until(&self, now: Time) -> u64 {
-        let begin = self.ends.nanos().saturating_sub(INTERVAL);
+        let begin = self.fair.ends.nanos().saturating_sub(self.fair.interval);
         now.nanos_since(self.sent_at.max(Time::from_nanos(begin)))
     }
 
@@ -141,50 +223,38 @@ impl Congestion {
     #[cold]
     fn close(&mut self, now: Time) {
         if self.ends == Time::ZERO {
-            self.ends = Time::from_nanos(now.nanos().saturating_add(INTERVAL));
+            for average in [&mut self.fair, &mut self.load] {
+                average.ends = Time::from_nanos(now.nanos().saturating_add(average.interval));
+            }
             self.sent_at = now;
+            self.ends = self.fair.ends.min(self.load.ends);
             return;
         }
-        let over = (now - self.ends) / INTERVAL;
-        for interval in 0..=over {
-            // Older samples have no effect on the result.
-            if interval == MEMORY {
-                let skipped = (over - interval) * INTERVAL;
-                self.ends += skipped;
-                self.close(now);
-                return;
-            }
-            if self.is_empty {
-                self.idle += self.idle_until(self.ends);
-            }
-            self.sample();
-            self.ends = Time::from_nanos(self.ends.nanos().saturating_add(INTERVAL));
-        }
-    }
-
-    fn sample(&mut self) {
-        let idle = u128::from(self.idle) * u128::from(self.rate.bits_per_second()) / 8_000_000_000;
-        let fair = idle.max(self.granted.into()) << FRACTION_BITS;
-        let load = u128::from(self.priority) << FRACTION_BITS;
-        self.fair = (9 * self.fair + fair) / 10;
-        self.load = (9 * self.load + load) / 10;
-        (self.idle, self.granted, self.priority) = (0, 0, 0);
+        let mut fair = self.fair;
+        fair.close(now, |end| self.could_send(end));
+        self.fair = fair;
+        self.load
+            .close(now, |_| core::mem::take(&mut self.priority).into());
+        self.ends = self.fair.ends.min(self.load.ends);
         self.is_congested = self.thresholds.is_some_and(|thresholds| {
-            let of_rate = bytes_of(self.rate) << FRACTION_BITS;
-            self.fair < bytes_of(thresholds.fair_rate) << FRACTION_BITS
-                || self.load * 100 > of_rate * u128::from(thresholds.priority_load)
+            let load = self.load.at(self.rate) * u128::from(thresholds.priority_load);
+            self.fair.bytes < self.fair.at(thresholds.fair_rate) || self.load.bytes * 100 > load
         });
     }
-}
 
-/// Returns the bytes per interval at a rate.
-fn bytes_of(rate: Rate) -> u128 {
-    u128::from(rate.bits_per_second()) * u128::from(INTERVAL) / 8_000_000_000
-}
-
-fn to_bits_per_second(smoothed: u128) -> u64 {
-    let bits = (smoothed * 8_000_000_000 / u128::from(INTERVAL)) >> FRACTION_BITS;
-    u64::try_from(bits).unwrap_or(u64::MAX)
+    /// Returns the bytes that a flow could have sent in the interval of the fair rate that ends at `end`, and
+    /// begins the next interval.
+    fn could_send(&mut self, end: Time) -> u128 {
+        if self.is_empty {
+            self.idle += self.idle_until(end);
+        }
+        let idle = u128::from(self.idle) * u128::from(self.rate.bits_per_second()) / 8_000_000_000;
+        let granted = self.granted.into();
+        (self.idle, self.granted) = (0, 0);
+        // `idle_until` counts from the beginning of this interval.
+        self.fair.ends = Time::from_nanos(end.nanos().saturating_add(self.fair.interval));
+        idle.max(granted)
+    }
 }
 
 #[cfg(test)]
@@ -202,7 +272,7 @@ mod tests {
     /// The link is busy from time 0 for `intervals`. In each, the fictitious flow is granted `granted` bytes,
     /// and `priority` bytes are sent with priority.
     fn busy(intervals: u64, granted: u64, priority: u32) -> Congestion {
-        let mut congestion = Congestion::new(RATE, None);
+        let mut congestion = Congestion::new(RATE, &Measurement::default(), None);
         for interval in 0..intervals {
             let now = millis(100 * interval);
             congestion.advance(now);
@@ -247,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_link_that_is_idle_half_of_the_time_has_half_its_rate_as_fair_rate() {
-        let mut congestion = Congestion::new(RATE, None);
+        let mut congestion = Congestion::new(RATE, &Measurement::default(), None);
         for interval in 0..200 {
             let now = millis(100 * interval);
             congestion.advance(now);
@@ -293,5 +363,64 @@ mod tests {
         congestion.sent(1000, true, true, millis(0));
         assert_eq!(congestion.fair_rate(), fair);
         congestion.advance(Time::MAX);
+    }
+
+    /// Sampled at the ends of intervals of 40 ms, and of 100 ms beside them.
+    #[test]
+    fn the_two_measures_have_intervals_of_their_own() {
+        let how = Measurement {
+            fair_rate_interval: Duration::from_millis(40),
+            priority_load_interval: Duration::from_millis(100),
+            smoothing: 0,
+        };
+        let mut congestion = Congestion::new(RATE, &how, None);
+        congestion.advance(millis(0));
+        congestion.arrived(millis(0));
+        congestion.granted(10_000);
+        congestion.sent(50_000, true, false, millis(0));
+        congestion.advance(millis(39));
+        assert_eq!(
+            (congestion.fair_rate(), congestion.priority_load()),
+            (8_000_000, 0)
+        );
+        congestion.advance(millis(40));
+        assert_eq!(
+            (congestion.fair_rate(), congestion.priority_load()),
+            (2_000_000, 0)
+        );
+        congestion.advance(millis(80));
+        assert_eq!((congestion.fair_rate(), congestion.priority_load()), (0, 0));
+        congestion.advance(millis(100));
+        assert_eq!(congestion.priority_load(), 500);
+        congestion.advance(millis(200));
+        assert_eq!(congestion.priority_load(), 0);
+    }
+
+    proptest::proptest! {
+        /// One late call gives what calls in each interval give.
+        #[test]
+        fn a_late_call_catches_up(
+            smoothing in 0u8..=99, fair in 1u64..300, load in 1u64..300, granted in 0u64..200_000, idle: bool,
+            milli in 0u64..20_000,
+        ) {
+            let how = Measurement {
+                fair_rate_interval: Duration::from_millis(fair),
+                priority_load_interval: Duration::from_millis(load),
+                smoothing,
+            };
+            let [often, once] = [true, false].map(|is_often| {
+                let mut congestion = Congestion::new(RATE, &how, None);
+                congestion.advance(millis(1));
+                congestion.arrived(millis(1));
+                congestion.granted(granted);
+                congestion.sent(1000, true, idle, millis(1));
+                for now in (1..milli).filter(|_| is_often) {
+                    congestion.advance(millis(now));
+                }
+                congestion.advance(millis(milli));
+                (congestion.fair, congestion.load, congestion.ends)
+            });
+            proptest::prop_assert_eq!(format!("{:?}", often), format!("{:?}", once));
+        }
     }
 }

@@ -61,3 +61,36 @@ pub(super) const fn flows_in_progress<S>(field: Lens<S>) -> Parameter<S> {
         field,
     )
 }
+
+/// The times between two samples of a measure, in nanoseconds.
+const INTERVALS: core::ops::RangeInclusive<u64> = 1_000_000..=60_000_000_000;
+
+pub(super) const fn fair_rate_interval<S>(field: Lens<S>) -> Parameter<S> {
+    Parameter::new(
+        "fair_rate_interval",
+        Unit::Time,
+        INTERVALS,
+        "Time between two samples of the fair rate (tf of the paper).",
+        field,
+    )
+}
+
+pub(super) const fn priority_load_interval<S>(field: Lens<S>) -> Parameter<S> {
+    Parameter::new(
+        "priority_load_interval",
+        Unit::Time,
+        INTERVALS,
+        "Time between two samples of the priority load (tp of the paper).",
+        field,
+    )
+}
+
+pub(super) const fn smoothing<S>(field: Lens<S>) -> Parameter<S> {
+    Parameter::new(
+        "smoothing",
+        Unit::Count("percent"),
+        0..=99,
+        "The weight of what was measured before; that of a sample is the rest.",
+        field,
+    )
+}

@@ -56,6 +56,7 @@ use crate::registry::check_ranges;
 use crate::structures::{Bounds, FlowTable, Identity};
 use crate::time::Time;
 
+pub use super::congestion::Measurement;
 pub use config::{Admission, Config, DESCRIPTION, PARAMETERS, Settings};
 
 impl Config {
@@ -187,11 +188,16 @@ impl Pdrr {
 
     /// Starts the measurements that are configured.
     fn measure(&mut self) {
-        let Config { rate, admission, .. } = &*self.config;
+        let Config {
+            rate,
+            measurement,
+            admission,
+            ..
+        } = &*self.config;
         self.in_progress = admission.as_ref().map(|admission| admission.flows(self.seed));
         self.congestion = rate.map(|rate| {
             let thresholds = admission.as_ref().map(|admission| admission.thresholds(rate));
-            Congestion::new(rate, thresholds)
+            Congestion::new(rate, measurement, thresholds)
         });
         self.start_round();
     }
@@ -545,14 +551,15 @@ impl Algorithm for Pdrr {
     }
 
     /// Enqueues all packets again, priority packets first. Above a lowered limit the longest flows lose
-    /// packets. The measurements and the flows in progress are kept unless the rate, the key or admission
-    /// control changes.
+    /// packets. The measurements and the flows in progress are kept unless the rate, how it is measured, the
+    /// key or admission control changes.
     fn reconfigure(&mut self, mut config: Config, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
         config.check()?;
         config.classifier.take_over(&self.config.classifier);
         let mut queued = PacketQueue::new();
         self.drain(pool, &mut queued);
         let keeps_measures = config.rate == self.config.rate
+            && config.measurement == self.config.measurement
             && config.admission == self.config.admission
             && config.key == self.config.key;
         let mut changed = Pdrr::empty(config, self.seed);

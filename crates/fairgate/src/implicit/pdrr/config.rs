@@ -4,9 +4,12 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::super::congestion::Thresholds;
+use super::super::congestion::{Measurement, Thresholds};
 use super::super::in_progress::InProgress;
-use super::super::parameters::{fair_rate, flows_in_progress, idle_timeout, key, limit, quantum};
+use super::super::parameters::{
+    fair_rate, fair_rate_interval, flows_in_progress, idle_timeout, key, limit, priority_load_interval,
+    quantum, smoothing,
+};
 use super::Pdrr;
 use crate::classify::Classifier;
 use crate::error::ConfigError;
@@ -72,6 +75,8 @@ pub struct Config {
     pub key: FlowBy,
     /// The rate of the link, to measure congestion.
     pub rate: Option<Rate>,
+    /// How it is measured. Without `rate` it is not used.
+    pub measurement: Measurement,
     /// Whether new flows are rejected while the link is congested. Requires `rate`.
     pub admission: Option<Admission>,
 }
@@ -88,6 +93,7 @@ impl Default for Config {
             classifier: Classifier::default(),
             key: FlowBy::FiveTuple,
             rate: None,
+            measurement: Measurement::default(),
             admission: None,
         }
     }
@@ -131,6 +137,27 @@ impl Settings {
                 "remove it, or write admission = true",
             ));
         }
+        let (given, default) = (self.config.measurement, Measurement::default());
+        let of_rate = [
+            (
+                "fair_rate_interval",
+                given.fair_rate_interval != default.fair_rate_interval,
+            ),
+            (
+                "priority_load_interval",
+                given.priority_load_interval != default.priority_load_interval,
+            ),
+            ("smoothing", given.smoothing != default.smoothing),
+        ];
+        let without_effect = of_rate.iter().find(|(_, is_given)| *is_given);
+        if let (None, Some((parameter, _))) = (self.config.rate, without_effect) {
+            return Err(ConfigError::conflict(
+                parameter,
+                "given",
+                "absent unless rate is given, because nothing is measured without it",
+                "remove it, or write the rate of the link",
+            ));
+        }
         Ok(Config {
             admission: self.is_admission_on.then_some(self.admission),
             ..self.config
@@ -167,6 +194,9 @@ pub const PARAMETERS: &[Parameter<Settings>] = &[
         "The rate of the link, to measure the fair rate and the priority load.",
         |pdrr, _| &mut pdrr.config.rate,
     ),
+    fair_rate_interval(|pdrr, _| &mut pdrr.config.measurement.fair_rate_interval),
+    priority_load_interval(|pdrr, _| &mut pdrr.config.measurement.priority_load_interval),
+    smoothing(|pdrr, _| &mut pdrr.config.measurement.smoothing),
     Parameter::word(
         "admission",
         Unit::Flag,
