@@ -191,7 +191,8 @@ impl Cells {
             let counted = one.instructions.zip(other.instructions);
             let counted = counted.map_or(String::new(), |(one, other)| format!(" ({:.2})", one / other));
             holds &= is_so(ratio);
-            found.push(format!("{ratio:.2}{counted} with {flows} flows"));
+            let plural = if flows == 1 { "" } else { "s" };
+            found.push(format!("{ratio:.2}{counted} with {flows} flow{plural}"));
         }
         if found.is_empty() {
             return findings.leave_open(claim, "a short run has no such numbers of flows");
