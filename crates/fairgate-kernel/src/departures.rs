@@ -4,10 +4,13 @@
 //! The object is linked into a program (`build/outside.c`), so that no kernel is needed. It is compiled with
 //! other flags, without floating point, and with a `core` of its own.
 
+mod recorded;
+
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{Seek as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::sync::LazyLock;
 
 use fairgate::flow::ethertype;
 use fairgate::{Next, Packet, Time};
@@ -29,6 +32,32 @@ impl Random {
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
         (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % limit
+    }
+}
+
+/// A packet that arrives.
+struct Arrival {
+    number: u64,
+    /// Bytes.
+    length: u64,
+    memory: u64,
+    /// The kernel's, which may be a class.
+    priority: u64,
+    /// The network header and what follows.
+    head: Vec<u8>,
+}
+
+impl Arrival {
+    fn random(number: u64, random: &mut Random) -> Arrival {
+        let head = headers(random);
+        let length = [60, 200, 1000, 1514][random.below(4) as usize];
+        Arrival {
+            number,
+            length,
+            memory: length + 768,
+            priority: [0, random.below(16), 1 << 16 | random.below(4)][random.below(3) as usize],
+            head,
+        }
     }
 }
 
@@ -55,28 +84,32 @@ impl Trace {
         Successor::new(plan, seed).unwrap().into_queue(KEY)
     }
 
-    fn enqueue(&mut self, queue: &mut Queue, number: u64, now: Time, random: &mut Random) {
-        let head = headers(random);
+    fn enqueue(&mut self, queue: &mut Queue, arrival: &Arrival, now: Time) {
+        let Arrival {
+            number,
+            length,
+            memory,
+            priority,
+            ref head,
+        } = *arrival;
         let ethertype = match head[0] >> 4 {
             6 => ethertype::IPV6,
             _ => ethertype::IPV4,
         };
-        let length = [60, 200, 1000, 1514][random.below(4) as usize];
-        let priority = [0, random.below(16), 1 << 16 | random.below(4)][random.below(3) as usize];
         self.operations.push(b'E');
-        self.numbers(&[now.nanos(), number, length, length + 768, priority]);
+        self.numbers(&[now.nanos(), number, length, memory, priority]);
         self.numbers(&[ethertype.into(), head.len() as u64]);
-        self.operations.extend(&head);
+        self.operations.extend(head);
         let is_queued = queue.enqueue(
             &Arriving {
-                head: &head,
+                head,
                 ethertype,
                 outer_ethertype: ethertype,
                 vlan: 0,
                 priority: priority as u32,
                 packet: Packet {
                     cookie: number,
-                    memory: length as u32 + 768,
+                    memory: memory as u32,
                     ..Packet::of_length(length as u32)
                 },
             },
@@ -124,7 +157,7 @@ impl Trace {
         for number in 1..=OPERATIONS as u64 {
             now += [0, 1_000, 100_000, 3_000_000][random.below(4) as usize];
             match random.below(9) {
-                0..5 => self.enqueue(&mut queue, number, now, &mut random),
+                0..5 => self.enqueue(&mut queue, &Arrival::random(number, &mut random), now),
                 _ => self.dequeue(&mut queue, now),
             }
         }
@@ -177,8 +210,16 @@ fn headers(random: &mut Random) -> Vec<u8> {
     head
 }
 
-/// Links the object into a program.
-fn program(object: &Path) -> PathBuf {
+/// Links the object into a program, once.
+fn program() -> PathBuf {
+    static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
+        let object = std::env::var("FAIRGATE_OBJECT").expect("FAIRGATE_OBJECT names the object");
+        link(Path::new(&object))
+    });
+    PROGRAM.clone()
+}
+
+fn link(object: &Path) -> PathBuf {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = object.parent().unwrap();
     // The header names types of the kernel, which the program has defined.
@@ -202,24 +243,27 @@ fn program(object: &Path) -> PathBuf {
     program
 }
 
-/// Runs the program. What it prints is short enough to be read afterwards.
+/// Runs the program. What it prints is read while it runs.
 fn outcome_of(program: &Path, operations: &[u8]) -> String {
-    let input = program.with_extension("operations");
-    std::fs::File::create(&input)
-        .and_then(|mut file| file.write_all(operations))
-        .unwrap();
-    let output = Command::new(program)
-        .stdin(Stdio::from(std::fs::File::open(&input).unwrap()))
-        .output()
-        .unwrap();
+    let mut input = tempfile::tempfile().unwrap();
+    input.write_all(operations).unwrap();
+    input.rewind().unwrap();
+    let output = Command::new(program).stdin(input).output().unwrap();
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// Checks that the object and the library did the same.
+fn assert_equal(of: &str, object: &str, library: &str) {
+    for (at, (object, library)) in object.lines().zip(library.lines()).enumerate() {
+        assert_eq!(object, library, "{of}: line {at}, the object's and the library's");
+    }
+    assert_eq!(object.lines().count(), library.lines().count(), "{of}");
 }
 
 #[test]
 #[ignore = "needs the object, FAIRGATE_OBJECT: scripts/kernel/test runs it"]
 fn the_object_does_what_the_library_does() {
-    let object = std::env::var("FAIRGATE_OBJECT").expect("FAIRGATE_OBJECT names the object");
-    let program = program(Path::new(&object));
+    let program = program();
     let (mut sent, mut dropped) = (0, 0);
     let lines = include_str!("../../../scripts/kernel/guest/disciplines").lines();
     for line in lines.filter(|line| !line.starts_with('#') && !line.is_empty()) {
@@ -232,13 +276,7 @@ fn the_object_does_what_the_library_does() {
         let mut trace = Trace::default();
         (0..TRACES).for_each(|seed| trace.append(&plan, seed));
         let outcome = outcome_of(&program, &trace.operations);
-        for (at, (object, library)) in outcome.lines().zip(trace.outcome.lines()).enumerate() {
-            assert_eq!(
-                object, library,
-                "{line}: line {at}, the object's and the library's"
-            );
-        }
-        assert_eq!(outcome.lines().count(), trace.outcome.lines().count(), "{line}");
+        assert_equal(line, &outcome, &trace.outcome);
         let count = |word: &str| outcome.lines().filter(|line| line.starts_with(word)).count();
         sent += count("out");
         dropped += count("dropped");
