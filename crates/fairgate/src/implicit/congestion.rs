@@ -6,10 +6,11 @@
 //! idle time * link rate) / interval`. The **priority load** is the rate sent with priority, as a fraction of
 //! the link's rate.
 //!
-//! Both are sampled, the fair rate every `tf` and the load every `tp` ([`Measurement`]), and smoothed. They start
-//! as for an idle link, with the full rate and no load. If the queue is empty, the link is idle from the end of
-//! the last packet's transmission at the link's rate until the next arrival. Intervals begin with the first
-//! call. An interval without a call is sampled by the next call. If the clock goes backwards, time stands still.
+//! Both are sampled, the fair rate every `tf` and the load every `tp` ([`Measurement`]), and smoothed. They
+//! start as for an idle link, with the full rate and no load. If the queue is empty, the link is idle from
+//! the end of the last packet's transmission at the link's rate until the next arrival. Intervals begin with
+//! the first call. An interval without a call is sampled by the next call. If the clock goes backwards, time
+//! stands still.
 
 use core::time::Duration;
 
@@ -123,7 +124,7 @@ pub(super) struct Congestion {
     /// The end of the transmission of everything sent so far.
     sent_at: Time,
     is_empty: bool,
-    /// In the interval of the fair rate: idle nanoseconds, granted bytes. In that of the load: priority bytes.
+    /// In the interval of the fair rate: idle nanoseconds, granted bytes. In the load's: priority bytes.
     idle: u64,
     granted: u64,
     priority: u64,
