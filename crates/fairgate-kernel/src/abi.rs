@@ -17,7 +17,7 @@ use crate::nodes::Reading;
 use crate::queue::{Arriving, Queue, Successor};
 use crate::tree::Plan;
 
-// SAFETY: `shim.c` defines them with these types.
+// SAFETY: `module/packet.c`, `memory.c` and `panic.c` define them with these types.
 unsafe extern "C" {
     fn fgk_alloc(size: usize, align: usize, is_zeroed: bool) -> *mut u8;
     fn fgk_free(at: *mut u8);
