@@ -21,6 +21,11 @@ impl Failed {
         }
     }
 
+    /// Returns whether what was sent is wrong, and not the machine.
+    pub fn is_bad_input(&self) -> bool {
+        matches!(self.errno, libc::EINVAL | libc::EMSGSIZE)
+    }
+
     /// Returns the error of an answer that makes no sense.
     pub(super) fn damaged(what: &str) -> Failed {
         Failed::said(libc::EPROTO, &format!("the kernel's answer is damaged: {what}"))
