@@ -135,7 +135,7 @@ impl KernelRun {
 
     /// Ends all changes, and takes the trees away. What is queued in them is dropped.
     pub(crate) fn wind_up(&mut self) -> Result<(), LiveError> {
-        self.last = self.shared.status(fairgate_run_api::Detail::All);
+        self.last = self.shared.status(fairgate_run_api::Detail::All).ok();
         let plan = self.shared.plan();
         self.shared.detach().map_err(|failed| refused(&plan, 0, failed))
     }
@@ -144,7 +144,7 @@ impl KernelRun {
     pub(crate) fn status(&self) -> Option<Status> {
         match &self.last {
             Some(last) => Some(last.clone()),
-            None => self.shared.status(fairgate_run_api::Detail::All),
+            None => self.shared.status(fairgate_run_api::Detail::All).ok(),
         }
     }
 }
@@ -164,7 +164,7 @@ fn refused(plan: &Plan, side: usize, failed: Failed) -> LiveError {
             action: format!("attaching a qdisc to `{interface}`"),
         },
         libc::ENOENT => LiveError::NoModule,
-        libc::EINVAL => LiveError::KernelRefused {
+        _ if failed.is_bad_input() => LiveError::KernelRefused {
             from: plan.ends[side].title().to_owned(),
             said: failed.to_string(),
         },
