@@ -115,7 +115,8 @@ int fairgate_configure(struct Qdisc *sch, struct nlattr *opt, struct netlink_ext
 	struct guarded *call;
 	struct fgk_successor *successor;
 	struct fgk_queue *queue = NULL;
-	char *text, refusal[160] = "";
+	struct fgk_refusal refusal = { .node = FGK_NO_NODE };
+	char *text;
 	u64 key[2] = { get_random_u64(), get_random_u64() };
 	LIST_HEAD(blocks);
 	int error = 0;
@@ -138,8 +139,8 @@ int fairgate_configure(struct Qdisc *sch, struct nlattr *opt, struct netlink_ext
 	}
 	call->owner = &blocks;
 	successor = (void *)fairgate_call_sleeping(call, BUILD, fgk_plan, (long)(plan ? nla_data(plan) : NULL),
-						   plan ? nla_len(plan) : 0, key[0] ^ key[1], (long)refusal,
-						   sizeof(refusal));
+						   plan ? nla_len(plan) : 0, key[0] ^ key[1], (long)&refusal,
+						   0);
 	if (call->panicked)
 		goto panicked;
 	if (!successor)
@@ -147,7 +148,7 @@ int fairgate_configure(struct Qdisc *sch, struct nlattr *opt, struct netlink_ext
 
 	if (q->queue && !q->panicked) {
 		fits = fairgate_call_sleeping(call, NO_ENTRY, fgk_check_succession, (long)q->queue,
-					      (long)successor, (long)refusal, sizeof(refusal), 0);
+					      (long)successor, (long)&refusal, 0, 0);
 		if (call->panicked)
 			goto panicked;
 		if (!fits)
@@ -175,7 +176,10 @@ int fairgate_configure(struct Qdisc *sch, struct nlattr *opt, struct netlink_ext
 	goto out;
 
 refused:
-	tell(extack, refusal);
+	tell(extack, refusal.text);
+	/* Of netlink's messages only the offset is a number: fairgate_netlink.h. */
+	if (extack && plan && refusal.node < nla_len(plan))
+		extack->bad_attr = nla_data(plan) + refusal.node;
 	error = -EINVAL;
 	goto failed;
 panicked:

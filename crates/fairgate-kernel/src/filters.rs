@@ -128,7 +128,7 @@ impl Form for Rate {
     }
 
     fn read(from: &mut Reader<'_>) -> Result<Rate, Refused> {
-        Rate::from_bits_per_second(u64::read(from)?).map_err(|error| Refused(format!("{error}")))
+        Rate::from_bits_per_second(u64::read(from)?).map_err(|error| Refused::new(format!("{error}")))
     }
 }
 

@@ -140,13 +140,24 @@ fn run(arguments: &[String]) -> Result<()> {
         return Err(format!("`--slots` is {slots}, but must be 1 to {MOST_SLOTS}").into());
     }
     let spec = read_tree(text, queue)?;
+    let refused = |failed| refused(&spec, failed);
     let plan = Plan {
         slots,
         cuts: !spec.takes_super_packets(),
-        tree: tree_of(&spec).map_err(|refused| refused.to_string())?,
+        tree: tree_of(&spec).map_err(|error| refused(error.into()))?,
     };
     let mut socket = Socket::open(libc::NETLINK_ROUTE)?;
-    Ok(client::put(&mut socket, &place, make, &plan, text)?)
+    client::put(&mut socket, &place, make, &plan, text).map_err(refused)
+}
+
+/// Returns why a tree is refused, at its place if that is known.
+fn refused(spec: &Spec, failed: Failed) -> Failure {
+    let why = failed.said.as_deref().unwrap_or("it does not say why");
+    let number = failed.place.filter(|_| failed.is_bad_input());
+    match number.and_then(|number| spec.refused_by(number, "the kernel", why, "change this discipline")) {
+        Some(problem) => Failure::Input(in_words(&problem.into())),
+        None => failed.into(),
+    }
 }
 
 /// Returns a line for each mistake: place, rule and remedy.
@@ -318,8 +329,37 @@ mod tests {
             (libc::ENOENT, 3),
             (libc::ENOMEM, 3),
         ] {
-            let failed = Failed { errno, said: None };
-            assert_eq!(Failure::from(failed).code(), code, "{errno}");
+            assert_eq!(Failure::from(Failed::of(errno)).code(), code, "{errno}");
         }
+    }
+
+    /// The number of a discipline leads to its place in the line.
+    #[test]
+    fn a_refused_discipline_is_named_at_its_place() {
+        let spec = Spec::inline("tbf rate=20mbit burst=20kb / sqf").unwrap();
+        let failed = Failed {
+            said: Some("sqf: no".to_owned()),
+            place: Some(1),
+            ..Failed::of(libc::EINVAL)
+        };
+        let failure = refused(&spec, failed.clone());
+        assert_eq!(failure.code(), 2);
+        assert!(
+            failure
+                .to_string()
+                .contains(":1:30: the kernel refuses `sqf`: sqf: no"),
+            "{failure}"
+        );
+        // There is no such discipline, and of memory the tree is not the place.
+        let elsewhere = Failed {
+            place: Some(2),
+            ..failed.clone()
+        };
+        assert!(refused(&spec, elsewhere).to_string().starts_with("sqf: no"));
+        let memory = Failed {
+            errno: libc::ENOMEM,
+            ..failed
+        };
+        assert_eq!(refused(&spec, memory).code(), 3);
     }
 }

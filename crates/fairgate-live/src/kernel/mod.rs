@@ -8,6 +8,7 @@ mod reading;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use fairgate_config::FileError;
 use fairgate_kernel::client::Failed;
 use fairgate_run_api::Status;
 use nix::errno::Errno;
@@ -156,8 +157,22 @@ impl Drop for KernelRun {
     }
 }
 
+/// Returns the mistake that the kernel has found in the tree from the end at `side`, at its place, if it says
+/// which discipline has it.
+fn mistake(plan: &Plan, side: usize, failed: &Failed, help: &str) -> Option<FileError> {
+    let number = failed.place.filter(|_| failed.is_bad_input())?;
+    let why = failed.said.as_deref().unwrap_or("it does not say why");
+    let problem = plan.queues[side].refused_by(number, "the kernel", why, help)?;
+    Some(problem.into())
+}
+
 /// Converts what the kernel said about the direction from the end at `side`.
 fn refused(plan: &Plan, side: usize, failed: Failed) -> LiveError {
+    const HELP: &str =
+        "change it, or run in user space: without --kernel and `backend = \"kernel\"` in [run]";
+    if let Some(mistake) = mistake(plan, side, &failed, HELP) {
+        return mistake.into();
+    }
     let interface = plan.ends[0].name().to_owned();
     match failed.errno {
         libc::EPERM | libc::EACCES => LiveError::Privileges {

@@ -11,6 +11,7 @@ use fairgate_kernel::client::{Failed, Reader};
 use fairgate_run_api::{Detail, FlowOrder, FlowsStatus, Mistake, ProcessorStatus, Recorder, Refused, Status};
 
 use super::attach::Attached;
+use super::mistake;
 use super::reading;
 use crate::bypass::Bypass;
 use crate::clock;
@@ -210,9 +211,13 @@ impl Shared {
         let mut kernel = self.kernel();
         let kernel = kernel.as_mut().ok_or(ReloadError::Ended)?;
         let changed = kernel.attached.change(running, plan);
-        let counters = changed.map_err(|(side, failed)| ReloadError::Kernel {
-            from: plan.ends[side].title().to_owned(),
-            said: failed.to_string(),
+        const HELP: &str = "nothing was changed; choose another discipline, or run in user space";
+        let counters = changed.map_err(|(side, failed)| match mistake(plan, side, &failed, HELP) {
+            Some(mistake) => mistake.into(),
+            None => ReloadError::Kernel {
+                from: plan.ends[side].title().to_owned(),
+                said: failed.to_string(),
+            },
         })?;
         let pause = counters.iter().map(|counters| counters.change_ns).max();
         Ok(Changed {
@@ -346,8 +351,8 @@ mod tests {
             (libc::EAGAIN, "again"),
         ] {
             let failed = Failed {
-                errno,
                 said: Some("it panicked".to_owned()),
+                ..Failed::of(errno)
             };
             assert!(!means_gone(&failed));
             let said = unread("wan", &failed).to_string();
@@ -355,9 +360,6 @@ mod tests {
                 assert!(said.contains(part), "{said}");
             }
         }
-        assert!(means_gone(&Failed {
-            errno: libc::ENOENT,
-            said: None
-        }));
+        assert!(means_gone(&Failed::of(libc::ENOENT)));
     }
 }
