@@ -316,7 +316,10 @@ impl Form for Filters {
     }
 
     fn read(from: &mut Reader<'_>) -> Result<Filters, Refused> {
-        Ok(Filters::new(Form::read(from)?))
+        let list: Vec<Filter> = Form::read(from)?;
+        // The state of policers is made at once, from numbers that must be in their ranges.
+        Filter::check_all(&list)?;
+        Ok(Filters::new(list))
     }
 }
 

@@ -1,12 +1,13 @@
 //! Trees from text to bytes and back, and bytes that nobody checked.
 
+use fairgate::classify::{Filter, Filters};
 use fairgate::flow::{dissect_payload, ethertype};
 use fairgate::{DropReason, Next, Packet, Time, Variable};
 use fairgate_config::{Document, Spec};
 use proptest::prelude::*;
 
 use crate::convert::tree_of;
-use crate::form::Form;
+use crate::form::{Form, Reader};
 use crate::queue::common_key;
 use crate::tree::Reads;
 use crate::{
@@ -254,6 +255,34 @@ fn a_deep_tree_is_refused() {
     let refused = Plan::from_bytes(&plan(&deep).to_bytes()).unwrap_err();
     assert!(refused.text.contains("deeper than 8"), "{refused}");
     assert_eq!(refused.node, Some(8));
+}
+
+/// Found by the fuzz target `netlink`: the state of a policer was made before its numbers were checked. With a
+/// sample of 2^63 times 250 ms the estimator would never get to its end.
+#[test]
+fn a_policer_with_impossible_numbers_is_refused() {
+    const POLICE: &str = r#"
+[queue.access]
+discipline = "prio"
+[[queue.access.class]]
+id = 1
+[[queue.access.filter]]
+class = 1
+police = { average = "2mbit", estimator = "250ms 1s" }
+"#;
+    let document = Document::parse("test", POLICE).unwrap();
+    let spec = document.queue("access").unwrap();
+    let mut filters = spec.classifier().filters.to_vec();
+    let bytes = |filters: &Vec<Filter>| {
+        let mut bytes = Vec::new();
+        filters.write(&mut bytes);
+        bytes
+    };
+    assert!(Filters::read(&mut Reader::new(&bytes(&filters))).is_ok());
+    let average = filters[0].police.as_mut().unwrap().average.as_mut().unwrap();
+    average.sample_log = 63;
+    let refused = Filters::read(&mut Reader::new(&bytes(&filters))).unwrap_err();
+    assert!(refused.text.contains("estimator"), "{refused}");
 }
 
 /// A mistake is at the discipline that has it, counted as the description counts them.

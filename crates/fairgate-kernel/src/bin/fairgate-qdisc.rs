@@ -347,7 +347,7 @@ mod tests {
         assert!(
             failure
                 .to_string()
-                .contains(":1:30: the kernel refuses `sqf`: sqf: no"),
+                .contains(":1:30: the kernel refuses `sqf` in class 1: sqf: no"),
             "{failure}"
         );
         // There is no such discipline, and of memory the tree is not the place.
