@@ -1,6 +1,6 @@
 //! Trees from text to bytes and back, and bytes that nobody checked.
 
-use fairgate::classify::{Filter, Filters};
+use fairgate::classify::{Filter, Filters, Measure};
 use fairgate::flow::{dissect_payload, ethertype};
 use fairgate::{DropReason, Next, Packet, Time, Variable};
 use fairgate_config::{Document, Spec};
@@ -279,10 +279,18 @@ police = { average = "2mbit", estimator = "250ms 1s" }
         bytes
     };
     assert!(Filters::read(&mut Reader::new(&bytes(&filters))).is_ok());
-    let average = filters[0].police.as_mut().unwrap().average.as_mut().unwrap();
-    average.sample_log = 63;
+    let police = filters[0].police.as_mut().unwrap();
+    police.average.as_mut().unwrap().sample_log = 63;
     let refused = Filters::read(&mut Reader::new(&bytes(&filters))).unwrap_err();
     assert!(refused.text.contains("estimator"), "{refused}");
+    let police = filters[0].police.as_mut().unwrap();
+    police.average = None;
+    police.measure = Measure::Packets {
+        rate: 3 << 61,
+        burst: 1,
+    };
+    let refused = Filters::read(&mut Reader::new(&bytes(&filters))).unwrap_err();
+    assert!(refused.text.contains("packets"), "{refused}");
 }
 
 /// A mistake is at the discipline that has it, counted as the description counts them.

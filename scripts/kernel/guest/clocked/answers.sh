@@ -84,7 +84,7 @@ usleep 2100000
 # The status, and the qdiscs themselves.
 has '"from":"vb"'
 into=$(counted "$ifb" dequeued_packets) out=$(counted vb dequeued_packets)
-holds "$into > 400 && $out > 400" 'packets in each direction'
+holds "$into > 200 && $out > 200" 'packets in each direction'
 same 'the status into it' "$(sent 1)" "$into"
 same 'the status out of it' "$(sent 2)" "$out"
 icmp='"fq_codel","class":10'
