@@ -266,6 +266,7 @@ fn a_policer_with_impossible_numbers_is_refused() {
 discipline = "prio"
 [[queue.access.class]]
 id = 1
+discipline = "fifo"
 [[queue.access.filter]]
 class = 1
 police = { average = "2mbit", estimator = "250ms 1s" }
