@@ -257,8 +257,7 @@ fn a_deep_tree_is_refused() {
     assert_eq!(refused.node, Some(8));
 }
 
-/// Found by the fuzz target `netlink`: the state of a policer was made before its numbers were checked. With a
-/// sample of 2^63 times 250 ms the estimator would never get to its end.
+/// Found by the fuzz target `netlink`: the state of a policer was made before its numbers were checked.
 #[test]
 fn a_policer_with_impossible_numbers_is_refused() {
     const POLICE: &str = r#"
