@@ -123,6 +123,10 @@ fn seeds_are_valid() {
     for seed in seeds("subscribers") {
         assert!(fairgate_fuzz::subscribers(&seed), "{}", text(seed));
     }
+    for seed in seeds("netlink") {
+        let plan = fairgate_kernel::Plan::from_bytes(&seed).expect("a plan");
+        assert!(fairgate_kernel::Successor::new(&plan, 1).is_ok(), "{plan:?}");
+    }
     for file in seeds("capture") {
         let source = std::io::Cursor::new(file);
         let mut capture = fairgate_capture::Capture::from_reader(Box::new(source)).expect("a capture");
@@ -188,6 +192,11 @@ proptest! {
     #[test]
     fn subscribers(bytes in inputs("subscribers")) {
         fairgate_fuzz::subscribers(&bytes);
+    }
+
+    #[test]
+    fn netlink(bytes in inputs("netlink")) {
+        fairgate_fuzz::netlink(&bytes);
     }
 
     #[test]

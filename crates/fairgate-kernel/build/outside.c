@@ -71,7 +71,7 @@ int main(void)
 
 	while ((operation = getchar()) != EOF) {
 		static u8 bytes[1 << 16];
-		char error[160] = "";
+		struct fgk_refusal refusal = {};
 		struct fgk_packet packet = {};
 		struct fgk_successor *plan;
 		long result = 0;
@@ -86,9 +86,9 @@ int main(void)
 			take(key, sizeof(key));
 			length = number();
 			take(bytes, length);
-			plan = fgk_plan(bytes, length, seed, error, sizeof(error));
+			plan = fgk_plan(bytes, length, seed, &refusal);
 			if (!plan) {
-				printf("refused: %s\n", error);
+				printf("refused: %s\n", refusal.text);
 				return 1;
 			}
 			queue = fgk_start(plan, key);

@@ -29,6 +29,12 @@ struct fgk_part {
 	u64 now;
 };
 
+struct fgk_refusal {
+	char text[160];
+	u32 node;			/* the discipline of the plan that it is about, or FGK_NO_NODE */
+};
+
+#define FGK_NO_NODE 0xffffffff
 #define FGK_REASONS 24
 
 struct fgk_counts {			/* pairs: packets, bytes */
@@ -47,7 +53,7 @@ struct fgk_counts {			/* pairs: packets, bytes */
 #define FGK_CHANGED 8
 #define FGK_CUTS 1
 #define FGK_READS 2
-struct fgk_successor *fgk_plan(const u8 *bytes, size_t length, u64 seed, char *error, size_t room);
+struct fgk_successor *fgk_plan(const u8 *bytes, size_t length, u64 seed, struct fgk_refusal *refusal);
 void fgk_forget(struct fgk_successor *successor);
 struct fgk_queue *fgk_start(struct fgk_successor *successor, const u64 key[2]);
 u32 fgk_slots(const struct fgk_queue *queue);
@@ -57,8 +63,8 @@ long fgk_enqueue(struct fgk_queue *queue, const struct fgk_packet *packet, u64 n
 long fgk_dequeue(struct fgk_queue *queue, struct fgk_leaving *into, u64 now);
 long fgk_take_dropped(struct fgk_queue *queue, struct fgk_leaving *into, u64 unused);
 void fgk_flush(struct fgk_queue *queue);
-long fgk_check_succession(const struct fgk_queue *queue, const struct fgk_successor *successor, char *error,
-			  size_t room);
+long fgk_check_succession(const struct fgk_queue *queue, const struct fgk_successor *successor,
+			  struct fgk_refusal *refusal);
 void fgk_succeed(struct fgk_queue *queue, struct fgk_successor *successor, u64 now);
 void fgk_statistics(const struct fgk_queue *queue, struct fgk_counts *into);
 long fgk_class(const struct fgk_queue *queue, u64 least, struct fgk_counts *into);

@@ -3,7 +3,11 @@
 #ifndef FAIRGATE_NETLINK_H
 #define FAIRGATE_NETLINK_H
 
-/* In TCA_OPTIONS. Without a plan the tree is fq_codel. */
+/*
+ * In TCA_OPTIONS. Without a plan the tree is fq_codel. If a plan is refused because of a discipline in it, the
+ * offset in the acknowledgement (NLMSGERR_ATTR_OFFS) is that of the plan's first byte plus the number of the
+ * discipline: the root is 0, and each one comes before those inside it.
+ */
 enum {
 	TCA_FAIRGATE_UNSPEC,
 	TCA_FAIRGATE_PLAN,	/* bytes: the compact form of a plan */

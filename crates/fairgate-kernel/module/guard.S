@@ -2,7 +2,7 @@
 /*
  * fgk_escape(saved) returns 0 from the function that was called when the stack pointer was `saved`, from any
  * depth below it: the return address is just below. Registers that functions preserve are lost, as guarded()
- * in shim.c tells the compiler.
+ * in qdisc.h tells the compiler.
  */
 #include <linux/linkage.h>
 #include <linux/objtool.h>

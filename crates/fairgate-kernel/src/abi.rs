@@ -17,7 +17,7 @@ use crate::nodes::Reading;
 use crate::queue::{Arriving, Queue, Successor};
 use crate::tree::Plan;
 
-// SAFETY: `shim.c` defines them with these types.
+// SAFETY: `module/packet.c`, `memory.c` and `panic.c` define them with these types.
 unsafe extern "C" {
     fn fgk_alloc(size: usize, align: usize, is_zeroed: bool) -> *mut u8;
     fn fgk_free(at: *mut u8);
@@ -144,18 +144,24 @@ fn counts(statistics: &Statistics, into: &mut FgkCounts) {
     }
 }
 
+/// Why a plan is refused: `struct fgk_refusal`.
+#[repr(C)]
+pub(crate) struct FgkRefusal {
+    text: [u8; 160],
+    node: u32,
+}
+
 /// Builds the tree of a plan, or that of a qdisc to which nothing was sent if `bytes` is null. Returns null
 /// and the reason if it is refused.
 ///
 /// # Safety
-/// `bytes` is null or has `length` bytes. `error` has `room` bytes, at least one.
+/// `bytes` is null or has `length` bytes. `refusal` is valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn fgk_plan(
     bytes: *const u8,
     length: usize,
     seed: u64,
-    error: *mut u8,
-    room: usize,
+    refusal: *mut FgkRefusal,
 ) -> *mut Successor {
     let plan = match bytes.is_null() {
         true => Ok(Plan::default_plan()),
@@ -166,17 +172,19 @@ pub(crate) unsafe extern "C" fn fgk_plan(
         Ok(successor) => Box::into_raw(Box::new(successor)),
         Err(refused) => {
             // SAFETY: by this function's contract.
-            tell(&refused, unsafe { slice::from_raw_parts_mut(error, room) });
+            tell(&refused, unsafe { &mut *refusal });
             core::ptr::null_mut()
         }
     }
 }
 
-/// Writes an error as a text that ends with a zero byte.
-fn tell(Refused(text): &Refused, into: &mut [u8]) {
-    let length = text.len().min(into.len() - 1);
-    into[..length].copy_from_slice(&text.as_bytes()[..length]);
-    into[length] = 0;
+/// Writes an error: the text ends with a zero byte.
+fn tell(refused: &Refused, into: &mut FgkRefusal) {
+    let (text, into_text) = (refused.text.as_bytes(), &mut into.text);
+    let length = text.len().min(into_text.len() - 1);
+    into_text[..length].copy_from_slice(&text[..length]);
+    into_text[length] = 0;
+    into.node = refused.node.unwrap_or(u32::MAX);
 }
 
 /// Releases a tree that nothing runs.
@@ -360,13 +368,12 @@ pub(crate) unsafe extern "C" fn fgk_flush(queue: *mut Queue) {
 /// Returns 1 if `successor` can take the place of the running tree, else 0 and the reason.
 ///
 /// # Safety
-/// As of [`fgk_needs`] and [`fgk_forget`]. `error` has `room` bytes.
+/// As of [`fgk_needs`] and [`fgk_forget`]. `refusal` is valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn fgk_check_succession(
     queue: *const Queue,
     successor: *const Successor,
-    error: *mut u8,
-    room: usize,
+    refusal: *mut FgkRefusal,
 ) -> i64 {
     // SAFETY: by this function's contract.
     let (queue, successor) = unsafe { (&*queue, &*successor) };
@@ -374,7 +381,7 @@ pub(crate) unsafe extern "C" fn fgk_check_succession(
         Ok(()) => 1,
         Err(refused) => {
             // SAFETY: by this function's contract.
-            tell(&refused, unsafe { slice::from_raw_parts_mut(error, room) });
+            tell(&refused, unsafe { &mut *refusal });
             0
         }
     }

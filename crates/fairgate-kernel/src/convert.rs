@@ -6,7 +6,7 @@ use fairgate::registry::{ClassSettings, ParameterInfo, Setting, Settings, Value}
 use fairgate_config::Spec;
 
 use crate::form::Refused;
-use crate::tree::Tree;
+use crate::tree::{Tree, size_of};
 
 /// Returns the tree as the kernel builds it.
 ///
@@ -19,7 +19,9 @@ pub fn tree_of(spec: &Spec) -> Result<Tree, Refused> {
     let has_classes = spec.entry().about().children.are_classes();
     let (mut classes, mut children) = (Vec::new(), Vec::new());
     for class in spec.classes() {
-        children.extend(class.tree.map(tree_of).transpose()?);
+        let child = class.tree.map(tree_of).transpose();
+        let child = child.map_err(|refused| refused.behind(1 + size_of(&children)))?;
+        children.extend(child);
         if has_classes {
             let values = class.parameters.into_iter().map(|(_, value)| value);
             classes.push(ClassSettings {

@@ -128,7 +128,7 @@ impl Form for Rate {
     }
 
     fn read(from: &mut Reader<'_>) -> Result<Rate, Refused> {
-        Rate::from_bits_per_second(u64::read(from)?).map_err(|error| Refused(format!("{error}")))
+        Rate::from_bits_per_second(u64::read(from)?).map_err(|error| Refused::new(format!("{error}")))
     }
 }
 
@@ -316,7 +316,10 @@ impl Form for Filters {
     }
 
     fn read(from: &mut Reader<'_>) -> Result<Filters, Refused> {
-        Ok(Filters::new(Form::read(from)?))
+        let list: Vec<Filter> = Form::read(from)?;
+        // The state of policers is made at once, from numbers that must be in their ranges.
+        Filter::check_all(&list)?;
+        Ok(Filters::new(list))
     }
 }
 

@@ -10,13 +10,44 @@ use core::ops::RangeInclusive;
 
 use fairgate::ConfigError;
 
-/// Why bytes are not a tree: a sentence without a full stop.
+/// Why bytes are not a tree, and which part of it is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused(pub String);
+pub struct Refused {
+    /// A sentence without a full stop.
+    pub text: String,
+    /// The number of the discipline that it is about: the root is 0, and each one comes before those inside
+    /// it.
+    pub node: Option<u32>,
+}
+
+impl Refused {
+    pub(crate) fn new(text: impl Into<String>) -> Refused {
+        Refused {
+            text: text.into(),
+            node: None,
+        }
+    }
+
+    /// Puts what it is about in front of the sentence.
+    pub(crate) fn about(self, what: &str) -> Refused {
+        Refused {
+            text: format!("{what} {}", self.text),
+            ..self
+        }
+    }
+
+    /// Counts from a root with this many disciplines before the one from which it was counted.
+    pub(crate) fn behind(self, before: u32) -> Refused {
+        Refused {
+            node: Some(before + self.node.unwrap_or_default()),
+            ..self
+        }
+    }
+}
 
 impl core::fmt::Display for Refused {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
@@ -24,13 +55,13 @@ impl core::error::Error for Refused {}
 
 impl From<ConfigError> for Refused {
     fn from(error: ConfigError) -> Refused {
-        Refused(error.to_string())
+        Refused::new(error.to_string())
     }
 }
 
 /// Returns an error with this text.
 pub(crate) fn refused<T>(text: impl Into<String>) -> Result<T, Refused> {
-    Err(Refused(text.into()))
+    Err(Refused::new(text))
 }
 
 /// The bytes that are left to be read.
@@ -63,7 +94,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn text(&mut self) -> Result<&'a str, Refused> {
         let length = u16::read(self)?;
         let bytes = self.take(length.into())?;
-        core::str::from_utf8(bytes).map_err(|_| Refused("a text of the tree is not UTF-8".into()))
+        core::str::from_utf8(bytes).map_err(|_| Refused::new("a text of the tree is not UTF-8"))
     }
 }
 

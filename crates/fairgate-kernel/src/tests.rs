@@ -1,12 +1,13 @@
 //! Trees from text to bytes and back, and bytes that nobody checked.
 
+use fairgate::classify::{Filter, Filters, Measure};
 use fairgate::flow::{dissect_payload, ethertype};
 use fairgate::{DropReason, Next, Packet, Time, Variable};
 use fairgate_config::{Document, Spec};
 use proptest::prelude::*;
 
 use crate::convert::tree_of;
-use crate::form::Form;
+use crate::form::{Form, Reader};
 use crate::queue::common_key;
 use crate::tree::Reads;
 use crate::{
@@ -235,11 +236,14 @@ fn a_number_out_of_range_is_refused_by_name() {
     let at = bytes.windows(8).position(|window| window == ten).unwrap();
     let mut wrong = bytes.clone();
     wrong[at..at + 8].copy_from_slice(&u64::MAX.to_le_bytes());
-    let text = Plan::from_bytes(&wrong).unwrap_err().0;
+    let text = Plan::from_bytes(&wrong).unwrap_err().text;
     assert!(text.starts_with("fifo: `limit` is outside of"), "{text}");
     let mut longer = bytes.clone();
     longer.push(0);
-    assert_eq!(Plan::from_bytes(&longer).unwrap_err().0, "bytes follow the tree");
+    assert_eq!(
+        Plan::from_bytes(&longer).unwrap_err().text,
+        "bytes follow the tree"
+    );
     for length in 0..bytes.len() {
         Plan::from_bytes(&bytes[..length]).unwrap_err();
     }
@@ -248,8 +252,70 @@ fn a_number_out_of_range_is_refused_by_name() {
 #[test]
 fn a_deep_tree_is_refused() {
     let deep = ["tbf rate=1gbit burst=10kb"; 8].join(" / ") + " / fifo";
-    let text = Plan::from_bytes(&plan(&deep).to_bytes()).unwrap_err().0;
-    assert!(text.contains("deeper than 8"), "{text}");
+    let refused = Plan::from_bytes(&plan(&deep).to_bytes()).unwrap_err();
+    assert!(refused.text.contains("deeper than 8"), "{refused}");
+    assert_eq!(refused.node, Some(8));
+}
+
+/// Found by the fuzz target `netlink`: the state of a policer was made before its numbers were checked.
+#[test]
+fn a_policer_with_impossible_numbers_is_refused() {
+    const POLICE: &str = r#"
+[queue.access]
+discipline = "prio"
+[[queue.access.class]]
+id = 1
+discipline = "fifo"
+[[queue.access.filter]]
+class = 1
+police = { average = "2mbit", estimator = "250ms 1s" }
+"#;
+    let document = Document::parse("test", POLICE).unwrap();
+    let spec = document.queue("access").unwrap();
+    let mut filters = spec.classifier().filters.to_vec();
+    let bytes = |filters: &Vec<Filter>| {
+        let mut bytes = Vec::new();
+        filters.write(&mut bytes);
+        bytes
+    };
+    assert!(Filters::read(&mut Reader::new(&bytes(&filters))).is_ok());
+    let police = filters[0].police.as_mut().unwrap();
+    police.average.as_mut().unwrap().sample_log = 63;
+    let refused = Filters::read(&mut Reader::new(&bytes(&filters))).unwrap_err();
+    assert!(refused.text.contains("estimator"), "{refused}");
+    let police = filters[0].police.as_mut().unwrap();
+    police.average = None;
+    police.measure = Measure::Packets {
+        rate: 3 << 61,
+        burst: 1,
+    };
+    let refused = Filters::read(&mut Reader::new(&bytes(&filters))).unwrap_err();
+    assert!(refused.text.contains("packets"), "{refused}");
+}
+
+/// A mistake is at the discipline that has it, counted as the description counts them.
+#[test]
+fn a_refusal_says_which_discipline_it_is_about() {
+    let line = "htb default=4 { 2 rate=1mbit / tbf rate=1mbit burst=10kb / fifo limit=77; \
+                3 rate=1mbit / sqf; 4 rate=1mbit / fifo limit=78 }";
+    let bytes = plan(line).to_bytes();
+    for (limit, node) in [(77_u64, 2), (78, 4)] {
+        let limit = limit.to_le_bytes();
+        let at = bytes.windows(8).position(|window| window == limit).unwrap();
+        let mut wrong = bytes.clone();
+        wrong[at..at + 8].copy_from_slice(&u64::MAX.to_le_bytes());
+        let refused = Plan::from_bytes(&wrong).unwrap_err();
+        assert_eq!(refused.node, Some(node), "{refused}");
+        let problem = Spec::inline(line)
+            .unwrap()
+            .refused_by(node, "the kernel", "no", "")
+            .unwrap();
+        assert!(line[problem.span].starts_with("fifo"));
+    }
+    // What is wrong with the plan and not with its tree has no place.
+    let mut other = bytes;
+    other[0] = 99;
+    assert_eq!(Plan::from_bytes(&other).unwrap_err().node, None);
 }
 
 #[test]
@@ -271,7 +337,7 @@ fn packets_survive_a_change_in_order() {
     let refusal = queue
         .check_succession(&Successor::new(&larger, 1).unwrap())
         .unwrap_err();
-    assert!(refusal.0.starts_with("slots stay at 100"), "{refusal}");
+    assert!(refusal.text.starts_with("slots stay at 100"), "{refusal}");
 }
 
 #[test]

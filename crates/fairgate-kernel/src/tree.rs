@@ -49,8 +49,8 @@ impl Tree {
             settings,
             children,
         };
-        tree.check()
-            .map_err(|Refused(text)| Refused(format!("{}: {text}", tree.name())))?;
+        let checked = tree.check();
+        checked.map_err(|refused| refused.about(&format!("{}:", tree.name())).behind(0))?;
         Ok(tree)
     }
 
@@ -63,6 +63,11 @@ impl Tree {
             settings: Settings::default(),
             children: Vec::new(),
         }
+    }
+
+    /// Returns the number of its disciplines.
+    fn size(&self) -> u32 {
+        size_of(&self.children) + 1
     }
 
     fn name(&self) -> &'static str {
@@ -96,7 +101,7 @@ impl Tree {
             disciplines: MOST_DISCIPLINES,
             memory: MOST_MEMORY,
         };
-        read(from, &mut budget, 1, MOST_DEPTH)
+        read(from, &mut budget, 1, MOST_DEPTH).map_err(|refused| refused.behind(0))
     }
 
     /// Checks what no single value shows.
@@ -199,14 +204,16 @@ impl Tree {
             false => self.children.iter().map(|_| 1).collect(),
         };
         let mut built = Vec::with_capacity(alike.iter().sum());
-        for (child, times) in self.children.iter().zip(alike) {
+        for (place, (child, times)) in self.children.iter().zip(alike).enumerate() {
             for _ in 0..times {
                 let own = seed.wrapping_add((built.len() as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-                built.push(child.build(own)?);
+                let below = child.build(own);
+                let inside = |refused: Refused| refused.behind(1 + size_of(&self.children[..place]));
+                built.push(below.map_err(inside)?);
             }
         }
         let built = self.entry.build(&self.settings, Parts::new(built, seed));
-        built.map_err(|error| Refused(format!("{}: {error}", self.name())))
+        built.map_err(|error| Refused::from(error).about(&format!("{}:", self.name())).behind(0))
     }
 }
 
@@ -271,6 +278,11 @@ impl Budget {
     }
 }
 
+/// Returns the number of disciplines of these trees.
+pub(crate) fn size_of(trees: &[Tree]) -> u32 {
+    trees.iter().map(Tree::size).sum()
+}
+
 /// Reads a tree of which there will be `alike`, in `depth` levels at most.
 fn read(from: &mut Reader<'_>, budget: &mut Budget, alike: u64, depth: u8) -> Result<Tree, Refused> {
     let Some(below) = depth.checked_sub(1) else {
@@ -283,7 +295,7 @@ fn read(from: &mut Reader<'_>, budget: &mut Budget, alike: u64, depth: u8) -> Re
         return refused("there is no such discipline");
     };
     drop(entries);
-    let of_entry = |Refused(text)| Refused(format!("{}: {text}", entry.about().name));
+    let of_entry = |refused: Refused| refused.about(&format!("{}:", entry.about().name));
     let settings = read_all_settings(entry, from).map_err(of_entry)?;
     // Sizes that depend on the settings are computed from settings that fit the parameters.
     budget.spend(entry, &settings, alike)?;
@@ -301,8 +313,10 @@ fn read(from: &mut Reader<'_>, budget: &mut Budget, alike: u64, depth: u8) -> Re
         return refused(format!("{}: more disciplines than classes", entry.about().name));
     }
     for times in of_class.into_iter().take(count.into()) {
-        tree.children
-            .push(read(from, budget, alike.saturating_mul(times), below)?);
+        let child = read(from, budget, alike.saturating_mul(times), below);
+        let inside = |refused: Refused| refused.behind(1 + size_of(&tree.children));
+        let child = child.map_err(inside)?;
+        tree.children.push(child);
     }
     tree.check().map_err(of_entry)?;
     Ok(tree)
@@ -346,8 +360,7 @@ fn read_settings(parameters: &[ParameterInfo], from: &mut Reader<'_>) -> Result<
             return refused(format!("`{}` is given twice", parameters[index].name));
         }
         let info = &parameters[index];
-        let value =
-            read_value(info, from).map_err(|Refused(text)| Refused(format!("`{}` {text}", info.name)))?;
+        let value = read_value(info, from).map_err(|refused| refused.about(&format!("`{}`", info.name)))?;
         settings.push((index, value));
     }
     let is_missing = |(index, info): &(usize, &ParameterInfo)| {

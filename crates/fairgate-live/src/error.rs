@@ -19,8 +19,8 @@ pub enum LiveError {
     #[error(transparent)]
     #[diagnostic(help("the check of the file did not find this setting; change it"))]
     Build(#[from] BuildError),
-    /// A tree would drop every full-sized frame of these interfaces, or filters on something that no frame
-    /// carries.
+    /// A tree would drop every full-sized frame of these interfaces, filters on something that no frame
+    /// carries, or has a discipline that the kernel refuses.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Unfit(#[from] FileError),
@@ -408,8 +408,8 @@ pub enum ReloadError {
         /// The key.
         key: &'static str,
     },
-    /// A tree would drop every full-sized frame of these interfaces, or filters on something that no frame
-    /// carries.
+    /// A tree would drop every full-sized frame of these interfaces, filters on something that no frame
+    /// carries, or has a discipline that the kernel refuses.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Unfit(#[from] FileError),

@@ -76,8 +76,11 @@ pub trait Plane: Send + Sync {
     /// VLAN tag.
     fn warnings(&self) -> Vec<Problem>;
 
-    /// Returns the status, or nothing if the run has ended.
-    fn status(&self, detail: Detail) -> Option<Status>;
+    /// Returns the status.
+    ///
+    /// # Errors
+    /// Fails if the run has ended, or with [`Refused::Unread`] if it goes on and could not be read.
+    fn status(&self, detail: Detail) -> Result<Status, Refused>;
 
     /// Begins to record what the classes do.
     fn record(&self) -> Recorder;

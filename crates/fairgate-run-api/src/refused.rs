@@ -26,6 +26,9 @@ pub enum Refused {
     /// The question contradicts itself.
     #[error("refused: {0}")]
     Malformed(String),
+    /// The run could not be read this time: what failed, and what to do. It goes on.
+    #[error("{}; {}", .0.message, .0.help)]
+    Unread(Mistake),
     /// The run has ended.
     #[error("the run has ended")]
     Ended,

@@ -180,7 +180,7 @@ impl Plane for Trees {
         Vec::new()
     }
 
-    fn status(&self, detail: Detail) -> Option<Status> {
+    fn status(&self, detail: Detail) -> Result<Status, Refused> {
         let state = self.lock();
         let direction = |side: usize| {
             let tree = &state.plan.queues[side];
@@ -202,7 +202,10 @@ impl Plane for Trees {
                 },
             }
         };
-        (!state.has_ended).then(|| Status {
+        if state.has_ended {
+            return Err(Refused::Ended);
+        }
+        Ok(Status {
             name: "rehearsal".to_owned(),
             pid: std::process::id(),
             uptime_s: 1.0,
@@ -223,7 +226,7 @@ impl Plane for Trees {
         let trees = self.clone();
         let mut before = 0;
         Box::new(iter::from_fn(move || {
-            let status = trees.status(Detail::Counters)?;
+            let status = trees.status(Detail::Counters).ok()?;
             let rows = match before {
                 0 => Vec::new(),
                 _ => idle_rows(&status, before),

@@ -101,6 +101,36 @@ impl Spec {
         })
     }
 
+    /// Returns the mistake of a discipline of this tree that something else than the check refuses. `number`
+    /// counts disciplines: this one is 0, and each one comes before those in its classes. `by` names what
+    /// refuses it, as in "the kernel". There is none if the tree has fewer disciplines.
+    ///
+    /// ```
+    /// use fairgate_config::Spec;
+    ///
+    /// let tree = Spec::inline("tbf rate=20mbit burst=5kb / fq_codel")?;
+    /// let problem = tree.refused_by(1, "the kernel", "no memory", "use less of it").expect("it has two");
+    /// assert_eq!(problem.position(), (1, 29));
+    /// assert!(problem.message.starts_with("the kernel refuses `fq_codel`"));
+    /// # Ok::<(), fairgate_config::FileError>(())
+    /// ```
+    pub fn refused_by(&self, number: u32, by: &str, why: &str, help: &str) -> Option<Problem> {
+        let mut left = number;
+        let mut found = None;
+        self.walk(&mut Vec::new(), &mut |tree, path| {
+            if found.is_none() && left == 0 {
+                found = Some(tree.origin.problem(
+                    tree.origin.discipline(),
+                    format!("{by} refuses `{}`{}: {why}", tree.discipline(), shown(path)),
+                    format!("refused by {by}"),
+                    help.to_owned(),
+                ));
+            }
+            left = left.wrapping_sub(1);
+        });
+        found
+    }
+
     fn has_filter(&self, is_meant: &dyn Fn(&Filter) -> bool) -> bool {
         let mut found = false;
         self.walk(&mut Vec::new(), &mut |tree, _| {

@@ -3,11 +3,14 @@
 //! It parses and checks a tree as every program of Fairgate does, and sends it in its compact form.
 
 use std::ffi::CString;
+use std::fmt;
 use std::fs;
+use std::io;
 use std::process::ExitCode;
 
+use fairgate::balance::Imbalance;
 use fairgate_config::{Document, FileError, Problem, Spec};
-use fairgate_kernel::client::{self, Counters, Make, Place, ROOT, Socket};
+use fairgate_kernel::client::{self, Counters, Failed, Make, Place, ROOT, Socket};
 use fairgate_kernel::convert::tree_of;
 use fairgate_kernel::{DEFAULT_SLOTS, MOST_SLOTS, Plan};
 
@@ -19,7 +22,70 @@ usage: fairgate-qdisc add|change|replace PLACE TREE [--slots N] [--queue NAME]
 PLACE is DEVICE for its root, or DEVICE:MAJOR:MINOR for a class; :HANDLE may follow it. All are hexadecimal.
 TREE is a line, 'tbf rate=20mbit burst=20kb / sqf', or @FILE: the queue of a TOML file, or its queue NAME.";
 
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+/// Why nothing was done, by the exit codes of docs/errors.md.
+#[derive(Debug)]
+enum Failure {
+    /// The words, the file or the tree are wrong.
+    Input(String),
+    /// The system refused.
+    System(String),
+    /// A bug: the figures of a qdisc do not add up.
+    Bug(Imbalance),
+}
+
+impl Failure {
+    fn code(&self) -> u8 {
+        match self {
+            Failure::Input(_) => 2,
+            Failure::System(_) => 3,
+            Failure::Bug(_) => 4,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Input(why) | Failure::System(why) => f.write_str(why),
+            Failure::Bug(imbalance) => write!(f, "{imbalance}; this is a bug: please report it"),
+        }
+    }
+}
+
+impl From<String> for Failure {
+    fn from(why: String) -> Failure {
+        Failure::Input(why)
+    }
+}
+
+impl From<&str> for Failure {
+    fn from(why: &str) -> Failure {
+        Failure::Input(why.to_owned())
+    }
+}
+
+impl From<Failed> for Failure {
+    fn from(failed: Failed) -> Failure {
+        if failed.is_bad_input() {
+            return Failure::Input(failed.to_string());
+        }
+        let remedy = match failed.errno {
+            libc::EPERM | libc::EACCES => "; run it as root, or with cap_net_admin",
+            libc::EEXIST => "; `change` or `replace` what is there",
+            libc::ENOENT => "; is the module loaded (modprobe sch_fairgate), and is there such a qdisc?",
+            _ => "",
+        };
+        Failure::System(format!("{failed}{remedy}"))
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        Failure::from(Failed::from(error))
+    }
+}
+
+type Result<T> = std::result::Result<T, Failure>;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -27,7 +93,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
-            ExitCode::from(2)
+            ExitCode::from(error.code())
         }
     }
 }
@@ -74,13 +140,24 @@ fn run(arguments: &[String]) -> Result<()> {
         return Err(format!("`--slots` is {slots}, but must be 1 to {MOST_SLOTS}").into());
     }
     let spec = read_tree(text, queue)?;
+    let refused = |failed| refused(&spec, failed);
     let plan = Plan {
         slots,
         cuts: !spec.takes_super_packets(),
-        tree: tree_of(&spec)?,
+        tree: tree_of(&spec).map_err(|error| refused(error.into()))?,
     };
     let mut socket = Socket::open(libc::NETLINK_ROUTE)?;
-    Ok(client::put(&mut socket, &place, make, &plan, text)?)
+    client::put(&mut socket, &place, make, &plan, text).map_err(refused)
+}
+
+/// Returns why a tree is refused, at its place if that is known.
+fn refused(spec: &Spec, failed: Failed) -> Failure {
+    let why = failed.said.as_deref().unwrap_or("it does not say why");
+    let number = failed.place.filter(|_| failed.is_bad_input());
+    match number.and_then(|number| spec.refused_by(number, "the kernel", why, "change this discipline")) {
+        Some(problem) => Failure::Input(in_words(&problem.into())),
+        None => failed.into(),
+    }
 }
 
 /// Returns a line for each mistake: place, rule and remedy.
@@ -119,10 +196,12 @@ fn read_tree(text: &str, queue: Option<&str>) -> Result<Spec> {
 }
 
 fn device(name: &str) -> Result<u32> {
-    let text = CString::new(name)?;
+    let text = CString::new(name).map_err(|_| format!("`{}` is no name", name.escape_debug()))?;
     // SAFETY: the pointer is to a text that ends with a zero byte.
     match unsafe { libc::if_nametoindex(text.as_ptr()) } {
-        0 => Err(format!("there is no interface `{name}`").into()),
+        0 => Err(Failure::System(format!(
+            "there is no interface `{name}`; `ip -brief link` lists them"
+        ))),
         index => Ok(index),
     }
 }
@@ -159,6 +238,7 @@ fn show(place: Place) -> Result<()> {
             continue;
         }
         let Place { handle, parent, .. } = qdisc.place;
+        let counted = qdisc.counters.as_ref().map(in_a_line).transpose();
         println!(
             "handle={:x}: parent={} tree=\"{}\"{}",
             handle >> 16,
@@ -167,13 +247,15 @@ fn show(place: Place) -> Result<()> {
                 _ => format!("{:x}:{:x}", parent >> 16, parent & 0xffff),
             },
             qdisc.text.escape_debug(),
-            qdisc.counters.as_ref().map_or_else(String::new, in_a_line)
+            counted.map_err(Failure::Bug)?.unwrap_or_default()
         );
     }
     Ok(())
 }
 
-fn in_a_line(counters: &Counters) -> String {
+/// Returns the counters as `key=value`, if they add up.
+fn in_a_line(counters: &Counters) -> std::result::Result<String, Imbalance> {
+    counters.statistics.check("the qdisc", counters.backlog)?;
     let mut line = String::new();
     let mut put = |name: &str, value: u64| line.push_str(&format!(" {name}={value}"));
     let statistics = &counters.statistics;
@@ -198,5 +280,86 @@ fn in_a_line(counters: &Counters) -> String {
     for (reason, packets) in statistics.dropped_by_reason.iter() {
         put(&format!("drop_{}", reason.name()), packets);
     }
-    line
+    Ok(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use fairgate::{Count, DropReason};
+
+    use super::*;
+
+    #[test]
+    fn figures_that_do_not_add_up_are_not_shown() {
+        let mut counters = Counters {
+            backlog: Count {
+                packets: 1,
+                bytes: 100,
+            },
+            ..Counters::default()
+        };
+        counters.statistics.enqueued = Count {
+            packets: 3,
+            bytes: 300,
+        };
+        counters.statistics.dequeued = Count {
+            packets: 1,
+            bytes: 100,
+        };
+        let imbalance = in_a_line(&counters).unwrap_err();
+        let failure = Failure::Bug(imbalance);
+        assert_eq!(failure.code(), 4);
+        assert!(failure.to_string().contains("enqueued = 3 packets"), "{failure}");
+        counters.statistics.dropped = Count {
+            packets: 1,
+            bytes: 100,
+        };
+        assert!(in_a_line(&counters).is_err(), "the drop has no reason");
+        counters.statistics.dropped_by_reason.add(DropReason::ALL[0]);
+        assert!(in_a_line(&counters).unwrap().contains(" dropped_packets=1 "));
+    }
+
+    /// What the kernel answers is wrong input only if it says so.
+    #[test]
+    fn the_code_says_whose_fault_it_is() {
+        for (errno, code) in [
+            (libc::EINVAL, 2),
+            (libc::EMSGSIZE, 2),
+            (libc::EPERM, 3),
+            (libc::ENOENT, 3),
+            (libc::ENOMEM, 3),
+        ] {
+            assert_eq!(Failure::from(Failed::of(errno)).code(), code, "{errno}");
+        }
+    }
+
+    /// The number of a discipline leads to its place in the line.
+    #[test]
+    fn a_refused_discipline_is_named_at_its_place() {
+        let spec = Spec::inline("tbf rate=20mbit burst=20kb / sqf").unwrap();
+        let failed = Failed {
+            said: Some("sqf: no".to_owned()),
+            place: Some(1),
+            ..Failed::of(libc::EINVAL)
+        };
+        let failure = refused(&spec, failed.clone());
+        assert_eq!(failure.code(), 2);
+        assert!(
+            failure
+                .to_string()
+                .contains(":1:30: the kernel refuses `sqf` in class 1: sqf: no"),
+            "{failure}"
+        );
+        // There is no such discipline, and of memory the tree is not the place.
+        let elsewhere = Failed {
+            place: Some(2),
+            ..failed.clone()
+        };
+        assert!(refused(&spec, elsewhere).to_string().starts_with("sqf: no"));
+        let memory = Failed {
+            errno: libc::ENOMEM,
+            ..failed
+        };
+        assert_eq!(refused(&spec, memory).code(), 3);
+    }
 }

@@ -29,10 +29,20 @@ impl Message {
         }
     }
 
+    /// Begins a request whose protocol puts a structure of these numbers before the attributes.
+    pub fn with(kind: u16, flags: i32, numbers: &[u32]) -> Message {
+        Message::new(kind, flags, &in_bytes(numbers))
+    }
+
     /// Adds flags, `NLM_F_`.
     pub(super) fn add_flags(&mut self, flags: i32) {
         let old = u16::from_ne_bytes([self.bytes[6], self.bytes[7]]);
         self.bytes[6..8].copy_from_slice(&(old | flags as u16).to_ne_bytes());
+    }
+
+    /// Returns the number of bytes so far.
+    pub(super) fn length(&self) -> usize {
+        self.bytes.len()
     }
 
     /// Begins an attribute that has others in it. Returns its place.
@@ -52,6 +62,11 @@ impl Message {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }
 
+    /// Adds an attribute with these numbers: a structure of the kernel.
+    pub fn numbers(&mut self, kind: u16, numbers: &[u32]) {
+        self.bytes(kind, &in_bytes(numbers));
+    }
+
     /// Adds an attribute with these bytes.
     pub fn bytes(&mut self, kind: u16, bytes: &[u8]) {
         let at = self.begin(kind);
@@ -69,7 +84,7 @@ impl Message {
 
     /// Adds an attribute with a number.
     pub fn number(&mut self, kind: u16, number: u32) {
-        self.bytes(kind, &number.to_ne_bytes());
+        self.numbers(kind, &[number]);
     }
 
     /// Returns the message.
@@ -85,6 +100,11 @@ impl Message {
         self.bytes[8..12].copy_from_slice(&sequence.to_ne_bytes());
         Ok(self.bytes)
     }
+}
+
+/// Returns the bytes of a structure of numbers.
+fn in_bytes(numbers: &[u32]) -> Vec<u8> {
+    numbers.iter().flat_map(|number| number.to_ne_bytes()).collect()
 }
 
 /// Returns the bytes at a place, if there are so many.
@@ -109,8 +129,14 @@ pub(super) fn messages(mut left: &[u8]) -> impl Iterator<Item = (u16, u32, &[u8]
     })
 }
 
+/// Returns the payload of the first attribute of this kind.
+pub fn attribute(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
+    let found = attributes(bytes).find(|(kind, _)| *kind == wanted);
+    found.map(|(_, payload)| payload)
+}
+
 /// Returns the kind and the payload of each attribute. What is damaged ends them.
-pub fn attributes(mut left: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub(super) fn attributes(mut left: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = usize::from(u16::from_ne_bytes(word(left, 0)?));
         // The two highest bits are flags.

@@ -14,7 +14,7 @@ mod reader;
 mod socket;
 
 pub use failed::Failed;
-pub use message::{Message, attributes, text, word};
+pub use message::{Message, attribute, text, word};
 pub use qdisc::{CLSACT, Counters, Make, Place, Qdisc, ROOT, delete, list, put};
 pub use reader::{Contents, Reader};
 pub use socket::{Socket, Take};

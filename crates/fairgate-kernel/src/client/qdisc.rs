@@ -6,7 +6,7 @@ use std::vec::Vec;
 use fairgate::{Count, DropCounts, DropReason, Statistics};
 
 use super::failed::Failed;
-use super::message::{Message, attributes, text, word};
+use super::message::{Message, attribute, text, word};
 use super::socket::Socket;
 use crate::tree::Plan;
 
@@ -56,9 +56,7 @@ impl Place {
 
     /// Begins a request about it.
     pub fn message(&self, kind: u16, flags: i32) -> Message {
-        let numbers = [0, self.index, self.handle, self.parent, self.info];
-        let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
-        Message::new(kind, flags, &bytes)
+        Message::with(kind, flags, &[0, self.index, self.handle, self.parent, self.info])
     }
 }
 
@@ -86,10 +84,22 @@ pub fn put(socket: &mut Socket, place: &Place, make: Make, plan: &Plan, shown: &
     let mut message = place.message(libc::RTM_NEWQDISC, flags);
     message.text(libc::TCA_KIND, "fairgate");
     let options = message.begin(libc::TCA_OPTIONS);
-    message.bytes(PLAN, &plan.to_bytes());
+    let plan = plan.to_bytes();
+    // Behind the header of the attribute.
+    let begin = message.length() + 4;
+    message.bytes(PLAN, &plan);
     message.text(TEXT, &shown[..shown.floor_char_boundary(MOST_TEXT)]);
     message.end(options);
-    socket.ask(message)
+    socket.ask(message).map_err(|failed| Failed {
+        place: failed.place.and_then(|place| node_of(place, begin, plan.len())),
+        ..failed
+    })
+}
+
+/// Returns the number of a discipline of a plan from its place in the request: `fairgate_netlink.h`.
+fn node_of(place: u32, begin: usize, length: usize) -> Option<u32> {
+    let node = place.checked_sub(u32::try_from(begin).ok()?)?;
+    (node < u32::try_from(length).ok()?).then_some(node)
 }
 
 /// Deletes a qdisc of this kind.
@@ -141,18 +151,10 @@ impl Qdisc {
         else {
             return Err(Failed::damaged("a qdisc is cut off"));
         };
-        let find = |wanted| {
-            attributes(left)
-                .find(|(kind, _)| *kind == wanted)
-                .map(|(_, bytes)| bytes)
-        };
-        let Some(kind) = find(libc::TCA_KIND).map(text) else {
+        let Some(kind) = attribute(left, libc::TCA_KIND).map(text) else {
             return Ok(None);
         };
-        let inner = |outer: u16, wanted| {
-            let found = attributes(find(outer)?).find(|(kind, _)| *kind == wanted)?;
-            Some(found.1)
-        };
+        let inner = |outer, wanted| attribute(attribute(left, outer)?, wanted);
         let is_ours = kind == "fairgate";
         let counters = inner(STATS2, STATS_APP).filter(|_| is_ours).map(Counters::read);
         Ok(Some(Qdisc {

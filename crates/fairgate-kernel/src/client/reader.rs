@@ -4,7 +4,7 @@ use std::string::ToString;
 use std::vec::Vec;
 
 use super::failed::Failed;
-use super::message::{Message, attributes, word};
+use super::message::{Message, attribute, attributes, word};
 use super::qdisc::Counters;
 use super::socket::Socket;
 use crate::nodes::{Record, records};
@@ -54,9 +54,8 @@ impl Reader {
         request.text(FAMILY_NAME, "fairgate");
         let mut family = None;
         socket.find(request, &mut |_, payload| {
-            let found = attributes(payload.get(COMMAND..).unwrap_or_default());
-            let mut ids = found.filter(|(kind, _)| *kind == FAMILY_ID);
-            family = ids.next().and_then(|(_, id)| word(id, 0)).map(u16::from_ne_bytes);
+            let id = attribute(payload.get(COMMAND..).unwrap_or_default(), FAMILY_ID);
+            family = id.and_then(|id| word(id, 0)).map(u16::from_ne_bytes);
             Ok(())
         })?;
         let family = family.ok_or_else(|| Failed::damaged("the family has no number"))?;

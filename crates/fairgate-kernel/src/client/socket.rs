@@ -2,12 +2,11 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::string::String;
 use std::vec;
 use std::vec::Vec;
 
 use super::failed::Failed;
-use super::message::{HEADER, Message, attributes, messages, text, word};
+use super::message::{HEADER, Message, attribute, messages, text, word};
 
 /// What takes the kind and the payload of an answer.
 pub type Take<'t> = dyn FnMut(u16, &[u8]) -> Result<(), Failed> + 't;
@@ -20,8 +19,9 @@ pub struct Socket {
     buffer: Vec<u8>,
 }
 
-/// The bytes that are read at once. The kernel sends at most 32 KiB.
-const ANSWER: usize = 1 << 16;
+/// The bytes that are read at once. An acknowledgement of an error repeats the request, which has at most 64
+/// KiB.
+const ANSWER: usize = 1 << 17;
 
 impl Socket {
     /// Opens a socket of this protocol: `NETLINK_ROUTE`, `NETLINK_GENERIC`.
@@ -137,10 +137,7 @@ impl Socket {
 fn done(payload: &[u8]) -> Result<(), Failed> {
     match word(payload, 0).map(i32::from_ne_bytes) {
         None | Some(0..) => Ok(()),
-        Some(code) => Err(Failed {
-            errno: code.saturating_neg(),
-            said: payload.get(4..).and_then(in_words),
-        }),
+        Some(code) => Err(failed(code, &[payload.get(4..).unwrap_or_default()])),
     }
 }
 
@@ -151,21 +148,29 @@ fn acknowledged(payload: &[u8]) -> Result<(), Failed> {
     if code == 0 {
         return Ok(());
     }
-    // The text of the error follows the request, of which only the header may be there.
+    // What it says of the error follows the request, of which only the header may be there.
     let length = u32::from_ne_bytes(word(payload, 4).unwrap_or_default()) as usize;
-    let texts = [4 + length.next_multiple_of(4), 4 + HEADER];
-    Err(Failed {
-        errno: code.saturating_neg(),
-        said: texts.into_iter().find_map(|from| in_words(payload.get(from..)?)),
-    })
+    let behind = [4 + length.next_multiple_of(4), 4 + HEADER];
+    Err(failed(
+        code,
+        &behind.map(|from| payload.get(from..).unwrap_or_default()),
+    ))
 }
 
-/// `NLMSGERR_ATTR_MSG`.
+/// `NLMSGERR_ATTR_MSG`, `NLMSGERR_ATTR_OFFS`.
 const MESSAGE: u16 = 1;
+const OFFSET: u16 = 2;
 
-fn in_words(bytes: &[u8]) -> Option<String> {
-    let said = attributes(bytes).find(|(kind, _)| *kind == MESSAGE);
-    said.map(|(_, said)| text(said))
+/// Returns an error with what the first attributes say that say something.
+fn failed(code: i32, attributes: &[&[u8]]) -> Failed {
+    let find = |kind| attributes.iter().find_map(|bytes| attribute(bytes, kind));
+    Failed {
+        errno: code.saturating_neg(),
+        said: find(MESSAGE).map(text),
+        place: find(OFFSET)
+            .and_then(|offset| word(offset, 0))
+            .map(u32::from_ne_bytes),
+    }
 }
 
 #[cfg(test)]
@@ -180,10 +185,12 @@ mod tests {
         payload.extend([0; 12]);
         let mut said = Message::new(0, 0, &[]);
         said.text(MESSAGE, "it needs classes");
+        said.number(OFFSET, 61);
         payload.extend(&said.finished(0).unwrap()[HEADER..]);
         let failed = acknowledged(&payload).unwrap_err();
         assert_eq!(failed.errno, libc::EINVAL);
         assert_eq!(failed.said.as_deref(), Some("it needs classes"));
+        assert_eq!(failed.place, Some(61));
         assert!(acknowledged(&payload[..3]).is_err());
         for end in 4..payload.len() {
             assert_eq!(acknowledged(&payload[..end]).unwrap_err().errno, libc::EINVAL);

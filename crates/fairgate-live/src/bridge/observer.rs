@@ -145,8 +145,8 @@ impl Plane for Observer {
         self.0.changer.warnings()
     }
 
-    fn status(&self, detail: Detail) -> Option<Status> {
-        Some(status_of(self.reading()?, detail))
+    fn status(&self, detail: Detail) -> Result<Status, Refused> {
+        Ok(status_of(self.reading().ok_or(Refused::Ended)?, detail))
     }
 
     fn record(&self) -> Recorder {

@@ -10,7 +10,7 @@
 
 use fairgate_kernel::Plan as KernelPlan;
 use fairgate_kernel::client::{
-    self, CLSACT, Counters, Failed, Make, Message, Place, ROOT, Socket, attributes, text, word,
+    self, CLSACT, Counters, Failed, Make, Message, Place, ROOT, Socket, attribute, text, word,
 };
 use fairgate_kernel::convert::tree_of;
 
@@ -52,10 +52,7 @@ struct Redirect {
 
 /// Returns what the kernel runs in the direction from the end at `side`.
 pub(super) fn kernel_plan(plan: &Plan, side: usize) -> Result<KernelPlan, Failed> {
-    let tree = tree_of(&plan.queues[side]).map_err(|refused| Failed {
-        errno: libc::EINVAL,
-        said: Some(refused.0),
-    })?;
+    let tree = tree_of(&plan.queues[side])?;
     Ok(KernelPlan {
         slots: plan.frames,
         cuts: !plan.takes_super_packets(side),
@@ -144,12 +141,11 @@ impl Attached {
         let mut found = None;
         self.socket.find(request, &mut |_, payload| {
             let index = word(payload, 4).map(u32::from_ne_bytes);
-            let mut attributes = attributes(payload.get(LINK..).unwrap_or_default());
-            let alias = attributes.find(|(kind, _)| *kind == libc::IFLA_IFALIAS);
-            found = index.zip(Some(alias.map(|(_, alias)| text(alias)).unwrap_or_default()));
+            let alias = attribute(payload.get(LINK..).unwrap_or_default(), libc::IFLA_IFALIAS);
+            found = index.zip(Some(alias.map(text).unwrap_or_default()));
             Ok(())
         })?;
-        found.ok_or_else(|| failed_with(libc::ENODEV))
+        found.ok_or_else(|| Failed::of(libc::ENODEV))
     }
 
     fn make_ifb(&mut self, name: &str, mtu: usize) -> Result<(), Failed> {
@@ -246,7 +242,7 @@ impl Attached {
         let own = there.into_iter().find(|qdisc| qdisc.place.handle == place.handle);
         match own.and_then(|qdisc| qdisc.counters) {
             Some(counters) => Ok(Some(counters)),
-            None => Err(failed_with(libc::ENOENT)),
+            None => Err(Failed::of(libc::ENOENT)),
         }
     }
 
@@ -283,10 +279,6 @@ impl Drop for Attached {
     }
 }
 
-fn failed_with(errno: i32) -> Failed {
-    Failed { errno, said: None }
-}
-
 /// Whether it says that what is to be taken away is not there, or is somebody else's.
 fn is_gone(failed: &Failed) -> bool {
     matches!(failed.errno, libc::ENOENT | libc::EINVAL | libc::ENODEV)
@@ -298,9 +290,7 @@ const LINK: usize = 16;
 /// Begins a request about an interface.
 fn link(kind: u16, index: u32, flags: i32, is_up: bool) -> Message {
     let up = if is_up { libc::IFF_UP as u32 } else { 0 };
-    let numbers = [0, index, up, up];
-    let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
-    Message::new(kind, flags, &bytes)
+    Message::with(kind, flags, &[0, index, up, up])
 }
 
 /// The classes of clsact that have the filters of received and of sent packets: `TC_H_MIN_INGRESS`,
@@ -352,9 +342,7 @@ fn redirecting(interface: u32, device: u32) -> Message {
     message.text(ACTION_KIND, "mirred");
     let of_action = message.begin(ACTION_OPTIONS);
     // `struct tc_mirred`: index, capabilities, action, two counts of references, what is done, and where to.
-    let numbers = [0, 0, STOLEN, 0, 0, REDIRECT, device];
-    let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
-    message.bytes(MIRRED_PARAMETERS, &bytes);
+    message.numbers(MIRRED_PARAMETERS, &[0, 0, STOLEN, 0, 0, REDIRECT, device]);
     for at in [of_action, first, actions, options] {
         message.end(at);
     }

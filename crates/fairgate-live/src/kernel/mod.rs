@@ -8,6 +8,7 @@ mod reading;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use fairgate_config::FileError;
 use fairgate_kernel::client::Failed;
 use fairgate_run_api::Status;
 use nix::errno::Errno;
@@ -135,7 +136,7 @@ impl KernelRun {
 
     /// Ends all changes, and takes the trees away. What is queued in them is dropped.
     pub(crate) fn wind_up(&mut self) -> Result<(), LiveError> {
-        self.last = self.shared.status(fairgate_run_api::Detail::All);
+        self.last = self.shared.status(fairgate_run_api::Detail::All).ok();
         let plan = self.shared.plan();
         self.shared.detach().map_err(|failed| refused(&plan, 0, failed))
     }
@@ -144,7 +145,7 @@ impl KernelRun {
     pub(crate) fn status(&self) -> Option<Status> {
         match &self.last {
             Some(last) => Some(last.clone()),
-            None => self.shared.status(fairgate_run_api::Detail::All),
+            None => self.shared.status(fairgate_run_api::Detail::All).ok(),
         }
     }
 }
@@ -156,15 +157,29 @@ impl Drop for KernelRun {
     }
 }
 
+/// Returns the mistake that the kernel has found in the tree from the end at `side`, at its place, if it says
+/// which discipline has it.
+fn mistake(plan: &Plan, side: usize, failed: &Failed, help: &str) -> Option<FileError> {
+    let number = failed.place.filter(|_| failed.is_bad_input())?;
+    let why = failed.said.as_deref().unwrap_or("it does not say why");
+    let problem = plan.queues[side].refused_by(number, "the kernel", why, help)?;
+    Some(problem.into())
+}
+
 /// Converts what the kernel said about the direction from the end at `side`.
 fn refused(plan: &Plan, side: usize, failed: Failed) -> LiveError {
+    const HELP: &str =
+        "change it, or run in user space: without --kernel and `backend = \"kernel\"` in [run]";
+    if let Some(mistake) = mistake(plan, side, &failed, HELP) {
+        return mistake.into();
+    }
     let interface = plan.ends[0].name().to_owned();
     match failed.errno {
         libc::EPERM | libc::EACCES => LiveError::Privileges {
             action: format!("attaching a qdisc to `{interface}`"),
         },
         libc::ENOENT => LiveError::NoModule,
-        libc::EINVAL => LiveError::KernelRefused {
+        _ if failed.is_bad_input() => LiveError::KernelRefused {
             from: plan.ends[side].title().to_owned(),
             said: failed.to_string(),
         },

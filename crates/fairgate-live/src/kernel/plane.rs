@@ -2,14 +2,16 @@
 
 use std::iter;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use fairgate::Time;
 use fairgate_config::{Memory, Problem};
 use fairgate_kernel::client::{Failed, Reader};
-use fairgate_run_api::{Detail, FlowOrder, FlowsStatus, ProcessorStatus, Recorder, Refused, Status};
+use fairgate_run_api::{Detail, FlowOrder, FlowsStatus, Mistake, ProcessorStatus, Recorder, Refused, Status};
 
 use super::attach::Attached;
+use super::mistake;
 use super::reading;
 use crate::bypass::Bypass;
 use crate::clock;
@@ -21,8 +23,12 @@ use crate::plane::{Changed, Kind, Plane};
 use crate::pulse::{Beat, Heart};
 use crate::rate::RateWindow;
 use crate::status::delays::Delays;
-use crate::status::{Board, Recording, RunReading, status_of};
+use crate::status::{Board, DirectionReading, Recording, RunReading, status_of};
 use crate::tally::Tally;
+
+/// How often a recording tries to read the kernel, and how long it waits in between.
+const ATTEMPTS: usize = 10;
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// A run, for its threads.
 pub(super) struct Shared {
@@ -50,6 +56,17 @@ struct Sent {
     window: RateWindow,
     /// Never less than before: after a panic the kernel may know less.
     bytes: u64,
+}
+
+impl InKernel {
+    /// A tree that can't be read forwards, as far as is known.
+    fn beat(&mut self) -> Beat {
+        let is_gone = |side| matches!(self.attached.counters(side), Err(failed) if means_gone(&failed));
+        match (0..2).any(is_gone) {
+            true => Beat::Ended,
+            false => Beat::Alive,
+        }
+    }
 }
 
 impl Sent {
@@ -84,14 +101,20 @@ impl Shared {
         self.kernel.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at what the kernel has sent. Returns which directions are plain fifos since a panic.
+    /// Looks at what the kernel has sent. Returns which directions are plain fifos since a panic. Fails if a
+    /// tree is not there any more.
     pub(super) fn look(&self) -> Result<[bool; 2], Failed> {
         let mut has_panicked = [false; 2];
         if let Some(kernel) = &mut *self.kernel() {
             for (side, panicked) in has_panicked.iter_mut().enumerate() {
-                if let Some(counters) = kernel.attached.counters(side)? {
-                    kernel.sent[side].rate(clock::now(), counters.statistics.dequeued.bytes);
-                    *panicked = counters.has_panicked;
+                match kernel.attached.counters(side) {
+                    Ok(Some(counters)) => {
+                        kernel.sent[side].rate(clock::now(), counters.statistics.dequeued.bytes);
+                        *panicked = counters.has_panicked;
+                    }
+                    Err(failed) if means_gone(&failed) => return Err(failed),
+                    // The packets go on. Who asks for the status is told.
+                    Ok(None) | Err(_) => {}
                 }
             }
         }
@@ -106,17 +129,19 @@ impl Shared {
         }
     }
 
-    fn reading(&self) -> Option<RunReading> {
+    fn reading(&self) -> Result<RunReading, Refused> {
         // The plan first: a change holds its lock, too, while it asks the kernel.
         let running = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
         let plan = Arc::clone(&running);
         let mut kernel = self.kernel();
-        let kernel = kernel.as_mut()?;
+        let kernel = kernel.as_mut().ok_or(Refused::Ended)?;
         let ends = plan.ends.each_ref().map(|end| end.title());
-        let mut directions = Vec::new();
-        for side in 0..2 {
+        let mut direction = |side: usize| -> Result<DirectionReading, Refused> {
             let contents = match kernel.attached.place(side) {
-                Some(place) => Some(kernel.reader.read(place.index, place.handle).ok()?),
+                Some(place) => {
+                    let read = kernel.reader.read(place.index, place.handle);
+                    Some(read.map_err(|failed| unread(ends[side], &failed))?)
+                }
                 None => None,
             };
             let now = clock::now();
@@ -125,9 +150,9 @@ impl Shared {
                 .map_or(0, |contents| contents.counters.statistics.dequeued.bytes);
             let mut direction = reading::direction([ends[side], ends[1 - side]], now, contents);
             direction.rate_bps = kernel.sent[side].rate(now, sent);
-            directions.push(direction);
-        }
-        Some(RunReading {
+            Ok(direction)
+        };
+        Ok(RunReading {
             changes: self.tally.status(),
             isolated: false,
             processor: ProcessorStatus::default(),
@@ -137,13 +162,26 @@ impl Shared {
             board: self.board.clone(),
             bypass: Bypass::default(),
             nat: None,
-            directions: directions.try_into().ok()?,
+            directions: [direction(0)?, direction(1)?],
             plan,
         })
     }
 
-    pub(super) fn status(&self, detail: Detail) -> Option<Status> {
-        Some(status_of(self.reading()?, detail))
+    /// Reads the run for a recording, which a failed attempt does not end. Returns nothing if the run has
+    /// ended, or can't be read for a while.
+    fn reading_with_patience(&self) -> Option<RunReading> {
+        for _ in 0..ATTEMPTS {
+            match self.reading() {
+                Ok(reading) => return Some(reading),
+                Err(Refused::Unread(_)) => thread::sleep(PAUSE),
+                Err(_) => return None,
+            }
+        }
+        None
+    }
+
+    pub(super) fn status(&self, detail: Detail) -> Result<Status, Refused> {
+        Ok(status_of(self.reading()?, detail))
     }
 
     fn change(
@@ -173,9 +211,13 @@ impl Shared {
         let mut kernel = self.kernel();
         let kernel = kernel.as_mut().ok_or(ReloadError::Ended)?;
         let changed = kernel.attached.change(running, plan);
-        let counters = changed.map_err(|(side, failed)| ReloadError::Kernel {
-            from: plan.ends[side].title().to_owned(),
-            said: failed.to_string(),
+        const HELP: &str = "nothing was changed; choose another discipline, or run in user space";
+        let counters = changed.map_err(|(side, failed)| match mistake(plan, side, &failed, HELP) {
+            Some(mistake) => mistake.into(),
+            None => ReloadError::Kernel {
+                from: plan.ends[side].title().to_owned(),
+                said: failed.to_string(),
+            },
         })?;
         let pause = counters.iter().map(|counters| counters.change_ns).max();
         Ok(Changed {
@@ -189,8 +231,8 @@ impl Shared {
 impl Heart for Shared {
     /// The kernel forwards as long as the qdiscs are there.
     fn beat(&self, _patience: Option<Duration>) -> Beat {
-        match self.sent() {
-            Some(_) => Beat::Alive,
+        match &mut *self.kernel() {
+            Some(kernel) => kernel.beat(),
             None => Beat::Ended,
         }
     }
@@ -225,6 +267,25 @@ impl KernelPlane {
     }
 }
 
+/// Whether it says that a tree, or its interface, is not there any more.
+fn means_gone(failed: &Failed) -> bool {
+    matches!(failed.errno, libc::ENOENT | libc::ENODEV)
+}
+
+/// Says that the tree from an interface can't be read, which does not end the run.
+fn unread(from: &str, failed: &Failed) -> Refused {
+    let help = match failed.errno {
+        libc::EIO => "the run goes on; ask again, and report what the kernel's log says of fairgate (dmesg)",
+        libc::EPROTO => {
+            "the run goes on; end it, load the module of this program's version, and start the run again"
+        }
+        _ if means_gone(failed) => "the run ends; docs/kernel.md says when a run loses its qdisc",
+        _ => "the run goes on; ask again",
+    };
+    let message = format!("the kernel does not say what is in the queue from `{from}`: {failed}");
+    Refused::Unread(Mistake::new(message, help))
+}
+
 /// Says that something needs the packets in this process.
 fn needs_user_space(what: &str) -> Refused {
     Refused::missing(
@@ -250,16 +311,18 @@ impl Plane for KernelPlane {
         fitness::warnings(&self.0.plan(), self.0.mtu)
     }
 
-    fn status(&self, detail: Detail) -> Option<Status> {
+    fn status(&self, detail: Detail) -> Result<Status, Refused> {
         self.0.status(detail)
     }
 
-    /// Sojourn times of single classes are not recorded: the kernel keeps their sums only.
+    /// Sojourn times of single classes are not recorded: the kernel keeps their sums only. An interval in
+    /// which the kernel can't be read is a part of the next one.
     fn record(&self) -> Recorder {
         let shared = Arc::clone(&self.0);
         let mut recording = Recording::default();
         Box::new(iter::from_fn(move || {
-            Some(recording.interval(shared.reading()?, &Delays::default()))
+            let reading = shared.reading_with_patience()?;
+            Some(recording.interval(reading, &Delays::default()))
         }))
     }
 
@@ -273,5 +336,30 @@ impl Plane for KernelPlane {
 
     fn longest(&self) -> u32 {
         u32::try_from(longest_frame(self.0.mtu)).unwrap_or(u32::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_reading_says_what_failed_and_what_to_do() {
+        for (errno, word) in [
+            (libc::EIO, "dmesg"),
+            (libc::EPROTO, "module"),
+            (libc::EAGAIN, "again"),
+        ] {
+            let failed = Failed {
+                said: Some("it panicked".to_owned()),
+                ..Failed::of(errno)
+            };
+            assert!(!means_gone(&failed));
+            let said = unread("wan", &failed).to_string();
+            for part in ["`wan`", "it panicked", "goes on", word] {
+                assert!(said.contains(part), "{said}");
+            }
+        }
+        assert!(means_gone(&Failed::of(libc::ENOENT)));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-use fairgate_run_api::{Detail, LocalRun, Question, Recorder, Status, ask};
+use fairgate_run_api::{Detail, LocalRun, Question, Recorder, Refused, Status, ask};
 
 use super::History;
 
@@ -63,8 +63,12 @@ impl Reader {
             None => None,
         };
         let detail = Detail::Used;
-        let status: Status = ask(&*self.run, "", Question::Status { detail }).ok()?;
-        self.lock().take(&status, recorded.as_ref());
+        match ask::<Status, _>(&*self.run, "", Question::Status { detail }) {
+            Ok(status) => self.lock().take(&status, recorded.as_ref()),
+            // The next reading covers this interval, too.
+            Err(Refused::Unread(_)) => {}
+            Err(_) => return None,
+        }
         Some(())
     }
 

@@ -165,6 +165,7 @@ impl Shared {
             Refused::Mistakes(mistakes) => Problem::refused(mistakes),
             Refused::Missing(mistake) => Problem::mistaken(Kind::NotFound, mistake),
             Refused::Malformed(why) => Problem::new(Kind::Malformed, why),
+            Refused::Unread(mistake) => Problem::mistaken(Kind::Silent, mistake),
             Refused::Ended => Problem::new(Kind::Silent, "the run has ended"),
         }
     }

@@ -82,7 +82,7 @@ impl Run {
     }
 
     fn status(&self, detail: Detail) -> Result<Status, Refused> {
-        let mut status = self.0.plane.status(detail).ok_or(Refused::Ended)?;
+        let mut status = self.0.plane.status(detail)?;
         status.changes.unconfirmed_s = self.reserver().unconfirmed().map(|left| left.as_secs_f64());
         Ok(status)
     }

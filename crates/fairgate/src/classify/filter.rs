@@ -256,8 +256,12 @@ impl Filter {
         too_high("set_dscp", self.edit.dscp, 63, "leave out the two bits of ECN")
     }
 
-    /// Checks what `filters` set and measure.
-    pub(super) fn check_all(filters: &[Filter]) -> Result<(), ConfigError> {
+    /// Checks what `filters` set and measure. Every discipline that takes filters does. Who makes
+    /// [`Filters`](super::Filters) of numbers that nobody has checked must do it before.
+    ///
+    /// # Errors
+    /// Names the parameter and the rule.
+    pub fn check_all(filters: &[Filter]) -> Result<(), ConfigError> {
         filters.iter().try_for_each(Filter::check)
     }
 }

@@ -44,48 +44,24 @@ rate = "30mbit"
 burst = "20kb"
 inner = { discipline = "fifo" }
 END
-socket=/run/home.sock
-
-asked() {
-    in_b fairgate "$@" --socket $socket
-}
-start() {
-    ip netns exec b fairgate run --kernel --json --socket $socket /run/home.toml > /run/last 2> /run/said &
-    pid=$!
-    until_true 60 asked status --json || { cat /run/said; fail 'it does not start'; }
-}
-# has PATTERN...: the status has all of these.
-has() {
-    asked status --json > /run/status
-    tr -d '\n ' < /run/status > /run/flat
-    for pattern; do
-        grep -qE "$pattern" /run/flat || { cat /run/flat; fail "the status does not have $pattern"; }
-    done
-}
-# sent DIRECTION: packets that this one, 1 or 2, has sent, in what `has` has read.
-sent() {
-    grep -oE '"sent":\{"packets":[0-9]+,"bytes":[0-9]+\},"rate_bps"' /run/flat |
-        sed -n "$1p" | grep -oE '[0-9]+' | head -n 1
-}
-# left_behind: nothing of the run is.
-left_behind() {
-    in_b tc qdisc show > /run/left
-    in_b ip link show >> /run/left
-    ! grep -E 'fairgate|clsact|fg-in' /run/left || fail 'something is left'
-    pings 2
-}
-# ends: the run ends well, with its last status.
-ends() {
-    kill -TERM $pid
-    wait $pid || { cat /run/said; fail 'the run has not ended well'; }
-    grep -q '"revision"' /run/last || fail 'it does not print its last status'
-    left_behind
-}
+. /a_run.sh
 
 # What the kernel does not have, and what somebody else has set up.
 sed 's/^frames.*/delay = "5ms"/' /run/home.toml > /run/wrong.toml
 must_fail 'does not have .delay' in_b fairgate run --kernel --socket $socket /run/wrong.toml
 grep -q 'wrong.toml:5' /run/said || fail 'the error does not say where'
+# What the kernel refuses, at its place: the ninth discipline inside another one.
+{
+    printf '[run]\ndevice = "vb"\negress = "up"\n'
+    table=queue.up
+    for _ in 1 2 3 4 5 6 7 8; do
+        printf '[%s]\ndiscipline = "tbf"\nrate = "20mbit"\nburst = "20kb"\n' $table
+        table=$table.inner
+    done
+    printf '[%s]\ndiscipline = "sqf"\n' $table
+} > /run/deep.toml
+must_fail 'kernel refuses .sqf.' in_b fairgate run --kernel --socket $socket /run/deep.toml
+grep -q "deep.toml:$(wc -l < /run/deep.toml):" /run/said || fail 'the error does not say where'
 in_b tc qdisc add dev vb root handle 7: fq_codel
 must_fail 'has a qdisc already' in_b fairgate run --kernel --socket $socket /run/home.toml
 in_b tc qdisc del dev vb root
@@ -127,7 +103,8 @@ asked record --for 900ms > /run/record || { cat /run/record; fail 'nothing is re
 # A panic of what reads the tree ends the reading and nothing else.
 mark panic
 echo tree > /sys/module/sch_fairgate/parameters/panic_in
-! asked status --json > /run/none 2>&1 || fail 'there is a status after a panic'
+must_fail 'does not say what is in the queue' asked status
+grep -q 'goes on' /run/said || fail 'it does not say that the run goes on'
 kernel_log panic | grep -q 'fairgate.*panic.*rs:[0-9]' || fail 'the log does not name file and line'
 has '"discipline":"htb"'
 ends

@@ -1,12 +1,13 @@
 //! The history over HTTP, of a run whose counters the test sets.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use fairgate_run::rehearsal::{Rehearsal, Reply, Stage};
 use fairgate_run_api::{
-    Answer, Ask, ClassInterval, Detail, Interval, NodeStatus, PassedByStatus, Percentiles, Question,
+    Answer, Ask, ClassInterval, Detail, Interval, Mistake, NodeStatus, PassedByStatus, Percentiles, Question,
     Recorder, Refused, Status, SubscriberName, ask,
 };
 use serde_json::Value;
@@ -16,6 +17,8 @@ use serde_json::Value;
 struct Played {
     rehearsal: Rehearsal,
     status: Arc<Mutex<Status>>,
+    /// Whether the next question for the status fails, although the run goes on.
+    is_unread: Arc<AtomicBool>,
     /// Each recorder has a copy of it as long as it exists, besides the test and the API.
     recorders: Arc<()>,
 }
@@ -26,6 +29,10 @@ impl Ask for Played {
 
     fn ask(&self, who: &str, question: Question) -> Result<Answer, Refused> {
         match question {
+            Question::Status { .. } if self.is_unread.swap(false, Ordering::Relaxed) => {
+                let mistake = Mistake::new("the kernel does not say what is in the queue", "ask again");
+                Err(Refused::Unread(mistake))
+            }
             Question::Status { .. } => Ok(self.status.lock().unwrap().clone().into()),
             question => self.rehearsal.ask(who, question),
         }
@@ -131,6 +138,7 @@ fn played() -> (Played, Stage) {
     let run = Played {
         rehearsal,
         status: Arc::new(Mutex::new(status)),
+        is_unread: Arc::default(),
         recorders: Arc::default(),
     };
     run.set(0.0, &[]);
@@ -218,6 +226,32 @@ fn what_classes_did_is_shown() {
     assert_eq!(after["series"][1]["rate_bps"][0], 10_000.0);
     let reply = get(&stage, "/v1/history?from=left&class=2");
     assert_eq!(reply.status, 404);
+}
+
+/// A status that can't be read is told as that, once, and does not end the history.
+#[test]
+fn a_reading_that_fails_does_not_end_the_run() {
+    let (run, stage) = played();
+    run.set(1.0, &[(1, 100)]);
+    stage.read();
+    run.is_unread.store(true, Ordering::Relaxed);
+    let reply = get(&stage, "/v1/status");
+    let problem: Value = serde_json::from_slice(&reply.body).unwrap();
+    assert_eq!(
+        (reply.status, &problem["type"]),
+        (503, &"urn:fairgate:problem:silent".into())
+    );
+    let said = "the kernel does not say what is in the queue; ask again";
+    assert_eq!(problem["detail"], said);
+    assert_eq!(problem["errors"][0]["help"], "ask again");
+    run.set(2.0, &[(1, 200)]);
+    run.is_unread.store(true, Ordering::Relaxed);
+    stage.read();
+    run.set(3.0, &[(1, 300)]);
+    stage.read();
+    let document = json(&stage, "/v1/history?from=left&class=1");
+    assert_eq!(document["now_s"], 3.0);
+    assert_eq!(json(&stage, "/v1/status")["uptime_s"], 3.0);
 }
 
 /// The page warns of what is not as the file says.
