@@ -33,7 +33,7 @@ fn wrong_input_ends_with_2() {
         (&["add", "lo", "sqf color=red"], "color"),
         (&["add", "lo", "sqf", "--slots", "0"], "1 to 1048576"),
         (&["add", "lo", "@/nowhere.toml"], "/nowhere.toml"),
-        (&["add", "lo", &wrong], "wrong.toml:3:8"),
+        (&["add", "lo", &wrong], "wrong.toml:3:9"),
         (&["add", "lo:x", "sqf"], "hexadecimal"),
     ] {
         let (code, said) = said(arguments);
