@@ -174,13 +174,13 @@ fn root_rate(direction: &DirectionStatus) -> Option<(RootRate, u64)> {
     Some((root, root.get(tree)?.bits_per_second()))
 }
 
-/// Returns the round trips of the flow with most packets in a direction: the median of its last ones, and the
+/// Returns the round trips of the flow with most packets in a direction, of those that go on: the median of its last ones, and the
 /// shortest one to the same destination.
 fn round_trip(flows: &FlowsStatus, from: &str) -> Option<[f64; 2]> {
     let of_direction = flows.flows.iter().filter(|flow| flow.from == from);
     let largest = of_direction
         .clone()
-        .filter(|flow| flow.packets >= ENOUGH && flow.round_trip_ms.is_some())
+        .filter(|flow| flow.packets >= ENOUGH && flow.idle_s < 1.0 && flow.round_trip_ms.is_some())
         .max_by_key(|flow| flow.packets)?;
     let to_the_same = of_direction.filter(|flow| flow.destination == largest.destination);
     let shortest = to_the_same.filter_map(|flow| Some(flow.round_trip_ms?.minimum));
