@@ -98,7 +98,7 @@ fn loaded(network: &Network, run: &Run) -> (Option<i32>, Vec<Value>) {
         .unwrap();
     let doctor = doctor(
         &network.left,
-        &["--socket", run.socket.to_str().unwrap(), "--for", "5s"],
+        &["--socket", run.socket.to_str().unwrap(), "--for", "8s"],
     );
     // It observes flows from its start on, so it sees the first round trips of the connection.
     until("flows are observed", || {
