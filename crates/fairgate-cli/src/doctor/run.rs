@@ -174,8 +174,8 @@ fn root_rate(direction: &DirectionStatus) -> Option<(RootRate, u64)> {
     Some((root, root.get(tree)?.bits_per_second()))
 }
 
-/// Returns the round trips of the flow with most packets in a direction, of those that go on: the median of its last ones, and the
-/// shortest one to the same destination.
+/// Returns the round trips of the flow with most packets in a direction, of those that go on: the median of
+/// its last ones, and the shortest one to the same destination.
 fn round_trip(flows: &FlowsStatus, from: &str) -> Option<[f64; 2]> {
     let of_direction = flows.flows.iter().filter(|flow| flow.from == from);
     let largest = of_direction
