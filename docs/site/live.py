@@ -33,6 +33,8 @@ QUESTIONS: list[tuple[str, ...]] = [
 # Runs that end. A run prints its last status. The second one has variables of all kinds, and drops packets.
 OTHER_RUNS = ["examples/home.toml", "docs/site/run.toml"]
 FOLLOW = ("status", "--follow")
+# The machine may have something that is worth a warning.
+DOCTOR = ("doctor", "--for", "300ms")
 TESTBED = ("testbed", "--flows", "2", "--duration", "1s", "--queue", "fq_codel")
 
 # Commands whose name has a second word.
@@ -69,6 +71,7 @@ def ask(program: Program) -> Iterator[Answer]:
         send("core", FRAMES)
         for words in QUESTIONS:
             yield words, program.document(*words, *at, folder=ROOT)
+        yield DOCTOR, program.document(*DOCTOR, *at, folder=ROOT, codes=(0, 1))
         yield FOLLOW, follow(program, *at)
         yield ("run",), end(run)
     for file in OTHER_RUNS:

@@ -7,6 +7,8 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod commands;
+#[cfg(feature = "live")]
+mod doctor;
 mod document;
 #[cfg(feature = "live")]
 mod foreign;
@@ -34,11 +36,11 @@ use fairgate_report::command::{embedded, exit, failure, input, output, progress,
 use fairgate_run::subscribers::{PLANS, SUBSCRIBERS};
 use fairgate_sim::{SIMULATE, SWEEP};
 
-#[cfg(feature = "live")]
-use crate::commands::live;
 #[cfg(feature = "parquet")]
 use crate::commands::sweep;
 use crate::commands::{compare, completions, list, man, moved, plot, schema, simulate};
+#[cfg(feature = "live")]
+use crate::commands::{live, welcome};
 use crate::failure::{Failure, Outcome};
 use crate::output::Format;
 
@@ -129,6 +131,10 @@ pub fn main_with(registry: &Registry) -> ExitCode {
     #[cfg(feature = "live")]
     if let Some(code) = fairgate_scripts::record::stage() {
         return code;
+    }
+    #[cfg(feature = "live")]
+    if welcome::is_wanted() {
+        return exit::finish(welcome::run(), Format::Text);
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

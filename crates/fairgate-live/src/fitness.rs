@@ -1,8 +1,8 @@
 //! Checks whether two trees suit the interfaces that they run between. This needs the interfaces' MTU.
 
-use fairgate_config::{FileError, Frame, Problem};
+use fairgate_config::{FileError, Frame, Problem, Spec};
 
-use crate::backend;
+use crate::backend::{self, BackendKind};
 use crate::config::Plan;
 use crate::ethernet;
 use crate::vlan::Tag;
@@ -13,7 +13,7 @@ use crate::vlan::Tag;
 /// # Errors
 /// Lists all such problems.
 pub(crate) fn check(plan: &Plan, mtu: usize) -> Result<(), FileError> {
-    let frame = frame(plan, mtu, 0);
+    let frame = frame(plan.backend, mtu, 0);
     let problems = plan.queues.iter().flat_map(|queue| {
         let mut problems = queue.asks_for_marks();
         problems.extend(queue.asks_for_departure_times());
@@ -25,17 +25,27 @@ pub(crate) fn check(plan: &Plan, mtu: usize) -> Result<(), FileError> {
 
 /// Returns the parts of the trees that accept full-sized frames but drop full-sized frames with a VLAN tag.
 pub(crate) fn warnings(plan: &Plan, mtu: usize) -> Vec<Problem> {
-    let frame = frame(plan, mtu, Tag::BYTES);
-    plan.queues
+    too_small(&plan.queues, plan.backend, mtu, Tag::BYTES)
+}
+
+/// Returns the parts of trees that drop every full-sized frame, and those that drop every one with a VLAN
+/// tag. A run refuses the first at its start.
+pub fn too_small_at(queues: &[Spec], backend: Option<BackendKind>, mtu: usize) -> [Vec<Problem>; 2] {
+    [0, Tag::BYTES].map(|tags| too_small(queues, backend, mtu, tags))
+}
+
+fn too_small(queues: &[Spec], backend: Option<BackendKind>, mtu: usize, tags: usize) -> Vec<Problem> {
+    let frame = frame(backend, mtu, tags);
+    queues
         .iter()
         .flat_map(|queue| queue.too_small_for(frame))
         .collect()
 }
 
 /// A full-sized frame as the disciplines count it.
-fn frame(plan: &Plan, mtu: usize, tags: usize) -> Frame {
+fn frame(backend: Option<BackendKind>, mtu: usize, tags: usize) -> Frame {
     Frame {
         length: (mtu + ethernet::HEADER + tags) as u32,
-        memory: backend::chunk_for(plan, mtu) as u32,
+        memory: backend::chunk_for(backend, mtu) as u32,
     }
 }

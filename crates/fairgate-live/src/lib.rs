@@ -60,6 +60,7 @@ mod privileges;
 mod pulse;
 mod randomness;
 mod rate;
+pub mod readings;
 mod received;
 mod sandbox;
 mod signals;
@@ -82,6 +83,7 @@ pub use config::{
 };
 pub use dry_run::{Adapted, CapturedPacket, Captures, DryRun, DryRunError};
 pub use error::{LiveError, ReloadError};
+pub use fitness::too_small_at;
 pub use notice::Notice;
 pub use plane::{Changed, Kind, Plane};
 pub use privileges::{LaterFiles, Privileges};

@@ -4,8 +4,8 @@ use clap::Subcommand;
 use fairgate_config::Registry;
 
 use crate::commands::{
-    change, check, dummynet, flows, import_file, packets, pf, record, reload, reserve, run, show, status, tc,
-    testbed, top,
+    change, check, doctor, dummynet, flows, import_file, packets, pf, record, reload, reserve, run, show,
+    status, tc, testbed, top,
 };
 use crate::failure::{Failure, Outcome};
 use crate::output::Format;
@@ -15,6 +15,7 @@ pub(crate) enum Live {
     Check(check::Args),
     Run(Box<run::Args>),
     Status(status::Args),
+    Doctor(doctor::Args),
     Top(top::Args),
     Flows(flows::Args),
     Packets(packets::Args),
@@ -39,6 +40,7 @@ impl Live {
             Live::Check(args) => check::run(args, registry, format),
             Live::Run(args) => run::run(*args, registry, format),
             Live::Status(args) => status::run(args, format),
+            Live::Doctor(args) => doctor::run(&args, registry, format),
             Live::Top(args) => top::run(args, registry, format),
             Live::Flows(args) => flows::run(&args, format),
             Live::Packets(args) => packets::run(&args, format),

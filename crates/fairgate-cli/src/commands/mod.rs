@@ -9,6 +9,8 @@ pub(crate) mod completions;
 #[cfg(feature = "live")]
 pub(crate) mod device;
 #[cfg(feature = "live")]
+pub(crate) mod doctor;
+#[cfg(feature = "live")]
 pub(crate) mod dummynet;
 #[cfg(feature = "live")]
 pub(crate) mod flows;
@@ -52,6 +54,8 @@ pub(crate) mod tc;
 pub(crate) mod testbed;
 #[cfg(feature = "live")]
 pub(crate) mod top;
+#[cfg(feature = "live")]
+pub(crate) mod welcome;
 
 /// The examples under `fairgate --help`.
 pub(crate) const EXAMPLES: &str = "\
@@ -69,6 +73,7 @@ Examples:
   fairgate plot results.json        draw a simulation's results: throughput, delays, queues
   fairgate run home.toml            run live between the two interfaces in this file
   fairgate status                   the state of a run
+  fairgate doctor                   what is wrong with a run, its interfaces or this machine
   fairgate top                      a screen of it: classes, rates, delays, drops
   fairgate flows                    its flows: rates, delays, round trip times
   fairgate packets --out last.pcapng   its last packets, with what became of each

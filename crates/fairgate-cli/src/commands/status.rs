@@ -395,13 +395,13 @@ fn state_text(class: &ClassStatus) -> String {
 }
 
 /// Returns the rate of the bytes since `before`, in Mbit/s.
-fn megabits(bytes: u64, before: u64, seconds: f64) -> String {
+pub(crate) fn megabits(bytes: u64, before: u64, seconds: f64) -> String {
     let rate = (bytes - before.min(bytes)) as f64 * 8e-6 / seconds.max(1e-9);
     format!("{rate:.3}")
 }
 
 /// Returns the mean sojourn time of the packets that left since `before`, or a dash if there are none.
-fn delay(node: &NodeStatus, before: Option<&NodeStatus>) -> String {
+pub(crate) fn delay(node: &NodeStatus, before: Option<&NodeStatus>) -> String {
     let packets = node.dequeued.packets - before.map_or(0, |before| before.dequeued.packets);
     let sojourn_s = node.sojourn_s - before.map_or(0.0, |before| before.sojourn_s);
     match packets {

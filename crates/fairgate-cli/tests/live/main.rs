@@ -7,6 +7,7 @@ mod changes;
 mod common;
 mod delays;
 mod device;
+mod doctor;
 mod estimators;
 mod fail_open;
 mod forwarding;

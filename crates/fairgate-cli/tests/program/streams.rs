@@ -19,6 +19,8 @@ const FAMILIES: &[(&[&str], i32)] = &[
     (&["compare", "--trace", "nowhere.pcap"], 2),
     (&["testbed", "--queue", "nonsense"], 2),
     (&["status", "--socket", "nowhere.sock"], 3),
+    (&["doctor", "--socket", "nowhere.sock"], 3),
+    (&["doctor", "nowhere.toml"], 2),
     (&["show", "--socket", "nowhere.sock"], 3),
     (&["run", "nowhere.toml"], 2),
 ];

@@ -29,9 +29,9 @@ use crate::sys::interface::Interface;
 pub(crate) use hooks::{Hooks, mark_of};
 pub(crate) use lock::Lock;
 use merging::MergingGuard;
-use shapers::Shaper;
-use survey::Survey;
-pub(crate) use survey::kind_of;
+pub use shapers::Shaper;
+pub(crate) use shapers::{kind, shaper_on, shapers_at};
+pub(crate) use survey::{Survey, dump, kind_of, name_of_link};
 pub(crate) use switch::{PATIENCE, Switch, Word};
 
 /// What a run has changed at an interface that it has [locked](Lock), until this is dropped.
@@ -63,7 +63,7 @@ impl Attachment {
             isolate(interface, plan.isolate, switch)?
         };
         let (merging, untold) = MergingGuard::apply(interface, lock, plan.offloads)?;
-        let shapers = [shapers::of_sent(interface).ok().flatten(), None];
+        let shapers = shapers_at(interface, [false, true]);
         let untold = untold.into_iter().chain(told(interface, shapers));
         Ok(Attachment {
             _merging: merging,
@@ -85,14 +85,7 @@ impl Attachment {
         let hooks = Hooks::divert(interface.index, plan.taken, switch);
         let hooks = hooks.map_err(|errno| no_diversion(errno, &interface.name))?;
         let (merging, untold) = MergingGuard::apply(interface, lock, plan.offloads)?;
-        let [received, sent] = plan.taken;
-        // A kernel without traffic control has no shapers.
-        let shapers = [
-            sent.then(|| shapers::of_sent(interface).ok().flatten()).flatten(),
-            received
-                .then(|| shapers::of_received(interface).ok().flatten())
-                .flatten(),
-        ];
+        let shapers = shapers_at(interface, plan.taken);
         let untold = untold.into_iter().chain(told(interface, shapers));
         Ok(Attachment {
             _merging: merging,
@@ -119,8 +112,8 @@ impl Attachment {
     }
 }
 
-/// Tells of the kernel's shapers of what an interface sends and of what it receives.
-fn told(interface: &Interface, [sent, received]: [Option<Shaper>; 2]) -> impl Iterator<Item = Notice> {
+/// Tells of the kernel's shapers of what an interface receives and of what it sends.
+fn told(interface: &Interface, [received, sent]: [Option<Shaper>; 2]) -> impl Iterator<Item = Notice> {
     let notice = |shaper: Shaper, is_past: bool| Notice::OtherShaper {
         interface: interface.name.clone(),
         device: shaper.device,

@@ -19,22 +19,38 @@ use crate::sys::interface::Interface;
 
 /// A shaper of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Shaper {
+pub struct Shaper {
     /// The device that it is on.
-    pub(super) device: String,
+    pub device: String,
     /// Its qdisc: `cake`.
-    pub(super) kind: String,
+    pub kind: String,
     /// The rate to which it shapes everything, if it has one.
-    pub(super) rate: Option<Rate>,
+    pub rate: Option<Rate>,
 }
 
-/// Returns the shaper of what an interface sends.
-pub(super) fn of_sent(interface: &Interface) -> io::Result<Option<Shaper>> {
-    of_device(&interface.name, interface.index)
+impl Shaper {
+    /// Describes it in words: `cake at 20Mbit on ifb0`.
+    pub fn words(&self) -> String {
+        let rate = self
+            .rate
+            .map_or(String::new(), |rate: Rate| format!(" at {rate}"));
+        format!("{}{rate} on {}", self.kind, self.device)
+    }
+}
+
+/// Returns the shapers of what an interface receives and of what it sends, of those that are `wanted`. A
+/// kernel without traffic control has none.
+pub(crate) fn shapers_at(interface: &Interface, wanted: [bool; 2]) -> [Option<Shaper>; 2] {
+    let [received, sent] = wanted;
+    [
+        received.then(|| of_received(interface).ok().flatten()).flatten(),
+        sent.then(|| shaper_on(&interface.name, interface.index).ok().flatten())
+            .flatten(),
+    ]
 }
 
 /// Returns the shaper to which what an interface receives is redirected.
-pub(super) fn of_received(interface: &Interface) -> io::Result<Option<Shaper>> {
+fn of_received(interface: &Interface) -> io::Result<Option<Shaper>> {
     let mut request = TcMessage::with_index(interface.index as i32);
     request.header.parent = TcHandle {
         major: u16::MAX,
@@ -49,7 +65,7 @@ pub(super) fn of_received(interface: &Interface) -> io::Result<Option<Shaper>> {
             let Some(name) = name_of_link(target)? else {
                 continue;
             };
-            if let Some(shaper) = of_device(&name, target)? {
+            if let Some(shaper) = shaper_on(&name, target)? {
                 return Ok(Some(shaper));
             }
         }
@@ -57,7 +73,8 @@ pub(super) fn of_received(interface: &Interface) -> io::Result<Option<Shaper>> {
     Ok(None)
 }
 
-fn of_device(name: &str, index: u32) -> io::Result<Option<Shaper>> {
+/// Returns the shaper of what a device sends.
+pub(crate) fn shaper_on(name: &str, index: u32) -> io::Result<Option<Shaper>> {
     // Kernels before Linux 6.0 answer with those of all devices.
     let is_ours = |message: &TcMessage| message.header.index == index as i32;
     let request = TcMessage::with_index(index as i32);
@@ -137,7 +154,8 @@ fn rate_of(message: &TcMessage, kind: &str) -> Option<u64> {
     }
 }
 
-fn kind(message: &TcMessage) -> Option<&str> {
+/// Returns the kind of a qdisc: `fq_codel`.
+pub(crate) fn kind(message: &TcMessage) -> Option<&str> {
     message.attributes.iter().find_map(|attribute| match attribute {
         TcAttribute::Kind(kind) => Some(kind.as_str()),
         _ => None,

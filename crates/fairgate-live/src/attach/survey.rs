@@ -100,7 +100,7 @@ pub(crate) fn kind_of(interface: &Interface) -> Result<Option<String>, LiveError
 }
 
 /// Returns the name of the interface with this index, in the network namespace of this thread.
-pub(super) fn name_of_link(index: u32) -> std::io::Result<Option<String>> {
+pub(crate) fn name_of_link(index: u32) -> std::io::Result<Option<String>> {
     let links = dump(RouteNetlinkMessage::GetLink(LinkMessage::default()))?;
     let mut links = links.iter().filter_map(Link::of);
     Ok(links.find(|link| link.index == index).map(|link| link.name))
@@ -176,7 +176,7 @@ fn address_of(message: &RouteNetlinkMessage, index: u32) -> Option<String> {
 }
 
 /// Sends a request and returns all answers.
-pub(super) fn dump(request: RouteNetlinkMessage) -> std::io::Result<Vec<RouteNetlinkMessage>> {
+pub(crate) fn dump(request: RouteNetlinkMessage) -> std::io::Result<Vec<RouteNetlinkMessage>> {
     let mut socket = Socket::new(NETLINK_ROUTE)?;
     socket.bind_auto()?;
     socket.connect(&SocketAddr::new(0, 0))?;

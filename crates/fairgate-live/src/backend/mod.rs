@@ -111,8 +111,8 @@ pub(crate) trait Backend {
 }
 
 /// Returns the bytes of memory per frame at an MTU.
-pub(crate) fn chunk_for(plan: &Plan, mtu: usize) -> usize {
-    match plan.backend {
+pub(crate) fn chunk_for(backend: Option<BackendKind>, mtu: usize) -> usize {
+    match backend {
         Some(BackendKind::Xdp) => xdp::chunk_for(mtu),
         // The kernel's buffers have about the same size.
         Some(BackendKind::Packet | BackendKind::Kernel) | None => FrameStore::chunk_for(longest_frame(mtu)),

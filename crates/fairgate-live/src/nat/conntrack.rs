@@ -135,7 +135,7 @@ fn first(bytes: &[u8]) -> Option<(Said, &[u8])> {
 }
 
 /// The kinds and values of attributes, up to the first damaged one.
-fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub(crate) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let nlas = NlasIterator::new(bytes).map_while(Result::ok);
     nlas.map(|nla| {
         // It was checked: the header is there, and as many bytes as it says.

@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use fairgate::FlowHasher;
 use fairgate::flow::FlowKey;
 
+pub(crate) use self::conntrack::attributes;
 use self::conntrack::{Connection, Subscription, Tracker};
 use crate::config::Plan;
 use crate::error::LiveError;

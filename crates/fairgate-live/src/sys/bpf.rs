@@ -21,6 +21,7 @@ const BPF_MAP_CREATE: libc::c_long = 0;
 const BPF_MAP_UPDATE_ELEM: libc::c_long = 2;
 const BPF_MAP_DELETE_ELEM: libc::c_long = 3;
 const BPF_PROG_LOAD: libc::c_long = 5;
+const BPF_PROG_QUERY: libc::c_long = 16;
 const BPF_LINK_CREATE: libc::c_long = 28;
 const BPF_PROG_TYPE_SOCKET_FILTER: u32 = 1;
 const BPF_PROG_TYPE_SCHED_CLS: u32 = 3;
@@ -499,6 +500,41 @@ fn bpf<T>(command: libc::c_long, attributes: &T) -> Result<OwnedFd, Errno> {
     let number = call(command, attributes)?;
     // SAFETY: a descriptor that is returned is new, and nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// `query` of `union bpf_attr`, with all that the kernel may write of it.
+#[repr(C)]
+#[derive(Default)]
+struct ProgramQuery {
+    interface: u32,
+    hook: u32,
+    flags: u32,
+    attach_flags: u32,
+    /// No memory for the numbers of programs: they are only counted.
+    programs: u64,
+    count: u32,
+    padding: u32,
+    more: [u64; 4],
+}
+
+/// Asks the kernel whether programs can be attached to an interface at a hook of tc. Nothing is changed.
+pub(crate) fn query(interface: u32, hook: Hook) -> Result<(), Errno> {
+    let mut attributes = ProgramQuery {
+        interface,
+        hook: hook as u32,
+        ..ProgramQuery::default()
+    };
+    // SAFETY: the kernel reads and writes a live structure of integers without padding, which is exclusively
+    // borrowed and as long as its part of `union bpf_attr`. The address in it is none.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            BPF_PROG_QUERY,
+            std::ptr::from_mut(&mut attributes),
+            size_of::<ProgramQuery>(),
+        )
+    };
+    Errno::result(result).map(drop)
 }
 
 /// Calls a command. `T` is its part of `union bpf_attr`.

@@ -13,6 +13,7 @@
 //!   xdp_socket  AF_XDP sockets, receive and send     unsafe: bind, sendto, frames in mapped memory
 //!   guardian    a child process that outlives us     unsafe: fork
 //!   interface   ioctls on interfaces                 unsafe: ioctl
+//!   features    which features of an interface are on
 //!   bpf         programs at tc's hooks and for XDP   unsafe: bpf, words in mapped memory
 //!   priority    real-time scheduling                 unsafe: sched_setscheduler
 //!   tcp         the kernel's figures of connections  unsafe: getsockopt, setsockopt
@@ -27,6 +28,7 @@ pub(crate) mod batch;
 pub(crate) mod bpf;
 pub(crate) mod chunks;
 pub(crate) mod fanout;
+pub(crate) mod features;
 pub(crate) mod frames;
 pub(crate) mod guardian;
 pub(crate) mod interface;

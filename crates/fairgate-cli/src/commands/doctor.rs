@@ -1,0 +1,302 @@
+//! `fairgate doctor`: reads a run, its interfaces and the machine, and says what is wrong.
+
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use fairgate_config::Registry;
+use fairgate_live::readings::{InterfaceReading, MachineReading, ProcessReading};
+use fairgate_live::{End, Plan, too_small_at};
+use fairgate_run::client::Remote;
+use fairgate_run::running;
+use fairgate_run_api::{FlowOrder, Status};
+use miette::Diagnostic;
+use serde::Serialize;
+
+use crate::commands::status::ask;
+use crate::doctor::interface::{self, Use};
+use crate::doctor::run::{self, RunReading};
+use crate::doctor::{Finding, Level, machine};
+use crate::document;
+use crate::failure::{Failure, Outcome};
+use crate::input::{self, positive_duration};
+use crate::output::{self, Format};
+use crate::remote::{NoRun, failed};
+use crate::subscribers;
+
+/// Find out what is wrong with a run, an interface or this machine
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  fairgate doctor                   all runs of this machine, for 3 seconds each, and the machine
+  fairgate doctor --for 10s         the same for longer, while the line is loaded
+  fairgate doctor --dev eth0        would a run on this interface work as it should?
+  fairgate doctor home.toml         the same for the interfaces and trees of a file
+  fairgate doctor --json            for a script; exit code 1 if there is a warning or a problem
+
+It looks for: a rate above the line's (the queue is elsewhere then), offloads that can't be undone, buckets
+below a frame, shapers of the kernel beside the run, programs and hardware that packets take past it, packets
+that were lost outside of the queues, a slow clock, and what the kernel or the memory limit lacks. It changes
+nothing. Root sees more: the runs of services, flowtables, whose program it is.")]
+pub(crate) struct Args {
+    /// The file of a run that is to start
+    #[arg(conflicts_with_all = ["dev", "socket"])]
+    file: Option<PathBuf>,
+
+    /// An interface instead of a run
+    #[arg(long, value_name = "INTERFACE", conflicts_with = "socket")]
+    dev: Option<String>,
+
+    /// The socket of the run [default: all runs of this machine]
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+
+    /// For how long to watch a run
+    #[arg(long = "for", value_name = "TIME", default_value = "3s", value_parser = positive_duration)]
+    watch: Duration,
+}
+
+/// How many flows are asked for.
+const FLOWS: u32 = 1_000;
+
+/// `fairgate.doctor/1`.
+#[derive(Serialize)]
+struct Examined {
+    problems: usize,
+    warnings: usize,
+    findings: Vec<Finding>,
+}
+
+pub(crate) fn run(args: &Args, registry: &Registry, format: Format) -> Result<Outcome, Failure> {
+    let mut findings = match (&args.file, &args.dev) {
+        (Some(file), _) => of_file(file, registry)?,
+        (None, Some(device)) => of_interface(device, None, &of_all()),
+        (None, None) => of_runs(args)?,
+    };
+    findings.extend(machine::judge(&MachineReading::read()));
+    findings.sort_by_key(|finding| finding.level);
+    let count = |level| findings.iter().filter(|finding| finding.level == level).count();
+    let examined = Examined {
+        problems: count(Level::Problem),
+        warnings: count(Level::Warning),
+        findings,
+    };
+    match format {
+        Format::Json => output::json("doctor", &examined)?,
+        Format::Text => output::text(&output::harmless(&text(&examined)))?,
+    }
+    Ok(match examined.problems + examined.warnings {
+        0 => Outcome::Yes,
+        _ => Outcome::No,
+    })
+}
+
+/// A run that takes packets in both directions, and has attached nothing yet.
+fn of_all() -> Use {
+    Use {
+        taken: [true; 2],
+        programs: Some(Vec::new()),
+    }
+}
+
+/// Reads an interface and judges it. What can't be used is a finding.
+fn of_interface(name: &str, before: Option<&InterfaceReading>, of_run: &Use) -> Vec<Finding> {
+    match InterfaceReading::of(name) {
+        Ok(reading) => interface::judge(&reading, before, of_run),
+        Err(error) => vec![unusable(name, &error)],
+    }
+}
+
+fn unusable(name: &str, error: &fairgate_live::LiveError) -> Finding {
+    let why = "A run needs the interface.";
+    let finding = Finding::new(Level::Problem, "interface", name, error.to_string(), why);
+    match error.help() {
+        Some(help) => finding.remedy(help.to_string()),
+        None => finding,
+    }
+}
+
+/// Judges all runs that are asked for.
+fn of_runs(args: &Args) -> Result<Vec<Finding>, Failure> {
+    let sockets = match &args.socket {
+        Some(socket) => vec![socket.clone()],
+        None => running()
+            .map_err(NoRun::Untrusted)
+            .map_err(Failure::environment)?,
+    };
+    if sockets.is_empty() {
+        let none = Finding::new(
+            Level::Note,
+            "runs",
+            machine::MACHINE,
+            "no run was found",
+            "Only the machine was looked at.",
+        );
+        return Ok(vec![
+            none.remedy("fairgate doctor --dev INTERFACE, or fairgate doctor FILE"),
+        ]);
+    }
+    let is_named = args.socket.is_some() || sockets.len() > 1;
+    let mut findings = Vec::new();
+    for socket in sockets {
+        let options = match is_named {
+            true => format!(" --socket {}", socket.display()),
+            false => String::new(),
+        };
+        findings.extend(of_run(&socket.into(), options, args.watch)?);
+    }
+    Ok(findings)
+}
+
+/// Watches a run and judges it with its interfaces.
+fn of_run(run: &Remote, options: String, watch: Duration) -> Result<Vec<Finding>, Failure> {
+    // The run observes flows from the first question on.
+    run.flows(FlowOrder::Bytes, 1).map_err(failed(run))?;
+    let before = ask(run, false)?;
+    let process = ProcessReading::of(before.pid);
+    let names: Vec<String> = run::interfaces(&before).into_iter().map(str::to_owned).collect();
+    let is_here = process.is_here != Some(false);
+    let earlier: Vec<_> = match is_here {
+        true => names.iter().map(|name| InterfaceReading::of(name)).collect(),
+        false => Vec::new(),
+    };
+    thread::sleep(watch);
+    let after = ask(run, true)?;
+    let flows = run.flows(FlowOrder::Bytes, FLOWS).map_err(failed(run))?;
+    let mut findings = Vec::new();
+    let of_run = Use {
+        taken: taken(&before),
+        programs: process.programs.clone(),
+    };
+    let mut interfaces = Vec::new();
+    for (name, reading) in names.iter().zip(earlier) {
+        match reading {
+            Ok(reading) => {
+                findings.extend(of_interface(name, Some(&reading), &of_run));
+                interfaces.push(reading);
+            }
+            Err(error) => findings.push(unusable(name, &error)),
+        }
+    }
+    if !is_here {
+        let where_ = format!("process {} is in another network namespace", before.pid);
+        let why = "Its interfaces can't be seen from here.";
+        let note = Finding::new(Level::Note, "interface", &before.name, where_, why);
+        findings.push(note.remedy(format!("nsenter --net --target {} fairgate doctor", before.pid)));
+    }
+    findings.extend(run::buckets(&before, &interfaces));
+    findings.push(machine::memory(&before.name, process.memory.as_ref()));
+    findings.extend(run::judge(&RunReading {
+        before,
+        after,
+        flows,
+        options,
+    }));
+    Ok(findings)
+}
+
+/// Returns whether a run takes what its interfaces receive, and what this machine sends. Between two
+/// interfaces the frames of each leave by the other one.
+fn taken(status: &Status) -> [bool; 2] {
+    match status.is_on_one_interface() {
+        // A direction without a tree passes no packets.
+        true => [0, 1].map(|index| {
+            let direction = status.directions.get(index);
+            direction
+                .is_some_and(|direction| direction.sent.packets > 0 || direction.tree.discipline != "fifo")
+        }),
+        false => [false, true],
+    }
+}
+
+/// Judges what a file wants to run.
+fn of_file(file: &std::path::Path, registry: &Registry) -> Result<Vec<Finding>, Failure> {
+    let document = document::read(file, registry)?;
+    let (document, _) = subscribers::added_to(document, None, registry, &input::Texts::default())?;
+    let plan = Plan::read(&document)?;
+    let name = file.display().to_string();
+    let of_run = Use {
+        taken: match plan.is_on_one_interface() {
+            true => plan.taken,
+            false => [false, true],
+        },
+        ..of_all()
+    };
+    let mut findings = Vec::new();
+    let mut mtus = Vec::new();
+    for end in &plan.ends {
+        // What the run makes itself has nothing to be read yet.
+        let End::Interface(interface) = end else {
+            continue;
+        };
+        match InterfaceReading::of(interface) {
+            Ok(reading) => {
+                findings.extend(interface::judge(&reading, None, &of_run));
+                findings.extend(used(&plan, &reading));
+                mtus.push(reading.mtu);
+            }
+            Err(error) => findings.push(unusable(interface, &error)),
+        }
+    }
+    let mtu = mtus.into_iter().max().unwrap_or(1500);
+    findings.extend(run::bursts(
+        &name,
+        too_small_at(&plan.queues, plan.backend, mtu),
+        mtu,
+    ));
+    findings.push(match plan.fits(None, input::available_memory()) {
+        Ok(()) => Finding::ok("memory", &name, "there is enough for the trees"),
+        Err(error) => Finding::new(
+            Level::Problem,
+            "memory",
+            &name,
+            error.to_string(),
+            "A run of this file does not start.",
+        ),
+    });
+    Ok(findings)
+}
+
+/// Finds what this machine uses an interface for that is only to bridge frames.
+fn used(plan: &Plan, reading: &InterfaceReading) -> Option<Finding> {
+    let is_refused = !plan.is_on_one_interface() && plan.isolate == fairgate_live::Isolate::Unused;
+    let (used_for, remedy) = reading.used_for.as_ref().filter(|_| is_refused)?;
+    let why = "This machine would answer or forward frames past the queue, so the run does not start.";
+    Some(
+        Finding::new(Level::Problem, "interface", &reading.name, used_for.clone(), why)
+            .remedy(remedy.clone()),
+    )
+}
+
+/// The findings as a table, and below it what to do about those that are not fine.
+fn text(examined: &Examined) -> String {
+    let mut table = output::page_table(["LEVEL", "CHECK", "OF", "SEEN"], 3);
+    for finding in &examined.findings {
+        table.add_row([finding.level.name(), finding.check, &finding.of, &finding.seen]);
+    }
+    let mut text = output::table_text(&table);
+    for finding in &examined.findings {
+        let Some(why) = &finding.why else {
+            continue;
+        };
+        let head = format!("{}: {} of {}", finding.level.name(), finding.check, finding.of);
+        text.push_str(&format!("\n{head}\n"));
+        let width = usize::from(output::page_width()).saturating_sub(2);
+        for line in output::wrap(why, width).lines() {
+            text.push_str(&format!("  {line}\n"));
+        }
+        // A command is copied, so it is not wrapped.
+        if let Some(remedy) = &finding.remedy {
+            text.push_str(&format!("  -> {remedy}\n"));
+        }
+    }
+    let summary = match (examined.problems, examined.warnings) {
+        (0, 0) => "\nNothing is wrong.\n".to_owned(),
+        (problems, warnings) => format!(
+            "\n{} and {}.\n",
+            crate::doctor::counted(problems as u64, "problem"),
+            crate::doctor::counted(warnings as u64, "warning")
+        ),
+    };
+    text + &summary
+}
