@@ -75,9 +75,9 @@ impl Bridges {
     pub(crate) fn statuses(&self) -> Result<Vec<Option<Status>>, TestbedError> {
         let read = |plane: &Option<Arc<dyn Plane>>| {
             let Some(plane) = plane else { return Ok(None) };
-            let status = plane.status(Detail::All).ok_or_else(|| TestbedError::System {
+            let status = plane.status(Detail::All).map_err(|refused| TestbedError::System {
                 action: "asking a bridge for its status".to_owned(),
-                reason: "it has ended".to_owned(),
+                reason: refused.to_string(),
             });
             status.map(Some)
         };
