@@ -69,7 +69,7 @@ fn forward(queue: &mut Queue, number: u64, head: &[u8], now: Time) {
         "a free slot takes a packet"
     );
     queue.enqueue_copies(now, |cookie| Some(cookie | 1 << 63));
-    if number % 3 != 0 {
+    if !number.is_multiple_of(3) {
         queue.dequeue(now);
         queue.enqueue_copies(now, |cookie| Some(cookie | 1 << 63));
     }
