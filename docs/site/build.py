@@ -49,8 +49,6 @@ def copy_pages(folder: Path) -> None:
         copied.write_text(linked(page, text))
     shutil.copytree(docs / "images", folder / "images")
     shutil.copy(docs / "experiments/verdicts.csv", folder / "experiments")
-    for page in (HERE / "pages").glob("*.md"):
-        check_width(page, page.read_text())
     shutil.copytree(HERE / "pages", folder, dirs_exist_ok=True)
     # The program in Rust of README.md, which a test compiles.
     program = re.search(r"```rust\n.*?```", (ROOT / "README.md").read_text(), re.DOTALL)
