@@ -108,6 +108,8 @@ fn loaded(network: &Network, run: &Run) -> (Option<i32>, Vec<Value>) {
     let output = thread::scope(|scope| {
         let connect = || TcpStream::connect(&address);
         let mut sender = network.left.enter(connect).unwrap().unwrap();
+        // CUBIC leaves slow start at the first delay, and fills a queue only after a while.
+        setsockopt(&sender, sockopt::TcpCongestion, &"reno".into()).unwrap();
         let (mut receiver, _) = listener.accept().unwrap();
         for end in [&sender, &receiver] {
             end.set_read_timeout(Some(Duration::from_secs(1))).unwrap();

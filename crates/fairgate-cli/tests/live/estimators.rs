@@ -55,7 +55,8 @@ fn the_rate_of_a_steady_stream_is_shown() {
     let tree = script.spec().unwrap().to_toml("out");
     let run = "[run]\nleft = \"left\"\nright = \"right\"\nleft_to_right = \"out\"\n";
     let run = Run::start(&network.router, &format!("{tree}\n{run}"));
-    assert_eq!(rates(&network, &run), [0; 4]);
+    // Hosts announce themselves with a few packets.
+    assert!(rates(&network, &run).iter().all(|&rate| rate < 1000));
     let to = format!("{}:5100", Network::RIGHT);
     let bind = || UdpSocket::bind("0.0.0.0:0");
     let sender = network.left.enter(bind).unwrap().unwrap();
