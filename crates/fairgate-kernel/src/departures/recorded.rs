@@ -1,5 +1,6 @@
 //! The traces that were recorded from Linux 6.1 (`tests/data/kernel-traces`), through the object: the same
-//! packets leave and are dropped as in Linux.
+//! packets leave and are dropped as in Linux. The replay of `fairgate-evidence` drives a tree, and this a
+//! program; its reader can't be used here, because that crate depends on this one.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
