@@ -56,9 +56,9 @@ class Sfq(fg.Discipline):
 
 
 # %%
-def line(tree):
+def line(tree, duration="3s"):
     return fg.Scenario(
-        "3s",
+        duration,
         queues={"line": tree},
         links=[fg.Link("server", "home", rate="8mbit", delay="5ms", queue_a="line")],
         flows=[fg.Flow("sender", "server", "home", count=8, udp={"rate": "2mbit", "pattern": "poisson"})],
@@ -84,7 +84,7 @@ few = line(Sfq.tree(queues=16)).run(seed=1)
 from math import prod
 
 for queues in (16, 64, 256):
-    runs = line(Sfq.tree(queues=queues)).run_seeds(20)
+    runs = line(Sfq.tree(queues=queues), "1s").run_seeds(20)
     alone = sum(run.jain > 0.99 for run in runs) / len(runs)
     theory = prod(1 - flow / queues for flow in range(8))
     print(f"{queues:4} queues: fair in {alone:4.0%} of runs, by the birthday problem in {theory:4.0%}")
