@@ -62,3 +62,26 @@ fn help_is_no_error() {
         assert_eq!(said(&[word]), (0, String::new()), "{word}");
     }
 }
+
+/// Nobody reads: the exit code tells the same as otherwise.
+#[test]
+fn a_closed_pipe_is_no_panic() {
+    for (arguments, expected) in [
+        (&["--help"][..], 0),
+        (&["sing", "lo"], 2),
+        (&["show", "fg-no-such"], 3),
+    ] {
+        let closed = || {
+            let (reader, writer) = std::io::pipe().unwrap();
+            drop(reader);
+            writer
+        };
+        let status = Command::new(env!("CARGO_BIN_EXE_fairgate-qdisc"))
+            .args(arguments)
+            .stdout(closed())
+            .stderr(closed())
+            .status()
+            .unwrap();
+        assert_eq!(status.code(), Some(expected), "{arguments:?}");
+    }
+}

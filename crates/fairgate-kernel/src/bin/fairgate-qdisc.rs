@@ -5,7 +5,7 @@
 use std::ffi::CString;
 use std::fmt;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use fairgate::balance::Imbalance;
@@ -89,16 +89,27 @@ type Result<T> = std::result::Result<T, Failure>;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match run(&arguments) {
+    match run(&arguments).and_then(|text| Ok(print(&text)?)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            // Not by `eprintln!`, which panics if nobody reads. The exit code tells the same.
+            let _ = writeln!(io::stderr(), "error: {error}");
             ExitCode::from(error.code())
         }
     }
 }
 
-fn run(arguments: &[String]) -> Result<()> {
+/// Prints `text`. A reader that has enough, like `head`, is no error.
+fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
+}
+
+/// Returns what is to be printed.
+fn run(arguments: &[String]) -> Result<String> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let command = *words.first().ok_or(USAGE)?;
     let place = || place(words.get(1).ok_or(USAGE)?);
@@ -108,17 +119,12 @@ fn run(arguments: &[String]) -> Result<()> {
         "change" => Make::Change,
         "del" => {
             let mut socket = Socket::open(libc::NETLINK_ROUTE)?;
-            return Ok(client::delete(&mut socket, &place()?, "fairgate")?);
+            client::delete(&mut socket, &place()?, "fairgate")?;
+            return Ok(String::new());
         }
         "show" => return show(place()?),
-        "--help" | "-h" | "help" => {
-            println!("{USAGE}");
-            return Ok(());
-        }
-        "--version" | "-V" => {
-            println!("fairgate-qdisc {}", env!("CARGO_PKG_VERSION"));
-            return Ok(());
-        }
+        "--help" | "-h" | "help" => return Ok(format!("{USAGE}\n")),
+        "--version" | "-V" => return Ok(format!("fairgate-qdisc {}\n", env!("CARGO_PKG_VERSION"))),
         _ => return Err(USAGE.into()),
     };
     let place = place()?;
@@ -147,7 +153,8 @@ fn run(arguments: &[String]) -> Result<()> {
         tree: tree_of(&spec).map_err(|error| refused(error.into()))?,
     };
     let mut socket = Socket::open(libc::NETLINK_ROUTE)?;
-    client::put(&mut socket, &place, make, &plan, text).map_err(refused)
+    client::put(&mut socket, &place, make, &plan, text).map_err(refused)?;
+    Ok(String::new())
 }
 
 /// Returns why a tree is refused, at its place if that is known.
@@ -230,8 +237,9 @@ fn place(text: &str) -> Result<Place> {
     })
 }
 
-/// Prints a line for each qdisc `fairgate` of the interface.
-fn show(place: Place) -> Result<()> {
+/// Returns a line for each qdisc `fairgate` of the interface.
+fn show(place: Place) -> Result<String> {
+    let mut lines = String::new();
     let mut socket = Socket::open(libc::NETLINK_ROUTE)?;
     for qdisc in client::list(&mut socket, place.index)? {
         if qdisc.kind != "fairgate" {
@@ -239,8 +247,8 @@ fn show(place: Place) -> Result<()> {
         }
         let Place { handle, parent, .. } = qdisc.place;
         let counted = qdisc.counters.as_ref().map(in_a_line).transpose();
-        println!(
-            "handle={:x}: parent={} tree=\"{}\"{}",
+        lines.push_str(&format!(
+            "handle={:x}: parent={} tree=\"{}\"{}\n",
             handle >> 16,
             match parent {
                 ROOT => "root".to_owned(),
@@ -248,9 +256,9 @@ fn show(place: Place) -> Result<()> {
             },
             qdisc.text.escape_debug(),
             counted.map_err(Failure::Bug)?.unwrap_or_default()
-        );
+        ));
     }
-    Ok(())
+    Ok(lines)
 }
 
 /// Returns the counters as `key=value`, if they add up.
