@@ -175,6 +175,12 @@ fn check_link(link: &Link) -> Result<(), &'static str> {
     if link.loss_a.is_some() || link.loss_b.is_some() {
         return Err("it loses packets; omit `loss`");
     }
+    if link.send_buffer > 0 {
+        return Err("it has a send buffer; omit `send_buffer`");
+    }
+    if !link.timer.is_zero() {
+        return Err("its timer has ticks; omit `timer`");
+    }
     if link.delay_a != link.delay_b {
         return Err("its delays differ; give both directions the same");
     }

@@ -50,6 +50,8 @@ pub(crate) struct Interface {
     pub(crate) line: Line,
     /// Has the queue served.
     pub(crate) alarm: Alarm,
+    /// The tick of the clock that asks a queue again which holds packets back, ns. 0: it is exact.
+    pub(crate) timer: u64,
     /// Propagation delay, ns.
     pub(crate) delay: u64,
     /// The recorded delays, which come to that.
@@ -85,8 +87,9 @@ impl Interface {
             spec: None,
             sharded: None,
             in_flight: PacketQueue::new(),
-            line: Line::new(&rate),
+            line: Line::new(&rate, 0),
             alarm: Alarm::UNSET,
+            timer: 0,
             delay,
             recorded: RecordedDelays::of(&rate),
             overhead,
@@ -98,5 +101,17 @@ impl Interface {
             name,
             rate,
         }
+    }
+
+    /// Returns when the queue is asked again that holds its packets back until a time after `now`: at a tick,
+    /// and at the second one at the earliest, because the current tick has begun. That is how BSD counts.
+    #[inline]
+    pub(crate) fn asked_again(&self, until: Time, now: Time) -> Time {
+        if self.timer == 0 {
+            return until;
+        }
+        let second = now.nanos() / self.timer + 2;
+        let tick = until.nanos().div_ceil(self.timer).max(second);
+        Time::from_nanos(tick.saturating_mul(self.timer))
     }
 }

@@ -36,7 +36,7 @@ use air::{AirHop, Member};
 pub(crate) use air::{Cell, Receiver};
 pub(crate) use impairments::Impairments;
 pub(crate) use interface::Interface;
-pub(crate) use line::ExactClock;
+pub(crate) use line::{ExactClock, Line};
 pub(crate) use processor::Processor;
 pub(crate) use routes::Routes;
 pub(crate) use tap::Tap;
@@ -361,7 +361,8 @@ impl Network {
                         until < Time::MAX,
                         "a discipline that holds packets back says until when (`Discipline::watchdog`)"
                     );
-                    interface.alarm.set(until, Event::Wake(index), events);
+                    let again = interface.asked_again(until, now);
+                    interface.alarm.set(again, Event::Wake(index), events);
                     return;
                 }
             };

@@ -46,6 +46,12 @@ pub struct Link {
     pub loss_b: Option<Loss>,
     /// The bytes that framing adds to every packet. Queues and the link count them, flows don't.
     pub overhead: u32,
+    /// The bytes that each end takes from its queue before it can transmit them: the send buffer of a network
+    /// device, which a discipline does not control. Only constant rates may have one.
+    pub send_buffer: u32,
+    /// The tick of the clock at both ends. A queue that holds packets back is asked again at a tick, and at
+    /// the second one at the earliest, as BSD's timers do. 0: at the time that the queue says.
+    pub timer: Duration,
     /// The queue at `a`, for packets to `b`.
     pub queue_a: Queue,
     /// The queue at `b`, for packets to `a`.
@@ -87,6 +93,8 @@ impl Link {
             loss_a: None,
             loss_b: None,
             overhead: ETHERNET_HEADER,
+            send_buffer: 0,
+            timer: Duration::ZERO,
             queue_a: Queue::default(),
             queue_b: Queue::default(),
         }
@@ -156,6 +164,20 @@ impl Link {
             if let Some(given) = direction.loss {
                 given.check().map_err(|what| Mistake::new(loss, what))?;
             }
+        }
+        if self.timer > LONGEST {
+            return Err(Mistake::new(
+                "timer",
+                "the tick is longer than a year, which is the limit; choose a shorter one",
+            ));
+        }
+        let is_constant = |rate: &LineRate| matches!(rate, LineRate::Constant(_));
+        if self.send_buffer > 0 && !(is_constant(&self.rate_a) && is_constant(&self.rate_b)) {
+            return Err(Mistake::new(
+                "send_buffer",
+                "a send buffer is emptied at a constant rate, which this link does not have in both \
+                 directions; give it one, or omit the buffer",
+            ));
         }
         if self.overhead > MOST_OVERHEAD {
             return Err(Mistake::new(

@@ -7,7 +7,7 @@ use fairgate::{Ecn, FlowHasher, FlowKey, Packet, Time};
 
 use crate::events::{Event, Events, Ticket, time};
 use crate::monitor::{FlowMonitor, GroupMonitor, InterfaceMonitor, Observer, Phase};
-use crate::network::{Cell, Impairments, Interface, Network, Origin, Processor, Receiver, Template};
+use crate::network::{Cell, Impairments, Interface, Line, Network, Origin, Processor, Receiver, Template};
 use crate::random::{Stream, derive_seed};
 use crate::scenario::{
     Access, Application, Flow, LineRate, Mistake, NodeId, Observation, Observed, OneWayRoute, Router,
@@ -57,6 +57,8 @@ pub(super) fn network(scenario: &Scenario, intervals: usize) -> Result<Network, 
                 far_number: receiver.number,
                 far_processor: receiver.processor,
                 impairments,
+                line: Line::new(direction.rate, link.send_buffer),
+                timer: time(link.timer).nanos(),
                 spec: direction.queue.description(),
                 sharded: direction.queue.sharded(),
                 ..Interface::new(

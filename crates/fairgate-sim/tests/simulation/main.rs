@@ -9,6 +9,7 @@ mod classes;
 mod common;
 mod connections;
 mod departures;
+mod devices;
 mod emulator;
 mod extremes;
 mod l4s;

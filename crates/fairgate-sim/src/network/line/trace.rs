@@ -142,7 +142,7 @@ mod tests {
                 .collect::<std::collections::BTreeMap<_, _>>()
                 .into_iter()
                 .collect();
-            let mut line = Line::new(&LineRate::Trace(Trace::new(&millis).unwrap()));
+            let mut line = Line::new(&LineRate::Trace(Trace::new(&millis).unwrap()), 0);
             let mut left = Vec::new();
             let mut queue: VecDeque<u32> = VecDeque::new();
             let mut arriving = packets.iter().copied().peekable();

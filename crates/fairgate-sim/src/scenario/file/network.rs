@@ -92,6 +92,8 @@ struct LinkKeys {
     workers: [Option<u16>; 3],
     shard_by: ShardBy,
     overhead: Option<u32>,
+    send_buffer: u32,
+    timer: Duration,
 }
 
 const fn delay(
@@ -126,7 +128,7 @@ const fn workers(
     Parameter::new(name, Unit::Count("threads"), 1..=Workers::MOST as u64, doc, field)
 }
 
-static LINK_KEYS: [Parameter<LinkKeys>; 17] = [
+static LINK_KEYS: [Parameter<LinkKeys>; 19] = [
     Parameter::word(
         "name",
         Unit::Text("name"),
@@ -164,6 +166,20 @@ static LINK_KEYS: [Parameter<LinkKeys>; 17] = [
         0..=MOST_OVERHEAD as u64,
         "The framing of each packet; default: 14, that of Ethernet, and 0 with a trace.",
         |keys, _| &mut keys.overhead,
+    ),
+    Parameter::new(
+        "send_buffer",
+        Unit::Bytes,
+        0..=1 << 30,
+        "What each end takes from its queue before it can be transmitted, as a network device does.",
+        |keys, _| &mut keys.send_buffer,
+    ),
+    Parameter::new(
+        "timer",
+        Unit::Time,
+        TIMES,
+        "The tick at which queues that hold packets back are asked again, at least the second; 0: exact.",
+        |keys, _| &mut keys.timer,
     ),
     queue(
         "queue",
@@ -301,6 +317,8 @@ impl Reader<'_> {
             loss_a: loss_a?,
             loss_b: loss_b?,
             overhead: keys.overhead.unwrap_or(overhead),
+            send_buffer: keys.send_buffer,
+            timer: keys.timer,
             queue_a,
             queue_b,
             ..plain
