@@ -60,6 +60,7 @@ pub static EXPERIMENTS: &[Experiment] = &[
     experiment!("msfc-parking-lot", "msfc"),
     experiment!("msfc-a", "msfc", network: "msfc-tree"),
     experiment!("msfc-b", "msfc", network: "msfc-tree"),
+    experiment!("msfc-random", "msfc", network: "msfc-tree"),
     experiment!("msfc-auto", "msfc", network: "msfc-tree"),
     experiment!("altq-overhead", "altq", altq_cost::overhead),
     experiment!("altq-filters", "altq", altq_cost::filters),

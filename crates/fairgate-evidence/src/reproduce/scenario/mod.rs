@@ -51,6 +51,9 @@
 //! complementary = true                      # the share above a value, over a logarithmic axis
 //! formula = { name = "M/M/1", mean = "1ms" }  # an exponential distribution beside it
 //!
+//! [experiment]
+//! priorities = 3                            # flows get random ones; groups are divided: "audio, priority 0"
+//!
 //! [experiment.live]                         # what `--live` runs with real traffic; see live.rs
 //!
 //! [[experiment.show]]
@@ -66,6 +69,7 @@ mod live;
 mod measures;
 mod pattern;
 mod plan;
+mod priorities;
 mod quantity;
 mod window;
 
@@ -177,6 +181,9 @@ fn scenario(
     let document = Document::parse(&case.file, &case.text)?;
     let mut scenario = Scenario::read(&document)?;
     scenario.seed = seed;
+    if let Some(number) = &plan.priorities {
+        priorities::deal(&document, number, &mut scenario)?;
+    }
     if let Some((duration, measure)) = times {
         scenario.duration = *duration;
         scenario.measure = measure.clone();

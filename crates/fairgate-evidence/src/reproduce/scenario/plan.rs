@@ -28,6 +28,8 @@ struct Section {
     figures: Vec<Drawing>,
     /// The duration of a short run. The default is a tenth.
     quick: Option<Spanned<String>>,
+    /// The number of priorities that are dealt to flows at random.
+    priorities: Option<Spanned<u8>>,
     live: Option<LiveSection>,
 }
 
@@ -177,6 +179,8 @@ pub(super) struct Plan {
     pub(super) figures: Vec<Drawing>,
     /// `None`: the experiment is not run live.
     pub(super) live: Option<LiveSection>,
+    /// The number of priorities that are dealt to flows at random.
+    pub(super) priorities: Option<Spanned<u8>>,
     quick: Option<Duration>,
 }
 
@@ -207,12 +211,24 @@ impl Plan {
         for measure in &section.measures {
             measure.check(document)?;
         }
+        if let Some(number) = section
+            .priorities
+            .as_ref()
+            .filter(|number| !(1..=16).contains(number.get_ref()))
+        {
+            return Err(document.error(
+                number.span(),
+                format!("there are no {} priorities", number.get_ref()),
+                "write how many, from 1 to 16",
+            ));
+        }
         Ok(Plan {
             quick: quick.transpose()?,
             dimensions: section.dimensions,
             measures: section.measures,
             figures: section.figures,
             live: section.live,
+            priorities: section.priorities,
         })
     }
 
