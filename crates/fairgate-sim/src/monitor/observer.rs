@@ -76,7 +76,7 @@ fn unit(variable: &str) -> (&'static str, f64) {
     let unit = match variable {
         // Disciplines show a drop probability as the kernel does, in units of 2^-32.
         "prob" => return ("%", 100.0 / 4_294_967_296.0),
-        "fair_rate" | "priority_rate" => "bit/s",
+        "fair_rate" | "instantaneous_fair_rate" | "priority_rate" => "bit/s",
         "active_flows" | "flows_in_progress" | "new_flow_count" | "new_flows_len" | "old_flows_len"
         | "throttled_flows" | "sparse_flows" | "bulk_flows" | "unresponsive_flows" => "flows",
         "active_users" => "users",

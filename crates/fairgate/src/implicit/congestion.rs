@@ -128,6 +128,13 @@ pub(super) struct Congestion {
     idle: u64,
     granted: u64,
     priority: u64,
+    /// The rounds of the fictitious flow that have ended since the last packet, and what it is granted in
+    /// one.
+    rounds: u64,
+    quantum: u64,
+    /// When the current round began, and how long the last one took, ns. 0: no flow waited for its turn.
+    round_began: Time,
+    last_round: u64,
     is_congested: bool,
 }
 
@@ -148,6 +155,10 @@ impl Congestion {
             idle: 0,
             granted: 0,
             priority: 0,
+            rounds: 0,
+            quantum: 0,
+            round_began: Time::ZERO,
+            last_round: 0,
             is_congested: false,
         }
     }
@@ -189,6 +200,19 @@ impl Congestion {
     #[inline]
     pub(super) fn granted(&mut self, bytes: u64) {
         self.granted += bytes;
+        self.rounds += 1;
+        self.quantum = bytes;
+    }
+
+    /// Follows the rounds after a packet was sent. `has_rounds`: flows wait for their turns.
+    #[inline]
+    pub(super) fn follow_rounds(&mut self, has_rounds: bool, now: Time) {
+        if !has_rounds {
+            (self.rounds, self.last_round, self.round_began) = (0, 0, now);
+        } else if self.rounds > 0 {
+            self.last_round = now.nanos_since(self.round_began) / self.rounds;
+            (self.rounds, self.round_began) = (0, now);
+        }
     }
 
     /// Whether new flows should be rejected.
@@ -200,6 +224,17 @@ impl Congestion {
     /// Returns what a backlogged flow could send, in bit/s.
     pub(super) fn fair_rate(&self) -> u64 {
         self.fair.bits_per_second()
+    }
+
+    /// Returns what a backlogged flow could send by the last round alone, in bit/s: the quantum divided by
+    /// the time that the round took (PDRR, section 4.3). It is the link's rate if no flow waits for its turn.
+    pub(super) fn instantaneous_fair_rate(&self) -> u64 {
+        let rate = self.rate.bits_per_second();
+        let of_round = self
+            .quantum
+            .saturating_mul(8_000_000_000)
+            .checked_div(self.last_round);
+        of_round.map_or(rate, |of_round| of_round.min(rate))
     }
 
     /// Returns what is sent with priority, in bit/s.
@@ -346,6 +381,22 @@ mod tests {
             congestion.advance(millis(10_100));
             assert_eq!(congestion.is_congested(), expected, "{granted}, {priority}");
         }
+    }
+
+    /// Rounds of 2 and 4 ms with a quantum of 1000 bytes, and then only flows that need no turn.
+    #[test]
+    fn the_instantaneous_fair_rate_is_that_of_the_last_round() {
+        let mut congestion = busy(1, 0, 0);
+        congestion.follow_rounds(false, millis(100));
+        assert_eq!(congestion.instantaneous_fair_rate(), 8_000_000, "the link's rate");
+        for (now, rate) in [(102, 4_000_000), (106, 2_000_000)] {
+            congestion.granted(1000);
+            congestion.follow_rounds(true, millis(now));
+            congestion.follow_rounds(true, millis(now + 1));
+            assert_eq!(congestion.instantaneous_fair_rate(), rate, "at {now} ms");
+        }
+        congestion.follow_rounds(false, millis(108));
+        assert_eq!(congestion.instantaneous_fair_rate(), 8_000_000);
     }
 
     #[test]

@@ -368,11 +368,12 @@ impl Pdrr {
     #[cold]
     #[inline(never)]
     fn measure_sent(&mut self, next: Option<PacketId>, has_priority: bool, now: Time, pool: &Pool) {
-        let is_last = self.len() == 0;
+        let (is_last, has_rounds) = (self.len() == 0, self.packets > 0);
         let Some(congestion) = &mut self.congestion else {
             return;
         };
         congestion.advance(now);
+        congestion.follow_rounds(has_rounds, now);
         if let Some(id) = next {
             congestion.sent(pool[id].length, has_priority, is_last, now);
         }
@@ -593,6 +594,10 @@ impl Algorithm for Pdrr {
         visit("priority_packets", Variable::Integer(self.priority.len().into()));
         if let Some(congestion) = &self.congestion {
             visit("fair_rate", Variable::Integer(congestion.fair_rate() as i64));
+            visit(
+                "instantaneous_fair_rate",
+                Variable::Integer(congestion.instantaneous_fair_rate() as i64),
+            );
             visit(
                 "priority_rate",
                 Variable::Integer(congestion.priority_rate() as i64),

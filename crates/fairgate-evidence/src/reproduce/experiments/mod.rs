@@ -80,4 +80,5 @@ pub static EXPERIMENTS: &[Experiment] = &[
     experiment!("pdrr-fig5", "pdrr"),
     experiment!("aqm-rrul", "aqm"),
     experiment!("rfc7928", "rfc7928", rfc7928::run),
+    experiment!("pdrr-overload", "pdrr"),
 ];
