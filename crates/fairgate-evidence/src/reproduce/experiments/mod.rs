@@ -65,6 +65,8 @@ pub static EXPERIMENTS: &[Experiment] = &[
     experiment!("altq-overhead", "altq", altq_cost::overhead),
     experiment!("altq-filters", "altq", altq_cost::filters),
     experiment!("altq-allocation", "altq"),
+    experiment!("altq-timer", "altq"),
+    experiment!("altq-buffer", "altq"),
     experiment!("altq-guarantee", "altq"),
     experiment!("altq-sharing", "altq"),
     experiment!("sqf-fig3", "sqf", sqf::probability),
