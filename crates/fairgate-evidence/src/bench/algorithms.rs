@@ -210,6 +210,20 @@ pub const ALGORITHMS: &[Algorithm] = &[
     }),
 ];
 
+/// DRR whose quantum is three quarters of the longest packet, so that some packets need two rounds. It is no
+/// scheduler of its own, and not in [`ALGORITHMS`].
+pub const UNMATCHED: Algorithm = algorithm("drr_unmatched", "DRR, quantum unmatched", |setup| {
+    let quantum = |weight| {
+        Quantum(
+            (setup.longest * 3 / 4)
+                .max(64)
+                .saturating_mul(weight)
+                .min(1 << 30),
+        )
+    };
+    made(Flows::<Drr>::node(setup.of::<Drr>(quantum, ()), SEED))
+});
+
 /// CoDel parameters with which nothing is dropped: the target is longer than a minute.
 const PATIENT: codel::Params = codel::Params {
     target: Duration::from_secs(100),
@@ -234,10 +248,8 @@ const fn algorithm(
 impl Algorithm {
     /// Returns the scheduler of this name.
     pub fn by_name(name: &str) -> Option<Algorithm> {
-        ALGORITHMS
-            .iter()
-            .copied()
-            .find(|algorithm| algorithm.name == name)
+        let mut known = ALGORITHMS.iter().chain([&UNMATCHED]);
+        known.find(|algorithm| algorithm.name == name).copied()
     }
 
     /// Creates a controller that drives this scheduler.
@@ -326,7 +338,7 @@ mod tests {
     /// Runs every scheduler in every mode under every load. No packet is dropped, withheld or lost.
     #[test]
     fn every_scheduler_does_all_the_work() {
-        for algorithm in ALGORITHMS {
+        for algorithm in ALGORITHMS.iter().chain([&UNMATCHED]) {
             for mode in [Mode::Bare, Mode::Statistics, Mode::Classified] {
                 for load in Load::ALL {
                     for (order, weights, flows) in [

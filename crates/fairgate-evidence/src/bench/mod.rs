@@ -15,7 +15,7 @@ pub mod measure;
 pub mod subject;
 pub mod workload;
 
-pub use algorithms::{ALGORITHMS, Algorithm, Mode, none};
+pub use algorithms::{ALGORITHMS, Algorithm, Mode, UNMATCHED, none};
 pub use campaign::{Instructions, Job, JobError};
 pub use controller::{Drive, WorkError, Workload};
 pub use workload::{Load, Order, Sizes, Weights};

@@ -80,7 +80,7 @@ pub static EXPERIMENTS: &[Experiment] = &[
     experiment!("pdrr-fig3", "pdrr"),
     experiment!("pdrr-fig4", "pdrr"),
     experiment!("pdrr-fig5", "pdrr"),
+    experiment!("pdrr-overload", "pdrr"),
     experiment!("aqm-rrul", "aqm"),
     experiment!("rfc7928", "rfc7928", rfc7928::run),
-    experiment!("pdrr-overload", "pdrr"),
 ];

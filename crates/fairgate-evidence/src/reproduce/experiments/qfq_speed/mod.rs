@@ -66,6 +66,7 @@ pub(super) fn table(run: &Run<'_>) -> Result<Findings, ReproduceError> {
     cells.judge_one_flow(&mut findings);
     cells.judge_bursts(&mut findings);
     cells.judge_viable(&mut findings);
+    cells.judge_unmatched(&mut findings);
     cells.judge_budget(&mut findings);
     findings.figures = Load::ALL
         .into_iter()
