@@ -7,8 +7,8 @@ use fairgate_sim::{Scenario, derive_seed};
 use toml::Spanned;
 
 /// Gives each flow a priority below `number`, and divides its group by it: `TV` becomes `TV, priority 0` and
-/// so on. The priorities of a group are dealt like cards: each equally often, in an order that the seed of the
-/// scenario decides. So no group is empty. A flow back has the priority of the flow forth.
+/// so on. The priorities of a group are dealt like cards: each equally often, in an order that the seed of
+/// the scenario decides. So no group is empty. A flow back has the priority of the flow forth.
 pub(super) fn deal(
     document: &Document,
     number: &Spanned<u8>,
