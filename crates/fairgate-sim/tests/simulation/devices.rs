@@ -105,9 +105,9 @@ udp = {{ rate = "2mbit", size = "972b" }}
         let results = run(&text);
         let high = &results.groups[0];
         assert_eq!((high.name.as_str(), high.lost), ("high", 0));
-        let utilisation = interface(&results, "left->right")
-            .utilisation
-            .expect("it has a rate");
+        let mut interfaces = results.interfaces.iter();
+        let line = interfaces.find(|interface| interface.name == "left->right");
+        let utilisation = line.and_then(|line| line.utilisation).expect("it has a rate");
         assert!(utilisation > 0.999, "{utilisation}");
         high.delay_mean_ns as f64 * 1e-6
     });

@@ -209,9 +209,8 @@ impl Congestion {
     pub(super) fn follow_rounds(&mut self, has_rounds: bool, now: Time) {
         if !has_rounds {
             (self.rounds, self.last_round, self.round_began) = (0, 0, now);
-        } else if self.rounds > 0 {
-            self.last_round = now.nanos_since(self.round_began) / self.rounds;
-            (self.rounds, self.round_began) = (0, now);
+        } else if let Some(last) = now.nanos_since(self.round_began).checked_div(self.rounds) {
+            (self.rounds, self.last_round, self.round_began) = (0, last, now);
         }
     }
 
