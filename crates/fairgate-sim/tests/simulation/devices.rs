@@ -73,8 +73,7 @@ fn packets_of_high_priority_wait_for_what_is_in_the_send_buffer() {
         let text = format!(
             r#"
 [queue.bands]
-discipline = "prio"
-priomap = [1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1]
+discipline = "pfifo_fast"
 
 [simulate]
 duration = "60s"
