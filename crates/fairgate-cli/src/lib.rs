@@ -24,6 +24,8 @@ mod service;
 mod subscribers;
 #[cfg(feature = "live")]
 pub mod top;
+#[cfg(feature = "live")]
+mod tune;
 
 use std::process::ExitCode;
 

@@ -5,7 +5,7 @@ use fairgate_config::Registry;
 
 use crate::commands::{
     change, check, doctor, dummynet, flows, import_file, packets, pf, record, reload, reserve, run, show,
-    status, tc, testbed, top,
+    status, tc, testbed, top, tune,
 };
 use crate::failure::{Failure, Outcome};
 use crate::output::Format;
@@ -32,6 +32,7 @@ pub(crate) enum Live {
     Pf(pf::Args),
     Import(import_file::Args),
     Testbed(testbed::Args),
+    Tune(tune::Args),
 }
 
 impl Live {
@@ -57,6 +58,7 @@ impl Live {
             Live::Pf(args) => pf::run(args, format),
             Live::Import(args) => import_file::run(args, format),
             Live::Testbed(args) => testbed::run(args, registry, format),
+            Live::Tune(args) => tune::run(&args, registry, format),
         }
     }
 }

@@ -55,6 +55,8 @@ pub(crate) mod testbed;
 #[cfg(feature = "live")]
 pub(crate) mod top;
 #[cfg(feature = "live")]
+pub(crate) mod tune;
+#[cfg(feature = "live")]
 pub(crate) mod welcome;
 
 /// The examples under `fairgate --help`.
@@ -74,6 +76,7 @@ Examples:
   fairgate run home.toml            run live between the two interfaces in this file
   fairgate status                   the state of a run
   fairgate doctor                   what is wrong with a run, its interfaces or this machine
+  fairgate tune 192.0.2.1 --dry-run   what is wrong with my line: capacity, delay under load, framing
   fairgate top                      a screen of it: classes, rates, delays, drops
   fairgate flows                    its flows: rates, delays, round trip times
   fairgate packets --out last.pcapng   its last packets, with what became of each

@@ -18,6 +18,7 @@
 //!   priority    real-time scheduling                 unsafe: sched_setscheduler
 //!   tcp         the kernel's figures of connections  unsafe: getsockopt, setsockopt
 //!   tun_tap     creates TAP devices                  unsafe: ioctl
+//!   udp         datagrams that are never cut         unsafe: setsockopt
 //! ```
 //!
 //! All functions that these modules export are safe to call, or state their safety contract.
@@ -40,6 +41,7 @@ pub(crate) mod ring;
 pub(crate) mod socket;
 pub(crate) mod tcp;
 pub(crate) mod tun_tap;
+pub(crate) mod udp;
 mod xdp_ring;
 pub(crate) mod xdp_socket;
 

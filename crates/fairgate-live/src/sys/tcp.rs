@@ -10,14 +10,16 @@ const NOTSENT_LOWAT: libc::c_int = 25;
 
 /// The positions of some fields of `struct tcp_info` (linux/tcp.h), whose layout never changes. It only
 /// grows.
+const SEND_MSS: usize = 16;
 const RTT: usize = 68;
 const CONGESTION_WINDOW: usize = 80;
 const TOTAL_RETRANSMITTED: usize = 100;
 const BYTES_RECEIVED: usize = 128;
 const DATA_SEGMENTS_IN: usize = 152;
 const DATA_SEGMENTS_OUT: usize = 156;
+const DELIVERED: usize = 192;
 /// The length up to the last of these fields.
-const LENGTH: usize = DATA_SEGMENTS_OUT + 4;
+const LENGTH: usize = DELIVERED + 4;
 
 /// What the kernel counts for a connection, since its beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,6 +30,11 @@ pub struct TcpFigures {
     pub data_segments_in: u32,
     /// Segments with payload sent, including retransmissions.
     pub data_segments_out: u32,
+    /// Segments that have arrived at the other end, acknowledged one by one or all together, each once. The
+    /// first one of a connection that was opened from here counts, too.
+    pub delivered: u32,
+    /// The payload of a full segment that is sent.
+    pub segment_payload: u32,
     /// Segments retransmitted.
     pub retransmissions: u32,
     /// The smoothed round-trip time, µs.
@@ -53,13 +60,15 @@ impl TcpFigures {
         };
         Errno::result(result)?;
         if (length as usize) < LENGTH {
-            return Err(io::Error::other("the kernel is older than Linux 4.6"));
+            return Err(io::Error::other("the kernel is older than Linux 4.18"));
         }
         let word = |at: usize| u32::from_ne_bytes(std::array::from_fn(|byte| info[at + byte]));
         Ok(TcpFigures {
             bytes_received: u64::from_ne_bytes(std::array::from_fn(|byte| info[BYTES_RECEIVED + byte])),
             data_segments_in: word(DATA_SEGMENTS_IN),
             data_segments_out: word(DATA_SEGMENTS_OUT),
+            delivered: word(DELIVERED),
+            segment_payload: word(SEND_MSS),
             retransmissions: word(TOTAL_RETRANSMITTED),
             rtt_us: word(RTT),
             congestion_window: word(CONGESTION_WINDOW),
@@ -113,5 +122,10 @@ mod tests {
         let sent = TcpFigures::of(&sender).unwrap();
         assert!(sent.data_segments_out > 0 && sent.congestion_window > 0);
         assert_eq!((sent.bytes_received, sent.retransmissions), (0, 0));
+        // What was read has arrived, and its acknowledgement comes.
+        let whole = 5000 / sent.segment_payload;
+        while TcpFigures::of(&sender).unwrap().delivered < whole.max(1) {
+            std::thread::yield_now();
+        }
     }
 }

@@ -39,6 +39,6 @@ pub use network::Network;
 pub use precision::{Precision, idle, precision};
 pub use process::{Busy, Interrupt, Process};
 pub use scenario::{Scenario, plan_of};
-pub use sockets::{TcpFigures, clamp_window, limit_unsent, prioritise, tcp_figures};
+pub use sockets::{TcpFigures, clamp_window, limit_unsent, prioritise, send_whole, tcp_figures};
 pub use source::Source;
 pub use traffic::PingTimes;

@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::AsFd;
 
 use crate::sys::priority::set_realtime;
-use crate::sys::tcp;
 pub use crate::sys::tcp::TcpFigures;
+use crate::sys::{tcp, udp};
 
 /// Returns what the kernel counts for a TCP connection.
 ///
@@ -29,6 +29,15 @@ pub fn clamp_window(socket: &impl AsFd, bytes: u32) -> io::Result<()> {
 /// Fails if the kernel refuses.
 pub fn limit_unsent(socket: &impl AsFd, bytes: u32) -> io::Result<()> {
     tcp::limit_unsent(socket, bytes)
+}
+
+/// Makes a UDP socket send datagrams whole or not at all, whatever the kernel has heard of the path. A socket of
+/// IPv6 may send to addresses of IPv4, too.
+///
+/// # Errors
+/// Fails if the kernel refuses.
+pub fn send_whole(socket: &impl AsFd, is_ipv6: bool) -> io::Result<()> {
+    udp::send_whole(socket, is_ipv6)
 }
 
 /// Gives the calling thread a higher priority than all ordinary threads, so that it sends and receives in

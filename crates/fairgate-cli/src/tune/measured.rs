@@ -1,0 +1,103 @@
+//! What was measured: `fairgate.tune/1`.
+
+use serde::Serialize;
+
+use crate::tune::estimate::{Framing, quantile, sorted};
+
+/// A direction of the line, seen from here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Down,
+    Up,
+}
+
+impl Way {
+    /// Returns its name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Way::Down => "down",
+            Way::Up => "up",
+        }
+    }
+}
+
+/// A line, in both directions.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Measured {
+    pub(crate) server: String,
+    /// TCP connections in each direction, and the seconds for which they loaded it.
+    pub(crate) connections: u32,
+    pub(crate) load_s: f64,
+    /// The longest IP packet that passes in both directions, bytes.
+    pub(crate) mtu: u32,
+    /// Round trips without load, ms.
+    pub(crate) round_trip_ms: Delays,
+    pub(crate) down: Direction,
+    pub(crate) up: Direction,
+}
+
+/// A direction.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Direction {
+    /// IP packets that came through under load, bits per second.
+    pub(crate) capacity_bps: f64,
+    /// The same in the slowest and in the fastest tenth of half seconds.
+    pub(crate) low_bps: f64,
+    pub(crate) high_bps: f64,
+    pub(crate) varies: bool,
+    /// What the line sends for them: with cells if framing was found, else Ethernet frames.
+    pub(crate) line_bps: f64,
+    /// `None` if it is not visible.
+    pub(crate) framing: Option<Framing>,
+    /// What a packet waited more than the one that waited least, without load and under load, ms.
+    pub(crate) idle_ms: Delays,
+    pub(crate) loaded_ms: Delays,
+    /// Shares of probes.
+    pub(crate) loss_idle: f64,
+    pub(crate) loss_loaded: f64,
+    /// Round trips a minute under load.
+    pub(crate) rpm: f64,
+    pub(crate) over_time: OverTime,
+}
+
+/// The time under load.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct OverTime {
+    pub(crate) interval_s: f64,
+    /// IP packets, bits per second.
+    pub(crate) rate_bps: Vec<f64>,
+    /// The greatest delay of an interval, ms; null if no probe was answered.
+    pub(crate) delay_ms: Vec<Option<f64>>,
+}
+
+/// Quantiles of delays, ms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Delays {
+    pub(crate) min: f64,
+    pub(crate) p50: f64,
+    pub(crate) p95: f64,
+    pub(crate) max: f64,
+}
+
+impl Delays {
+    /// Returns those of values in ms. `None` without any.
+    pub(super) fn of(values: Vec<f64>) -> Option<Delays> {
+        let sorted = sorted(values);
+        Some(Delays {
+            min: quantile(&sorted, 0.0)?,
+            p50: quantile(&sorted, 0.5)?,
+            p95: quantile(&sorted, 0.95)?,
+            max: quantile(&sorted, 1.0)?,
+        })
+    }
+}
+
+impl Measured {
+    /// Returns a direction.
+    pub(crate) fn of(&self, way: Way) -> &Direction {
+        match way {
+            Way::Down => &self.down,
+            Way::Up => &self.up,
+        }
+    }
+}

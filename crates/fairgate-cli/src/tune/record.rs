@@ -1,0 +1,151 @@
+//! What a sender's kernel says of its connections over time.
+//!
+//! Segments count when they are acknowledged, also those that wait at the receiver for a lost one. What a
+//! receiver's program reads comes in bursts instead, whenever a segment was lost.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use fairgate_live::testbed::{TcpFigures, tcp_figures};
+
+use crate::tune::wire::{BIN, Bin, MOST_BINS};
+
+/// The shortest time between two looks at a connection.
+const OFTEN: Duration = Duration::from_millis(20);
+
+/// A record of several connections.
+pub(crate) struct Record {
+    began: Instant,
+    bins: Mutex<Vec<Bin>>,
+}
+
+/// A connection of a record.
+pub(crate) struct Watched<'a> {
+    record: &'a Record,
+    at: Duration,
+    delivered: u32,
+}
+
+impl Record {
+    /// Begins a record.
+    pub(crate) fn begin() -> Record {
+        Record {
+            began: Instant::now(),
+            bins: Mutex::default(),
+        }
+    }
+
+    /// Returns the time since the beginning.
+    pub(crate) fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Whether its bins are used up.
+    pub(crate) fn is_full(&self) -> bool {
+        self.now() >= BIN * MOST_BINS as u32
+    }
+
+    /// Returns the bins so far.
+    pub(crate) fn bins(&self) -> Vec<Bin> {
+        self.locked().clone()
+    }
+
+    /// Begins to watch a connection.
+    pub(crate) fn watch(&self) -> Watched<'_> {
+        Watched {
+            record: self,
+            at: self.now(),
+            delivered: 0,
+        }
+    }
+
+    /// The lock is held for a moment only, and the bins are whole at any time.
+    fn locked(&self) -> MutexGuard<'_, Vec<Bin>> {
+        self.bins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds payload that was delivered between two times, evenly, and a round trip at the second one.
+    fn add(&self, from: Duration, until: Duration, payload: u64, round_trip_us: u32) {
+        let bin_of = |time: Duration| (time.as_nanos() / BIN.as_nanos()) as usize;
+        let last = bin_of(until).min(MOST_BINS - 1);
+        let length = until.saturating_sub(from).as_nanos().max(1);
+        let mut bins = self.locked();
+        if bins.len() <= last {
+            bins.resize(last + 1, Bin::default());
+        }
+        let mut added = 0;
+        for (index, bin) in bins.iter_mut().enumerate().skip(bin_of(from)) {
+            let end = (BIN * (index as u32 + 1)).min(until);
+            let so_far = end.saturating_sub(from).as_nanos() * u128::from(payload) / length;
+            bin.bytes += so_far as u64 - added;
+            added = so_far as u64;
+        }
+        bins[last].round_trips_us += u64::from(round_trip_us);
+        bins[last].round_trips += 1;
+    }
+}
+
+impl Watched<'_> {
+    /// Looks at the connection, unless it has just done so.
+    pub(crate) fn look(&mut self, stream: &std::net::TcpStream) {
+        let now = self.record.now();
+        if now - self.at < OFTEN {
+            return;
+        }
+        // A connection that is gone delivers nothing.
+        if let Ok(figures) = tcp_figures(stream) {
+            self.note(now, &figures);
+        }
+    }
+
+    fn note(&mut self, now: Duration, figures: &TcpFigures) {
+        let segments = figures.delivered.wrapping_sub(self.delivered);
+        let payload = u64::from(segments) * u64::from(figures.segment_payload);
+        self.record.add(self.at, now, payload, figures.rtt_us);
+        (self.at, self.delivered) = (now, figures.delivered);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Whenever a connection is looked at, all that it has delivered is in the bins, in its time.
+        #[test]
+        fn bins_have_all_that_was_delivered(steps in vec((1u64..400, 0u32..1000), 1..50)) {
+            let record = Record::begin();
+            let mut watched = record.watch();
+            watched.at = Duration::ZERO;
+            let (mut now, mut delivered) = (Duration::ZERO, 0);
+            for (millis, segments) in steps {
+                now += Duration::from_millis(millis);
+                delivered += segments;
+                let figures = TcpFigures { delivered, segment_payload: 1448, rtt_us: 7, ..TcpFigures::default() };
+                watched.note(now, &figures);
+                let bins = record.bins();
+                prop_assert_eq!(bins.iter().map(|bin| bin.bytes).sum::<u64>(), u64::from(delivered) * 1448);
+                prop_assert_eq!(bins.len(), (now.as_millis() / BIN.as_millis()) as usize + 1);
+            }
+            let bins = record.bins();
+            let (sum, count) = bins.iter().fold((0, 0), |(sum, count), bin| {
+                (sum + bin.round_trips_us, count + bin.round_trips)
+            });
+            prop_assert_eq!(sum, u64::from(count) * 7);
+        }
+    }
+
+    #[test]
+    fn what_is_delivered_between_two_looks_is_spread_evenly() {
+        let record = Record::begin();
+        record.add(BIN / 2, BIN * 5 / 2, 2000, 1);
+        let bytes: Vec<u64> = record.bins().iter().map(|bin| bin.bytes).collect();
+        assert_eq!(bytes, [500, 1000, 500]);
+        // After the last bin nothing is lost, and nothing grows.
+        record.add(BIN * MOST_BINS as u32, BIN * MOST_BINS as u32 * 2, 10, 1);
+        assert_eq!(record.bins().len(), MOST_BINS);
+    }
+}

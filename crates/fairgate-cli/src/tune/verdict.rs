@@ -1,0 +1,144 @@
+//! What is wrong with a line, in two sentences, and what to do, in one.
+
+use serde::Serialize;
+
+use crate::tune::measured::{Direction, Measured, Way};
+
+/// From this delay of a queue on a call is disturbed, and from this one on it is hard to have, ms. ITU-T G.114
+/// asks for 150 ms from mouth to ear, of which the path and the devices need most.
+const NOTICED_MS: f64 = 30.0;
+const BAD_MS: f64 = 100.0;
+/// A line that loses more than this without load has another problem than its queue.
+const LOSSY: f64 = 0.01;
+
+/// How a direction does under load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Bufferbloat {
+    /// Packets hardly wait.
+    None,
+    /// Packets wait so long that a call or a game notices it.
+    Some,
+    /// Packets wait so long that a call or a game is disturbed.
+    Much,
+}
+
+impl Bufferbloat {
+    /// Judges a direction.
+    pub(crate) fn of(direction: &Direction) -> Bufferbloat {
+        match direction.loaded_ms.p95 - direction.idle_ms.p50 {
+            waits if waits >= BAD_MS => Bufferbloat::Much,
+            waits if waits >= NOTICED_MS => Bufferbloat::Some,
+            _ => Bufferbloat::None,
+        }
+    }
+}
+
+/// What is wrong, and what to do.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Verdict {
+    pub(crate) bufferbloat_down: Bufferbloat,
+    pub(crate) bufferbloat_up: Bufferbloat,
+    /// Two sentences.
+    pub(crate) wrong: [String; 2],
+    /// One sentence.
+    pub(crate) remedy: String,
+}
+
+impl Verdict {
+    /// Judges a line.
+    pub(crate) fn of(measured: &Measured) -> Verdict {
+        let [down, up] = [Way::Down, Way::Up].map(|way| Bufferbloat::of(measured.of(way)));
+        Verdict {
+            bufferbloat_down: down,
+            bufferbloat_up: up,
+            wrong: [queues(measured, down, up), rest(measured)],
+            remedy: remedy(measured, down.max(up)),
+        }
+    }
+
+    /// Returns whether packets wait too long.
+    pub(crate) fn is_bad(&self) -> bool {
+        self.bufferbloat_down.max(self.bufferbloat_up) > Bufferbloat::None
+    }
+}
+
+fn queues(measured: &Measured, down: Bufferbloat, up: Bufferbloat) -> String {
+    let waits = |way: Way| measured.of(way).loaded_ms.p95;
+    let disturbed = |what| match what {
+        Bufferbloat::Much => "calls and games are disturbed",
+        _ => "calls and games notice it",
+    };
+    match (down, up) {
+        (Bufferbloat::None, Bufferbloat::None) => format!(
+            "The queue of the line is short: packets wait at most {} more under load.",
+            ms(waits(Way::Down).max(waits(Way::Up)))
+        ),
+        (down, Bufferbloat::None) => format!(
+            "A download fills a queue in which all packets wait {}: {} meanwhile.",
+            ms(waits(Way::Down)),
+            disturbed(down)
+        ),
+        (Bufferbloat::None, up) => format!(
+            "An upload fills a queue in which all packets wait {}: {} meanwhile.",
+            ms(waits(Way::Up)),
+            disturbed(up)
+        ),
+        (down, up) => format!(
+            "A download fills a queue in which all packets wait {}, and an upload one of {}: {} meanwhile.",
+            ms(waits(Way::Down)),
+            ms(waits(Way::Up)),
+            disturbed(down.max(up))
+        ),
+    }
+}
+
+fn rest(measured: &Measured) -> String {
+    let worst = |of: fn(&Direction) -> f64| {
+        let [down, up] = [of(&measured.down), of(&measured.up)];
+        if up > down { (Way::Up, up) } else { (Way::Down, down) }
+    };
+    let (way, lost) = worst(|direction| direction.loss_idle);
+    if lost > LOSSY {
+        let share = lost * 100.0;
+        return format!(
+            "Without any load it loses {share:.1} % of the packets {}, which no queue can mend.",
+            way.name()
+        );
+    }
+    let varying: Vec<&str> = [Way::Down, Way::Up]
+        .into_iter()
+        .filter(|way| measured.of(*way).varies)
+        .map(Way::name)
+        .collect();
+    match varying.as_slice() {
+        [] => "Its capacity is steady, and it loses nothing without load.".to_owned(),
+        ways => format!(
+            "Its capacity changes from one half second to the next ({}), so a fixed rate is at times too high.",
+            ways.join(" and ")
+        ),
+    }
+}
+
+fn remedy(measured: &Measured, worst: Bufferbloat) -> String {
+    match (worst, measured.down.varies || measured.up.varies) {
+        (Bufferbloat::None, _) if measured.down.loss_idle.max(measured.up.loss_idle) > LOSSY => {
+            "Look at the cable, the signal or the Wi-Fi first.".to_owned()
+        }
+        (Bufferbloat::None, _) => "Nothing needs to be done.".to_owned(),
+        (_, false) => "Keep the queue here, a little below the line's rate: write the configuration with `-o \
+                       home.toml`, and run it with `fairgate run home.toml`."
+            .to_owned(),
+        (_, true) => "Keep the queue here, with a rate that follows the line: write the configuration with `-o \
+                      home.toml`, and run it with `fairgate run home.toml`."
+            .to_owned(),
+    }
+}
+
+/// Writes a time.
+pub(crate) fn ms(millis: f64) -> String {
+    match millis {
+        millis if millis < 10.0 => format!("{millis:.1} ms"),
+        millis => format!("{millis:.0} ms"),
+    }
+}
