@@ -34,9 +34,9 @@ Examples:
   fairgate tune 192.0.2.1 --dry-run --load 20s --connections 16    longer, with more TCP connections
   fairgate tune 192.0.2.1 --dry-run --json     for a script; exit code 1 if packets wait too long under load
 
-Measure at the end of the line, by cable, while nobody else uses it. The server should be near and fast: what is
-measured is the slowest part of the way to it. It measures for one client at a time, for two and a half minutes
-at most, and answers probes only to whom it measures for. Its port is needed by TCP and UDP.")]
+Measure at the end of the line, by cable, while nobody else uses it. The server should be near and fast: what
+is measured is the slowest part of the way to it. It measures for one client at a time, for two and a half
+minutes at most, and answers probes only to whom it measures for. Its port is needed by TCP and UDP.")]
 pub(crate) struct Args {
     /// The server: a name or an address, and its port if it is not 4757
     #[arg(required_unless_present = "serve", conflicts_with = "serve")]
@@ -136,7 +136,11 @@ fn serve(address: SocketAddr, format: Format) -> Result<Outcome, Failure> {
 
 fn tune(args: &Args, server: &str, format: Format) -> Result<Outcome, Failure> {
     let servers = resolve(server).map_err(failure)?;
-    let target = args.out.as_deref().map(|path| Targets::beside([]).open(path)).transpose()?;
+    let target = args
+        .out
+        .as_deref()
+        .map(|path| Targets::beside([]).open(path))
+        .transpose()?;
     let settings = Settings {
         connections: args.connections,
         load: args.load,
@@ -160,11 +164,14 @@ fn tune(args: &Args, server: &str, format: Format) -> Result<Outcome, Failure> {
         |is_written| {
             let file = path.filter(|_| is_written);
             match format {
-                Format::Json => output::json("tune", &Tuned {
-                    measured: &measured,
-                    verdict: &verdict,
-                    file,
-                }),
+                Format::Json => output::json(
+                    "tune",
+                    &Tuned {
+                        measured: &measured,
+                        verdict: &verdict,
+                        file,
+                    },
+                ),
                 Format::Text => output::text(&shown(&measured, &verdict, file.as_deref())),
             }
         },
@@ -236,7 +243,9 @@ const ROWS: [Row; 9] = [
     ("waiting under load", |way| waits(&way.loaded_ms)),
     ("loss without load", |way| percent(way.loss_idle)),
     ("loss under load", |way| percent(way.loss_loaded)),
-    ("responsiveness", |way| format!("{:.0} round trips a minute", way.rpm)),
+    ("responsiveness", |way| {
+        format!("{:.0} round trips a minute", way.rpm)
+    }),
 ];
 
 /// Returns the result for people: the figures, what is wrong, what to do.

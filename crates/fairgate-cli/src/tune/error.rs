@@ -12,9 +12,7 @@ pub(crate) enum TuneError {
     #[diagnostic(help("give a name or an address, and a port if it is not {port}: 192.0.2.1:{port}"))]
     Name { name: String, reason: String, port: u16 },
     #[error("no connection to the server at {address}")]
-    #[diagnostic(help(
-        "start `fairgate tune --serve` there, and let its port pass by TCP and UDP"
-    ))]
+    #[diagnostic(help("start `fairgate tune --serve` there, and let its port pass by TCP and UDP"))]
     Unreachable { address: SocketAddr, source: io::Error },
     #[error("the server at {0} measures another line now")]
     #[diagnostic(help("it measures one at a time; try again in a minute"))]

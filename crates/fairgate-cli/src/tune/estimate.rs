@@ -152,7 +152,9 @@ impl Fit {
 /// leaves out the highest 5 %.
 pub(super) fn responsiveness(opened: &[f64], answered: &[f64], own: &[f64]) -> f64 {
     let [opened, answered, own] = [opened, answered, own].map(trimmed_mean);
-    let others = opened.zip(answered).map(|(opened, answered)| opened.midpoint(answered));
+    let others = opened
+        .zip(answered)
+        .map(|(opened, answered)| opened.midpoint(answered));
     let round_trip = match (others, own) {
         (Some(others), Some(own)) => others.midpoint(own),
         (one, other) => one.or(other).unwrap_or(f64::INFINITY),
@@ -222,7 +224,8 @@ mod tests {
                 .collect();
             let found = capacity(&bytes, BIN).unwrap();
             prop_assert!(found.varies, "{found:?}");
-            prop_assert!((found.low / low - 1.0).abs() < 0.01 && (found.high / low / factor - 1.0).abs() < 0.01);
+            prop_assert!((found.low / low - 1.0).abs() < 0.01, "{found:?}");
+            prop_assert!((found.high / low / factor - 1.0).abs() < 0.01, "{found:?}");
         }
 
         /// Whatever came through, the figures are finite and in order.
@@ -239,7 +242,8 @@ mod tests {
         /// Delays on a line of ATM, with the noise that the least of some probes has.
         #[test]
         fn cells_are_found_with_their_overhead(
-            known in 0..OVERHEADS.len(), rate in 1e5..2e7f64, noise in vec(0.0..1.0f64, CELL), base in 0.0..1e8f64
+            known in 0..OVERHEADS.len(), rate in 1e5..2e7f64, noise in vec(0.0..1.0f64, CELL),
+            base in 0.0..1e8f64
         ) {
             let overhead = OVERHEADS[known];
             let a_cell = CELL_ON_LINE as f64 * 8e9 / rate;

@@ -52,7 +52,8 @@ pub(crate) fn text(measured: &Measured, place: &Place<'_>, shares: [f64; 2]) -> 
     }
     let device = toml::Value::from(place.device);
     text += &format!(
-        "\n[run]\ndevice = {device}            # the interface of the line\ningress = \"down\"\negress = \"up\"\n"
+        "\n[run]\ndevice = {device}            # the interface of the line\n\
+         ingress = \"down\"\negress = \"up\"\n"
     );
     let varying: Vec<Way> = [Way::Down, Way::Up]
         .into_iter()
@@ -60,8 +61,8 @@ pub(crate) fn text(measured: &Measured, place: &Place<'_>, shares: [f64; 2]) -> 
         .collect();
     if !varying.is_empty() {
         text += &format!(
-            "\n# The capacity varies, so the rate follows it: docs/autorate.md. The server must answer pings.\n\
-             [run.autorate]\nreflectors = [\"{}\"]\n",
+            "\n# The capacity varies, so the rate follows it: docs/autorate.md. The server must answer\n\
+             # pings.\n[run.autorate]\nreflectors = [\"{}\"]\n",
             place.server
         );
     }

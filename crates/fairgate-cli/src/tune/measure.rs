@@ -54,7 +54,11 @@ pub(crate) struct Settings {
 impl Settings {
     /// Returns about how long a measurement takes.
     pub(crate) fn length(&self) -> Duration {
-        let framing = if self.has_framing { Duration::from_secs(2) } else { Duration::ZERO };
+        let framing = if self.has_framing {
+            Duration::from_secs(2)
+        } else {
+            Duration::ZERO
+        };
         IDLE + 2 * self.load + framing + Duration::from_secs(1)
     }
 }
@@ -115,7 +119,10 @@ pub(crate) fn measure(
         let result = stages();
         is_over.store(true, Ordering::Relaxed);
         let probed = probed.join();
-        (result, probed.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        (
+            result,
+            probed.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        )
     });
     let (probed, (idle, loads)) = (probed?, result?);
     let raw = Raw {
@@ -141,7 +148,9 @@ pub(crate) fn measure(
         }
     }
     let round_trips = raw.window(raw.idle.clone()).filter_map(|probe| probe.answer);
-    let round_trips = round_trips.map(|answer| answer.round_trip() as f64 / 1e6).collect();
+    let round_trips = round_trips
+        .map(|answer| answer.round_trip() as f64 / 1e6)
+        .collect();
     Ok(Measured {
         server: session.server.to_string(),
         connections: settings.connections,
@@ -211,7 +220,9 @@ impl Raw<'_> {
         let rate_bps: Vec<f64> = rate_bps.collect();
         let delay_ms = (0..rate_bps.len() as u32).map(|index| {
             let begin = load.from + interval * index;
-            let waited = self.window(begin..begin + interval).filter_map(|probe| waited(&probe));
+            let waited = self
+                .window(begin..begin + interval)
+                .filter_map(|probe| waited(&probe));
             waited.reduce(f64::max)
         });
         let capacity_bps = bps(capacity.rate);
@@ -303,10 +314,12 @@ fn framings(session: &Session, slowest_bps: f64) -> Result<[Option<Framing>; 2],
     Ok([Way::Down, Way::Up].map(|way| {
         let least = |length: usize| {
             let of_length = probed.iter().filter(|probe| probe.length == length);
-            let delays = of_length.filter_map(|probe| probe.answer).map(|answer| match way {
-                Way::Down => answer.down,
-                Way::Up => answer.up,
-            });
+            let delays = of_length
+                .filter_map(|probe| probe.answer)
+                .map(|answer| match way {
+                    Way::Down => answer.down,
+                    Way::Up => answer.up,
+                });
             delays.min().map(|delay| (length, delay))
         };
         let delays: Vec<(usize, i64)> = estimate::lengths().filter_map(least).collect();

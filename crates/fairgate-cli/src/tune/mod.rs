@@ -25,3 +25,6 @@ pub(crate) mod server;
 pub(crate) mod session;
 pub(crate) mod verdict;
 mod wire;
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,7 @@ use crate::tune::error::TuneError;
 use crate::tune::session::Session;
 use crate::tune::wire::{LONGEST_PROBE, PROBE, Probe};
 
-/// The longest packet of most paths, bytes, and one that every path of IPv4 and IPv6 has to carry in practice.
+/// The longest packet of most paths, bytes, and one that every path carries in practice.
 const COMMON: usize = 1500;
 const LEAST: usize = 576;
 

@@ -124,7 +124,12 @@ mod tests {
             for (millis, segments) in steps {
                 now += Duration::from_millis(millis);
                 delivered += segments;
-                let figures = TcpFigures { delivered, segment_payload: 1448, rtt_us: 7, ..TcpFigures::default() };
+                let figures = TcpFigures {
+                    delivered,
+                    segment_payload: 1448,
+                    rtt_us: 7,
+                    ..TcpFigures::default()
+                };
                 watched.note(now, &figures);
                 let bins = record.bins();
                 prop_assert_eq!(bins.iter().map(|bin| bin.bytes).sum::<u64>(), u64::from(delivered) * 1448);

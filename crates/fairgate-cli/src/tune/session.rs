@@ -134,9 +134,8 @@ impl Session {
             let six = address.and_then(|address| address.as_sockaddr_in6());
             four.is_some_and(|four| ours == four.ip()) || six.is_some_and(|six| ours == six.ip())
         };
-        let interfaces = getifaddrs().map_err(|errno| {
-            TuneError::system("looking for the interface of the line")(errno.into())
-        })?;
+        let interfaces = getifaddrs()
+            .map_err(|errno| TuneError::system("looking for the interface of the line")(errno.into()))?;
         let found = interfaces.into_iter().find(has_it);
         found
             .map(|interface| interface.interface_name)

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use crate::tune::measured::{Direction, Measured, Way};
 
-/// From this delay of a queue on a call is disturbed, and from this one on it is hard to have, ms. ITU-T G.114
-/// asks for 150 ms from mouth to ear, of which the path and the devices need most.
+/// From this delay of a queue on a call notices it, and from this one on it is disturbed, ms. ITU-T G.114 asks
+/// for 150 ms from mouth to ear, of which the path and the devices need most.
 const NOTICED_MS: f64 = 30.0;
 const BAD_MS: f64 = 100.0;
 /// A line that loses more than this without load has another problem than its queue.
@@ -96,7 +96,11 @@ fn queues(measured: &Measured, down: Bufferbloat, up: Bufferbloat) -> String {
 fn rest(measured: &Measured) -> String {
     let worst = |of: fn(&Direction) -> f64| {
         let [down, up] = [of(&measured.down), of(&measured.up)];
-        if up > down { (Way::Up, up) } else { (Way::Down, down) }
+        if up > down {
+            (Way::Up, up)
+        } else {
+            (Way::Down, down)
+        }
     };
     let (way, lost) = worst(|direction| direction.loss_idle);
     if lost > LOSSY {
@@ -114,7 +118,8 @@ fn rest(measured: &Measured) -> String {
     match varying.as_slice() {
         [] => "Its capacity is steady, and it loses nothing without load.".to_owned(),
         ways => format!(
-            "Its capacity changes from one half second to the next ({}), so a fixed rate is at times too high.",
+            "Its capacity changes from one half second to the next ({}), so a fixed rate is at times too \
+             high.",
             ways.join(" and ")
         ),
     }
@@ -126,11 +131,13 @@ fn remedy(measured: &Measured, worst: Bufferbloat) -> String {
             "Look at the cable, the signal or the Wi-Fi first.".to_owned()
         }
         (Bufferbloat::None, _) => "Nothing needs to be done.".to_owned(),
-        (_, false) => "Keep the queue here, a little below the line's rate: write the configuration with `-o \
+        (_, false) => {
+            "Keep the queue here, a little below the line's rate: write the configuration with `-o \
                        home.toml`, and run it with `fairgate run home.toml`."
-            .to_owned(),
-        (_, true) => "Keep the queue here, with a rate that follows the line: write the configuration with `-o \
-                      home.toml`, and run it with `fairgate run home.toml`."
+                .to_owned()
+        }
+        (_, true) => "Keep the queue here, with a rate that follows the line: write the configuration with \
+                      `-o home.toml`, and run it with `fairgate run home.toml`."
             .to_owned(),
     }
 }

@@ -33,5 +33,6 @@ mod subscribers;
 mod takeover;
 mod terminal;
 mod top;
+mod tune;
 mod workers;
 mod xdp;

@@ -8,7 +8,12 @@ use nix::errno::Errno;
 /// Sends datagrams whole or not at all, whatever the kernel has heard of the path: none is cut into fragments
 /// by the sender, nor by a router (`DF`).
 pub(crate) fn send_whole(socket: &impl AsFd, is_ipv6: bool) -> io::Result<()> {
-    set(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)?;
+    set(
+        socket,
+        libc::IPPROTO_IP,
+        libc::IP_MTU_DISCOVER,
+        libc::IP_PMTUDISC_PROBE,
+    )?;
     if is_ipv6 {
         set(
             socket,
@@ -45,7 +50,10 @@ mod tests {
     fn the_kernel_takes_it_and_datagrams_are_sent() {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         send_whole(&socket, false).unwrap();
-        assert_eq!(socket.send_to(&[0; 1000], socket.local_addr().unwrap()).unwrap(), 1000);
+        assert_eq!(
+            socket.send_to(&[0; 1000], socket.local_addr().unwrap()).unwrap(),
+            1000
+        );
         // A machine may have no IPv6.
         if let Ok(six) = UdpSocket::bind("[::1]:0") {
             send_whole(&six, true).unwrap();

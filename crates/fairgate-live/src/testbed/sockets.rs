@@ -31,8 +31,8 @@ pub fn limit_unsent(socket: &impl AsFd, bytes: u32) -> io::Result<()> {
     tcp::limit_unsent(socket, bytes)
 }
 
-/// Makes a UDP socket send datagrams whole or not at all, whatever the kernel has heard of the path. A socket of
-/// IPv6 may send to addresses of IPv4, too.
+/// Makes a UDP socket send datagrams whole or not at all, whatever the kernel has heard of the path. A socket
+/// of IPv6 may send to addresses of IPv4, too.
 ///
 /// # Errors
 /// Fails if the kernel refuses.

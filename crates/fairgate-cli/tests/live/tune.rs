@@ -1,0 +1,182 @@
+//! `fairgate tune` on lines whose rate, framing and buffer are known: runs in the router between two hosts.
+
+use std::process::{Command, Output};
+
+use fairgate_live::testbed::{Namespace, Network};
+use serde_json::Value;
+
+use crate::common::program::Program;
+use crate::common::{live, output, say, until};
+use crate::run::Run;
+
+/// A line with ATM and PPPoE by LLC: 40 bytes are added to an IP packet, which is 14 shorter than a frame.
+fn atm(rate: &str, packets: u32) -> String {
+    format!(
+        "discipline = \"netem\"\nrate = \"{rate}\"\npacket_overhead = 26\ncell_size = 48\ncell_overhead = 5\n\
+         limit = {packets}\n"
+    )
+}
+
+/// A line whose modem has a fifo of so many packets.
+fn deep(rate: &str, packets: u32) -> String {
+    format!(
+        "discipline = \"tbf\"\nrate = \"{rate}\"\nburst = \"25kb\"\n\
+         inner = {{ discipline = \"fifo\", limit = {packets} }}\n"
+    )
+}
+
+fn managed(rate: &str) -> String {
+    format!(
+        "discipline = \"tbf\"\nrate = \"{rate}\"\nburst = \"125kb\"\ninner = {{ discipline = \"fq_codel\" }}\n"
+    )
+}
+
+/// Starts a line: what the left host sends goes up.
+fn line(network: &Network, up: &str, down: &str) -> Run {
+    let configuration = format!(
+        "[queue.up]\n{up}\n[queue.down]\n{down}\n[run]\nleft = \"left\"\nright = \"right\"\n\
+         left_to_right = \"up\"\nright_to_left = \"down\"\ndelay = \"5ms\"\n"
+    );
+    Run::start(&network.router, &configuration)
+}
+
+fn tune(host: &Namespace, words: &[&str]) -> Command {
+    let mut command = host.command(env!("CARGO_BIN_EXE_fairgate"));
+    command.arg("tune").args(words);
+    command
+}
+
+/// Starts the server on the right host.
+fn server(network: &Network) -> Program {
+    let server = Program::start(&mut tune(&network.right, &["--serve", "0.0.0.0:4757"]));
+    until("the server listens", || {
+        let listening = network
+            .right
+            .command("ss")
+            .args(["-Htln", "sport = :4757"])
+            .output();
+        !listening.expect("ss of iproute2").stdout.is_empty()
+    });
+    server
+}
+
+fn document(output: &Output) -> Value {
+    let text = String::from_utf8_lossy(&output.stdout);
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// Measures the line from the left host. Returns the exit code and the document.
+fn measured(network: &Network, words: &[&str]) -> (Option<i32>, Value) {
+    let _server = server(network);
+    let address = format!("{}:4757", Network::RIGHT);
+    let output = output(tune(&network.left, &[&address, "--dry-run", "--json"]).args(words));
+    let document = document(&output);
+    assert_eq!(document["schema"], "fairgate.tune/1", "{document}");
+    say(&format!("MEASURED: {}", summary(&document)));
+    (output.status.code(), document)
+}
+
+fn summary(document: &Value) -> String {
+    let of = |way: &str, key: &str| {
+        format!(
+            "{way} {key} {}",
+            document.pointer(&format!("/{way}{key}")).unwrap()
+        )
+    };
+    ["down", "up"]
+        .iter()
+        .flat_map(|way| ["/line_bps", "/loaded_ms/p95", "/framing"].map(|key| of(way, key)))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn number(document: &Value, pointer: &str) -> f64 {
+    let value = document.pointer(pointer).and_then(Value::as_f64);
+    value.unwrap_or_else(|| panic!("no {pointer} in {document}"))
+}
+
+/// The rate of the line is found within 3 %.
+fn has_rate(document: &Value, way: &str, bps: f64) {
+    let found = number(document, &format!("/{way}/line_bps"));
+    assert!((found / bps - 1.0).abs() < 0.03, "{way}: {found} of {bps}");
+}
+
+#[test]
+fn a_slow_line_of_atm_is_found_with_its_framing() {
+    let Some(_watched) = live("a_slow_line_of_atm_is_found_with_its_framing") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let _line = line(&network, &atm("1mbit", 60), &atm("4mbit", 200));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("home.toml");
+    let words = ["--load", "4s", "-o", file.to_str().unwrap()];
+    let (code, document) = measured(&network, &words);
+    assert_eq!(code, Some(1), "{document}");
+    has_rate(&document, "up", 1e6);
+    has_rate(&document, "down", 4e6);
+    for way in ["up", "down"] {
+        let framing = &document[way]["framing"];
+        assert_eq!(
+            (&framing["cells"], &framing["overhead"]),
+            (&"atm".into(), &40.into())
+        );
+        assert_eq!(document["verdict"][format!("bufferbloat_{way}")], "much");
+    }
+    assert_eq!(number(&document, "/mtu"), 1500.0);
+    assert_eq!(document["file"], file.to_str().unwrap());
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(
+        text.contains("device = \"eth0\"") && text.contains("overhead = 40"),
+        "{text}"
+    );
+    let mut check = Command::new(env!("CARGO_BIN_EXE_fairgate"));
+    assert!(output(check.arg("check").arg(&file)).status.success(), "{text}");
+}
+
+/// 826 packets of 1514 bytes are 500 ms at 20 Mbit/s.
+#[test]
+fn a_deep_buffer_in_one_direction_is_named() {
+    let Some(_watched) = live("a_deep_buffer_in_one_direction_is_named") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let _line = line(&network, &deep("20mbit", 826), &managed("100mbit"));
+    let (code, document) = measured(&network, &["--load", "5s"]);
+    assert_eq!(code, Some(1), "{document}");
+    has_rate(&document, "up", 20e6);
+    has_rate(&document, "down", 100e6);
+    assert_eq!(document["verdict"]["bufferbloat_up"], "much");
+    assert_eq!(document["verdict"]["bufferbloat_down"], "none");
+    let waits = number(&document, "/up/loaded_ms/p95");
+    assert!(
+        (350.0..=550.0).contains(&waits),
+        "{waits} ms in a buffer of 500 ms"
+    );
+    for way in ["up", "down"] {
+        assert_eq!(document[way]["framing"], Value::Null);
+        assert_eq!(document[way]["varies"], false);
+    }
+    let round_trip = number(&document, "/round_trip_ms/p50");
+    assert!(
+        (10.0..14.0).contains(&round_trip),
+        "{round_trip} ms over a path of 10 ms"
+    );
+}
+
+#[test]
+fn a_server_that_is_not_there_is_named() {
+    let Some(_watched) = live("a_server_that_is_not_there_is_named") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let here = network.left.command(env!("CARGO_BIN_EXE_fairgate"));
+    let mut command = here;
+    let output = output(command.args(["tune", "127.0.0.1", "--dry-run", "--json"]));
+    assert_eq!(output.status.code(), Some(3));
+    let message = document(&output)["errors"][0]["message"].to_string();
+    assert!(
+        message.contains("no connection to the server at 127.0.0.1:4757"),
+        "{message}"
+    );
+}
