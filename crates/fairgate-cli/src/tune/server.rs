@@ -337,8 +337,8 @@ pub(crate) fn flood(
     mut goes_on: impl FnMut(&TcpStream, usize) -> bool,
 ) -> io::Result<()> {
     limit_unsent(&stream, UNSENT)?;
-    // CUBIC leaves slow start at the first delay, and then takes many seconds to fill a deep queue. Reno fills
-    // it at once. If this machine's users may not choose it, it is what the machine has.
+    // CUBIC leaves slow start at the first delay, and then takes many seconds to fill a deep queue. Reno
+    // fills it at once. If this machine's users may not choose it, it is what the machine has.
     let _ = setsockopt(&stream, sockopt::TcpCongestion, &"reno".into());
     stream.set_write_timeout(Some(TICK / 2))?;
     let bytes = incompressible();

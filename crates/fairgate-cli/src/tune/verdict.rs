@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use crate::tune::measured::{Direction, Measured, Way};
 
-/// From this delay of a queue on a call notices it, and from this one on it is disturbed, ms. ITU-T G.114 asks
-/// for 150 ms from mouth to ear, of which the path and the devices need most.
+/// From this delay of a queue on a call notices it, and from this one on it is disturbed, ms. ITU-T G.114
+/// asks for 150 ms from mouth to ear, of which the path and the devices need most.
 const NOTICED_MS: f64 = 30.0;
 const BAD_MS: f64 = 100.0;
 /// A line that loses more than this without load has another problem than its queue.
