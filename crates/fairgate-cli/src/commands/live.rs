@@ -58,7 +58,7 @@ impl Live {
             Live::Pf(args) => pf::run(args, format),
             Live::Import(args) => import_file::run(args, format),
             Live::Testbed(args) => testbed::run(args, registry, format),
-            Live::Tune(args) => tune::run(&args, registry, format),
+            Live::Tune(args) => tune::run(&args, format),
         }
     }
 }

@@ -1,27 +1,31 @@
 //! `fairgate tune`: measures a line against a server of the user's, says what is wrong, and writes the
 //! configuration of a run.
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fairgate_config::Registry;
 use fairgate_config::units::parse_duration;
 use fairgate_live::testbed::Interrupt;
+use nix::unistd::geteuid;
 use serde::Serialize;
 
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Format, Targets};
+use crate::output::{self, Format, Target, Targets};
 use crate::progress;
 use crate::tune::error::TuneError;
 use crate::tune::file::{self, Place};
 use crate::tune::measure::{Settings, Stage, measure};
-use crate::tune::measured::{Delays, Direction, Measured, Way};
+use crate::tune::measured::{Measured, Way};
+use crate::tune::page;
+use crate::tune::search::{Shaper, search};
 use crate::tune::server::Server;
 use crate::tune::session::{Session, resolve};
-use crate::tune::verdict::{Verdict, ms};
+use crate::tune::shown;
+use crate::tune::verdict::Verdict;
 
 /// Measure a line: capacity, delay under load, framing; and write the configuration that keeps its queue here
 #[derive(clap::Args)]
@@ -31,6 +35,8 @@ Examples:
   fairgate tune --serve 192.0.2.1:4757         the same at this address only
   fairgate tune 192.0.2.1 --dry-run            measure the line to it: nothing is changed, root is not needed
   fairgate tune 192.0.2.1 --dry-run -o home.toml    and write what to run: fairgate run home.toml
+  fairgate tune 192.0.2.1 -o home.toml --page line.html    as root: also search the highest rates that keep
+                                               the queue here, with a run of ours, measure again, show both
   fairgate tune 192.0.2.1 --dry-run --load 20s --connections 16    longer, with more TCP connections
   fairgate tune 192.0.2.1 --dry-run --json     for a script; exit code 1 if packets wait too long under load
 
@@ -52,13 +58,17 @@ pub(crate) struct Args {
     )]
     serve: Option<SocketAddr>,
 
-    /// Measure only
+    /// Measure only; without it, our own shaper runs on the interface meanwhile, which needs root
     #[arg(long)]
     dry_run: bool,
 
     /// Write the configuration of a run on this line
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
+
+    /// Write the figures and their course over time as a page
+    #[arg(long, value_name = "FILE", conflicts_with = "serve")]
+    page: Option<PathBuf>,
 
     /// The interface of the line [default: the one that the server is reached by]
     #[arg(long, value_name = "INTERFACE")]
@@ -83,16 +93,34 @@ fn load_time(text: &str) -> Result<Duration, String> {
 
 /// `fairgate.tune/1`.
 #[derive(Serialize)]
-struct Tuned<'a> {
+struct Tuned {
     #[serde(flatten)]
-    measured: &'a Measured,
-    verdict: &'a Verdict,
+    measured: Measured,
+    verdict: Verdict,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shaped: Option<Shaped>,
     /// The configuration that was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
 }
 
-pub(crate) fn run(args: &Args, _registry: &Registry, format: Format) -> Result<Outcome, Failure> {
+/// The line with our shaper.
+#[derive(Serialize)]
+struct Shaped {
+    /// The shares of the capacity that the shapers had.
+    share_down: f64,
+    share_up: f64,
+    #[serde(flatten)]
+    measured: Measured,
+}
+
+/// How long each direction is loaded to try a rate. Ours is the only queue then, and it fills at once.
+const TRIAL: Duration = Duration::from_secs(4);
+
+/// How long the server may take to notice that the last measurement has ended.
+const FREE_AGAIN: Duration = Duration::from_secs(3);
+
+pub(crate) fn run(args: &Args, format: Format) -> Result<Outcome, Failure> {
     match (args.serve, &args.server) {
         (Some(address), _) => serve(address, format),
         (None, Some(server)) => tune(args, server, format),
@@ -134,73 +162,176 @@ fn serve(address: SocketAddr, format: Format) -> Result<Outcome, Failure> {
     Ok(Outcome::Yes)
 }
 
+/// Measures lines, and shows how far it is.
+struct Measuring {
+    servers: Vec<SocketAddr>,
+    interrupt: Interrupt,
+    format: Format,
+}
+
 fn tune(args: &Args, server: &str, format: Format) -> Result<Outcome, Failure> {
-    let servers = resolve(server).map_err(failure)?;
-    let target = args
-        .out
-        .as_deref()
-        .map(|path| Targets::beside([]).open(path))
-        .transpose()?;
+    let measuring = Measuring {
+        servers: resolve(server).map_err(failure)?,
+        interrupt: Interrupt::catch_while_busy().map_err(Failure::environment)?,
+        format,
+    };
+    if !args.dry_run && !geteuid().is_root() {
+        return Err(failure(TuneError::Privileges));
+    }
+    let mut targets = Targets::beside([]);
+    let mut open = |path: &Option<PathBuf>| path.as_deref().map(|path| targets.open(path)).transpose();
+    let (file, page) = (open(&args.out)?, open(&args.page)?);
     let settings = Settings {
         connections: args.connections,
         load: args.load,
         has_framing: true,
     };
-    let session = Session::open(&servers).map_err(failure)?;
-    let measured = with_progress(&session, settings, format)?;
-    let verdict = Verdict::of(&measured);
-    let text = match &args.out {
-        Some(_) => Some(configuration(args, &session, &measured)?),
-        None => None,
+    let session = measuring.open().map_err(failure)?;
+    let device = match &args.dev {
+        Some(device) => Ok(device.clone()),
+        None => session.interface(),
     };
-    // The server is free for others.
+    let server = session.server.ip().to_canonical();
+    let measured = measuring.measure(&session, settings, "").map_err(failure)?;
+    // The server is free for others, and for what follows.
     drop(session);
+    let needs_device = !args.dry_run || args.out.is_some();
+    let device = match needs_device {
+        true => device.map_err(failure)?,
+        false => device.unwrap_or_default(),
+    };
+    let place = Place {
+        device: &device,
+        server,
+    };
+    // What is not wrong needs no shaper.
+    let shaped = match args.dry_run || !Verdict::of(&measured, None).is_bad() {
+        true => None,
+        false => Some(shape(&measuring, &measured, settings, &place).map_err(failure)?),
+    };
+    let shares = shaped.as_ref().map(|shaped| [shaped.share_down, shaped.share_up]);
+    let text = needs_device.then(|| file::text(&measured, &place, shares.unwrap_or([file::SHARE; 2])));
     let path = args.out.as_ref().map(|path| path.display().to_string());
+    let tuned = Tuned {
+        verdict: Verdict::of(&measured, path.as_deref()),
+        file: path,
+        measured,
+        shaped,
+    };
+    deliver(tuned, text.as_deref(), file, page, format)
+}
+
+/// Writes the files and prints the result.
+fn deliver(
+    mut tuned: Tuned,
+    configuration: Option<&str>,
+    file: Option<Target>,
+    page: Option<Target>,
+    format: Format,
+) -> Result<Outcome, Failure> {
+    let after = tuned.shaped.as_ref().map(|shaped| &shaped.measured);
+    let is_bad = match after {
+        Some(after) => Verdict::of(after, None).is_bad(),
+        None => tuned.verdict.is_bad(),
+    };
+    let drawn = page::page(&tuned.measured, after, &tuned.verdict, configuration);
+    let texts = [(file, configuration.unwrap_or_default()), (page, &drawn)];
+    let write = |(target, text): (Option<Target>, &str)| match target {
+        Some(target) => target.write(|file| file.write_all(text.as_bytes())),
+        None => Ok(()),
+    };
     output::deliver(
-        || match target.zip(text) {
-            Some((target, text)) => target.write(|file| std::io::Write::write_all(file, text.as_bytes())),
-            None => Ok(()),
-        },
-        |is_written| {
-            let file = path.filter(|_| is_written);
+        || output::each(texts.into_iter().collect(), write),
+        |are_written| {
+            if !are_written {
+                tuned.file = None;
+            }
             match format {
-                Format::Json => output::json(
-                    "tune",
-                    &Tuned {
-                        measured: &measured,
-                        verdict: &verdict,
-                        file,
-                    },
-                ),
-                Format::Text => output::text(&shown(&measured, &verdict, file.as_deref())),
+                Format::Json => output::json("tune", &tuned),
+                Format::Text => {
+                    let after = tuned.shaped.as_ref().map(|shaped| &shaped.measured);
+                    let mut text = shown::text(&tuned.measured, after, &tuned.verdict);
+                    if let Some(file) = &tuned.file {
+                        text += &format!("\nConfiguration: {}\n", output::name(file));
+                    }
+                    output::text(&text)
+                }
             }
         },
     )?;
-    Ok(match verdict.is_bad() {
-        true => Outcome::No,
-        false => Outcome::Yes,
+    Ok(if is_bad { Outcome::No } else { Outcome::Yes })
+}
+
+/// Runs our shaper, searches its rates, and measures the line with them. Afterwards the line is as it was.
+fn shape(
+    measuring: &Measuring,
+    line: &Measured,
+    settings: Settings,
+    place: &Place<'_>,
+) -> Result<Shaped, TuneError> {
+    let first = file::text(line, place, [file::SHARE; 2]);
+    let shaper = Shaper::start(&first, &measuring.interrupt)?;
+    let again = |load: Duration, what: &str| {
+        let session = measuring.open()?;
+        let settings = Settings {
+            load,
+            has_framing: false,
+            ..settings
+        };
+        measuring.measure(&session, settings, what)
+    };
+    let shares = search(&shaper, line, |[down, up]| {
+        let what = format!("shaped to {:.0} % down, {:.0} % up: ", down * 100.0, up * 100.0);
+        again(TRIAL.min(settings.load), &what)
+    })?;
+    for (way, share) in [Way::Down, Way::Up].into_iter().zip(shares) {
+        if !line.of(way).varies {
+            shaper.set(way, line.of(way), share)?;
+        }
+    }
+    let measured = again(settings.load, "shaped: ")?;
+    Ok(Shaped {
+        share_down: shares[0],
+        share_up: shares[1],
+        measured: measured.framed_as(line),
     })
 }
 
-/// Measures, and shows how far it is.
-fn with_progress(session: &Session, settings: Settings, format: Format) -> Result<Measured, Failure> {
-    let length = settings.length();
-    let bar = progress::trials(length.as_millis() as u64, format);
-    let is_over = AtomicBool::new(false);
-    let result = thread::scope(|scope| {
-        scope.spawn(|| {
-            let began = Instant::now();
-            while !is_over.load(Ordering::Relaxed) {
-                bar.set_position(began.elapsed().min(length).as_millis() as u64);
-                thread::sleep(Duration::from_millis(50));
+impl Measuring {
+    /// Opens a measurement. The server may still end our last one.
+    fn open(&self) -> Result<Session, TuneError> {
+        let began = Instant::now();
+        loop {
+            match Session::open(&self.servers) {
+                Err(TuneError::Busy(_)) if began.elapsed() < FREE_AGAIN => {
+                    thread::sleep(Duration::from_millis(100));
+                }
+                other => return other,
             }
+        }
+    }
+
+    /// Measures, and shows how far it is: `what` is measured, and the stage.
+    fn measure(&self, session: &Session, settings: Settings, what: &str) -> Result<Measured, TuneError> {
+        let length = settings.length();
+        let bar = progress::trials(length.as_millis() as u64, self.format);
+        let is_over = AtomicBool::new(false);
+        let result = thread::scope(|scope| {
+            scope.spawn(|| {
+                let began = Instant::now();
+                while !is_over.load(Ordering::Relaxed) {
+                    bar.set_position(began.elapsed().min(length).as_millis() as u64);
+                    thread::sleep(Duration::from_millis(50));
+                }
+            });
+            let reached = |stage| bar.set_message(format!("{what}{}", describe(stage)));
+            let result = measure(session, settings, &reached, &|| self.interrupt.check().is_err());
+            is_over.store(true, Ordering::Relaxed);
+            result
         });
-        let result = measure(session, settings, &|stage| bar.set_message(describe(stage)));
-        is_over.store(true, Ordering::Relaxed);
+        bar.finish_and_clear();
         result
-    });
-    bar.finish_and_clear();
-    result.map_err(failure)
+    }
 }
 
 fn describe(stage: Stage) -> &'static str {
@@ -211,79 +342,4 @@ fn describe(stage: Stage) -> &'static str {
         Stage::Load(Way::Up) => "upload: capacity and delay under load",
         Stage::Framing => "delay by the length of packets",
     }
-}
-
-/// Returns the file for a run on the interface of the line.
-fn configuration(args: &Args, session: &Session, measured: &Measured) -> Result<String, Failure> {
-    let device = match &args.dev {
-        Some(device) => device.clone(),
-        None => session.interface().map_err(failure)?,
-    };
-    let place = Place {
-        device: &device,
-        server: session.server.ip().to_canonical(),
-    };
-    Ok(file::text(measured, &place, [file::SHARE; 2]))
-}
-
-/// A row of the table: its name, and how a direction shows it.
-type Row = (&'static str, fn(&Direction) -> String);
-
-const ROWS: [Row; 9] = [
-    ("capacity, IP packets", |way| mbit(way.capacity_bps)),
-    ("  slowest and fastest tenth", |way| {
-        format!("{} to {}", mbit(way.low_bps), mbit(way.high_bps))
-    }),
-    ("  on the line", |way| mbit(way.line_bps)),
-    ("framing", |way| match way.framing {
-        Some(framing) => format!("{}, {} bytes of overhead", framing.cells, framing.overhead),
-        None => "not visible".to_owned(),
-    }),
-    ("waiting without load", |way| waits(&way.idle_ms)),
-    ("waiting under load", |way| waits(&way.loaded_ms)),
-    ("loss without load", |way| percent(way.loss_idle)),
-    ("loss under load", |way| percent(way.loss_loaded)),
-    ("responsiveness", |way| {
-        format!("{:.0} round trips a minute", way.rpm)
-    }),
-];
-
-/// Returns the result for people: the figures, what is wrong, what to do.
-fn shown(measured: &Measured, verdict: &Verdict, file: Option<&str>) -> String {
-    let mut table = output::table(["", "DOWN", "UP"]);
-    for (name, show) in ROWS {
-        table.add_row([name.to_owned(), show(&measured.down), show(&measured.up)]);
-    }
-    let round_trip = &measured.round_trip_ms;
-    let mut text = format!(
-        "To {}: round trip {} without load (median; 95 %: {}), packets of up to {} bytes\n\n{}\n",
-        output::name(&measured.server),
-        ms(round_trip.p50),
-        ms(round_trip.p95),
-        measured.mtu,
-        output::table_text(&table)
-    );
-    let width = usize::from(output::page_width());
-    for sentence in [&verdict.wrong[0], &verdict.wrong[1], &verdict.remedy] {
-        text += &format!("{}\n", output::wrap(sentence, width));
-    }
-    if let Some(file) = file {
-        text += &format!("\nConfiguration: {}\n", output::name(file));
-    }
-    text
-}
-
-fn waits(delays: &Delays) -> String {
-    format!("{}, 95 %: {}", ms(delays.p50), ms(delays.p95))
-}
-
-fn mbit(bps: f64) -> String {
-    match bps {
-        bps if bps < 1e7 => format!("{:.3} Mbit/s", bps / 1e6),
-        bps => format!("{:.1} Mbit/s", bps / 1e6),
-    }
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
 }

@@ -35,6 +35,12 @@ pub(crate) enum TuneError {
     #[error("can't listen at {address}")]
     #[diagnostic(help("choose another address or port: --serve ADDRESS:PORT"))]
     Listen { address: SocketAddr, source: io::Error },
+    #[error("shaping the line needs privileges that this process does not have")]
+    #[diagnostic(help("run it as root, or add --dry-run to measure only"))]
+    Privileges,
+    #[error("the shaper does not run: {0}")]
+    #[diagnostic(help("the line is as it was; add --dry-run to measure only"))]
+    NotRun(String),
     #[error("interrupted")]
     #[diagnostic(help("the line is as it was; no result was produced"))]
     Interrupted,

@@ -32,12 +32,13 @@ pub(crate) struct Loaded {
     pub(crate) answered: Vec<f64>,
 }
 
-/// Loads a direction with so many connections, for so long.
+/// Loads a direction with so many connections, for so long, if it is not interrupted.
 pub(crate) fn load(
     session: &Session,
     way: Way,
     connections: u32,
     length: Duration,
+    is_interrupted: &(dyn Fn() -> bool + Sync),
 ) -> Result<Loaded, TuneError> {
     let before = session.record()?.len();
     let open = match way {
@@ -53,7 +54,7 @@ pub(crate) fn load(
     let is_over = AtomicBool::new(false);
     let asked = thread::scope(|scope| {
         let asked = scope.spawn(|| ask(session, &is_over));
-        let (record, goes_on) = (&record, move || began.elapsed() < length);
+        let (record, goes_on) = (&record, move || began.elapsed() < length && !is_interrupted());
         let loading: Vec<_> = streams
             .into_iter()
             .map(|stream| {
@@ -67,6 +68,9 @@ pub(crate) fn load(
         is_over.store(true, Ordering::Relaxed);
         joined(asked)
     });
+    if is_interrupted() {
+        return Err(TuneError::Interrupted);
+    }
     // The one who sends has the record.
     let bins = match way {
         Way::Up => record.bins(),

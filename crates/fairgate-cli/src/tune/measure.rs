@@ -80,11 +80,12 @@ struct Load {
     until: Duration,
 }
 
-/// Measures a line. `reached` is told of each stage.
+/// Measures a line. `reached` is told of each stage. It is given up if it `is_interrupted`.
 pub(crate) fn measure(
     session: &Session,
     settings: Settings,
     reached: &(dyn Fn(Stage) + Sync),
+    is_interrupted: &(dyn Fn() -> bool + Sync),
 ) -> Result<Measured, TuneError> {
     reached(Stage::Path);
     let mtu = path::mtu(session)?.ok_or(TuneError::NoProbes { sent: 3 })?;
@@ -93,13 +94,13 @@ pub(crate) fn measure(
     let stages = || {
         reached(Stage::Idle);
         let begun = session.now();
-        thread::sleep(IDLE);
+        wait(IDLE, is_interrupted)?;
         let idle = begun..session.now();
         let mut loads = Vec::new();
         for way in [Way::Down, Way::Up] {
             reached(Stage::Load(way));
             let from = session.now();
-            let loaded = load(session, way, settings.connections, settings.load)?;
+            let loaded = load(session, way, settings.connections, settings.load, is_interrupted)?;
             let until = from + settings.load;
             loads.push(Load {
                 way,
@@ -107,7 +108,7 @@ pub(crate) fn measure(
                 from,
                 until,
             });
-            await_empty(&latest);
+            await_empty(&latest, is_interrupted)?;
         }
         Ok((idle, loads))
     };
@@ -138,7 +139,7 @@ pub(crate) fn measure(
     let [mut down, mut up] = <[Direction; 2]>::try_from(directions).expect("two were loaded");
     if settings.has_framing && down.capacity_bps.min(up.capacity_bps) < FASTEST_CELLS_BPS {
         reached(Stage::Framing);
-        let found = framings(session, down.capacity_bps.min(up.capacity_bps))?;
+        let found = framings(session, down.capacity_bps.min(up.capacity_bps), is_interrupted)?;
         // A line of ATM is one in both directions, and the steps of the slower one are the larger ones.
         let of_line = found[0].or(found[1]);
         for (direction, framing) in [&mut down, &mut up].into_iter().zip(found) {
@@ -164,13 +165,26 @@ pub(crate) fn measure(
     })
 }
 
-/// Waits until the queue of a load has drained.
-fn await_empty(latest: &Latest) {
+/// Waits for so long.
+fn wait(length: Duration, is_interrupted: &dyn Fn() -> bool) -> Result<(), TuneError> {
     let began = Instant::now();
-    thread::sleep(2 * INTERVAL);
-    while latest.excess().is_none_or(|excess| excess > EMPTY) && began.elapsed() < DRAINING {
-        thread::sleep(INTERVAL);
+    while began.elapsed() < length {
+        if is_interrupted() {
+            return Err(TuneError::Interrupted);
+        }
+        thread::sleep(INTERVAL.min(length.saturating_sub(began.elapsed())));
     }
+    Ok(())
+}
+
+/// Waits until the queue of a load has drained.
+fn await_empty(latest: &Latest, is_interrupted: &dyn Fn() -> bool) -> Result<(), TuneError> {
+    let began = Instant::now();
+    wait(2 * INTERVAL, is_interrupted)?;
+    while latest.excess().is_none_or(|excess| excess > EMPTY) && began.elapsed() < DRAINING {
+        wait(INTERVAL, is_interrupted)?;
+    }
+    Ok(())
 }
 
 type Window = std::ops::Range<Duration>;
@@ -295,7 +309,11 @@ fn loss(probed: impl Iterator<Item = Probed> + Clone, way: Way) -> f64 {
 }
 
 /// Finds the framing of both directions by packets of several lengths, one after the other.
-fn framings(session: &Session, slowest_bps: f64) -> Result<[Option<Framing>; 2], TuneError> {
+fn framings(
+    session: &Session,
+    slowest_bps: f64,
+    is_interrupted: &dyn Fn() -> bool,
+) -> Result<[Option<Framing>; 2], TuneError> {
     let lengths: Vec<usize> = estimate::lengths()
         .map(|length| length - session.headers())
         .collect();
@@ -307,10 +325,14 @@ fn framings(session: &Session, slowest_bps: f64) -> Result<[Option<Framing>; 2],
     let repeats = REPEATS.min(affordable.max(1) as usize);
     let mut number = 0;
     let probed = probes::send(session, &Latest::default(), || {
-        let length = (number < repeats * lengths.len()).then(|| lengths[number % lengths.len()]);
+        let goes_on = number < repeats * lengths.len() && !is_interrupted();
+        let length = goes_on.then(|| lengths[number % lengths.len()]);
         number += 1;
         length.map(|length| (gap, length))
     })?;
+    if is_interrupted() {
+        return Err(TuneError::Interrupted);
+    }
     Ok([Way::Down, Way::Up].map(|way| {
         let least = |length: usize| {
             let of_length = probed.iter().filter(|probe| probe.length == length);

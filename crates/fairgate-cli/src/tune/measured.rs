@@ -93,6 +93,24 @@ impl Delays {
 }
 
 impl Measured {
+    /// Takes over what the line makes of packets from an earlier measurement.
+    pub(crate) fn framed_as(mut self, earlier: &Measured) -> Measured {
+        for (direction, earlier) in [(&mut self.down, &earlier.down), (&mut self.up, &earlier.up)] {
+            direction.framing = earlier.framing;
+            direction.line_bps = direction.capacity_bps * earlier.line_bps / earlier.capacity_bps;
+        }
+        self
+    }
+
+    /// Returns for how long a packet waits under load beyond what it waits without, ms, and beyond what no
+    /// queue can spare it: three full packets, of which one is being sent here, one on the line, and one was
+    /// late. 95th percentile.
+    pub(crate) fn avoidable_ms(&self, way: Way) -> f64 {
+        let direction = self.of(way);
+        let packet = f64::from(self.mtu) * 8e3 / direction.capacity_bps;
+        direction.loaded_ms.p95 - direction.idle_ms.p50 - 3.0 * packet
+    }
+
     /// Returns a direction.
     pub(crate) fn of(&self, way: Way) -> &Direction {
         match way {

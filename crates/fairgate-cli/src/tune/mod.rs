@@ -8,7 +8,8 @@
 //!   load       TCP connections that fill a direction; record: what their kernel says over time
 //!   estimate   capacity from bytes over time, framing from delays by length: pure functions
 //!   measure    the stages of a measurement, in their order; measured: its results
-//!   verdict    what is wrong, and what to do
+//!   verdict    what is wrong, and what to do; shown, page: the figures for the terminal, and in a page
+//!   search     the highest rates that keep the queue here, by running our own shaper
 //!   file       the configuration for a run on this line
 //! ```
 
@@ -18,11 +19,14 @@ pub(crate) mod file;
 mod load;
 pub(crate) mod measure;
 pub(crate) mod measured;
+pub(crate) mod page;
 mod path;
 mod probes;
 mod record;
+pub(crate) mod search;
 pub(crate) mod server;
 pub(crate) mod session;
+pub(crate) mod shown;
 pub(crate) mod verdict;
 mod wire;
 

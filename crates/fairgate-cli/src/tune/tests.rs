@@ -71,7 +71,7 @@ fn a_load_and_probes_are_counted() {
         assert!(answers.iter().all(|answer| answer.round_trip() > 0));
         assert!(latest.excess().is_some());
         for way in [Way::Down, Way::Up] {
-            let loaded = load(&session, way, 2, Duration::from_millis(600)).unwrap();
+            let loaded = load(&session, way, 2, Duration::from_millis(600), &|| false).unwrap();
             assert!(loaded.bytes.iter().sum::<u64>() > 100_000, "{way:?}: {loaded:?}");
             assert!(loaded.bytes.len() <= 12, "{loaded:?}");
             assert!(!loaded.own.is_empty() && !loaded.opened.is_empty(), "{loaded:?}");
@@ -122,8 +122,8 @@ fn probes_are_answered_only_with_the_token_and_never_longer() {
         send([0; 16], 9000, 100);
         stranger.send(&[0; 100]).unwrap();
         stranger.send(b"fgtune 1").unwrap();
-        // The first answer is that of the first probe with the token. Datagrams on the loopback interface keep
-        // their order.
+        // The first answer is that of the first probe with the token. Datagrams on the loopback interface
+        // keep their order.
         for (wanted, sent, answered) in [(9000, 100, 100), (0, 500, PROBE), (200, 500, 200)] {
             send(session.token, wanted, sent);
             let mut answer = [0; 10_000];

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::output;
 use crate::tune::measured::{Direction, Measured, Way};
 
 /// From this delay of a queue on a call notices it, and from this one on it is disturbed, ms. ITU-T G.114
@@ -25,8 +26,8 @@ pub(crate) enum Bufferbloat {
 
 impl Bufferbloat {
     /// Judges a direction.
-    pub(crate) fn of(direction: &Direction) -> Bufferbloat {
-        match direction.loaded_ms.p95 - direction.idle_ms.p50 {
+    fn of(measured: &Measured, way: Way) -> Bufferbloat {
+        match measured.avoidable_ms(way) {
             waits if waits >= BAD_MS => Bufferbloat::Much,
             waits if waits >= NOTICED_MS => Bufferbloat::Some,
             _ => Bufferbloat::None,
@@ -46,15 +47,21 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
-    /// Judges a line.
-    pub(crate) fn of(measured: &Measured) -> Verdict {
-        let [down, up] = [Way::Down, Way::Up].map(|way| Bufferbloat::of(measured.of(way)));
+    /// Judges a line, whose configuration was written to a file.
+    pub(crate) fn of(measured: &Measured, file: Option<&str>) -> Verdict {
+        let [down, up] = [Way::Down, Way::Up].map(|way| Bufferbloat::of(measured, way));
         Verdict {
             bufferbloat_down: down,
             bufferbloat_up: up,
             wrong: [queues(measured, down, up), rest(measured)],
-            remedy: remedy(measured, down.max(up)),
+            remedy: remedy(measured, down.max(up), file),
         }
+    }
+
+    /// Returns all three sentences.
+    pub(crate) fn sentences(&self) -> impl Iterator<Item = &str> {
+        let wrong = self.wrong.iter().chain([&self.remedy]);
+        wrong.map(String::as_str)
     }
 
     /// Returns whether packets wait too long.
@@ -125,20 +132,27 @@ fn rest(measured: &Measured) -> String {
     }
 }
 
-fn remedy(measured: &Measured, worst: Bufferbloat) -> String {
-    match (worst, measured.down.varies || measured.up.varies) {
-        (Bufferbloat::None, _) if measured.down.loss_idle.max(measured.up.loss_idle) > LOSSY => {
-            "Look at the cable, the signal or the Wi-Fi first.".to_owned()
-        }
-        (Bufferbloat::None, _) => "Nothing needs to be done.".to_owned(),
-        (_, false) => {
-            "Keep the queue here, a little below the line's rate: write the configuration with `-o \
-                       home.toml`, and run it with `fairgate run home.toml`."
-                .to_owned()
-        }
-        (_, true) => "Keep the queue here, with a rate that follows the line: write the configuration with \
-                      `-o home.toml`, and run it with `fairgate run home.toml`."
-            .to_owned(),
+fn remedy(measured: &Measured, worst: Bufferbloat, file: Option<&str>) -> String {
+    let is_lossy = measured.down.loss_idle.max(measured.up.loss_idle) > LOSSY;
+    if worst == Bufferbloat::None {
+        return match is_lossy {
+            true => "Look at the cable, the signal or the Wi-Fi first.".to_owned(),
+            false => "Nothing needs to be done.".to_owned(),
+        };
+    }
+    let rate = match measured.down.varies || measured.up.varies {
+        true => "with a rate that follows the line",
+        false => "a little below the line's rate",
+    };
+    match file {
+        Some(file) => format!(
+            "Keep the queue here, {rate}: `fairgate run {}`.",
+            output::name(file)
+        ),
+        None => format!(
+            "Keep the queue here, {rate}: write the configuration with `-o home.toml`, and run it with \
+             `fairgate run home.toml`."
+        ),
     }
 }
 

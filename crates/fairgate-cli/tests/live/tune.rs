@@ -3,11 +3,13 @@
 use std::process::{Command, Output};
 
 use fairgate_live::testbed::{Namespace, Network};
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::common::program::Program;
 use crate::common::{live, output, say, until};
-use crate::run::Run;
+use crate::harness::ping;
+use crate::run::{Run, call};
 
 /// A line with ATM and PPPoE by LLC: 40 bytes are added to an IP packet, which is 14 shorter than a frame.
 fn atm(rate: &str, packets: u32) -> String {
@@ -27,7 +29,8 @@ fn deep(rate: &str, packets: u32) -> String {
 
 fn managed(rate: &str) -> String {
     format!(
-        "discipline = \"tbf\"\nrate = \"{rate}\"\nburst = \"125kb\"\ninner = {{ discipline = \"fq_codel\" }}\n"
+        "discipline = \"tbf\"\nrate = \"{rate}\"\nburst = \"125kb\"\n\
+         inner = {{ discipline = \"fq_codel\" }}\n"
     )
 }
 
@@ -110,7 +113,7 @@ fn a_slow_line_of_atm_is_found_with_its_framing() {
     let _line = line(&network, &atm("1mbit", 60), &atm("4mbit", 200));
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("home.toml");
-    let words = ["--load", "4s", "-o", file.to_str().unwrap()];
+    let words = ["--load", "3s", "-o", file.to_str().unwrap()];
     let (code, document) = measured(&network, &words);
     assert_eq!(code, Some(1), "{document}");
     has_rate(&document, "up", 1e6);
@@ -142,7 +145,7 @@ fn a_deep_buffer_in_one_direction_is_named() {
     };
     let network = Network::build().unwrap();
     let _line = line(&network, &deep("20mbit", 826), &managed("100mbit"));
-    let (code, document) = measured(&network, &["--load", "5s"]);
+    let (code, document) = measured(&network, &["--load", "4s"]);
     assert_eq!(code, Some(1), "{document}");
     has_rate(&document, "up", 20e6);
     has_rate(&document, "down", 100e6);
@@ -164,15 +167,47 @@ fn a_deep_buffer_in_one_direction_is_named() {
     );
 }
 
+/// Returns whether the left host has the device of a run.
+fn is_shaped(network: &Network) -> bool {
+    call(&network.left, "ip", &["-brief", "link"]).contains("fairgate0")
+}
+
+#[test]
+fn a_search_that_is_interrupted_leaves_the_line_as_it_was() {
+    let Some(_watched) = live("a_search_that_is_interrupted_leaves_the_line_as_it_was") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let _line = line(&network, &deep("20mbit", 400), &deep("20mbit", 400));
+    let _server = server(&network);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("home.toml");
+    let words = [
+        Network::RIGHT,
+        "--json",
+        "--load",
+        "3s",
+        "-o",
+        file.to_str().unwrap(),
+    ];
+    let searching = Program::start(&mut tune(&network.left, &words));
+    until("our shaper runs", || is_shaped(&network));
+    searching.signal(Signal::SIGINT);
+    let output = searching.output();
+    assert_eq!(output.status.code(), Some(3));
+    let message = document(&output)["errors"][0]["message"].to_string();
+    assert!(message.contains("interrupted"), "{message}");
+    assert!(!is_shaped(&network) && !file.exists());
+    assert!(ping(&network, Network::RIGHT));
+}
+
 #[test]
 fn a_server_that_is_not_there_is_named() {
     let Some(_watched) = live("a_server_that_is_not_there_is_named") else {
         return;
     };
     let network = Network::build().unwrap();
-    let here = network.left.command(env!("CARGO_BIN_EXE_fairgate"));
-    let mut command = here;
-    let output = output(command.args(["tune", "127.0.0.1", "--dry-run", "--json"]));
+    let output = output(&mut tune(&network.left, &["127.0.0.1", "--dry-run", "--json"]));
     assert_eq!(output.status.code(), Some(3));
     let message = document(&output)["errors"][0]["message"].to_string();
     assert!(

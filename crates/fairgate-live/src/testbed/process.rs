@@ -171,7 +171,7 @@ impl Process {
     }
 
     /// Returns whether it has ended.
-    pub(crate) fn has_ended(&mut self) -> bool {
+    pub fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
@@ -200,10 +200,22 @@ impl Process {
     ///
     /// # Errors
     /// Fails if the process fails, or does not end.
-    pub(crate) fn interrupt(mut self, interrupt: &Interrupt) -> Result<String, TestbedError> {
+    pub(crate) fn interrupt(self, interrupt: &Interrupt) -> Result<String, TestbedError> {
+        interrupt.check()?;
+        self.end()
+    }
+
+    /// Does the same, also if this process has received a signal itself.
+    ///
+    /// # Errors
+    /// Fails if the process fails, or does not end.
+    pub fn end(mut self) -> Result<String, TestbedError> {
         // The error for a child that has already ended is handled below.
         let _ = kill(Pid::from_raw(self.child.id() as i32), Signal::SIGINT);
-        interrupt.wait_for(PATIENCE, || self.has_ended())?;
+        let began = Instant::now();
+        while !self.has_ended() && began.elapsed() < PATIENCE {
+            thread::sleep(TICK);
+        }
         if !self.has_ended() || !self.wait()?.success() {
             return Err(self.failure());
         }
@@ -211,7 +223,7 @@ impl Process {
     }
 
     /// Returns an error with the last lines that the process wrote.
-    pub(crate) fn failure(&mut self) -> TestbedError {
+    pub fn failure(&mut self) -> TestbedError {
         let text = read(&mut self.errors) + &read(&mut self.output);
         let lines: Vec<&str> = text
             .lines()
