@@ -187,19 +187,16 @@ fn tune(args: &Args, server: &str, format: Format) -> Result<Outcome, Failure> {
         has_framing: true,
     };
     let session = measuring.open().map_err(failure)?;
+    let needs_device = !args.dry_run || args.out.is_some();
     let device = match &args.dev {
-        Some(device) => Ok(device.clone()),
-        None => session.interface(),
+        Some(device) => device.clone(),
+        None if needs_device => session.interface().map_err(failure)?,
+        None => String::new(),
     };
     let server = session.server.ip().to_canonical();
     let measured = measuring.measure(&session, settings, "").map_err(failure)?;
     // The server is free for others, and for what follows.
     drop(session);
-    let needs_device = !args.dry_run || args.out.is_some();
-    let device = match needs_device {
-        true => device.map_err(failure)?,
-        false => device.unwrap_or_default(),
-    };
     let place = Place {
         device: &device,
         server,

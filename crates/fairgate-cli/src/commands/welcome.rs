@@ -17,6 +17,7 @@ Fairgate: packet scheduling and queue management
 
 Operators: what would it do to my line, and then run it
   fairgate compare --trace my.pcap --rate 20mbit    your own traffic under each discipline
+  fairgate tune 192.0.2.1 --dry-run                 what is wrong with my line, and what to run
   fairgate run --dev eth0 --down 50mbit --up 10mbit docsis    a home's line, without a file
   fairgate top                                      rates, delays and drops of every class
   fairgate doctor                                   what is wrong with a run, or with this machine

@@ -19,7 +19,7 @@ use crate::tune::measured::{Direction, Measured, Way};
 /// The shares of the capacity that are tried, in rising order. Above the last one the queue is in the line.
 const SHARES: [f64; 7] = [0.80, 0.85, 0.90, 0.93, 0.95, 0.97, 0.99];
 
-/// The queue is here if probes wait less than this beyond a few packets, ms. Our queue lets them pass at once.
+/// The queue is here if probes wait less than this beyond a few packets, ms. Ours lets them pass at once.
 const HERE_MS: f64 = 15.0;
 
 /// How long a run may take to begin, and to end.

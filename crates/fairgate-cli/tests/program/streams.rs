@@ -21,6 +21,8 @@ const FAMILIES: &[(&[&str], i32)] = &[
     (&["status", "--socket", "nowhere.sock"], 3),
     (&["doctor", "--socket", "nowhere.sock"], 3),
     (&["doctor", "nowhere.toml"], 2),
+    (&["tune", "192.0.2.1:port", "--dry-run"], 2),
+    (&["tune", "127.0.0.1:1", "--dry-run"], 3),
     (&["show", "--socket", "nowhere.sock"], 3),
     (&["run", "nowhere.toml"], 2),
 ];
