@@ -35,6 +35,9 @@ OTHER_RUNS = ["examples/home.toml", "docs/site/run.toml"]
 FOLLOW = ("status", "--follow")
 # The machine may have something that is worth a warning.
 DOCTOR = ("doctor", "--for", "300ms")
+# The server and the line: the loopback interface.
+SERVED = ("tune", "--serve", "127.0.0.1:4757")
+TUNE = ("tune", "127.0.0.1", "--dry-run", "--load", "3s")
 TESTBED = ("testbed", "--flows", "2", "--duration", "1s", "--queue", "fq_codel")
 
 # Commands whose name has a second word.
@@ -79,6 +82,7 @@ def ask(program: Program) -> Iterator[Answer]:
             send("core", FRAMES)
             yield ("show",), program.document("show", *at, folder=ROOT)
             yield ("run",), end(run)
+    yield from tuned(program)
     yield TESTBED, program.document(*TESTBED)
 
 
@@ -123,6 +127,24 @@ def follow(program: Program, *at: str) -> Any:
     following.terminate()
     following.communicate()
     return json.loads(lines[1])
+
+
+def tuned(program: Program) -> Iterator[Answer]:
+    """Measure the loopback interface. Give the document of the client, and that of the server."""
+    ip("link", "set", "lo", "up")
+    server = program.start(*SERVED, "--json", folder=ROOT)
+    try:
+        deadline = time.monotonic() + PATIENCE
+        # Codes: packets wait too long, or the server does not listen yet.
+        while "errors" in (document := program.document(*TUNE, codes=(0, 1, 3))):
+            if server.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"fairgate tune: {document}")
+            time.sleep(0.05)
+        yield TUNE, document
+        yield SERVED, end(server)
+    finally:
+        server.kill()
+        server.wait()
 
 
 def send(interface: str, count: int) -> None:

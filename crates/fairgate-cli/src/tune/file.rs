@@ -17,8 +17,9 @@ const LOWEST: f64 = 0.5;
 const BASE: f64 = 0.8;
 const HIGHEST: f64 = 1.05;
 
-/// The lowest rate that a cake takes, with room, bit/s.
+/// The lowest rate that a cake takes, with room, and one above all lines, bit/s.
 const LEAST_BPS: f64 = 16_384.0;
+const MOST_BPS: f64 = 1e13;
 
 /// What a run needs besides the measurement.
 #[derive(Clone, Debug)]
@@ -32,7 +33,7 @@ pub(crate) struct Place<'a> {
 /// Returns the rate of a shaper, in what the line sends.
 pub(crate) fn rate(direction: &Direction, share: f64) -> Rate {
     // Whole kbit/s are enough, and can be read.
-    let bps = (direction.line_bps * share).max(LEAST_BPS) / 1e3;
+    let bps = (direction.line_bps * share).clamp(LEAST_BPS, MOST_BPS) / 1e3;
     Rate::from_bits_per_second(bps.floor() as u64 * 1000).expect("it is above 0")
 }
 
@@ -103,7 +104,7 @@ fn queue(direction: &Direction, way: Way, share: f64) -> String {
 /// Returns the lowest rate, the base and the highest rate of a direction that varies.
 fn bounds(direction: &Direction) -> [Rate; 3] {
     let on_line = direction.line_bps / direction.capacity_bps;
-    let kbit = |bps: f64| (bps * on_line).max(LEAST_BPS) as u64 / 1000;
+    let kbit = |bps: f64| (bps * on_line).clamp(LEAST_BPS, MOST_BPS) as u64 / 1000;
     let min = kbit(direction.low_bps * LOWEST);
     let base = kbit(direction.capacity_bps * BASE).max(min);
     let max = kbit(direction.high_bps * HIGHEST).max(base);
@@ -148,7 +149,7 @@ mod tests {
         /// Whatever was measured, the file is one that a run takes, with the rates and the framing.
         #[test]
         fn the_file_is_valid(
-            rates in (1e3..1e10f64, 1e3..1e10f64), low in 0.0..1.0f64, varies: [bool; 2],
+            rates in (1e3..1e20f64, 1e3..1e10f64), low in 0.0..1.0f64, varies: [bool; 2],
             overhead in proptest::option::of(0u32..48), device in "[a-z]{1,8}[0-9.]{0,4}"
         ) {
             let measured = Measured {

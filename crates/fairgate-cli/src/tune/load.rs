@@ -7,9 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::tune::error::TuneError;
+use crate::tune::flood::{CHUNK, flood, is_timeout};
 use crate::tune::measured::Way;
 use crate::tune::record::Record;
-use crate::tune::server::{CHUNK, flood, is_timeout};
 use crate::tune::session::Session;
 use crate::tune::wire::{ASKED, BIN, Bin, What};
 
@@ -100,7 +100,7 @@ fn round_trip(bin: &Bin) -> Option<f64> {
 
 /// Sends as long as it goes on, and records what is delivered.
 fn send(stream: TcpStream, record: &Record, goes_on: impl Fn() -> bool) {
-    let mut watched = record.watch();
+    let mut watched = record.watch(&stream);
     // A connection that breaks is one less. If all do, nothing is delivered.
     let _ = flood(stream, |stream, _| {
         watched.look(stream);

@@ -230,7 +230,7 @@ impl Raw<'_> {
         let bps = |payload: f64| self.packets(payload);
         let interval = BIN * 2;
         let rate_bps = load.loaded.bytes.chunks_exact(2);
-        let rate_bps = rate_bps.map(|pair| bps((pair[0] + pair[1]) as f64 / interval.as_secs_f64()));
+        let rate_bps = rate_bps.map(|pair| bps((pair[0] as f64 + pair[1] as f64) / interval.as_secs_f64()));
         let rate_bps: Vec<f64> = rate_bps.collect();
         let delay_ms = (0..rate_bps.len() as u32).map(|index| {
             let begin = load.from + interval * index;

@@ -5,7 +5,7 @@
 //!   server     the other end: answers probes, takes and sends bytes, within limits
 //!   session    the client's end of a measurement; path: the longest packet that passes
 //!   probes     datagrams with timestamps while something else loads the line
-//!   load       TCP connections that fill a direction; record: what their kernel says over time
+//!   load       TCP connections that fill a direction; flood: one of them; record: what their kernel says
 //!   estimate   capacity from bytes over time, framing from delays by length: pure functions
 //!   measure    the stages of a measurement, in their order; measured: its results
 //!   verdict    what is wrong, and what to do; shown, page: the figures for the terminal, and in a page
@@ -16,6 +16,7 @@
 pub(crate) mod error;
 mod estimate;
 pub(crate) mod file;
+mod flood;
 mod load;
 pub(crate) mod measure;
 pub(crate) mod measured;

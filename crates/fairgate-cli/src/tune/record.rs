@@ -3,6 +3,7 @@
 //! Segments count when they are acknowledged, also those that wait at the receiver for a lost one. What a
 //! receiver's program reads comes in bursts instead, whenever a segment was lost.
 
+use std::net::TcpStream;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -50,12 +51,12 @@ impl Record {
         self.locked().clone()
     }
 
-    /// Begins to watch a connection.
-    pub(crate) fn watch(&self) -> Watched<'_> {
+    /// Begins to watch a connection. What it has delivered before, such as the request, does not count.
+    pub(crate) fn watch(&self, stream: &TcpStream) -> Watched<'_> {
         Watched {
             record: self,
             at: self.now(),
-            delivered: 0,
+            delivered: tcp_figures(stream).map_or(0, |figures| figures.delivered),
         }
     }
 
@@ -87,7 +88,7 @@ impl Record {
 
 impl Watched<'_> {
     /// Looks at the connection, unless it has just done so.
-    pub(crate) fn look(&mut self, stream: &std::net::TcpStream) {
+    pub(crate) fn look(&mut self, stream: &TcpStream) {
         let now = self.record.now();
         if now - self.at < OFTEN {
             return;
@@ -118,8 +119,7 @@ mod tests {
         #[test]
         fn bins_have_all_that_was_delivered(steps in vec((1u64..400, 0u32..1000), 1..50)) {
             let record = Record::begin();
-            let mut watched = record.watch();
-            watched.at = Duration::ZERO;
+            let mut watched = Watched { record: &record, at: Duration::ZERO, delivered: 0 };
             let (mut now, mut delivered) = (Duration::ZERO, 0);
             for (millis, segments) in steps {
                 now += Duration::from_millis(millis);

@@ -6,7 +6,7 @@
 //! measurement and from the address that has opened it, and with no more bytes than it had.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -14,11 +14,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fairgate_live::testbed::limit_unsent;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{setsockopt, sockopt};
 
 use crate::tune::error::TuneError;
+use crate::tune::flood::{CHUNK, flood, is_timeout};
 use crate::tune::record::Record;
 use crate::tune::wire::{self, Opened, Probe, Request, Token, What};
 
@@ -32,12 +31,6 @@ pub(crate) const LONGEST_LOAD: Duration = Duration::from_secs(35);
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How often a waiting thread looks whether it is to end.
 const TICK: Duration = Duration::from_millis(100);
-/// What is written and read at once, bytes.
-pub(crate) const CHUNK: usize = 1 << 16;
-/// What a sender gives the kernel beyond what it has sent, bytes. More would wait in the socket, and its
-/// kernel would count that as a round trip of nobody.
-pub(crate) const UNSENT: u32 = 1 << 17;
-
 /// The lock is held for a moment only, and what it guards is whole at any time.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -322,53 +315,12 @@ fn receive(mut stream: TcpStream, session: &Session) -> io::Result<()> {
 /// Sends for so long, and records what is delivered.
 fn send(stream: TcpStream, session: &Session, length: Duration) -> io::Result<()> {
     let end = Instant::now() + length;
-    let mut watched = session.record.watch();
+    let mut watched = session.record.watch(&stream);
     flood(stream, |stream, count| {
         session.bytes.fetch_add(count as u64, Ordering::Relaxed);
         watched.look(stream);
         !session.is_over() && Instant::now() < end
     })
-}
-
-/// Sends as much as the connection takes, as long as `goes_on`, which is told of what was sent at least once
-/// in each tick. What is still queued then is discarded, so that what follows finds an idle line.
-pub(crate) fn flood(
-    mut stream: TcpStream,
-    mut goes_on: impl FnMut(&TcpStream, usize) -> bool,
-) -> io::Result<()> {
-    limit_unsent(&stream, UNSENT)?;
-    // CUBIC leaves slow start at the first delay, and then takes many seconds to fill a deep queue. Reno
-    // fills it at once. If this machine's users may not choose it, it is what the machine has.
-    let _ = setsockopt(&stream, sockopt::TcpCongestion, &"reno".into());
-    stream.set_write_timeout(Some(TICK / 2))?;
-    let bytes = incompressible();
-    loop {
-        let count = match stream.write(&bytes) {
-            Ok(count) => count,
-            Err(error) if is_timeout(&error) => 0,
-            Err(error) => return Err(error),
-        };
-        if !goes_on(&stream, count) {
-            break;
-        }
-    }
-    let discard = nix::libc::linger {
-        l_onoff: 1,
-        l_linger: 0,
-    };
-    Ok(setsockopt(&stream, sockopt::Linger, &discard)?)
-}
-
-/// Bytes that nothing on the way makes fewer (xorshift, Marsaglia 2003).
-fn incompressible() -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_be_bytes()
-    };
-    std::iter::repeat_with(next).take(CHUNK / 8).flatten().collect()
 }
 
 /// Reads a request. `None` if it is no request.
@@ -383,14 +335,6 @@ fn read_request(stream: &mut TcpStream) -> io::Result<Option<Request>> {
         }
     }
     Ok(Request::read(&bytes[..has]))
-}
-
-/// Returns whether nothing came, or nothing could be sent, within the timeout.
-pub(crate) fn is_timeout(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
-    )
 }
 
 /// An IPv4 address at a socket of IPv6 is an IPv4 address.
