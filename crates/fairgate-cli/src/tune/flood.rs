@@ -11,7 +11,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 const TICK: Duration = Duration::from_millis(50);
 /// What is written and read at once, bytes.
 pub(crate) const CHUNK: usize = 1 << 16;
-/// What a sender gives the kernel beyond what it has sent, bytes: enough for a fast line until the next write.
+/// What a sender gives the kernel beyond what it has sent, bytes: enough for a fast line until the next one.
 const UNSENT: u32 = 1 << 17;
 
 /// Sends as much as the connection takes, as long as `goes_on`, which is told of what was sent at least once
