@@ -113,7 +113,7 @@ fn a_slow_line_of_atm_is_found_with_its_framing() {
     let _line = line(&network, &atm("1mbit", 60), &atm("4mbit", 200));
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("home.toml");
-    let words = ["--load", "3s", "-o", file.to_str().unwrap()];
+    let words = ["--load", "4s", "-o", file.to_str().unwrap()];
     let (code, document) = measured(&network, &words);
     assert_eq!(code, Some(1), "{document}");
     has_rate(&document, "up", 1e6);
