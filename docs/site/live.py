@@ -35,6 +35,8 @@ OTHER_RUNS = ["examples/home.toml", "docs/site/run.toml"]
 FOLLOW = ("status", "--follow")
 # The machine may have something that is worth a warning.
 DOCTOR = ("doctor", "--for", "300ms")
+# By then the run has been changed.
+DIFF = ("diff", ASKED)
 # The server and the line: the loopback interface.
 SERVED = ("tune", "--serve", "127.0.0.1:4757")
 TUNE = ("tune", "127.0.0.1", "--dry-run", "--load", "3s")
@@ -74,6 +76,7 @@ def ask(program: Program) -> Iterator[Answer]:
         send("core", FRAMES)
         for words in QUESTIONS:
             yield words, program.document(*words, *at, folder=ROOT)
+        yield DIFF, program.document(*DIFF, *at, folder=ROOT, codes=(1,))
         yield DOCTOR, program.document(*DOCTOR, *at, folder=ROOT, codes=(0, 1))
         yield FOLLOW, follow(program, *at)
         yield ("run",), end(run)

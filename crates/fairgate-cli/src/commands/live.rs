@@ -4,8 +4,8 @@ use clap::Subcommand;
 use fairgate_config::Registry;
 
 use crate::commands::{
-    change, check, doctor, dummynet, flows, import_file, packets, pf, record, reload, reserve, run, show,
-    status, tc, testbed, top, tune,
+    change, check, diff, doctor, dummynet, flows, import_file, packets, pf, record, reload, reserve, run,
+    show, status, tc, testbed, top, tune,
 };
 use crate::failure::{Failure, Outcome};
 use crate::output::Format;
@@ -25,6 +25,7 @@ pub(crate) enum Live {
     Queue(change::QueueArgs),
     Change(change::Args),
     Reload(reload::Args),
+    Diff(diff::Args),
     Reserve(reserve::Args),
     Show(show::Args),
     Tc(tc::Args),
@@ -51,6 +52,7 @@ impl Live {
             Live::Queue(args) => change::queue(&args.words, format),
             Live::Change(args) => change::run(&args, format),
             Live::Reload(args) => reload::run(args, format),
+            Live::Diff(args) => diff::run(&args, registry, format),
             Live::Reserve(args) => reserve::run(&args, format),
             Live::Show(args) => show::run(args, registry, format),
             Live::Tc(args) => tc::run(args, format),

@@ -9,6 +9,8 @@ pub(crate) mod completions;
 #[cfg(feature = "live")]
 pub(crate) mod device;
 #[cfg(feature = "live")]
+pub(crate) mod diff;
+#[cfg(feature = "live")]
 pub(crate) mod doctor;
 #[cfg(feature = "live")]
 pub(crate) mod dummynet;
@@ -81,6 +83,7 @@ Examples:
   fairgate flows                    its flows: rates, delays, round trip times
   fairgate packets --out last.pcapng   its last packets, with what became of each
   fairgate class add 30 rate=5mbit  change the run while it forwards; also filter, queue, change
+  fairgate diff home.toml           how the run differs from its file
   fairgate reload                   the file is read again, and its trees forward
   fairgate reserve list             rates and delays promised to flows; also add, refresh, withdraw
   fairgate record -o evening.csv    rates, delays, backlogs and drops of a run, every 400 ms

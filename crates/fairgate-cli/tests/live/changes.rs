@@ -8,6 +8,7 @@ use std::time::Duration;
 use fairgate_config::{Document, Spec};
 use fairgate_live::testbed::Network;
 use nix::sys::signal::Signal;
+use serde_json::Value;
 
 use crate::common::{live, output, until};
 use crate::harness::code_and_message;
@@ -130,6 +131,26 @@ fn super_packets_survive_changes() {
     run.stop();
 }
 
+/// Returns the settings of both directions that a run has otherwise than its file.
+fn differences(network: &Network, run: &Run) -> Vec<String> {
+    let (file, socket) = (run.folder.path().join("run.toml"), run.socket.to_str().unwrap());
+    let mut command = network.router.command(env!("CARGO_BIN_EXE_fairgate"));
+    let output = output(command.args(["diff", "--json", "--socket", socket]).arg(file));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found = document["differences"]
+        .as_array()
+        .unwrap_or_else(|| panic!("{document}"));
+    assert_eq!(
+        output.status.code(),
+        Some(i32::from(!found.is_empty())),
+        "{document}"
+    );
+    found
+        .iter()
+        .map(|one| one["key"].as_str().unwrap().to_owned())
+        .collect()
+}
+
 /// A reading of the file undoes changes by hand, and says how many: in the log and in its audit. A file that
 /// is refused undoes none.
 #[test]
@@ -150,6 +171,7 @@ fn a_reload_says_how_many_changes_it_undoes() {
     for line in ["queue change root limit=100", "queue change root limit=200"] {
         change(&run, line);
     }
+    assert_eq!(differences(&network, &run), ["limit", "limit"]);
     fs::write(&file, "[run]\nnonsense = 1\n").unwrap();
     reads_again("the run continues unchanged");
     fs::write(&file, FIRST).unwrap();
@@ -158,6 +180,7 @@ fn a_reload_says_how_many_changes_it_undoes() {
     let gave_way = "2 changes by hand since the last reading gave way to what it says";
     assert_eq!(said.matches(gave_way).count(), 1, "{said}");
     assert_eq!(said.matches("2 changes by hand undone").count(), 1, "{said}");
+    assert!(differences(&network, &run).is_empty());
     // There is nothing more to undo.
     reads_again("its queues are active");
     assert_eq!(run.said().matches("by hand").count(), 2, "{}", run.said());
