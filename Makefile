@@ -21,7 +21,8 @@ RUST_VERSION = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 .PHONY: verdicts-live tools install integrations header tc-testing miri
 .PHONY: kernel kernel-packages kernel-test
 .PHONY: docs docs-environment
-.PHONY: python python-build python-environment python-lint python-disciplines python-client tutorials wheel
+.PHONY: python python-build python-tests python-environment python-lint python-disciplines python-client
+.PHONY: tutorials wheel test-build
 
 help:
 	@echo 'make demo            compare disciplines on a simulated link and on recorded traffic'
@@ -80,6 +81,10 @@ pin-instructions: tools
 debug-build:
 	cargo build --workspace --lib --bins --tests
 
+# All that tests need. With --jobs=2 the environment of Python is installed meanwhile.
+test-build: python-build python-environment
+	cargo test --workspace --no-run
+
 python-build: debug-build
 	cp $(TARGET)/debug/lib_native.so python/fairgate/_native.abi3.so
 
@@ -87,6 +92,10 @@ python-environment:
 	@scripts/python-environment $(ENVIRONMENT)
 
 python: python-build python-environment
+	@$(MAKE) --no-print-directory python-tests
+
+# What `scripts/test` calls: cargo would wait there for what runs beside it.
+python-tests:
 	PYTHONPATH=$(CURDIR)/python $(ENVIRONMENT)/bin/python -m pytest -q -n 3 --dist loadfile $(PYTEST)
 
 python-lint: python-environment
