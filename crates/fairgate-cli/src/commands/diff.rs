@@ -128,10 +128,14 @@ fn tree(toml: &str) -> Value {
     tree.unwrap_or_else(|| Value::Table(Table::new()))
 }
 
+/// The key of a class's number.
+const NUMBER: &str = "id";
+
 type Found = Vec<(String, [Option<String>; 2])>;
 
-/// Compares what two trees have at a key. Tables are compared by their keys, and lists of tables behind what
-/// both begin with and before what both end with, so that an inserted filter is one difference.
+/// Compares what two trees have at a key. Tables are compared by their keys, classes by their numbers, and
+/// other lists of tables behind what both begin with and before what both end with, so that an inserted filter
+/// is one difference.
 fn compare(key: &str, running: Option<&Value>, file: Option<&Value>, found: &mut Found) {
     let below = |name: &dyn std::fmt::Display| match key {
         "" => name.to_string(),
@@ -146,6 +150,15 @@ fn compare(key: &str, running: Option<&Value>, file: Option<&Value>, found: &mut
             }
         }
         (Some(Value::Array(running)), Some(Value::Array(file))) if running.iter().all(Value::is_table) => {
+            if let (Some(running), Some(file)) = (by_number(running), by_number(file)) {
+                compare(
+                    key,
+                    Some(&Value::Table(running)),
+                    Some(&Value::Table(file)),
+                    found,
+                );
+                return;
+            }
             let pairs = running.iter().zip(file);
             let first = pairs.take_while(|(one, other)| one == other).count();
             let (running, file) = (&running[first..], &file[first..]);
@@ -159,6 +172,18 @@ fn compare(key: &str, running: Option<&Value>, file: Option<&Value>, found: &mut
         }
         (running, file) => compare_whole(key.to_owned(), running, file, found),
     }
+}
+
+/// Returns classes by their numbers. None if the list is one of other tables, or a number is there twice.
+fn by_number(list: &[Value]) -> Option<Table> {
+    let mut classes = Table::new();
+    for class in list {
+        let number = class.get(NUMBER)?.as_integer()?;
+        if classes.insert(number.to_string(), class.clone()).is_some() {
+            return None;
+        }
+    }
+    Some(classes)
 }
 
 fn compare_whole(key: String, running: Option<&Value>, file: Option<&Value>, found: &mut Found) {
@@ -225,11 +250,11 @@ mod tests {
             .collect()
     }
 
-    const TREE: &str = "discipline = \"htb\"\ndefault = 20\n
-        [[queue.q.filter]]\nclass = 10\nprotocol = \"udp\"\n
-        [[queue.q.filter]]\nclass = 20\nprotocol = \"tcp\"\n
-        [queue.q.class.10]\nrate = \"5mbit\"\ndiscipline = \"fifo\"\n
-        [queue.q.class.20]\nrate = \"9mbit\"\ndiscipline = \"fq_codel\"\n";
+    const TREE: &str = "discipline = \"htb\"\ndefault = 20
+        [[queue.q.filter]]\nclass = 10\nprotocol = \"udp\"
+        [[queue.q.filter]]\nclass = 20\nprotocol = \"tcp\"
+        [[queue.q.class]]\nid = 10\nrate = \"5mbit\"\ndiscipline = \"fifo\"
+        [[queue.q.class]]\nid = 20\nrate = \"9mbit\"\ndiscipline = \"fq_codel\"\n";
 
     #[test]
     fn each_difference_is_named_as_in_the_file() {
@@ -254,11 +279,11 @@ mod tests {
             of("fq_codel\"", "fq_codel\"\ntarget = \"7ms\""),
             one("class.20.target", None, Some("\"7ms\""))
         );
-        let another = "[[queue.q.filter]]\nclass = 10\nprotocol = 47\n\n[[queue";
+        let another = "[[queue.q.filter]]\nclass = 10\nprotocol = 47\n[[queue";
         let inserted = between(TREE, &TREE.replacen("[[queue", another, 1));
         assert_eq!(inserted.len(), 1, "{inserted:?}");
         assert_eq!((inserted[0].0.as_str(), &inserted[0].1), ("filter[1]", &None));
-        let third = "[queue.q.class.30]\nrate = \"1mbit\"\ndiscipline = \"fifo\"\n";
+        let third = "[[queue.q.class]]\nid = 30\nrate = \"1mbit\"\ndiscipline = \"fifo\"\n";
         let added = between(&format!("{TREE}{third}"), TREE);
         assert_eq!(added.len(), 1);
         assert_eq!((added[0].0.as_str(), &added[0].2), ("class.30", &None));
