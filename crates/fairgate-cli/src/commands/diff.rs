@@ -134,8 +134,8 @@ const NUMBER: &str = "id";
 type Found = Vec<(String, [Option<String>; 2])>;
 
 /// Compares what two trees have at a key. Tables are compared by their keys, classes by their numbers, and
-/// other lists of tables behind what both begin with and before what both end with, so that an inserted filter
-/// is one difference.
+/// other lists of tables behind what both begin with and before what both end with: an inserted filter is one
+/// difference.
 fn compare(key: &str, running: Option<&Value>, file: Option<&Value>, found: &mut Found) {
     let below = |name: &dyn std::fmt::Display| match key {
         "" => name.to_string(),
