@@ -139,8 +139,8 @@ bench:
 figures: tools
 	cargo run --quiet -p fairgate-evidence -- figures $(if $(filter-out 0,$(QUICK)),--quick)
 
-# Exit code 1 says that a claim does not hold. On a busy machine the times of qfq-table3 are not reliable, but
-# its verdicts and those of qfq-fig9 are by instructions.
+# Exit code 1 says that a claim does not hold. qfq-table3 and qfq-fig9 are judged by times: nothing else
+# should run then.
 verdicts: tools
 	cargo build --profile dist -p fairgate-evidence
 	$${CARGO_TARGET_DIR:-target}/dist/fairgate-lab reproduce all --verdicts docs/experiments/verdicts.csv \

@@ -26,9 +26,9 @@ Examples:
   fairgate diff home.toml --api https://router:8443 --token-file token    a run on another machine
   fairgate diff home.toml --json    for a script; exit code 1 if something differs
 
-The run has what was changed by hand, by the API and by reservations since it has read its file. Only what was
-set is compared, in the file's words. The trees of a list of subscribers and the other keys of [run] are not:
-`fairgate status` says how a list has changed, and a reload which key needs a new start.")]
+The run has what was changed by hand and by the API since it has read its file. It also has the classes and
+filters of reservations, which a reload keeps. What was set is compared, in the file's words. The trees of a
+list of subscribers and the other keys of [run] are not compared.")]
 pub(crate) struct Args {
     /// The file of the run
     file: PathBuf,
