@@ -6,6 +6,7 @@ use fairgate::Rate;
 use fairgate_config::units::format_rate;
 
 use crate::tune::measured::{Direction, Measured, Way};
+use crate::tune::shown::mbit;
 
 /// The share of the capacity that a shaper gets before anything else was tried.
 pub(crate) const SHARE: f64 = 0.95;
@@ -109,10 +110,6 @@ fn bounds(direction: &Direction) -> [Rate; 3] {
     let base = kbit(direction.capacity_bps * BASE).max(min);
     let max = kbit(direction.high_bps * HIGHEST).max(base);
     [min, base, max].map(|kbit| Rate::from_bits_per_second(kbit * 1000).expect("it is above 0"))
-}
-
-fn mbit(bps: f64) -> String {
-    format!("{:.2} Mbit/s", bps / 1e6)
 }
 
 #[cfg(test)]

@@ -87,7 +87,8 @@ pub(crate) fn load(
     })
 }
 
-fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+/// Waits for a thread. Its panic is ours.
+pub(super) fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread
         .join()
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::tune::error::TuneError;
 use crate::tune::estimate::{self, Framing};
-use crate::tune::load::{Loaded, load};
+use crate::tune::load::{Loaded, joined, load};
 use crate::tune::measured::{Delays, Direction, Measured, OverTime, Way};
 use crate::tune::path;
 use crate::tune::probes::{self, Latest, Probed};
@@ -119,11 +119,7 @@ pub(crate) fn measure(
         });
         let result = stages();
         is_over.store(true, Ordering::Relaxed);
-        let probed = probed.join();
-        (
-            result,
-            probed.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-        )
+        (result, joined(probed))
     });
     let (probed, (idle, loads)) = (probed?, result?);
     let raw = Raw {

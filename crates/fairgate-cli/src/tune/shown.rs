@@ -65,7 +65,7 @@ fn waits(delays: &Delays) -> String {
     format!("{}, 95 %: {}", ms(delays.p50), ms(delays.p95))
 }
 
-fn mbit(bps: f64) -> String {
+pub(super) fn mbit(bps: f64) -> String {
     match bps {
         bps if bps < 1e7 => format!("{:.3} Mbit/s", bps / 1e6),
         bps => format!("{:.1} Mbit/s", bps / 1e6),
