@@ -190,7 +190,11 @@ pub(super) fn overhead(run: &Run<'_>) -> Result<Findings, ReproduceError> {
     let found = format!("CBQ adds {}", text.join(", "));
     judge(&mut findings, "constant", all(is_constant), found);
     match run.conditions.live {
-        None => findings.leave_open("throughput", "TCP needs a live run: add --live"),
+        None => {
+            for claim in ["throughput", "loopback"] {
+                findings.leave_open(claim, "TCP needs a live run: add --live");
+            }
+        }
         Some(interrupt) => throughput(run, interrupt, &mut findings)?,
     }
     findings.remark(how(&parameters, &machine));
@@ -469,52 +473,121 @@ fn capture(length: usize) -> Vec<u8> {
     file
 }
 
-/// Measures TCP through CBQ and through a fifo on links of two rates.
-fn throughput(run: &Run<'_>, interrupt: &Interrupt, findings: &mut Findings) -> Result<(), ReproduceError> {
-    let seeds = run.conditions.seeds;
-    let rates = ["10mbit", "100mbit"];
-    let mut machines = Vec::new();
-    let mut text = Vec::new();
-    let mut holds = true;
-    for rate in rates {
-        let mut means = Vec::new();
-        for queue in ["fifo", "CBQ"] {
-            let mut values = Vec::new();
-            for &seed in seeds {
-                (run.conditions.progress)(1.0, &format!("TCP through {queue} at {rate}"));
-                let mut scenario = tcp_through(run.document, queue, rate)?;
-                scenario.seed = seed;
-                let lab = Lab {
-                    interrupt,
-                    kernel: &[],
-                };
-                let live = lab.run(&scenario, &|_| ())?;
-                values.push(live.results.goodput_bps as f64 * 1e-6);
-                machines.push(live.machine);
-            }
-            let value = Estimate::of(&values).expect("there is at least one seed");
-            findings.measure("TCP throughput", format!("{queue}, {rate}"), "Mbit/s", value);
-            means.push(value.mean);
+/// A link of Table 1, and the claim of which it is a part.
+struct Row {
+    claim: &'static str,
+    name: &'static str,
+    rate: &'static str,
+    /// The longest segment of TCP, bytes.
+    mss: u32,
+    /// The part of the throughput that CBQ may take, per cent.
+    most: f64,
+}
+
+impl Row {
+    const fn link(rate: &'static str) -> Row {
+        Row {
+            claim: "throughput",
+            name: rate,
+            rate,
+            mss: 1460,
+            most: NO_EFFECT,
         }
-        let overhead = 100.0 * (1.0 - means[1] / means[0]);
-        holds &= overhead <= NO_EFFECT;
-        text.push(format!("{overhead:.2} % less with CBQ at {rate}"));
+    }
+
+    /// No link is the limit here, but the processor. The headers of IP and TCP have 52 bytes.
+    const fn loopback(name: &'static str, mtu: u32, most: f64) -> Row {
+        Row {
+            claim: "loopback",
+            name,
+            rate: "100gbit",
+            mss: mtu - 52,
+            most,
+        }
+    }
+}
+
+const TABLE_1: [Row; 5] = [
+    Row::link("10mbit"),
+    Row::link("100mbit"),
+    Row::loopback("no limit, MTU 16384", 16_384, 8.58),
+    Row::loopback("no limit, MTU 9180", 9_180, 7.08),
+    Row::loopback("no limit, MTU 1500", 1_500, 22.63),
+];
+
+/// Measures TCP through CBQ and through a fifo on the links of Table 1.
+fn throughput(run: &Run<'_>, interrupt: &Interrupt, findings: &mut Findings) -> Result<(), ReproduceError> {
+    let mut machines = Vec::new();
+    for rows in TABLE_1.chunk_by(|one, other| one.claim == other.claim) {
+        let mut text = Vec::new();
+        let mut holds = true;
+        for row in rows {
+            let cbq = match row.claim {
+                "loopback" => "CBQ, no limit",
+                _ => "CBQ",
+            };
+            let mut means = Vec::new();
+            for queue in ["fifo", cbq] {
+                let scenario = tcp_through(run.document, queue, row)?;
+                let value = goodput(
+                    run,
+                    interrupt,
+                    scenario,
+                    &format!("{queue}, {}", row.name),
+                    &mut machines,
+                )?;
+                findings.measure(
+                    "TCP throughput",
+                    format!("{queue}, {}", row.name),
+                    "Mbit/s",
+                    value,
+                );
+                means.push(value.mean);
+            }
+            let overhead = 100.0 * (1.0 - means[1] / means[0]);
+            holds &= overhead <= row.most;
+            text.push(format!("{overhead:.2} % less with CBQ, {}", row.name));
+        }
+        text.push(LiveReport::of(&machines).idle_text());
+        findings.judge(rows[0].claim, holds, text.join(", "));
     }
     let report = LiveReport::of(&machines);
-    text.push(report.idle_text());
-    findings.judge("throughput", holds, text.join(", "));
     findings.remark(report.text());
     findings.live = Some(report);
     Ok(())
 }
 
-/// Returns a TCP connection over a link with this rate and this queue of the file.
-fn tcp_through(file: &Document, queue: &str, rate: &str) -> Result<Scenario, ReproduceError> {
+/// Measures the throughput of TCP in a scenario once for each seed, Mbit/s.
+fn goodput(
+    run: &Run<'_>,
+    interrupt: &Interrupt,
+    mut scenario: Scenario,
+    name: &str,
+    machines: &mut Vec<Machine>,
+) -> Result<Estimate, ReproduceError> {
+    let mut values = Vec::new();
+    for &seed in run.conditions.seeds {
+        (run.conditions.progress)(1.0, &format!("TCP through {name}"));
+        scenario.seed = seed;
+        let lab = Lab {
+            interrupt,
+            kernel: &[],
+        };
+        let live = lab.run(&scenario, &|_| ())?;
+        values.push(live.results.goodput_bps as f64 * 1e-6);
+        machines.push(live.machine);
+    }
+    Ok(Estimate::of(&values).expect("there is at least one seed"))
+}
+
+/// Returns a TCP connection over a link with this queue of the file.
+fn tcp_through(file: &Document, queue: &str, row: &Row) -> Result<Scenario, ReproduceError> {
+    let Row { rate, mss, .. } = row;
     let text = format!(
         "{}\n[simulate]\nduration = \"6s\"\nmeasure = [\"1s\", \"6s\"]\n[[simulate.link]]\na = \"A\"\n\
          b = \"B\"\nrate = \"{rate}\"\ndelay = \"200us\"\nqueue_a = \"{queue}\"\n\
          [[simulate.flow]]\nname = \"tcp\"\n\
-         from = \"A\"\nto = \"B\"\ntcp = {{}}\n",
+         from = \"A\"\nto = \"B\"\ntcp = {{ mss = {mss} }}\n",
         file.text()
     );
     Ok(Scenario::read(&Document::parse("throughput.toml", &text)?)?)
