@@ -23,6 +23,8 @@ import fairgate as fg
 from fairgate import client
 from fairgate.client import Client, Entry, TermsStatus, errors
 
+pytestmark = pytest.mark.live
+
 TOKEN = "0123456789abcdef0123456789abcdef"
 
 # Classes in one direction, and a tree that can hold reservations in the other.

@@ -36,6 +36,8 @@ from playwright.sync_api import (
 
 from fairgate.client import Client
 
+pytestmark = pytest.mark.live
+
 WEB = ROOT / "crates/fairgate-run/web"
 TOKEN = "0123456789abcdef0123456789abcdef"
 PORT, TLS_PORT = 8080, 8443
