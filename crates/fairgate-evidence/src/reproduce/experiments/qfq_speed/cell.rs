@@ -6,6 +6,7 @@ use crate::bench::{Algorithm, Job, JobError, Load, Mode, Order, Sizes, Weights, 
 use crate::reproduce::ReproduceError;
 
 /// A scheduler with a number of flows under a load.
+#[derive(Clone)]
 pub(super) struct Cell {
     pub(super) job: Job,
     pub(super) title: &'static str,
@@ -85,7 +86,23 @@ impl Cell {
     pub(super) fn setting(&self) -> String {
         let (workload, mix) = (&self.job.workload, if self.is_mix() { ", mix" } else { "" });
         let flows = if workload.flows == 1 { "flow" } else { "flows" };
-        format!("{} {flows}, {}{mix}", workload.flows, workload.load.name())
+        let lengths = match workload.sizes {
+            Sizes::Constant(_) => String::new(),
+            _ => format!(", {}", self.lengths()),
+        };
+        format!(
+            "{} {flows}, {}{mix}{lengths}",
+            workload.flows,
+            workload.load.name()
+        )
+    }
+
+    /// Returns the lengths of the packets.
+    pub(super) fn lengths(&self) -> String {
+        match self.job.workload.sizes {
+            Sizes::Constant(length) => format!("{length} B"),
+            sizes => format!("{} to {} B", sizes.shortest(), sizes.longest()),
+        }
     }
 
     pub(super) fn case(&self) -> String {

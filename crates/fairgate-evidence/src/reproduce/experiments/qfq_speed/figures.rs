@@ -27,8 +27,9 @@ impl Cells {
         }
         (!curves.0.is_empty()).then(|| Scaling {
             title: format!(
-                "Time of an enqueue and a dequeue, under {}",
-                load.name().to_uppercase()
+                "Time of an enqueue and a dequeue, under {}, packets of {}",
+                load.name().to_uppercase(),
+                self.cells[0].lengths()
             ),
             x: "flows",
             y: "ns, including the controller",

@@ -38,8 +38,9 @@ struct Parameters {
     counted: Vec<u32>,
     /// The flow of the next packet.
     order: Order,
-    /// The shortest and the longest packet, bytes: constant, or uniform in between.
-    packet: [u32; 2],
+    /// The shortest and the longest packet, bytes: constant, or uniform in between. All cells are measured
+    /// with each.
+    packets: Vec<[u32; 2]>,
     /// The number of runs for each seed; their median is used. From `long_from` flows on there is one run,
     /// because a cycle has millions of pairs.
     runs: u32,
@@ -63,11 +64,9 @@ pub(super) fn table(run: &Run<'_>) -> Result<Findings, ReproduceError> {
         ratio >= THRICE
     });
     cells.judge_mix(&mut findings);
-    cells.judge_one_flow(&mut findings);
     cells.judge_bursts(&mut findings);
     cells.judge_viable(&mut findings);
     cells.judge_unmatched(&mut findings);
-    cells.judge_budget(&mut findings);
     findings.figures = Load::ALL
         .into_iter()
         .filter_map(|load| cells.figure(load).map(Figure::Scaling))
@@ -80,10 +79,17 @@ pub(super) fn figure(run: &Run<'_>) -> Result<Findings, ReproduceError> {
     let mut findings = Findings::default();
     let cells = Cells::measure(run, &mut findings)?;
     cells.tell(&mut findings);
-    cells.judge_flat(&mut findings);
-    cells.judge_logarithmic(&mut findings);
-    cells.judge_order(&mut findings);
-    let figures = [cells.figure(Load::Full), cells.figure_of_instructions()];
+    let [constant, various] = [true, false].map(|constant| cells.of_lengths(constant));
+    constant.judge_flat(&mut findings);
+    constant.judge_order(&mut findings);
+    constant.judge_one_flow(&mut findings);
+    constant.judge_budget(&mut findings);
+    various.judge_logarithmic(&mut findings);
+    let figures = [
+        constant.figure(Load::Full),
+        various.figure(Load::Full),
+        various.figure_of_instructions(),
+    ];
     findings.figures = figures.into_iter().flatten().map(Figure::Scaling).collect();
     Ok(findings)
 }
@@ -146,11 +152,19 @@ impl Cells {
         Ok(Cells { cells })
     }
 
+    /// Returns the cells with packets of one length, or those with various lengths.
+    fn of_lengths(&self, constant: bool) -> Cells {
+        let is_one = |cell: &&Cell| matches!(cell.job.workload.sizes, Sizes::Constant(_)) == constant;
+        Cells {
+            cells: self.cells.iter().filter(is_one).cloned().collect(),
+        }
+    }
+
     /// Reports the measurements, by load and then by number of flows.
     fn tell(&self, findings: &mut Findings) {
         let mut before = None;
         for cell in &self.cells {
-            let setting = (cell.job.workload.load, cell.job.workload.flows, cell.job.weights);
+            let setting = (cell.job.workload, cell.job.weights);
             if before.replace(setting) != Some(setting) {
                 let alike: Vec<&Cell> = self.cells.iter().filter(|other| other.is_beside(cell)).collect();
                 let rounds = 0..cell.none.len();
@@ -196,7 +210,8 @@ impl Parameters {
     }
 }
 
-/// Returns all cells to measure: by load, then by number of flows, then by scheduler. The mix comes last.
+/// Returns all cells to measure: by lengths of packets, by load, then by number of flows, then by scheduler.
+/// The mix comes last.
 fn cells(parameters: &Parameters) -> Result<Vec<Cell>, ReproduceError> {
     let bug = |what: String| ReproduceError::Bug {
         id: "qfq-table3".into(),
@@ -217,17 +232,18 @@ fn cells(parameters: &Parameters) -> Result<Vec<Cell>, ReproduceError> {
         .collect::<Result<_, _>>()?;
     let equal = parameters.flows.iter().map(|&flows| (flows, Weights::Equal));
     let mix = parameters.mix.map(|flows| (flows, Weights::Mix));
-    let [shortest, longest] = parameters.packet;
-    let sizes = match shortest == longest {
-        true => Sizes::Constant(longest),
-        false => Sizes::Uniform(shortest, longest),
-    };
     let mut cells = Vec::new();
-    for load in loads {
-        for (flows, weights) in equal.clone().chain(mix) {
-            for &algorithm in &algorithms {
-                let order = parameters.order;
-                cells.push(Cell::new(algorithm, flows, weights, load, order, sizes));
+    for &[shortest, longest] in &parameters.packets {
+        let sizes = match shortest == longest {
+            true => Sizes::Constant(longest),
+            false => Sizes::Uniform(shortest, longest),
+        };
+        for &load in &loads {
+            for (flows, weights) in equal.clone().chain(mix) {
+                for &algorithm in &algorithms {
+                    let order = parameters.order;
+                    cells.push(Cell::new(algorithm, flows, weights, load, order, sizes));
+                }
             }
         }
     }
