@@ -79,7 +79,8 @@ def ask(program: Program) -> Iterator[Answer]:
         yield DIFF, program.document(*DIFF, *at, folder=ROOT, codes=(1,))
         yield DOCTOR, program.document(*DOCTOR, *at, folder=ROOT, codes=(0, 1))
         yield FOLLOW, follow(program, *at)
-        yield ("run",), end(run)
+        yield ("stop",), program.document("stop", *at)
+        yield ("run",), json.loads(run.communicate()[0])
     for file in OTHER_RUNS:
         with running(program, file) as (run, at):
             send("core", FRAMES)

@@ -84,6 +84,7 @@ pub use config::{
 pub use dry_run::{Adapted, CapturedPacket, Captures, DryRun, DryRunError};
 pub use error::{LiveError, ReloadError};
 pub use fitness::too_small_at;
+pub use kernel::{attach_trees, detach_trees};
 pub use notice::Notice;
 pub use plane::{Changed, Kind, Plane};
 pub use privileges::{LaterFiles, Privileges};

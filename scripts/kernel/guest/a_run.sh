@@ -34,7 +34,7 @@ left_behind() {
 }
 # ends: the run ends well, with its last status.
 ends() {
-    kill -TERM $pid
+    asked stop > /run/stopped || { cat /run/stopped; fail 'it does not stop'; }
     wait $pid || { cat /run/said; fail 'the run has not ended well'; }
     grep -q '"revision"' /run/last || fail 'it does not print its last status'
     left_behind

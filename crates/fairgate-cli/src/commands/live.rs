@@ -5,7 +5,7 @@ use fairgate_config::Registry;
 
 use crate::commands::{
     change, check, diff, doctor, dummynet, flows, import_file, packets, pf, record, reload, reserve, run,
-    show, status, tc, testbed, top, tune,
+    show, status, stop, tc, testbed, top, tune,
 };
 use crate::failure::{Failure, Outcome};
 use crate::output::Format;
@@ -25,6 +25,7 @@ pub(crate) enum Live {
     Queue(change::QueueArgs),
     Change(change::Args),
     Reload(reload::Args),
+    Stop(stop::Args),
     Diff(diff::Args),
     Reserve(reserve::Args),
     Show(show::Args),
@@ -52,6 +53,7 @@ impl Live {
             Live::Queue(args) => change::queue(&args.words, format),
             Live::Change(args) => change::run(&args, format),
             Live::Reload(args) => reload::run(args, format),
+            Live::Stop(args) => stop::run(args, format),
             Live::Diff(args) => diff::run(&args, registry, format),
             Live::Reserve(args) => reserve::run(&args, format),
             Live::Show(args) => show::run(args, registry, format),

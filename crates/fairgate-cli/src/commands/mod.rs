@@ -48,6 +48,8 @@ pub(crate) mod show;
 pub(crate) mod simulate;
 #[cfg(feature = "live")]
 pub(crate) mod status;
+#[cfg(feature = "live")]
+pub(crate) mod stop;
 #[cfg(feature = "parquet")]
 pub(crate) mod sweep;
 #[cfg(feature = "live")]
@@ -85,6 +87,7 @@ Examples:
   fairgate class add 30 rate=5mbit  change the run while it forwards; also filter, queue, change
   fairgate diff home.toml           how the run differs from its file
   fairgate reload                   the file is read again, and its trees forward
+  fairgate stop                     end it; also what `run --detach` has left in the kernel
   fairgate reserve list             rates and delays promised to flows; also add, refresh, withdraw
   fairgate record -o evening.csv    rates, delays, backlogs and drops of a run, every 400 ms
   fairgate show                     the same in the format of tc -s

@@ -162,11 +162,11 @@ fn the_manager_is_told_when_packets_pass_what_is_reloaded_and_the_end() {
     }
 }
 
-/// Runs `fairgate reload` for a run. Returns its exit code and what it says.
-fn reload(network: &Network, run: &Run) -> (Option<i32>, String) {
+/// Runs `fairgate reload` or `stop` for a run. Returns its exit code and what it says.
+fn tell(network: &Network, run: &Run, what: &str) -> (Option<i32>, String) {
     let socket = run.socket.to_str().unwrap();
     let mut command = network.router.command(env!("CARGO_BIN_EXE_fairgate"));
-    let output = output(command.args(["reload", "--socket", socket]));
+    let output = output(command.args([what, "--socket", socket]));
     let said = [output.stdout, output.stderr].concat();
     (output.status.code(), String::from_utf8(said).unwrap())
 }
@@ -178,11 +178,11 @@ fn a_reload_by_command_says_what_became_of_it() {
         return;
     };
     let network = Network::build().unwrap();
-    let run = Run::start(&network.router, PLAIN);
+    let mut run = Run::start(&network.router, PLAIN);
     let file = run.folder.path().join("run.toml");
     let queue = "left_to_right = \"q\"\n[queue.q]\ndiscipline = \"fifo\"\n";
     fs::write(&file, format!("{PLAIN}{queue}")).unwrap();
-    let (code, said) = reload(&network, &run);
+    let (code, said) = tell(&network, &run, "reload");
     assert!(
         code == Some(0) && said.starts_with("Changed. Forwarding paused for "),
         "{said}"
@@ -199,7 +199,7 @@ fn a_reload_by_command_says_what_became_of_it() {
         ),
     ] {
         fs::write(&file, text).unwrap();
-        let (code, said) = reload(&network, &run);
+        let (code, said) = tell(&network, &run, "reload");
         assert!(code == Some(2) && said.contains(why), "{code:?} {said}");
     }
     assert_eq!(run.status().revision, 1);
@@ -208,7 +208,16 @@ fn a_reload_by_command_says_what_became_of_it() {
         audit.contains("audit: uid 0, pid ") && audit.contains(": made, revision 1"),
         "{audit}"
     );
-    run.stop();
+    let pid = run.status().pid;
+    let (code, said) = tell(&network, &run, "stop");
+    assert_eq!(
+        (code, said.contains(&format!("(process {pid}) has ended"))),
+        (Some(0), true),
+        "{said}"
+    );
+    // Its interfaces are free: another one may take them.
+    Run::start(&network.router, PLAIN).stop();
+    assert!(run.output().status.success());
 }
 
 fn rename(network: &Network, from: &str, to: &str) {
@@ -345,7 +354,7 @@ fn a_run_whose_file_is_refused_begins_with_the_last_good_one() {
         );
         until("the log says so", || run.said().contains("WAS REFUSED. "));
         assert!(answers_once(&network, 10));
-        let (code, said) = reload(&network, &run);
+        let (code, said) = tell(&network, &run, "reload");
         assert!(
             code == Some(2) && said.contains(why.trim_end_matches(": ")),
             "{said}"
@@ -354,7 +363,7 @@ fn a_run_whose_file_is_refused_begins_with_the_last_good_one() {
         listener.next();
         if why == "list.csv" {
             fs::write(&list, subscribers).unwrap();
-            assert_eq!(reload(&network, &run).0, Some(0));
+            assert_eq!(tell(&network, &run, "reload").0, Some(0));
             assert_eq!(run.status().fallback, None, "the file is what runs");
             assert_eq!(listener.next()["RELOADING"], "1");
             listener.next();

@@ -26,6 +26,9 @@ const FAMILIES: &[(&[&str], i32)] = &[
     (&["tune", "127.0.0.1:1", "--dry-run"], 3),
     (&["show", "--socket", "nowhere.sock"], 3),
     (&["run", "nowhere.toml"], 2),
+    (&["run", "--detach", "../../../../examples/home.toml"], 2),
+    (&["stop", "--socket", "nowhere.sock"], 3),
+    (&["stop", "nowhere0"], 3),
 ];
 
 #[test]

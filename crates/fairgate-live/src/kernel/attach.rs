@@ -5,8 +5,9 @@
 //!   received  clsact of the interface -> filter that redirects all -> ifb device, at its root: the tree
 //! ```
 //!
-//! The kernel forwards packets whether this process lives or not. What a killed run has left is replaced by
-//! the next one, which knows its device by the name, and what else it made by the device's alias.
+//! The kernel forwards packets whether this process lives or not. What a run has left, because it was killed
+//! or told to, is replaced by the next one, which knows its device by the name, and what else it made by the
+//! device's alias.
 
 use fairgate_kernel::Plan as KernelPlan;
 use fairgate_kernel::client::{
@@ -99,6 +100,29 @@ impl Attached {
         Ok(attached)
     }
 
+    /// Returns what a run that did not take its trees away has left on an interface, if that is something.
+    pub(super) fn left(interface: &Interface) -> Result<Option<Attached>, Failed> {
+        let mut attached = Attached {
+            socket: Socket::open(libc::NETLINK_ROUTE)?,
+            places: [None; 2],
+            redirect: None,
+        };
+        let there = client::list(&mut attached.socket, interface.index)?.into_iter();
+        let mut own = there.filter(|qdisc| {
+            qdisc.place.parent == ROOT && qdisc.kind == "fairgate" && HANDLES.contains(&qdisc.place.handle)
+        });
+        attached.places[1] = own.next().map(|qdisc| qdisc.place);
+        attached.redirect = attached
+            .left_device(&device_name(interface))?
+            .map(|(device, alias)| Redirect {
+                interface: interface.index,
+                device,
+                made_clsact: alias == MADE_ALL,
+            });
+        let has_something = attached.places[1].is_some() || attached.redirect.is_some();
+        Ok(has_something.then_some(attached))
+    }
+
     /// Gives an interface a new tree, in the place of whatever is there.
     fn put_new(&mut self, plan: &Plan, side: usize, index: u32) -> Result<(), Failed> {
         let there = client::list(&mut self.socket, index)?;
@@ -113,15 +137,11 @@ impl Attached {
 
     /// Returns the index of the ifb device for an interface. One that a killed run has left is used.
     fn device(&mut self, interface: &Interface) -> Result<u32, Failed> {
-        let name = format!("fg-in-{}", interface.index);
-        let left = match self.find_link(&name) {
-            Err(failed) if failed.errno == libc::ENODEV => None,
-            found => Some(found?),
-        };
-        let (device, alias) = match left {
-            Some((device, alias)) if [MADE_ALL, MADE_SOME].contains(&&*alias) => (device, alias),
+        let name = device_name(interface);
+        let (device, alias) = match self.left_device(&name)? {
+            Some(left) => left,
             // Somebody else's of this name is an error.
-            _ => {
+            None => {
                 self.make_ifb(&name, interface.mtu)?;
                 self.find_link(&name)?
             }
@@ -132,6 +152,14 @@ impl Attached {
             made_clsact: alias == MADE_ALL,
         });
         Ok(device)
+    }
+
+    /// Returns index and alias of the ifb device of this name that a run has left.
+    fn left_device(&mut self, name: &str) -> Result<Option<(u32, String)>, Failed> {
+        match self.find_link(name) {
+            Err(failed) if failed.errno == libc::ENODEV => Ok(None),
+            found => Ok(Some(found?).filter(|(_, alias)| [MADE_ALL, MADE_SOME].contains(&alias.as_str()))),
+        }
     }
 
     /// Returns index and alias of an interface.
@@ -246,6 +274,12 @@ impl Attached {
         }
     }
 
+    /// Leaves everything in the kernel.
+    pub(super) fn leave(mut self) {
+        self.places = [None; 2];
+        self.redirect = None;
+    }
+
     /// Takes everything away. What somebody else has replaced or removed meanwhile is left as it is.
     pub(super) fn detach(&mut self) -> Result<(), Failed> {
         let mut result = Ok(());
@@ -271,6 +305,11 @@ impl Attached {
         }
         result
     }
+}
+
+/// Returns the name of the ifb device for what an interface receives.
+fn device_name(interface: &Interface) -> String {
+    format!("fg-in-{}", interface.index)
 }
 
 impl Drop for Attached {

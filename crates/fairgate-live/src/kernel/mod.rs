@@ -150,6 +150,34 @@ impl KernelRun {
     }
 }
 
+/// Attaches the trees of a plan to its interface, and leaves them there: the kernel schedules packets with
+/// them until [`detach_trees`], or the next run on the interface.
+///
+/// # Errors
+/// Fails if the interface can't be used, or the kernel refuses a tree. Then nothing is left.
+pub fn attach_trees(plan: &Plan) -> Result<(), LiveError> {
+    KernelRun::open(plan, None)?.shared.leave();
+    Ok(())
+}
+
+/// Takes away what [`attach_trees`], or a run that was killed, has left on an interface. Packets that wait
+/// there are dropped. Returns whether there was something.
+///
+/// # Errors
+/// Fails if there is no such interface, a run uses it, or the kernel refuses.
+pub fn detach_trees(interface: &str) -> Result<bool, LiveError> {
+    let interface = Interface::lookup_any(interface).map_err(LiveError::unusable(interface))?;
+    let _lock = Lock::take(&interface)?;
+    let failed = |failed: Failed| {
+        let action = format!("taking away the trees of `{}`", interface.name);
+        LiveError::system(action)(Errno::from_raw(failed.errno))
+    };
+    match Attached::left(&interface).map_err(failed)? {
+        Some(mut left) => left.detach().map(|()| true).map_err(failed),
+        None => Ok(false),
+    }
+}
+
 /// What it has not taken away yet is taken away: other threads may still have copies of what they ask.
 impl Drop for KernelRun {
     fn drop(&mut self) {

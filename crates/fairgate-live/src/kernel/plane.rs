@@ -129,6 +129,13 @@ impl Shared {
         }
     }
 
+    /// Leaves the trees in the kernel. Nobody can ask the run any more.
+    pub(super) fn leave(&self) {
+        if let Some(kernel) = self.kernel().take() {
+            kernel.attached.leave();
+        }
+    }
+
     fn reading(&self) -> Result<RunReading, Refused> {
         // The plan first: a change holds its lock, too, while it asks the kernel.
         let running = self.plan.lock().unwrap_or_else(PoisonError::into_inner);

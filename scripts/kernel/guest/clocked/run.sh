@@ -126,6 +126,22 @@ has '"revision":0,'
 holds "$(sent 1) >= 5" 'packets of the new run'
 ends
 
+# Left there without a process: the trees work, and `stop` takes them away, but not those of a run.
+in_b fairgate run --kernel --detach /run/home.toml > /run/said
+grep -q 'fairgate stop vb' /run/said || { cat /run/said; fail 'it does not say how to take it away'; }
+in_b tc qdisc show | tee /run/qdiscs
+[ "$(grep -c '^qdisc fairgate' /run/qdiscs)" -eq 2 ] || fail 'two trees are not left'
+pings 5
+tcp 128K > /dev/null
+in_b fairgate stop vb
+left_behind
+code=0
+in_b fairgate stop vb || code=$?
+[ $code -eq 1 ] || fail "the exit code of what was not there is $code"
+start
+must_fail 'already forwards' in_b fairgate stop vb
+ends
+
 # Something takes its qdisc away: it ends, and takes the rest along, but no filter of others.
 start
 in_b tc filter add dev vb egress matchall action pass

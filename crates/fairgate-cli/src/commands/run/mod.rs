@@ -12,7 +12,7 @@ use std::thread;
 use fairgate_config::{Document, FileError, Registry};
 use fairgate_live::{
     Address, BackendKind, Beat, Follower, LaterFiles, LiveError, Plan, Plane, Pulse, RateSource, ReloadError,
-    Security, Wake,
+    Security, Wake, attach_trees,
 };
 use fairgate_run::reserve::Refusal as NotKept;
 use fairgate_run::{
@@ -20,6 +20,7 @@ use fairgate_run::{
 };
 use fairgate_run_api::{Audit, AuditEntry, ChangeMade, Mistake, Refused};
 use miette::Diagnostic;
+use serde::Serialize;
 use thiserror::Error;
 
 use crate::commands::compare::what_if;
@@ -48,6 +49,7 @@ Examples:
   fairgate class change 10 rate=9mbit   change it while it forwards; also filter, queue, change
   fairgate reload                    read the file again and change to its trees, whatever they are
   fairgate run --kernel home.toml    the same by the kernel's module sch_fairgate, with `device` in the file
+  fairgate run --kernel --detach home.toml   leave them there, without a process
   fairgate run --json home.toml      print the final statistics as JSON
   fairgate run home.toml --from-left in.pcap --to-right out.pcap
                                      a dry run: a day of captured frames in seconds, no interface, no root
@@ -99,6 +101,14 @@ pub(crate) struct Args {
     /// run attaches, shows and changes them, and takes them away in the end
     #[arg(long, conflicts_with = "backend")]
     kernel: bool,
+
+    /// Leave the trees in the kernel and end: no process is needed for them, and none answers `fairgate
+    /// status`. `fairgate stop INTERFACE` takes them away, and the next run there replaces them
+    #[arg(
+        long,
+        conflicts_with_all = ["socket", "seed", "log_format", "no_sandbox", "tables", "wait", "last_good"]
+    )]
+    detach: bool,
 
     /// How messages are written: text on standard error, or fields in systemd's journal [default: journald
     /// if standard error leads there, otherwise text]
@@ -261,6 +271,9 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
     if let Some(option) = args.dry.lonely() {
         return Err(NoCapture(option).into());
     }
+    if args.detach {
+        return detached(&read, format);
+    }
     let later = |plan: &Plan| {
         let api = match plan.endpoints.api.as_ref().map(|api| &api.address) {
             Some(Address::Unix(path)) => Some(path.clone()),
@@ -313,6 +326,53 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
     };
     let name = file.unwrap_or("the command line");
     run_document(&read, name, &list, &later, &manner, registry, format)
+}
+
+/// Trees that can't be left, because this process would forward their packets.
+#[derive(Debug, Error, Diagnostic)]
+#[error("only the kernel forwards without a process: nothing can be left with --detach")]
+#[diagnostic(help(
+    "add --kernel, or `backend = \"kernel\"` to [run], for a run on one interface (`device`)"
+))]
+struct NothingToLeave;
+
+/// What serves a run only as long as it has a process.
+#[derive(Debug, Error, Diagnostic)]
+#[error("{0} needs a process, and --detach leaves none")]
+#[diagnostic(help("leave it out of the file, or run without --detach"))]
+struct NeedsProcess(&'static str);
+
+/// Has the kernel forward, and ends.
+fn detached(read: &Reading<'_>, format: Format) -> Result<Outcome, Failure> {
+    let (_, plan) = read(&Texts::default())?;
+    if plan.backend != Some(BackendKind::Kernel) {
+        return Err(NothingToLeave.into());
+    }
+    let needs = [
+        ("`api`", &plan.endpoints.api),
+        ("`metrics`", &plan.endpoints.metrics),
+    ];
+    if let Some((what, _)) = needs.iter().find(|(_, endpoint)| endpoint.is_some()) {
+        return Err(NeedsProcess(what).into());
+    }
+    plan.fits(None, input::available_memory())?;
+    attach_trees(&plan).map_err(failure)?;
+    let interface = plan.ends[0].name();
+    match format {
+        Format::Json => output::json("detached", &Detached { interface })?,
+        Format::Text => output::text(&format!(
+            "{what}, without a process: `fairgate-qdisc show {interface}` shows it, `fairgate stop \
+             {interface}` takes it away.\n",
+            what = doing(&plan)
+        ))?,
+    }
+    Ok(Outcome::Yes)
+}
+
+/// What a run has left.
+#[derive(Serialize)]
+struct Detached<'a> {
+    interface: &'a str,
 }
 
 /// Runs the plan that `read` returns with its document, and reads it again on a reload. `later` returns the
