@@ -14,7 +14,7 @@ use fairgate_config::run::{BackendKind, Keys, Nat};
 use fairgate_config::{Document, FileError, ShardBy, ShardedSpec, Spec, Workers};
 use toml::Spanned;
 
-use crate::status::SubscriberNames;
+use crate::status::ClassNames;
 use crate::sys::interface::Interface;
 
 pub(crate) use autorate::names as rate_names;
@@ -82,8 +82,8 @@ pub struct Plan {
     pub nat: [bool; 2],
     /// The names that the file gives to these trees.
     pub queue_names: [Option<String>; 2],
-    /// The subscribers whose classes are in these trees, if the trees are those of a list.
-    pub subscribers: [SubscriberNames; 2],
+    /// What the classes of these trees are called, if the trees are those of a list of subscribers.
+    pub class_names: [ClassNames; 2],
     /// The maximum number of frames held in one direction.
     pub frames: u32,
     /// The delay behind the queue.
@@ -187,7 +187,7 @@ impl Plan {
             ends: place.ends,
             taken: place.taken,
             nat,
-            subscribers: Default::default(),
+            class_names: Default::default(),
             frames: values.frames,
             delay: values.delay,
             overhead: values.overhead,

@@ -12,6 +12,7 @@ mod difference;
 mod entry;
 mod flows;
 mod names;
+mod network;
 mod outline;
 mod question;
 mod recording;
@@ -26,7 +27,8 @@ pub use autorate::{AutorateDirection, AutorateStatus};
 pub use difference::Difference;
 pub use entry::Entry;
 pub use flows::{DEFAULT_FLOWS, FlowOrder, FlowStatus, FlowsStatus, LanStatus, RoundTripStatus};
-pub use names::SubscriberName;
+pub use names::{ClassName, SubscriberName, brief};
+pub use network::{Network, NetworkNode, below, trees};
 pub use outline::{
     Changeable, OutlineDocument, OutlineEntry, ParameterDocument, Part, PlaceDocument, changeable, parts,
     places,
@@ -46,7 +48,7 @@ pub use status::{
     Sojourn, Status, ValueStatus,
 };
 pub use subscribers::{
-    SubscriberChange, SubscriberChanged, SubscriberDocument, SubscriberMade, SubscriberStatus, no_list,
-    unknown, version,
+    ListedNode, Shaped, SubscriberChange, SubscriberChanged, SubscriberDocument, SubscriberMade,
+    SubscriberStatus, no_list, unknown, version,
 };
 pub use trees::{ChangeMade, Mistake, TreeStatus, TreesStatus};

@@ -1,8 +1,21 @@
-//! The subscriber that a class belongs to.
+//! What a list of subscribers calls the classes of its trees.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+
+/// What a list of subscribers says about a class: whose it is, or which node of the network.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClassName {
+    /// What people call it: the name of a node, or that of a subscriber, or its identifier if it has none.
+    pub name: String,
+    /// The subscriber that it belongs to, if it is one's.
+    pub subscriber: Option<SubscriberName>,
+    /// The class of the node that it is connected to. None for the line.
+    pub node: Option<u16>,
+    /// What it sends at most, bit/s.
+    pub limit_bps: u64,
+}
 
 /// The subscriber that a class belongs to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,6 +26,9 @@ pub struct SubscriberName {
     /// Its name in the list, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// Its plan, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
 }
 
 /// Writes the identifier, and behind it the name.
@@ -28,10 +44,14 @@ impl fmt::Display for SubscriberName {
 impl SubscriberName {
     /// Returns the same in at most so many characters: the end of what is longer is cut.
     pub fn brief(&self, most: usize) -> String {
-        let whole = self.to_string();
-        match whole.char_indices().nth(most) {
-            None => whole,
-            Some(_) => whole.chars().take(most.saturating_sub(1)).chain(['…']).collect(),
-        }
+        brief(&self.to_string(), most)
+    }
+}
+
+/// Returns a name in at most so many characters: the end of what is longer is cut.
+pub fn brief(name: &str, most: usize) -> String {
+    match name.char_indices().nth(most) {
+        None => name.to_owned(),
+        Some(_) => name.chars().take(most.saturating_sub(1)).chain(['…']).collect(),
     }
 }

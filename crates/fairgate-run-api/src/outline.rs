@@ -41,6 +41,10 @@ pub struct OutlineEntry {
     /// The numbers of the classes from the root on, as `20/3`; `root` for the root. Of classes for hosts it
     /// is the first.
     pub path: String,
+    /// What a list of subscribers calls the class: the name of a node of the network, or that of a
+    /// subscriber, or its identifier if it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// The index of the place above; null for the root.
     pub above: Option<usize>,
     /// The discipline. An inner class of a tree of classes has none.
@@ -167,6 +171,7 @@ impl OutlineEntry {
                 true => "root".to_owned(),
                 false => part.path,
             },
+            name: None,
             above: part.above,
             discipline: part.tree.map(Spec::discipline),
             hosts: template.map(|template| template.count),

@@ -251,6 +251,16 @@ pub struct NodeStatus {
     pub discipline: String,
     /// The class of the parent that this discipline serves. `None` for the root.
     pub class: Option<u16>,
+    /// What a list of subscribers calls this class: the name of a node of the network, or that of a
+    /// subscriber, or its identifier if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The class of the node that it is connected to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<u16>,
+    /// What the list lets it send at most, bit/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_bps: Option<u64>,
     /// The host that has this class, if classes are assigned to hosts. The counters of this node are then
     /// since the host got the class. Counters of disciplines below it are since the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -325,6 +335,16 @@ pub struct ClassRateStatus {
 pub struct ClassStatus {
     /// The number of the class.
     pub class: u16,
+    /// The name of the node of the network, if it is the class of one in the tree of a list of subscribers.
+    /// The class of a subscriber has its name at its discipline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The class of the node above that node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<u16>,
+    /// What that node sends at most, bit/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_bps: Option<u64>,
     /// Packets sent from this class or a class below it.
     pub sent: CountStatus,
     /// How often the class was held back by its own limit.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::difference::Difference;
@@ -11,7 +11,7 @@ use crate::entry::Entry;
 use crate::refused::Refused;
 
 /// The subscribers.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SubscriberDocument {
     /// The revision of the trees.
@@ -20,11 +20,51 @@ pub struct SubscriberDocument {
     pub subscribers: Vec<Entry>,
     /// The class of each one in both trees, by its identifier.
     pub classes: BTreeMap<String, u16>,
+    /// What each one gets, by its identifier, as the list and the plans say it.
+    pub shaped: BTreeMap<String, Shaped>,
+    /// The nodes of the network that they are connected to, each behind the one above it.
+    pub nodes: Vec<ListedNode>,
     /// How the list differed from the one before it when it was last read from its files or replaced as a
     /// whole. None if that never happened.
     pub difference: Option<Difference>,
     /// Whether they may be changed by the API. Those of LibreQoS' files are changed there.
     pub is_changeable: bool,
+}
+
+/// What a subscriber gets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Shaped {
+    /// The most that it gets, bit/s.
+    pub down_bps: u64,
+    /// The most that it sends, bit/s.
+    pub up_bps: u64,
+    /// What it gets in any case, bit/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub down_min_bps: Option<u64>,
+    /// What it may send in any case, bit/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up_min_bps: Option<u64>,
+    /// The node of the network that it is connected to. None: the line itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+}
+
+/// A node of the network: a site, an access point.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ListedNode {
+    /// Its name.
+    pub name: String,
+    /// Its class in both trees.
+    pub class: u16,
+    /// The node above it. None: the line itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub above: Option<String>,
+    /// What it sends at most to the subscribers, bit/s.
+    pub down_bps: u64,
+    /// What it sends at most from them, bit/s.
+    pub up_bps: u64,
 }
 
 /// A subscriber and its class.
@@ -33,6 +73,8 @@ pub struct SubscriberDocument {
 pub struct SubscriberStatus {
     /// The number of its class in both trees.
     pub class: u16,
+    /// What it gets, as the list and the plans say it.
+    pub shaped: Shaped,
     /// The subscriber.
     pub subscriber: Entry,
 }

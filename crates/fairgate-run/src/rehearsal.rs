@@ -184,6 +184,8 @@ impl Plane for Trees {
         let state = self.lock();
         let direction = |side: usize| {
             let tree = &state.plan.queues[side];
+            let mut read = status_of_tree(&*tree.build(1).expect("the tree was checked"));
+            state.plan.class_names[side].add_to(&mut read);
             DirectionStatus {
                 from: INTERFACES[side].to_owned(),
                 to: INTERFACES[1 - side].to_owned(),
@@ -195,7 +197,7 @@ impl Plane for Trees {
                 super_packets: 0,
                 passed_by: 0,
                 sojourn: Sojourn::default(),
-                tree: status_of_tree(&*tree.build(1).expect("the tree was checked")),
+                tree: read,
                 queue: match detail {
                     Detail::All => tree.to_toml(QUEUE),
                     Detail::Used | Detail::Counters => String::new(),

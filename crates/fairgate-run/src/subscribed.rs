@@ -8,16 +8,15 @@ use std::time::Duration;
 use fairgate::harmless::text as harmless;
 use fairgate_config::{FileError, Registry, Spec};
 use fairgate_live::Plan;
-use fairgate_live::status::SubscriberNames;
 use fairgate_run_api::{
     Answer, Ask, ChangeMade, Difference, Entry, Features, Mistake, Question, Recorder, Refused,
-    SubscriberChange, SubscriberChanged, SubscriberDocument, SubscriberMade, SubscriberName,
-    SubscriberStatus, WhatIf, no_list, unknown,
+    SubscriberChange, SubscriberChanged, SubscriberDocument, SubscriberMade, SubscriberStatus, WhatIf,
+    no_list, unknown,
 };
 use serde_json::{Map, Value};
 
 use crate::run::{Owner, Run};
-use crate::subscribers::{Source, Subscriber, Subscribers as List};
+use crate::subscribers::{Source, Subscribers as List};
 
 /// The names of the trees, down and up.
 const QUEUES: [&str; 2] = ["down", "up"];
@@ -114,6 +113,8 @@ impl SubscribedRun {
             revision: self.run.plan().revision,
             subscribers: list.entries(),
             classes: ids.map(classed).collect(),
+            shaped: list.shaped(),
+            nodes: list.nodes(),
             difference,
             is_changeable: list.is_changeable(),
         })
@@ -125,6 +126,7 @@ impl SubscribedRun {
         let class = page.subscribers.numbers().of_subscriber(id);
         Ok(SubscriberStatus {
             class: class.ok_or_else(|| unknown(id))?,
+            shaped: subscriber.into(),
             subscriber: Entry::from(subscriber),
         })
     }
@@ -292,11 +294,10 @@ impl fmt::Display for Reading {
 }
 
 impl Page {
-    /// Says in a plan whose the classes are, for this list.
+    /// Says in a plan what the classes are called, for this list.
     fn name_classes(&self, list: &List, plan: &mut Plan) {
-        let names = names(list);
-        for side in self.sides {
-            plan.subscribers[side] = names.clone();
+        for (tree, side) in self.sides.into_iter().enumerate() {
+            plan.class_names[side] = list.names(tree).collect();
         }
     }
 
@@ -387,7 +388,7 @@ impl RunningList {
         });
     }
 
-    /// Says in the plan of a document whose the classes of the list are that was read for it.
+    /// Says in the plan of a document what the classes of the list are called that was read for it.
     pub fn name_classes(&self, plan: &mut Plan) {
         if let Some(page) = &self.pages().read {
             page.name_classes(&page.subscribers, plan);
@@ -452,18 +453,6 @@ impl RunningList {
     pub fn warnings(&self) -> Vec<String> {
         self.last().map(|last| last.warnings()).unwrap_or_default()
     }
-}
-
-/// Returns whose the classes of a list are.
-fn names(list: &List) -> SubscriberNames {
-    let numbered = |one: &Subscriber| {
-        let name = SubscriberName {
-            id: one.id.clone(),
-            name: (!one.name.is_empty()).then(|| one.name.clone()),
-        };
-        Some((list.numbers().of_subscriber(&one.id)?, name))
-    };
-    list.list().subscribers.iter().filter_map(numbered).collect()
 }
 
 /// Describes a change of a subscriber for the audit: each member as it was and as it is to be.

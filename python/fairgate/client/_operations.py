@@ -159,8 +159,9 @@ class Operations:
         self,
         from_: str,
         *,
-        sort: Literal["rate", "delay", "p95", "drops", "backlog"] | None = None,
+        sort: Literal["rate", "delay", "p95", "drops", "backlog", "use"] | None = None,
         limit: int | None = None,
+        subscriber: str | None = None,
     ) -> ClassesDocument:
         """What the classes of a direction do just now.
 
@@ -172,10 +173,12 @@ class Operations:
         ----------
         from_ : str
             The interface that the direction receives from.
-        sort : {'rate', 'delay', 'p95', 'drops', 'backlog'}, optional
+        sort : {'rate', 'delay', 'p95', 'drops', 'backlog', 'use'}, optional
             What the first classes have most of. Default: `rate`.
         limit : int, optional
             How many classes at most, besides the root. Default: 100.
+        subscriber : str, optional
+            Only the class of the subscriber with this identifier, besides the root.
 
         Returns
         -------
@@ -193,7 +196,10 @@ class Operations:
         'root'
         """
         return self._transport.ask(
-            "GET", "/v1/classes", ClassesDocument, query={"from": from_, "sort": sort, "limit": limit}
+            "GET",
+            "/v1/classes",
+            ClassesDocument,
+            query={"from": from_, "sort": sort, "limit": limit, "subscriber": subscriber},
         )
 
     def flows(
@@ -201,6 +207,7 @@ class Operations:
         *,
         sort: Literal["rate", "bytes", "delay", "dropped", "round_trip"] | None = None,
         limit: int | None = None,
+        subscriber: str | None = None,
     ) -> FlowsStatus:
         """The flows that had packets in the last minute.
 
@@ -212,6 +219,8 @@ class Operations:
             The order, the largest first; by rate without it.
         limit : int, optional
             How many of them, 100 without it.
+        subscriber : str, optional
+            Only those of the subscriber with this identifier.
 
         Returns
         -------
@@ -223,7 +232,9 @@ class Operations:
         >>> run.flows(limit=5).active >= 0
         True
         """
-        return self._transport.ask("GET", "/v1/flows", FlowsStatus, query={"sort": sort, "limit": limit})
+        return self._transport.ask(
+            "GET", "/v1/flows", FlowsStatus, query={"sort": sort, "limit": limit, "subscriber": subscriber}
+        )
 
     def health(self) -> Health:
         """Whether the forwarding threads answer.

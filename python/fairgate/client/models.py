@@ -168,6 +168,21 @@ class LanStatus(Model):
     """Its port, or the identifier of ICMP."""
 
 
+class ListedNode(Model):
+    """A node of the network: a site, an access point."""
+
+    above: str | None = None
+    """The node above it. None: the line itself."""
+    class_: Annotated[int, Field(alias="class")]
+    """Its class in both trees."""
+    down_bps: int
+    """What it sends at most to the subscribers, bit/s."""
+    name: str
+    """Its name."""
+    up_bps: int
+    """What it sends at most from them, bit/s."""
+
+
 class Losses(Model):
     """Frames lost outside of the tree, by reason."""
 
@@ -216,6 +231,11 @@ class OutlineEntry(Model):
     """The discipline. An inner class of a tree of classes has none."""
     hosts: int | None = None
     """How many classes there are for hosts, numbered on from that of the path."""
+    name: str | None = None
+    """
+    What a list of subscribers calls the class: the name of a node of the network, or that of a
+    subscriber, or its identifier if it has none.
+    """
     path: str
     """
     The numbers of the classes from the root on, as `20/3`; `root` for the root. Of classes for hosts it
@@ -358,6 +378,21 @@ class SeriesDocument(Model):
     """What left it, bits per second."""
 
 
+class Shaped(Model):
+    """What a subscriber gets."""
+
+    down_bps: int
+    """The most that it gets, bit/s."""
+    down_min_bps: int | None = None
+    """What it gets in any case, bit/s."""
+    node: str | None = None
+    """The node of the network that it is connected to. None: the line itself."""
+    up_bps: int
+    """The most that it sends, bit/s."""
+    up_min_bps: int | None = None
+    """What it may send in any case, bit/s."""
+
+
 class Sojourn(Model):
     """The sojourn times of packets in the tree, in microseconds. Percentiles are accurate to 1 %."""
 
@@ -387,8 +422,12 @@ class SubscriberDocument(Tagged):
     """
     is_changeable: bool
     """Whether they may be changed by the API. Those of LibreQoS' files are changed there."""
+    nodes: list[ListedNode]
+    """The nodes of the network that they are connected to, each behind the one above it."""
     revision: int
     """The revision of the trees."""
+    shaped: dict[str, Shaped]
+    """What each one gets, by its identifier, as the list and the plans say it."""
     subscribers: list[Entry]
     """The subscribers, in the order of the list."""
 
@@ -413,6 +452,8 @@ class SubscriberName(Model):
     """Its identifier in the list."""
     name: str | None = None
     """Its name in the list, if it has one."""
+    plan: str | None = None
+    """Its plan, if it has one."""
 
 
 class SubscriberStatus(Tagged):
@@ -420,6 +461,8 @@ class SubscriberStatus(Tagged):
 
     class_: Annotated[int, Field(alias="class")]
     """The number of its class in both trees."""
+    shaped: Shaped
+    """What it gets, as the list and the plans say it."""
     subscriber: Entry
     """The subscriber."""
 
@@ -515,15 +558,24 @@ class ClassFigures(Model):
     delay_ms: float | None = None
     """The mean time that the packets which left it had spent there; null if none did."""
     discipline: str
-    """The discipline in it."""
+    """The discipline in it. It is empty for a node of a network."""
     dropped_packets: int
     """Packets dropped since the start of the run."""
     dropped_per_s: float
     """Packets dropped."""
     host: str | None = None
     """The host that has the class, if classes are given to hosts."""
+    limit_bps: int | None = None
+    """What the list lets it send at most, bits per second."""
     marked_per_s: float
     """Packets marked with Congestion Experienced."""
+    name: str | None = None
+    """
+    What a list of subscribers calls the class: the name of a node of the network, or that of a
+    subscriber, or its identifier if it has none.
+    """
+    node: int | None = None
+    """The class of the node that it is connected to."""
     p95_ms: float | None = None
     """
     The 95th percentile of these times, accurate to 7 %; null if none was counted: no packet left, or
@@ -584,6 +636,15 @@ class ClassStatus(Model):
     """When these figures were read, in seconds since the start of the run."""
     class_: Annotated[int, Field(alias="class")]
     """The number of the class."""
+    limit_bps: int | None = None
+    """What that node sends at most, bit/s."""
+    name: str | None = None
+    """
+    The name of the node of the network, if it is the class of one in the tree of a list of subscribers.
+    The class of a subscriber has its name at its discipline.
+    """
+    node: int | None = None
+    """The class of the node above that node."""
     overlimits: int
     """How often the class was held back by its own limit."""
     sent: CountStatus
@@ -612,6 +673,11 @@ class ClassesDocument(Model):
     Sojourn times of both directions between the two readings that are not in the percentiles, because the
     run was too busy to count them; null if none were counted, because nobody had asked in the minute
     before.
+    """
+    nodes: list[ClassFigures]
+    """
+    The nodes of the network above subscribers, all that packets have come to: the sums of the classes
+    below them, without percentiles.
     """
     passed_by: PassedByStatus
     """The times in which packets went past this run on one interface, because it took none."""
@@ -767,8 +833,17 @@ class NodeStatus(Model):
     The host that has this class, if classes are assigned to hosts. The counters of this node are then
     since the host got the class. Counters of disciplines below it are since the start.
     """
+    limit_bps: int | None = None
+    """What the list lets it send at most, bit/s."""
     marked: int
     """Packets marked with congestion experienced."""
+    name: str | None = None
+    """
+    What a list of subscribers calls this class: the name of a node of the network, or that of a
+    subscriber, or its identifier if it has none.
+    """
+    node: int | None = None
+    """The class of the node that it is connected to."""
     overlimits: int
     """How often nothing could be sent although packets were queued."""
     sojourn_s: float

@@ -125,7 +125,8 @@ fn text(status: &FlowsStatus) -> String {
         let mut row = vec![
             flow.from.clone(),
             flow.to_string(),
-            match flow.class.is_empty() {
+            // The class of a subscriber has its name beside it.
+            match flow.class.is_empty() || flow.subscriber.is_some() {
                 true => flow.discipline.clone(),
                 false => format!("{} {}", flow.class, flow.discipline),
             },

@@ -209,7 +209,7 @@ fn is_match(tree: &Tree, index: usize, rules: &Rules<'_>) -> bool {
     (!rules.only_used || tree.is_used(index)) && fits(tree, index, rules.filter)
 }
 
-/// Returns whether a filter in lower case finds a place: by its host, its subscriber or its discipline. The
+/// Returns whether a filter in lower case finds a place: by its host, its name or its discipline. The
 /// number of a class looks like the identifier of a subscriber, so it is one only behind `class:`.
 pub(crate) fn fits(tree: &Tree, index: usize, filter: &str) -> bool {
     let Some(number) = filter.strip_prefix("class:") else {
@@ -237,7 +237,8 @@ fn sort(tree: &Tree, by: Sort, places: &mut [usize]) {
     places.sort_by(|one, other| more(one, other).then_with(|| by_number(one, other)));
 }
 
-/// Returns the whole name of a place: its path, its host or its subscriber, and its discipline.
+/// Returns the whole name of a place: what a list of subscribers calls it, or its path and its host, and its
+/// discipline.
 pub(crate) fn name(tree: &Tree, index: usize) -> String {
     let node = tree.node(index);
     let path = if node.key.is_empty() { "root" } else { &*node.key };
@@ -254,11 +255,13 @@ pub(crate) fn short_name(tree: &Tree, index: usize) -> String {
 
 fn described(path: &str, tree: &Tree, index: usize) -> String {
     let node = tree.node(index);
-    let mut text = path.to_owned();
-    // As in `status`. The number of the class looks like the identifier of another subscriber.
-    if let Some(subscriber) = &node.subscriber {
-        text.push_str(&format!(": {subscriber} /"));
-    }
+    // As in `status`. The number of a class looks like the identifier of another subscriber.
+    let mut text = match (&node.subscriber, &node.name) {
+        (Some(subscriber), _) => format!("{subscriber} /"),
+        (None, Some(name)) if node.discipline.is_empty() => name.clone(),
+        (None, Some(name)) => format!("{name} /"),
+        (None, None) => path.to_owned(),
+    };
     for word in [node.host.as_deref().unwrap_or_default(), &node.discipline] {
         if !word.is_empty() {
             text.push(' ');

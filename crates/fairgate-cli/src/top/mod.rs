@@ -31,7 +31,7 @@ mod outline;
 mod reader;
 mod terminal;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod tree;
 mod view;
 

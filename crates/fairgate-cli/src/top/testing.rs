@@ -32,6 +32,9 @@ pub(crate) fn status(discipline: &str) -> NodeStatus {
     NodeStatus {
         discipline: discipline.to_owned(),
         class: None,
+        name: None,
+        node: None,
+        limit_bps: None,
         host: None,
         subscriber: None,
         enqueued: NOTHING,

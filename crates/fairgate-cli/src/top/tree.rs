@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use fairgate_run_api::{ClassInterval, NodeStatus, SubscriberName};
+use fairgate_run_api::{ClassInterval, Network, NodeStatus, SubscriberName};
 
 use crate::top::figures::Figures;
 use crate::top::history::{History, LENGTH};
@@ -38,8 +38,12 @@ pub(crate) struct Node {
     pub(crate) kind: Kind,
     pub(crate) discipline: String,
     pub(crate) host: Option<String>,
-    /// Whose class it is, as the last status has it.
+    /// What a list of subscribers calls its class, as the last status has it.
+    pub(crate) name: Option<String>,
+    /// Whose class it is, likewise.
     pub(crate) subscriber: Option<SubscriberName>,
+    /// What the list lets it send at most, likewise.
+    pub(crate) limit_bps: Option<u64>,
     /// What it did in interval `tick`.
     figures: Figures,
     tick: u64,
@@ -115,7 +119,9 @@ impl Tree {
             // Another discipline begins anew.
             if node.discipline == old.discipline || old.discipline.is_empty() || node.discipline.is_empty() {
                 node.host = old.host;
+                node.name = old.name;
                 node.subscriber = old.subscriber;
+                node.limit_bps = old.limit_bps;
                 node.figures = old.figures;
                 node.tick = old.tick;
                 node.history = old.history;
@@ -197,6 +203,11 @@ impl Tree {
         if node.discipline != status.discipline {
             node.discipline.clone_from(&status.discipline);
         }
+        if status.class.is_some() && node.name != status.name {
+            node.name.clone_from(&status.name);
+        }
+        node.limit_bps = status.limit_bps;
+        self.take_nodes_of_network(status, path);
         // At most 80 levels: that bounds the trees of all configurations.
         for class in &status.classes {
             let length = path.len();
@@ -207,6 +218,23 @@ impl Tree {
             self.take_node(class, path);
             path.truncate(length);
         }
+    }
+
+    /// Takes what the inner classes of a discipline are called: those of a network.
+    fn take_nodes_of_network(&mut self, status: &NodeStatus, path: &str) {
+        for inner in Network::of(path, status).nodes {
+            let Some(index) = self.find(&inner.path) else {
+                continue;
+            };
+            let node = &mut self.nodes[index];
+            node.name = Some(inner.name.to_owned());
+            node.limit_bps = inner.state.limit_bps;
+        }
+    }
+
+    /// Whether a list of subscribers says what its classes may send.
+    pub(crate) fn has_limits(&self) -> bool {
+        self.nodes.iter().any(|node| node.limit_bps.is_some())
     }
 
     /// Returns the place with this path. It is added if there is none, and so are those above it.
@@ -309,7 +337,9 @@ impl Node {
             kind: Kind::Discipline,
             discipline: String::new(),
             host: None,
+            name: None,
             subscriber: None,
+            limit_bps: None,
             figures: Figures::default(),
             tick: 0,
             history: History::default(),
@@ -393,6 +423,7 @@ mod tests {
             class.subscriber = Some(SubscriberName {
                 id: id.to_owned(),
                 name: Some("Anna".to_owned()),
+                plan: None,
             });
             let mut root = crate::top::testing::status("htb");
             root.classes.push(class);
@@ -400,11 +431,11 @@ mod tests {
         };
         let shown = |tree: &Tree| crate::top::listing::name(tree, tree.find("16").unwrap());
         tree.take_status(&status("1001"));
-        assert_eq!(shown(&tree), "16: 1001 Anna / fifo");
+        assert_eq!(shown(&tree), "1001 Anna / fifo");
         tree.reshape(outlined());
-        assert_eq!(shown(&tree), "16: 1001 Anna / fifo");
+        assert_eq!(shown(&tree), "1001 Anna / fifo");
         tree.take_status(&status("1002"));
-        assert_eq!(shown(&tree), "16: 1002 Anna / fifo");
+        assert_eq!(shown(&tree), "1002 Anna / fifo");
     }
 
     /// The class of a host that has gone is forgotten when the screen shows nothing of it any more.

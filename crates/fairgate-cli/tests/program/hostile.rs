@@ -229,6 +229,7 @@ fn names_from_a_run_do_not_control_the_terminal() {
         subscriber: Some(SubscriberName {
             id: RAW.to_owned(),
             name: Some(RAW.to_owned()),
+            plan: Some(RAW.to_owned()),
         }),
         ..FlowStatus::default()
     };

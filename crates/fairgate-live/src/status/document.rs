@@ -51,7 +51,7 @@ pub(crate) fn status_of(reading: RunReading, detail: Detail) -> Status {
         }
         let queue = Some(&plan.queues[side]).filter(|_| detail == Detail::All);
         let mut status = direction_status(direction, started, queue);
-        plan.subscribers[side].add_to(&mut status.tree);
+        plan.class_names[side].add_to(&mut status.tree);
         status.passed_by = bypass.passed()[side];
         status
     };
@@ -138,6 +138,9 @@ fn alone(node: NodeReading, started: Time) -> NodeStatus {
     NodeStatus {
         discipline: node.name.into_owned(),
         class: node.class,
+        name: None,
+        node: None,
+        limit_bps: None,
         host: node.host,
         subscriber: None,
         enqueued: statistics.enqueued.into(),
@@ -211,6 +214,9 @@ fn variables(read: &Variables) -> BTreeMap<String, ValueStatus> {
 fn class_status(class: ClassReadingOf, started: Time) -> ClassStatus {
     ClassStatus {
         class: class.minor,
+        name: None,
+        node: None,
+        limit_bps: None,
         sent: class.sent.into(),
         overlimits: class.overlimits,
         variables: variables(&class.variables),

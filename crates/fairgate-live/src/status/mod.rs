@@ -1,6 +1,7 @@
 //! The status of a run: what is read, and the documents made of it.
 
 mod autorate;
+mod class_names;
 pub(crate) mod delays;
 mod document;
 mod estimators;
@@ -8,10 +9,10 @@ mod path;
 mod queue_names;
 mod reading;
 mod recording;
-mod subscriber_names;
 mod workers;
 
 pub(crate) use autorate::{Board, before_review};
+pub use class_names::ClassNames;
 pub use document::status_of_tree;
 #[cfg(test)]
 pub(crate) use document::tree_status;
@@ -22,5 +23,4 @@ pub(crate) use reading::{
     ClassReadingOf, DirectionReading, NodeReading, RunReading, STEP, Sent, TreeReading, Variables,
 };
 pub(crate) use recording::Recording;
-pub use subscriber_names::SubscriberNames;
 pub(crate) use workers::{WorkerReading, WorkersReading};

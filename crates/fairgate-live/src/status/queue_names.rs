@@ -6,16 +6,16 @@ use std::collections::HashMap;
 use fairgate::NodeNumber;
 use fairgate_run_api::SHARDED;
 
+use super::class_names::ClassNames;
 use super::path::Path;
 use super::reading::RunReading;
-use super::subscriber_names::SubscriberNames;
 use crate::packets::QueueName;
 
 /// The queues of a run, by worker, side and number.
 pub(crate) struct QueueNames {
     /// Path of classes and discipline of each.
     queues: HashMap<(usize, usize, NodeNumber), (String, Cow<'static, str>)>,
-    subscribers: [SubscriberNames; 2],
+    class_names: [ClassNames; 2],
     has_workers: bool,
 }
 
@@ -40,7 +40,7 @@ impl QueueNames {
             .map(|direction| direction.tree.nodes.first());
         QueueNames {
             queues,
-            subscribers: reading.plan.subscribers.clone(),
+            class_names: reading.plan.class_names.clone(),
             has_workers: roots.flatten().any(|root| root.name == SHARDED),
         }
     }
@@ -54,7 +54,7 @@ impl QueueNames {
         QueueName {
             class: class.clone(),
             discipline: discipline.clone(),
-            subscriber: self.subscribers[side].of_path(class, self.has_workers).cloned(),
+            subscriber: self.class_names[side].of_path(class, self.has_workers).cloned(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a class did between the last two readings.
 
-use fairgate_run_api::SubscriberName;
+use fairgate_run_api::{NetworkNode, NodeStatus, SubscriberName};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -8,11 +8,21 @@ use super::{Moved, ROOT};
 use crate::metrics::Node;
 
 /// What a class did between the last two readings.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub(crate) struct ClassFigures {
     /// The numbers of the classes from the root on, as `20/3`; `root` for the root.
     pub(crate) class: String,
-    /// The discipline in it.
+    /// What a list of subscribers calls the class: the name of a node of the network, or that of a
+    /// subscriber, or its identifier if it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<String>,
+    /// The class of the node that it is connected to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) node: Option<u16>,
+    /// What the list lets it send at most, bits per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) limit_bps: Option<u64>,
+    /// The discipline in it. It is empty for a node of a network.
     pub(crate) discipline: String,
     /// The host that has the class, if classes are given to hosts.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,6 +63,9 @@ impl ClassFigures {
                 0 => ROOT.to_owned(),
                 _ => node.path.clone(),
             },
+            name: status.name.clone(),
+            node: status.node,
+            limit_bps: status.limit_bps,
             discipline: status.discipline.clone(),
             host: status.host.clone(),
             subscriber: status.subscriber.clone(),
@@ -68,5 +81,33 @@ impl ClassFigures {
             sent_bytes: status.dequeued.bytes,
             dropped_packets: status.dropped.packets,
         }
+    }
+
+    /// Returns a node that has done nothing in the interval.
+    pub(super) fn of_node(node: &NetworkNode<'_>) -> ClassFigures {
+        ClassFigures {
+            class: node.path.clone(),
+            name: Some(node.name.to_owned()),
+            node: node.state.node,
+            limit_bps: node.state.limit_bps,
+            sent_bytes: node.state.sent.bytes,
+            ..ClassFigures::default()
+        }
+    }
+
+    /// Adds what a class below a node has counted, and what waits there.
+    pub(super) fn add_counts(&mut self, class: &NodeStatus) {
+        self.backlog_bytes += class.backlog.bytes;
+        self.backlog_packets += class.backlog.packets;
+        self.dropped_packets += class.dropped.packets;
+    }
+
+    /// Says what a node did in the interval.
+    pub(super) fn set_moved(&mut self, moved: &Moved) {
+        self.rate_bps = moved.per_second(8 * moved.bytes);
+        self.packets_per_s = moved.per_second(moved.packets);
+        self.delay_ms = moved.delay_ms();
+        self.dropped_per_s = moved.per_second(moved.dropped);
+        self.marked_per_s = moved.per_second(moved.marked);
     }
 }

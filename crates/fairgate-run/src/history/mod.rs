@@ -14,6 +14,7 @@
 
 mod busiest;
 mod latest;
+mod network;
 mod rings;
 mod thread;
 
@@ -72,6 +73,8 @@ pub(crate) struct DirectionHistory {
     pub(crate) lost: Losses,
     /// What all classes did between the last two readings.
     pub(crate) latest: Vec<ClassFigures>,
+    /// What the nodes of a network did: the sums of what is below them.
+    pub(crate) nodes: Vec<ClassFigures>,
     /// The times of the points of all rings.
     pub(crate) axis: Axis,
     pub(crate) series: BTreeMap<String, Series>,
@@ -170,6 +173,16 @@ impl Moved {
         self.p99_ms = highest(self.p99_ms, other.p99_ms);
     }
 
+    /// Adds what another class did in the same interval. Percentiles can't be added.
+    fn add_beside(&mut self, other: &Moved) {
+        self.seconds = self.seconds.max(other.seconds);
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+        self.dropped += other.dropped;
+        self.marked += other.marked;
+        self.delay_s += other.delay_s;
+    }
+
     /// Returns a count for each second.
     pub(crate) fn per_second(&self, count: u64) -> f64 {
         match self.seconds > 0.0 {
@@ -259,6 +272,8 @@ impl DirectionHistory {
             return;
         }
         self.seconds = Some(at_s - last);
+        let by_path = moved.iter().map(|(node, _, of_class)| (&*node.path, *of_class));
+        self.nodes = network::of_nodes(direction, &by_path.collect());
         let below = moved.iter().filter(|(node, ..)| node.depth > 0);
         let weights: Vec<_> = below.map(|(node, weight, _)| (&*node.path, *weight)).collect();
         self.busiest.choose(at_s, MOST_SERIES, &weights);

@@ -4,13 +4,15 @@
 //! The first [`MOST_CLASSES`] classes of a direction that packets come to have series of their own, as long
 //! as they exist. The others are summed up, at each depth, in the class `other`. Such a sum must never fall
 //! when one of its classes is removed or begins to count anew, because Prometheus would take that for a
-//! restart. So the last figures of each of these classes are kept, and what it had counted stays in the sum.
+//! restart ([`Summed`]). Nodes of a network are series of another kind: [`Nodes`].
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use fairgate_run_api::{CountStatus, NodeStatus, Status};
+use fairgate_run_api::{DirectionStatus, NodeStatus, Status, trees};
 
+use super::figures::{Figures, Summed};
 use super::names::{Names, Node, nodes};
+use super::network::{NodeRow, Nodes};
 
 /// How many classes of a direction have series of their own.
 pub const MOST_CLASSES: usize = 1_000;
@@ -36,22 +38,16 @@ impl Default for Classes {
 #[derive(Debug, Default)]
 struct Direction {
     named: Names,
-    /// The last figures of each class without a series.
-    others: HashMap<String, Other>,
-    /// What classes without a series had counted when they were removed or began anew, by depth.
-    gone: BTreeMap<usize, Figures>,
-}
-
-#[derive(Debug)]
-struct Other {
-    depth: usize,
-    figures: Figures,
+    /// The classes without a series, by depth.
+    others: BTreeMap<usize, Summed>,
+    nodes: Nodes,
 }
 
 /// The series of the classes, and how many classes there are.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     pub(super) rows: Vec<Row>,
+    pub(super) nodes: Vec<NodeRow>,
     /// The directions, with the number of their classes that have series and that have none.
     pub(super) counts: Vec<(String, u64, u64)>,
     pub(super) most: u64,
@@ -64,91 +60,34 @@ pub(super) struct Row {
     pub(super) class: String,
     pub(super) depth: String,
     pub(super) discipline: String,
+    pub(super) listed: Listed,
     pub(super) figures: Figures,
 }
 
-/// What a class has counted, and what waits in it.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Figures {
-    pub(super) sent: Sum,
-    pub(super) dropped: Sum,
-    pub(super) drops: BTreeMap<String, u64>,
-    pub(super) marked: u64,
-    pub(super) overlimits: u64,
-    pub(super) delay_s: f64,
-    pub(super) backlog: Sum,
+/// What a list of subscribers says about the class of a series.
+#[derive(Debug, Default)]
+pub(super) struct Listed {
+    /// The identifier of the subscriber, what people call the class, its plan, and the name of its node.
+    pub(super) labels: Vec<(&'static str, String)>,
+    pub(super) limit_bps: Option<u64>,
 }
 
-/// Packets and bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sum {
-    pub(super) packets: u64,
-    pub(super) bytes: u64,
-}
-
-impl From<CountStatus> for Sum {
-    fn from(count: CountStatus) -> Sum {
-        Sum {
-            packets: count.packets,
-            bytes: count.bytes,
+impl Listed {
+    fn of(status: &NodeStatus, node: Option<&str>) -> Listed {
+        let subscriber = status.subscriber.as_ref();
+        let labels = [
+            ("id", subscriber.map(|one| one.id.as_str())),
+            ("name", status.name.as_deref()),
+            ("plan", subscriber.and_then(|one| one.plan.as_deref())),
+            ("node", node),
+        ];
+        let labels = labels.into_iter();
+        Listed {
+            labels: labels
+                .filter_map(|(label, value)| Some((label, value?.to_owned())))
+                .collect(),
+            limit_bps: status.limit_bps,
         }
-    }
-}
-
-impl Sum {
-    fn add(&mut self, other: Sum) {
-        self.packets += other.packets;
-        self.bytes += other.bytes;
-    }
-
-    fn is_at_least(self, before: Sum) -> bool {
-        self.packets >= before.packets && self.bytes >= before.bytes
-    }
-}
-
-impl Figures {
-    fn of(node: &NodeStatus) -> Figures {
-        Figures {
-            sent: node.dequeued.into(),
-            dropped: node.dropped.into(),
-            drops: node.drops.clone(),
-            marked: node.marked,
-            overlimits: node.overlimits,
-            delay_s: node.sojourn_s,
-            backlog: node.backlog.into(),
-        }
-    }
-
-    fn add(&mut self, other: &Figures) {
-        self.sent.add(other.sent);
-        self.dropped.add(other.dropped);
-        for (reason, packets) in &other.drops {
-            *self.drops.entry(reason.clone()).or_default() += packets;
-        }
-        self.marked += other.marked;
-        self.overlimits += other.overlimits;
-        self.delay_s += other.delay_s;
-        self.backlog.add(other.backlog);
-    }
-
-    /// Returns whether these counters go on from `before`. If the class was replaced, or if another host has
-    /// it now, they began at 0.
-    fn goes_on_from(&self, before: &Figures) -> bool {
-        self.sent.is_at_least(before.sent)
-            && self.dropped.is_at_least(before.dropped)
-            && self.marked >= before.marked
-            && self.overlimits >= before.overlimits
-            && self.delay_s >= before.delay_s
-            && before
-                .drops
-                .iter()
-                .all(|(reason, packets)| self.drops.get(reason).is_some_and(|now| now >= packets))
-    }
-
-    /// Forgets what waits: it waits there no more.
-    fn without_backlog(mut self) -> Figures {
-        self.backlog = Sum::default();
-        self
     }
 }
 
@@ -168,10 +107,13 @@ impl Classes {
             ..Rows::default()
         };
         for direction in &status.directions {
-            let names = self.directions.entry(direction.from.clone()).or_default();
+            let known = self.directions.entry(direction.from.clone()).or_default();
             let nodes = nodes(&direction.tree);
-            names.forget_removed(&nodes);
-            let counts = names.add(nodes, &direction.from, self.most, &mut rows.rows);
+            known.forget_removed(&nodes);
+            known
+                .nodes
+                .take(&direction.tree, &direction.from, self.most, &mut rows.nodes);
+            let counts = known.add(nodes, direction, self.most, &mut rows.rows);
             rows.counts.push((direction.from.clone(), counts.0, counts.1));
         }
         rows
@@ -183,58 +125,63 @@ impl Direction {
     fn forget_removed(&mut self, nodes: &[Node<'_>]) {
         let present: HashSet<&str> = nodes.iter().map(|node| node.path.as_str()).collect();
         self.named.forget_removed(&present);
-        let gone = self.others.extract_if(|path, _| !present.contains(path.as_str()));
-        for (_, other) in gone {
-            let kept = self.gone.entry(other.depth).or_default();
-            kept.add(&other.figures.without_backlog());
+        for others in self.others.values_mut() {
+            others.keep(|path| present.contains(path));
         }
     }
 
     /// Adds the series of these disciplines. Returns how many classes have some, and how many have none.
-    fn add(&mut self, nodes: Vec<Node<'_>>, from: &str, most: usize, rows: &mut Vec<Row>) -> (u64, u64) {
+    fn add(
+        &mut self,
+        nodes: Vec<Node<'_>>,
+        direction: &DirectionStatus,
+        most: usize,
+        rows: &mut Vec<Row>,
+    ) -> (u64, u64) {
+        let from = &direction.from;
+        let names = node_names(direction);
         for Node { path, depth, status } in nodes {
             let figures = Figures::of(status);
-            let is_summed = self.others.contains_key(&path);
+            let is_summed = self.others.get(&depth).is_some_and(|others| others.has(&path));
             if depth > 0 && (is_summed || !self.named.give(&path, most)) {
-                self.add_other(path, depth, figures);
+                self.others.entry(depth).or_default().take(&path, figures);
                 continue;
             }
+            let node = status.node.and_then(|class| names.get(&class).copied());
             rows.push(Row {
-                from: from.to_owned(),
+                from: from.clone(),
                 class: if depth == 0 { ROOT.to_owned() } else { path },
                 depth: depth.to_string(),
                 discipline: status.discipline.clone(),
+                listed: Listed::of(status, node),
                 figures,
             });
         }
-        let mut sums = self.gone.clone();
-        for other in self.others.values() {
-            sums.entry(other.depth).or_default().add(&other.figures);
-        }
-        rows.extend(sums.into_iter().map(|(depth, figures)| Row {
-            from: from.to_owned(),
+        rows.extend(self.others.iter().map(|(depth, others)| Row {
+            from: from.clone(),
             class: OTHER.to_owned(),
             depth: depth.to_string(),
             discipline: String::new(),
-            figures,
+            listed: Listed::default(),
+            figures: others.total(),
         }));
-        (self.named.len() as u64, self.others.len() as u64)
+        let summed: usize = self.others.values().map(Summed::len).sum();
+        (self.named.len() as u64, summed as u64)
     }
+}
 
-    fn add_other(&mut self, path: String, depth: usize, figures: Figures) {
-        let before = self.others.remove(&path);
-        if let Some(before) = before.filter(|before| !figures.goes_on_from(&before.figures)) {
-            let kept = self.gone.entry(depth).or_default();
-            kept.add(&before.figures.without_backlog());
-        }
-        self.others.insert(path, Other { depth, figures });
-    }
+/// Returns the names of the nodes of a network, by their classes. With several workers, each has the line.
+fn node_names(direction: &DirectionStatus) -> HashMap<u16, &str> {
+    let trees = trees(&direction.tree).into_iter();
+    let states = trees.flat_map(|(_, tree)| &tree.class_states);
+    states
+        .filter_map(|state| Some((state.class, state.name.as_deref()?)))
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use fairgate_run_api::DirectionStatus;
-    use fairgate_run_api::{Detail, Question, ask};
+    use fairgate_run_api::{CountStatus, Detail, Question, ask};
     use proptest::prelude::*;
 
     use super::*;

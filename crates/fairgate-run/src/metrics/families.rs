@@ -9,7 +9,9 @@ use prometheus_client::encoding::{
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 
-use super::classes::{Figures, Row, Rows};
+use super::classes::{Row, Rows};
+use super::figures::Figures;
+use super::network::NodeRow;
 
 /// Encodes the metrics of the whole run.
 pub(super) fn of_run(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
@@ -299,8 +301,8 @@ pub(super) fn of_classes(rows: &Rows, encoder: &mut DescriptorEncoder<'_>) -> Re
     let mut family = encoder.encode_descriptor("class_dropped_packets", help, None, MetricType::Counter)?;
     for row in &rows.rows {
         for (reason, packets) in &row.figures.drops {
-            let [from, class, depth, discipline] = row.labels();
-            let labels = [from, class, depth, discipline, ("reason", reason.as_str())];
+            let mut labels = row.labels();
+            labels.push(("reason", reason));
             counter(&mut family, &labels, *packets)?;
         }
     }
@@ -310,7 +312,7 @@ pub(super) fn of_classes(rows: &Rows, encoder: &mut DescriptorEncoder<'_>) -> Re
     for row in &rows.rows {
         let labels = row.labels();
         let mut one = family.encode_family(&labels)?;
-        one.encode_counter::<NoLabelSet, f64, u64>(&row.figures.delay_s, None)?;
+        one.encode_counter::<NoLabelSet, f64, u64>(&(row.figures.delay_ns as f64 * 1e-9), None)?;
     }
     let gauges: [(&str, &str, Value); 2] = [
         ("class_backlog_bytes", "Bytes that wait in the class", |it| {
@@ -324,6 +326,14 @@ pub(super) fn of_classes(rows: &Rows, encoder: &mut DescriptorEncoder<'_>) -> Re
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
         for row in &rows.rows {
             gauge(&mut family, &row.labels(), value(&row.figures) as i64)?;
+        }
+    }
+    let help = "What the class of a subscriber sends at most";
+    let mut family =
+        encoder.encode_descriptor("class_limit_bits_per_second", help, None, MetricType::Gauge)?;
+    for row in &rows.rows {
+        if let Some(limit) = row.listed.limit_bps {
+            gauge(&mut family, &row.labels(), limit as i64)?;
         }
     }
     let help = "Classes that packets have come to and that have series of their own";
@@ -340,14 +350,82 @@ pub(super) fn of_classes(rows: &Rows, encoder: &mut DescriptorEncoder<'_>) -> Re
     Run(encoder).gauge("classes_limit", help, None, rows.most as i64)
 }
 
-impl Row {
+/// Encodes what the nodes of a network have sent, and what is below them.
+pub(super) fn of_nodes(rows: &Rows, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+    type Value = fn(&NodeRow) -> u64;
+    let counters: [(&str, &str, Value); 4] = [
+        ("node_sent_bytes", "Bytes that have left the node", |it| {
+            it.sent.bytes
+        }),
+        ("node_sent_packets", "Packets that have left the node", |it| {
+            it.sent.packets
+        }),
+        (
+            "node_dropped_packets",
+            "Packets that were dropped below the node",
+            |it| it.figures.dropped.packets,
+        ),
+        (
+            "node_marked_packets",
+            "Packets below the node that were marked with Congestion Experienced",
+            |it| it.figures.marked,
+        ),
+    ];
+    for (name, help, value) in counters {
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for row in &rows.nodes {
+            counter(&mut family, &row.labels(), value(row))?;
+        }
+    }
+    let help = "Sum of the times that packets have spent below the node";
+    let seconds = Some(&Unit::Seconds);
+    let mut family = encoder.encode_descriptor("node_delay", help, seconds, MetricType::Counter)?;
+    for row in &rows.nodes {
+        let labels = row.labels();
+        let mut one = family.encode_family(&labels)?;
+        one.encode_counter::<NoLabelSet, f64, u64>(&(row.figures.delay_ns as f64 * 1e-9), None)?;
+    }
+    let gauges: [(&str, &str, Value); 2] = [
+        ("node_backlog_bytes", "Bytes that wait below the node", |it| {
+            it.figures.backlog.bytes
+        }),
+        (
+            "node_limit_bits_per_second",
+            "What the node sends at most",
+            |it| it.limit_bps,
+        ),
+    ];
+    for (name, help, value) in gauges {
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for row in &rows.nodes {
+            gauge(&mut family, &row.labels(), value(row) as i64)?;
+        }
+    }
+    Ok(())
+}
+
+impl NodeRow {
     fn labels(&self) -> [(&str, &str); 4] {
         [
             ("from", &self.from),
             ("class", &self.class),
+            ("node", &self.name),
+            ("above", &self.above),
+        ]
+    }
+}
+
+impl Row {
+    fn labels(&self) -> Vec<(&str, &str)> {
+        let own = [
+            ("from", &self.from),
+            ("class", &self.class),
             ("depth", &self.depth),
             ("discipline", &self.discipline),
-        ]
+        ];
+        let listed = self.listed.labels.iter().map(|(label, value)| (*label, value));
+        let all = own.into_iter().chain(listed);
+        all.map(|(label, value)| (label, value.as_str())).collect()
     }
 }
 

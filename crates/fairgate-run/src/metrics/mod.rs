@@ -1,12 +1,15 @@
 //! What Prometheus reads: the counters of the status as OpenMetrics text.
 //!
 //! Everything but the state of the moment is a counter, so that a rate is what Prometheus computes of two
-//! readings. A name never has more label values than this: two directions, [`MOST_CLASSES`] classes of each
-//! besides `other`, the library's reasons for drops, and the disciplines of these classes.
+//! readings. A name never has more label values than this: two directions, [`MOST_CLASSES`] classes and as
+//! many nodes of each besides `other`, the library's reasons for drops, and the disciplines of these classes.
+//! What a list of subscribers says about a class is the same in all of its series.
 
 mod classes;
 mod families;
+mod figures;
 mod names;
+mod network;
 
 use std::fmt;
 
@@ -46,6 +49,7 @@ impl Collector for Reading {
         families::of_run(&self.status, &mut encoder)?;
         families::of_directions(&self.status, &mut encoder)?;
         families::of_autorate(&self.status, &mut encoder)?;
-        families::of_classes(&self.rows, &mut encoder)
+        families::of_classes(&self.rows, &mut encoder)?;
+        families::of_nodes(&self.rows, &mut encoder)
     }
 }

@@ -112,11 +112,13 @@ impl Run {
     fn outline(&self, from: String) -> Result<OutlineDocument, Refused> {
         let plan = self.plan();
         let side = Run::side_of(&plan, &from)?;
+        let mut places = places(&plan.queues[side]);
+        plan.class_names[side].add_to_outline(&mut places);
         Ok(OutlineDocument {
             revision: plan.revision,
             from,
             to: plan.ends[1 - side].title().to_owned(),
-            places: places(&plan.queues[side]),
+            places,
         })
     }
 

@@ -6,14 +6,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use fairgate_config::{FileError, Registry, Spec};
-use fairgate_run_api::{Difference, Entry};
+use fairgate_run_api::{ClassName, Difference, Entry, ListedNode, Shaped};
 use miette::NamedSource;
 
 use super::check::{self, Read};
 use super::fields::Raw;
 use super::file::{self, Written};
 use super::libreqos;
-use super::list::{List, Node, Subscriber};
+use super::list::{DOWN, List, Node, Subscriber, UP};
+use super::names;
 use super::numbers::{MOST, Numbers, OTHERS, TooMany};
 use super::section::{Settings, Source};
 use super::texts::{Mistake, Text, TextRange, Texts};
@@ -99,10 +100,8 @@ impl Subscribers {
     ) -> Result<Subscribers, FileError> {
         let difference = self.since(before);
         let (removed, most) = (difference.removed as u64, self.settings.most_removed);
-        let (had, count) = (before.list.subscribers.len() as u64, difference.count);
-        // Rounded up, so that one of a few may leave. All of them may not.
-        let is_within = removed <= (had * most).div_ceil(100) && (count > 0 || most == 100);
-        if removed == 0 || is_within || confirmed_removed == Some(removed) {
+        let had = before.list.subscribers.len();
+        if self.settings.may_remove(&difference) || confirmed_removed == Some(removed) {
             return Ok(self);
         }
         let message = format!(
@@ -270,6 +269,31 @@ impl Subscribers {
     /// Returns the numbers of the classes.
     pub fn numbers(&self) -> &Numbers {
         &self.numbers
+    }
+
+    /// Returns what the classes of a direction are called.
+    pub fn names(&self, side: usize) -> impl Iterator<Item = (u16, ClassName)> {
+        names::names(&self.settings, &self.list, &self.numbers, side)
+    }
+
+    /// Returns what each subscriber gets, by its identifier.
+    pub fn shaped(&self) -> BTreeMap<String, Shaped> {
+        let all = self.list.subscribers.iter();
+        all.map(|one| (one.id.clone(), one.into())).collect()
+    }
+
+    /// Returns the nodes of the network.
+    pub fn nodes(&self) -> Vec<ListedNode> {
+        let nodes = self.list.nodes.iter();
+        nodes
+            .map(|node| ListedNode {
+                name: node.name.clone(),
+                class: self.numbers.of_node(&node.name).unwrap_or(0),
+                above: node.above.clone(),
+                down_bps: node.rates[DOWN],
+                up_bps: node.rates[UP],
+            })
+            .collect()
     }
 
     /// Returns what the sections of the configuration say.

@@ -4,7 +4,7 @@ use fairgate::Rate;
 use fairgate::classify::Prefix;
 use fairgate_config::Spec;
 use fairgate_config::units::format_rate;
-use fairgate_run_api::Entry;
+use fairgate_run_api::{Entry, Shaped};
 
 /// The direction to the subscribers, as an index.
 pub const DOWN: usize = 0;
@@ -57,6 +57,19 @@ impl From<&Subscriber> for Entry {
             down_min: shown(down.least),
             up_min: shown(up.least),
             plan: subscriber.plan.clone(),
+        }
+    }
+}
+
+impl From<&Subscriber> for Shaped {
+    fn from(subscriber: &Subscriber) -> Shaped {
+        let [down, up] = subscriber.rates;
+        Shaped {
+            down_bps: down.most.unwrap_or(0),
+            up_bps: up.most.unwrap_or(0),
+            down_min_bps: down.least,
+            up_min_bps: up.least,
+            node: subscriber.node.clone(),
         }
     }
 }

@@ -38,6 +38,7 @@ mod file;
 mod json;
 mod libreqos;
 mod list;
+mod names;
 mod numbers;
 mod section;
 mod texts;

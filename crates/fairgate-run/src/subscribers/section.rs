@@ -8,6 +8,8 @@ use fairgate::registry::Parameter;
 use fairgate::words;
 use fairgate_config::{Document, FileError, ParameterInfo, Registry, Section, Shape, Spec, Table, Unit};
 
+use fairgate_run_api::Difference;
+
 use super::fields::LEAST;
 use super::list::Rates;
 
@@ -325,6 +327,20 @@ fn burst_keys() -> Vec<ParameterInfo> {
 const FLOWS: u64 = 64;
 
 impl Settings {
+    /// Returns whether a list may differ so much from the one before it without being confirmed.
+    pub fn may_remove(&self, difference: &Difference) -> bool {
+        let Difference {
+            added,
+            removed,
+            count,
+            ..
+        } = *difference;
+        let had = (count + removed - added) as u64;
+        // Rounded up, so that one of a few may leave. All of them may not.
+        let most = (had * self.most_removed).div_ceil(100);
+        removed == 0 || (removed as u64 <= most && (count > 0 || self.most_removed == 100))
+    }
+
     /// Reads the sections. Paths begin at the folder of the file. Returns `None` if there is no
     /// `[subscribers]`.
     ///

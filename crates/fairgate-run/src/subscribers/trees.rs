@@ -43,7 +43,7 @@ const OTHERS_SHARE: u64 = 1_000_000;
 const NEIGHBOURS_LEAST: u64 = 1_000_000;
 
 /// The most that they get, bit/s.
-const NEIGHBOURS_MOST: u64 = 10_000_000;
+pub(crate) const NEIGHBOURS_MOST: u64 = 10_000_000;
 
 /// Addresses that neighbours use before they know each other: of both directions, of packets to them only,
 /// and of packets from them only. IPv6: link-local ones and those of groups on the link (RFC 4861). DHCP:

@@ -31,6 +31,9 @@ fn status(at: f64, sent: [f64; 2], held: f64) -> Status {
             tree: NodeStatus {
                 discipline: "tbf".to_owned(),
                 class: None,
+                name: None,
+                node: None,
+                limit_bps: None,
                 host: None,
                 subscriber: None,
                 enqueued: count,

@@ -16,6 +16,7 @@ use crate::top::tree::Tree;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
     Rate,
+    Used,
     P99,
     Drops,
     Backlog,
@@ -30,8 +31,9 @@ enum Column {
 }
 
 /// All columns, the most important first. A narrow screen has the first ones.
-const BY_IMPORTANCE: [Column; 12] = [
+const BY_IMPORTANCE: [Column; 13] = [
     Column::Rate,
+    Column::Used,
     Column::P99,
     Column::Drops,
     Column::Backlog,
@@ -46,8 +48,9 @@ const BY_IMPORTANCE: [Column; 12] = [
 ];
 
 /// All columns, from left to right.
-const IN_ORDER: [Column; 12] = [
+const IN_ORDER: [Column; 13] = [
     Column::Rate,
+    Column::Used,
     Column::Packets,
     Column::Mean,
     Column::P50,
@@ -70,6 +73,7 @@ impl Column {
     fn title(self) -> &'static str {
         match self {
             Column::Rate => "MBIT/S",
+            Column::Used => "USED",
             Column::Packets => "PACKETS/S",
             Column::Mean => "MEAN MS",
             Column::P50 => "50 %",
@@ -89,6 +93,7 @@ impl Column {
         match self {
             Column::Rate | Column::P99 | Column::Drops | Column::Marks => 9,
             Column::Mean => 9,
+            Column::Used => 7,
             Column::Backlog | Column::P50 | Column::P95 | Column::Max => 8,
             Column::Packets => 11,
             Column::Set => 28,
@@ -100,7 +105,7 @@ impl Column {
         matches!(self, Column::Set | Column::Reasons)
     }
 
-    fn text(self, figures: &Figures, settings: &[String]) -> String {
+    fn text(self, figures: &Figures, settings: &[String], limit_bps: Option<u64>) -> String {
         let delay = |of: fn(&fairgate_run_api::Percentiles) -> f64| {
             figures
                 .delay
@@ -109,6 +114,9 @@ impl Column {
         };
         match self {
             Column::Rate => megabits(figures.rate_bps),
+            Column::Used => limit_bps.map_or_else(String::new, |limit| {
+                format!("{:.0} %", 100.0 * figures.rate_bps / limit.max(1) as f64)
+            }),
             Column::Packets => per_second(figures.per_second(figures.packets)),
             Column::Mean => figures.mean_us.map_or("-".to_owned(), millis),
             Column::P50 => delay(|delay| delay.p50_us),
@@ -130,11 +138,15 @@ impl Column {
     }
 }
 
-/// Returns the columns that a table of this width has, and the width of the names.
-fn columns(width: u16) -> (Vec<Column>, u16) {
+/// Returns the columns that the table of a tree has at this width, and the width of the names.
+fn columns(tree: &Tree, width: u16) -> (Vec<Column>, u16) {
+    let has_limits = tree.has_limits();
     let mut left = width;
     let mut chosen = Vec::new();
     for column in BY_IMPORTANCE {
+        if column == Column::Used && !has_limits {
+            continue;
+        }
         let least = if chosen.is_empty() { 8 } else { least_names(width) };
         if left < least + column.width() {
             break;
@@ -173,7 +185,7 @@ pub(super) fn draw(model: &Model, area: Rect, cells: &mut Buffer) {
     }
     if all.len() > room && has_head {
         let place = format!(" {}-{} of {}", top + 1, top + shown.len(), all.len());
-        let (_, names) = columns(area.width);
+        let (_, names) = columns(&model.data().trees[model.side], area.width);
         let title = model.shape.title().len() as u16 + 1;
         if names > title + place.len() as u16 {
             let line = Rect {
@@ -202,7 +214,7 @@ fn draw_lines(
     cells: &mut Buffer,
 ) {
     let tree = &model.data().trees[side];
-    let (columns, names) = columns(area.width);
+    let (columns, names) = columns(tree, area.width);
     let mut rows = lines_of(area);
     if has_head && let Some(row) = rows.next() {
         let rest = write(Rect { width: names, ..row }, model.shape.title(), bold(), cells);
@@ -233,7 +245,11 @@ fn draw_line(
     let nothing = Figures::default();
     let figures = figures.unwrap_or(&nothing);
     for (column, cell) in cells_of(columns, names, row) {
-        let text = column.text(figures, tree.settings(line.index));
+        let text = column.text(
+            figures,
+            tree.settings(line.index),
+            tree.node(line.index).limit_bps,
+        );
         let is_notable = match column {
             Column::Drops | Column::Reasons => figures.dropped() > 0,
             Column::Marks => figures.marked > 0,

@@ -159,6 +159,9 @@ pub(crate) fn status(pid: u32, uptime_s: f64) -> Event {
     }
     root.class_states = vec![ClassStatus {
         class: 1,
+        name: None,
+        node: None,
+        limit_bps: None,
         sent: CountStatus {
             packets: 9,
             bytes: 9_000,

@@ -21,6 +21,7 @@ pub(super) struct WantedClasses {
     #[serde(default)]
     sort: Sort,
     limit: Option<usize>,
+    subscriber: Option<String>,
 }
 
 /// The order of classes: what they have most of.
@@ -33,6 +34,7 @@ pub(super) enum Sort {
     P95,
     Drops,
     Backlog,
+    Use,
 }
 
 /// What the classes of a direction did between the last two readings of the run.
@@ -68,6 +70,9 @@ pub(super) struct ClassesDocument {
     subscribers: usize,
     /// The root, and the classes that have most of what is sorted by.
     classes: Vec<ClassFigures>,
+    /// The nodes of the network above subscribers, all that packets have come to: the sums of the classes
+    /// below them, without percentiles.
+    nodes: Vec<ClassFigures>,
 }
 
 /// What the classes of a direction do just now
@@ -85,7 +90,9 @@ pub(super) struct ClassesDocument {
         ("sort" = inline(Option<Sort>), Query, description = "What the first classes have most of. Default: \
                                                             `rate`"),
         ("limit" = Option<usize>, Query, description = "How many classes at most, besides the root. Default: \
-                                                        100")
+                                                        100"),
+        ("subscriber" = Option<String>, Query, description = "Only the class of the subscriber with this \
+                                                              identifier, besides the root")
     ),
     responses(
         (status = 200, description = "The classes that packets have come to", body = ClassesDocument),
@@ -121,12 +128,23 @@ pub(super) async fn classes(
                 .iter()
                 .filter(|class| class.subscriber.is_some())
                 .count(),
-            classes: first(&direction.latest, wanted.sort, wanted.limit.unwrap_or(100)),
+            classes: match &wanted.subscriber {
+                Some(id) => of_subscriber(&direction.latest, id),
+                None => first(&direction.latest, wanted.sort, wanted.limit.unwrap_or(100)),
+            },
+            nodes: direction.nodes.clone(),
         };
         drop(history);
         json_bytes(&document)
     });
     Ok(held("application/json", asked.await??, turn))
+}
+
+/// Returns the root, and the class of a subscriber if packets have come to it.
+fn of_subscriber(latest: &[ClassFigures], id: &str) -> Vec<ClassFigures> {
+    let is_its = |class: &&ClassFigures| class.subscriber.as_ref().is_some_and(|one| one.id == id);
+    let root = latest.last().into_iter();
+    root.chain(latest.iter().find(is_its)).cloned().collect()
 }
 
 /// Returns the root, and the `limit` classes that have most.
@@ -137,6 +155,9 @@ fn first(latest: &[ClassFigures], sort: Sort, limit: usize) -> Vec<ClassFigures>
         Sort::P95 => class.p95_ms.unwrap_or(-1.0),
         Sort::Drops => class.dropped_per_s,
         Sort::Backlog => class.backlog_bytes as f64,
+        Sort::Use => class
+            .limit_bps
+            .map_or(-1.0, |limit| class.rate_bps / limit.max(1) as f64),
     };
     // The root is the last of a tree's nodes.
     let Some((root, below)) = latest.split_last() else {
@@ -162,19 +183,10 @@ mod tests {
         let class = |name: &str, rate_bps: f64, delay_ms: Option<f64>| ClassFigures {
             class: name.to_owned(),
             discipline: "fifo".to_owned(),
-            host: None,
-            subscriber: None,
             rate_bps,
-            packets_per_s: 0.0,
             delay_ms,
             p95_ms: delay_ms.map(|delay| 10.0 - delay),
-            p99_ms: None,
-            dropped_per_s: 0.0,
-            marked_per_s: 0.0,
-            backlog_bytes: 0,
-            backlog_packets: 0,
-            sent_bytes: 0,
-            dropped_packets: 0,
+            ..ClassFigures::default()
         };
         let all = [
             class("1", 5.0, Some(0.0)),

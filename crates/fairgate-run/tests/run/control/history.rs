@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use fairgate_run::rehearsal::{Rehearsal, Reply, Stage};
 use fairgate_run_api::{
-    Answer, Ask, ClassInterval, Detail, Interval, Mistake, NodeStatus, PassedByStatus, Percentiles, Question,
-    Recorder, Refused, Status, SubscriberName, ask,
+    Answer, Ask, ClassInterval, ClassStatus, Detail, Interval, Mistake, NodeStatus, PassedByStatus,
+    Percentiles, Question, Recorder, Refused, Status, SubscriberName, ask,
 };
 use serde_json::Value;
 
@@ -83,7 +83,7 @@ impl Played {
                 class.class = Some(number);
                 class.subscriber = (number == 2).then(|| SubscriberName {
                     id: "1002".to_owned(),
-                    name: None,
+                    ..SubscriberName::default()
                 });
                 count(&mut class, packets);
                 class
@@ -373,4 +373,54 @@ fn the_number_of_classes_is_bounded() {
     assert_eq!(now["classes"].as_array().unwrap().len(), 502);
     let reply = get(&stage, "/v1/history?from=left&class=500");
     assert_eq!(reply.status, 404, "{reply:?}");
+}
+
+/// Subscribers 18 and 19 are connected to an access point, whose figures are their sums.
+#[test]
+fn a_node_does_what_is_below_it() {
+    let (run, stage) = played();
+    let name = || {
+        let mut status = run.status.lock().unwrap();
+        let root = &mut status.directions[0].tree;
+        for class in &mut root.classes {
+            class.name = Some(format!("name {}", class.class.unwrap()));
+            class.node = Some(16);
+            class.limit_bps = Some(1_000_000);
+            class.subscriber = Some(SubscriberName {
+                id: class.class.unwrap().to_string(),
+                ..SubscriberName::default()
+            });
+        }
+        root.class_states = vec![ClassStatus {
+            class: 16,
+            name: Some("Tower".to_owned()),
+            node: None,
+            limit_bps: Some(9_000_000),
+            sent: root.dequeued,
+            overlimits: 0,
+            variables: BTreeMap::new(),
+            at_s: 0.0,
+        }];
+    };
+    for second in 1..4 {
+        run.set(second as f64, &[(18, 1000 * second), (19, 500 * second)]);
+        name();
+        stage.read();
+    }
+    let document = json(&stage, "/v1/classes?from=left");
+    let node = &document["nodes"][0];
+    assert_eq!(document["nodes"].as_array().unwrap().len(), 1);
+    assert_eq!((&node["class"], &node["name"]), (&"16".into(), &"Tower".into()));
+    assert_eq!(node["limit_bps"], 9_000_000);
+    assert_eq!(node["rate_bps"], 1_500_000.0);
+    assert_eq!(node["dropped_per_s"], 150.0);
+    assert_eq!(node["p95_ms"], Value::Null);
+    assert_eq!(document["classes"].as_array().unwrap().len(), 4);
+    // That which uses most of its limit is first.
+    let sorted = json(&stage, "/v1/classes?from=left&sort=use&limit=1");
+    assert_eq!(sorted["classes"][1]["name"], "name 18");
+    let one = json(&stage, "/v1/classes?from=left&subscriber=19");
+    assert_eq!(names(&one, "classes"), ["root", "19"]);
+    let nobody = json(&stage, "/v1/classes?from=left&subscriber=20");
+    assert_eq!(nobody["classes"].as_array().unwrap().len(), 1);
 }

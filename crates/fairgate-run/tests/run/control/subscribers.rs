@@ -184,3 +184,45 @@ fn an_identifier_is_escaped_in_a_path() {
         "a/b c"
     );
 }
+
+/// The class of a subscriber has its name in the documents of the tree, and changes it with the list.
+#[test]
+fn a_class_has_the_name_of_its_subscriber() {
+    let (_, client) = client();
+    client.put(17, None);
+    let name = || {
+        let outline = client.get("/v1/outline?from=left");
+        let places = outline["places"].as_array().unwrap().iter();
+        let found = places.clone().find(|place| place["path"] == "16");
+        let status = client.get("/v1/status");
+        let tree = &status["directions"][0]["tree"];
+        let class = tree["classes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|class| class["class"] == 16);
+        let (class, place) = (class.unwrap(), found.unwrap());
+        assert_eq!(class["name"], place["name"]);
+        let expected = json!([1, 100_000_000, "17", "home"]);
+        let subscriber = &class["subscriber"];
+        assert_eq!(
+            json!([
+                class["node"],
+                class["limit_bps"],
+                subscriber["id"],
+                subscriber["plan"]
+            ]),
+            expected
+        );
+        place["name"].clone()
+    };
+    assert_eq!(name(), "Ann");
+    for (body, expected) in [(json!({"name": "Ben"}), "Ben"), (json!({"name": null}), "17")] {
+        let patched = client.ask("PATCH", "/v1/subscribers/17", None, Some(body));
+        assert_eq!(patched.status, 200, "{patched:?}");
+        assert_eq!(name(), expected);
+    }
+    let shaped = json!({"down_bps": 100_000_000, "up_bps": 20_000_000});
+    assert_eq!(client.get("/v1/subscribers")["shaped"], json!({"17": shaped}));
+    assert_eq!(client.get("/v1/subscribers/17")["shaped"], shaped);
+}

@@ -1,7 +1,10 @@
 //! LibreQoS' files. The examples are written by us in the way of its own ones.
 
+use std::collections::BTreeMap;
+
 use fairgate_config::Registry;
 use fairgate_run::subscribers::{DOWN, Subscribers, UP};
+use fairgate_run_api::ClassName;
 
 use super::{mistakes, read_with, settings, text};
 
@@ -179,4 +182,39 @@ fn nodes_with_too_little_are_one_warning() {
         "{:?}",
         list.trees()[0].warnings()
     );
+}
+
+/// Each class of both trees has a name, and knows what it is connected to and what it may send.
+#[test]
+fn classes_are_called_as_in_its_files() {
+    let subscribers = read(DEVICES, NETWORK).unwrap();
+    let class = |name: &str| subscribers.numbers().of_node(name);
+    for side in [DOWN, UP] {
+        let names: BTreeMap<u16, ClassName> = subscribers.names(side).collect();
+        let tree = &subscribers.trees()[side];
+        let classes: Vec<u16> = tree.classes().iter().map(|class| class.minor).collect();
+        assert!(classes.iter().all(|class| names.contains_key(class)), "{names:?}");
+        let of = |class: Option<u16>| &names[&class.unwrap()];
+        let ap = of(class("AP_9"));
+        assert_eq!((ap.name.as_str(), ap.node), ("AP_9", class("PoP_5")));
+        assert_eq!(ap.limit_bps, [120_500_000, 60_000_000][side]);
+        assert_eq!(of(class("Site_1")).node, Some(1));
+        let school = of(subscribers.numbers().of_subscriber("10"));
+        assert_eq!(
+            (school.name.as_str(), school.node),
+            ("School", class("AP_A")),
+            "{school:?}"
+        );
+        assert_eq!(school.subscriber.as_ref().unwrap().id, "10");
+        assert_eq!(school.limit_bps, [200_000_000, 50_000_000][side]);
+        assert_eq!(names[&1].limit_bps, [1_000_000_000, 500_000_000][side]);
+        assert_eq!(
+            (names[&2].name.as_str(), names[&2].node),
+            ("unknown addresses", Some(1))
+        );
+    }
+    let shaped = subscribers.shaped();
+    assert_eq!((shaped["2"].down_bps, shaped["2"].up_bps), (2_500_000, 1_000_000));
+    assert_eq!(shaped["2"].node.as_deref(), Some("AP_9"));
+    assert_eq!(shaped["9"].node, None);
 }

@@ -1,5 +1,7 @@
 //! `fairgate status`: prints the state of a run.
 
+mod rows;
+
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
 use std::thread;
@@ -7,8 +9,7 @@ use std::time::Duration;
 
 use fairgate_run::client::Remote;
 use fairgate_run_api::{
-    AutorateStatus, ClassStatus, DirectionStatus, NatStatus, NodeStatus, PassedByStatus, ProcessorStatus,
-    Status, ValueStatus,
+    AutorateStatus, DirectionStatus, NatStatus, NodeStatus, PassedByStatus, ProcessorStatus, Status,
 };
 
 use crate::failure::{Failure, Imbalanced, Outcome};
@@ -264,134 +265,12 @@ fn direction_text(direction: &DirectionStatus, before: Option<&DirectionStatus>,
     if !lost.is_empty() {
         let _ = writeln!(text, "lost outside of the queues: {}", lost.join(", "));
     }
-    let mut table = output::table([
-        "DISCIPLINE",
-        "SENT",
-        "BYTES",
-        "MBIT/S",
-        "DELAY",
-        "DROPPED",
-        "MARKED",
-        "BACKLOG",
-        "BYTES",
-        "OVERLIMITS",
-        "DROPPED FOR",
-        "STATE OF THE CLASS",
-    ]);
-    add_rows(
-        &mut table,
+    text.push_str(&rows::table(
         &direction.tree,
         before.map(|before| &before.tree),
         seconds,
-        &Row::ROOT,
-    );
-    text.push_str(&output::table_text(&table));
+    ));
     text
-}
-
-fn add_rows(
-    table: &mut output::Table,
-    node: &NodeStatus,
-    before: Option<&NodeStatus>,
-    seconds: f64,
-    row: &Row<'_>,
-) {
-    // A class that was replaced, or that was assigned to another host, starts again at 0.
-    let before = before.filter(|before| {
-        before.discipline == node.discipline
-            && before.host == node.host
-            && before.dequeued.packets <= node.dequeued.packets
-    });
-    let host = node
-        .host
-        .as_ref()
-        .map_or(String::new(), |host| format!("{host} "));
-    let subscriber = node.subscriber.as_ref().map_or(String::new(), |subscriber| {
-        format!("{} / ", subscriber.brief(NAME))
-    });
-    let class = node
-        .class
-        .map_or(String::new(), |class| format!("{class}: {host}{subscriber}"));
-    let drops: Vec<String> = node
-        .drops
-        .iter()
-        .map(|(reason, count)| format!("{reason} {count}"))
-        .collect();
-    table.add_row([
-        format!("{:indent$}{class}{}", "", node.discipline, indent = 2 * row.depth),
-        node.dequeued.packets.to_string(),
-        node.dequeued.bytes.to_string(),
-        megabits(
-            node.dequeued.bytes,
-            before.map_or(0, |before| before.dequeued.bytes),
-            seconds,
-        ),
-        delay(node, before),
-        node.dropped.packets.to_string(),
-        node.marked.to_string(),
-        node.backlog.packets.to_string(),
-        node.backlog.bytes.to_string(),
-        node.overlimits.to_string(),
-        drops.join(", "),
-        row.state.map_or_else(String::new, state_text),
-    ]);
-    let mut of_before = before.map(|before| before.classes.iter().peekable());
-    // All of these are in the order of the classes' numbers.
-    let mut states = node.class_states.iter().peekable();
-    for class in &node.classes {
-        while let Some(inner) = states.next_if(|state| Some(state.class) < class.class) {
-            add_inner_class(table, inner, row.depth + 1);
-        }
-        let before = of_before.as_mut().and_then(|of_before| {
-            while of_before.next_if(|other| other.class < class.class).is_some() {}
-            of_before.next_if(|other| other.class == class.class)
-        });
-        let below = Row {
-            depth: row.depth + 1,
-            state: states.next_if(|state| Some(state.class) == class.class),
-        };
-        add_rows(table, class, before, seconds, &below);
-    }
-    for inner in states {
-        add_inner_class(table, inner, row.depth + 1);
-    }
-}
-
-/// Where a discipline is in the table, and what the discipline above keeps for its class.
-struct Row<'s> {
-    depth: usize,
-    state: Option<&'s ClassStatus>,
-}
-
-impl Row<'_> {
-    const ROOT: Row<'static> = Row {
-        depth: 0,
-        state: None,
-    };
-}
-
-/// Adds the row of a class that has classes below it and no discipline.
-fn add_inner_class(table: &mut output::Table, class: &ClassStatus, depth: usize) {
-    let mut row = vec![String::new(); 12];
-    row[0] = format!("{:indent$}{}: classes", "", class.class, indent = 2 * depth);
-    row[1] = class.sent.packets.to_string();
-    row[2] = class.sent.bytes.to_string();
-    row[9] = class.overlimits.to_string();
-    row[11] = state_text(class);
-    table.add_row(row);
-}
-
-/// Returns state variables under their names.
-fn state_text(class: &ClassStatus) -> String {
-    let variable = |(name, value): (&String, &ValueStatus)| match value {
-        ValueStatus::Integer(value) => format!("{name} {value}"),
-        ValueStatus::Nanos(nanos) => format!("{name} {}", millis(*nanos as f64 / 1e3)),
-        ValueStatus::Flag(true) => name.clone(),
-        ValueStatus::Flag(false) => format!("not {name}"),
-        ValueStatus::Unset => format!("{name} -"),
-    };
-    let variables: Vec<String> = class.variables.iter().map(variable).collect();
-    variables.join(", ")
 }
 
 /// Returns the rate of the bytes since `before`, in Mbit/s.
