@@ -37,6 +37,9 @@ FOLLOW = ("status", "--follow")
 DOCTOR = ("doctor", "--for", "300ms")
 # By then the run has been changed.
 DIFF = ("diff", ASKED)
+# A run with subscribers, and its file with another list.
+SUBSCRIBED = "examples/subscribers.toml"
+SUBSCRIBERS_DIFF = ("subscribers", "diff", "docs/site/subscribers.toml")
 # The server and the line: the loopback interface.
 SERVED = ("tune", "--serve", "127.0.0.1:4757")
 TUNE = ("tune", "127.0.0.1", "--dry-run", "--load", "3s")
@@ -44,6 +47,8 @@ TESTBED = ("testbed", "--flows", "2", "--duration", "1s", "--queue", "fq_codel")
 
 # Commands whose name has a second word.
 NAMES = frozenset({("queue", "show"), FOLLOW})
+# Those of them that take a file.
+NAMES_OF_FILES = frozenset({("subscribers", "diff")})
 
 # How long to wait for a run to forward, s.
 PATIENCE = 60
@@ -86,6 +91,11 @@ def ask(program: Program) -> Iterator[Answer]:
             send("core", FRAMES)
             yield ("show",), program.document("show", *at, folder=ROOT)
             yield ("run",), end(run)
+    with running(program, SUBSCRIBED) as (run, at):
+        send("core", FRAMES)
+        yield ("status",), program.document("status", *at, folder=ROOT)
+        yield SUBSCRIBERS_DIFF, program.document(*SUBSCRIBERS_DIFF, *at, folder=ROOT, codes=(1,))
+        yield ("run",), end(run)
     yield from tuned(program)
     yield TESTBED, program.document(*TESTBED)
 

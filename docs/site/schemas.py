@@ -81,7 +81,8 @@ class Kind:
         """Add what a command printed. Its name is the first word, or the words before the file."""
         self.documents.append(document)
         program = "fairgate-lab" if words in LAB else "fairgate"
-        command = " ".join(words) if words in live.NAMES else words[0]
+        length = 2 if words[:2] in live.NAMES_OF_FILES else 1
+        command = " ".join(words if words in live.NAMES else words[:length])
         self.made_by.add(f"`{program} {command}`")
 
 

@@ -5,7 +5,7 @@ use fairgate_config::Registry;
 
 use crate::commands::{
     change, check, diff, doctor, dummynet, flows, import_file, packets, pf, record, reload, reserve, run,
-    show, status, stop, tc, testbed, top, tune,
+    show, status, stop, subscribers, tc, testbed, top, tune,
 };
 use crate::failure::{Failure, Outcome};
 use crate::output::Format;
@@ -27,6 +27,7 @@ pub(crate) enum Live {
     Reload(reload::Args),
     Stop(stop::Args),
     Diff(diff::Args),
+    Subscribers(subscribers::Args),
     Reserve(reserve::Args),
     Show(show::Args),
     Tc(tc::Args),
@@ -55,6 +56,7 @@ impl Live {
             Live::Reload(args) => reload::run(args, format),
             Live::Stop(args) => stop::run(args, format),
             Live::Diff(args) => diff::run(&args, registry, format),
+            Live::Subscribers(args) => subscribers::run(&args, registry, format),
             Live::Reserve(args) => reserve::run(&args, format),
             Live::Show(args) => show::run(args, registry, format),
             Live::Tc(args) => tc::run(args, format),

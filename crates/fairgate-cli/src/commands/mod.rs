@@ -50,6 +50,8 @@ pub(crate) mod simulate;
 pub(crate) mod status;
 #[cfg(feature = "live")]
 pub(crate) mod stop;
+#[cfg(feature = "live")]
+pub(crate) mod subscribers;
 #[cfg(feature = "parquet")]
 pub(crate) mod sweep;
 #[cfg(feature = "live")]
@@ -86,6 +88,7 @@ Examples:
   fairgate packets --out last.pcapng   its last packets, with what became of each
   fairgate class add 30 rate=5mbit  change the run while it forwards; also filter, queue, change
   fairgate diff home.toml           how the run differs from its file
+  fairgate subscribers diff isp.toml   what a list of subscribers would change
   fairgate reload                   the file is read again, and its trees forward
   fairgate stop                     end it; also what `run --detach` has left in the kernel
   fairgate reserve list             rates and delays promised to flows; also add, refresh, withdraw

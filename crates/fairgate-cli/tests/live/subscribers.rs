@@ -385,19 +385,21 @@ fn classes_are_called_by_the_names_of_subscribers() {
         });
         assert!(flows.contains("SUBSCRIBER"), "{flows}");
         let document: Value = serde_json::from_str(&printed(&["flows", "--json"])).unwrap();
-        let named = |flow: &Value| flow["subscriber"] == json!({"id": "h-1", "name": "Anna Host"});
+        let named =
+            |flow: &Value| flow["subscriber"] == json!({"id": "h-1", "name": "Anna Host", "plan": "home"});
         assert!(
             document["flows"].as_array().unwrap().iter().any(named),
             "{document}"
         );
         let text = printed(&["status"]);
         assert_eq!(
-            text.matches("16: h-1 Anna Host / fq_codel").count(),
+            text.matches("h-1 Anna Host / fq_codel").count(),
             named_in(&run, 16),
             "{text}"
         );
-        assert!(text.contains("17: h-2 / fq_codel"), "{text}");
-        assert!(!text.contains("2: h-"), "{text}");
+        assert!(text.contains("h-2 / fq_codel"), "{text}");
+        assert!(text.contains("unknown addresses / fq_codel"), "{text}");
+        assert!(!text.contains("16: "), "{text}");
         // A name changes alone, and the trees are as before.
         let body = json!({"name": "Berta Host"}).to_string();
         assert_eq!(place.ask("PATCH", "/v1/subscribers/h-1", &body).status, 200);
@@ -523,5 +525,89 @@ fn files_of_libreqos_run() {
         assert!(state.sent.bytes > 2_000_000, "{state:?}");
         assert!(state.overlimits > 0, "{state:?}");
     }
+    nodes_are_called_by_their_names(&place, &run);
+    a_reload_is_seen_before_it_is_made(&place, &run, &devices);
     run.stop();
+}
+
+/// In what prints a run, in the documents of its API, and in the labels of its metrics.
+fn nodes_are_called_by_their_names(place: &Stage, run: &Run) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fairgate"));
+    let printed = output(command.args(["status", "--socket"]).arg(&run.socket));
+    let printed = String::from_utf8(printed.stdout).unwrap();
+    for row in [
+        "\n  line ",
+        "\n    Site ",
+        "\n      AP ",
+        "\n        1 Host / cake",
+        " USED ",
+    ] {
+        assert!(printed.contains(row), "{row}: {printed}");
+    }
+    let outline = place.ask("GET", "/v1/outline?from=left", "").json();
+    let places = outline["places"].as_array().unwrap();
+    let named = |path: &str| &places.iter().find(|place| place["path"] == path).unwrap()["name"];
+    assert_eq!(
+        [named("16"), named("17"), named("18")],
+        ["Site", "AP", "Host"],
+        "{outline}"
+    );
+    let mut nodes = Value::Null;
+    until("the nodes are read", || {
+        nodes = place.ask("GET", "/v1/classes?from=left", "").json()["nodes"].take();
+        nodes.as_array().is_some_and(|nodes| nodes.len() == 3)
+    });
+    assert_eq!(
+        (&nodes[2]["name"], &nodes[2]["limit_bps"]),
+        (&json!("AP"), &json!(50_500_000))
+    );
+    assert!(nodes[2]["sent_bytes"].as_u64().unwrap() > 2_000_000, "{nodes}");
+    let metrics = place.ask("GET", "/metrics", "").body;
+    let node = "{from=\"left\",class=\"17\",node=\"AP\",above=\"Site\"} ";
+    for series in [
+        format!("fairgate_node_sent_bytes_total{node}"),
+        format!("fairgate_node_limit_bits_per_second{node}50500000"),
+        "fairgate_class_limit_bits_per_second{from=\"left\",class=\"18\",depth=\"1\",discipline=\"cake\",\
+         id=\"1\",name=\"Host\",node=\"AP\"} 30000000"
+            .to_owned(),
+    ] {
+        assert!(metrics.contains(&series), "{series}: {metrics}");
+    }
+}
+
+/// A subscriber is moved to another node, and gets another rate.
+fn a_reload_is_seen_before_it_is_made(place: &Stage, run: &Run, devices: &str) {
+    let folder = place.folder.path();
+    let diff = |file: &Path, words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fairgate"));
+        command.args(["subscribers", "diff", "--socket"]).arg(&run.socket);
+        let output = output(command.args(words).arg(file));
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let file = folder.join("isp.toml");
+    let same = "The run has the list of the files.\n";
+    assert_eq!(diff(&file, &[]), (Some(0), same.to_owned()));
+    // The run takes over its own files at once, so the new ones are beside them.
+    let moved = devices.replace(",AP,", ",Site,").replace(",30,20,", ",40,20,");
+    let beside = folder.join("beside");
+    fs::create_dir(&beside).unwrap();
+    fs::write(beside.join("ShapedDevices.csv"), &moved).unwrap();
+    for name in ["network.json", "isp.toml"] {
+        fs::copy(folder.join(name), beside.join(name)).unwrap();
+    }
+    let (code, text) = diff(&beside.join("isp.toml"), &["--json"]);
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let members = json!([
+        {"member": "down", "running": "30mbit", "file": "40mbit"},
+        {"member": "node", "running": "AP", "file": "Site"},
+    ]);
+    assert_eq!(
+        (code, &document["differences"][0]["members"]),
+        (Some(1), &members),
+        "{text}"
+    );
+    takes_over(run, "another list", || place.replace(&moved));
+    assert_eq!(diff(&file, &[]).0, Some(0));
+    let subscriber = place.ask("GET", "/v1/subscribers/1", "").json();
+    assert_eq!(subscriber["shaped"]["node"], "Site");
 }

@@ -20,6 +20,7 @@ const FAMILIES: &[(&[&str], i32)] = &[
     (&["testbed", "--queue", "nonsense"], 2),
     (&["status", "--socket", "nowhere.sock"], 3),
     (&["diff", "nowhere.toml"], 2),
+    (&["subscribers", "diff", "nowhere.toml"], 2),
     (&["doctor", "--socket", "nowhere.sock"], 3),
     (&["doctor", "nowhere.toml"], 2),
     (&["tune", "192.0.2.1:port", "--dry-run"], 2),

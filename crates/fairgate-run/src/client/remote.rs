@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fairgate_run_api::{
     Change, ChangeMade, Detail, FlowOrder, FlowsStatus, Question, ReservationStatus, Reservations, Reserve,
-    ReserveOrder, Status, TreesStatus, ask,
+    ReserveOrder, Status, SubscriberDocument, TreesStatus, ask,
 };
 use tokio_rustls::TlsConnector;
 
@@ -106,6 +106,11 @@ impl Remote {
     /// Returns the first `limit` flows. The first answer takes a second.
     pub fn flows(&self, order: FlowOrder, limit: u32) -> Result<FlowsStatus, ClientError> {
         ask(self, "", Question::Flows { order, limit })
+    }
+
+    /// Returns the list of subscribers.
+    pub fn subscribers(&self) -> Result<SubscriberDocument, ClientError> {
+        ask(self, "", Question::Subscribers)
     }
 
     /// Returns the last packets as a capture (pcapng): those of this time before now, or all that are kept;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fairgate_run_api::{
     Answer, Ask, Change, ChangeMade, Detail, FlowsStatus, Question, Reservations, Reserve, ReserveOrder,
-    Status, TermsStatus, TreesStatus,
+    Status, SubscriberDocument, TermsStatus, TreesStatus,
 };
 use hyper::Method;
 use hyper::header::ETAG;
@@ -122,11 +122,11 @@ impl Ask for Remote {
                 let asked = sent(Method::POST, "/v1/reload".to_owned(), &serde_json::Map::new())?;
                 run.order::<ChangeMade>(asked, None)?.into()
             }
+            Question::Subscribers => run.get::<SubscriberDocument>("/v1/subscribers")?.into(),
             Question::Features
             | Question::Outline { .. }
             | Question::Place { .. }
             | Question::WhatIf(_)
-            | Question::Subscribers
             | Question::Subscriber { .. }
             | Question::ChangeSubscriber { .. }
             | Question::ReplaceSubscribers { .. } => {

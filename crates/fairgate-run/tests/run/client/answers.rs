@@ -235,3 +235,12 @@ fn an_interval_that_is_too_short_is_refused() {
         }
     });
 }
+
+#[test]
+fn subscribers_are_listed() {
+    at_each(|_, remote| {
+        let list = remote.subscribers().unwrap();
+        assert_eq!((list.subscribers.len(), list.nodes.len()), (0, 0));
+        assert!(list.is_changeable);
+    });
+}
