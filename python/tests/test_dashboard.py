@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import json
 import os
 import re
 import shutil
@@ -285,11 +286,11 @@ def watched(browser: Browser, run: Run) -> Iterator[Watched]:
     page.close()
 
 
-def drawn(page: Page, chart: str, series: int) -> bool:
+def drawn(page: Page, chart: str, series: int, prefix: str = "") -> bool:
     """Return whether a chart has a line in the colour of a series."""
     return page.evaluate(
         """([chart, series]) => {
-            const canvas = document.querySelector(`#chart-${chart} canvas`);
+            const canvas = document.querySelector(`#${chart} canvas`);
             if (!canvas?.width) return false;
             const colour = getComputedStyle(document.documentElement).getPropertyValue(`--series-${series}`);
             const wanted = [1, 3, 5].map((at) => parseInt(colour.trim().slice(at, at + 2), 16));
@@ -301,7 +302,7 @@ def drawn(page: Page, chart: str, series: int) -> bool:
             }
             return pixels > 30;
         }""",
-        [chart, series],
+        [f"{prefix}chart-{chart}", series],
     )
 
 
@@ -795,7 +796,7 @@ def test_dashboard_subscribers(village: Run, browser: Browser) -> None:
     expect(page.locator("#subscribers .card-head")).to_contain_text(
         f"12 subscribers, {seen} have had packets, {seen} are shown"
     )
-    page.get_by_role("radio", name="Most of the plan").check()
+    page.get_by_role("radio", name="Most of the limit").check()
     # Anna, Carla and Emil send as much as their plan allows. Ben and David want 2 Mbit/s.
     busy = ("Anna", "Carla", "Emil")
     until("those without a bound are first", lambda: rows.first.locator("button").inner_text() in busy)
@@ -807,10 +808,66 @@ def test_dashboard_subscribers(village: Run, browser: Browser) -> None:
     page.set_viewport_size({"width": 1280, "height": 440})
     screenshot(page, "subscribers")
     page.get_by_role("button", name="Carla").click()
+    expect(page.locator("#subscriber-title")).to_have_text("Carla")
+    page.get_by_role("button", name="Show in the tree").click()
     expect(page.locator("#detail-title")).to_contain_text("Carla")
     expect(page.locator("#detail")).to_be_focused()
     expect(page.locator("#tree")).to_contain_text("Anna")
     figures_are_visible(page, "#tree", shown)
+    watched.check()
+    watched.close()
+
+
+def test_dashboard_has_a_page_for_each_subscriber(village: Run, browser: Browser) -> None:
+    """It is found by name, identifier or address, and has both directions. Its rates are changed there."""
+    watched, page = opened(village, browser)
+    page.get_by_role("tab", name="Subscribers").click()
+    rows = page.locator("#subscribers section.card tbody tr")
+    find = page.get_by_placeholder("Find a subscriber")
+    # Hanna has it in her name, too.
+    for text, count in (("anna", 2), ("17", 1), ("10.0.1.1", 1), (f"{BLOCK}:0::7", 1)):
+        find.fill(text)
+        expect(rows).to_have_count(count)
+        expect(rows.first).to_contain_text("Anna")
+    # Who has had no packet is found, too.
+    find.fill("Lena")
+    expect(rows).to_contain_text(["Lena"])
+    find.fill("17")
+    rows.get_by_role("button", name="Anna").click()
+    subscriber = page.locator("#subscriber")
+    expect(subscriber).to_be_focused()
+    expect(subscriber.locator("#subscriber-title")).to_have_text("Anna")
+    expect(subscriber).to_contain_text(f"10.0.1.1/32, {BLOCK}::/56")
+    download = subscriber.get_by_label("Download", exact=True)
+    expect(download).to_contain_text(re.compile(r"Rate[0-9.]+ Mbit/s[0-9.]+ % of 10.0 Mbit/s"))
+    expect(download).to_contain_text(re.compile(r"Delay[0-9.]+ (µs|ms|s)p95 "))
+    # What comes back are acknowledgements.
+    expect(subscriber.get_by_label("Upload", exact=True)).to_contain_text(
+        re.compile(r"[0-9.]+ % of 5.00 Mbit/s")
+    )
+    flows = subscriber.locator("table.grid tbody tr")
+    expect(flows.filter(has_text="5211").filter(has_text="Download").first).to_contain_text("Mbit/s")
+    expect(subscriber.locator(".legend li")).to_have_count(2)
+    until("the rate is drawn", lambda: drawn(page, "rate", 0, "subscriber-"))
+    accessible(page)
+    screenshot(page, "subscriber", whole=True)
+
+    subscriber.get_by_role("button", name="Change plan and rates …").click()
+    dialog = page.locator("#change")
+    dialog.get_by_label("Plan", exact=True).fill("business")
+    dialog.get_by_label("Up", exact=True).fill("3mbit")
+    dialog.get_by_role("button", name="Review").click()
+    expect(dialog.locator(".values")).to_have_text("Planhome → businessUpnone of its own → 3mbit")
+    dialog.get_by_role("button", name="Make this change").click()
+    expect(subscriber.locator(".settings").first).to_contain_text("business")
+    expect(download).to_contain_text("of 20.0 Mbit/s")
+    expect(subscriber.get_by_label("Upload", exact=True)).to_contain_text("of 3.00 Mbit/s")
+    page.get_by_role("button", name="Undo").click()
+    dialog.get_by_role("button", name="Undo it").click()
+    expect(download).to_contain_text("of 10.0 Mbit/s")
+    page.get_by_role("button", name="All subscribers").click()
+    expect(find).to_be_focused()
+    expect(subscriber).to_have_count(0)
     watched.check()
     watched.close()
 
@@ -835,8 +892,7 @@ def test_dashboard_says_what_it_leaves_out(village: Run, browser: Browser) -> No
     page.get_by_role("tab", name="Subscribers").click()
     head = page.locator("#subscribers .card-head")
     expect(head).to_contain_text(re.compile("12 subscribers, 19,999 have had packets, [0-9]+ are shown"))
-    page.get_by_role("radio", name="Most of the plan").check()
-    expect(head).to_contain_text(re.compile("[0-9]+ of the 2,000 classes with the highest rate are shown"))
+    expect(page.locator("#subscribers .pager")).to_contain_text("1\u201325 of 19,999")
     watched.check()
     watched.close()
 
@@ -853,7 +909,7 @@ def test_dashboard_finds_subscribers_by_what_they_are_called(village: Run, brows
     # Anna is 17 in class 16, and Ben is 18 in class 17.
     assert paths("17") == ["16"]
     expect(found).to_contain_text(["Anna"])
-    expect(found).to_contain_text(["17 · class 16"])
+    expect(found).to_contain_text(["17 · fq_codel"])
     assert paths("class:17") == ["17"]
     assert paths("class:1") == ["1"]
     assert paths("carla") == ["18"]
@@ -882,16 +938,16 @@ def test_dashboard_changes_a_subscriber(village: Run, browser: Browser) -> None:
 
     page.locator("#tree-find").fill("20")
     page.locator("#tree tbody tr").first.click()
-    expect(page.locator("#detail-title")).to_contain_text("David 20 · class 19")
+    expect(page.locator("#detail-title")).to_contain_text("David 20 · fq_codel")
     expect(page.locator("#detail")).to_contain_text("10.0.1.4/32")
     page.get_by_role("button", name="Change the subscriber …").click()
     expect(dialog).to_contain_text("Change subscriber David")
-    dialog.get_by_label("down", exact=True).fill("3mbit")
+    dialog.get_by_label("Down", exact=True).fill("3mbit")
     dialog.get_by_role("button", name="Review").click()
     expect(dialog.locator(".who")).to_have_text(
         re.compile(rf"NameDavidIdentifier20Addresses10\.0\.1\.4/32, {BLOCK}:300::/56")
     )
-    expect(dialog.locator(".values")).to_have_text("downnone of its own → 3mbit")
+    expect(dialog.locator(".values")).to_have_text("Downnone of its own → 3mbit")
     expect(dialog.locator("pre")).to_have_text('PATCH /v1/subscribers/20\n{ "down": "3mbit" }')
     accessible(page)
     assert of_david() is None, "nothing is changed before it is confirmed"
@@ -900,7 +956,7 @@ def test_dashboard_changes_a_subscriber(village: Run, browser: Browser) -> None:
     assert of_david() == "3mbit"
     expect(page.locator("#detail .settings")).to_contain_text("3mbit")
     page.get_by_role("button", name="Undo").click()
-    expect(dialog.locator(".values")).to_have_text("down3mbit → none of its own")
+    expect(dialog.locator(".values")).to_have_text("Down3mbit → none of its own")
     dialog.get_by_role("button", name="Undo it").click()
     expect(page.locator("#toast")).to_contain_text("Undone")
     assert of_david() is None
@@ -908,7 +964,7 @@ def test_dashboard_changes_a_subscriber(village: Run, browser: Browser) -> None:
 
     # Somebody else has changed it in the meantime, or it is refused.
     page.get_by_role("button", name="Change the subscriber …").click()
-    dialog.get_by_label("down", exact=True).fill("fast")
+    dialog.get_by_label("Down", exact=True).fill("fast")
     dialog.get_by_role("button", name="Review").click()
     dialog.get_by_role("button", name="Make this change").click()
     expect(dialog.get_by_role("alert")).to_contain_text("fast")
@@ -917,7 +973,7 @@ def test_dashboard_changes_a_subscriber(village: Run, browser: Browser) -> None:
     dialog.get_by_role("button", name="Make this change").click()
     expect(dialog.get_by_role("alert")).to_contain_text("Somebody else has changed this subscriber")
     dialog.get_by_role("button", name="Read it again").click()
-    expect(dialog.get_by_label("up", exact=True)).to_have_value("4mbit")
+    expect(dialog.get_by_label("Up", exact=True)).to_have_value("4mbit")
     page.keyboard.press("Escape")
     with client_of(village) as client:
         client.patch_subscriber("20", {"up": None})
@@ -944,6 +1000,123 @@ def test_dashboard_offers_no_change_that_is_refused(village: Run, browser: Brows
     expect(change).to_have_count(0)
     watched.check()
     watched.close()
+
+
+TOWN = SUBSCRIBERS.replace(
+    'file = "subscribers.csv"', 'libreqos = { devices = "d.csv", network = "n.json" }'
+).replace("village", "town")
+CIRCUITS, SITES, POINTS = 1_000, 4, 5
+
+
+@pytest.fixture(scope="module")
+def town(desk: Namespace, program: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """A run with the files of LibreQoS: sites, access points, and 1,000 circuits, of which three are busy."""
+    folder = tmp_path_factory.mktemp("town")
+    points = [[f"AP {site}-{point}" for point in range(POINTS)] for site in range(SITES)]
+    rate = {"downloadBandwidthMbps": 100, "uploadBandwidthMbps": 100}
+    network = {
+        f"Site {site}": {**rate, "children": dict.fromkeys(names, rate)} for site, names in enumerate(points)
+    }
+    (folder / "n.json").write_text(json.dumps(network))
+    head = (
+        "Circuit ID,Circuit Name,Device ID,Device Name,Parent Node,MAC,IPv4,IPv6,Download Min Mbps,"
+        "Upload Min Mbps,Download Max Mbps,Upload Max Mbps,Comment,sqm"
+    )
+    names = list(itertools.chain.from_iterable(points))
+    lines = [
+        f"{number},Customer {number},{number},,{names[number % len(names)]},,"
+        f"10.0.{1 + number // 250}.{1 + number % 250},,1,1,10,10,,"
+        for number in range(CIRCUITS)
+    ]
+    (folder / "d.csv").write_text("\n".join([head, *lines]) + "\n")
+    with (
+        Run(program, TOWN, folder) as started,
+        Hosts(started) as hosts,
+        Forwarder(desk, PORT + 2, at_socket(folder / "api.sock")),
+    ):
+        busy = ["10.0.1.1", "10.0.2.1", "10.0.3.2"]
+        with hosts.server.entered():
+            for address in busy:
+                ip("address", "add", f"{address}/16", "dev", "eth0")
+        ports = range(5221, 5224)
+        hosts.serve(*ports)
+        for address, port in zip(busy, ports, strict=True):
+            hosts.send(port, to=address)
+        started.until("traffic passes", lambda: rate_of(started) > 20e6)
+        yield started
+
+
+@pytest.mark.parametrize("width", [390, 1300])
+def test_dashboard_of_a_thousand_classes_is_short(town: Run, browser: Browser, width: int) -> None:
+    """It shows those who send, by their names and below their nodes, and finds all others."""
+    watched = Watched(browser, viewport={"width": width, "height": 900})
+    page = watched.open(f"http://127.0.0.1:{PORT + 2}/")
+    rows = page.locator("#tree tbody tr")
+    tree = page.locator("#tree")
+    expect(tree).to_contain_text("Customer 0")
+    shown = ("line", "Site 0", "AP 0-0", "Customer 0", "AP 0-1", "Customer 501", "Site 2", "Customer 250")
+    for name in shown:
+        expect(tree.locator(".named", has_text=re.compile(f"^{name}$"))).to_have_count(1)
+    assert rows.count() <= 15
+    expect(page.locator("#tree-note")).to_contain_text("idle classes are not shown")
+    # A name has no number before it.
+    called = rows.locator(".called").all_inner_texts()
+    assert [text for text in called if re.match("[0-9]", text)] == []
+    # A node does what is below it.
+    site = rows.filter(has=page.locator(".named", has_text=re.compile("^Site 0$")))
+    expect(site.locator(".rate-text")).to_have_text(re.compile("[0-9.]+ Mbit/s"))
+    site.click()
+    expect(page.locator("#detail-title")).to_have_text("Site 0 node")
+    expect(page.locator("#detail .figures")).to_contain_text("of 100 Mbit/s")
+    expect(page.locator("#detail .figures")).to_contain_text(
+        re.compile(r"Round trip[0-9.]+ (µs|ms|s)median of ")
+    )
+    expect(page.locator("#detail .settings")).to_contain_text("limit100mbit")
+    height = "document.documentElement.scrollHeight"
+    assert page.evaluate(height) < 4_500
+    picture(page, f"town-{width}")
+
+    page.get_by_label("Idle classes too").check()
+    expect(rows).to_have_count(25)
+    pager = page.locator("#tree-pager")
+    expect(pager).to_contain_text("1\u201325 of 1,028")
+    pager.get_by_role("button", name="Next").click()
+    expect(pager).to_contain_text("26\u201350 of 1,028")
+    expect(rows).to_have_count(25)
+    assert page.evaluate(height) < 5_500
+    assert page.evaluate(BEYOND) == []
+    accessible(page)
+    picture(page, f"town-all-{width}")
+    # All are found, also from another page.
+    page.locator("#tree-find").fill("Customer 777")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("Customer 777")
+    page.locator("#tree-find").fill("ap 3-")
+    expect(rows.locator(".named")).to_have_text([f"AP 3-{point}" for point in range(POINTS)])
+    page.locator("#tree-find").fill("")
+    page.get_by_role("tab", name="Subscribers").click()
+    table = page.locator("#subscribers tbody tr")
+    expect(table.first).to_contain_text("Customer")
+    page.get_by_placeholder("Find a subscriber").fill("customer")
+    expect(page.locator("#subscribers .pager")).to_contain_text("1\u201325 of 1,000")
+    page.get_by_placeholder("Find a subscriber").fill("10.0.1.1")
+    table.get_by_role("button", name="Customer 0").click()
+    subscriber = page.locator("#subscriber")
+    expect(subscriber.get_by_label("Download", exact=True)).to_contain_text(re.compile("[0-9.]+ Mbit/s"))
+    expect(subscriber).to_contain_text("AP 0-0")
+    expect(subscriber).to_contain_text("change ShapedDevices.csv")
+    until("the rate is drawn", lambda: drawn(page, "rate", 0, "subscriber-"))
+    assert page.evaluate(BEYOND) == []
+    picture(page, f"subscriber-{width}")
+    watched.check()
+    watched.close()
+
+
+def picture(page: Page, name: str) -> None:
+    """Take a picture of the whole page to look at, if it is wanted."""
+    if folder := os.environ.get("LOOK"):
+        page.wait_for_timeout(300)
+        page.screenshot(path=f"{folder}/{name}.png", full_page=True)
 
 
 # What is drawn beyond its card or its cell. What a box with an edge of its own cuts or scrolls is left out.

@@ -41,6 +41,10 @@ const changes = new Changes(() => update());
 detail.current = new Detail(tree, list, {
   change: (path) => changes.openPlace(state.from, path),
   changeSubscriber: (id) => changes.openSubscriber(id),
+  openSubscriber: (id) => {
+    subscribers?.open(id);
+    chooseView("subscribers");
+  },
   focus: (path) => showOnly(path),
 });
 let subscribers = null;
@@ -51,7 +55,9 @@ function nameOf(path) {
   if (path === "root") return "all";
   const subscriber = list.of(path);
   if (subscriber) return harmless(wholeNameOf(subscriber));
-  const kind = tree.byPath?.get(path)?.discipline;
+  const place = tree.byPath?.get(path);
+  if (place?.name) return harmless(place.name);
+  const kind = place?.discipline;
   return harmless([path, kind].filter(Boolean).join(" "));
 }
 
@@ -156,9 +162,9 @@ async function update() {
   setText(byId("revision"), String(document.revision));
   showTiles(document);
   showWarnings(document);
-  tree.setFigures(merged(document.classes));
+  tree.setFigures(merged([...document.classes, ...document.nodes]));
   detail.current.update();
-  if (state.view === "overview") await updateCharts();
+  if (state.view === "overview") await Promise.all([updateCharts(), detail.current.readRoundTrips(from)]);
   else if (state.view === "subscribers") await subscribers.update(from);
   else await flows.update(from);
   alertText(null);
@@ -242,7 +248,8 @@ async function begin() {
   const [health, trees] = [await api.get("/v1/health"), await api.get("/v1/trees")];
   setText(byId("run-name"), health.name);
   document.title = `${harmless(health.name)} - Fairgate`;
-  const directions = trees.directions.map(({ from, to }) => [from, `${from} → ${to}`]);
+  const words = health.subscribers ? { down: "Download, ", up: "Upload, " } : {};
+  const directions = trees.directions.map(({ from, to, name }) => [from, `${words[name] ?? ""}${from} → ${to}`]);
   [[state.from]] = directions;
   segments(byId("directions"), "direction", directions, state.from, chooseDirection);
   segments(byId("ranges"), "range", RANGES, String(state.seconds), (seconds) => {
@@ -252,10 +259,14 @@ async function begin() {
   byId("all-classes").addEventListener("click", () => showOnly(null));
   charts = new Charts(nameOf);
   flows = new Flows();
-  subscribers = new Subscribers(tree, list, (path) => {
-    chooseView("overview");
-    tree.choose(path);
-    byId("detail").focus();
+  const sides = Object.fromEntries(trees.directions.map(({ from, name }) => [name, from]));
+  subscribers = new Subscribers(list, sides, {
+    change: (id) => changes.openSubscriber(id),
+    showInTree: (path) => {
+      chooseView("overview");
+      tree.choose(path);
+      byId("detail").focus();
+    },
   });
   if (health.packets) offer(() => state.from);
   document.addEventListener("visibilitychange", turn);

@@ -40,12 +40,13 @@ async function readPlace(from, path) {
 }
 
 const RATES = [
-  ["plan", "The name of its plan. It gives the rates that are not written here."],
-  ["down", "The most that it gets, like 100mbit."],
-  ["up", "The most that it sends."],
-  ["down_min", "What it gets in any case."],
-  ["up_min", "What it may send in any case."],
+  ["plan", "Plan", "The name of its plan. It gives the rates that are not written here."],
+  ["down", "Down", "The most that it gets, like 100mbit."],
+  ["up", "Up", "The most that it sends."],
+  ["down_min", "Down, guaranteed", "What it gets in any case."],
+  ["up_min", "Up, guaranteed", "What it may send in any case."],
 ];
+const LABELS = Object.fromEntries(RATES);
 
 async function readSubscriber(id) {
   const { document, etag } = await api.getSubscriber(id);
@@ -54,7 +55,7 @@ async function readSubscriber(id) {
   const made = (members, before, isInverse) => ({
     text: `PATCH ${api.subscriberPath(id)}\n${JSON.stringify(members, null, 1).replace(/\n */g, " ")}`,
     introduction: "This is sent:",
-    values: Object.keys(members).map((name) => [name, `${shown(before[name])} → ${shown(members[name])}`]),
+    values: Object.keys(members).map((name) => [LABELS[name], `${shown(before[name])} → ${shown(members[name])}`]),
     send: (match) => api.patchSubscriber(id, members, match),
     inverse: isInverse ? null : made(before, members, true),
   });
@@ -64,13 +65,14 @@ async function readSubscriber(id) {
     title: `Change subscriber ${nameOf(subscriber)}`,
     other: "this subscriber",
     note: "The list of subscribers decides about both directions. An empty field comes from the plan. "
-      + "Packets stay queued, and nothing is changed before you confirm it.",
+      + "Packets stay queued, and nothing is changed before you confirm it. The file of the list stays as it is: "
+      + "change it there, too, or the next reading of it undoes this.",
     about: () => h("dl", { class: "settings who" }, ...terms([
       ["Name", subscriber.name ?? "none"],
       ["Identifier", subscriber.id],
       ["Addresses", subscriber.prefixes.join(", ") || "none"],
     ])),
-    fields: () => RATES.map(([name, hint]) => input(name, name, subscriber[name] ?? "", "none of its own", hint)),
+    fields: () => RATES.map(([name, label, hint]) => input(name, label, subscriber[name] ?? "", "none of its own", hint)),
     edited(form) {
       const [members, before] = [{}, {}];
       for (const [name] of RATES) {

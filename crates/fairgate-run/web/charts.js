@@ -49,6 +49,10 @@ function rest(root, shown, figure) {
 /** Returns the series that charts show, from the document of the history. */
 function shownSeries(history, nameOf) {
   const [root, ...classes] = history.document.series;
+  // Two directions are no parts of a whole.
+  if (history.isPair) {
+    return { list: history.document.series.map((series) => ({ ...series, name: nameOf(series.class) })), hasOther: false };
+  }
   if (history.only || !classes.length) {
     return { list: [{ ...root, name: nameOf(root.class) }], hasOther: false };
   }
@@ -73,15 +77,20 @@ function shownSeries(history, nameOf) {
 }
 
 export class Charts {
-  /** `nameOf` returns the name of a class for people. */
-  constructor(nameOf) {
+  /**
+   * `nameOf` returns the name of a class for people. The charts and their legend are made in these elements, and
+   * the identifiers of charts begin with `prefix`.
+   */
+  constructor(nameOf, { charts, legend, prefix = "" } = { charts: byId("charts"), legend: byId("legend") }) {
     this.nameOf = nameOf;
+    this.prefix = prefix;
+    this.legend = legend;
     this.hidden = new Set();
     this.history = null;
     this.key = "";
     this.views = CHARTS.map((chart) => this.makeView(chart));
-    byId("charts").replaceChildren(...this.views.map((view) => view.element));
-    new ResizeObserver(() => this.resize()).observe(byId("charts"));
+    charts.replaceChildren(...this.views.map((view) => view.element));
+    new ResizeObserver(() => this.resize()).observe(charts);
     document.addEventListener("theme", () => this.rebuild());
   }
 
@@ -102,7 +111,7 @@ export class Charts {
     });
     view.now = h("span", { class: "muted small" });
     view.unit = h("small", { class: "muted" }, chart.unit);
-    view.element = h("figure", { class: "card chart", id: `chart-${chart.id}` },
+    view.element = h("figure", { class: "card chart", id: `${this.prefix}chart-${chart.id}` },
       h("figcaption", { class: "card-head" },
         h("h2", {}, chart.title, " ", view.unit), view.now, button),
       canvas, table);
@@ -154,30 +163,35 @@ export class Charts {
       view.lines = lines.length;
       view.raw = lines;
       if (!view.canvas.hidden) {
-        const data = chart.stacked ? stack(lines) : lines.map((line) => line.values);
+        const data = this.isStacked(chart) ? stack(lines) : lines.map((line) => line.values);
         view.plot.setData([times, ...data]);
       }
       this.describe(view, lines, times);
     }
   }
 
+  isStacked(chart) {
+    return chart.stacked && !this.history.isPair;
+  }
+
   makePlot(view, lines) {
     view.plot?.destroy();
     const { chart } = view;
+    const isStacked = this.isStacked(chart);
     const grid = { stroke: css("--line"), width: 1 };
     const axis = { stroke: css("--muted"), grid, ticks: { show: false }, font: `12px ${css("--font")}` };
     const series = lines.map((line) => ({
       label: line.name,
       stroke: line.colour,
-      width: chart.stacked || line.isBeside ? 1 : 1.75,
+      width: isStacked || line.isBeside ? 1 : 1.75,
       dash: line.dashed ? [5, 4] : undefined,
-      fill: chart.stacked ? faded(line.colour, 0.28) : undefined,
+      fill: isStacked ? faded(line.colour, 0.28) : undefined,
       // Where no packet left there is no delay, and before a class was there nothing is known of it.
       spanGaps: false,
       points: { show: false, filter: (plot, place) => lonely(plot.data[place]), size: 3, fill: line.colour },
     }));
     // A stacked class fills the space down to the one below it.
-    const bands = chart.stacked ? lines.slice(1).map((_, place) => ({ series: [place + 2, place + 1] })) : [];
+    const bands = isStacked ? lines.slice(1).map((_, place) => ({ series: [place + 2, place + 1] })) : [];
     const range = () => {
       const now = Date.now() / 1000;
       // A young run has the whole width, too.
@@ -250,7 +264,7 @@ export class Charts {
   }
 
   drawLegend(list, colours) {
-    byId("legend").replaceChildren(...list.map((series, place) => {
+    this.legend.replaceChildren(...list.map((series, place) => {
       const swatch = h("i", { class: "swatch" });
       swatch.style.background = colours[place];
       const button = h("button", { type: "button", "aria-pressed": String(!this.hidden.has(series.class)) }, swatch,
@@ -265,7 +279,7 @@ export class Charts {
   }
 
   updateLegend(list) {
-    const values = byId("legend").querySelectorAll("b");
+    const values = this.legend.querySelectorAll("b");
     list.forEach((series, place) => setText(values[place], format.rate(series.rate_bps.at(-1))));
   }
 

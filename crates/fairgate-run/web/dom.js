@@ -73,6 +73,26 @@ export function segments(element, name, options, chosen, onChoose) {
   }));
 }
 
+/**
+ * Makes the buttons that turn pages. `onTurn` is called with the number of a page, from 0 on. Returns a function
+ * that shows which page of how many rows this is.
+ */
+export function makePager(element, onTurn) {
+  let current = 0;
+  const button = (text, step) =>
+    h("button", { type: "button", class: "quiet small", onclick: () => onTurn(current + step) }, text);
+  const [before, text, next] = [button("Previous", -1), h("span", { class: "muted small number" }), button("Next", 1)];
+  element.replaceChildren(before, text, next);
+  return (page, size, count) => {
+    current = page;
+    element.hidden = count <= size;
+    before.disabled = page === 0;
+    next.disabled = (page + 1) * size >= count;
+    const figure = (number) => number.toLocaleString("en");
+    setText(text, `${figure(page * size + 1)}–${figure(Math.min(count, (page + 1) * size))} of ${figure(count)}`);
+  };
+}
+
 /** Makes a list of terms and values. */
 export function terms(pairs) {
   return pairs.map(([term, value, note]) =>

@@ -31,6 +31,27 @@ function byNumber(number) {
   return (place) => (number && isIt(place) ? 0 : null);
 }
 
+/** Says how well a subscriber fits what is wanted: 0 is best. Returns null if it does not fit. */
+function rankOf(subscriber, wanted, address) {
+  const { prefixes } = subscriber;
+  const [id, name] = [subscriber.id, subscriber.name ?? ""].map((word) => word.toLowerCase());
+  if (id === wanted || name === wanted) return 0;
+  if (address && prefixes.some((prefix) => holds(prefix, address))) return 0;
+  // Another address only begins like one that is written to its end.
+  const addresses = address ? [] : prefixes;
+  if ([id, name].some((word) => word.startsWith(wanted))) return 1;
+  if (addresses.some((prefix) => prefix.startsWith(wanted))) return 2;
+  return [id, name, ...addresses].some((word) => word.includes(wanted)) ? 3 : null;
+}
+
+/** Returns the subscribers that fit a text, the best ones first. */
+export function findSubscribers(text, subscribers) {
+  const wanted = text.trim().toLowerCase();
+  const address = readAddress(wanted);
+  const ranked = subscribers.map((one) => [one, rankOf(one, wanted, address)]).filter(([, rank]) => rank !== null);
+  return ranked.sort(([, one], [, other]) => one - other).map(([one]) => one);
+}
+
 /**
  * Returns a function of a place and of the subscriber that it belongs to, if it does. It says how well the place
  * fits: 0 is best. It returns null if it does not fit at all.
@@ -40,19 +61,13 @@ export function finder(text) {
   if (wanted.startsWith("class:")) return byNumber(wanted.slice("class:".length).trim());
   const address = readAddress(wanted);
   return (place, subscriber) => {
-    if (subscriber) {
-      const { prefixes } = subscriber;
-      const [id, name] = [subscriber.id, subscriber.name ?? ""].map((word) => word.toLowerCase());
-      if (id === wanted || name === wanted) return 0;
-      if (address && prefixes.some((prefix) => holds(prefix, address))) return 0;
-      // Another address only begins like one that is written to its end.
-      const addresses = address ? [] : prefixes;
-      if ([id, name].some((word) => word.startsWith(wanted))) return 1;
-      if (addresses.some((prefix) => prefix.startsWith(wanted))) return 2;
-      if ([id, name, ...addresses].some((word) => word.includes(wanted))) return 3;
-    }
+    const rank = subscriber ? rankOf(subscriber, wanted, address) : null;
+    if (rank !== null) return rank;
     const host = place.host ?? "";
-    if (host === wanted) return 0;
+    const own = (place.name ?? "").toLowerCase();
+    if (host === wanted || own === wanted) return 0;
+    if (own.startsWith(wanted)) return 1;
+    if (own.includes(wanted)) return 3;
     const words = [place.discipline ?? "inner class", host, place.path === "root" ? "root" : ""];
     return words.some((word) => word.includes(wanted)) ? 4 : null;
   };

@@ -40,25 +40,26 @@ export class Flows {
     const flows = document.flows.filter((flow) => flow.from === from).slice(0, 100);
     const lost = document.missed_packets ? `, ${format.count(document.missed_packets)} packets not seen` : "";
     setText(this.count, `${format.count(document.active)} active${lost}`);
-    this.body.replaceChildren(...flows.map((flow) => this.row(flow)));
+    const whose = ({ subscriber, class: path }) => (subscriber ? named(wholeNameOf(subscriber)) : path || "root");
+    this.body.replaceChildren(...flows.map((flow) => flowRow(flow, whose(flow))));
   }
+}
 
-  row(flow) {
-    const rtt = flow.round_trip_ms;
-    return h("tr", {},
-      h("th", { scope: "row", class: "ends" },
-        h("span", { class: "number" }, address(flow.source, flow.source_port)),
-        h("span", { class: "number" }, h("span", { class: "muted" }, " to "),
-          address(flow.destination, flow.destination_port)),
-        flow.lan ? h("span", { class: "number muted" }, ` (${address(flow.lan.address, flow.lan.port)})`) : null,
-        h("span", { class: "kind" }, flow.protocol)),
-      h("td", { class: "wide number class" },
-        flow.subscriber ? named(wholeNameOf(flow.subscriber)) : flow.class || "root"),
-      h("td", { class: "number" }, format.rate(flow.rate_bps)),
-      h("td", { class: "number" }, rtt ? format.delay(rtt.median) : format.none,
-        rtt ? h("small", {}, format.delay(rtt.minimum)) : null),
-      h("td", { class: "number medium" }, format.delay(flow.delay_ms)),
-      h("td", { class: flow.dropped ? "number bad" : "number" }, format.count(flow.dropped)),
-      h("td", { class: "number wide" }, format.duration(flow.age_s)));
-  }
+/** Makes the row of a flow. `what` is said of it beside its ends. */
+export function flowRow(flow, what) {
+  const rtt = flow.round_trip_ms;
+  return h("tr", {},
+    h("th", { scope: "row", class: "ends" },
+      h("span", { class: "number" }, address(flow.source, flow.source_port)),
+      h("span", { class: "number" }, h("span", { class: "muted" }, " to "),
+        address(flow.destination, flow.destination_port)),
+      flow.lan ? h("span", { class: "number muted" }, ` (${address(flow.lan.address, flow.lan.port)})`) : null,
+      h("span", { class: "kind" }, flow.protocol)),
+    h("td", { class: "wide number class" }, what),
+    h("td", { class: "number" }, format.rate(flow.rate_bps)),
+    h("td", { class: "number" }, rtt ? format.delay(rtt.median) : format.none,
+      rtt ? h("small", {}, format.delay(rtt.minimum)) : null),
+    h("td", { class: "number medium" }, format.delay(flow.delay_ms)),
+    h("td", { class: flow.dropped ? "number bad" : "number" }, format.count(flow.dropped)),
+    h("td", { class: "number wide" }, format.duration(flow.age_s)));
 }

@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 
-const LISTS = [
+export const LISTS = [
   "rate_bps", "delay_ms", "highest_p95_ms", "highest_p99_ms", "dropped_per_s", "marked_per_s", "backlog_bytes",
 ];
 

@@ -10,6 +10,8 @@ export class SubscriberList {
   /** The run has no list. */
   clear() {
     this.byClass = new Map();
+    this.byId = new Map();
+    this.above = new Map();
     /** Whether the trees of the run are those of a list. */
     this.isThere = false;
     /** Whether subscribers may be changed here. Those of LibreQoS' files are changed there. */
@@ -20,12 +22,27 @@ export class SubscriberList {
   async load() {
     const document = await api.get("/v1/subscribers");
     this.byClass = new Map(document.subscribers.map((entry) => [String(document.classes[entry.id]), entry]));
+    this.byId = new Map(document.subscribers.map((entry) =>
+      [entry.id, { ...entry, class: document.classes[entry.id], ...document.shaped[entry.id] }]));
+    this.above = new Map(document.nodes.map(({ name, above }) => [name, above]));
     this.isThere = true;
     this.isChangeable = document.is_changeable;
   }
 
+  /** Whether a subscriber is connected to a node, or to one below it. */
+  isBelow(id, node) {
+    let above = this.byId.get(id)?.node;
+    while (above && above !== node) above = this.above.get(above);
+    return Boolean(above);
+  }
+
   get size() {
     return this.byClass.size;
+  }
+
+  /** Returns all subscribers, each with its class, its node and its limits. */
+  all() {
+    return [...this.byId.values()];
   }
 
   /** Returns the subscriber that has a class, or nothing. */
@@ -42,5 +59,5 @@ export class SubscriberList {
 /** How a subscriber is called: its name, or its identifier if it has none. */
 export const nameOf = (entry) => entry.name || entry.id;
 
-/** Identifier and name. */
-export const wholeNameOf = ({ id, name }) => (name ? `${id} ${name}` : id);
+/** Name and identifier. */
+export const wholeNameOf = ({ id, name }) => (name ? `${name} · ${id}` : id);

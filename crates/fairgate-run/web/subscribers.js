@@ -1,83 +1,121 @@
-// The subscribers that are worst off: longest delay, most drops, or most of their plan in use.
+// The subscribers: who is worst off (longest delay, most drops, most of the limit in use), who is looked for, and
+// the page of one.
 
 import * as api from "./api.js";
-import { byId, h, named, segments, setText } from "./dom.js";
+import { byId, h, makePager, named, segments, setText } from "./dom.js";
+import { findSubscribers } from "./find.js";
 import * as format from "./format.js";
 import { nameOf } from "./list.js";
+import { SubscriberPage } from "./subscriber.js";
 
-const SORTS = [["delay", "Longest delay"], ["drops", "Most drops"], ["use", "Most of the plan"], ["rate", "Rate"]];
-const SHOWN = 50;
-/** Among how many with the highest rate those are looked for that use most of their plan. */
+const SORTS = [["delay", "Longest delay"], ["drops", "Most drops"], ["use", "Most of the limit"], ["rate", "Rate"]];
+const PAGE = 25;
+/** Classes that belong to no subscriber are among those that the API lists. */
+const OTHERS = 3;
+/** Of how many classes figures are asked for, when somebody is looked for. */
 const MOST = 2000;
 
 export class Subscribers {
   /**
-   * `tree` knows the limits of the classes, and `list` whose they are. `onChoose` is called with the class of a
-   * chosen subscriber.
+   * `list` knows the subscribers. `sides` are the interfaces that packets `down` and `up` come from. `actions` are
+   * {change, showInTree}: what the buttons do.
    */
-  constructor(tree, list, onChoose) {
-    this.tree = tree;
+  constructor(list, sides, actions) {
     this.list = list;
-    this.onChoose = onChoose;
     this.sort = "delay";
+    this.page = 0;
     const sorts = h("div", { class: "segments", role: "radiogroup", "aria-label": "Worst by" });
     this.body = h("tbody");
     this.count = h("span", { class: "muted small" });
-    byId("subscribers").replaceChildren(h("section", { class: "card", "aria-labelledby": "subscribers-title" },
-      h("div", { class: "card-head" }, h("h2", { id: "subscribers-title" }, "Worst subscribers"), this.count, sorts),
+    this.title = h("h2", { id: "subscribers-title" }, "Worst subscribers");
+    this.wanted = h("input", {
+      id: "subscriber-find", type: "search", placeholder: "Find a subscriber", autocomplete: "off", spellcheck: "false",
+      title: "By name, identifier or address", oninput: () => this.turnTo(0),
+    });
+    const pager = h("div", { class: "pager", hidden: true });
+    this.pager = makePager(pager, (page) => this.turnTo(page));
+    this.all = h("section", { class: "card", "aria-labelledby": "subscribers-title" },
+      h("div", { class: "card-head" }, this.title, this.count,
+        h("label", { class: "find" }, h("span", { class: "visually-hidden" }, "Find a subscriber"), this.wanted), sorts),
       h("table", { class: "grid" },
-        h("caption", { class: "visually-hidden" }, "The worst subscribers of this direction, worst first"),
+        h("caption", { class: "visually-hidden" }, "Subscribers of this direction"),
         h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Subscriber"),
           h("th", { scope: "col", class: "wide text" }, "Plan"),
           ...[["Rate", "rate"], ["Of its limit", "share wide"], ["Delay", ""], ["Drops/s", ""]].map(([name, kind]) =>
             h("th", { scope: "col", class: `number ${kind}`.trim() }, name)))),
-        this.body)));
+        this.body),
+      pager);
+    this.one = new SubscriberPage(list, sides, { ...actions, close: () => this.close() });
+    byId("subscribers").replaceChildren(this.all);
     segments(sorts, "subscriber-sort", SORTS, this.sort, (sort) => {
       this.sort = sort;
-      this.update();
+      this.turnTo(0);
     });
   }
 
-  /** Reads who is worst now. */
-  async update(from = this.from) {
-    this.from = from;
-    // What is in use of a plan is known here alone, so it is looked for among all who send.
-    const isUse = this.sort === "use";
-    const asked = { from, sort: isUse ? "rate" : this.sort, limit: isUse ? MOST : 4 * SHOWN };
-    const document = await api.get("/v1/classes", asked);
-    // With several workers, a path begins with the number of the worker. A subscriber has one worker.
-    const isSharded = document.classes[0]?.discipline === "sharded";
-    const inTree = (figures) => ({ ...figures, class: figures.class.slice(figures.class.indexOf("/") + 1) });
-    const rows = (isSharded ? document.classes.map(inTree) : document.classes)
-      .filter((figures) => this.list.of(figures.class))
-      .map((figures) => {
-        const limit = this.tree.limitOf(figures.class);
-        return { figures, limit, use: limit ? figures.rate_bps / limit : 0 };
-      });
-    if (isUse) rows.sort((one, other) => other.use - one.use);
-    const shown = rows.slice(0, SHOWN);
-    const count = `${format.count(this.list.size)} subscribers, ${format.count(document.subscribers)} have had packets`;
-    const isPart = isUse && document.count > document.classes.length;
-    const among = isPart ? ` of the ${format.count(MOST)} classes with the highest rate` : "";
-    setText(this.count, `${count}, ${format.count(shown.length)}${among} are shown`);
-    this.body.replaceChildren(...shown.map((row) => this.row(row)));
+  /** Shows the page of a subscriber. */
+  open(id) {
+    this.all.hidden = true;
+    this.one.open(id, byId("subscribers"));
   }
 
-  row({ figures, limit, use }) {
-    const entry = this.list.of(figures.class);
-    const button = h("button", { type: "button", class: "link", onclick: () => this.onChoose(figures.class) },
-      named(nameOf(entry)));
+  /** Shows the list again. */
+  close() {
+    this.one.close();
+    this.all.hidden = false;
+    this.update();
+    this.wanted.focus();
+  }
+
+  turnTo(page) {
+    this.page = page;
+    this.update();
+  }
+
+  /** Reads what is shown. */
+  async update(from = this.from) {
+    this.from = from;
+    if (this.one.id !== null) return this.one.update();
+    const text = this.wanted.value;
+    const limit = text ? MOST : (this.page + 1) * PAGE + OTHERS;
+    const document = await api.get("/v1/classes", { from, sort: this.sort, limit });
+    // Another page was opened, or somebody else is looked for.
+    if (this.one.id !== null || text !== this.wanted.value) return null;
+    const figures = document.classes.filter((one) => one.subscriber && this.list.byId.has(one.subscriber.id));
+    const rows = text.trim() ? this.found(text, figures) : figures.map((one) => [this.list.byId.get(one.subscriber.id), one]);
+    const count = text.trim() ? rows.length : document.subscribers;
+    this.page = Math.min(this.page, Math.max(0, Math.ceil(count / PAGE) - 1));
+    const shown = rows.slice(this.page * PAGE, (this.page + 1) * PAGE);
+    setText(this.title, text.trim() ? "Found subscribers" : "Worst subscribers");
+    setText(this.count, `${format.count(this.list.size)} subscribers, ${format.count(document.subscribers)} have had `
+      + `packets, ${format.count(shown.length)} are shown`);
+    this.pager(this.page, PAGE, count);
+    this.body.replaceChildren(...shown.map(([entry, one]) => this.row(entry, one)));
+    return null;
+  }
+
+  /** Those who fit what is looked for, with their figures if they have some. */
+  found(text, figures) {
+    const byId_ = new Map(figures.map((one) => [one.subscriber.id, one]));
+    return findSubscribers(text, this.list.all()).map((entry) => [entry, byId_.get(entry.id)]);
+  }
+
+  row(entry, figures) {
+    const limit = figures?.limit_bps;
+    const use = limit ? figures.rate_bps / limit : 0;
+    const button = h("button", { type: "button", class: "link", onclick: () => this.open(entry.id) }, named(nameOf(entry)));
     const bar = h("span", { class: "bar-fill" });
     bar.style.width = `${Math.min(1, use) * 100}%`;
-    const dropped = figures.dropped_per_s > 0 ? "number bad" : "number";
+    const dropped = figures?.dropped_per_s > 0 ? "number bad" : "number";
+    const words = [entry.name ? entry.id : null, entry.node].filter(Boolean);
     return h("tr", {},
       h("th", { scope: "row" }, h("div", { class: "called" }, button,
-        entry.name ? h("span", { class: "kind" }, named(entry.id)) : null)),
+        words.length ? h("span", { class: "kind" }, named(words.join(" · "))) : null)),
       h("td", { class: "wide muted" }, named(entry.plan ?? "own rates")),
-      h("td", { class: "number rate" }, h("span", { class: "rate-text" }, format.rate(figures.rate_bps)),
+      h("td", { class: "number rate" }, h("span", { class: "rate-text" }, format.rate(figures?.rate_bps)),
         h("span", { class: "rate-bar", "aria-hidden": "true" }, bar)),
       h("td", { class: "number wide share" }, limit ? `${format.percent(use)} of ${format.rate(limit)}` : format.none),
-      h("td", { class: "number" }, format.delay(figures.delay_ms)),
-      h("td", { class: dropped }, format.perSecond(figures.dropped_per_s)));
+      h("td", { class: "number" }, format.delay(figures?.delay_ms)),
+      h("td", { class: dropped }, format.perSecond(figures?.dropped_per_s)));
   }
 }

@@ -1,7 +1,7 @@
 // The tree of a direction: its places, what they do, and which one is chosen. It is a treegrid (WAI-ARIA):
 // the arrow keys move and open, Enter chooses.
 
-import { byId, h, named, setText } from "./dom.js";
+import { byId, h, makePager, named, setText } from "./dom.js";
 import { finder } from "./find.js";
 import * as format from "./format.js";
 import { nameOf } from "./list.js";
@@ -9,8 +9,14 @@ import { nameOf } from "./list.js";
 /** How many classes of hosts are shown: those that send most. */
 const MOST_HOSTS = 50;
 
-/** More rows than this are not shown at the same time: the user looks for a class by its name. */
-const MOST_ROWS = 400;
+/** How many rows a page has. */
+const PAGE = 25;
+
+/** Trees with more places than this show those that packets come to, until the user wants all. */
+const FOLDED = 50;
+
+/** A place that was active is shown for this time, ms: rows must not come and go with each packet. */
+const STAYS_MS = 60_000;
 
 /** How a place is called: the last number of its path, and what is in it. */
 const lastOf = (path) => (path === "root" ? "root" : path.slice(path.lastIndexOf("/") + 1));
@@ -27,10 +33,20 @@ export class Tree {
     this.rows = new Map();
     this.figures = new Map();
     this.isSharded = false;
+    /** Whether places that no packet comes to are shown, too. */
+    this.hasIdle = false;
+    this.page = 0;
+    /** When packets came to a place last, by its path. */
+    this.activeAt = new Map();
+    this.pager = makePager(byId("tree-pager"), (page) => this.turnTo(page));
     this.body = byId("tree").querySelector("tbody");
     this.body.addEventListener("keydown", (event) => this.press(event));
     this.body.addEventListener("click", (event) => this.click(event));
-    byId("tree-find").addEventListener("input", () => this.build());
+    byId("tree-find").addEventListener("input", () => this.turnTo(0));
+    byId("tree-idle").addEventListener("change", (event) => {
+      this.hasIdle = event.target.checked;
+      this.turnTo(0);
+    });
   }
 
   /**
@@ -51,15 +67,26 @@ export class Tree {
     this.byPath = new Map(this.places.map((place) => [place.path, place]));
     this.addHosts();
     if (!this.byPath.has(this.chosen)) this.choose("root");
-    byId("tree-find").title = this.list.isThere ? "By identifier, name or address, or class:20" : "By discipline or host, or class:20";
+    byId("tree-find").title = `By ${this.words()}, or class:20`;
+    byId("tree-fold").hidden = this.places.length <= FOLDED;
     this.build();
+  }
+
+  /** What a place is found by. */
+  words() {
+    return this.list.isThere ? "name, identifier or address" : "discipline or host";
   }
 
   /** Takes the figures of the classes, by path. */
   setFigures(figures) {
     this.figures = figures;
     this.isSharded = figures.get("root")?.discipline === "sharded";
-    if (this.addHosts()) this.build();
+    const now = performance.now();
+    for (const [path, { packets_per_s: packets, backlog_packets: waiting }] of figures) {
+      if (packets > 0 || waiting > 0) this.activeAt.set(path, now);
+    }
+    const isNew = this.addHosts();
+    if (isNew || this.isFolded() && this.activeKey() !== this.shownKey) this.build();
     for (const [path, row] of this.rows) this.fill(path, row);
   }
 
@@ -128,14 +155,44 @@ export class Tree {
     return null;
   }
 
+  /** Whether only active places are shown. */
+  isFolded() {
+    return this.places.length > FOLDED && !this.hasIdle && !byId("tree-find").value.trim();
+  }
+
+  /** Returns the active places, and those above them. */
+  active() {
+    const since = performance.now() - STAYS_MS;
+    const active = new Set(["root"]);
+    for (const [path, at] of this.activeAt) {
+      if (at < since) this.activeAt.delete(path);
+      for (let above = path; at >= since && above && !active.has(above); above = this.parents.get(above)) active.add(above);
+    }
+    return active;
+  }
+
+  activeKey() {
+    return [...this.active()].sort().join();
+  }
+
+  /** Shows another page of rows. */
+  turnTo(page) {
+    this.page = page;
+    this.build();
+  }
+
   /** Makes the rows that are to be seen. */
   build() {
     const wanted = byId("tree-find").value.trim();
     const hadFocus = this.body.contains(document.activeElement);
     const fits = wanted ? finder(wanted) : null;
     const visible = [];
+    const isFolded = this.isFolded();
+    const active = isFolded ? this.active() : null;
+    this.shownKey = isFolded ? this.activeKey() : "";
     const walk = (place, level) => {
       const rank = fits ? fits(place, this.list.of(place.path)) : 0;
+      if (active && !active.has(place.path)) return;
       if (rank !== null) visible.push([place, fits ? 1 : level, rank]);
       if (!fits && this.closed.has(place.path)) return;
       for (const below of this.children.get(place.path)) walk(below, level + 1);
@@ -143,19 +200,22 @@ export class Tree {
     if (this.places.length) walk(this.places[0], 1);
     // The best is first. Those that fit alike keep their order.
     visible.sort(([, , one], [, , other]) => one - other);
-    const shown = visible.slice(0, MOST_ROWS);
+    const pages = Math.max(1, Math.ceil(visible.length / PAGE));
+    this.page = Math.min(this.page, pages - 1);
+    const shown = visible.slice(this.page * PAGE, (this.page + 1) * PAGE);
     this.rows = new Map(shown.map(([place, level]) => [place.path, this.makeRow(place, level, Boolean(wanted))]));
     this.body.replaceChildren(...this.rows.values());
     if (!this.rows.has(this.focused)) this.focused = this.rows.keys().next().value;
     for (const [path, row] of this.rows) this.fill(path, row);
     this.setFocusable();
     if (hadFocus) this.rows.get(this.focused)?.focus();
-    const left = visible.length - shown.length;
+    this.pager(this.page, PAGE, visible.length);
+    const idle = this.places.length - visible.length;
     const note = byId("tree-note");
-    note.hidden = left === 0 && visible.length > 0;
-    const by = this.list.isThere ? "identifier, name or address" : "discipline or host";
-    setText(note, visible.length ? `${format.count(left)} more classes: find them by ${by}, or class:NUMBER.`
-      : `Nothing has this in its ${by}. class:20 finds the class of this number.`);
+    note.hidden = visible.length > 0 && !(isFolded && idle);
+    setText(note, visible.length
+      ? `${format.count(idle)} idle classes are not shown: no packet has come to them in the last minute. They are found by ${this.words()}.`
+      : `Nothing has this in its ${this.words()}. class:20 finds the class of this number.`);
   }
 
   makeRow(place, level, isFlat) {
@@ -165,12 +225,13 @@ export class Tree {
     const subscriber = this.list.of(path);
     const number = isFlat ? path : lastOf(path);
     const kind = `${place.discipline ?? "inner class"}${place.hosts ? ", for hosts" : ""}`;
-    // A subscriber is called by its name. The number of its class looks like the identifier of another one.
+    // A list calls its classes by names. The number of a class looks like the identifier of a subscriber.
     const called = subscriber
       ? [named(nameOf(subscriber)), h("span", { class: "kind" },
-        subscriber.name ? named(subscriber.id) : null, subscriber.name ? " · " : null, `class ${number}, ${kind}`)]
-      : [h("span", { class: "number" }, number), place.host ? named(place.host) : null,
-        h("span", { class: "kind" }, kind)];
+        subscriber.name ? named(subscriber.id) : null, subscriber.name ? " · " : null, kind)]
+      : place.name ? [named(place.name), h("span", { class: "kind" }, place.discipline ? kind : "node")]
+        : [h("span", { class: "number" }, number), place.host ? named(place.host) : null,
+          h("span", { class: "kind" }, kind)];
     const name = h("td", { role: "gridcell", class: "name" }, h("div", {},
       h("span", { class: "twist", "aria-hidden": "true" }, below.length && !isFlat ? (isClosed ? "▸" : "▾") : ""),
       h("span", { class: "called" }, ...called.filter(Boolean))));
@@ -247,6 +308,8 @@ export class Tree {
     const expanded = row?.getAttribute("aria-expanded");
     const above = this.parents.get(this.focused);
     const keys = {
+      PageDown: () => this.turnTo(this.page + 1),
+      PageUp: () => this.turnTo(Math.max(0, this.page - 1)),
       ArrowDown: () => this.focus(paths[at + 1]),
       ArrowUp: () => this.focus(paths[at - 1]),
       Home: () => this.focus(paths[0]),

@@ -54,6 +54,8 @@ pub const ASSETS: &[Asset] = assets! {
     "/list.js", "list.js", SCRIPT;
     "/login.js", "login.js", SCRIPT;
     "/packets.js", "packets.js", SCRIPT;
+    "/pair.js", "pair.js", SCRIPT;
+    "/subscriber.js", "subscriber.js", SCRIPT;
     "/subscribers.js", "subscribers.js", SCRIPT;
     "/theme.js", "theme.js", SCRIPT;
     "/tree.js", "tree.js", SCRIPT;
