@@ -291,7 +291,11 @@ def test_a_newer_run_may_say_more() -> None:
     body |= {"subscribers": True, "packets": False}
     health = answering(httpx.Response(200, json=body)).health()
     assert (health.name, health.revision) == ("home", 4)
-    entry = {"class": 16, "subscriber": {"id": "7", "prefixes": [], "colour": "blue"}}
+    entry = {
+        "class": 16,
+        "shaped": {"down_bps": 7, "up_bps": 7, "colour": "blue"},
+        "subscriber": {"id": "7", "prefixes": [], "colour": "blue"},
+    }
     answer = httpx.Response(200, json=entry, headers={"ETag": '"x"'})
     assert answering(answer).subscriber("7").subscriber.id == "7"
     with pytest.raises(ValueError, match="Entry has no `colour`; it has down, "):

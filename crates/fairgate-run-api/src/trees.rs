@@ -1,5 +1,7 @@
 //! The trees of a run, and changes of them, as documents.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// The trees of a run.
@@ -26,6 +28,10 @@ pub struct TreeStatus {
     pub name: Option<String>,
     /// Its description: `[queue.tree]` of a configuration file.
     pub queue: String,
+    /// What people call the classes of a list of subscribers, by their numbers: nodes by their names, and
+    /// subscribers by their identifiers and names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub names: BTreeMap<u16, String>,
     /// The classes that each worker has, if several workers divide the classes of the tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workers: Option<Vec<Vec<u16>>>,

@@ -509,6 +509,11 @@ class TreeStatus(Model):
     The name that the configuration gives to the tree. None if the direction has the fifo of one for which
     it names none.
     """
+    names: Annotated[dict[str, str], Field(max_length=0)] = {}
+    """
+    What people call the classes of a list of subscribers, by their numbers: nodes by their names, and
+    subscribers by their identifiers and names.
+    """
     queue: str
     """Its description: `[queue.tree]` of a configuration file."""
     to: str

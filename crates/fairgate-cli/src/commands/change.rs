@@ -367,6 +367,7 @@ mod tests {
                 to: "other".to_owned(),
                 name: name.clone(),
                 queue: Spec::inline(tree).unwrap().to_toml(QUEUE),
+                names: Default::default(),
                 workers: None,
             }).collect();
             let text = as_file(&trees.iter().collect::<Vec<_>>());

@@ -241,6 +241,7 @@ mod tests {
             to: "eth1".to_owned(),
             name: None,
             queue: spec(running),
+            names: Default::default(),
             workers: None,
         };
         compared.add(&running, &spec(file));

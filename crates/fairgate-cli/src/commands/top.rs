@@ -56,7 +56,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ORDER", default_value_t)]
     sort: Sort,
 
-    /// Show only classes with this in their host, subscriber or discipline; class:20 is a number
+    /// Show only classes with this in their name, host or discipline; class:20 is a number
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     filter: String,
 }

@@ -35,6 +35,8 @@ pub(crate) struct OutlineRow {
     pub(crate) parent: Option<usize>,
     /// The number by which it is sorted: that of its class.
     pub(crate) number: u16,
+    /// What a list of subscribers calls its class.
+    pub(crate) name: Option<String>,
     pub(crate) kind: Kind,
     /// The discipline, if there is one.
     pub(crate) discipline: Option<&'static str>,
@@ -75,10 +77,15 @@ impl Trees {
     pub fn read(trees: &TreesStatus, registry: &Registry) -> Trees {
         let outline = |tree: &TreeStatus| {
             let document = Document::parse_with("trees", &tree.queue, registry).ok()?;
-            Some(Outline {
+            let mut outline = Outline {
                 parts: tree.workers.clone().unwrap_or_default(),
                 ..Outline::of(document.queue(QUEUE)?)
-            })
+            };
+            for place in &mut outline.places {
+                let number = place.key.parse().ok();
+                place.name = number.and_then(|number: u16| tree.names.get(&number).cloned());
+            }
+            Some(outline)
         };
         Trees {
             revision: trees.revision,
@@ -108,6 +115,7 @@ impl Outline {
             key: String::new(),
             parent: None,
             number: 0,
+            name: None,
             kind: Kind::Discipline,
             discipline: Some(discipline),
             settings: Vec::new(),
@@ -165,6 +173,7 @@ impl OutlineRow {
             },
             parent: part.above,
             number: part.class.as_ref().map_or(0, |class| class.minor),
+            name: None,
             kind: match (template, part.tree) {
                 (Some(template), _) => Kind::Hosts(template.classes()),
                 (None, Some(_)) => Kind::Discipline,

@@ -119,7 +119,7 @@ impl Tree {
             // Another discipline begins anew.
             if node.discipline == old.discipline || old.discipline.is_empty() || node.discipline.is_empty() {
                 node.host = old.host;
-                node.name = old.name;
+                node.name = node.name.take().or(old.name);
                 node.subscriber = old.subscriber;
                 node.limit_bps = old.limit_bps;
                 node.figures = old.figures;
@@ -223,10 +223,10 @@ impl Tree {
     /// Takes what the inner classes of a discipline are called: those of a network.
     fn take_nodes_of_network(&mut self, status: &NodeStatus, path: &str) {
         for inner in Network::of(path, status).nodes {
-            let Some(index) = self.find(&inner.path) else {
-                continue;
-            };
+            // The outline may not be known yet.
+            let index = self.find_or_add(&inner.path);
             let node = &mut self.nodes[index];
+            node.status = self.statuses;
             node.name = Some(inner.name.to_owned());
             node.limit_bps = inner.state.limit_bps;
         }
@@ -321,6 +321,7 @@ impl Node {
         Node {
             number: place.number,
             kind: place.kind.clone(),
+            name: place.name.clone(),
             discipline: place.discipline.unwrap_or_default().to_owned(),
             ..Node::read(&place.key, place.parent)
         }
@@ -364,6 +365,7 @@ mod tests {
     use fairgate_config::Spec;
 
     use super::*;
+    use crate::top::outline::Trees;
     use crate::top::testing::row;
 
     fn outline(text: &str) -> Arc<Outline> {
@@ -436,6 +438,55 @@ mod tests {
         assert_eq!(shown(&tree), "1001 Anna / fifo");
         tree.take_status(&status("1002"));
         assert_eq!(shown(&tree), "1002 Anna / fifo");
+    }
+
+    /// The outline has the names of all classes, also of those that no packet has come to.
+    #[test]
+    fn a_network_has_names_before_packets_come() {
+        let text = "htb default=2 { 1 rate=1gbit { 2 rate=1mbit / fifo; \
+            16 rate=1mbit { 17 rate=1mbit / fifo } } }";
+        let queue = Spec::inline(text).expect(text).to_toml(fairgate_run_api::QUEUE);
+        let names = [(1, "line"), (16, "Tower"), (17, "1001 Anna")];
+        let trees = fairgate_run_api::TreesStatus {
+            revision: 0,
+            directions: vec![fairgate_run_api::TreeStatus {
+                from: "left".to_owned(),
+                to: "right".to_owned(),
+                name: None,
+                queue,
+                names: names
+                    .map(|(class, name)| (class, name.to_owned()))
+                    .into_iter()
+                    .collect(),
+                workers: None,
+            }],
+        };
+        let registry = fairgate_config::Registry::builtin();
+        let outline = Trees::read(&trees, &registry)
+            .directions
+            .remove(0)
+            .expect("it is read");
+        // A status comes before the outline, and has a node only.
+        let mut tree = Tree::default();
+        let mut root = crate::top::testing::status("htb");
+        root.class_states = vec![fairgate_run_api::ClassStatus {
+            class: 16,
+            name: Some("Tower".to_owned()),
+            node: Some(1),
+            limit_bps: Some(2_000_000),
+            sent: crate::top::testing::NOTHING,
+            overlimits: 0,
+            variables: Default::default(),
+            at_s: 0.0,
+        }];
+        tree.take_status(&root);
+        tree.reshape(Arc::new(outline));
+        let shown = |key| crate::top::listing::short_name(&tree, tree.find(key).unwrap());
+        assert_eq!(
+            ["1", "16", "17", "2"].map(shown),
+            ["line", "Tower", "1001 Anna / fifo", "2 fifo"]
+        );
+        assert_eq!(tree.node(tree.find("16").unwrap()).limit_bps, Some(2_000_000));
     }
 
     /// The class of a host that has gone is forgotten when the screen shows nothing of it any more.

@@ -57,6 +57,18 @@ impl ClassNames {
         }
     }
 
+    /// Returns what people call each class.
+    pub fn called(&self) -> BTreeMap<u16, String> {
+        let called = |known: &ClassName| match &known.subscriber {
+            Some(subscriber) => subscriber.to_string(),
+            None => known.name.clone(),
+        };
+        self.0
+            .iter()
+            .map(|(class, known)| (*class, called(known)))
+            .collect()
+    }
+
     /// Adds the names to the outline of their tree.
     pub fn add_to_outline(&self, places: &mut [OutlineEntry]) {
         for place in places {

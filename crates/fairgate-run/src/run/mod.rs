@@ -94,6 +94,7 @@ impl Run {
             to: plan.ends[1 - side].title().to_owned(),
             name: plan.queue_names[side].clone(),
             queue: plan.queues[side].to_toml(QUEUE),
+            names: plan.class_names[side].called(),
             workers: plan.classes_of_workers(side),
         };
         TreesStatus {

@@ -379,6 +379,6 @@ mod tests {
             text.contains("16: classes") && text.contains("18: fq_codel"),
             "{text}"
         );
-        assert!(!text.contains("LIMIT"), "{text}");
+        assert!(!text.contains("USED"), "{text}");
     }
 }

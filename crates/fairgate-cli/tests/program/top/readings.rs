@@ -65,6 +65,7 @@ pub(crate) fn trees(revision: u64) -> Event {
         from: from.to_owned(),
         to: to.to_owned(),
         queue: queue.to_owned(),
+        names: BTreeMap::new(),
         workers: None,
     };
     let status = TreesStatus {
