@@ -1097,6 +1097,7 @@ def test_dashboard_of_a_thousand_classes_is_short(town: Run, browser: Browser, w
     page.get_by_role("tab", name="Subscribers").click()
     table = page.locator("#subscribers tbody tr")
     expect(table.first).to_contain_text("Customer")
+    picture(page, f"subscribers-{width}")
     page.get_by_placeholder("Find a subscriber").fill("customer")
     expect(page.locator("#subscribers .pager")).to_contain_text("1\u201325 of 1,000")
     page.get_by_placeholder("Find a subscriber").fill("10.0.1.1")
@@ -1108,6 +1109,14 @@ def test_dashboard_of_a_thousand_classes_is_short(town: Run, browser: Browser, w
     until("the rate is drawn", lambda: drawn(page, "rate", 0, "subscriber-"))
     assert page.evaluate(BEYOND) == []
     picture(page, f"subscriber-{width}")
+    # An idle one is shown in the tree, too.
+    page.get_by_role("button", name="All subscribers").click()
+    page.get_by_placeholder("Find a subscriber").fill("customer 777")
+    table.get_by_role("button", name="Customer 777").click()
+    expect(subscriber).to_contain_text("begins with this page")
+    page.get_by_role("button", name="Show in the tree").click()
+    expect(page.locator("#detail-title")).to_contain_text("Customer 777")
+    expect(rows.filter(has_text="Customer 777")).to_be_visible()
     watched.check()
     watched.close()
 

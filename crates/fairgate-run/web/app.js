@@ -264,7 +264,7 @@ async function begin() {
     change: (id) => changes.openSubscriber(id),
     showInTree: (path) => {
       chooseView("overview");
-      tree.choose(path);
+      tree.reveal(path);
       byId("detail").focus();
     },
   });

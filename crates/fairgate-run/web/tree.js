@@ -200,6 +200,7 @@ export class Tree {
     if (this.places.length) walk(this.places[0], 1);
     // The best is first. Those that fit alike keep their order.
     visible.sort(([, , one], [, , other]) => one - other);
+    this.order = visible.map(([place]) => place.path);
     const pages = Math.max(1, Math.ceil(visible.length / PAGE));
     this.page = Math.min(this.page, pages - 1);
     const shown = visible.slice(this.page * PAGE, (this.page + 1) * PAGE);
@@ -282,6 +283,17 @@ export class Tree {
     this.chosen = path;
     for (const [other, row] of this.rows) row.setAttribute("aria-selected", String(other === path));
     this.onChoose(path);
+  }
+
+  /** Chooses a place, and shows its row, whatever was looked for. */
+  reveal(path) {
+    byId("tree-find").value = "";
+    for (let above = this.parents.get(path); above; above = this.parents.get(above)) this.closed.delete(above);
+    // It is shown for a while, also if no packet comes to it.
+    this.activeAt.set(path, performance.now());
+    this.build();
+    this.turnTo(Math.floor(Math.max(0, this.order.indexOf(path)) / PAGE));
+    this.choose(path);
   }
 
   toggle(path, isOpen) {
