@@ -254,6 +254,16 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
+    /// Only the words that it fixes are read.
+    #[test]
+    fn a_single_filter_is_found(list in vec(filter(), 1), seed in any::<u64>()) {
+        agrees(&Filters::new(list), &mut Random::new(seed), 50)?;
+    }
+}
+
 /// The properties above would also hold if no packet ever matched. This test excludes that.
 #[test]
 fn random_packets_match_and_miss() {

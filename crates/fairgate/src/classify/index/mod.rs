@@ -4,7 +4,7 @@
 //!   tables    many filters that fix the same bits (five-tuples, host pairs, /24 networks): a hash table
 //!             for each set of bits                                                    `table`
 //!   bitmaps   all others: ranges, unusual prefixes, mixed conditions                  `bitmap`, `trie`
-//!   few       up to 16 filters: one after the other
+//!   few       up to 16 filters: one after the other; a single one reads only what it fixes
 //! ```
 //!
 //! The parts are searched in the order of the lowest rank in each, until none can be better than the match
@@ -24,7 +24,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use bitmap::{Bitmap, MOST_BLOCKS};
-use fields::{Fields, Pattern, fields};
+use fields::{Fields, Pattern, Single, fields};
 use table::Table;
 
 use crate::classify::Match;
@@ -74,6 +74,8 @@ pub(super) struct Index {
     /// A bitmap of up to 64 filters.
     small: Option<Bitmap<1>>,
     few: Vec<(u32, Pattern)>,
+    /// The only filter, if there is one only.
+    single: Option<Single>,
 }
 
 impl Index {
@@ -94,6 +96,12 @@ impl Index {
             false => index.take_tables(rest, &limits),
         };
         rest.sort_unstable();
+        if index.tables.is_empty()
+            && let [rank] = rest[..]
+        {
+            index.single = Some(Single::new(rank, &Pattern::of(conditions[rank as usize])));
+            return index;
+        }
         if rest.len() <= limits.few {
             let with_pattern = |rank: u32| (rank, Pattern::of(conditions[rank as usize]));
             index.few = rest.into_iter().map(with_pattern).collect();
@@ -149,6 +157,10 @@ impl Index {
         headers: Option<&FlowKey>,
         matches: impl Fn(u32) -> bool,
     ) -> u32 {
+        if let Some(single) = &self.single {
+            let is_match = single.is_in(packet, headers) && (!single.has_ranges || matches(single.rank));
+            return if is_match { single.rank } else { NONE };
+        }
         let mut best = NONE;
         let fields = || fields(packet, headers);
         if !self.tables.is_empty() {
