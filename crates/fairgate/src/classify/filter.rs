@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::num::NonZeroU8;
 use core::ops::RangeInclusive;
 
 use crate::classify::bytes::Bytes;
@@ -16,19 +17,24 @@ use crate::flow::{FlowKey, HeaderBytes};
 use crate::slot::Slot;
 
 /// An address prefix of one family. `::/0` contains no IPv4 address.
+///
+/// It takes 18 bytes, also as an option: a list of subscribers has tens of thousands, in several places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
-    address: u128,
-    mask: u128,
-    ethertype: u16,
+    /// The address in the form of [`FlowKey`]. All other bits are 0.
+    address: [u8; 16],
+    /// One more than the number of bits that must match of the 128.
+    fixed: NonZeroU8,
+    is_v4: bool,
 }
 
 impl Prefix {
     /// Creates a prefix of the first `length` bits of `address`: 0 to 32 for IPv4, 0 to 128 for IPv6.
     pub fn new(address: IpAddr, length: u8) -> Result<Prefix, ConfigError> {
-        let (longest, address, offset, ethertype) = match address {
-            IpAddr::V4(v4) => (32, u128::from(v4.to_ipv6_mapped()), 96, IPV4),
-            IpAddr::V6(v6) => (128, u128::from(v6), 0, IPV6),
+        let address_is_v4 = address.is_ipv4();
+        let (longest, address, offset) = match address {
+            IpAddr::V4(v4) => (32, u128::from(v4.to_ipv6_mapped()), 96),
+            IpAddr::V6(v6) => (128, u128::from(v6), 0),
         };
         if length > longest {
             return Err(ConfigError::conflict(
@@ -38,44 +44,61 @@ impl Prefix {
                 "reduce it to the number of leading bits that must match",
             ));
         }
-        let bits = u32::from(length) + offset;
-        let mask = if bits == 0 { 0 } else { u128::MAX << (128 - bits) };
+        let fixed = NonZeroU8::MIN.saturating_add(length + offset);
         Ok(Prefix {
-            address: address & mask,
-            mask,
-            ethertype,
+            address: (address & mask_of(fixed)).to_be_bytes(),
+            fixed,
+            is_v4: address_is_v4,
         })
+    }
+
+    fn mask(&self) -> u128 {
+        mask_of(self.fixed)
+    }
+
+    fn ethertype(&self) -> u16 {
+        if self.is_v4 { IPV4 } else { IPV6 }
     }
 
     /// Returns the first address of the prefix: all other bits are 0.
     pub fn address(&self) -> IpAddr {
-        match self.ethertype {
-            IPV4 => IpAddr::V4(Ipv4Addr::from_bits(self.address as u32)),
-            _ => IpAddr::V6(Ipv6Addr::from_bits(self.address)),
+        let bits = u128::from_be_bytes(self.address);
+        match self.is_v4 {
+            true => IpAddr::V4(Ipv4Addr::from_bits(bits as u32)),
+            false => IpAddr::V6(Ipv6Addr::from_bits(bits)),
         }
     }
 
     /// Returns the number of bits that must match.
     pub fn length(&self) -> u8 {
-        let offset = if self.ethertype == IPV4 { 96 } else { 0 };
-        (self.mask.count_ones() - offset) as u8
+        let offset = if self.is_v4 { 96 } else { 0 };
+        self.fixed.get() - 1 - offset
     }
 
     /// Returns address, mask and EtherType. The address is in the form of [`FlowKey`].
     pub(super) fn bits(&self) -> (u128, u128, u16) {
-        (self.address, self.mask, self.ethertype)
+        (u128::from_be_bytes(self.address), self.mask(), self.ethertype())
     }
 
     /// Returns whether all addresses of `other` are in this prefix.
     pub fn covers(&self, other: &Prefix) -> bool {
-        let is_longer = self.mask & other.mask == self.mask;
-        self.ethertype == other.ethertype && is_longer && other.address & self.mask == self.address
+        let ((own, mask, _), (other_address, ..)) = (self.bits(), other.bits());
+        self.is_v4 == other.is_v4 && self.fixed <= other.fixed && other_address & mask == own
     }
 
     /// Returns whether `address` is in this prefix. `address` is in the form of [`FlowKey`] and from a packet
     /// with this EtherType.
     pub fn contains(&self, address: &[u8; 16], ethertype: u16) -> bool {
-        ethertype == self.ethertype && u128::from_be_bytes(*address) & self.mask == self.address
+        let (own, mask, own_type) = self.bits();
+        ethertype == own_type && u128::from_be_bytes(*address) & mask == own
+    }
+}
+
+/// Returns the mask of so many bits, less one.
+fn mask_of(fixed: NonZeroU8) -> u128 {
+    match fixed.get() - 1 {
+        0 => 0,
+        bits => u128::MAX << (128 - u32::from(bits)),
     }
 }
 
