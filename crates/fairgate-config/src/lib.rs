@@ -29,7 +29,7 @@ pub use document::Document;
 pub use error::{FileError, Lines, Origin, Problem};
 pub use fairgate::registry::{
     self, About, Bucket, Children, ClassSettings, Entry, Family, Longest, ParameterInfo, Parts, Registry,
-    Section, Setting, Settings, Shape, Unit, UnitError, Value, units,
+    Section, Setting, Settings, Shape, Tables, Unit, UnitError, Value, units,
 };
 pub use memory::Memory;
 pub use spec::{

@@ -1,10 +1,12 @@
 //! Helpers for several tests.
 
+use std::sync::Arc;
+
 use toml::Spanned;
 
 use crate::registry::{Children, ClassSettings, Entry, ParameterInfo, Settings};
 use crate::registry::{Unit, Value};
-use crate::spec::{Estimators, Given, Origin, Spec, read_value};
+use crate::spec::{Given, Origin, Spec, read_value};
 
 /// Returns the smallest valid description of a discipline: three classes if it holds classes, and a value for
 /// each required parameter that all disciplines accept.
@@ -16,7 +18,7 @@ pub(crate) fn smallest(entry: &'static dyn Entry) -> Spec {
     };
     let mut spec = Spec {
         entry,
-        settings: Settings {
+        settings: Arc::new(Settings {
             own: entry
                 .parameters()
                 .into_iter()
@@ -24,18 +26,19 @@ pub(crate) fn smallest(entry: &'static dyn Entry) -> Spec {
                 .filter_map(required)
                 .collect(),
             ..Settings::default()
-        },
-        children: Vec::new(),
-        estimators: Estimators::default(),
-        origin: Origin::nowhere(),
+        }),
+        children: Arc::default(),
+        estimators: Arc::default(),
+        origin: Origin::nowhere().into(),
     };
+    let held = Arc::make_mut(&mut spec.children);
     let fifo = || Spec::inline("fifo").expect("fifo needs nothing");
     match entry.about().children {
         Children::None => {}
-        children if !children.are_classes() => spec.children.push(fifo()),
+        children if !children.are_classes() => held.push(fifo()),
         _ => {
             for minor in 1..=3 {
-                spec.settings.classes.push(ClassSettings {
+                Arc::make_mut(&mut spec.settings).classes.push(ClassSettings {
                     minor,
                     template: None,
                     settings: entry
@@ -45,7 +48,7 @@ pub(crate) fn smallest(entry: &'static dyn Entry) -> Spec {
                         .filter_map(required)
                         .collect(),
                 });
-                spec.children.push(fifo());
+                held.push(fifo());
             }
         }
     }

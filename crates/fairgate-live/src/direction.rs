@@ -171,7 +171,7 @@ impl Direction {
         slot: Option<&WorkerSlot>,
     ) -> Result<Direction, LiveError> {
         let queue = plan.tree_of(side, slot.map_or(0, |slot| slot.worker));
-        let tree = queue.build(randomness.seed())?;
+        let tree = queue.build_for_refills(randomness.seed())?;
         let delay = plan.delay.as_nanos() as u64;
         let (port, hasher) = (INTERFACES[side], randomness.hasher);
         let mut direction = Direction::new(port, tree, hasher, frames, delay);

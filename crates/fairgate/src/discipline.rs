@@ -19,7 +19,7 @@ use crate::arrival::Needs;
 use crate::class_reading::ClassReading;
 use crate::count::Count;
 use crate::error::ConfigError;
-use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::pool::{PacketId, PacketQueue, Pool, TableKind};
 use crate::time::Time;
 use inspect::at_places;
 use sealed::Sealed;
@@ -157,6 +157,12 @@ pub trait Algorithm: Send + 'static {
     /// What its classes need is not included.
     fn needs(&self) -> Needs {
         Needs::default()
+    }
+
+    /// Returns the kinds of its tables that it takes from the [pool's reserve](Pool::refill) when its first
+    /// packet comes.
+    fn tables(&self) -> [Option<TableKind>; 2] {
+        [None; 2]
     }
 }
 

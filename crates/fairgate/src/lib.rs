@@ -132,7 +132,9 @@ pub use flow::{Acknowledgement, Dissection, FlowHash, FlowHasher, FlowKey};
 pub use link::{Departure, Dropped, Link, LinkFull};
 pub use link_layer::{Cells, LinkLayer};
 pub use packet::{ClassId, DropReason, Ecn, Packet};
-pub use pool::{Copied, Delay, NodeNumber, PacketId, PacketQueue, Pool, PoolFull, TakenDelays};
+pub use pool::{
+    Copied, Delay, NodeNumber, PacketId, PacketQueue, Pool, PoolFull, Table, TableKind, TakenDelays,
+};
 pub use probability::Probability;
 pub use rate::{Rate, RateMeter};
 pub use slot::Slot;

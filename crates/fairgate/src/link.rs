@@ -128,10 +128,18 @@ impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
             .resize_with(self.pool.capacity() as usize, T::default);
     }
 
-    /// Finds out what the disciplines of the tree read.
+    /// Finds out what the disciplines of the tree read, and which tables they take from the reserve.
     fn look_at_tree(&mut self) {
         self.needs = self.root().needs();
         self.pool.keep(self.needs);
+        let Link { egress, pool, .. } = self;
+        egress.root().visit_tables(&mut |kind| pool.provide(kind));
+    }
+
+    /// Refills the reserve of tables, as of [`Pool::refill`].
+    #[inline]
+    pub fn refill(&mut self) {
+        self.pool.refill();
     }
 
     /// Returns what the disciplines read of packets, to be told with each [`Arrival`].

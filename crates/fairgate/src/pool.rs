@@ -8,18 +8,20 @@
 //!   bytes    [ HeaderBytes ][ HeaderBytes ] ...   only if filters match bytes
 //!   delays   [ Delay ][ Delay ] ...               on request: sojourn times, in the order of departures
 //!   places   [ NodeNumber ][ NodeNumber ] ...     on request: the queue that each packet was in
+//!   reserve  [ table ][ table ] ...               on request: for disciplines whose first packet comes
 //!   returned  head -> ... -> tail                 dropped or flushed, to be taken by the driver
 //! ```
 //!
-//! Everything is allocated at construction, or by [`Pool::grow`] between calls. A queue is an intrusive list
-//! of slot numbers: a push or pop writes two words. A discipline that drops a packet gives it back to the
-//! pool. After the call the driver takes the returned packets and releases them. So no packet can be lost
-//! between a discipline and its driver.
+//! Everything is allocated at construction, or by [`Pool::grow`] and [`Pool::refill`] between calls. A queue
+//! is an intrusive list of slot numbers: a push or pop writes two words. A discipline that drops a packet
+//! gives it back to the pool. After the call the driver takes the returned packets and releases them. So no
+//! packet can be lost between a discipline and its driver.
 
 mod copies;
 mod delays;
 mod heap;
 mod places;
+mod reserve;
 
 use alloc::vec::Vec;
 use core::ops::{Index, IndexMut};
@@ -38,6 +40,8 @@ use delays::DelayLog;
 pub use delays::{Delay, NodeNumber, TakenDelays};
 pub(crate) use heap::PacketHeap;
 use places::Places;
+use reserve::Reserve;
+pub use reserve::{Table, TableKind};
 
 /// The number of a packet's slot in its [`Pool`]. It is valid from insertion to release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -89,6 +93,8 @@ pub struct Pool {
     kept: Needs,
     delays: DelayLog,
     places: Places,
+    /// Tables for disciplines that have none yet.
+    reserve: Reserve,
     /// Whether a log of sojourn times or places are kept.
     is_observed: bool,
     /// The number that a node got last.
@@ -145,6 +151,7 @@ impl Pool {
             kept: Needs::default(),
             delays: DelayLog::default(),
             places: Places::default(),
+            reserve: Reserve::default(),
             is_observed: false,
             last_number: 0,
             free_head: 0,
@@ -194,6 +201,28 @@ impl Pool {
         if self.kept.bytes {
             self.bytes.resize(self.slots.len(), HeaderBytes::NONE);
         }
+    }
+
+    /// Has tables of this kind in reserve from now on ([`Inspect::visit_tables`](crate::Inspect)). This
+    /// allocates. It must not be called within a call to a discipline.
+    pub fn provide(&mut self, kind: TableKind) {
+        self.reserve.provide(kind);
+    }
+
+    /// Replaces the tables that disciplines have taken since the last call. This allocates if there were any.
+    /// A driver of a tree whose tables are made [when used](crate::registry::Tables::WhenUsed) calls it at
+    /// least once for 128 packets that it enqueues, and not within a call to a discipline. Otherwise a
+    /// discipline may have to allocate its table when its first packet comes.
+    #[inline]
+    pub fn refill(&mut self) {
+        if self.reserve.is_used {
+            self.reserve.refill();
+        }
+    }
+
+    /// Returns a table for a discipline that has none yet.
+    pub fn take_table<T: Table>(&mut self, size: u32) -> T {
+        self.reserve.take(size)
     }
 
     /// Returns what the pool [keeps](Pool::keep).

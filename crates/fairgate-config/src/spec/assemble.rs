@@ -98,10 +98,10 @@ impl Assembly {
         entry.check(&settings, Parts::new(stand_ins, 0))?;
         Ok(Spec {
             entry,
-            settings,
-            children,
-            estimators: Estimators::default(),
-            origin: Origin::whole(self.source),
+            settings: settings.into(),
+            children: children.into(),
+            estimators: Estimators::default().into(),
+            origin: Origin::whole(self.source).into(),
         })
     }
 }

@@ -17,11 +17,11 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use fairgate::{ConfigError, Discipline, Heritage, Needs, Pool, Time};
+use fairgate::{ConfigError, Discipline, Heritage, Needs, Pool, TableKind, Time};
 use thiserror::Error;
 
 use super::{BuildError, Spec, derive};
-use crate::registry::Parts;
+use crate::registry::{Parts, Tables};
 
 /// Why a running tree cannot be changed. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -37,6 +37,10 @@ pub struct ChangeError {
 pub struct Change {
     /// What disciplines read of packets that are new or have new parameters.
     needs: Needs,
+    /// When new disciplines make their tables.
+    tables: Tables,
+    /// The tables that they take from the reserve of the pool.
+    kinds: Vec<TableKind>,
     /// The parameters of disciplines that change in place.
     parameters: Vec<Step>,
     /// The disciplines that are replaced. Each is preceded by the ones below it.
@@ -119,7 +123,21 @@ impl Spec {
     /// # Errors
     /// Only if a discipline refuses what it accepted when the description was checked.
     pub fn change_to(&self, wanted: &Spec, seed: u64) -> Result<Change, ChangeError> {
+        self.change_with(wanted, seed, Tables::Now)
+    }
+
+    /// Plans the same change for a driver that [refills](Pool::refill) the reserve of its pool, as of
+    /// [`build_for_refills`](Spec::build_for_refills).
+    ///
+    /// # Errors
+    /// As [`change_to`](Spec::change_to).
+    pub fn change_for_refills(&self, wanted: &Spec, seed: u64) -> Result<Change, ChangeError> {
+        self.change_with(wanted, seed, wanted.tables())
+    }
+
+    fn change_with(&self, wanted: &Spec, seed: u64, tables: Tables) -> Result<Change, ChangeError> {
         let mut plan = Change::nothing();
+        plan.tables = tables;
         plan.add(self, wanted, &mut Vec::new(), seed)?;
         Ok(plan)
     }
@@ -138,7 +156,7 @@ impl Spec {
     /// Returns a discipline that has become `wanted`, if a running one of this description accepts the
     /// parameters: a discipline with the same parameters and without packets tries it.
     fn can_become(&self, wanted: &Spec) -> Result<Option<Box<dyn Discipline>>, ConfigError> {
-        let mut rehearsing = self.build_over(&|_, _| Ok(placeholder()), 0)?;
+        let mut rehearsing = self.build_over(&|_, _| Ok(placeholder()), 0, Tables::Now)?;
         let config = wanted.entry.config(&wanted.settings)?;
         let mut pool = Pool::with_capacity(1);
         let accepts = rehearsing.reconfigure(config.as_ref(), Time::ZERO, &mut pool);
@@ -146,12 +164,18 @@ impl Spec {
     }
 
     /// Builds this discipline over the disciplines that `child` returns.
-    fn build_over(&self, child: &BuildChild<'_>, seed: u64) -> Result<Box<dyn Discipline>, ConfigError> {
+    fn build_over(
+        &self,
+        child: &BuildChild<'_>,
+        seed: u64,
+        tables: Tables,
+    ) -> Result<Box<dyn Discipline>, ConfigError> {
         let children = self.trees().map(|(minor, tree)| child(minor, tree));
         let children = children
             .collect::<Result<_, BuildError>>()
             .map_err(|error| error.source)?;
-        self.entry.build(&self.settings, Parts::new(children, seed))
+        let parts = Parts::new(children, seed).with_tables(tables);
+        self.entry.build(&self.settings, parts)
     }
 
     /// Returns the tree of each class that is not assigned to hosts, or the inner discipline.
@@ -184,6 +208,8 @@ impl Change {
     fn nothing() -> Change {
         Change {
             needs: Needs::default(),
+            tables: Tables::Now,
+            kinds: Vec::new(),
             parameters: Vec::new(),
             replacements: Vec::new(),
         }
@@ -216,6 +242,7 @@ impl Change {
     /// Adds another change of the same tree.
     pub(super) fn include(&mut self, other: Change) {
         self.needs |= other.needs;
+        self.kinds.extend(other.kinds);
         self.parameters.extend(other.parameters);
         self.replacements.extend(other.replacements);
     }
@@ -307,18 +334,25 @@ impl Change {
         let inherited = &heritage.classes;
         let child = |minor: u16, tree: &Spec| match inherited.binary_search(&minor) {
             Ok(_) => Ok(placeholder()),
-            Err(_) => tree.build(derive(seed, minor)),
+            Err(_) => tree.build_with(derive(seed, minor), self.tables),
         };
         let refused = |source| ChangeError {
             node_path: path_in_words(path),
             source,
         };
-        let mut new = wanted.build_over(&child, seed).map_err(refused)?;
+        let mut new = wanted.build_over(&child, seed, self.tables).map_err(refused)?;
         if let Some(running) = running {
             let old = running.entry.config(&running.settings).map_err(refused)?;
             new.prepare_to_take_over(old.as_ref());
         }
         self.needs |= new.needs();
+        if self.tables == Tables::WhenUsed {
+            new.visit_tables(&mut |kind| {
+                if !self.kinds.contains(&kind) {
+                    self.kinds.push(kind);
+                }
+            });
+        }
         self.replacements.push(Replacement {
             path: path.to_vec(),
             heritage,
@@ -342,6 +376,9 @@ impl Change {
         now: Time,
         pool: &mut Pool,
     ) -> Result<Replaced, ChangeError> {
+        for kind in &self.kinds {
+            pool.provide(*kind);
+        }
         let steps = &self.parameters;
         for (number, step) in steps.iter().enumerate() {
             let mut result = Ok(());

@@ -138,10 +138,10 @@ fn node(
     match known.try_out(entry, &settings, held) {
         Ok(()) => Some(Spec {
             entry,
-            settings,
-            children,
-            estimators,
-            origin: Origin::of(problems.source(), entry, draft, keys),
+            settings: settings.into(),
+            children: children.into(),
+            estimators: estimators.into(),
+            origin: Origin::of(problems.source(), entry, draft, keys).into(),
         }),
         Err(error) => {
             refused(draft, &error, problems);

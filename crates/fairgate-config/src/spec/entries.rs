@@ -3,7 +3,7 @@
 use toml::Spanned;
 
 use super::{Given, RESERVED_KEYS, read_value};
-use crate::registry::{Parts, Registry, Unit, Value};
+use crate::registry::{Parts, Registry, Settings, Unit, Value};
 
 #[test]
 fn an_entry_has_the_name_of_its_discipline() {
@@ -96,7 +96,7 @@ fn defaults_and_ranges_fit_their_fields() {
                     Unit::Curve => Value::List(vec![end; 3]),
                     _ => Value::Number(end),
                 };
-                let mut settings = spec.settings.clone();
+                let mut settings = Settings::clone(&spec.settings);
                 settings.own.retain(|(other, _)| *other != index);
                 settings.own.push((index, value));
                 let parts = || {

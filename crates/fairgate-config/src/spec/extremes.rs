@@ -1,5 +1,7 @@
 //! Every discipline forwards packets with its parameters at the ends of their ranges.
 
+use std::sync::Arc;
+
 use fairgate::{Packet, Pool, Time};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -69,17 +71,18 @@ fn one_discipline() -> impl Strategy<Value = Spec> {
             (settings(entry.parameters()), of_class(), of_class(), of_class()).prop_map(
                 move |(own, first, second, third)| {
                     let mut spec = smallest(entry);
-                    spec.settings.own = own;
-                    for (class, given) in spec.settings.classes.iter_mut().zip([first, second, third]) {
+                    let settings = Arc::make_mut(&mut spec.settings);
+                    settings.own = own;
+                    for (class, given) in settings.classes.iter_mut().zip([first, second, third]) {
                         class.settings = given;
                     }
                     if entry.takes_filters() {
-                        spec.settings.classifier.default = Some(1);
+                        settings.classifier.default = Some(1);
                     }
                     if matches!(entry.about().children, Children::Inner | Children::InnerOrQueue)
                         && !has_inner
                     {
-                        spec.children.clear();
+                        spec.children = Arc::default();
                     }
                     spec
                 },

@@ -12,7 +12,7 @@ const NODE: u64 = 1000;
 
 impl Spec {
     /// Returns an estimate of the tree's memory in bytes, correct to a factor of three. All of it is
-    /// allocated when the tree is built.
+    /// allocated when the tree is built, or later, as disciplines [are used](Spec::build_for_refills).
     pub fn memory(&self) -> u64 {
         self.classes_in_all()
             .fold(self.own_memory(), |sum, (count, tree)| {
@@ -107,6 +107,8 @@ impl Spec {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use fairgate::Discipline;
 
     use super::*;
@@ -131,9 +133,10 @@ mod tests {
             let counts = counts.filter(|(_, info)| matches!(info.unit, Unit::Count(_)));
             let raised = counts.map(|(index, info)| {
                 let mut spec = plain.clone();
-                spec.settings.own.retain(|(other, _)| *other != index);
+                let settings = Arc::make_mut(&mut spec.settings);
+                settings.own.retain(|(other, _)| *other != index);
                 let most = Value::Number((*info.range.end()).min(100_000));
-                spec.settings.own.push((index, most));
+                settings.own.push((index, most));
                 spec
             });
             for spec in std::iter::once(plain.clone()).chain(raised) {

@@ -54,23 +54,32 @@ pub use shards::{ShardBy, ShardedSpec, Workers};
 
 use crate::error::{FileError, Problems};
 use crate::registry::Value;
-use crate::registry::{ClassSettings, Entry, PARENT, ParameterInfo, Parts, Registry, Setting, Settings};
+use crate::registry::{
+    ClassSettings, Entry, PARENT, ParameterInfo, Parts, Registry, Setting, Settings, Tables,
+};
 
 /// The class number of the one discipline that a shaper holds.
 pub const INNER: u16 = 1;
 
+/// The number of disciplines up to which all tables are made when a tree is built. A reserve for so few would
+/// not be smaller.
+const FEW: usize = 256;
+
 /// A checked tree of disciplines. It can be built.
+///
+/// Copies share their parts until one is changed: thousands of classes hold the same discipline, and a run
+/// keeps a tree in several places.
 #[derive(Clone)]
 pub struct Spec {
     pub(crate) entry: &'static dyn Entry,
-    pub(crate) settings: Settings,
+    pub(crate) settings: Arc<Settings>,
     /// One child for each class that holds a discipline, in the order of the classes; or the inner
     /// discipline.
-    pub(crate) children: Vec<Spec>,
+    pub(crate) children: Arc<Vec<Spec>>,
     /// How a run estimates the rates of this discipline and of its classes.
-    pub(crate) estimators: Estimators,
+    pub(crate) estimators: Arc<Estimators>,
     /// Where the tree was written. It does not take part in comparisons.
-    pub(crate) origin: Origin,
+    pub(crate) origin: Arc<Origin>,
 }
 
 /// The estimators of a discipline and of its classes. Drivers use them. The discipline does not know them.
@@ -157,12 +166,39 @@ impl Spec {
     /// # Errors
     /// Only if a discipline refuses what it accepted when the description was checked.
     pub fn build(&self, seed: u64) -> Result<Box<dyn Discipline>, BuildError> {
+        self.build_with(seed, Tables::Now)
+    }
+
+    /// Builds the same tree for a driver that [refills](fairgate::Pool::refill) the reserve of its pool. If
+    /// there are many disciplines, each makes its tables when its first packet comes: of thousands of
+    /// subscribers most are idle.
+    ///
+    /// # Errors
+    /// As [`build`](Spec::build).
+    pub fn build_for_refills(&self, seed: u64) -> Result<Box<dyn Discipline>, BuildError> {
+        self.build_with(seed, self.tables())
+    }
+
+    /// When the disciplines make their tables, if the driver refills its pool.
+    fn tables(&self) -> Tables {
+        match self.disciplines() > FEW {
+            true => Tables::WhenUsed,
+            false => Tables::Now,
+        }
+    }
+
+    /// The number of disciplines in the tree.
+    fn disciplines(&self) -> usize {
+        1 + self.trees().map(|(_, tree)| tree.disciplines()).sum::<usize>()
+    }
+
+    fn build_with(&self, seed: u64, tables: Tables) -> Result<Box<dyn Discipline>, BuildError> {
         let children = self
             .trees()
-            .map(|(minor, child)| child.build(derive(seed, minor)))
+            .map(|(minor, child)| child.build_with(derive(seed, minor), tables))
             .collect::<Result<_, BuildError>>()?;
         self.entry
-            .build(&self.settings, Parts::new(children, seed))
+            .build(&self.settings, Parts::new(children, seed).with_tables(tables))
             .map_err(|source| BuildError {
                 discipline: self.discipline(),
                 source,
@@ -252,7 +288,7 @@ impl Spec {
 
     /// Returns whether a discipline or a class of the tree has an estimator.
     pub fn has_estimators(&self) -> bool {
-        self.estimators != Estimators::default() || self.children.iter().any(Spec::has_estimators)
+        *self.estimators != Estimators::default() || self.children.iter().any(Spec::has_estimators)
     }
 
     /// Returns the root's handle, filters and default class.
@@ -314,12 +350,17 @@ fn derive(seed: u64, minor: u16) -> u64 {
     z ^ (z >> 31)
 }
 
+/// Compares parts that are often the same one.
+fn is_same<T: PartialEq>(one: &Arc<T>, other: &Arc<T>) -> bool {
+    Arc::ptr_eq(one, other) || one == other
+}
+
 impl PartialEq for Spec {
     fn eq(&self, other: &Spec) -> bool {
         self.discipline() == other.discipline()
-            && self.settings == other.settings
-            && self.estimators == other.estimators
-            && self.children == other.children
+            && is_same(&self.settings, &other.settings)
+            && is_same(&self.estimators, &other.estimators)
+            && is_same(&self.children, &other.children)
     }
 }
 

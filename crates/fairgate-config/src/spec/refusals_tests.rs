@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use fairgate::{DropReason, Packet, Pool, Time};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -45,12 +47,13 @@ fn one_discipline() -> impl Strategy<Value = Spec> {
         .prop_flat_map(|(entry, has_inner)| {
             settings(entry.parameters()).prop_map(move |own| {
                 let mut spec = smallest(entry);
-                spec.settings.own = own;
+                let settings = Arc::make_mut(&mut spec.settings);
+                settings.own = own;
                 if entry.takes_filters() {
-                    spec.settings.classifier.default = Some(1);
+                    settings.classifier.default = Some(1);
                 }
                 if matches!(entry.about().children, Children::Inner | Children::InnerOrQueue) && !has_inner {
-                    spec.children.clear();
+                    spec.children = Arc::default();
                 }
                 spec
             })

@@ -2,6 +2,7 @@
 
 mod filters;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use fairgate::classify::{Classifier, Filter, Holder, Match, Outcome};
@@ -122,13 +123,13 @@ fn leaf() -> impl Strategy<Value = Spec> {
             fit_classifier(entry, &mut settings);
             Spec {
                 entry,
-                settings,
-                children: Vec::new(),
-                estimators: Estimators {
+                settings: settings.into(),
+                children: Arc::default(),
+                estimators: Arc::new(Estimators {
                     own: estimator,
                     ..Estimators::default()
-                },
-                origin: Origin::nowhere(),
+                }),
+                origin: Origin::nowhere().into(),
             }
         })
     })
@@ -196,10 +197,10 @@ fn tree() -> impl Strategy<Value = Spec> {
                         fit_classifier(entry, &mut settings);
                         Spec {
                             entry,
-                            settings,
-                            children,
-                            estimators,
-                            origin: Origin::nowhere(),
+                            settings: settings.into(),
+                            children: children.into(),
+                            estimators: estimators.into(),
+                            origin: Origin::nowhere().into(),
                         }
                     })
             },
@@ -266,7 +267,7 @@ fn every_dscp_is_printed_as_it_is_read() {
             ..Match::default()
         };
         let mut spec = crate::testing::smallest(drr);
-        spec.settings.classifier.filters = vec![Filter {
+        Arc::make_mut(&mut spec.settings).classifier.filters = vec![Filter {
             condition,
             outcome: Outcome::Class(1),
             ..Filter::default()

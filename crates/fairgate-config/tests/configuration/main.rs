@@ -6,3 +6,4 @@ mod documentation;
 mod edits;
 mod mistakes;
 mod sections;
+mod tables;

@@ -300,7 +300,7 @@ impl Changer {
             let seed = self.0.seed.rotate_left((2 * worker + from + 1) as u32 % 64);
             let change = running
                 .tree_of(from, worker)
-                .change_to(plan.tree_of(from, worker), seed);
+                .change_for_refills(plan.tree_of(from, worker), seed);
             change.map_err(|error| refused(plan, from, error))
         };
         let (reply, replies) = mpsc::channel();

@@ -255,6 +255,8 @@ impl Worker {
 
     /// Receives the frames that have arrived at a port. Returns true if there may be more.
     pub(super) fn receive(&mut self, from: usize, now: Time) -> Result<bool, LiveError> {
+        // At most `RECEIVE_TURN` classes get their first packets until the next time.
+        self.directions[from].link.refill();
         for _ in 0..RECEIVE_TURN {
             let exchange = match self.ports[from].front() {
                 Ok(Some(received)) => {

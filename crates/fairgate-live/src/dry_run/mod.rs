@@ -404,6 +404,7 @@ impl DryRun {
         };
         let direction = &mut self.directions[side];
         while let Some(arrival) = source.next_arrival().filter(|arrival| *arrival <= self.now) {
+            direction.link.refill();
             let received = source.front();
             if let Err(TooLong) = direction.accept(&received, self.now) {
                 direction.grow(received.length).map_err(no_memory())?;

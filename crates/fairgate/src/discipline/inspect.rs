@@ -9,7 +9,7 @@ use crate::arrival::Needs;
 use crate::class_reading::ClassReading;
 use crate::classify::Holder;
 use crate::count::Count;
-use crate::pool::NodeNumber;
+use crate::pool::{NodeNumber, TableKind};
 use crate::stats::Statistics;
 
 /// The part of a [`Discipline`] that is read: parameters, statistics, classes and state.
@@ -59,6 +59,10 @@ pub trait Inspect {
     fn needs(&self) -> Needs {
         Needs::default()
     }
+
+    /// Calls `visit` with the kinds of tables that disciplines of the tree take from the
+    /// [pool's reserve](crate::Pool::refill). The driver's pool then [provides](crate::Pool::provide) them.
+    fn visit_tables(&self, _visit: &mut dyn FnMut(TableKind)) {}
 
     /// Returns the number by which the pool knows this node ([`Pool::keep_delays`], [`Pool::keep_places`]).
     ///

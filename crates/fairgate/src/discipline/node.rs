@@ -12,7 +12,7 @@ use crate::class_reading::ClassReading;
 use crate::count::Count;
 use crate::error::ConfigError;
 use crate::packet::DropReason;
-use crate::pool::{Changes, NodeNumber, PacketId, PacketQueue, Pool};
+use crate::pool::{Changes, NodeNumber, PacketId, PacketQueue, Pool, TableKind};
 use crate::stats::{Counters, Statistics};
 use crate::time::Time;
 
@@ -259,6 +259,12 @@ impl<A: Algorithm> Inspect for Node<A> {
         let mut needs = self.algorithm.needs();
         self.visit_classes(&mut |class| needs |= class.discipline.needs());
         needs
+    }
+
+    fn visit_tables(&self, visit: &mut dyn FnMut(TableKind)) {
+        let kinds = self.algorithm.tables();
+        kinds.into_iter().flatten().for_each(&mut *visit);
+        self.visit_classes(&mut |class| class.discipline.visit_tables(visit));
     }
 
     fn number(&self) -> NodeNumber {

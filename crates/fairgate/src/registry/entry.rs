@@ -137,12 +137,35 @@ pub struct Parts {
     pub children: Vec<Box<dyn Discipline>>,
     /// The seed of all its random choices.
     pub seed: u64,
+    /// When it makes its tables.
+    pub tables: Tables,
+}
+
+/// When a discipline makes its tables of flows, if they are large.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tables {
+    /// When it is built.
+    #[default]
+    Now,
+    /// When its first packet comes: it takes them from the reserve of the pool, which the driver
+    /// [refills](crate::Pool::refill). A discipline that does not know this makes them when it is built.
+    WhenUsed,
 }
 
 impl Parts {
     /// Returns parts with these children and this seed.
     pub fn new(children: Vec<Box<dyn Discipline>>, seed: u64) -> Parts {
-        Parts { children, seed }
+        Parts {
+            children,
+            seed,
+            tables: Tables::Now,
+        }
+    }
+
+    /// Returns the same parts for a discipline that makes its tables then.
+    #[must_use]
+    pub fn with_tables(self, tables: Tables) -> Parts {
+        Parts { tables, ..self }
     }
 }
 

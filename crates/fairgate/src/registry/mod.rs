@@ -42,7 +42,7 @@ use thiserror::Error;
 
 pub use crate::words;
 pub use description::{Build, Check, Description, Placing};
-pub use entry::{About, Children, Entry, Family, PARENT, Parts};
+pub use entry::{About, Children, Entry, Family, PARENT, Parts, Tables};
 pub use longest::Longest;
 pub use parameter::{Bound, Bucket, Lens, Parameter, ParameterInfo, check_class_ranges, check_ranges};
 pub use section::{Section, Shape};

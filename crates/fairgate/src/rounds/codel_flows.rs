@@ -17,7 +17,7 @@ use alloc::boxed::Box;
 use crate::aqm::codel::{ControlLaw, Source, State};
 use crate::discipline::Verdict;
 use crate::packet::DropReason;
-use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::pool::{PacketId, PacketQueue, Pool, Table, TableKind};
 use crate::registry::{Bound, Lens, Parameter, Unit};
 use crate::scheduler::flows::MAX_FLOWS;
 use crate::structures::{Linked, ListLink};
@@ -66,15 +66,33 @@ pub(super) enum Floor {
 /// All flows of a discipline.
 #[derive(Debug)]
 pub(super) struct CodelFlows {
+    /// Empty until the first packet comes, if the table is made when used.
     pub(super) all: Box<[Flow]>,
     /// For each block of flows an upper bound of the bytes of its flows.
     bounds: Box<[u64]>,
+    count: u32,
     totals: Totals,
     limits: Limits,
-    /// Whether flows have state from before the last [`drain`](CodelFlows::drain). They are reset when the
-    /// next packet comes. A table that is drained because another one takes its place gets none, and to reset
-    /// a million flows takes tens of milliseconds.
+    /// Whether there is no table yet, or flows have state from before the last
+    /// [`drain`](CodelFlows::drain). They are reset when the next packet comes. A table that is drained
+    /// because another one takes its place gets none, and to reset a million flows takes tens of
+    /// milliseconds.
     is_stale: bool,
+}
+
+/// The table of flows, as it is in reserve.
+struct FlowTable {
+    all: Box<[Flow]>,
+    bounds: Box<[u64]>,
+}
+
+impl Table for FlowTable {
+    fn of_size(count: u32) -> FlowTable {
+        FlowTable {
+            all: vec![Flow::idle(); count as usize].into(),
+            bounds: vec![0; (count as usize).div_ceil(BLOCK)].into(),
+        }
+    }
 }
 
 /// The limits of all flows together.
@@ -103,18 +121,37 @@ const BLOCK: usize = 32;
 
 impl CodelFlows {
     pub(super) fn new(count: u32, limits: Limits) -> CodelFlows {
+        let FlowTable { all, bounds } = FlowTable::of_size(count);
         CodelFlows {
-            all: vec![Flow::idle(); count as usize].into(),
-            bounds: vec![0; (count as usize).div_ceil(BLOCK)].into(),
+            all,
+            bounds,
+            is_stale: false,
+            ..CodelFlows::without_table(count, limits)
+        }
+    }
+
+    /// The same flows, whose table is taken from the pool's reserve when the first packet comes.
+    pub(super) fn without_table(count: u32, limits: Limits) -> CodelFlows {
+        CodelFlows {
+            all: Box::default(),
+            bounds: Box::default(),
+            count,
             totals: Totals::default(),
             limits,
-            is_stale: false,
+            is_stale: true,
         }
     }
 
     /// The number of flows.
+    #[inline]
     pub(super) fn count(&self) -> u32 {
-        self.all.len() as u32
+        self.count
+    }
+
+    /// The kind of the table, if there is none yet.
+    pub(super) fn table(&self) -> Option<TableKind> {
+        let is_missing = self.all.is_empty();
+        is_missing.then(|| TableKind::of::<FlowTable>(self.count))
     }
 
     #[inline]
@@ -126,7 +163,7 @@ impl CodelFlows {
     #[inline(always)]
     pub(super) fn push(&mut self, index: u32, id: PacketId, pool: &mut Pool) -> &mut Flow {
         if self.is_stale {
-            self.reset();
+            self.reset(pool);
         }
         self.totals.add(id, pool);
         let flow = &mut self.all[index as usize];
@@ -192,10 +229,15 @@ impl CodelFlows {
 
     #[cold]
     #[inline(never)]
-    fn reset(&mut self) {
+    fn reset(&mut self, pool: &mut Pool) {
+        self.is_stale = false;
+        if self.all.is_empty() {
+            let FlowTable { all, bounds } = pool.take_table(self.count);
+            (self.all, self.bounds) = (all, bounds);
+            return;
+        }
         self.all.fill(Flow::idle());
         self.bounds.fill(0);
-        self.is_stale = false;
     }
 
     #[inline]

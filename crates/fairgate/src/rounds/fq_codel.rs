@@ -23,8 +23,10 @@ use crate::classify::{Classifier, Filtered};
 use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
-use crate::pool::{PacketId, PacketQueue, Pool};
-use crate::registry::{About, Children, Description, Family, Longest, Parameter, Placing, check_ranges};
+use crate::pool::{PacketId, PacketQueue, Pool, TableKind};
+use crate::registry::{
+    About, Children, Description, Family, Longest, Parameter, Placing, Tables, check_ranges,
+};
 use crate::rounds::codel_flows::{
     CodelFlows, Floor, Limits, drop_batch, flows, limit, memory_limit, quantum,
 };
@@ -97,7 +99,7 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     },
     PARAMETERS,
     |_| Config::default(),
-    |config, parts| Ok(Box::new(FqCodel::node(config, parts.seed)?)),
+    |config, parts| Ok(Box::new(FqCodel::node_with(config, parts.seed, parts.tables)?)),
 )
 .with_placing(Placing::Classifier(
     |fq_codel| &mut fq_codel.classifier,
@@ -149,10 +151,21 @@ impl FqCodel {
     /// # Ok::<(), fairgate::ConfigError>(())
     /// ```
     pub fn node(config: Config, seed: u64) -> Result<Node<FqCodel>, ConfigError> {
+        FqCodel::node_with(config, seed, Tables::Now)
+    }
+
+    /// Creates the same, with the table of flows made now or when the first packet comes.
+    ///
+    /// # Errors
+    /// If parameters are out of range.
+    pub fn node_with(config: Config, seed: u64, tables: Tables) -> Result<Node<FqCodel>, ConfigError> {
         let (law, limits) = config.check()?;
         Ok(Node::new(FqCodel {
             law,
-            flows: CodelFlows::new(config.flows, limits),
+            flows: match tables {
+                Tables::Now => CodelFlows::new(config.flows, limits),
+                Tables::WhenUsed => CodelFlows::without_table(config.flows, limits),
+            },
             turns: NewAndOld::new(),
             salt: seed,
             new_flow_count: 0,
@@ -231,6 +244,10 @@ impl Algorithm for FqCodel {
         self.config.classifier.needs()
     }
 
+    fn tables(&self) -> [Option<TableKind>; 2] {
+        [self.flows.table(), None]
+    }
+
     fn config(&self) -> Config {
         self.config.clone()
     }
@@ -243,7 +260,13 @@ impl Algorithm for FqCodel {
         if self.config.flows != self.flows.count() {
             let mut queued = PacketQueue::new();
             self.drain(pool, &mut queued);
-            self.flows = CodelFlows::new(self.config.flows, limits);
+            self.flows = match self.flows.table() {
+                None => CodelFlows::new(self.config.flows, limits),
+                Some(_) => CodelFlows::without_table(self.config.flows, limits),
+            };
+            if let Some(kind) = self.flows.table() {
+                pool.provide(kind);
+            }
             while let Some(id) = queued.pop_front(pool) {
                 let Config {
                     classifier, flows, ..

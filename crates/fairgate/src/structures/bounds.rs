@@ -17,6 +17,8 @@
 
 use alloc::boxed::Box;
 
+use crate::pool::Table;
+
 /// The number of flows in a block, and of blocks in a block of the next level. The bounds of a block fill a
 /// cache line.
 const BLOCK: usize = 8;
@@ -29,6 +31,12 @@ pub(crate) struct Bounds {
     /// The start of each level in `bounds`, and after them the end of the last level.
     levels: Box<[u32]>,
     flows: u32,
+}
+
+impl Table for Bounds {
+    fn of_size(flows: u32) -> Bounds {
+        Bounds::new(flows)
+    }
 }
 
 impl Bounds {
@@ -45,6 +53,18 @@ impl Bounds {
             levels: levels.into(),
             flows,
         }
+    }
+
+    /// Whether there are no bounds: of no flows, or before those of a discipline are made.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bounds.is_empty()
+    }
+
+    /// Returns whether a flow of this size is within its bounds.
+    #[inline]
+    pub(crate) fn hold(&self, flow: u32, size: u64) -> bool {
+        let bound = self.bounds.get(flow as usize / BLOCK);
+        bound.is_some_and(|bound| size <= *bound)
     }
 
     /// Reports that a flow has grown to `size`.

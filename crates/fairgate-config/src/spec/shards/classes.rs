@@ -4,6 +4,7 @@
 //! worker, with all that is below it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use fairgate::classify::{Filter, Match, Prefix};
 use fairgate::flow::ethertype;
@@ -99,12 +100,14 @@ impl Spec {
         let trees = self
             .classes_and_trees()
             .filter(|(class, _)| kept.contains(&class.minor));
-        part.children = trees.filter_map(|(_, tree)| tree.cloned()).collect();
-        part.settings.classes.retain(|class| kept.contains(&class.minor));
-        part.estimators.classes.retain(|minor, _| kept.contains(minor));
+        part.children = Arc::new(trees.filter_map(|(_, tree)| tree.cloned()).collect());
+        let estimators = Arc::make_mut(&mut part.estimators);
+        estimators.classes.retain(|minor, _| kept.contains(minor));
         let leads_elsewhere =
             |filter: &Filter| filter.outcome.class().is_none_or(|minor| !kept.contains(&minor));
-        part.settings.classifier.filters = self.settings.classifier.filters.without(leads_elsewhere);
+        let settings = Arc::make_mut(&mut part.settings);
+        settings.classes.retain(|class| kept.contains(&class.minor));
+        settings.classifier.filters = self.settings.classifier.filters.without(leads_elsewhere);
         part
     }
 

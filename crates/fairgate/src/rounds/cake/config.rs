@@ -267,7 +267,7 @@ pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings
         cells: None,
     },
     |cake| Ok(cake.config()),
-    |config, parts| Ok(Box::new(Cake::node(config, parts.seed)?)),
+    |config, parts| Ok(Box::new(Cake::node_with(config, parts.seed, parts.tables)?)),
 )
 .with_placing(Placing::Classifier(
     |cake| &mut cake.config.classifier,

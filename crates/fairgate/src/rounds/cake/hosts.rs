@@ -78,6 +78,12 @@ pub(super) struct Hosts {
 struct Side {
     hasher: FlowByHasher,
     salt: u64,
+    table: HostTable,
+}
+
+/// The table of the hosts at one end.
+#[derive(Debug)]
+pub(super) struct HostTable {
     ways: Ways,
     /// For each host, its number of flows that are always backlogged.
     loads: Box<[u16]>,
@@ -94,7 +100,17 @@ static QUOTIENTS: [u16; ENTRIES + 1] = {
     quotients
 };
 
+impl HostTable {
+    pub(super) fn new() -> HostTable {
+        HostTable {
+            ways: Ways::new(),
+            loads: vec![0; ENTRIES].into(),
+        }
+    }
+}
+
 impl Hosts {
+    /// The hosts of no flow. Their tables come later.
     pub(super) fn new(isolation: Isolation, seed: u64) -> Hosts {
         let side =
             |by, isolations: [Isolation; 2]| isolations.contains(&isolation).then(|| Side::new(by, seed));
@@ -104,6 +120,19 @@ impl Hosts {
                 FlowBy::Destination,
                 [Isolation::DualDestination, Isolation::Triple],
             ),
+        }
+    }
+
+    /// The number of ends whose hosts matter.
+    pub(super) fn sides(&self) -> usize {
+        usize::from(self.sources.is_some()) + usize::from(self.destinations.is_some())
+    }
+
+    /// Adds the tables, one for each of the [`sides`](Hosts::sides).
+    pub(super) fn add_tables(&mut self, tables: [Option<HostTable>; 2]) {
+        let sides = [&mut self.sources, &mut self.destinations];
+        for (side, table) in sides.into_iter().flatten().zip(tables.into_iter().flatten()) {
+            side.table = table;
         }
     }
 
@@ -137,7 +166,7 @@ impl Hosts {
         ];
         sides
             .into_iter()
-            .filter_map(|(side, entry)| Some(&mut side.as_mut()?.loads[usize::from(entry)]))
+            .filter_map(|(side, entry)| Some(&mut side.as_mut()?.table.loads[usize::from(entry)]))
     }
 
     /// The bytes that a flow between these hosts may send in a turn, for a tin with `quantum`. A random
@@ -146,7 +175,7 @@ impl Hosts {
     pub(super) fn quantum(&self, ends: Ends, quantum: u32, random: &mut Random) -> u32 {
         let load = |side: &Option<Side>, entry: u16| {
             side.as_ref()
-                .map_or(1, |side| side.loads[usize::from(entry)].max(1))
+                .map_or(1, |side| side.table.loads[usize::from(entry)].max(1))
         };
         let load = load(&self.sources, ends.source).max(load(&self.destinations, ends.destination));
         (quantum * u32::from(QUOTIENTS[usize::from(load)]) + (random.bits32() >> 16)) >> 16
@@ -158,16 +187,18 @@ impl Side {
         Side {
             hasher: FlowByHasher::new(by, seed),
             salt: seed,
-            ways: Ways::new(),
-            loads: vec![0; ENTRIES].into(),
+            table: HostTable {
+                ways: Ways::none(),
+                loads: Box::default(),
+            },
         }
     }
 
     fn find(&mut self, id: PacketId, pool: &Pool) -> u16 {
         let key = Key::new(self.hasher.flow(id, pool), self.salt);
-        let loads = &self.loads;
+        let HostTable { ways, loads } = &mut self.table;
         let (Found::Own(entry) | Found::Former(entry) | Found::New(entry) | Found::Shared(entry)) =
-            self.ways.find(key, |entry| loads[usize::from(entry)] > 0);
+            ways.find(key, |entry| loads[usize::from(entry)] > 0);
         entry
     }
 }

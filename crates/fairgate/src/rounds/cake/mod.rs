@@ -57,8 +57,9 @@ use crate::discipline::{Algorithm, ClassState, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::flow::FlowByHasher;
 use crate::packet::DropReason;
-use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::pool::{PacketId, PacketQueue, Pool, TableKind};
 use crate::rate::Rate;
+use crate::registry::Tables;
 use crate::structures::{Bounds, Random};
 use crate::time::Time;
 use config::LEAST_BANDWIDTH;
@@ -72,11 +73,14 @@ use ways::{ENTRIES, Key};
 #[derive(Debug)]
 pub struct Cake {
     tins: Box<[Tin]>,
+    /// When the tins get their tables.
+    tables: Tables,
     /// The tin that was served last.
     serving: usize,
     hasher: Option<FlowByHasher>,
     seed: u64,
-    /// Upper bounds of the bytes of all flows, one tin after the other.
+    /// Upper bounds of the bytes of all flows, one tin after the other. Empty until the first packet comes,
+    /// if tables are made when used.
     bounds: Bounds,
     common: Common,
     memory_limit: u64,
@@ -165,6 +169,14 @@ impl Cake {
     /// # Ok::<(), fairgate::ConfigError>(())
     /// ```
     pub fn node(config: Config, seed: u64) -> Result<Node<Cake>, ConfigError> {
+        Cake::node_with(config, seed, Tables::Now)
+    }
+
+    /// Creates the same, with the tables of the tins made now or when the first packet of each comes.
+    ///
+    /// # Errors
+    /// If parameters are out of range or contradict each other.
+    pub fn node_with(config: Config, seed: u64, tables: Tables) -> Result<Node<Cake>, ConfigError> {
         config.check()?;
         let mut common = Common {
             shaper: None,
@@ -178,6 +190,7 @@ impl Cake {
         common.set_rate(config.bandwidth, Time::ZERO);
         let mut cake = Cake {
             tins: Box::default(),
+            tables,
             serving: 0,
             hasher: None,
             seed,
@@ -195,11 +208,20 @@ impl Cake {
     /// Creates the tins anew, without packets.
     fn make_tins(&mut self) {
         let Config { isolation, .. } = self.config;
-        let tin = |rules| Tin::new(rules, isolation, self.seed);
+        let tin = |rules| {
+            let mut tin = Tin::new(rules, isolation, self.seed);
+            if self.tables == Tables::Now {
+                tin.add_table(tin.new_table());
+            }
+            tin
+        };
         self.tins = rules(&self.config, self.bandwidth).map(tin).collect();
         self.serving = 0;
         self.hasher = isolation.queue_by().map(|by| FlowByHasher::new(by, self.seed));
-        self.bounds = Bounds::new((self.tins.len() * ENTRIES) as u32);
+        self.bounds = match self.tables {
+            Tables::Now => Bounds::new(self.flows()),
+            Tables::WhenUsed => Bounds::new(0),
+        };
         self.common.packets = 0;
         self.common.memory = 0;
     }
@@ -253,8 +275,24 @@ impl Cake {
         let index = tin.flow_of(key, id, pool);
         let bytes = tin.push(index, id, now, &mut common.random, pool);
         let flow = (number * ENTRIES) as u32 + u32::from(index);
-        self.bounds.grew(flow, bytes);
+        if !self.bounds.hold(flow, bytes) {
+            self.raise_bounds(flow, bytes, pool);
+        }
         flow
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn raise_bounds(&mut self, flow: u32, bytes: u64, pool: &mut Pool) {
+        if self.bounds.is_empty() {
+            self.bounds = pool.take_table(self.flows());
+        }
+        self.bounds.grew(flow, bytes);
+    }
+
+    /// The number of flows of all tins.
+    fn flows(&self) -> u32 {
+        (self.tins.len() * ENTRIES) as u32
     }
 
     /// Drops the acknowledgement that the packet which has just arrived in flow `arrived` makes redundant.
@@ -467,6 +505,9 @@ impl Algorithm for Cake {
         } else {
             let mut queued = PacketQueue::new();
             self.drain(pool, &mut queued);
+            for kind in self.tables().into_iter().flatten() {
+                pool.provide(kind);
+            }
             while let Some(id) = queued.pop_front(pool) {
                 let named = self.config.classifier.classify_again(id, pool);
                 self.insert(named, id, now, pool);
@@ -521,6 +562,13 @@ impl Algorithm for Cake {
             });
         }
         false
+    }
+
+    fn tables(&self) -> [Option<TableKind>; 2] {
+        match self.tables {
+            Tables::Now => [None; 2],
+            Tables::WhenUsed => [self.tins[0].table(), TableKind::of::<Bounds>(self.flows())].map(Some),
+        }
     }
 
     fn needs(&self) -> Needs {

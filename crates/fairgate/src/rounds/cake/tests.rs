@@ -752,3 +752,40 @@ fn tins_count_what_tc_shows() {
     assert_eq!(variable(&driver, "min_adj_size"), 84);
     assert_eq!(variable(&driver, "max_adj_size"), 1024);
 }
+
+proptest! {
+    /// Tins that get their tables with the first packet do what those do that had them before.
+    #[test]
+    fn tables_may_come_later(
+        steps in prop::collection::vec((0u8..5, 0u8..64, 0u64..20), 1..300),
+        isolation in prop::sample::select(vec![Isolation::Flows, Isolation::DualSource, Isolation::Triple]),
+    ) {
+        let config = Config {
+            bandwidth: Some(Rate::mbit(10)),
+            memory_limit: Some(20_000),
+            isolation,
+            ..Config::default()
+        };
+        let driver = |tables| Driver::new(Cake::node_with(config.clone(), 1, tables).unwrap());
+        let mut drivers = [driver(Tables::Now), driver(Tables::WhenUsed)];
+        let other = Config { isolation: Isolation::Hosts, ..config.clone() };
+        let (mut now, mut is_other) = (Time::ZERO, false);
+        for (step, dscp, flow) in steps {
+            now += 200_000;
+            let did = drivers.each_mut().map(|driver| match step {
+                0..=2 => {
+                    let verdict = driver.offer(Packet { dscp, ..of_flow(flow, 1000) }, now);
+                    (Some(verdict), None, driver.returned.clone())
+                }
+                3 => (None, driver.next(now), driver.returned.clone()),
+                _ if flow == 0 => {
+                    driver.reconfigure(if is_other { config.clone() } else { other.clone() }, now);
+                    (None, None, driver.returned.clone())
+                }
+                _ => (None, None, Vec::new()),
+            });
+            is_other ^= step == 4 && flow == 0;
+            prop_assert_eq!(&did[0], &did[1]);
+        }
+    }
+}

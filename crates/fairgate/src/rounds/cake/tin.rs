@@ -21,7 +21,7 @@ use super::Common;
 use super::ack_filter::{self, AckFilter};
 use super::chain::{Chain, ChainLink, Linked};
 use super::estimator::average;
-use super::hosts::{Ends, Hosts, Isolation};
+use super::hosts::{Ends, HostTable, Hosts, Isolation};
 use super::shaper::Threshold;
 use super::tins::Part;
 use super::ways::{ENTRIES, Found, Key, Ways};
@@ -29,7 +29,7 @@ use crate::aqm::cobalt::{Blue, ControlLaw, Leaving, State};
 use crate::count::Count;
 use crate::discipline::Variable;
 use crate::packet::DropReason;
-use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::pool::{PacketId, PacketQueue, Pool, Table, TableKind};
 use crate::rate::Rate;
 use crate::structures::Random;
 use crate::time::Time;
@@ -91,6 +91,25 @@ pub(super) struct Tin {
     deficit: i64,
     delays: Delays,
     pub(super) counts: Counts,
+}
+
+/// The table of a tin, as it is in reserve. Its size is the number of ends whose hosts matter.
+pub(super) struct TinTable {
+    flows: Box<[Flow]>,
+    blues: Box<[Blue]>,
+    ways: Ways,
+    hosts: [Option<HostTable>; 2],
+}
+
+impl Table for TinTable {
+    fn of_size(sides: u32) -> TinTable {
+        TinTable {
+            flows: vec![Flow::default(); ENTRIES].into(),
+            blues: vec![Blue::default(); ENTRIES].into(),
+            ways: Ways::new(),
+            hosts: [0, 1].map(|side| (side < sides).then(HostTable::new)),
+        }
+    }
 }
 
 /// The rules of a tin, derived from the parameters.
@@ -179,11 +198,12 @@ impl Rules {
 }
 
 impl Tin {
+    /// Returns a tin without packets. It gets its table when the first packet comes.
     pub(super) fn new(rules: Rules, isolation: Isolation, seed: u64) -> Tin {
         Tin {
-            flows: vec![Flow::default(); ENTRIES].into(),
-            blues: vec![Blue::default(); ENTRIES].into(),
-            ways: Ways::new(),
+            flows: Box::default(),
+            blues: Box::default(),
+            ways: Ways::none(),
             hosts: Hosts::new(isolation, seed),
             new: Chain::default(),
             old: Chain::default(),
@@ -195,6 +215,22 @@ impl Tin {
             delays: Delays::default(),
             counts: Counts::default(),
         }
+    }
+
+    /// The kind of its table.
+    pub(super) fn table(&self) -> TableKind {
+        TableKind::of::<TinTable>(self.hosts.sides() as u32)
+    }
+
+    /// Returns a table for it.
+    pub(super) fn new_table(&self) -> TinTable {
+        TinTable::of_size(self.hosts.sides() as u32)
+    }
+
+    /// Adds the table, which it has not yet.
+    pub(super) fn add_table(&mut self, table: TinTable) {
+        (self.flows, self.blues, self.ways) = (table.flows, table.blues, table.ways);
+        self.hosts.add_tables(table.hosts);
     }
 
     /// Changes the rules.
@@ -247,7 +283,7 @@ impl Tin {
 
     /// Finds the flow of a packet, and stores its hosts.
     #[inline]
-    pub(super) fn flow_of(&mut self, key: Key, id: PacketId, pool: &Pool) -> u16 {
+    pub(super) fn flow_of(&mut self, key: Key, id: PacketId, pool: &mut Pool) -> u16 {
         if self.ways.is_at_home(key) && self.flows[usize::from(key.home)].phase != Phase::Idle {
             return key.home;
         }
@@ -255,7 +291,10 @@ impl Tin {
     }
 
     #[inline(never)]
-    fn search(&mut self, key: Key, id: PacketId, pool: &Pool) -> u16 {
+    fn search(&mut self, key: Key, id: PacketId, pool: &mut Pool) -> u16 {
+        if self.flows.is_empty() {
+            self.add_table(pool.take_table(self.hosts.sides() as u32));
+        }
         let flows = &self.flows;
         let found = self
             .ways

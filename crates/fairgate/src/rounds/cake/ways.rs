@@ -65,11 +65,17 @@ impl Ways {
         }
     }
 
+    /// Those of a table that is made when used.
+    pub(super) fn none() -> Ways {
+        Ways { sets: Box::default() }
+    }
+
     /// Whether the home entry of `key` belongs to it, in use or not.
     #[inline]
     pub(super) fn is_at_home(&self, key: Key) -> bool {
         let home = usize::from(key.home);
-        self.sets[home / WAYS][home % WAYS] == key.tag
+        let set = self.sets.get(home / WAYS);
+        set.is_some_and(|set| set[home % WAYS] == key.tag)
     }
 
     /// Finds or assigns an entry for `key`. `is_in_use` says whether an entry must not be given to another
