@@ -74,6 +74,14 @@ pub enum Detail {
     Used,
     /// The counters of all disciplines, and no description of the trees.
     Counters,
+    /// The same of a page: of each tree the root, and its classes of these numbers with all that is in them.
+    /// Only they are read, so that this is fast with thousands of classes.
+    Classes {
+        /// The first number.
+        first: u16,
+        /// The last number.
+        last: u16,
+    },
 }
 
 impl Detail {
@@ -82,6 +90,14 @@ impl Detail {
         match only_used {
             true => Detail::Used,
             false => Detail::All,
+        }
+    }
+
+    /// Returns whether it says something of this class at the root of a tree.
+    pub fn has_class(self, number: Option<u16>) -> bool {
+        match self {
+            Detail::Classes { first, last } => number.is_some_and(|number| (first..=last).contains(&number)),
+            Detail::All | Detail::Used | Detail::Counters => true,
         }
     }
 }

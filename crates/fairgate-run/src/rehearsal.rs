@@ -14,8 +14,8 @@ use fairgate_live::status::status_of_tree;
 use fairgate_live::{Changed, Kind, Offer, Plan, Plane, ReloadError};
 use fairgate_run_api::{
     Answer, Ask, Audit, ChangesStatus, ClassInterval, CountStatus, Detail, DirectionStatus, FlowOrder,
-    FlowsStatus, Interval, LocalRun, Losses, PassedByStatus, ProcessorStatus, QUEUE, Question, Recorder,
-    Refused, Sojourn, Status,
+    FlowsStatus, Interval, LocalRun, Losses, NodeStatus, PassedByStatus, ProcessorStatus, QUEUE, Question,
+    Recorder, Refused, Sojourn, Status,
 };
 use http_body_util::BodyExt;
 use tokio::runtime::{Builder, Runtime};
@@ -153,6 +153,14 @@ impl Trees {
     }
 }
 
+/// Leaves out the classes at the root of which nothing is wanted.
+fn page_of(mut root: NodeStatus, detail: Detail) -> NodeStatus {
+    root.classes.retain(|node| detail.has_class(node.class));
+    root.class_states
+        .retain(|state| detail.has_class(Some(state.class)));
+    root
+}
+
 impl Plane for Trees {
     fn plan(&self) -> Arc<Plan> {
         Arc::clone(&self.lock().plan)
@@ -197,10 +205,10 @@ impl Plane for Trees {
                 super_packets: 0,
                 passed_by: 0,
                 sojourn: Sojourn::default(),
-                tree: read,
+                tree: page_of(read, detail),
                 queue: match detail {
                     Detail::All => tree.to_toml(QUEUE),
-                    Detail::Used | Detail::Counters => String::new(),
+                    Detail::Used | Detail::Counters | Detail::Classes { .. } => String::new(),
                 },
             }
         };

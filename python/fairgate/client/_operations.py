@@ -620,7 +620,7 @@ class Operations:
             body={**_given("from", from_)},
         )
 
-    def status(self, *, used: bool = False) -> Status:
+    def status(self, *, used: bool = False, classes: str | None = None) -> Status:
         """The whole status.
 
         Parameters
@@ -628,6 +628,9 @@ class Operations:
         used : bool, optional
             Leave out what no packet has come to, and the description of the trees: with thousands of
             classes this is much faster.
+        classes : str, optional
+            The numbers of a page of the classes at the roots, as `16-115`: the counters of these and of
+            what is in them, however many there are.
 
         Returns
         -------
@@ -639,9 +642,13 @@ class Operations:
         >>> run.status().revision == run.health().revision
         True
         """
-        return self._transport.ask("GET", "/v1/status", Status, query={"used": used or None})
+        return self._transport.ask(
+            "GET", "/v1/status", Status, query={"used": used or None, "classes": classes}
+        )
 
-    def direction_status(self, from_: str, *, used: bool = False) -> DirectionStatus:
+    def direction_status(
+        self, from_: str, *, used: bool = False, classes: str | None = None
+    ) -> DirectionStatus:
         """The status of one direction.
 
         Parameters
@@ -650,6 +657,8 @@ class Operations:
             The interface that the direction receives from.
         used : bool, optional
             Leave out what no packet has come to.
+        classes : str, optional
+            The numbers of a page of the classes at the root, as `16-115`.
 
         Returns
         -------
@@ -667,7 +676,10 @@ class Operations:
         'eth1'
         """
         return self._transport.ask(
-            "GET", path_of("/v1/status/{from_}", from_=from_), DirectionStatus, query={"used": used or None}
+            "GET",
+            path_of("/v1/status/{from_}", from_=from_),
+            DirectionStatus,
+            query={"used": used or None, "classes": classes},
         )
 
     def class_status(self, from_: str, path: str) -> ClassDocument:

@@ -12,7 +12,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fairgate_config::{Change, ChangeError, Memory, Problem, Replaced};
-use fairgate_run_api::ChangesStatus;
+use fairgate_run_api::{ChangesStatus, Detail};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use super::Bridge;
@@ -61,8 +61,8 @@ pub(super) struct Order {
 /// What a forwarding thread does for others, between two turns.
 pub(super) enum Task {
     Change(Box<Order>),
-    /// Reads its state for worker 0.
-    Read(Sender<WorkerReading>),
+    /// Reads as much of its state for worker 0.
+    Read(Sender<WorkerReading>, Detail),
     /// Answers that it is there.
     Beat(Sender<()>),
     /// Tells how many bytes have left its trees.

@@ -28,6 +28,7 @@ use crate::sys::priority::set_realtime;
 use crate::workers::WorkerSlot;
 use caps::CapsHashSet;
 use fairgate::Time;
+use fairgate_run_api::Detail;
 
 /// The further workers.
 pub(super) struct Helpers {
@@ -176,9 +177,9 @@ impl Helpers {
     }
 
     /// Asks all helpers for their state, which comes there. Returns how many answer.
-    pub(super) fn ask(&self, to: &Sender<WorkerReading>) -> usize {
+    pub(super) fn ask(&self, to: &Sender<WorkerReading>, detail: Detail) -> usize {
         let asked = self.helpers.iter().filter(|helper| {
-            matches!(helper.state, State::Working(_)) && helper.inbox.leave(Task::Read(to.clone()))
+            matches!(helper.state, State::Working(_)) && helper.inbox.leave(Task::Read(to.clone(), detail))
         });
         asked.count()
     }
@@ -186,7 +187,7 @@ impl Helpers {
     /// Returns the state of all helpers: those that work are asked, and waited for.
     pub(super) fn readings(&mut self) -> Vec<WorkerReading> {
         let (to, readings) = mpsc::channel();
-        self.ask(&to);
+        self.ask(&to, Detail::All);
         drop(to);
         let mut all: Vec<WorkerReading> = readings.into_iter().collect();
         for helper in &mut self.helpers {

@@ -28,6 +28,7 @@ pub(super) struct Observer(Arc<Observed>);
 
 struct Observed {
     wanted: Arc<EventFd>,
+    detail: Arc<Mutex<Detail>>,
     /// Locked while a reading is made, so that there is one at a time.
     made: Mutex<Receiver<RunReading>>,
     changer: Changer,
@@ -41,6 +42,8 @@ struct Observed {
 pub(super) struct Readings {
     /// Readable when a reading is wanted.
     wanted: Arc<EventFd>,
+    /// How much is wanted.
+    detail: Arc<Mutex<Detail>>,
     made: Sender<RunReading>,
 }
 
@@ -70,6 +73,7 @@ impl Observer {
         let workers = usize::from(plan.workers);
         let wanted = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC).map_err(system())?;
         let wanted = Arc::new(wanted);
+        let detail = Arc::new(Mutex::new(Detail::All));
         let (readings, made) = mpsc::channel();
         let start = |name: &str, work: Box<dyn FnOnce() + Send>| {
             let thread = thread::Builder::new().name(name.to_owned());
@@ -83,6 +87,7 @@ impl Observer {
         let taps = taps.map(|(delays, packets)| Taps { delays, packets }).collect();
         let observer = Observer(Arc::new(Observed {
             wanted: Arc::clone(&wanted),
+            detail: Arc::clone(&detail),
             made: Mutex::new(made),
             changer,
             longest,
@@ -91,6 +96,7 @@ impl Observer {
         }));
         let readings = Readings {
             wanted,
+            detail,
             made: readings,
         };
         Ok((observer, readings, taps))
@@ -102,9 +108,15 @@ impl Observer {
         self.0.packets.wait(&sent);
     }
 
-    /// Has the forwarding thread make a reading. Returns `None` if the run has ended.
+    /// Has the forwarding thread make a reading of everything. Returns `None` if the run has ended.
     fn reading(&self) -> Option<RunReading> {
+        self.reading_of(Detail::All)
+    }
+
+    /// Has the forwarding thread read at least what is wanted.
+    fn reading_of(&self, detail: Detail) -> Option<RunReading> {
         let made = self.0.made.lock().unwrap_or_else(PoisonError::into_inner);
+        *self.0.detail.lock().unwrap_or_else(PoisonError::into_inner) = detail;
         self.0.wanted.write(1).ok()?;
         made.recv().ok()
     }
@@ -114,6 +126,11 @@ impl Readings {
     /// Returns the descriptor that is readable when a reading is wanted.
     pub(super) fn wanted(&self) -> BorrowedFd<'_> {
         self.wanted.as_fd()
+    }
+
+    /// Returns how much is wanted.
+    pub(super) fn detail(&self) -> Detail {
+        *self.detail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes note of the wish for a reading.
@@ -146,7 +163,7 @@ impl Plane for Observer {
     }
 
     fn status(&self, detail: Detail) -> Result<Status, Refused> {
-        Ok(status_of(self.reading().ok_or(Refused::Ended)?, detail))
+        Ok(status_of(self.reading_of(detail).ok_or(Refused::Ended)?, detail))
     }
 
     fn record(&self) -> Recorder {

@@ -7,6 +7,7 @@ use fairgate_run_api::{Detail, Status};
 
 use super::Bridge;
 use super::helpers::Helpers;
+use super::observer::Readings;
 use crate::clock;
 use crate::nat::Tracking;
 use crate::port::Port;
@@ -23,8 +24,12 @@ impl Bridge {
     /// Asks all workers for their readings.
     pub(super) fn ask_workers(&mut self) {
         let (to, coming) = mpsc::channel();
-        let others = self.helpers.as_ref().map_or(0, |helpers| helpers.ask(&to));
-        self.worker.read_for(to);
+        let detail = self.readings.as_ref().map_or(Detail::All, Readings::detail);
+        let others = self
+            .helpers
+            .as_ref()
+            .map_or(0, |helpers| helpers.ask(&to, detail));
+        self.worker.read_for(to, detail);
         self.awaited = Some(Awaited {
             come: Vec::with_capacity(others + 1),
             coming,

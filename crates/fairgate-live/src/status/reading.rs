@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairgate::{ClassState, Count, Discipline, Found, NodeNumber, Statistics, Time, Variable, Visitor, Walk};
-use fairgate_run_api::{ChangesStatus, ProcessorStatus};
+use fairgate_run_api::{ChangesStatus, Detail, ProcessorStatus, SHARDED};
 use hdrhistogram::Histogram;
 
 use crate::bypass::Bypass;
@@ -76,6 +76,10 @@ pub(crate) struct TreeReading {
     /// The disciplines. Each precedes the disciplines in its classes.
     pub(crate) nodes: Vec<NodeReading>,
     walk: Walk,
+    /// Which classes at the root are read.
+    detail: Detail,
+    /// Whether the walk is in a class that is not read.
+    is_left_out: bool,
 }
 
 /// State variables with their names. Those that the kernel tells have names of their own.
@@ -152,11 +156,36 @@ impl TreeReading {
         }
     }
 
+    /// Forgets the classes at the root of which nothing is wanted. Several workers have a tree each.
+    pub(crate) fn keep_classes(&mut self, detail: Detail) {
+        let is_sharded = self.nodes.first().is_some_and(|root| root.name == SHARDED);
+        let root = usize::from(is_sharded);
+        let mut is_kept = true;
+        self.nodes.retain(|node| {
+            if node.depth <= root + 1 {
+                is_kept = node.depth <= root || detail.has_class(node.class);
+            }
+            is_kept
+        });
+        for node in self.nodes.iter_mut().filter(|node| node.depth == root) {
+            node.class_states
+                .retain(|class| detail.has_class(Some(class.minor)));
+        }
+    }
+
+    /// Returns a reading that has not begun, of the classes at the root that are wanted.
+    pub(crate) fn with_detail(detail: Detail) -> TreeReading {
+        TreeReading {
+            detail,
+            ..TreeReading::default()
+        }
+    }
+
     /// Returns what was read elsewhere: disciplines, each before the disciplines in its classes.
     pub(crate) fn of_nodes(nodes: Vec<NodeReading>) -> TreeReading {
         TreeReading {
             nodes,
-            walk: Walk::default(),
+            ..TreeReading::default()
         }
     }
 
@@ -182,19 +211,38 @@ impl TreeReading {
     /// Reads more of a tree until `is_over`. Returns true if everything is read. Between the calls packets
     /// may be enqueued and dequeued, but classes must not change.
     pub(crate) fn go_on(&mut self, root: &dyn Discipline, is_over: &dyn Fn() -> bool) -> bool {
-        let nodes = &mut self.nodes;
-        self.walk.go_on(root, &mut Step { nodes, is_over })
+        let TreeReading {
+            nodes,
+            walk,
+            detail,
+            is_left_out,
+        } = self;
+        let mut step = Step {
+            nodes,
+            detail: *detail,
+            is_left_out,
+            is_over,
+        };
+        walk.go_on(root, &mut step)
     }
 }
 
 /// A step of a reading.
 struct Step<'s> {
     nodes: &'s mut Vec<NodeReading>,
+    detail: Detail,
+    is_left_out: &'s mut bool,
     is_over: &'s dyn Fn() -> bool,
 }
 
 impl Visitor for Step<'_> {
     fn discipline(&mut self, found: &Found<'_>) {
+        if found.depth <= 1 {
+            *self.is_left_out = found.depth == 1 && !self.detail.has_class(found.class);
+        }
+        if *self.is_left_out {
+            return;
+        }
         let mut variables = Vec::new();
         let mut add = |name: &'static str, value| variables.push((name.into(), value));
         found.discipline.visit_variables(&mut add);
@@ -214,6 +262,10 @@ impl Visitor for Step<'_> {
 
     fn class(&mut self, state: &ClassState<'_>) {
         let node = self.nodes.last_mut().expect("its discipline comes before it");
+        let is_at_root = node.depth == 0;
+        if *self.is_left_out || is_at_root && !self.detail.has_class(Some(state.minor)) {
+            return;
+        }
         node.class_states.push(ClassReadingOf::new(state, clock::now()));
     }
 
@@ -252,7 +304,6 @@ mod tests {
     const TREE: &str = "htb handle=1 default=20 { 1 rate=20mbit { 10 rate=5mbit ceil=20mbit / \
                         drr { 1 / fifo; 2 / fq_codel; 3 / fifo }; 20 rate=15mbit ceil=20mbit / fq_codel } }";
 
-    /// Many small steps read the same as one, whatever the steps are.
     /// Sets all times to 0, to compare figures that were read at different times.
     fn forget_times(node: &mut NodeStatus) {
         node.at_s = 0.0;
@@ -260,6 +311,43 @@ mod tests {
         node.classes.iter_mut().for_each(forget_times);
     }
 
+    /// A page has of each tree the root, and the classes of its numbers with all that is in them, however
+    /// many workers there are.
+    #[test]
+    fn a_page_has_its_classes_only() {
+        let tree = Spec::inline(TREE).unwrap().build(1).unwrap();
+        let detail = Detail::Classes { first: 5, last: 10 };
+        let mut page = TreeReading::with_detail(detail);
+        assert!(page.go_on(&*tree, &|| false));
+        let path = |node: &NodeReading| (node.depth, node.class);
+        let paths: Vec<_> = page.nodes.iter().map(path).collect();
+        let in_class = [(1, Some(10)), (2, Some(1)), (2, Some(2)), (2, Some(3))];
+        assert_eq!(paths, [&[(0, None)], &in_class[..]].concat());
+        let states = &page.nodes[0].class_states;
+        assert_eq!(states.iter().map(|state| state.minor).collect::<Vec<_>>(), [10]);
+
+        let whole = TreeReading::of(&*tree).nodes;
+        let mut kept = TreeReading::of_nodes(whole.clone());
+        kept.keep_classes(detail);
+        assert_eq!(kept.nodes.iter().map(path).collect::<Vec<_>>(), paths);
+        assert_eq!(kept.nodes[0].class_states.len(), 1);
+        let mut sharded = vec![NodeReading {
+            name: SHARDED.into(),
+            ..whole[0].clone()
+        }];
+        for worker in 1..=2 {
+            sharded.extend(whole.iter().cloned().map(|node| NodeReading {
+                class: if node.depth == 0 { Some(worker) } else { node.class },
+                depth: node.depth + 1,
+                ..node
+            }));
+        }
+        let mut sharded = TreeReading::of_nodes(sharded);
+        sharded.keep_classes(detail);
+        assert_eq!(sharded.nodes.len(), 1 + 2 * paths.len());
+    }
+
+    /// Many small steps read the same as one, whatever the steps are.
     #[test]
     fn steps_read_what_one_step_reads() {
         let spec = Spec::inline(TREE).expect("a valid tree");

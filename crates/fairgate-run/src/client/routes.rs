@@ -77,8 +77,12 @@ impl Ask for Remote {
         let run = self.transport();
         Ok(match question {
             Question::Status { detail } => {
-                let is_used = detail == Detail::Used;
-                run.get::<Status>(&format!("/v1/status?used={is_used}"))?.into()
+                let wanted = match detail {
+                    Detail::Classes { first, last } => format!("classes={first}-{last}"),
+                    Detail::Used => "used=true".to_owned(),
+                    Detail::All | Detail::Counters => "used=false".to_owned(),
+                };
+                run.get::<Status>(&format!("/v1/status?{wanted}"))?.into()
             }
             Question::Revision => run.get::<Revision>("/v1/changes")?.revision.into(),
             Question::Trees => run.get::<TreesStatus>("/v1/trees")?.into(),

@@ -35,7 +35,7 @@ impl Worker {
         while let Some(Ok(task)) = self.orders.received.as_ref().map(Receiver::try_recv) {
             match task {
                 Task::Change(order) => self.carry_out(*order)?,
-                Task::Read(to) => self.read_for(to),
+                Task::Read(to, detail) => self.read_for(to, detail),
                 // Who asked may have stopped waiting.
                 Task::Beat(to) => drop(to.send(())),
                 Task::Count(to) => drop(to.send(self.left_trees())),

@@ -2,28 +2,34 @@
 
 use std::sync::mpsc::Sender;
 
+use fairgate_run_api::Detail;
+
 use super::Worker;
 use crate::bridge::observer::Taps;
 use crate::clock;
-use crate::status::{DirectionReading, STEP, Sent, WorkerReading, processor_status};
+use crate::status::{DirectionReading, STEP, Sent, TreeReading, WorkerReading, processor_status};
 
 /// A reading that a worker makes.
 pub(in crate::bridge) struct Reading {
     own: WorkerReading,
     to: Sender<WorkerReading>,
+    detail: Detail,
 }
 
 impl Worker {
-    /// Begins a reading for the run.
-    pub(in crate::bridge) fn read_for(&mut self, to: Sender<WorkerReading>) {
-        let own = self.without_trees();
-        self.reading = Some(Reading { own, to });
+    /// Begins a reading for the run, of what is wanted.
+    pub(in crate::bridge) fn read_for(&mut self, to: Sender<WorkerReading>, detail: Detail) {
+        let mut own = self.without_trees();
+        for direction in &mut own.directions {
+            direction.tree = TreeReading::with_detail(detail);
+        }
+        self.reading = Some(Reading { own, to, detail });
     }
 
     /// Begins the current reading anew: what was read of the trees may not fit the changed ones.
     pub(in crate::bridge) fn read_anew(&mut self) {
         if let Some(reading) = self.reading.take() {
-            self.read_for(reading.to);
+            self.read_for(reading.to, reading.detail);
         }
     }
 

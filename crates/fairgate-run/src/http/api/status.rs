@@ -2,7 +2,9 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use fairgate_run_api::{ClassStatus, Detail, DirectionStatus, NodeStatus, Question, RateStatus, Status};
+use fairgate_run_api::{
+    ClassStatus, Detail, DirectionStatus, NodeStatus, Question, RateStatus, SHARDED, Status,
+};
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use utoipa::ToSchema;
@@ -34,11 +36,22 @@ pub(super) async fn ask_status<T: Send + 'static>(
 pub(super) struct Wanted {
     #[serde(default)]
     used: bool,
+    classes: Option<String>,
 }
 
 impl Wanted {
-    fn detail(&self) -> Detail {
-        Detail::of(self.used)
+    fn detail(&self) -> Result<Detail, Problem> {
+        let Some(classes) = &self.classes else {
+            return Ok(Detail::of(self.used));
+        };
+        let (first, last) = classes.split_once('-').unwrap_or((classes, classes));
+        match (first.parse(), last.parse()) {
+            (Ok(first), Ok(last)) if first <= last => Ok(Detail::Classes { first, last }),
+            _ => Err(Problem::new(
+                Kind::Malformed,
+                "`classes` is the first and the last number of a page of classes, as `16-115`",
+            )),
+        }
     }
 }
 
@@ -75,7 +88,10 @@ pub(super) struct ClassDocument {
     tag = "status",
     params(("used" = Option<bool>, Query, description = "Leave out what no packet has come to, and the \
                                                          description of the trees: with thousands of \
-                                                         classes this is much faster")),
+                                                         classes this is much faster"),
+           ("classes" = Option<String>, Query, description = "The numbers of a page of the classes at the \
+                                                              roots, as `16-115`: the counters of these and \
+                                                              of what is in them, however many there are")),
     responses(
         (status = 200, description = "The document `fairgate.status/1` of docs/json.md", body = Status),
         (status = "default", description = "Refused", body = Problem,
@@ -87,7 +103,7 @@ pub(super) async fn status(
     Parameters(wanted): Parameters<Wanted>,
 ) -> Result<Response, Problem> {
     let turn = shared.turn_to_answer().await?;
-    let bytes = ask_status(&shared, wanted.detail(), |status| json_bytes(&status)).await??;
+    let bytes = ask_status(&shared, wanted.detail()?, |status| json_bytes(&status)).await??;
     Ok(held("application/json", bytes, turn))
 }
 
@@ -99,7 +115,9 @@ pub(super) async fn status(
     tag = "status",
     params(
         ("from" = String, Path, description = "The interface that the direction receives from"),
-        ("used" = Option<bool>, Query, description = "Leave out what no packet has come to")
+        ("used" = Option<bool>, Query, description = "Leave out what no packet has come to"),
+        ("classes" = Option<String>, Query, description = "The numbers of a page of the classes at the root, \
+                                                           as `16-115`")
     ),
     responses(
         (status = 200, description = "The direction", body = DirectionStatus),
@@ -116,7 +134,7 @@ pub(super) async fn direction(
 ) -> Result<Response, Problem> {
     let turn = shared.turn_to_answer().await?;
     let part = move |status| find_direction(status, &from).and_then(|found| json_bytes(&found));
-    let bytes = ask_status(&shared, wanted.detail(), part).await??;
+    let bytes = ask_status(&shared, wanted.detail()?, part).await??;
     Ok(held("application/json", bytes, turn))
 }
 
@@ -144,12 +162,31 @@ pub(super) async fn class(
     Parameters(wanted): Parameters<WantedClass>,
 ) -> Result<Response, Problem> {
     let turn = shared.turn_to_answer().await?;
-    let part = move |status| {
-        let found = find_direction(status, &from)?;
-        json_bytes(&find_class(found, wanted.path)?)
+    let WantedClass { path } = wanted;
+    let detail = |place: usize| match path.split('/').nth(place).map(str::parse) {
+        Some(Ok(number)) => Detail::Classes {
+            first: number,
+            last: number,
+        },
+        _ => Detail::Counters,
     };
-    let bytes = ask_status(&shared, Detail::Counters, part).await??;
-    Ok(held("application/json", bytes, turn))
+    let find = |from: String, path: String| {
+        move |status: Status| {
+            let found = find_direction(status, &from)?;
+            let has_workers = found.tree.discipline == SHARDED;
+            Ok((
+                has_workers,
+                find_class(found, path).and_then(|class| json_bytes(&class)),
+            ))
+        }
+    };
+    let asked = ask_status(&shared, detail(0), find(from.clone(), path.clone())).await?;
+    let (has_workers, mut bytes) = asked?;
+    if has_workers {
+        // The first number is that of a worker.
+        (_, bytes) = ask_status(&shared, detail(1), find(from, path.clone())).await??;
+    }
+    Ok(held("application/json", bytes?, turn))
 }
 
 fn find_direction(status: Status, from: &str) -> Result<DirectionStatus, Problem> {

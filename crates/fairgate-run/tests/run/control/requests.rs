@@ -67,6 +67,16 @@ fn the_status_has_parts() {
     );
     let used = document(&get(&stage, "/v1/status?used=true"));
     assert!(used["directions"][0].get("queue").is_none());
+    let page = document(&get(&stage, "/v1/status?classes=10-15"));
+    let tree = &page["directions"][0]["tree"];
+    let numbers: Vec<&Value> = tree["classes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|class| &class["class"])
+        .collect();
+    assert_eq!(numbers, [10], "{page}");
+    assert_eq!(tree["class_states"].as_array().unwrap().len(), 1);
     let right = document(&get(&stage, "/v1/status/right"));
     assert_eq!(right["from"], "right");
     let inner = document(&get(&stage, "/v1/status/left/class?path=10/2"));
@@ -107,6 +117,9 @@ fn what_is_not_there_is_a_problem() {
         ("/v1/status/%ff", 400, "malformed"),
         ("/v1/status?used=maybe", 400, "malformed"),
         ("/v1/status?unused=true", 400, "malformed"),
+        ("/v1/status?classes=", 400, "malformed"),
+        ("/v1/status?classes=7-3", 400, "malformed"),
+        ("/v1/status/left?classes=1-65536", 400, "malformed"),
         ("/v1/status?used=true&used=true", 400, "malformed"),
     ];
     for (target, status, kind) in cases {
