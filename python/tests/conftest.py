@@ -46,7 +46,7 @@ def skip(request: pytest.FixtureRequest, why: str) -> None:
 
 @pytest.fixture(scope="module")
 def live(request: pytest.FixtureRequest) -> None:
-    """Skip what needs root, if this process is not root. Its modules are marked, and nothing runs beside them."""
-    assert request.node.get_closest_marker("live"), "a module with live traffic needs pytestmark = pytest.mark.live"
+    """Skip what needs root, if this process is not root. Its modules are marked: nothing runs beside them."""
+    assert request.node.get_closest_marker("live"), "write pytestmark = pytest.mark.live in this module"
     if os.geteuid() != 0:
         skip(request, "needs root to build network namespaces, and this process is not root")

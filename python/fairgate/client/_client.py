@@ -91,12 +91,14 @@ class Client(Operations):
         self._transport.close()
 
     @overload
-    def status(self, *, used: bool = False) -> Status: ...
+    def status(self, *, used: bool = False, classes: str | None = None) -> Status: ...
 
     @overload
-    def status(self, from_: str, *, used: bool = False) -> DirectionStatus: ...
+    def status(self, from_: str, *, used: bool = False, classes: str | None = None) -> DirectionStatus: ...
 
-    def status(self, from_: str | None = None, *, used: bool = False) -> Status | DirectionStatus:
+    def status(
+        self, from_: str | None = None, *, used: bool = False, classes: str | None = None
+    ) -> Status | DirectionStatus:
         """Return the whole status, or that of one direction.
 
         Parameters
@@ -106,6 +108,8 @@ class Client(Operations):
         used : bool, optional
             Leave out what no packet has come to, and the description of the trees: with thousands of classes
             this is much faster.
+        classes : str, optional
+            The numbers of a page of the classes at the roots, as ``16-115``: only these are read.
 
         Returns
         -------
@@ -123,7 +127,9 @@ class Client(Operations):
         >>> run.status("eth0").tree.discipline
         'htb'
         """
-        return super().status(used=used) if from_ is None else self.direction_status(from_, used=used)
+        if from_ is None:
+            return super().status(used=used, classes=classes)
+        return self.direction_status(from_, used=used, classes=classes)
 
     def intervals(self, *, interval: float = 0.4) -> Generator[Interval, None, None]:
         """Yield what each class did, interval after interval, as long as the run goes on.

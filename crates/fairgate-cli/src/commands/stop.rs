@@ -94,7 +94,8 @@ fn take_away(interface: String) -> Result<(Stopped, String), Failure> {
     Ok((stopped, text))
 }
 
-/// Ends the run at a socket, and waits until nobody answers there any more: its interfaces are released before.
+/// Ends the run at a socket, and waits until nobody answers there any more: its interfaces are released
+/// before.
 fn end(socket: Option<PathBuf>) -> Result<(Stopped, String), Failure> {
     let socket = match socket {
         Some(socket) => socket,
