@@ -76,6 +76,8 @@ export class Subscribers {
   async update(from = this.from) {
     this.from = from;
     if (this.one.id !== null) return this.one.update();
+    // Somebody types before the directions are known. What is looked for is shown when they are.
+    if (!from) return null;
     const text = this.wanted.value;
     const limit = text ? MOST : (this.page + 1) * PAGE + OTHERS;
     const document = await api.get("/v1/classes", { from, sort: this.sort, limit });
