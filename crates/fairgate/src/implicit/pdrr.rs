@@ -151,8 +151,9 @@ pub struct Pdrr {
     longest: Bounds,
     table: FlowTable,
     hasher: FlowByHasher,
-    congestion: Option<Congestion>,
-    in_progress: Option<InProgress>,
+    // Boxed, so that the frame of what makes a discipline stays below the kernel's limit of 2 KB.
+    congestion: Option<Box<Congestion>>,
+    in_progress: Option<Box<InProgress>>,
     seed: u64,
     config: Box<Config>,
 }
@@ -194,10 +195,10 @@ impl Pdrr {
             admission,
             ..
         } = &*self.config;
-        self.in_progress = admission.as_ref().map(|admission| admission.flows(self.seed));
+        self.in_progress = (admission.as_ref()).map(|admission| Box::new(admission.flows(self.seed)));
         self.congestion = rate.map(|rate| {
             let thresholds = admission.as_ref().map(|admission| admission.thresholds(rate));
-            Congestion::new(rate, measurement, thresholds)
+            Box::new(Congestion::new(rate, measurement, thresholds))
         });
         self.start_round();
     }

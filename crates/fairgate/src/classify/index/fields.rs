@@ -228,7 +228,7 @@ impl Single {
             word,
         };
         let mut tests: Vec<Test> = (0..words).map(test).filter(|test| test.mask != 0).collect();
-        tests.sort_by_key(|test| test.mask.count_zeros());
+        tests.sort_unstable_by_key(|test| (test.mask.count_zeros(), test.word));
         Single {
             rank,
             has_ranges: pattern.has_ranges,
