@@ -478,7 +478,7 @@ struct Row {
     claim: &'static str,
     name: &'static str,
     rate: &'static str,
-    /// The longest segment of TCP, bytes.
+    /// The longest segment of TCP, bytes: the MTU without the 52 bytes of the headers of IP and TCP.
     mss: u32,
     /// The part of the throughput that CBQ may take, per cent.
     most: f64,
@@ -490,12 +490,12 @@ impl Row {
             claim: "throughput",
             name: rate,
             rate,
-            mss: 1460,
+            mss: 1448,
             most: NO_EFFECT,
         }
     }
 
-    /// No link is the limit here, but the processor. The headers of IP and TCP have 52 bytes.
+    /// The processor is the limit here, not a link.
     const fn loopback(name: &'static str, mtu: u32, most: f64) -> Row {
         Row {
             claim: "loopback",
