@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from live_run import Namespace
 
 import fairgate as fg
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 ROOT = Path(__file__).parents[2]
 
@@ -50,3 +57,24 @@ def live(request: pytest.FixtureRequest) -> None:
     assert request.node.get_closest_marker("live"), "write pytestmark = pytest.mark.live in this module"
     if os.geteuid() != 0:
         skip(request, "needs root to build network namespaces, and this process is not root")
+
+
+@pytest.fixture(scope="module")
+def desk(live: None, request: pytest.FixtureRequest) -> Iterator[Namespace]:
+    """Where the browser runs: a namespace from which nothing else can be reached than what is forwarded."""
+    missing = [tool for tool in ("chromium", "iperf3", "ping") if shutil.which(tool) is None]
+    if missing:
+        skip(request, f"needs {', '.join(missing)}; `make tools` installs them")
+    namespace = Namespace(())
+    yield namespace
+    namespace.close()
+
+
+@pytest.fixture(scope="module")
+def browser(desk: Namespace) -> Iterator[Browser]:
+    """Start a browser."""
+    # Here, because other tests do not need what it needs.
+    from dashboard import chromium
+
+    with chromium(desk) as started:
+        yield started

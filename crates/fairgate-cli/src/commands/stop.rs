@@ -1,7 +1,7 @@
 //! `fairgate stop`: ends a run, or takes away what one has left in the kernel.
 
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -10,6 +10,8 @@ use fairgate_run::client::Remote;
 use miette::Diagnostic;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerCredentials;
 use nix::unistd::Pid;
 use serde::Serialize;
 use thiserror::Error;
@@ -94,7 +96,7 @@ fn take_away(interface: String) -> Result<(Stopped, String), Failure> {
     Ok((stopped, text))
 }
 
-/// Ends the run at a socket, and waits until nobody answers there any more: its interfaces are released
+/// Ends the run at a socket, and waits until it does not listen there any more: its interfaces are released
 /// before.
 fn end(socket: Option<PathBuf>) -> Result<(Stopped, String), Failure> {
     let socket = match socket {
@@ -106,7 +108,7 @@ fn end(socket: Option<PathBuf>) -> Result<(Stopped, String), Failure> {
     let pid = status.pid;
     kill(Pid::from_raw(pid as i32), Signal::SIGTERM)
         .map_err(|reason| Failure::environment(NotEnded { pid, reason }))?;
-    while UnixStream::connect(&socket).is_ok() {
+    while is_served(&socket, pid) {
         thread::sleep(LOOK);
     }
     let stopped = Stopped {
@@ -118,4 +120,30 @@ fn end(socket: Option<PathBuf>) -> Result<(Stopped, String), Failure> {
         stopped,
         format!("The run {} (process {pid}) has ended.\n", status.name),
     ))
+}
+
+/// Whether this process listens at a socket. A service manager may have started the next run there at once.
+fn is_served(socket: &Path, pid: u32) -> bool {
+    UnixStream::connect(socket)
+        .ok()
+        .and_then(|stream| getsockopt(&stream, PeerCredentials).ok())
+        .is_some_and(|peer| u32::try_from(peer.pid()) == Ok(pid))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+    use std::process;
+
+    use super::*;
+
+    #[test]
+    fn the_next_run_at_a_socket_is_not_the_one_that_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        assert!(!is_served(&path, process::id()));
+        let _listener = UnixListener::bind(&path).unwrap();
+        assert!(is_served(&path, process::id()));
+        assert!(!is_served(&path, process::id() + 1));
+    }
 }

@@ -163,8 +163,8 @@ fn the_speed_of_schedulers_is_judged_by_times_and_instructions_stand_beside_them
         105.0
     );
     assert!(mean(&result, "time of a pair", "NONE, 64 flows, full") > 0.0);
-    // The figures are times and instructions. The times have a curve for NONE.
-    assert_eq!(result.figures.len(), 2);
+    // Times with packets of one length and of many, which have a curve for NONE, and instructions.
+    assert_eq!(result.figures.len(), 3);
     assert!(result.figures[0].svg().contains("NONE"));
 }
 
@@ -172,7 +172,7 @@ fn the_speed_of_schedulers_is_judged_by_times_and_instructions_stand_beside_them
 fn without_valgrind_no_instructions_stand_beside_times() {
     let result = quick("qfq-table3");
     assert_eq!(result.figures.len(), 3, "one for each load");
-    for id in ["order", "twice", "thrice", "bursts", "budget"] {
+    for id in ["order", "twice", "thrice", "bursts", "unmatched"] {
         let found = &claim(&result, id).found;
         assert!(found.contains("64 flows"), "{found}");
     }
