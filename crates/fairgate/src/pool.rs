@@ -33,6 +33,7 @@ use crate::count::Count;
 use crate::flow::{Acknowledgement, FlowKey, HeaderBytes};
 use crate::packet::{DropReason, Ecn};
 use crate::slot::{Flags, Line, Slot};
+use crate::structures::prefetch;
 use crate::time::Time;
 
 pub use copies::Copied;
@@ -460,10 +461,7 @@ impl Pool {
     /// `prefetch`.
     #[inline]
     pub fn prefetch(&self, id: PacketId) {
-        #[cfg(feature = "prefetch")]
-        prefetch_index::prefetch_index(&self.slots, id.index());
-        #[cfg(not(feature = "prefetch"))]
-        let _ = id;
+        prefetch(&self.slots, id.index());
     }
 
     /// Returns the packet in the first slot from number `from` on that holds one, and the number of the slot

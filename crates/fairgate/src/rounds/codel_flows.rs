@@ -19,8 +19,8 @@ use crate::discipline::Verdict;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool, Table, TableKind};
 use crate::registry::{Bound, Lens, Parameter, Unit};
-use crate::scheduler::flows::MAX_FLOWS;
-use crate::structures::{Linked, ListLink};
+use crate::scheduler::flows::{CACHED_PACKETS, MAX_FLOWS};
+use crate::structures::{Linked, ListLink, prefetch};
 use crate::time::Time;
 
 /// One flow, in one cache line.
@@ -116,6 +116,10 @@ pub(super) struct Totals {
     pub(super) longest: u32,
 }
 
+/// How many turns before it is needed a flow's first packet is prefetched. One turn before was too late: with
+/// 32,768 flows and packets in random order it saved a tenth of the time, and three turns a third.
+const TURNS_AHEAD: u32 = 3;
+
 /// The number of flows in a block.
 const BLOCK: usize = 32;
 
@@ -191,6 +195,34 @@ impl CodelFlows {
             floor,
         };
         law.dequeue(&mut flow.codel, &mut source, now, pool)
+    }
+
+    /// Whether what is queued is in no near cache.
+    #[inline]
+    pub(super) fn is_far(&self) -> bool {
+        self.totals.packets > CACHED_PACKETS
+    }
+
+    /// Returns `sent`, and prefetches the first packet of a flow behind `first` in its list, and the state of
+    /// the one after that. It is called last, so that it occupies no registers where nothing has to be
+    /// prefetched.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn prefetch_behind(
+        &self,
+        first: Option<u32>,
+        sent: PacketId,
+        pool: &Pool,
+    ) -> Option<PacketId> {
+        let mut flow = first.map_or(usize::MAX, |first| first as usize);
+        for _ in 0..TURNS_AHEAD {
+            flow = self.all.get(flow).map_or(usize::MAX, |flow| flow.link.next());
+        }
+        if let Some(ahead) = self.all.get(flow) {
+            ahead.queue.prefetch_front(pool);
+            prefetch(&self.all, ahead.link.next());
+        }
+        Some(sent)
     }
 
     /// If a limit is exceeded after an arrival in flow `arrived`, drops a batch from the flow with the most

@@ -128,8 +128,8 @@ impl Scheduler for Drr {
     }
 
     #[inline(always)]
-    fn next_after(&self, _flow: &Flow) -> u32 {
-        self.active.ahead(1)
+    fn upcoming<F: Holds<State = Flow>>(&self, flows: &[F], _flow: u32) -> u32 {
+        self.active.upcoming(flows)
     }
 
     /// A packet that was lost is charged as if it had been sent.

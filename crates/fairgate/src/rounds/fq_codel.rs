@@ -229,6 +229,9 @@ impl Algorithm for FqCodel {
             }
             if let Some(id) = self.flows.dequeue(index, &self.law, Floor::Total, now, pool) {
                 self.flows.all[index as usize].deficit -= i64::from(pool[id].length);
+                if self.flows.is_far() {
+                    return self.flows.prefetch_behind(self.turns.front(), id, pool);
+                }
                 return Some(id);
             }
             self.turns.ran_empty(&mut self.flows.all);

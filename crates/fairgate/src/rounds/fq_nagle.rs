@@ -54,8 +54,8 @@ impl Scheduler for FqNagle {
     }
 
     #[inline(always)]
-    fn next_after(&self, _flow: &()) -> u32 {
-        self.active.ahead(1)
+    fn upcoming<F: Holds<State = ()>>(&self, flows: &[F], _flow: u32) -> u32 {
+        self.active.upcoming(flows)
     }
 
     #[inline]

@@ -6,6 +6,13 @@
 
 use alloc::vec::Vec;
 
+use crate::structures::prefetch;
+
+/// How many turns before it is needed a flow's first packet is prefetched, and the flow's state. With 4,096
+/// flows and packets in random order, a turn takes 60 to 140 ns, and what it waits for up to 140.
+const PACKET_AHEAD: u32 = 6;
+const STATE_AHEAD: u32 = 2 * PACKET_AHEAD;
+
 /// The ring. It has room for all flows from construction on.
 #[derive(Debug, Default)]
 pub(crate) struct Ring {
@@ -56,12 +63,17 @@ impl Ring {
         (self.len > 0).then(|| self.entries[self.head as usize & mask])
     }
 
-    /// The entry `entries` after the first one. It is stale if there are fewer flows.
+    /// What [`Scheduler::upcoming`](crate::scheduler::Scheduler::upcoming) returns if flows send in the order
+    /// of the ring. It is stale if there are fewer flows.
     #[inline]
-    pub(crate) fn ahead(&self, entries: u32) -> u32 {
+    pub(crate) fn upcoming<F>(&self, flows: &[F]) -> u32 {
         let mask = self.entries.len().wrapping_sub(1);
-        let entry = self.head.wrapping_add(entries) as usize & mask;
-        self.entries.get(entry).copied().unwrap_or(u32::MAX)
+        let ahead = |turns: u32| {
+            let entry = self.head.wrapping_add(turns) as usize & mask;
+            self.entries.get(entry).copied().unwrap_or(u32::MAX)
+        };
+        prefetch(flows, ahead(STATE_AHEAD) as usize);
+        ahead(PACKET_AHEAD)
     }
 
     /// Removes the first flow. The ring must not be empty.

@@ -28,7 +28,7 @@ use crate::time::Time;
 
 /// The number of packets whose cache lines a second-level cache of 1 MiB holds. If more are queued, the next
 /// one has to be prefetched.
-const CACHED_PACKETS: u32 = 1 << 14;
+pub(crate) const CACHED_PACKETS: u32 = 1 << 14;
 
 /// The maximum number of flows.
 pub const MAX_FLOWS: u32 = 1 << 20;
@@ -428,9 +428,8 @@ impl<S: Scheduler> Flows<S> {
     /// Dequeues the first packet of the selected flow.
     #[inline(always)]
     fn take(&mut self, index: u32, now: Time, pool: &mut Pool) -> PacketId {
-        let flow = &self.flows[index as usize];
         if self.packets > CACHED_PACKETS {
-            self.prefetch(flow, pool);
+            self.prefetch(index, pool);
         }
         let queue = &mut self.flows[index as usize].queue;
         let queued = queue.len();
@@ -451,11 +450,14 @@ impl<S: Scheduler> Flows<S> {
         taken.id
     }
 
-    /// Prefetches the first packet of the flow that is selected after `flow`. If packets arrive in random
-    /// order, the processor's prefetcher can't predict it.
+    /// Prefetches what is needed soon after a packet of flow `index`. If packets arrive in random order, the
+    /// processor's prefetcher can't predict it.
     #[inline(always)]
-    fn prefetch(&self, flow: &Flow<S::Flow>, pool: &Pool) {
-        if let Some(next) = self.flows.get(self.scheduler.next_after(&flow.state) as usize) {
+    fn prefetch(&self, index: u32, pool: &Pool) {
+        if let Some(next) = self
+            .flows
+            .get(self.scheduler.upcoming(&self.flows, index) as usize)
+        {
             next.queue.prefetch_front(pool);
         }
     }

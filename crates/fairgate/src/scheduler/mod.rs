@@ -183,11 +183,11 @@ pub trait Scheduler: Debug + Send + Sized + 'static {
         self.select(flows, now)
     }
 
-    /// Returns the flow that is probably selected after `flow`, which is selected next. It is used to
-    /// prefetch cache lines, so it must cost next to nothing. If there is no guess, returns a number that no
-    /// flow has.
+    /// Returns the flow whose first packet should be prefetched while a packet of `flow` is dequeued: one
+    /// that is selected soon, whose state was prefetched by an earlier call. Prefetches the state of one that
+    /// comes later. If there is no guess, returns a number that no flow has.
     #[inline(always)]
-    fn next_after(&self, _flow: &Self::Flow) -> u32 {
+    fn upcoming<F: Holds<State = Self::Flow>>(&self, _flows: &[F], _flow: u32) -> u32 {
         u32::MAX
     }
 

@@ -24,6 +24,12 @@ impl ListLink {
     pub(crate) fn is_in_list(self) -> bool {
         self.0 != OUTSIDE
     }
+
+    /// The index of the flow behind it, or one that no flow has.
+    #[inline]
+    pub(crate) fn next(self) -> usize {
+        self.0 as usize
+    }
 }
 
 /// Something with a [`ListLink`].

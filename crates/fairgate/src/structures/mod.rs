@@ -9,6 +9,7 @@ mod fair_share;
 mod flow_table;
 pub(crate) mod heap;
 mod indexed_heap;
+mod prefetch;
 pub(crate) mod random;
 
 pub(crate) use active_list::{ActiveList, Linked, ListLink};
@@ -19,4 +20,5 @@ pub(crate) use fair_share::{FRACTION_BITS, FairShare, Reading};
 pub(crate) use flow_table::{FlowTable, Identity};
 pub(crate) use heap::{Heap, Narrow};
 pub(crate) use indexed_heap::IndexedHeap;
+pub(crate) use prefetch::prefetch;
 pub(crate) use random::Random;

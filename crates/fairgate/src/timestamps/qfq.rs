@@ -53,6 +53,7 @@ use crate::discipline::Variable;
 use crate::error::ConfigError;
 use crate::registry::{About, Children, Family, Parameter, Unit};
 use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler, classes, flows};
+use crate::structures::prefetch;
 use crate::time::Time;
 use crate::timestamps::groups::{Groups, group_of};
 use crate::timestamps::live_sum::{FRACTION_BITS, LiveSum, inverse_of};
@@ -404,8 +405,12 @@ impl Scheduler for Qfq {
     }
 
     #[inline(always)]
-    fn next_after(&self, flow: &Flow) -> u32 {
-        flow.next
+    fn upcoming<F: Holds<State = Flow>>(&self, flows: &[F], flow: u32) -> u32 {
+        let next = flows[flow as usize].state().next;
+        if let Some(next) = flows.get(next as usize) {
+            prefetch(flows, next.state().next as usize);
+        }
+        next
     }
 
     #[inline(always)]

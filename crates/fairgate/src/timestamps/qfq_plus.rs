@@ -36,6 +36,7 @@ use crate::discipline::Variable;
 use crate::error::ConfigError;
 use crate::registry::{About, Children, Family, Parameter};
 use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler, classes, flows};
+use crate::structures::prefetch;
 use crate::time::Time;
 use crate::timestamps::groups::{Groups, group_of};
 use crate::timestamps::slots::END;
@@ -43,6 +44,9 @@ use crate::timestamps::{ONE, Share, WeightSum};
 
 /// The largest number of flows of an aggregate, as in Linux.
 const MOST_FLOWS: usize = 8;
+
+/// If there are more, their flows may be in no near cache.
+const CACHED_AGGREGATES: usize = 64;
 
 /// The index of no aggregate.
 const NONE: u32 = u32::MAX;
@@ -149,6 +153,8 @@ pub struct QfqPlus {
     seen: u64,
     /// The aggregate in service, or `NONE` after an idle time.
     in_service: u32,
+    /// The aggregate that followed it in its slot, which is probably next.
+    following: u32,
     aggregates: Vec<Aggregate>,
     /// The aggregates without flows.
     free: Vec<u32>,
@@ -258,6 +264,17 @@ impl QfqPlus {
         self.groups.remove_first(aggregate.group, aggregate.next);
     }
 
+    /// Prefetches the states of the flows of the aggregate that is probably next, and the one after it.
+    #[inline(never)]
+    fn prefetch_states<F>(&self, flows: &[F]) {
+        if let Some(following) = self.aggregates.get(self.following as usize) {
+            for flow in following.busy {
+                prefetch(flows, flow as usize);
+            }
+            prefetch(&self.aggregates, following.next as usize);
+        }
+    }
+
     /// Checks the aggregate of flow `index` after an operation on this flow.
     ///
     /// # Panics
@@ -290,6 +307,7 @@ impl Scheduler for QfqPlus {
             groups: Groups::new(origin),
             seen: origin,
             in_service: NONE,
+            following: NONE,
             aggregates: Vec::new(),
             free: Vec::new(),
             open: BTreeMap::new(),
@@ -367,7 +385,26 @@ impl Scheduler for QfqPlus {
             }
         }
         self.choose();
-        (self.in_service != NONE).then(|| self.aggregates[self.in_service as usize].front())
+        let chosen = self.aggregates.get(self.in_service as usize)?;
+        self.following = chosen.next;
+        let front = chosen.front();
+        if self.aggregates.len() > CACHED_AGGREGATES {
+            self.prefetch_states(flows);
+        }
+        Some(front)
+    }
+
+    /// A flow of the aggregate that is probably next: another one for each turn of the one in service.
+    #[inline(always)]
+    fn upcoming<F: Holds<State = Flow>>(&self, _flows: &[F], _flow: u32) -> u32 {
+        let all = &self.aggregates;
+        match (
+            all.get(self.following as usize),
+            all.get(self.in_service as usize),
+        ) {
+            (Some(following), Some(current)) => following.busy[usize::from(current.first)],
+            _ => NONE,
+        }
     }
 
     #[inline(always)]

@@ -221,6 +221,9 @@ impl Algorithm for Msfc {
         while self.classes.find_turn() {
             if let Some(id) = self.serve_class(now, pool) {
                 self.classes.sent(pool[id].length);
+                if self.flows.is_far() {
+                    return self.flows.prefetch_behind(self.classes.round().front(), id, pool);
+                }
                 return Some(id);
             }
             self.classes.emptied();
