@@ -74,7 +74,8 @@ impl Cells {
         };
         let mut found = Vec::new();
         let mut holds = few < many;
-        for title in ["FIFO", "DRR", "QFQ", "QFQ+", "S-KPS"] {
+        // QFQ+ is younger than the paper.
+        for title in ["FIFO", "DRR", "QFQ", "S-KPS"] {
             let [at_few, at_many] = [few, many].map(|flows| self.cell(title, flows, Load::Full));
             let (Some(at_few), Some(at_many)) = (at_few, at_many) else {
                 continue;
