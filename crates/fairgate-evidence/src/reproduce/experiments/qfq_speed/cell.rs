@@ -86,22 +86,35 @@ impl Cell {
     pub(super) fn setting(&self) -> String {
         let (workload, mix) = (&self.job.workload, if self.is_mix() { ", mix" } else { "" });
         let flows = if workload.flows == 1 { "flow" } else { "flows" };
+        let order = match workload.order {
+            Order::Shortest => "",
+            _ => ", random order",
+        };
         let lengths = match workload.sizes {
             Sizes::Constant(_) => String::new(),
-            _ => format!(", {}", self.lengths()),
+            sizes => format!(", {} to {} B", sizes.shortest(), sizes.longest()),
         };
         format!(
-            "{} {flows}, {}{mix}{lengths}",
+            "{} {flows}, {}{mix}{order}{lengths}",
             workload.flows,
             workload.load.name()
         )
     }
 
-    /// Returns the lengths of the packets.
-    pub(super) fn lengths(&self) -> String {
-        match self.job.workload.sizes {
-            Sizes::Constant(length) => format!("{length} B"),
-            sizes => format!("{} to {} B", sizes.shortest(), sizes.longest()),
+    /// Returns the lengths and the order of the packets.
+    pub(super) fn packets(&self) -> String {
+        let workload = &self.job.workload;
+        let order = match workload.order {
+            Order::Shortest => "the flow with the shortest backlog gets one",
+            _ => "in random order",
+        };
+        match workload.sizes {
+            Sizes::Constant(length) => format!("packets of {length} B, {order}"),
+            sizes => format!(
+                "packets of {} to {} B, {order}",
+                sizes.shortest(),
+                sizes.longest()
+            ),
         }
     }
 

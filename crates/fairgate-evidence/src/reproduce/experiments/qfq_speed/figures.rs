@@ -27,9 +27,9 @@ impl Cells {
         }
         (!curves.0.is_empty()).then(|| Scaling {
             title: format!(
-                "Time of an enqueue and a dequeue, under {}, packets of {}",
+                "Time of an enqueue and a dequeue, under {}, {}",
                 load.name().to_uppercase(),
-                self.cells[0].lengths()
+                self.cells[0].packets()
             ),
             x: "flows",
             y: "ns, including the controller",

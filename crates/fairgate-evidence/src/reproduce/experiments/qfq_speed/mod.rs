@@ -16,7 +16,7 @@ use serde::Deserialize;
 use self::cell::Cell;
 use self::judge::{THRICE, TWICE};
 use crate::bench::measure::Plan;
-use crate::bench::{Algorithm, Job, Load, Order, Sizes, Weights};
+use crate::bench::{Algorithm, Job, Load, Order, Sizes, Weights, Workload};
 use crate::reproduce::{Figure, Findings, ReproduceError, Run};
 
 /// The paper's name of the controller with only a queue.
@@ -36,8 +36,8 @@ struct Parameters {
     mix: Option<u32>,
     /// The numbers of flows for which instructions are counted, under FULL.
     counted: Vec<u32>,
-    /// The flow of the next packet.
-    order: Order,
+    /// The flow of the next packet. All cells are measured with each order.
+    orders: Vec<Order>,
     /// The shortest and the longest packet, bytes: constant, or uniform in between. All cells are measured
     /// with each.
     packets: Vec<[u32; 2]>,
@@ -58,18 +58,20 @@ pub(super) fn table(run: &Run<'_>) -> Result<Findings, ReproduceError> {
     let mut findings = Findings::default();
     let cells = Cells::measure(run, &mut findings)?;
     cells.tell(&mut findings);
-    cells.judge_order(&mut findings);
-    cells.judge_ratio(&mut findings, "twice", ("QFQ", "DRR"), &|ratio| ratio <= TWICE);
-    cells.judge_ratio(&mut findings, "thrice", ("S-KPS", "QFQ"), &|ratio| {
+    let [shortest, random] =
+        [Order::Shortest, Order::Random].map(|order| cells.with(|workload| workload.order == order));
+    shortest.judge_order(&mut findings);
+    shortest.judge_ratio(&mut findings, "twice", ("QFQ", "DRR"), &|ratio| ratio <= TWICE);
+    shortest.judge_ratio(&mut findings, "thrice", ("S-KPS", "QFQ"), &|ratio| {
         ratio >= THRICE
     });
-    cells.judge_mix(&mut findings);
-    cells.judge_bursts(&mut findings);
-    cells.judge_viable(&mut findings);
-    cells.judge_unmatched(&mut findings);
-    findings.figures = Load::ALL
-        .into_iter()
-        .filter_map(|load| cells.figure(load).map(Figure::Scaling))
+    random.judge_mix(&mut findings);
+    shortest.judge_bursts(&mut findings);
+    shortest.judge_viable(&mut findings);
+    shortest.judge_unmatched(&mut findings);
+    let figures = Load::ALL.into_iter().map(|load| shortest.figure(load));
+    findings.figures = (figures.chain([random.figure(Load::Full)]).flatten())
+        .map(Figure::Scaling)
         .collect();
     Ok(findings)
 }
@@ -79,7 +81,8 @@ pub(super) fn figure(run: &Run<'_>) -> Result<Findings, ReproduceError> {
     let mut findings = Findings::default();
     let cells = Cells::measure(run, &mut findings)?;
     cells.tell(&mut findings);
-    let [constant, various] = [true, false].map(|constant| cells.of_lengths(constant));
+    let [constant, various] = [true, false]
+        .map(|constant| cells.with(|workload| matches!(workload.sizes, Sizes::Constant(_)) == constant));
     constant.judge_flat(&mut findings);
     constant.judge_order(&mut findings);
     constant.judge_one_flow(&mut findings);
@@ -152,11 +155,11 @@ impl Cells {
         Ok(Cells { cells })
     }
 
-    /// Returns the cells with packets of one length, or those with various lengths.
-    fn of_lengths(&self, constant: bool) -> Cells {
-        let is_one = |cell: &&Cell| matches!(cell.job.workload.sizes, Sizes::Constant(_)) == constant;
+    /// Returns the cells with these workloads.
+    fn with(&self, is_one: impl Fn(&Workload) -> bool) -> Cells {
+        let cells = self.cells.iter().filter(|cell| is_one(&cell.job.workload));
         Cells {
-            cells: self.cells.iter().filter(is_one).cloned().collect(),
+            cells: cells.cloned().collect(),
         }
     }
 
@@ -210,8 +213,8 @@ impl Parameters {
     }
 }
 
-/// Returns all cells to measure: by lengths of packets, by load, then by number of flows, then by scheduler.
-/// The mix comes last.
+/// Returns all cells to measure: by order of arrivals, by lengths of packets, by load, then by number of flows,
+/// then by scheduler. The mix comes last.
 fn cells(parameters: &Parameters) -> Result<Vec<Cell>, ReproduceError> {
     let bug = |what: String| ReproduceError::Bug {
         id: "qfq-table3".into(),
@@ -233,7 +236,8 @@ fn cells(parameters: &Parameters) -> Result<Vec<Cell>, ReproduceError> {
     let equal = parameters.flows.iter().map(|&flows| (flows, Weights::Equal));
     let mix = parameters.mix.map(|flows| (flows, Weights::Mix));
     let mut cells = Vec::new();
-    for &[shortest, longest] in &parameters.packets {
+    let packets = |order: Order| parameters.packets.iter().map(move |packets| (order, packets));
+    for (order, &[shortest, longest]) in parameters.orders.iter().copied().flat_map(packets) {
         let sizes = match shortest == longest {
             true => Sizes::Constant(longest),
             false => Sizes::Uniform(shortest, longest),
@@ -241,7 +245,6 @@ fn cells(parameters: &Parameters) -> Result<Vec<Cell>, ReproduceError> {
         for &load in &loads {
             for (flows, weights) in equal.clone().chain(mix) {
                 for &algorithm in &algorithms {
-                    let order = parameters.order;
                     cells.push(Cell::new(algorithm, flows, weights, load, order, sizes));
                 }
             }
