@@ -58,7 +58,7 @@ pub enum Cell {
     Number(String),
     /// Text, aligned to the left.
     Words(String),
-    /// Text that is highlighted.
+    /// A number or text that is highlighted, aligned as the other cells of its column.
     Alarm(String),
     /// Text that leads to another page.
     Link {
@@ -112,7 +112,9 @@ impl Table {
     fn markup(&self) -> Markup {
         html! {
             div.scroll { table {
-                thead { tr { @for name in &self.head { th { (name) } } } }
+                thead { tr { @for (column, name) in self.head.iter().enumerate() {
+                    th class=[self.has_text(column).then_some("text")] { (name) }
+                } } }
                 tbody { @for row in &self.rows { tr {
                     @for (column, cell) in row.iter().enumerate() {
                         @match (column, cell) {
@@ -125,13 +127,19 @@ impl Table {
                             }
                             (_, Cell::Number(text)) => { td { (text) } }
                             (_, Cell::Words(text)) => { td.text { (text) } }
-                            (_, Cell::Alarm(text)) => { td.no { (text) } }
+                            (_, Cell::Alarm(text)) => { td class=(if self.has_text(column) { "no text" } else { "no" }) { (text) } }
                             (_, Cell::Link { text, to }) => { td.text { a href=(to) { (text) } } }
                         }
                     }
                 } } }
             } }
         }
+    }
+
+    /// Whether a column has text, which is aligned to the left, or only numbers.
+    fn has_text(&self, column: usize) -> bool {
+        let mut cells = self.rows.iter().filter_map(|row| row.get(column));
+        cells.any(|cell| matches!(cell, Cell::Words(_) | Cell::Link { .. }))
     }
 }
 
@@ -148,15 +156,20 @@ mod tests {
                 Block::Heading("Figures".into()),
                 Block::List(vec!["one".into(), "two".into()]),
                 Block::Table(Table {
-                    head: vec!["what".into(), "value".into()],
+                    head: ["what", "value", "verdict"].map(String::from).into(),
                     rows: vec![
-                        vec![Cell::Words("delay".into()), Cell::Number("3 ms".into())],
+                        vec![
+                            Cell::Words("delay".into()),
+                            Cell::Number("3 ms".into()),
+                            Cell::Words("so".into()),
+                        ],
                         vec![
                             Cell::Link {
                                 text: "loss".into(),
                                 to: "a&b.html".into(),
                             },
                             Cell::Alarm("2 %".into()),
+                            Cell::Alarm("not so".into()),
                         ],
                     ],
                 }),
@@ -169,6 +182,9 @@ mod tests {
             "<li>two</li>",
             "<th class=\"text\" scope=\"row\">delay</th><td>3 ms</td>",
             "<a href=\"a&amp;b.html\">loss</a>",
+            // Headings and what is highlighted are aligned as the rest of their column.
+            "<th>value</th><th class=\"text\">verdict</th>",
+            "<td class=\"no\">2 %</td><td class=\"no text\">not so</td>",
         ] {
             assert!(page.contains(part), "{part} is missing in {page}");
         }

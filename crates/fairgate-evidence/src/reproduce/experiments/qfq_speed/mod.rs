@@ -213,7 +213,7 @@ impl Parameters {
     }
 }
 
-/// Returns all cells to measure: by order of arrivals, by lengths of packets, by load, then by number of flows,
+/// Returns all cells to measure: by order of arrivals, by lengths of packets, by load, by number of flows, and
 /// then by scheduler. The mix comes last.
 fn cells(parameters: &Parameters) -> Result<Vec<Cell>, ReproduceError> {
     let bug = |what: String| ReproduceError::Bug {
