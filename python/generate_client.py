@@ -401,9 +401,9 @@ def argument(name: str) -> str:
 def in_words(kind: str) -> str:
     """Return a type as docstrings of this package say it."""
     kind = re.sub(r" \| None(?=, optional)", "", kind).replace(" | ", " or ")
+    kind = kind.replace("Mapping[str, Any]", "mapping").replace("dict[str, Any]", "dict")
     kind = re.sub(r"\b(Iterable|list)\[(\w+)\]", lambda found: f"{found[1].lower()} of {found[2]}", kind)
-    kind = re.sub(r"Literal\[(.*?)\]", lambda found: "{" + found[1].replace('"', "'") + "}", kind)
-    return kind.replace("Mapping[str, Any]", "mapping").replace("dict[str, Any]", "dict")
+    return re.sub(r"Literal\[(.*?)\]", lambda found: "{" + found[1].replace('"', "'") + "}", kind)
 
 
 def sentence(text: str) -> str:

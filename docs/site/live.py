@@ -40,13 +40,15 @@ DIFF = ("diff", ASKED)
 # A run with subscribers, and its file with another list.
 SUBSCRIBED = "examples/subscribers.toml"
 SUBSCRIBERS_DIFF = ("subscribers", "diff", "docs/site/subscribers.toml")
+# Without --yes: the example stays as it is.
+SUBSCRIBERS_SET = ("subscribers", "set", "--plan", "home", "down=120mbit")
 # The server and the line: the loopback interface.
 SERVED = ("tune", "--serve", "127.0.0.1:4757")
 TUNE = ("tune", "127.0.0.1", "--dry-run", "--load", "3s")
 TESTBED = ("testbed", "--flows", "2", "--duration", "1s", "--queue", "fq_codel")
 
 # Commands whose name has a second word.
-NAMES = frozenset({("queue", "show"), FOLLOW})
+NAMES = frozenset({("queue", "show"), ("subscribers", "set"), FOLLOW})
 # Those of them that take a file.
 NAMES_OF_FILES = frozenset({("subscribers", "diff")})
 
@@ -94,6 +96,7 @@ def ask(program: Program) -> Iterator[Answer]:
     with running(program, SUBSCRIBED) as (run, at):
         send("core", FRAMES)
         yield ("status",), program.document("status", *at, folder=ROOT)
+        yield SUBSCRIBERS_SET, program.document(*SUBSCRIBERS_SET, *at, folder=ROOT)
         yield SUBSCRIBERS_DIFF, program.document(*SUBSCRIBERS_DIFF, *at, folder=ROOT, codes=(1,))
         yield ("run",), end(run)
     yield from tuned(program)

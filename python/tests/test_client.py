@@ -288,7 +288,7 @@ def test_an_answer_without_its_tag_is_unexpected() -> None:
 
 def test_a_newer_run_may_say_more() -> None:
     body = {"name": "home", "pid": 7, "version": "9.0.0", "uptime_s": 1.5, "revision": 4, "weather": "fair"}
-    body |= {"subscribers": True, "packets": False}
+    body |= {"subscribers": True, "packets": False, "may_change": True}
     health = answering(httpx.Response(200, json=body)).health()
     assert (health.name, health.revision) == ("home", 4)
     entry = {
@@ -329,6 +329,7 @@ def test_what_only_reads_is_asked_again_if_the_connection_was_closed() -> None:
         "revision": 4,
         "subscribers": False,
         "packets": False,
+        "may_change": True,
     }
     seen: list[str] = []
 

@@ -201,6 +201,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "packets": lambda run: run.packets(seconds=60.0, from_="eth0"),
     "place": lambda run: run.place("eth0", "root"),
     "patchSubscriber": lambda run: run.patch_subscriber("1001", {"down": "7mbit"}),
+    "patchSubscribers": lambda run: run.patch_subscribers([{"id": "1002", "up": "3mbit"}]),
     "putSubscriber": lambda run: run.put_subscriber("a/b ?#%ü", Entry(prefixes=["100.64.0.9"], plan="home")),
     "refresh": lambda run: run.refresh("call"),
     "reload": lambda run: run.reload(),

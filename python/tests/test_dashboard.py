@@ -32,6 +32,7 @@ pytestmark = pytest.mark.live
 
 WEB = ROOT / "crates/fairgate-run/web"
 TOKEN = "0123456789abcdef0123456789abcdef"
+READER = "readers-" * 5
 TLS_PORT = 8443
 MOST_BYTES = 200_000
 
@@ -343,21 +344,37 @@ def test_dashboard_with_a_token_over_tls(
         ("certificate.pem", b"".join(part.bytes() for part in issued.cert_chain_pems)),
         ("key.pem", issued.private_key_pem.bytes()),
         ("tokens", f"alice {TOKEN}\n".encode()),
+        ("readers", f"bob {READER}\n".encode()),
     ):
         (tmp_path / name).touch(mode=0o600)
         (tmp_path / name).write_bytes(text)
     configuration = TREES + (
         f'api = "127.0.0.1:{TLS_PORT}"\napi_token = "tokens"\napi_certificate = "certificate.pem"\n'
-        'api_key = "key.pem"\n'
+        'api_key = "key.pem"\napi_read_token = "readers"\n'
     )
     with Run(program, configuration, tmp_path) as run:
         with Forwarder(desk, TLS_PORT, at_port(run.namespace, TLS_PORT)):
+            reads_only(browser)
             watched = sign_in(browser)
         # Nothing answers at the port any more.
         page = watched.page
         expect(page.locator("#alert")).to_contain_text("does not answer")
         expect(page.locator("#health")).to_have_attribute("data-state", "bad")
         watched.close()
+
+
+def reads_only(browser: Browser) -> None:
+    """Who may only read sees all, and no button that would be refused."""
+    watched = Watched(browser, ignore_https_errors=True)
+    page = watched.open(f"https://localhost:{TLS_PORT}/")
+    page.get_by_label("Token").fill(READER)
+    page.keyboard.press("Enter")
+    page.locator("#tree tr[data-path='20']").click()
+    expect(page.locator("#not-here")).to_have_text("Your token may only read.")
+    expect(page.locator("#open-change")).to_have_count(0)
+    expect(page.locator("#what-if")).to_be_hidden()
+    watched.check("status of 401")
+    watched.close()
 
 
 def sign_in(browser: Browser) -> Watched:

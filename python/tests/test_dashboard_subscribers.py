@@ -303,6 +303,53 @@ def test_dashboard_changes_a_subscriber(village: Run, browser: Browser) -> None:
     watched.close()
 
 
+def test_dashboard_changes_several_subscribers(village: Run, browser: Browser) -> None:
+    """Rows are chosen and changed together. The change is in the file of the list, or ends by itself."""
+    watched, page = opened(village, browser)
+    file = village.folder / "subscribers.csv"
+    before = file.read_text()
+    dialog = page.locator("#change")
+    page.get_by_role("tab", name="Subscribers").click()
+    find = page.get_by_placeholder("Find a subscriber")
+    for name in ("Lena", "Klara"):
+        find.fill(name)
+        page.get_by_role("checkbox", name=f"Choose {name}").check()
+    chooser = page.get_by_role("group", name="Chosen subscribers")
+    expect(chooser).to_contain_text("2 chosen")
+    accessible(page)
+    chooser.get_by_role("button", name="Change them …").click()
+    expect(dialog).to_contain_text("Change 2 subscribers")
+    expect(dialog.locator(".who")).to_have_text("SubscribersKlara, Lena")
+    dialog.get_by_label("Down", exact=True).fill("4mbit")
+    dialog.get_by_role("button", name="Review").click()
+    expect(dialog.locator(".values")).to_have_text("Down4mbit")
+    dialog.get_by_role("button", name="Make this change").click()
+    expect(page.locator("#toast")).to_contain_text("Changed: revision")
+    rows = [line for line in file.read_text().splitlines() if ",4mbit,," in line]
+    assert [row.split(",")[1] for row in rows] == ["Klara", "Lena"]
+    page.get_by_role("button", name="Undo").click()
+    dialog.get_by_role("button", name="Undo it").click()
+    expect(page.locator("#toast")).to_contain_text("Undone")
+    assert file.read_text() == before
+
+    chooser.get_by_role("button", name="Change them …").click()
+    dialog.get_by_label("Down", exact=True).fill("4mbit")
+    dialog.get_by_label("For a time").fill("soon")
+    dialog.get_by_role("button", name="Review").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("30min or 2h")
+    dialog.get_by_label("For a time").fill("2h")
+    dialog.get_by_role("button", name="Review").click()
+    dialog.get_by_role("button", name="Make this change").click()
+    found = page.locator("#subscribers section.card tbody tr")
+    expect(found.first).to_contain_text(re.compile("until [0-9]{2}:[0-9]{2}"))
+    assert file.read_text() == before
+    page.get_by_role("button", name="Undo").click()
+    dialog.get_by_role("button", name="Undo it").click()
+    expect(found.first).not_to_contain_text("until")
+    watched.check()
+    watched.close()
+
+
 def test_dashboard_offers_no_change_that_is_refused(village: Run, browser: Browser) -> None:
     """The trees are those of the list: no class of them is changed by hand."""
     watched, page = opened(village, browser)
@@ -311,14 +358,17 @@ def test_dashboard_offers_no_change_that_is_refused(village: Run, browser: Brows
         page.locator(f"#tree tr[data-path='{path}']").click()
         expect(page.locator("#not-here")).to_contain_text("The list of subscribers decides")
         expect(change).to_have_count(0)
-    # LibreQoS' files are changed there.
+    # The page says why the file of the list can't be written, and what to do.
+    reason = {"message": "list.csv can't be written: it is read-only", "help": "keep it elsewhere"}
     page.route(
         "**/v1/subscribers",
-        lambda route: route.fulfill(json={**route.fetch().json(), "is_changeable": False}),
+        lambda route: route.fulfill(
+            json={**route.fetch().json(), "is_changeable": False, "unchangeable": reason}
+        ),
     )
     page.reload()
     page.locator("#tree tr[data-path='19']").click()
-    expect(page.locator("#not-here")).to_contain_text("ShapedDevices.csv")
+    expect(page.locator("#not-here")).to_contain_text("it is read-only; keep it elsewhere")
     expect(change).to_have_count(0)
     watched.check()
     watched.close()
@@ -434,7 +484,7 @@ def test_dashboard_of_a_thousand_classes_is_short(town: Run, browser: Browser) -
     subscriber = page.locator("#subscriber")
     expect(subscriber.get_by_label("Download", exact=True)).to_contain_text(re.compile("[0-9.]+ Mbit/s"))
     expect(subscriber).to_contain_text("AP 0-0")
-    expect(subscriber).to_contain_text("change ShapedDevices.csv")
+    expect(subscriber.get_by_role("button", name="Change plan and rates …")).to_be_visible()
     until("the rate is drawn", lambda: drawn(page, "rate", 0, "subscriber-"))
     fits("subscriber", 5_500)
     # An idle one is shown in the tree, too.

@@ -10,6 +10,7 @@ use std::fs::DirBuilder;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use fairgate_config::folder::{Folder, folder_of};
@@ -30,6 +31,8 @@ const LARGEST: u64 = 256 << 20;
 #[derive(Clone, Debug)]
 pub(crate) struct LastGood {
     path: PathBuf,
+    /// Held while the copy is written.
+    writing: Arc<Mutex<()>>,
 }
 
 /// A copy.
@@ -59,6 +62,7 @@ impl LastGood {
         path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
         Ok(LastGood {
             path: path.to_owned(),
+            writing: Arc::default(),
         })
     }
 
@@ -102,19 +106,41 @@ impl LastGood {
         Ok(document)
     }
 
-    /// Keeps these texts, unless they are those of the copy. The old copy stays until the new one is whole.
+    /// Keeps these texts, unless they are those of the copy.
     pub(crate) fn keep(&self, texts: &Texts) -> io::Result<()> {
+        let _turn = self.turn();
         let texts = texts.read();
         if self.read().is_ok_and(|document| document.texts == texts) {
             return Ok(());
         }
-        let folder = Folder::of(&self.path)?;
-        folder.check_exchange()?;
-        let document = Document {
+        self.write(&Document {
             schema: SCHEMA.to_owned(),
             since: utc(SystemTime::now()),
             texts,
+        })
+    }
+
+    /// Keeps another text of the file at `path`, if the copy has what the file had before.
+    pub(crate) fn renew(&self, path: &Path, before: Option<&str>, now: &str) -> io::Result<()> {
+        let _turn = self.turn();
+        let Ok(mut document) = self.read() else {
+            return Ok(());
         };
+        if document.texts.get(path).map(String::as_str) != before {
+            return Ok(());
+        }
+        document.texts.insert(path.to_owned(), now.to_owned());
+        self.write(&document)
+    }
+
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes the copy. The old one stays until the new one is whole.
+    fn write(&self, document: &Document) -> io::Result<()> {
+        let folder = Folder::of(&self.path)?;
+        folder.check_exchange()?;
         let mut name = self.name().to_owned();
         name.push(".new");
         // What is left of a run that was killed meanwhile.
@@ -123,7 +149,7 @@ impl LastGood {
             _ => {}
         }
         let mut file = folder.create_own(&name)?;
-        file.write_all(serde_json::to_string_pretty(&document)?.as_bytes())?;
+        file.write_all(serde_json::to_string_pretty(document)?.as_bytes())?;
         file.sync_all()?;
         folder.rename(&name, self.name())
     }

@@ -24,10 +24,10 @@ use std::path::{Component, Path, PathBuf};
 
 use miette::Diagnostic;
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, FcntlArg, OFlag, fcntl, openat, readlinkat, renameat};
+use nix::fcntl::{AT_FDCWD, AtFlags, FcntlArg, OFlag, fcntl, openat, readlinkat, renameat};
 use nix::sys::stat::{Mode, mkdirat};
 use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
-use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
+use nix::unistd::{AccessFlags, UnlinkatFlags, faccessat, geteuid, unlinkat};
 use thiserror::Error;
 
 /// A folder that is kept open. What is done in it is done in this folder, whatever gets its path later.
@@ -229,6 +229,35 @@ impl Folder {
             fchown(&file, Some(self.owner), Some(self.group))?;
         }
         Ok(file)
+    }
+
+    /// Creates a file of this name for writing, which only this user may use. Nothing may have the name yet.
+    ///
+    /// # Errors
+    /// Fails if there is something, or if the system refuses.
+    pub fn create_new(&self, name: &OsStr) -> io::Result<File> {
+        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
+        let mode = Mode::S_IRUSR | Mode::S_IWUSR;
+        Ok(openat(&self.opened, name, flags, mode)?.into())
+    }
+
+    /// Checks that this process may make and remove files here, as far as permissions and the file system
+    /// decide about it.
+    ///
+    /// # Errors
+    /// Says why not.
+    pub fn check_writable(&self) -> io::Result<()> {
+        let writes = AccessFlags::W_OK | AccessFlags::X_OK;
+        Ok(faccessat(AT_FDCWD, &self.path, writes, AtFlags::AT_EACCESS)?)
+    }
+
+    /// Waits until the names of the files in this folder are on its disk.
+    ///
+    /// # Errors
+    /// Fails if the system refuses.
+    pub fn sync(&self) -> io::Result<()> {
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        File::from(openat(&self.opened, ".", flags, Mode::empty())?).sync_all()
     }
 
     /// Opens what has this name for writing, if there is anything, and changes nothing. A link is not

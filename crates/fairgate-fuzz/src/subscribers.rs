@@ -68,7 +68,7 @@ pub fn subscribers(bytes: &[u8]) -> bool {
     let again = empty
         .with_all(entries.clone(), None, &registry)
         .expect("what was read is valid");
-    assert_eq!(again.entries(), entries);
+    assert_eq!(again.list.entries(), entries);
     true
 }
 

@@ -38,6 +38,9 @@ pub struct LaterFiles<'a> {
     pub api: Option<&'a Path>,
     /// A file that it replaces by a new one, again and again.
     pub kept: Option<&'a Path>,
+    /// Files, and folders of files, that it replaces by new ones if a client changes them, as far as its user
+    /// may do that. No privilege is kept for it.
+    pub written: &'a [PathBuf],
 }
 
 /// The privileges that a run has kept.

@@ -29,6 +29,9 @@ pub struct SubscriberName {
     /// Its plan, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
+    /// Until when it has other rates than those of the list, seconds since 1970 (Unix time).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limited_until_s: Option<u64>,
 }
 
 /// Writes the identifier, and behind it the name.

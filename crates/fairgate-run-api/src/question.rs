@@ -9,6 +9,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use thiserror::Error;
 
 use crate::entry::Entry;
@@ -91,7 +92,18 @@ pub enum Question {
         /// there, nothing is changed.
         if_version: Option<Vec<u64>>,
     },
-    /// To put another list in the place of the whole one. It is answered by [`Answer::SubscribersReplaced`].
+    /// To change members of several subscribers: of all of them or of none. It is answered by
+    /// [`Answer::SubscribersChanged`].
+    PatchSubscribers {
+        /// Their identifiers, and for each the members that change, as of [`SubscriberChange::Patch`].
+        patches: Vec<(String, Map<String, Value>)>,
+        /// For how long `down` and `up` hold, seconds; then those of the list do again. 0 ends it now.
+        /// Without it, the list changes.
+        for_s: Option<u64>,
+        /// The revision that is changed. If the trees have another one, nothing is changed.
+        if_revision: Option<u64>,
+    },
+    /// To put another list in the place of the whole one. It is answered by [`Answer::SubscribersChanged`].
     ReplaceSubscribers {
         /// All subscribers.
         subscribers: Vec<Entry>,
@@ -225,8 +237,8 @@ answers! {
     Subscriber(SubscriberStatus),
     /// A subscriber was added, changed or removed.
     SubscriberChanged(SubscriberChanged),
-    /// The list was replaced.
-    SubscribersReplaced(SubscriberMade),
+    /// Several subscribers were changed, or the whole list.
+    SubscribersChanged(SubscriberMade),
 }
 
 /// The answer is to another question.

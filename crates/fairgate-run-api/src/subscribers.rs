@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::difference::Difference;
 use crate::entry::Entry;
 use crate::refused::Refused;
+use crate::trees::Mistake;
 
 /// The subscribers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,11 +25,14 @@ pub struct SubscriberDocument {
     pub shaped: BTreeMap<String, Shaped>,
     /// The nodes of the network that they are connected to, each behind the one above it.
     pub nodes: Vec<ListedNode>,
-    /// How the list differed from the one before it when it was last read from its files or replaced as a
-    /// whole. None if that never happened.
+    /// How the list differed from the one before it when it was last read from its files or when several
+    /// subscribers were changed. None if that never happened.
     pub difference: Option<Difference>,
-    /// Whether they may be changed by the API. Those of LibreQoS' files are changed there.
+    /// Whether they may be changed by the API.
     pub is_changeable: bool,
+    /// Why they may not, as far as that is known before: their files can't be written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unchangeable: Option<Mistake>,
 }
 
 /// What a subscriber gets.
@@ -48,6 +52,9 @@ pub struct Shaped {
     /// The node of the network that it is connected to. None: the line itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
+    /// Until when it has these rates in place of those of the list, seconds since 1970 (Unix time).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limited_until_s: Option<u64>,
 }
 
 /// A node of the network: a site, an access point.
@@ -80,7 +87,7 @@ pub struct SubscriberStatus {
 }
 
 /// A change that was made.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SubscriberMade {
     /// The revision of the trees from now on.
@@ -89,7 +96,7 @@ pub struct SubscriberMade {
     pub pause_us: f64,
     /// Packets that had no room any more.
     pub dropped: u64,
-    /// How the list differs from the one before it, if it was replaced as a whole.
+    /// How the list differs from the one before it, if several subscribers were changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub difference: Option<Difference>,
 }

@@ -39,4 +39,4 @@ pub use http::{ControlError, Doors, ServerHandle, openapi, page};
 pub use metrics::MOST_CLASSES;
 pub use run::{Owner, Reserver, Run, mistakes_of};
 pub use socket::{LongPath, default_socket, running};
-pub use subscribed::{Reading, RunningList, SubscribedRun};
+pub use subscribed::{RunningList, SubscribedRun};

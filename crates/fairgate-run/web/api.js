@@ -93,6 +93,15 @@ export async function patchSubscriber(id, members, match) {
   return { document: await response.json(), etag: response.headers.get("ETag") };
 }
 
+/**
+ * Changes members of several subscribers if the trees still have this tag, or for so many seconds. Returns the
+ * answer and the new tag.
+ */
+export async function patchSubscribers(subscribers, match, time) {
+  const response = await request("PATCH", "/v1/subscribers", { body: { subscribers, for_s: time }, match });
+  return { document: await response.json(), etag: response.headers.get("ETag") };
+}
+
 /** Changes trees if they still have this tag. Returns the answer and the new tag. */
 export async function change(from, lines, match) {
   const response = await request("POST", "/v1/changes", { body: { from, lines }, match });

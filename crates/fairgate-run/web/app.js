@@ -128,7 +128,8 @@ async function loadTree(revision) {
 
 /** Reads the list of subscribers. A reload may have brought one, or taken it away. */
 async function loadSubscribers() {
-  const { subscribers: isThere } = await api.get("/v1/health");
+  const { subscribers: isThere, may_change: mayChange } = await api.get("/v1/health");
+  list.mayChange = mayChange;
   byId("tab-subscribers").hidden = !isThere;
   if (isThere) await list.load();
   else list.clear();
@@ -262,13 +263,14 @@ async function begin() {
   const sides = Object.fromEntries(trees.directions.map(({ from, name }) => [name, from]));
   subscribers = new Subscribers(list, sides, {
     change: (id) => changes.openSubscriber(id),
+    changeAll: (ids) => changes.openSubscribers(ids),
     showInTree: (path) => {
       chooseView("overview");
       tree.reveal(path);
       byId("detail").focus();
     },
   });
-  if (health.packets) offer(() => state.from);
+  if (health.packets) offer(() => state.from, health.may_change);
   document.addEventListener("visibilitychange", turn);
   restart();
 }

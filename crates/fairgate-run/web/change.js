@@ -48,6 +48,47 @@ const RATES = [
 ];
 const LABELS = Object.fromEntries(RATES);
 
+/** How many of several subscribers are named. */
+const LISTED = 8;
+
+/** How long a limit lasts, in seconds, by the ends of what is written. */
+const TIMES = { s: 1, min: 60, m: 60, h: 3600, d: 86400 };
+
+/** Reads a time like 2h. Returns nothing if there is none, and NaN if it is not understood. */
+function secondsOf(text) {
+  if (!text) return null;
+  const found = /^(\d+(?:\.\d+)?) *(s|min|m|h|d)$/.exec(text);
+  return found ? Math.round(Number(found[1]) * TIMES[found[2]]) : Number.NaN;
+}
+
+const forATime = () => input("for_s", "For a time", "", "it stays",
+  "How long Down and Up hold, like 30min or 2h. Then the rates of the list hold again.");
+
+/**
+ * Returns the change that gives subscribers rates for a time: nothing if none is written, and a complaint if that
+ * can't be. `isOfTrees` says whether the tag of what was read is that of the trees.
+ */
+function limited(form, ids, members, isOfTrees) {
+  const text = form.elements.namedItem("for_s").value.trim();
+  const seconds = secondsOf(text);
+  if (seconds === null) return null;
+  if (Number.isNaN(seconds)) return { complaint: "Write a time like 30min or 2h." };
+  const names = Object.keys(members);
+  if (!names.length || names.some((name) => !["down", "up"].includes(name) || !members[name])) {
+    return { complaint: "For a time only Down and Up can change: write one of them, and nothing else." };
+  }
+  const made = (time, patch, values, inverse) => ({
+    text: `PATCH /v1/subscribers\n${JSON.stringify({ for_s: time, subscribers: ids.slice(0, LISTED).map((id) =>
+      ({ id, ...patch })) })}${ids.length > LISTED ? `\n… and ${ids.length - LISTED} more` : ""}`,
+    introduction: "This is sent:",
+    values,
+    send: (match) => api.patchSubscribers(ids.map((id) => ({ id, ...patch })), isOfTrees ? match : undefined, time),
+    inverse,
+  });
+  const end = made(0, {}, [["For a time", "the rates of the list again"]], null);
+  return made(seconds, members, [...names.map((name) => [LABELS[name], members[name]]), ["For a time", text]], end);
+}
+
 async function readSubscriber(id) {
   const { document, etag } = await api.getSubscriber(id);
   const { subscriber } = document;
@@ -65,14 +106,17 @@ async function readSubscriber(id) {
     title: `Change subscriber ${nameOf(subscriber)}`,
     other: "this subscriber",
     note: "The list of subscribers decides about both directions. An empty field comes from the plan. "
-      + "Packets stay queued, and nothing is changed before you confirm it. The file of the list stays as it is: "
-      + "change it there, too, or the next reading of it undoes this.",
+      + "Packets stay queued, and nothing is changed before you confirm it. The change is written into the file of "
+      + "the list, so that it stays.",
     about: () => h("dl", { class: "settings who" }, ...terms([
       ["Name", subscriber.name ?? "none"],
       ["Identifier", subscriber.id],
       ["Addresses", subscriber.prefixes.join(", ") || "none"],
     ])),
-    fields: () => RATES.map(([name, label, hint]) => input(name, label, subscriber[name] ?? "", "none of its own", hint)),
+    fields: () => [
+      ...RATES.map(([name, label, hint]) => input(name, label, subscriber[name] ?? "", "none of its own", hint)),
+      forATime(),
+    ],
     edited(form) {
       const [members, before] = [{}, {}];
       for (const [name] of RATES) {
@@ -81,7 +125,53 @@ async function readSubscriber(id) {
         if (value === old) continue;
         [members[name], before[name]] = [value, old];
       }
-      return Object.keys(members).length ? made(members, before, false) : null;
+      const change = limited(form, [id], members, false);
+      return change ?? (Object.keys(members).length ? made(members, before, false) : null);
+    },
+  };
+}
+
+/** Several subscribers: a field that stays empty changes nothing. */
+async function readSubscribers(ids) {
+  const { document, etag } = await api.getTagged("/v1/subscribers");
+  const wanted = new Set(ids);
+  const chosen = document.subscribers.filter((entry) => wanted.has(entry.id));
+  const made = (patches, members, isInverse) => ({
+    text: `PATCH /v1/subscribers\n${JSON.stringify(patches.slice(0, LISTED), null, 1).replace(/\n */g, " ")}`
+      + (patches.length > LISTED ? `\n… and ${patches.length - LISTED} more` : ""),
+    introduction: "This is sent, for all of them or for none:",
+    values: Object.keys(members).map((name) =>
+      [LABELS[name], isInverse ? "as before" : members[name] ?? "that of the plan"]),
+    send: (match) => api.patchSubscribers(patches, match),
+    inverse: isInverse ? null : made(chosen.map((entry) => ({ id: entry.id,
+      ...Object.fromEntries(Object.keys(members).map((name) => [name, entry[name] ?? null])) })), members, true),
+  });
+  const names = chosen.slice(0, LISTED).map(nameOf).join(", ");
+  return {
+    read: () => readSubscribers(ids),
+    etag,
+    title: `Change ${chosen.length} subscribers`,
+    other: "the subscribers",
+    note: "A field that stays empty changes nothing. All of them change, or none. The change is written into the file "
+      + "of the list, so that it stays.",
+    about: () => h("dl", { class: "settings who" }, ...terms([
+      ["Subscribers", names + (chosen.length > LISTED ? ` and ${chosen.length - LISTED} more` : "")],
+    ])),
+    fields: () => [
+      ...RATES.map(([name, label, hint]) => input(name, label, "", "as it is", hint)),
+      h("label", { class: "check" }, h("input", { type: "checkbox", name: "of_plan" }),
+        " The plan decides: rates of their own that are not written here go"),
+      forATime(),
+    ],
+    edited(form) {
+      const members = {};
+      for (const [name] of RATES) {
+        const value = form.elements.namedItem(name).value.trim();
+        if (value) members[name] = value;
+        else if (name !== "plan" && form.elements.namedItem("of_plan").checked) members[name] = null;
+      }
+      const change = limited(form, chosen.map((entry) => entry.id), members, true);
+      return change ?? (Object.keys(members).length ? made(chosen.map(({ id }) => ({ id, ...members })), members, false) : null);
     },
   };
 }
@@ -161,6 +251,11 @@ export class Changes {
     return this.open(() => readSubscriber(id));
   }
 
+  /** Opens the dialog for several subscribers. */
+  openSubscribers(ids) {
+    return this.open(() => readSubscribers(ids));
+  }
+
   async open(read) {
     try {
       this.subject = await read();
@@ -188,9 +283,9 @@ export class Changes {
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       const change = subject.edited(form);
-      note.hidden = Boolean(change);
-      note.textContent = "Nothing is different yet.";
-      if (change) this.confirm(change);
+      note.hidden = Boolean(change) && !change.complaint;
+      note.textContent = change?.complaint ?? "Nothing is different yet.";
+      if (note.hidden) this.confirm(change);
     });
     this.form = form;
     this.dialog.replaceChildren(form);

@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { byId, h, setText, terms } from "./dom.js";
 import * as format from "./format.js";
-import { nameOf } from "./list.js";
+import { nameOf, READS } from "./list.js";
 
 /** What a provider calls the settings of its classes. */
 const WORDS = { ceil: "limit", ul: "limit", bandwidth: "limit", rate: "guaranteed" };
@@ -67,11 +67,12 @@ export class Detail {
   changeButton(path, place) {
     const button = (text, onclick) => h("button", { type: "button", class: "primary", id: "open-change", onclick }, text);
     const note = (text) => h("p", { class: "muted small", id: "not-here" }, text);
+    if (!this.list.mayChange) return note(READS);
     if (!this.list.isThere) return button("Change …", () => this.actions.change(place.change));
     const subscriber = this.list.holderOf(path);
     if (this.list.above.has(place.name)) return note("LibreQoS' files decide about this node: change network.json.");
     if (!subscriber) return note("The list of subscribers decides about this class: change [subscribers] in the file of the run.");
-    if (!this.list.isChangeable) return note("LibreQoS' files decide about this class: change ShapedDevices.csv.");
+    if (!this.list.isChangeable) return note(this.list.reason);
     return button("Change the subscriber …", () => this.actions.changeSubscriber(subscriber.id));
   }
 

@@ -65,3 +65,11 @@ export function readRate(text) {
   if (!parts) return null;
   return Number(parts[1]) * { "": 1, k: 1e3, m: 1e6, g: 1e9, t: 1e12 }[parts[2]];
 }
+
+/** A time of Unix, as clocks here show it: 18:00, or with the date if it is not within a day. */
+export function until(seconds) {
+  const time = new Date(seconds * 1000);
+  const minute = time.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+  const isNear = Math.abs(time - Date.now()) < 86_400_000;
+  return isNear ? minute : `${time.toLocaleDateString("en-GB", { day: "numeric", month: "long" })} ${minute}`;
+}

@@ -2,8 +2,13 @@
 
 import * as api from "./api.js";
 
+/** Why there is no button. */
+export const READS = "Your token may only read.";
+
 export class SubscriberList {
   constructor() {
+    /** Whether the token of this page may change anything. */
+    this.mayChange = true;
     this.clear();
   }
 
@@ -14,8 +19,9 @@ export class SubscriberList {
     this.above = new Map();
     /** Whether the trees of the run are those of a list. */
     this.isThere = false;
-    /** Whether subscribers may be changed here. Those of LibreQoS' files are changed there. */
+    /** Whether subscribers may be changed, and if not, why. */
     this.isChangeable = false;
+    this.unchangeable = null;
   }
 
   /** Reads the list. It may have changed if the trees have. */
@@ -26,7 +32,8 @@ export class SubscriberList {
       [entry.id, { ...entry, class: document.classes[entry.id], ...document.shaped[entry.id] }]));
     this.above = new Map(document.nodes.map(({ name, above }) => [name, above]));
     this.isThere = true;
-    this.isChangeable = document.is_changeable;
+    this.isChangeable = document.is_changeable && this.mayChange;
+    this.unchangeable = document.unchangeable ?? null;
   }
 
   /** Whether a subscriber is connected to a node, or to one below it. */
@@ -34,6 +41,14 @@ export class SubscriberList {
     let above = this.byId.get(id)?.node;
     while (above && above !== node) above = this.above.get(above);
     return Boolean(above);
+  }
+
+  /** Says why subscribers can't be changed, and what to do. */
+  get reason() {
+    if (!this.mayChange) return READS;
+    const { place, message, help } = this.unchangeable ?? { message: "the list can't be changed", help: "" };
+    const why = [place, message].filter(Boolean).join(": ");
+    return `Plan and rates can't be changed here: ${[why, help].filter(Boolean).join("; ")}.`;
   }
 
   get size() {

@@ -6,10 +6,13 @@ import { openDialog, saveFile } from "./dialog.js";
 
 const DEFAULT = ["fq_codel", "cake", "fifo"];
 
-/** Shows the buttons. `direction` returns the interface that the shown direction receives from. */
-export function offer(direction) {
+/**
+ * Shows the buttons. `direction` returns the interface that the shown direction receives from. Who may only read
+ * can't have disciplines compared: that is a request of its own, and takes the processor.
+ */
+export function offer(direction, mayChange) {
   byId("save-packets").hidden = false;
-  byId("what-if").hidden = false;
+  byId("what-if").hidden = !mayChange;
   byId("save-packets").onclick = save;
   byId("what-if").onclick = () => ask(direction());
 }

@@ -89,17 +89,18 @@ export class SubscriberPage {
   }
 
   showHead(entry) {
-    const key = JSON.stringify(entry ?? null) + this.list.isChangeable;
+    const key = JSON.stringify([entry ?? null, this.list.isChangeable, this.list.unchangeable]);
     if (key === this.shownEntry) return;
     this.shownEntry = key;
     if (!entry) {
       this.head.replaceChildren(h("h2", { id: "subscriber-title" }, `Subscriber ${this.id} is not in the list any more`));
       return;
     }
-    const rate = (most, least) => format.rate(most) + (least ? `, at least ${format.rate(least)}` : "");
+    const until = entry.limited_until_s ? ` until ${format.until(entry.limited_until_s)}` : "";
+    const rate = (most, least) => format.rate(most) + until + (least ? `, at least ${format.rate(least)}` : "");
     const change = this.list.isChangeable
       ? h("button", { type: "button", class: "primary", onclick: () => this.actions.change(entry.id) }, "Change plan and rates …")
-      : h("p", { class: "muted small" }, "Plan and rates are those of LibreQoS' files: change ShapedDevices.csv.");
+      : h("p", { class: "muted small", id: "unchangeable" }, this.list.reason);
     this.head.replaceChildren(
       h("div", { class: "card-head" }, h("h2", { id: "subscriber-title" }, nameOf(entry))),
       h("dl", { class: "settings" }, ...terms([

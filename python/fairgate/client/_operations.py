@@ -781,6 +781,50 @@ class Operations:
             headers={"If-Match": if_match},
         )
 
+    def patch_subscribers(
+        self, subscribers: Iterable[dict[str, Any]], *, for_s: int | None = None, if_match: str | None = None
+    ) -> SubscriberMade:
+        """Change members of several subscribers.
+
+        All of them change, or none. With `if_match`, nothing is changed if anyone has changed the trees
+        since the client has read them.
+
+        Parameters
+        ----------
+        subscribers : iterable of dict
+            For each subscriber its `id`, and the members that change; null leaves one to the plan.
+        for_s : int, optional
+            For how long `down` and `up` hold, seconds, at most 31,622,400. Then those of the list do
+            again, which stays as it is. 0 ends a limit now. Without it, the list changes.
+        if_match : str, optional
+            The entity tag of the trees.
+
+        Returns
+        -------
+        SubscriberMade
+            A change that was made.
+
+        Raises
+        ------
+        Stale
+            The trees have changed since.
+        Refused
+            A subscriber is missing, or has mistakes.
+
+        Examples
+        --------
+        >>> made = run.patch_subscribers([{"id": "1001", "down": "60mbit"}, {"id": "1002", "down": "9mbit"}])
+        >>> made.difference.changed, run.subscriber("1001").subscriber.down
+        (2, '60mbit')
+        """
+        return self._transport.ask(
+            "PATCH",
+            "/v1/subscribers",
+            SubscriberMade,
+            body={**_given("for_s", for_s), "subscribers": _arguments.listed("subscribers", subscribers)},
+            headers={"If-Match": if_match},
+        )
+
     def subscriber(self, id: str) -> SubscriberStatus:
         """A subscriber.
 

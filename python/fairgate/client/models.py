@@ -143,6 +143,8 @@ class ErrorTermsStatus(Model):
 class Health(Model):
     """That the run answers."""
 
+    may_change: bool
+    """Whether this client may change the run. Some tokens may only read."""
     name: str
     """The run's name."""
     packets: bool
@@ -385,6 +387,8 @@ class Shaped(Model):
     """The most that it gets, bit/s."""
     down_min_bps: int | None = None
     """What it gets in any case, bit/s."""
+    limited_until_s: int | None = None
+    """Until when it has these rates in place of those of the list, seconds since 1970 (Unix time)."""
     node: str | None = None
     """The node of the network that it is connected to. None: the line itself."""
     up_bps: int
@@ -417,11 +421,11 @@ class SubscriberDocument(Tagged):
     """The class of each one in both trees, by its identifier."""
     difference: Difference | None = None
     """
-    How the list differed from the one before it when it was last read from its files or replaced as a
-    whole. None if that never happened.
+    How the list differed from the one before it when it was last read from its files or when several
+    subscribers were changed. None if that never happened.
     """
     is_changeable: bool
-    """Whether they may be changed by the API. Those of LibreQoS' files are changed there."""
+    """Whether they may be changed by the API."""
     nodes: list[ListedNode]
     """The nodes of the network that they are connected to, each behind the one above it."""
     revision: int
@@ -430,13 +434,15 @@ class SubscriberDocument(Tagged):
     """What each one gets, by its identifier, as the list and the plans say it."""
     subscribers: list[Entry]
     """The subscribers, in the order of the list."""
+    unchangeable: Mistake | None = None
+    """Why they may not, as far as that is known before: their files can't be written."""
 
 
 class SubscriberMade(Tagged):
     """A change that was made."""
 
     difference: Difference | None = None
-    """How the list differs from the one before it, if it was replaced as a whole."""
+    """How the list differs from the one before it, if several subscribers were changed."""
     dropped: int
     """Packets that had no room any more."""
     pause_us: float
@@ -450,6 +456,8 @@ class SubscriberName(Model):
 
     id: str
     """Its identifier in the list."""
+    limited_until_s: int | None = None
+    """Until when it has other rates than those of the list, seconds since 1970 (Unix time)."""
     name: str | None = None
     """Its name in the list, if it has one."""
     plan: str | None = None

@@ -89,6 +89,7 @@ Examples:
   fairgate class add 30 rate=5mbit  change the run while it forwards; also filter, queue, change
   fairgate diff home.toml           how the run differs from its file
   fairgate subscribers diff isp.toml   what a list of subscribers would change
+  fairgate subscribers set --plan home down=50mbit   change subscribers, one or many at once
   fairgate reload                   the file is read again, and its trees forward
   fairgate stop                     end it; also what `run --detach` has left in the kernel
   fairgate reserve list             rates and delays promised to flows; also add, refresh, withdraw

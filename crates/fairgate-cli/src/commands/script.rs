@@ -215,6 +215,7 @@ pub(crate) fn run(
                 read: files.clone(),
                 socket: socket.clone(),
                 api: None,
+                written: Vec::new(),
             };
             let manner = run::Manner {
                 unconfined: place

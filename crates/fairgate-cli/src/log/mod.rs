@@ -26,7 +26,7 @@ use crate::output;
 
 pub(crate) use entry::{Entry, Level};
 use journal::Journal;
-pub(crate) use time::utc;
+pub(crate) use time::{until, utc};
 
 /// The maximum number of warnings that wait to be written.
 const WAITING: usize = 64;

@@ -1,6 +1,6 @@
 //! Times for people and programs.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Returns a time as RFC 3339 has it, in UTC and whole seconds: 2026-03-01T12:00:00Z.
 pub(crate) fn utc(time: SystemTime) -> String {
@@ -12,6 +12,20 @@ pub(crate) fn utc(time: SystemTime) -> String {
     let second = seconds.rem_euclid(86_400);
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// Returns a time of Unix for people, in UTC: 18:00, or with the date if it is not within a day.
+pub(crate) fn until(seconds: u64, now: SystemTime) -> String {
+    let text = utc(UNIX_EPOCH + Duration::from_secs(seconds));
+    let is_near = now
+        .duration_since(UNIX_EPOCH)
+        .is_ok_and(|now| seconds.abs_diff(now.as_secs()) < 86_400);
+    let (date, time) = text.split_once('T').unwrap_or((&text, ""));
+    let minute = time.get(..5).unwrap_or(time);
+    match is_near {
+        true => format!("{minute} UTC"),
+        false => format!("{date} {minute} UTC"),
+    }
 }
 
 /// Returns the date so many days after 1970-01-01 (Hinnant, "chrono-compatible low-level date algorithms",
@@ -34,9 +48,14 @@ fn date(days: i64) -> (i64, i64, i64) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
+
+    #[test]
+    fn a_time_that_is_near_has_no_date() {
+        let now = UNIX_EPOCH + Duration::from_secs(1_709_164_800);
+        assert_eq!(until(1_709_164_800 + 18 * 3600, now), "18:00 UTC");
+        assert_eq!(until(1_709_164_800 + 25 * 3600 + 60, now), "2024-03-01 01:01 UTC");
+    }
 
     /// As `date --utc --date=@SECONDS` prints them.
     #[test]

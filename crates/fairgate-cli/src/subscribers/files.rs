@@ -41,9 +41,15 @@ fn missing(failure: Failure) -> Failure {
     }
 }
 
-/// Reads the texts of a list, in a fixed order.
-pub(super) fn texts(source: &Source, texts: &Texts) -> Result<Vec<Text>, Failure> {
-    let files = match source {
+/// Returns the files of a list, in a fixed order, and that with the limits for a time if it is there.
+pub(super) fn files(source: &Source, texts: &Texts) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = lists_of(source, texts)?;
+    files.extend(limits(source, texts).filter(|limits| texts.has(limits)));
+    Ok(files)
+}
+
+fn lists_of(source: &Source, texts: &Texts) -> Result<Vec<PathBuf>, Failure> {
+    Ok(match source {
         Source::Api => Vec::new(),
         Source::File(path) => match texts.in_folder(path) {
             Some(found) => lists(found.map_err(|source| UnreadableFolder {
@@ -53,14 +59,24 @@ pub(super) fn texts(source: &Source, texts: &Texts) -> Result<Vec<Text>, Failure
             None => vec![path.clone()],
         },
         Source::LibreQos { devices, network } => vec![devices.clone(), network.clone()],
-    };
+    })
+}
+
+/// Returns the file with the limits for a time. It may not be there.
+pub(super) fn limits(source: &Source, texts: &Texts) -> Option<PathBuf> {
+    let is_folder = matches!(source, Source::File(path) if texts.in_folder(path).is_some());
+    source.limits(is_folder)
+}
+
+/// Reads the texts of a list, in the order of its files, and the limits for a time if there are some.
+pub(super) fn texts(source: &Source, texts: &Texts) -> Result<Vec<Text>, Failure> {
     let text = |file: PathBuf| {
         Ok(Text {
             name: file.display().to_string(),
             content: texts.text(&file).map_err(missing)?,
         })
     };
-    files.into_iter().map(text).collect()
+    files(source, texts)?.into_iter().map(text).collect()
 }
 
 /// Returns the files and folders that a list is read from.
@@ -69,6 +85,14 @@ pub(super) fn paths(source: &Source) -> Vec<PathBuf> {
         Source::Api => Vec::new(),
         Source::File(path) => vec![path.clone()],
         Source::LibreQos { devices, network } => vec![devices.clone(), network.clone()],
+    }
+}
+
+/// Returns the files and folders that clients may change.
+pub(super) fn written(source: &Source) -> Vec<PathBuf> {
+    match source {
+        Source::LibreQos { devices, .. } => vec![devices.clone()],
+        source => paths(source),
     }
 }
 
@@ -96,10 +120,12 @@ pub(super) fn state(source: &Source) -> State {
         Source::File(path) => Texts::default().in_folder(path),
         _ => None,
     };
-    let files = match in_folder {
+    let is_folder = in_folder.is_some();
+    let mut files = match in_folder {
         Some(found) => found.map(lists).unwrap_or_default(),
         None => paths(source),
     };
+    files.extend(source.limits(is_folder));
     let of = |file: PathBuf| {
         let found = file.metadata().ok()?;
         let changed = (found.mtime(), found.mtime_nsec());

@@ -2,6 +2,7 @@
 
 mod files;
 mod watch;
+mod writer;
 
 use std::path::PathBuf;
 
@@ -14,6 +15,7 @@ use crate::failure::Failure;
 use crate::input::Texts;
 
 pub(crate) use watch::Watch;
+pub(crate) use writer::ListWriter;
 
 /// Reads the subscribers of a document and adds their trees to it. Call [`RunningList::keep`] when these run.
 pub(crate) fn add_to(
@@ -36,6 +38,19 @@ pub(crate) fn paths(list: &RunningList) -> Vec<PathBuf> {
     let last = list.last();
     last.map(|last| files::paths(&last.settings().source))
         .unwrap_or_default()
+}
+
+/// Returns the files and folders that are written if a client changes the list.
+pub(crate) fn written(list: &RunningList) -> Vec<PathBuf> {
+    let last = list.last().filter(|last| last.settings().write);
+    last.map(|last| files::written(&last.settings().source))
+        .unwrap_or_default()
+}
+
+/// Returns whether the files have something else than the run. It has changed them itself if they have not.
+fn are_news(list: &RunningList, source: &Source) -> bool {
+    let _turn = list.turn();
+    files::texts(source, &Texts::default()).map_or(true, |texts| !list.is_of(&texts))
 }
 
 /// Returns the files whose changes are taken over by themselves.

@@ -1,7 +1,8 @@
 //! Watches the files of a list, and says when they have changed.
 //!
 //! What is watched are folders: a file that an editor or a program replaces is another file. Any event in a
-//! folder is only a reason to look at the files, so that links to files elsewhere are followed, too.
+//! folder is only a reason to look at the files, so that links to files elsewhere are followed, too. Files
+//! with the texts that the run has are no change: it may have written them itself.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -16,7 +17,7 @@ use nix::sys::time::TimeSpec;
 
 use fairgate_run::RunningList;
 
-use super::{files, watched};
+use super::{are_news, files, watched};
 
 /// How long nothing may happen before the files are read. Who replaces several files needs a moment.
 const QUIET: Duration = Duration::from_millis(200);
@@ -86,7 +87,9 @@ impl Watch {
             let state = now();
             if state != known {
                 known = state;
-                changed();
+                if watched(list).is_none_or(|source| are_news(list, &source)) {
+                    changed();
+                }
             }
         }
     }

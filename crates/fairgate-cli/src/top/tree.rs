@@ -426,6 +426,7 @@ mod tests {
                 id: id.to_owned(),
                 name: Some("Anna".to_owned()),
                 plan: None,
+                limited_until_s: None,
             });
             let mut root = crate::top::testing::status("htb");
             root.classes.push(class);

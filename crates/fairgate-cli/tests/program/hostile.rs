@@ -230,6 +230,7 @@ fn names_from_a_run_do_not_control_the_terminal() {
             id: RAW.to_owned(),
             name: Some(RAW.to_owned()),
             plan: Some(RAW.to_owned()),
+            limited_until_s: None,
         }),
         ..FlowStatus::default()
     };

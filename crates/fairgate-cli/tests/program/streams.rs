@@ -21,6 +21,17 @@ const FAMILIES: &[(&[&str], i32)] = &[
     (&["status", "--socket", "nowhere.sock"], 3),
     (&["diff", "nowhere.toml"], 2),
     (&["subscribers", "diff", "nowhere.toml"], 2),
+    (
+        &[
+            "subscribers",
+            "set",
+            "--socket",
+            "nowhere.sock",
+            "1001",
+            "down=5mbit",
+        ],
+        3,
+    ),
     (&["doctor", "--socket", "nowhere.sock"], 3),
     (&["doctor", "nowhere.toml"], 2),
     (&["tune", "192.0.2.1:port", "--dry-run"], 2),

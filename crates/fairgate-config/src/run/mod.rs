@@ -58,6 +58,7 @@ pub struct Values {
     api: String,
     api_group: String,
     api_token: String,
+    api_read_token: String,
     api_certificate: String,
     api_key: String,
     metrics: String,
@@ -98,6 +99,7 @@ impl Default for Values {
             api: String::new(),
             api_group: String::new(),
             api_token: String::new(),
+            api_read_token: String::new(),
             api_certificate: String::new(),
             api_key: String::new(),
             metrics: String::new(),
@@ -114,7 +116,7 @@ impl Default for Values {
 const SECOND: u64 = 1_000_000_000;
 
 /// The keys, in the order in which they are documented. `autorate` is a table of its own.
-static PARAMETERS: [Parameter<Values>; 31] = [
+static PARAMETERS: [Parameter<Values>; 32] = [
     text(
         "left",
         "interface",
@@ -258,6 +260,12 @@ static PARAMETERS: [Parameter<Values>; 31] = [
         "file",
         "The tokens of those who may use `api` at an IP address.",
         |keys, _| &mut keys.api_token,
+    ),
+    text(
+        "api_read_token",
+        "file",
+        "The tokens of those who may only read `api` at an IP address.",
+        |keys, _| &mut keys.api_read_token,
     ),
     text(
         "api_certificate",

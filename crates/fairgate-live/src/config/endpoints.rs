@@ -42,6 +42,8 @@ pub struct Endpoint {
     pub group: Option<String>,
     /// The file with the tokens.
     pub token: Option<PathBuf>,
+    /// The file with the tokens of those who may only read.
+    pub read_token: Option<PathBuf>,
     /// The file with the certificate, and those that lead to its authority.
     pub certificate: Option<PathBuf>,
     /// The file with the private key of the certificate.
@@ -121,6 +123,7 @@ impl Endpoint {
             address,
             group: None,
             token: None,
+            read_token: None,
             certificate: None,
             key: None,
         }
@@ -150,7 +153,8 @@ impl Endpoint {
                 );
             }
             (Address::Unix(_), Offer::Api) => {
-                return match files.iter().find(|(_, file)| file.is_some()) {
+                let all = [("read_token", &self.read_token)];
+                return match files.iter().chain(&all).find(|(_, file)| file.is_some()) {
                     None => Ok(()),
                     Some((name, _)) => wrong(
                         format!("`{key}_{name}` is for an address of TCP, but `{key}` is a unix socket"),
@@ -195,12 +199,14 @@ impl Endpoints {
             address: keys.text("api"),
             group: keys.text("api_group"),
             files: ["api_token", "api_certificate", "api_key"].map(|key| keys.path(key)),
+            read_token: keys.path("api_read_token"),
         };
         let metrics = OfEndpoint {
             offer: Offer::Metrics,
             address: keys.text("metrics"),
             group: None,
             files: ["metrics_token", "metrics_certificate", "metrics_key"].map(|key| keys.path(key)),
+            read_token: None,
         };
         let mut problems = document.problems();
         let endpoints = Endpoints {
@@ -218,6 +224,7 @@ struct OfEndpoint {
     group: Option<Spanned<String>>,
     /// Token, certificate and key.
     files: [Option<Spanned<PathBuf>>; 3],
+    read_token: Option<Spanned<PathBuf>>,
 }
 
 impl OfEndpoint {
@@ -228,7 +235,8 @@ impl OfEndpoint {
             let files = names.into_iter().zip(&self.files);
             let spans = files.filter_map(|(name, file)| Some((name, file.as_ref()?.span())));
             let group = self.group.as_ref().map(|group| ("group", group.span()));
-            return match spans.chain(group).next() {
+            let read_token = self.read_token.as_ref().map(|file| ("read_token", file.span()));
+            return match spans.chain(group).chain(read_token).next() {
                 None => Ok(None),
                 Some((name, span)) => Err(document.error(
                     span,
@@ -242,6 +250,7 @@ impl OfEndpoint {
             .files
             .each_ref()
             .map(|file| file.as_ref().map(|path| folder.join(path.get_ref())));
+        let read_token = self.read_token.as_ref().map(|path| folder.join(path.get_ref()));
         let read = address.get_ref().parse().and_then(|parsed| {
             let endpoint = Endpoint {
                 address: match parsed {
@@ -250,6 +259,7 @@ impl OfEndpoint {
                 },
                 group: self.group.as_ref().map(|group| group.get_ref().clone()),
                 token,
+                read_token,
                 certificate,
                 key: private,
             };
@@ -282,11 +292,12 @@ mod tests {
     fn paths_begin_at_the_folder_of_the_file() {
         let endpoints = read(
             "api = \"[::1]:8443\"\napi_token = \"token\"\napi_certificate = \"/c.pem\"\n\
-             api_key = \"k.pem\"\n",
+             api_key = \"k.pem\"\napi_read_token = \"readers\"\n",
         );
         let api = endpoints.unwrap().api.unwrap();
         assert_eq!(api.address.to_string(), "[::1]:8443");
         assert_eq!(api.token, Some("/etc/fairgate/token".into()));
+        assert_eq!(api.read_token, Some("/etc/fairgate/readers".into()));
         assert_eq!(api.certificate, Some("/c.pem".into()));
         assert_eq!(api.key, Some("/etc/fairgate/k.pem".into()));
         assert!(api.has_tls());
@@ -316,6 +327,15 @@ mod tests {
             ("api = \"localhost:1\"", "neither a unix socket nor an IP address"),
             ("api = \"127.0.0.1\"", "neither a unix socket nor an IP address"),
             ("api_token = \"t\"", "`api_token` needs `api`"),
+            ("api_read_token = \"t\"", "`api_read_token` needs `api`"),
+            (
+                "api = \"unix:a\"\napi_read_token = \"t\"",
+                "`api_read_token` is for an address",
+            ),
+            (
+                "api = \"127.0.0.1:1\"\napi_read_token = \"t\"",
+                "`api_token` is missing",
+            ),
             ("api_group = \"adm\"", "`api_group` needs `api`"),
             (
                 "api = \"[::1]:1\"\napi_group = \"adm\"",

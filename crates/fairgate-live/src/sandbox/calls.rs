@@ -324,8 +324,12 @@ mod filtered {
         {
             rules.insert(libc::SYS_bpf, Vec::new());
         }
-        if later.kept.is_some() {
+        if later.kept.is_some() || !later.written.is_empty() {
             rules.extend(REPLACING.iter().map(|call| (*call, Vec::new())));
+        }
+        if !later.written.is_empty() {
+            // The new file gets the group of the old one, if this user is a member of it.
+            rules.insert(libc::SYS_fchown, Vec::new());
         }
         Ok(rules)
     }

@@ -116,6 +116,11 @@ fn needed(plan: &Plan, later: &LaterFiles<'_>) -> Vec<Right> {
             read | AccessFs::MakeReg | AccessFs::WriteFile | AccessFs::RemoveFile | AccessFs::Truncate;
         rights.push((folder_of(kept), replaced));
     }
+    // A file is made beside the old one, and takes its name. An open folder would not do: Landlock decides
+    // about each file that is made, whatever folder it is made by.
+    let made = read | AccessFs::MakeReg | AccessFs::WriteFile | AccessFs::RemoveFile;
+    let written = later.written.iter().filter_map(|file| file.canonicalize().ok());
+    rights.extend(written.map(|file| (folder_of(&file), made)));
     // The locks of its interfaces are removed in the end.
     let locks = lock_folders().unwrap_or_default();
     rights.extend(

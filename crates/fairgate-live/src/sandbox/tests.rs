@@ -61,6 +61,7 @@ fn only_the_files_of_the_run_can_be_used() {
         socket: &socket,
         api: None,
         kept: None,
+        written: &[],
     };
     confined(&plan(PLAN), &later, |confined| {
         let Ok(version) = confined.files else {
@@ -134,6 +135,7 @@ fn the_file_that_is_kept_can_be_replaced() {
             socket: &socket,
             api: None,
             kept: is_kept.then_some(&path),
+            written: &[],
         };
         confined(&plan(PLAN), &later, |confined| {
             if !confined.is_whole() {
@@ -159,6 +161,55 @@ fn the_file_that_is_kept_can_be_replaced() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "new");
 }
 
+/// A file that clients change can be replaced by its folder's name for it, also behind a link, and gets the
+/// permissions of the old one. Nothing is written elsewhere, and nothing if no file is to be written.
+#[test]
+fn a_file_that_clients_change_can_be_replaced() {
+    let [lists, links, other] = [(); 3].map(|()| tempfile::tempdir().unwrap());
+    let list = lists.path().join("list.csv");
+    fs::write(&list, "old").unwrap();
+    let link = links.path().join("link.csv");
+    std::os::unix::fs::symlink(&list, &link).unwrap();
+    let socket = other.path().join("sock");
+    let read = [link.clone()];
+    for is_written in [true, false] {
+        let later = LaterFiles {
+            read: &read,
+            socket: &socket,
+            api: None,
+            kept: None,
+            written: if is_written { &read } else { &[] },
+        };
+        confined(&plan(PLAN), &later, |confined| {
+            if !confined.is_whole() {
+                say(&format!(
+                    "SKIPPED: a_file_that_clients_change_can_be_replaced: {confined}"
+                ));
+                return;
+            }
+            let replace = || {
+                let (folder, name) = fairgate_config::folder::Folder::end_of(&link)?;
+                folder.check_writable()?;
+                let mut file = folder.create_new(".new".as_ref())?;
+                file.set_permissions(fs::metadata(&list)?.permissions())?;
+                std::os::unix::fs::fchown(&file, None, Some(nix::unistd::getegid().as_raw()))?;
+                std::io::Write::write_all(&mut file, b"new")?;
+                file.sync_all()?;
+                folder.rename(".new".as_ref(), &name)?;
+                folder.sync()
+            };
+            match is_written {
+                true => replace().unwrap(),
+                false => assert!(is_refused(replace())),
+            }
+            for folder in [&links, &other] {
+                assert!(is_refused(fs::write(folder.path().join("file"), "new")));
+            }
+        });
+    }
+    assert_eq!(fs::read_to_string(&list).unwrap(), "new");
+}
+
 /// Programs are not executed, and sockets of the Internet are not opened, with what an API with a group needs
 /// and without.
 #[test]
@@ -169,6 +220,7 @@ fn calls_that_a_run_does_not_need_are_refused() {
         socket,
         api: None,
         kept: None,
+        written: &[],
     };
     let with_group = format!("{PLAN}api = \"unix:/tmp/api.sock\"\napi_group = \"root\"\n");
     for text in [PLAN, &with_group] {
@@ -219,6 +271,7 @@ fn blocked_calls_are_called_blocked() {
         socket: Path::new("/tmp/run.sock"),
         api: None,
         kept: None,
+        written: &[],
     };
     let plan = plan(PLAN);
     without(&[libc::SYS_landlock_create_ruleset], || {

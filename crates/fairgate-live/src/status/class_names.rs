@@ -89,6 +89,7 @@ mod tests {
                 id: id.to_owned(),
                 name: name.map(str::to_owned),
                 plan: None,
+                limited_until_s: None,
             }),
             node: Some(18),
             limit_bps: 1_000_000,

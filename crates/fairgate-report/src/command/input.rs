@@ -76,6 +76,14 @@ impl Texts {
         Ok(text)
     }
 
+    /// Returns whether there is a text at this path.
+    pub fn has(&self, path: &Path) -> bool {
+        match &self.copy {
+            None => path.exists(),
+            Some(copy) => copy.contains_key(path),
+        }
+    }
+
     /// Returns the paths in a folder. `None` if this is no folder.
     pub fn in_folder(&self, folder: &Path) -> Option<io::Result<Vec<PathBuf>>> {
         match &self.copy {

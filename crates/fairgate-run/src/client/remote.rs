@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use fairgate_run_api::{
     Change, ChangeMade, Detail, FlowOrder, FlowsStatus, Question, ReservationStatus, Reservations, Reserve,
-    ReserveOrder, Status, SubscriberDocument, TreesStatus, ask,
+    ReserveOrder, Status, SubscriberDocument, SubscriberMade, TreesStatus, ask,
 };
+use serde_json::{Map, Value};
 use tokio_rustls::TlsConnector;
 
 use super::address::ApiAddress;
@@ -111,6 +112,23 @@ impl Remote {
     /// Returns the list of subscribers.
     pub fn subscribers(&self) -> Result<SubscriberDocument, ClientError> {
         ask(self, "", Question::Subscribers)
+    }
+
+    /// Changes members of several subscribers, by their identifiers: of all of them or of none. Null leaves a
+    /// member to the plan. With `for_s`, `down` and `up` hold for so many seconds only. If the trees have
+    /// another revision than `if_revision`, nothing is changed.
+    pub fn patch_subscribers(
+        &self,
+        patches: Vec<(String, Map<String, Value>)>,
+        for_s: Option<u64>,
+        if_revision: Option<u64>,
+    ) -> Result<SubscriberMade, ClientError> {
+        let question = Question::PatchSubscribers {
+            patches,
+            for_s,
+            if_revision,
+        };
+        ask(self, "", question)
     }
 
     /// Returns the last packets as a capture (pcapng): those of this time before now, or all that are kept;

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use fairgate_run_api::{
     Answer, Ask, Change, ChangeMade, Detail, FlowsStatus, Question, Reservations, Reserve, ReserveOrder,
-    Status, SubscriberDocument, TermsStatus, TreesStatus,
+    Status, SubscriberDocument, SubscriberMade, TermsStatus, TreesStatus,
 };
 use hyper::Method;
 use hyper::header::ETAG;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
 use super::connection::{ApiRequest, ApiResponse, Transport};
 use super::error::ClientError;
@@ -127,6 +128,20 @@ impl Ask for Remote {
                 run.order::<ChangeMade>(asked, None)?.into()
             }
             Question::Subscribers => run.get::<SubscriberDocument>("/v1/subscribers")?.into(),
+            Question::PatchSubscribers {
+                patches,
+                for_s,
+                if_revision,
+            } => {
+                let named = |(id, mut members): (String, Map<String, Value>)| {
+                    members.insert("id".to_owned(), id.into());
+                    Value::Object(members)
+                };
+                let subscribers: Vec<Value> = patches.into_iter().map(named).collect();
+                let body = json!({ "subscribers": subscribers, "for_s": for_s });
+                let asked = sent(Method::PATCH, "/v1/subscribers".to_owned(), &body)?;
+                run.order::<SubscriberMade>(asked, if_revision)?.into()
+            }
             Question::Features
             | Question::Outline { .. }
             | Question::Place { .. }

@@ -89,7 +89,12 @@ impl Doors {
 impl Door {
     fn open(offer: Offer, endpoint: &Endpoint) -> Result<Door, ControlError> {
         endpoint.check(offer)?;
-        let tokens = endpoint.token.as_deref().map(Tokens::read).transpose()?;
+        let readers = endpoint.read_token.as_deref();
+        let tokens = endpoint
+            .token
+            .as_deref()
+            .map(|path| Tokens::read(path, readers))
+            .transpose()?;
         let entry = match &endpoint.address {
             Address::Unix(path) => {
                 let group = endpoint.group.as_deref().map(find_group).transpose()?;

@@ -13,14 +13,14 @@ use std::time::Instant;
 
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, HeaderValue, ORIGIN};
-use axum::http::{HeaderMap, HeaderName, Uri};
+use axum::http::{HeaderMap, HeaderName, Method, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::http::places::{Place, Refusals};
 use crate::http::problem::{Kind, Problem};
 use crate::http::shared::Shared;
-use crate::http::tokens::Tokens;
+use crate::http::tokens::{Owner, Tokens};
 
 /// The other end of a connection. It is an extension of each request.
 #[derive(Clone, Debug)]
@@ -39,6 +39,10 @@ pub(crate) enum Client {
 /// Who asks, for the audit. It is an extension of each request that has passed the guard.
 #[derive(Clone, Debug)]
 pub(crate) struct Who(pub(crate) Arc<str>);
+
+/// Whether whoever asks may change the run. It is an extension of each request that has passed the guard.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MayChange(pub(crate) bool);
 
 /// The rules of an endpoint.
 #[derive(Clone, Debug, Default)]
@@ -70,6 +74,8 @@ pub(crate) async fn guard(
             ) {
                 place.know(&known);
             }
+            let may_change = MayChange(!rules.only_reads(&request));
+            request.extensions_mut().insert(may_change);
             request.extensions_mut().insert(who);
             next.run(request).await
         }
@@ -128,7 +134,12 @@ impl Rules {
                     let detail = "send `Authorization: Bearer TOKEN` with a token of the run's file";
                     Problem::new(Kind::Unauthorized, detail)
                 })?;
-                format!("token {owner}")
+                if !owner.may_change && !is_reading(request.method()) {
+                    let detail =
+                        "this token may only read (GET): use one of `api_token`, not of `api_read_token`";
+                    return Err(Problem::new(Kind::Forbidden, detail));
+                }
+                format!("token {}", owner.name)
             }
             (_, None) => {
                 check_host(headers, request.uri())?;
@@ -140,6 +151,20 @@ impl Rules {
 }
 
 impl Rules {
+    /// Returns the owner of the token of a client of another machine.
+    fn owner(&self, request: &Request) -> Option<&Owner> {
+        let tokens = match request.extensions().get::<Client>()? {
+            Client::Remote(_) => self.tokens.as_ref()?,
+            Client::Process { .. } => return None,
+        };
+        tokens.owner(bearer(request.headers())?)
+    }
+
+    /// Returns whether a client may only read.
+    fn only_reads(&self, request: &Request) -> bool {
+        self.owner(request).is_some_and(|owner| !owner.may_change)
+    }
+
     /// Returns by what an admitted client is known: a user, or a token. Without tokens, nobody is.
     fn known(&self, request: &Request, who: &Who) -> Option<Arc<str>> {
         match (request.extensions().get::<Client>()?, &self.tokens) {
@@ -150,8 +175,13 @@ impl Rules {
         }
     }
 
-    /// Returns who has tried a token that is none, or is a user who may not come in, for the log.
+    /// Returns who has tried a token that is none, may only read, or is a user who may not come in, for the
+    /// log.
     fn suspicious(&self, request: &Request) -> Option<(String, &'static str)> {
+        if let Some(owner) = self.owner(request).filter(|owner| !owner.may_change) {
+            let may_not = !is_reading(request.method());
+            return may_not.then(|| (format!("token {}", owner.name), "the token may only read"));
+        }
         match request.extensions().get::<Client>()? {
             &Client::Process {
                 user,
@@ -159,15 +189,17 @@ impl Rules {
                 is_allowed: false,
             } => Some((who_is(user, process), "the user may not control this run")),
             Client::Remote(address) if self.tokens.is_some() => {
-                let headers = request.headers();
-                let known = |token| self.tokens.as_ref()?.owner(token);
-                let is_wrong =
-                    headers.contains_key(AUTHORIZATION) && bearer(headers).and_then(known).is_none();
+                let is_wrong = request.headers().contains_key(AUTHORIZATION) && self.owner(request).is_none();
                 is_wrong.then(|| (address.to_string(), "the token is none of the run's file"))
             }
             _ => None,
         }
     }
+}
+
+/// Returns whether a method changes nothing.
+fn is_reading(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
 }
 
 /// Returns the token of a request (RFC 6750, section 2.1).

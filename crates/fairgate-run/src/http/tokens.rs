@@ -24,34 +24,54 @@ const LONGEST_FILE: u64 = 1 << 20;
 
 /// Who may come in, and by which token.
 #[derive(Clone)]
-pub(crate) struct Tokens(Vec<(String, String)>);
+pub(crate) struct Tokens(Vec<Token>);
+
+#[derive(Clone)]
+struct Token {
+    owner: Owner,
+    secret: String,
+}
+
+/// Whose a token is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) name: String,
+    /// Whether the owner may change the run, and not only read it.
+    pub(crate) may_change: bool,
+}
 
 /// Never prints the tokens.
 impl std::fmt::Debug for Tokens {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list()
-            .entries(self.0.iter().map(|(name, _)| name))
+            .entries(self.0.iter().map(|token| &token.owner.name))
             .finish()
     }
 }
 
 impl Tokens {
-    pub(crate) fn read(path: &Path) -> Result<Tokens, ControlError> {
-        let bytes = secret(path, 0o077)?;
-        let text = String::from_utf8(bytes).map_err(|_| ControlError::Tokens {
-            path: path.to_path_buf(),
-            line: 1,
-            message: "the file is not text".to_owned(),
-        })?;
-        Tokens::parse(&text).map_err(|(line, message)| ControlError::Tokens {
-            path: path.to_path_buf(),
-            line,
-            message,
-        })
+    /// Reads the tokens of those who may change the run, and of those who may only read it.
+    pub(crate) fn read(changing: &Path, reading: Option<&Path>) -> Result<Tokens, ControlError> {
+        let mut tokens = Vec::new();
+        for (path, may_change) in [(Some(changing), true), (reading, false)] {
+            let Some(path) = path else { continue };
+            let wrong = |line: usize, message: String| ControlError::Tokens {
+                path: path.to_path_buf(),
+                line,
+                message,
+            };
+            let bytes = secret(path, 0o077)?;
+            let text = String::from_utf8(bytes).map_err(|_| wrong(1, "the file is not text".to_owned()))?;
+            let all = Tokens::parse(&text, may_change, tokens);
+            tokens = all.map_err(|(line, message)| wrong(line, message))?;
+        }
+        Ok(Tokens(tokens))
     }
 
-    fn parse(text: &str) -> Result<Tokens, (usize, String)> {
-        let mut tokens: Vec<(String, String)> = Vec::new();
+    /// Reads the tokens of a file, behind those `before`.
+    fn parse(text: &str, may_change: bool, before: Vec<Token>) -> Result<Vec<Token>, (usize, String)> {
+        let known = before.len();
+        let mut tokens = before;
         for (line, text) in (1..).zip(text.lines()) {
             let mut words = text.split_ascii_whitespace();
             let (Some(name), token) = (words.next().filter(|name| !name.starts_with('#')), words.next())
@@ -74,15 +94,22 @@ impl Tokens {
             }
             if tokens
                 .iter()
-                .any(|(known, value)| known == name || value == token)
+                .any(|known| known.owner.name == name || known.secret == token)
             {
-                return Err((line, "the name or the token is in a line before".to_owned()));
+                let message = "the name or the token is in a line before, of this file or of the other one";
+                return Err((line, message.to_owned()));
             }
-            tokens.push((name.to_owned(), token.to_owned()));
+            tokens.push(Token {
+                owner: Owner {
+                    name: name.to_owned(),
+                    may_change,
+                },
+                secret: token.to_owned(),
+            });
         }
         match tokens.len() {
-            0 => Err((1, "there is no token".to_owned())),
-            1..=MOST => Ok(Tokens(tokens)),
+            count if count == known => Err((1, "there is no token".to_owned())),
+            ..=MOST => Ok(tokens),
             count => Err((
                 1,
                 format!("there are {count} tokens, but at most {MOST} are possible"),
@@ -91,16 +118,15 @@ impl Tokens {
     }
 
     /// Returns whose token this is. The time that it takes says nothing about the tokens but their lengths.
-    pub(crate) fn owner(&self, token: &str) -> Option<&str> {
+    pub(crate) fn owner(&self, token: &str) -> Option<&Owner> {
         let mut found = Choice::from(0);
         let mut place = 0_u32;
-        for (number, (_, known)) in (0_u32..).zip(&self.0) {
-            let is_same = known.as_bytes().ct_eq(token.as_bytes());
+        for (number, known) in (0_u32..).zip(&self.0) {
+            let is_same = known.secret.as_bytes().ct_eq(token.as_bytes());
             place.conditional_assign(&number, is_same);
             found |= is_same;
         }
-        let (name, _) = &self.0[place as usize];
-        bool::from(found).then_some(name)
+        bool::from(found).then_some(&self.0[place as usize].owner)
     }
 }
 
@@ -149,9 +175,10 @@ mod tests {
     #[test]
     fn each_token_has_its_owner() {
         let text = format!("# operators\n\nalice {ALICE}\n  bob\t{BOB}\n");
-        let tokens = Tokens::parse(&text).unwrap();
-        assert_eq!(tokens.owner(ALICE), Some("alice"));
-        assert_eq!(tokens.owner(BOB), Some("bob"));
+        let tokens = Tokens(Tokens::parse(&text, true, Vec::new()).unwrap());
+        let owner = |token| tokens.owner(token).map(|owner| owner.name.as_str());
+        assert_eq!(owner(ALICE), Some("alice"));
+        assert_eq!(owner(BOB), Some("bob"));
         for wrong in [
             "",
             "alice",
@@ -159,7 +186,7 @@ mod tests {
             &format!("{ALICE}0"),
             &ALICE.to_uppercase(),
         ] {
-            assert_eq!(tokens.owner(wrong), None, "{wrong}");
+            assert_eq!(owner(wrong), None, "{wrong}");
         }
         assert_eq!(format!("{tokens:?}"), "[\"alice\", \"bob\"]");
     }
@@ -176,7 +203,7 @@ mod tests {
             (format!("a/b {ALICE}\n"), 1, "a name has"),
         ];
         for (text, line, complaint) in cases {
-            let (found, message) = Tokens::parse(&text).expect_err(complaint);
+            let (found, message) = Tokens::parse(&text, true, Vec::new()).err().expect(complaint);
             assert_eq!(found, line, "{text}");
             assert!(message.contains(complaint), "{message}");
         }
@@ -195,10 +222,35 @@ mod tests {
             (0o620, false),
         ] {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-            assert_eq!(Tokens::read(&path).is_ok(), is_fine, "{mode:o}");
+            assert_eq!(Tokens::read(&path, None).is_ok(), is_fine, "{mode:o}");
         }
-        let error = Tokens::read(&folder.path().join("none")).unwrap_err();
+        let error = Tokens::read(&folder.path().join("none"), None).unwrap_err();
         assert!(matches!(error, ControlError::Unreadable { .. }));
+    }
+
+    /// Nobody is in both files: what he may do would be unclear.
+    #[test]
+    fn who_may_only_read_is_in_a_file_of_his_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let [changing, reading] = ["tokens", "readers"].map(|name| folder.path().join(name));
+        let write = |path: &Path, text: String| {
+            fs::write(path, text).unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+        };
+        write(&changing, format!("alice {ALICE}\n"));
+        write(&reading, format!("bob {BOB}\n"));
+        let tokens = Tokens::read(&changing, Some(&reading)).unwrap();
+        let may_change = |token| tokens.owner(token).map(|owner| owner.may_change);
+        assert_eq!([may_change(ALICE), may_change(BOB)], [Some(true), Some(false)]);
+        for wrong in [
+            format!("alice {BOB}\n"),
+            format!("bob {ALICE}\n"),
+            "# nobody\n".to_owned(),
+        ] {
+            write(&reading, wrong);
+            let error = Tokens::read(&changing, Some(&reading)).unwrap_err();
+            assert!(error.to_string().contains("readers:1: "), "{error}");
+        }
     }
 
     /// The token at the end would be cut off.
@@ -210,7 +262,7 @@ mod tests {
             let comment = LONGEST_FILE as usize + longer - format!("#\nalice {ALICE}\n").len();
             fs::write(&path, format!("#{}\nalice {ALICE}\n", "x".repeat(comment))).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-            assert_eq!(Tokens::read(&path).is_ok(), is_fine, "{longer}");
+            assert_eq!(Tokens::read(&path, None).is_ok(), is_fine, "{longer}");
         }
     }
 }

@@ -15,11 +15,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairgate_config::{FileError, Registry};
+use fairgate_config::Registry;
 use fairgate_live::{Plan, Plane};
 use fairgate_run_api::{
-    Answer, Ask, Audit, ChangeMade, Detail, Features, OutlineDocument, PlaceDocument, QUEUE, Question,
-    Recorder, Refused, Status, TreeStatus, TreesStatus, changeable, no_list, places,
+    Answer, Ask, Audit, ChangeMade, Detail, Features, Mistake, OutlineDocument, PlaceDocument, QUEUE,
+    Question, Recorder, Refused, Status, TreeStatus, TreesStatus, changeable, no_list, places,
 };
 
 use self::changes::Refusal;
@@ -62,23 +62,42 @@ impl Run {
 
     /// Changes to the trees of the plan that `new` makes from the running one, for `who`. `what` says in the
     /// audit what was asked for. If the trees have another revision than the expected one, nothing changes.
+    /// When the trees run, `finish` does what belongs to the change outside of the run. If it fails, the
+    /// trees are changed back to those of the plan that `old` makes.
     ///
     /// # Errors
     /// Says why nothing was changed.
-    pub fn replace(
+    pub(crate) fn replace(
         &self,
         who: &str,
         what: &str,
         if_revision: Option<u64>,
-        new: impl FnOnce(&Plan) -> Result<Plan, FileError>,
+        new: impl FnOnce(&Plan) -> Result<Plan, Refused>,
+        finish: impl FnOnce() -> Result<(), Mistake>,
+        old: impl FnOnce(&Plan) -> Plan,
     ) -> Result<ChangeMade, Refused> {
         let changed = self.reserver().reload(|plan| {
             check_revision(plan, if_revision)?;
-            new(plan).map_err(Refusal::from)
+            new(plan).map_err(Refusal)
         });
-        let made = changes::made(changed);
+        let made = changes::made(changed).and_then(|made| match finish() {
+            Ok(()) => Ok(made),
+            Err(mistake) => Err(self.put_back(mistake, old)),
+        });
         self.0.audit.note(who, what, changes::outcome(&made));
         made
+    }
+
+    /// Changes back to the trees before a change that could not be finished. Returns why not.
+    fn put_back(&self, mistake: Mistake, old: impl FnOnce(&Plan) -> Plan) -> Refused {
+        let back = self.reserver().reload(|plan| Ok::<Plan, Refusal>(old(plan)));
+        let mut mistakes = vec![mistake];
+        if let Err(refused) = changes::made(back) {
+            let message =
+                format!("the trees have the change all the same, and can't be changed back: {refused}");
+            mistakes.push(Mistake::new(message, "have the list read again: fairgate reload"));
+        }
+        Refused::Mistakes(mistakes)
     }
 
     fn status(&self, detail: Detail) -> Result<Status, Refused> {
@@ -167,6 +186,7 @@ impl Ask for Run {
             Question::Subscribers
             | Question::Subscriber { .. }
             | Question::ChangeSubscriber { .. }
+            | Question::PatchSubscribers { .. }
             | Question::ReplaceSubscribers { .. } => return Err(no_list()),
         })
     }

@@ -1,7 +1,11 @@
 //! The subscribers of a run: the list, the numbers of their classes, and the trees.
 
+mod changes;
+
+pub use changes::{Changes, Edited, LimitChanges};
+
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -13,6 +17,7 @@ use super::check::{self, Read};
 use super::fields::Raw;
 use super::file::{self, Written};
 use super::libreqos;
+use super::limits::{self, Limits};
 use super::list::{DOWN, List, Node, Subscriber, UP};
 use super::names;
 use super::numbers::{MOST, Numbers, OTHERS, TooMany};
@@ -31,6 +36,10 @@ pub struct Subscribers {
     numbers: Numbers,
     trees: [Spec; 2],
     source: Arc<NamedSource<String>>,
+    /// What the list was read from.
+    texts: Arc<[Text]>,
+    /// Limits for a time, also those of others than the subscribers, and those that have ended.
+    limits: Limits,
 }
 
 impl Subscribers {
@@ -46,37 +55,9 @@ impl Subscribers {
         before: Option<&Subscribers>,
         registry: &Registry,
     ) -> Result<Subscribers, FileError> {
-        let mut known = Texts::new(texts);
-        let mut list = List::default();
-        let mut read = Vec::new();
-        match (&settings.source, texts) {
-            (Source::LibreQos { .. }, [devices, network]) => {
-                let network = libreqos::read_network(1, &network.content, &mut known);
-                // A node with a mistake is missing: the devices of it would be reported, too.
-                if known.count() == 0 {
-                    let leaves = &settings.leaves;
-                    read = libreqos::read_devices(0, &devices.content, &network, leaves, &mut known);
-                }
-                list.nodes = network.nodes;
-            }
-            (Source::LibreQos { .. }, _) => unreachable!("LibreQoS has two files"),
-            (Source::File(_), _) => {
-                for (number, text) in texts.iter().enumerate() {
-                    let room = MOST - read.len();
-                    let written = file::read(number, &text.name, &text.content, room, &mut known);
-                    let checked = written.into_iter();
-                    read.extend(
-                        checked.filter_map(|one| check::subscriber(one, &settings.plans, &mut known)),
-                    );
-                }
-            }
-            (Source::Api, _) => {
-                let entries = before.map(Subscribers::entries).unwrap_or_default();
-                return Subscribers::of_entries(settings, entries, "the subscribers", before, registry);
-            }
-        }
-        let read = Subscribers::checked(settings, list, read, known, before, registry)?;
-        match before {
+        let is_of_api = settings.source == Source::Api;
+        let read = Subscribers::read_whole(settings, texts, before, registry)?;
+        match before.filter(|_| !is_of_api) {
             Some(before) => {
                 let confirmed_removed = read.settings.confirmed_removed;
                 read.unless_cut_off(before, confirmed_removed, |removed| {
@@ -89,6 +70,61 @@ impl Subscribers {
             }
             None => Ok(read),
         }
+    }
+
+    /// Reads a list, whoever is not in it any more.
+    fn read_whole(
+        settings: Settings,
+        texts: &[Text],
+        before: Option<&Subscribers>,
+        registry: &Registry,
+    ) -> Result<Subscribers, FileError> {
+        let mut known = Texts::new(texts);
+        let mut list = List::default();
+        let mut read = Vec::new();
+        let place = limits::place(texts);
+        let limits = match place.map(|place| (place, limits::read(&texts[place].content))) {
+            None => Limits::new(),
+            Some((_, Ok(limits))) => limits,
+            Some((place, Err(mistake))) => {
+                known.report(place, mistake);
+                Limits::new()
+            }
+        };
+        let lists = &texts[..place.unwrap_or(texts.len())];
+        match (&settings.source, lists) {
+            (Source::LibreQos { .. }, [devices, network]) => {
+                let network = libreqos::read_network(1, &network.content, &mut known);
+                // A node with a mistake is missing: the devices of it would be reported, too.
+                if known.count() == 0 {
+                    let leaves = &settings.leaves;
+                    read = libreqos::read_devices(0, &devices.content, &network, leaves, &mut known);
+                }
+                list.nodes = network.nodes;
+            }
+            (Source::LibreQos { .. }, _) => unreachable!("LibreQoS has two files"),
+            (Source::File(_), _) => {
+                for (number, text) in lists.iter().enumerate() {
+                    let room = MOST - read.len();
+                    let written = file::read(number, &text.name, &text.content, room, &mut known);
+                    let checked = written.into_iter();
+                    read.extend(
+                        checked.filter_map(|one| check::subscriber(one, &settings.plans, &mut known)),
+                    );
+                }
+            }
+            (Source::Api, _) => {
+                let entries = before.map(Subscribers::entries).unwrap_or_default();
+                let (limits, name) = (before.map(|before| before.limits.clone()), "the subscribers");
+                let limits = limits.unwrap_or_default();
+                return Subscribers::of_entries(settings, entries, name, before, limits, registry);
+            }
+        }
+        let read = Subscribers::checked(settings, list, read, known, before, limits, registry)?;
+        Ok(Subscribers {
+            texts: texts.into(),
+            ..read
+        })
     }
 
     /// Refuses a list that lacks too many of those before. `help` says how their number is confirmed.
@@ -117,16 +153,11 @@ impl Subscribers {
         entries: Vec<Entry>,
         name: &str,
         before: Option<&Subscribers>,
+        limits: Limits,
         registry: &Registry,
     ) -> Result<Subscribers, FileError> {
-        let mut lines = Lines::new(name);
-        let written: Vec<Written> = entries.iter().map(|entry| lines.add(entry)).collect();
-        let mut known = Texts::new(&[lines.text]);
-        let read = written
-            .into_iter()
-            .filter_map(|one| check::subscriber(one, &settings.plans, &mut known))
-            .collect();
-        Subscribers::checked(settings, List::default(), read, known, before, registry)
+        let (read, known) = read_entries(&settings, entries.iter(), name);
+        Subscribers::checked(settings, List::default(), read, known, before, limits, registry)
     }
 
     fn checked(
@@ -135,6 +166,7 @@ impl Subscribers {
         read: Vec<Read>,
         mut texts: Texts,
         before: Option<&Subscribers>,
+        limits: Limits,
         registry: &Registry,
     ) -> Result<Subscribers, FileError> {
         check::identifiers(&read, &mut texts);
@@ -148,6 +180,12 @@ impl Subscribers {
         let changed_source = texts.source(changed.text).unwrap_or_else(|| Arc::clone(&source));
         let has_mistakes = texts.count() > 0;
         list.subscribers = read.into_iter().map(|read| read.subscriber).collect();
+        let now_s = limits::now_s();
+        for subscriber in &mut list.subscribers {
+            if let Some(limit) = limits.get(&subscriber.id).filter(|limit| limit.holds(now_s)) {
+                subscriber.limit(*limit);
+            }
+        }
         let none = Numbers::default();
         let numbers = Numbers::of(&list, before.map_or(&none, |before| &before.numbers));
         let numbers = match numbers {
@@ -172,6 +210,8 @@ impl Subscribers {
                 numbers,
                 trees,
                 source,
+                texts: Arc::default(),
+                limits,
             }),
             Err(Refused::Leaf(error)) => Err(error),
             Err(Refused::Tree(error)) => {
@@ -182,73 +222,9 @@ impl Subscribers {
         }
     }
 
-    /// Returns the list with a subscriber added, or in the place of the one with its identifier.
-    ///
-    /// # Errors
-    /// If the document has a mistake, or if the list does not belong to the API and the program.
-    pub fn with(&self, entry: Entry, registry: &Registry) -> Result<Subscribers, FileError> {
-        let mut entries = self.entries_of_its_own(&entry.id)?;
-        match entries.iter_mut().find(|known| known.id == entry.id) {
-            Some(known) => *known = entry,
-            None => entries.push(entry),
-        }
-        self.changed(entries, registry)
-    }
-
-    /// Returns the list without a subscriber. `None` if there is no such one.
-    ///
-    /// # Errors
-    /// If the list is LibreQoS'.
-    pub fn without(&self, id: &str, registry: &Registry) -> Result<Option<Subscribers>, FileError> {
-        let mut entries = self.entries_of_its_own(id)?;
-        let before = entries.len();
-        entries.retain(|entry| entry.id != id);
-        match entries.len() < before {
-            true => self.changed(entries, registry).map(Some),
-            false => Ok(None),
-        }
-    }
-
-    /// Returns another list with the same settings. It may remove `confirmed_removed` subscribers whatever
-    /// their share is.
-    ///
-    /// # Errors
-    /// If a document has a mistake, if the list is LibreQoS', or if it lacks more of those in this list than
-    /// [`Settings::most_removed`] allows.
-    pub fn with_all(
-        &self,
-        entries: Vec<Entry>,
-        confirmed_removed: Option<u64>,
-        registry: &Registry,
-    ) -> Result<Subscribers, FileError> {
-        self.entries_of_its_own("")?;
-        self.changed(entries, registry)?
-            .unless_cut_off(self, confirmed_removed, |removed| {
-                format!(
-                    "if the list was cut off, send it again as a whole; if it is right, confirm it: send \
-                     \"confirmed_removed\": {removed} beside \"subscribers\"; most_removed of the run \
-                     changes the limit"
-                )
-            })
-    }
-
-    fn changed(&self, entries: Vec<Entry>, registry: &Registry) -> Result<Subscribers, FileError> {
-        Subscribers::of_entries(self.settings.clone(), entries, "the list", Some(self), registry)
-    }
-
-    /// Returns the documents of a list that may be changed one by one.
-    fn entries_of_its_own(&self, id: &str) -> Result<Vec<Entry>, FileError> {
-        if self.is_changeable() {
-            return Ok(self.entries());
-        }
-        let mut texts = Texts::new(&[Text {
-            name: "the list".to_owned(),
-            content: id.to_owned(),
-        }]);
-        let message = "the subscribers of LibreQoS' files are changed there";
-        let help = "change ShapedDevices.csv; the run takes it over";
-        texts.report(0, Mistake::new(0..id.len(), message, "not here", help));
-        Err(refused(texts))
+    /// Returns the texts that the list was read from.
+    pub fn texts(&self) -> &[Text] {
+        &self.texts
     }
 
     /// Returns the documents of all subscribers, in the order of the list.
@@ -301,19 +277,9 @@ impl Subscribers {
         &self.settings
     }
 
-    /// Returns whether subscribers may be changed one by one. Those of LibreQoS' files are changed there.
-    pub fn is_changeable(&self) -> bool {
-        !matches!(self.settings.source, Source::LibreQos { .. })
-    }
-
     /// Returns how this list differs from one before it.
     pub fn since(&self, before: &Subscribers) -> Difference {
         Difference::of(before.by_identifier(), self.by_identifier())
-    }
-
-    /// Returns the identifiers of the subscribers that are not the same in both lists.
-    pub fn differing<'l>(&'l self, other: &'l Subscribers) -> BTreeSet<&'l str> {
-        differing(self.by_identifier(), other.by_identifier())
     }
 
     fn by_identifier(&self) -> impl Iterator<Item = (&str, &Subscriber)> {
@@ -390,6 +356,22 @@ fn at(source: &NamedSource<String>, span: Range<usize>, message: String, help: &
 /// Returns the mistakes as an error.
 fn refused(texts: Texts) -> FileError {
     texts.unless_any(()).expect_err("a mistake was reported")
+}
+
+/// Reads documents, which messages call `name`.
+fn read_entries<'e>(
+    settings: &Settings,
+    entries: impl Iterator<Item = &'e Entry>,
+    name: &str,
+) -> (Vec<Read>, Texts) {
+    let mut lines = Lines::new(name);
+    let written: Vec<Written> = entries.map(|entry| lines.add(entry)).collect();
+    let mut texts = Texts::new(&[lines.text]);
+    let read = written
+        .into_iter()
+        .filter_map(|one| check::subscriber(one, &settings.plans, &mut texts))
+        .collect();
+    (read, texts)
 }
 
 /// The lines of documents: each subscriber's has its values, so that a mistake is shown there.
@@ -471,14 +453,4 @@ fn changed(read: &[Read], list: &List) -> Option<TextRange> {
         })
     };
     read.iter().find(is_changed).map(|read| read.place.clone())
-}
-
-/// Returns the identifiers that differ between two lists.
-fn differing<'l, T: PartialEq + 'l>(
-    one: impl Iterator<Item = (&'l str, &'l T)>,
-    other: impl Iterator<Item = (&'l str, &'l T)>,
-) -> BTreeSet<&'l str> {
-    let [one, other]: [BTreeMap<&str, &T>; 2] = [one.collect(), other.collect()];
-    let ids = one.keys().chain(other.keys());
-    ids.filter(|id| one.get(*id) != other.get(*id)).copied().collect()
 }

@@ -106,6 +106,7 @@ pub(crate) fn subscriber(
             own,
             node: None,
             leaves: plan.map_or([None, None], |(_, plan)| [plan.leaf.clone(), plan.leaf.clone()]),
+            limit: None,
         },
         place: written.place,
         prefix_places,

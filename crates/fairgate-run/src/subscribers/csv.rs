@@ -12,6 +12,8 @@ pub(crate) struct Field<'t> {
     pub(crate) value: Cow<'t, str>,
     /// Where it is in the text, without the quotation marks.
     pub(crate) span: Range<usize>,
+    /// Where it begins: behind the comma before it.
+    start: usize,
 }
 
 /// A line of the table, or several if a quoted field has line breaks.
@@ -41,6 +43,64 @@ pub(crate) fn records(text: &str) -> impl Iterator<Item = Result<Record<'_>, Mis
         }
         None
     })
+}
+
+impl Field<'_> {
+    /// Returns the place in `text` that another value takes, and how it is written there.
+    pub(crate) fn with(&self, text: &str, value: &str) -> (Range<usize>, String) {
+        if text[self.start..].starts_with('"') {
+            return (self.span.clone(), doubled(value));
+        }
+        // The span of an empty field may be behind the white space that ends a line.
+        let end = match self.value.is_empty() {
+            true => self.start,
+            false => self.span.end,
+        };
+        // A quotation mark counts only where a field begins.
+        match needs_quotes(value) {
+            true => (self.start..end, quoted(value)),
+            false => (self.span.start.min(end)..end, value.to_owned()),
+        }
+    }
+}
+
+impl Record<'_> {
+    /// Returns the place of the whole line in `text`, with its end.
+    pub(crate) fn line(&self, text: &str) -> Range<usize> {
+        let rest = &text[self.span.end..];
+        let end = rest.find('\n').map_or(text.len(), |end| self.span.end + end + 1);
+        self.span.start..end
+    }
+}
+
+/// Returns a line of these values, without its end.
+pub(crate) fn line<'v>(values: impl Iterator<Item = &'v str>) -> String {
+    let field = |value: &str| match needs_quotes(value) {
+        true => quoted(value),
+        false => value.to_owned(),
+    };
+    let fields: Vec<String> = values.map(field).collect();
+    fields.join(",")
+}
+
+/// Returns how the lines of a text end.
+pub(crate) fn line_end(text: &str) -> &'static str {
+    match text.find('\n').is_some_and(|end| text[..end].ends_with('\r')) {
+        true => "\r\n",
+        false => "\n",
+    }
+}
+
+fn needs_quotes(value: &str) -> bool {
+    value.starts_with('#') || value.contains([',', '"', '\n', '\r'])
+}
+
+fn quoted(value: &str) -> String {
+    format!("\"{}\"", doubled(value))
+}
+
+fn doubled(value: &str) -> String {
+    value.replace('"', "\"\"")
 }
 
 struct Reader<'t> {
@@ -82,11 +142,13 @@ impl<'t> Reader<'t> {
         let line = self.line();
         let whole = &line[..line.find(',').unwrap_or(line.len())];
         let value = whole.trim();
+        let opening = self.at;
         let start = self.at + (whole.len() - whole.trim_start().len());
         self.at += whole.len();
         Field {
             value: Cow::Borrowed(value),
             span: start..start + value.len(),
+            start: opening,
         }
     }
 
@@ -134,6 +196,7 @@ impl<'t> Reader<'t> {
                 false => Cow::Borrowed(value),
             },
             span: start..start + value.len(),
+            start: opening,
         })
     }
 }

@@ -161,6 +161,13 @@ impl Raw {
     }
 }
 
+/// Writes a rate in Mbit/s with decimals, as [`Raw::mbit`] reads it.
+pub(crate) fn mbit_text(bits: u64) -> String {
+    let (whole, millionths) = (bits / 1_000_000, bits % 1_000_000);
+    let text = format!("{whole}.{millionths:06}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,6 +193,15 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert_eq!(raw(text).mbit("rate").ok(), expected, "{text}");
+        }
+        for (bits, text) in [
+            (25_000_000, "25"),
+            (2_500_000, "2.5"),
+            (10_000, "0.01"),
+            (10_000_001, "10.000001"),
+        ] {
+            assert_eq!(mbit_text(bits), text);
+            assert_eq!(raw(text).mbit("rate").unwrap(), bits);
         }
     }
 

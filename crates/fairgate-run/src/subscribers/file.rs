@@ -42,10 +42,15 @@ impl Written {
     }
 }
 
+/// Returns whether a list of this name is JSON. Any other one is CSV.
+pub(crate) fn is_json(name: &str) -> bool {
+    name.to_ascii_lowercase().ends_with(".json")
+}
+
 /// Reads a text, as JSON if its name ends in `.json` and else as CSV. Mistakes are reported. `room` is how
 /// many subscribers there may still be: a list with more of them is not read to its end.
 pub(crate) fn read(number: usize, name: &str, content: &str, room: usize, texts: &mut Texts) -> Vec<Written> {
-    let read = match name.to_ascii_lowercase().ends_with(".json") {
+    let read = match is_json(name) {
         true => read_json(number, content, room, texts),
         false => read_csv(number, content, room, texts),
     };
@@ -161,7 +166,8 @@ fn read_json(number: usize, content: &str, room: usize, texts: &mut Texts) -> Re
             for member in members {
                 match member.name.as_ref() {
                     "subscribers" => list = Some(member.value),
-                    "revision" | "classes" | "difference" | "is_changeable" => {}
+                    "revision" | "classes" | "shaped" | "nodes" | "difference" | "is_changeable"
+                    | "unchangeable" => {}
                     name => {
                         let help = "write a list, or an object with `subscribers`";
                         let message = format!("there is no member `{name}` beside the list");

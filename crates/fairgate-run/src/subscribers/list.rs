@@ -39,15 +39,30 @@ pub struct Subscriber {
     pub node: Option<String>,
     /// What is in its class, down and up, if it differs from that of the others.
     pub leaves: [Option<Spec>; 2],
+    /// What it gets for a time, in place of `rates`.
+    pub limit: Option<Limit>,
+}
+
+impl Subscriber {
+    /// Gives it what it gets for a time. What is guaranteed is never more.
+    pub(crate) fn limit(&mut self, limit: Limit) {
+        for (rates, most) in self.rates.iter_mut().zip(limit.rates) {
+            rates.most = most.or(rates.most);
+            rates.least = rates.least.min(rates.most);
+        }
+        self.limit = Some(limit);
+    }
+
+    /// Returns a rate as lists have it. None if it can't be one.
+    pub(crate) fn rate_text(bits: u64) -> Option<String> {
+        Rate::from_bits_per_second(bits).ok().map(format_rate)
+    }
 }
 
 impl From<&Subscriber> for Entry {
     fn from(subscriber: &Subscriber) -> Entry {
         let [down, up] = subscriber.own;
-        let shown = |bits: Option<u64>| {
-            let rate = bits.and_then(|bits| Rate::from_bits_per_second(bits).ok());
-            rate.map(format_rate)
-        };
+        let shown = |bits: Option<u64>| bits.and_then(Subscriber::rate_text);
         Entry {
             id: subscriber.id.clone(),
             name: (!subscriber.name.is_empty()).then(|| subscriber.name.clone()),
@@ -70,6 +85,7 @@ impl From<&Subscriber> for Shaped {
             down_min_bps: down.least,
             up_min_bps: up.least,
             node: subscriber.node.clone(),
+            limited_until_s: subscriber.limit.map(|limit| limit.until_s),
         }
     }
 }
@@ -91,6 +107,22 @@ impl Rates {
             least: self.least.or(plan.least),
             most: self.most.or(plan.most),
         }
+    }
+}
+
+/// What a subscriber gets at most until a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// Its rates down and up, bit/s. `None`: that of the list.
+    pub rates: [Option<u64>; 2],
+    /// When it ends, seconds since 1970 (Unix time).
+    pub until_s: u64,
+}
+
+impl Limit {
+    /// Returns whether it holds.
+    pub(crate) fn holds(&self, now_s: u64) -> bool {
+        now_s < self.until_s
     }
 }
 

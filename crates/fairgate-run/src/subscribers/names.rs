@@ -45,6 +45,7 @@ pub(crate) fn names<'l>(
                 id: one.id.clone(),
                 name: has_name.then(|| one.name.clone()),
                 plan: one.plan.clone(),
+                limited_until_s: one.limit.map(|limit| limit.until_s),
             }),
             node: above(one.node.as_ref()),
             limit_bps: one.rates[side].most.unwrap_or(line),

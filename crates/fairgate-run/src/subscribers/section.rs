@@ -1,6 +1,7 @@
 //! The sections `[subscribers]` and `[plans.NAME]` of a configuration file.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 
@@ -26,6 +27,8 @@ pub struct Settings {
     pub others: [u64; 2],
     /// Whether a change of the files is taken over by itself.
     pub watch: bool,
+    /// Whether what clients change is written into the files.
+    pub write: bool,
     /// The share of the subscribers that a new list may remove, percent.
     pub most_removed: u64,
     /// The number of subscribers that a reading may remove whatever their share is: an operator has confirmed
@@ -51,6 +54,22 @@ pub enum Source {
         /// `network.json`.
         network: PathBuf,
     },
+}
+
+impl Source {
+    /// Returns the file with the limits for a time: beside the list, or in its folder if `is_folder` says
+    /// that it is one. Its name begins with a dot, so it is no list of the folder.
+    pub fn limits(&self, is_folder: bool) -> Option<PathBuf> {
+        let (file, name) = match self {
+            Source::Api => return None,
+            Source::File(folder) if is_folder => return Some(folder.join(".limits")),
+            Source::File(file) | Source::LibreQos { devices: file, .. } => (file, file.file_name()?),
+        };
+        let mut hidden = OsString::from(".");
+        hidden.push(name);
+        hidden.push(".limits");
+        Some(file.with_file_name(hidden))
+    }
 }
 
 /// What shapes the subscribers.
@@ -101,6 +120,7 @@ struct Keys {
     leaf: String,
     rates: Pair,
     watch: bool,
+    write: bool,
     most_removed: u64,
     confirmed_removed: Option<u64>,
 }
@@ -113,6 +133,7 @@ impl Default for Keys {
             leaf: String::new(),
             rates: Pair::default(),
             watch: true,
+            write: true,
             // A provider loses fewer at once, and a file that was cut off loses more.
             most_removed: 10,
             confirmed_removed: None,
@@ -136,7 +157,7 @@ impl Pair {
 /// The rates that a line, a plan or a subscriber may have.
 const RATES: RangeInclusive<u64> = LEAST..=u64::MAX;
 
-static KEYS: [Parameter<Keys>; 8] = [
+static KEYS: [Parameter<Keys>; 9] = [
     Parameter::required(
         "down",
         Unit::Rate,
@@ -174,6 +195,12 @@ static KEYS: [Parameter<Keys>; 8] = [
         Unit::Flag,
         "Whether a change of the files is taken over by itself.",
         |keys, _| &mut keys.watch,
+    ),
+    Parameter::word(
+        "write",
+        Unit::Flag,
+        "Whether what clients change is written into the files; if not, it is refused.",
+        |keys, _| &mut keys.write,
     ),
     Parameter::new(
         "most_removed",
@@ -379,7 +406,7 @@ impl Settings {
             }
         }
         let source = problems.of(source(document, &table, &keys));
-        for key in ["watch", "confirmed_removed"] {
+        for key in ["watch", "write", "confirmed_removed"] {
             if let (Some(Source::Api), Some(place)) = (&source, table.span_of(key)) {
                 problems.add(
                     place,
@@ -401,6 +428,7 @@ impl Settings {
             line,
             others,
             watch: keys.watch,
+            write: keys.write,
             most_removed: keys.most_removed,
             confirmed_removed: keys.confirmed_removed,
             leaf,

@@ -30,7 +30,7 @@ use miette::NamedSource;
 use super::fields::LEAST;
 use super::list::{DOWN, List, Subscriber};
 use super::numbers::{LINE, NEIGHBOURS, Numbers, OTHERS};
-use super::section::{Settings, Shaper};
+use super::section::{Burst, Settings, Shaper};
 
 /// The bytes that a class of htb may send in its turn: a full frame with a VLAN tag.
 const TURN: u64 = 1518;
@@ -200,8 +200,9 @@ impl Maker<'_> {
             .as_ref()
             .and_then(|plan| self.settings.plans.get(plan));
         let burst = plan.and_then(|plan| plan.bursts[self.side]);
-        // A subscriber's own rate may be above the burst of its plan.
-        if let Some(burst) = burst.filter(|burst| burst.rate > most) {
+        // A subscriber's own rate may be above the burst of its plan, and a limit for a time has none.
+        let has_burst = |burst: &Burst| burst.rate > most && subscriber.limit.is_none();
+        if let Some(burst) = burst.filter(has_burst) {
             settled.extend([
                 ("burst_rate", Value::Number(burst.rate)),
                 ("burst_threshold", Value::Number(burst.threshold)),

@@ -20,6 +20,10 @@ pub(crate) struct EndpointArgs {
     #[arg(long, value_name = "FILE", requires = "api")]
     api_token: Option<PathBuf>,
 
+    /// The same for those who may only read
+    #[arg(long, value_name = "FILE", requires = "api")]
+    api_read_token: Option<PathBuf>,
+
     /// The certificate, and those that lead to its authority (PEM)
     #[arg(long, value_name = "FILE", requires = "api")]
     api_certificate: Option<PathBuf>,
@@ -58,6 +62,7 @@ impl EndpointArgs {
                 address: address.clone(),
                 group: self.api_group.clone(),
                 token: self.api_token.clone(),
+                read_token: self.api_read_token.clone(),
                 certificate: self.api_certificate.clone(),
                 key: self.api_key.clone(),
             };
@@ -69,6 +74,7 @@ impl EndpointArgs {
                 address: address.clone(),
                 group: None,
                 token: self.metrics_token.clone(),
+                read_token: None,
                 certificate: self.metrics_certificate.clone(),
                 key: self.metrics_key.clone(),
             };

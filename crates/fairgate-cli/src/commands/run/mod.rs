@@ -35,7 +35,7 @@ use crate::last_good::LastGood;
 use crate::log::{self, Entry, Level, Log, LogFormat};
 use crate::output::{self, Format};
 use crate::service::{Manager, Service};
-use crate::subscribers::{self, Watch};
+use crate::subscribers::{self, ListWriter, Watch};
 
 /// Schedule the live traffic between two interfaces, or of one
 #[derive(clap::Args)]
@@ -166,6 +166,8 @@ pub(crate) struct Later {
     pub(crate) socket: PathBuf,
     /// The unix socket of the API.
     pub(crate) api: Option<PathBuf>,
+    /// Files, and folders of files, that clients may change.
+    pub(crate) written: Vec<PathBuf>,
 }
 
 /// Reads a configuration from these texts.
@@ -288,10 +290,9 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
                 RateSource::File(path) => Some(path.clone()),
                 RateSource::Reflectors(_) => None,
             });
-        let lists = if file.is_some() {
-            subscribers::paths(&list)
-        } else {
-            Vec::new()
+        let (lists, written) = match file {
+            Some(_) => (subscribers::paths(&list), subscribers::written(&list)),
+            None => Default::default(),
         };
         Later {
             read: file
@@ -305,6 +306,7 @@ pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Out
                 None => default_socket(&plan.name),
             },
             api,
+            written,
         }
     };
     let last_good = args.last_good.as_deref().map(LastGood::at).transpose();
@@ -407,6 +409,7 @@ pub(crate) fn run_document(
         socket: &later.socket,
         api: later.api.as_deref(),
         kept: manner.last_good.as_ref().map(LastGood::path),
+        written: &later.written,
     };
     let watch = Watch::start(list).map_err(|source| Failure::environment(Unwatched { source }))?;
     let (watch, watched) = watch.unzip();
@@ -436,7 +439,9 @@ pub(crate) fn run_document(
     let reserver = run.reserver().clone();
     let disciplines = registry.clone();
     let run = SubscribedRun::new(run, list.clone(), registry.clone())
+        .with_files(ListWriter::new(manner.last_good.clone(), log.clone()))
         .with_what_if(move |run, question| what_if::answer(run, question, &disciplines));
+    let limits = run.clone();
     let offered: Vec<String> = doors.offered().collect();
     let control = doors.serve(Arc::new(run), audit).map_err(control_failure)?;
     let notices = log.clone();
@@ -520,6 +525,7 @@ pub(crate) fn run_document(
             scope.spawn(move || follower.run(&set_rate, &pulse, &|notice| log.write(notice)));
         }
         scope.spawn(|| reserver.watch());
+        scope.spawn(|| limits.attend_limits());
         // A thread of its own reads the file and plans the change, while this one forwards.
         let (log, told) = (log.clone(), service.clone());
         scope.spawn(move || {
@@ -555,6 +561,7 @@ pub(crate) fn run_document(
         drop((service, watched));
         reloads.lock().unwrap_or_else(PoisonError::into_inner).take();
         reserver.end();
+        list.end();
         bridge.end_changes();
         if let Some(stop) = follower_stop {
             stop.stop();
@@ -565,7 +572,7 @@ pub(crate) fn run_document(
     // The interfaces are released before anything is printed, because standard output may block. Then nobody
     // answers who waits at a door. What notes changes writes into the log, too.
     drop(bridge);
-    drop((control, reserver, log));
+    drop((control, reserver, limits, log));
     writer.finish();
     ended?;
     let Some(mut last) = last else {
@@ -639,17 +646,14 @@ fn reload(
                 .with("pause_us", changed.pause.as_micros())
                 .with("revision", changed.revision);
             let mut outcome = format!("made, revision {}", changed.revision);
-            let mut undone = changed.undone;
-            if let Some(reading) = &reading {
-                let difference = reading.difference;
-                undone += reading.undone.len() as u64;
+            if let Some(difference) = &reading {
                 entry = entry
                     .with("added", difference.added)
                     .with("removed", difference.removed)
                     .with("changed", difference.changed)
                     .with("subscribers", difference.count);
             }
-            log.write(entry.with("undone", undone));
+            log.write(entry.with("undone", changed.undone));
             if let Some(reading) = &reading {
                 outcome += &format!("; {reading}");
             }

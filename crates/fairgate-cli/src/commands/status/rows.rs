@@ -2,10 +2,12 @@
 //! of the network that it is connected to.
 
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 
 use fairgate_run_api::{ClassStatus, Network, NodeStatus, ValueStatus, brief};
 
 use super::{NAME, delay, megabits, millis};
+use crate::log::until;
 use crate::output::{self, Table};
 
 const HEAD: [&str; 12] = [
@@ -244,7 +246,13 @@ fn classes(node: &NodeStatus) -> BTreeMap<u16, Class<'_>> {
 /// Returns what the class of a discipline is called: by a list of subscribers, or by its number.
 fn called(node: &NodeStatus) -> String {
     let name = match (&node.subscriber, &node.name, node.class) {
-        (Some(subscriber), ..) => subscriber.brief(NAME),
+        (Some(subscriber), ..) => match subscriber.limited_until_s {
+            Some(until_s) => {
+                let until = until(until_s, SystemTime::now());
+                format!("{} limited until {until}", subscriber.brief(NAME))
+            }
+            None => subscriber.brief(NAME),
+        },
         (None, Some(name), _) => brief(name, NAME),
         (None, None, class) => {
             let host = node.host.as_ref().map(|host| format!("{host} "));
@@ -296,6 +304,7 @@ mod tests {
                 id: format!("id-{number}"),
                 name: Some(name.to_owned()),
                 plan: None,
+                limited_until_s: None,
             });
             class.dequeued = count(500);
             class.dropped.packets = 3;

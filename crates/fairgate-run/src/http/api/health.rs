@@ -1,5 +1,6 @@
 //! Whether the run answers.
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -9,6 +10,7 @@ use utoipa::ToSchema;
 
 use crate::http::answer::json;
 use crate::http::api::status::ask_status;
+use crate::http::guard::MayChange;
 use crate::http::problem::Problem;
 use crate::http::shared::{NOBODY, Shared};
 
@@ -29,6 +31,8 @@ pub(super) struct Health {
     subscribers: bool,
     /// Whether the run keeps its last packets (`packet_log`).
     packets: bool,
+    /// Whether this client may change the run. Some tokens may only read.
+    may_change: bool,
 }
 
 /// Whether the forwarding threads answer
@@ -45,7 +49,10 @@ pub(super) struct Health {
             content_type = "application/problem+json")
     )
 )]
-pub(super) async fn health(State(shared): State<Shared>) -> Result<Response, Problem> {
+pub(super) async fn health(
+    State(shared): State<Shared>,
+    Extension(MayChange(may_change)): Extension<MayChange>,
+) -> Result<Response, Problem> {
     let _turn = shared.turn_to_answer().await?;
     let features: Features = shared.ask(NOBODY.into(), Question::Features).await?;
     let status = ask_status(&shared, Detail::Used, |status| status).await?;
@@ -57,6 +64,7 @@ pub(super) async fn health(State(shared): State<Shared>) -> Result<Response, Pro
         revision: status.revision,
         subscribers: features.subscribers,
         packets: features.packets,
+        may_change,
     };
     json(StatusCode::OK, None, &health)
 }

@@ -85,7 +85,11 @@ fn questions() -> OpenApiRouter<Shared> {
         .routes(routes!(reservations::list, reservations::add))
         .routes(routes!(reservations::replace, reservations::withdraw))
         .routes(routes!(reservations::refresh))
-        .routes(routes!(subscribers::list, subscribers::replace_all))
+        .routes(routes!(
+            subscribers::list,
+            subscribers::replace_all,
+            subscribers::patch_all
+        ))
         .routes(routes!(
             subscribers::one,
             subscribers::put,

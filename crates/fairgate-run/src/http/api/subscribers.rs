@@ -18,7 +18,7 @@ use crate::http::answer::{held, json, json_bytes};
 use crate::http::body::Document;
 use crate::http::guard::Who;
 use crate::http::precondition::{Expected, tag, tag_of};
-use crate::http::problem::Problem;
+use crate::http::problem::{Kind, Problem};
 use crate::http::query::Named;
 use crate::http::shared::{NOBODY, Shared};
 
@@ -37,6 +37,18 @@ pub(super) struct SubscribersOrder {
 #[serde(transparent)]
 #[schema(value_type = Object)]
 pub(super) struct SubscriberPatch(Map<String, Value>);
+
+/// Members that change of several subscribers.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SubscribersPatch {
+    /// For each subscriber its `id`, and the members that change; null leaves one to the plan.
+    #[schema(value_type = Vec<Object>)]
+    subscribers: Vec<SubscriberPatch>,
+    /// For how long `down` and `up` hold, seconds, at most 31,622,400. Then those of the list do again, which
+    /// stays as it is. 0 ends a limit now. Without it, the list changes.
+    for_s: Option<u64>,
+}
 
 /// All subscribers
 #[utoipa::path(
@@ -101,6 +113,61 @@ pub(super) async fn replace_all(
         if_revision,
     };
     let made: SubscriberMade = shared.change(who, expected, replace).await?;
+    json(
+        StatusCode::OK,
+        Some(&tag(shared.instance(), made.revision)),
+        &made,
+    )
+}
+
+/// Change members of several subscribers
+///
+/// All of them change, or none. With `If-Match`, nothing is changed if anyone has changed the trees since the
+/// client has read them.
+#[utoipa::path(
+    patch,
+    path = "/v1/subscribers",
+    operation_id = "patchSubscribers",
+    tag = "subscribers",
+    params(("If-Match" = Option<String>, Header, description = "The entity tag of the trees")),
+    request_body = SubscribersPatch,
+    responses(
+        (status = 200, description = "The change was made", body = SubscriberMade,
+            headers(("ETag" = String, description = "Of the trees from now on"))),
+        (status = 412, description = "The trees have changed since", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 422, description = "A subscriber is missing, or has mistakes", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Refused", body = Problem,
+            content_type = "application/problem+json")
+    )
+)]
+pub(super) async fn patch_all(
+    State(shared): State<Shared>,
+    Extension(Who(who)): Extension<Who>,
+    headers: HeaderMap,
+    Document(order): Document<SubscribersPatch>,
+) -> Result<Response, Problem> {
+    let expected = Expected::read(&headers)?;
+    let named = |SubscriberPatch(mut members): SubscriberPatch| match members.remove("id") {
+        Some(Value::String(id)) => Ok((id, members)),
+        _ => Err(Problem::new(
+            Kind::Malformed,
+            "each subscriber needs its `id` as text",
+        )),
+    };
+    let patches = order
+        .subscribers
+        .into_iter()
+        .map(named)
+        .collect::<Result<Vec<_>, _>>()?;
+    let for_s = order.for_s;
+    let change = move |if_revision| Question::PatchSubscribers {
+        patches,
+        for_s,
+        if_revision,
+    };
+    let made: SubscriberMade = shared.change(who, expected, change).await?;
     json(
         StatusCode::OK,
         Some(&tag(shared.instance(), made.revision)),

@@ -77,14 +77,14 @@ struct Reader<'a> {
 }
 
 /// Which column is where.
-struct Columns {
+pub(crate) struct Columns {
     /// By the places of the names in [`COLUMNS`].
     places: [Option<usize>; COLUMNS.len()],
     count: usize,
 }
 
 impl Columns {
-    fn of(header: &Record<'_>) -> Columns {
+    pub(crate) fn of(header: &Record<'_>) -> Columns {
         let name_of = |field: &Field<'_>| {
             let name = field.value.to_lowercase();
             name.strip_suffix(" mbps").map_or(name.clone(), str::to_owned)
@@ -96,14 +96,14 @@ impl Columns {
         }
     }
 
-    fn place(&self, column: &str) -> Option<usize> {
+    pub(crate) fn place(&self, column: &str) -> Option<usize> {
         let index = COLUMNS.iter().position(|known| *known == column)?;
         self.places[index]
     }
 
     /// Returns a field of a line. A comment may have commas without quotation marks, as in LibreQoS' own
     /// example: what follows it is counted from the end of the line.
-    fn field<'r, 't>(&self, record: &'r Record<'t>, column: &str) -> Option<&'r Field<'t>> {
+    pub(crate) fn field<'r, 't>(&self, record: &'r Record<'t>, column: &str) -> Option<&'r Field<'t>> {
         let place = self.place(column)?;
         let more = record.fields.len().checked_sub(self.count)?;
         let is_after = self.place("comment").is_some_and(|comment| comment < place);
@@ -226,6 +226,7 @@ impl Reader<'_> {
                 own: rates,
                 node,
                 leaves,
+                limit: None,
             },
             place: TextRange {
                 text,

@@ -4,5 +4,5 @@
 mod devices;
 mod network;
 
-pub(crate) use devices::read as read_devices;
+pub(crate) use devices::{Columns, read as read_devices};
 pub(crate) use network::{Network, read as read_network};

@@ -203,7 +203,8 @@ fn answers_are_as_described() {
                 \"up\": \"2mbit\"}]}";
     let place = "/v1/outline/place";
     let (all, one, of_17) = ("/v1/subscribers", "/v1/subscribers/{id}", "/v1/subscribers/17");
-    let cases: [Case<'_>; 63] = [
+    let patches = "{\"subscribers\": [{\"id\": \"18\", \"down\": \"4mbit\"}]}";
+    let cases: [Case<'_>; 67] = [
         ("GET", "/v1/health", "/v1/health", &[], "", 200),
         ("GET", "/v1/status", "/v1/status", &[], "", 200),
         ("GET", "/v1/status", "/v1/status?used=true", &[], "", 200),
@@ -393,6 +394,24 @@ fn answers_are_as_described() {
         ("PUT", all, all, json, list, 200),
         ("PUT", all, all, stale, list, 412),
         ("PUT", all, all, json, "{\"subscribers\": [{}]}", 422),
+        ("PATCH", all, all, json, patches, 200),
+        ("PATCH", all, all, stale, patches, 412),
+        (
+            "PATCH",
+            all,
+            all,
+            json,
+            "{\"subscribers\": [{\"id\": \"7\"}]}",
+            422,
+        ),
+        (
+            "PATCH",
+            all,
+            all,
+            json,
+            "{\"subscribers\": [{\"down\": \"7mbit\"}]}",
+            400,
+        ),
         ("GET", "/v1/openapi.json", "/v1/openapi.json", &[], "", 200),
     ];
     let mut seen = BTreeSet::new();

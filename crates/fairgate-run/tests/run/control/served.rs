@@ -22,6 +22,7 @@ use tempfile::TempDir;
 use super::http::{Answer, answer, ask};
 
 const ALICE: &str = "0123456789abcdef0123456789abcdef";
+const READER: &str = "readsreadsreadsreadsreadsreadsreads";
 
 /// The API of a rehearsal at a unix socket.
 struct Socket {
@@ -344,12 +345,14 @@ fn write_secrets(folder: &Path) -> rustls::pki_types::CertificateDer<'static> {
     write("certificate", made.cert.pem());
     write("key", made.signing_key.serialize_pem());
     write("token", format!("alice {ALICE}\n"));
+    write("readers", format!("reader {READER}\n"));
     made.cert.der().clone()
 }
 
 fn secure_endpoint(folder: &Path) -> Endpoint {
     Endpoint {
         token: Some(folder.join("token")),
+        read_token: Some(folder.join("readers")),
         certificate: Some(folder.join("certificate")),
         key: Some(folder.join("key")),
         ..Endpoint::at(Address::Tcp("127.0.0.1:0".parse().unwrap()))
@@ -401,6 +404,64 @@ impl Secure {
         let stream = TcpStream::connect(self.address).unwrap();
         StreamOwned::new(client, stream)
     }
+}
+
+/// A token of the other file reads all there is, and changes nothing. The log has who tried it.
+#[test]
+fn a_token_may_only_read() {
+    let secure = Secure::open();
+    let bearer = |token: &str| format!("Bearer {token}");
+    let (reads, changes) = (bearer(READER), bearer(ALICE));
+    let ask = |method: &str, target: &str, token: &str, body: &str| {
+        let fields = [("Authorization", token), ("Content-Type", "application/json")];
+        let fields = if body.is_empty() {
+            &fields[..1]
+        } else {
+            &fields[..]
+        };
+        secure.ask(method, target, fields, body)
+    };
+    for target in [
+        "/v1/status",
+        "/v1/trees",
+        "/v1/subscribers",
+        "/v1/openapi.json",
+        "/metrics",
+    ] {
+        assert_eq!(ask("GET", target, &reads, "").status, 200, "{target}");
+    }
+    for (token, may_change) in [(&reads, false), (&changes, true)] {
+        let health = ask("GET", "/v1/health", token, "").json();
+        assert_eq!(health["may_change"], may_change, "{health}");
+    }
+    let entry = "{\"prefixes\": [\"192.0.2.1\"], \"plan\": \"home\"}";
+    let all = [
+        (
+            "POST",
+            "/v1/changes",
+            "{\"lines\": [\"queue change root limit=7\"]}",
+        ),
+        ("POST", "/v1/changes/confirm", "{}"),
+        ("POST", "/v1/reload", "{}"),
+        ("POST", "/v1/what-if", "{}"),
+        ("POST", "/v1/reservations", "{\"terms\": {}}"),
+        ("PUT", "/v1/subscribers/1", entry),
+        ("PATCH", "/v1/subscribers", "{\"subscribers\": []}"),
+        ("DELETE", "/v1/subscribers/1", ""),
+        // Also where there is no such method.
+        ("PATCH", "/v1/status", "{}"),
+    ];
+    for (method, target, body) in all {
+        let refused = ask(method, target, &reads, body);
+        assert_eq!(refused.problem(), "forbidden", "{method} {target}: {refused:?}");
+    }
+    assert_eq!(secure.run.revision(), 0);
+    let log = secure.run.log();
+    assert_eq!(
+        log[0],
+        "token reader: POST /v1/changes: refused: the token may only read"
+    );
+    assert_eq!(ask("PUT", "/v1/subscribers/1", &changes, entry).status, 201);
 }
 
 /// Clients that say nothing, that stop in the middle of a head, and that have the page again and again: they

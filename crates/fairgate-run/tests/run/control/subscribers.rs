@@ -101,6 +101,66 @@ fn the_whole_list_has_the_tag_of_the_trees() {
     assert_eq!(late.status, 412);
 }
 
+/// Several change together, or none of them.
+#[test]
+fn several_change_in_one_request() {
+    let (run, client) = client();
+    for id in 17..20 {
+        client.put(id, None);
+    }
+    let seen = client.ask("GET", "/v1/subscribers", None, None);
+    let patch = |tag: Option<&str>, list: Value| {
+        client.ask(
+            "PATCH",
+            "/v1/subscribers",
+            tag,
+            Some(json!({ "subscribers": list })),
+        )
+    };
+    let down = |id: &str| client.get(&format!("/v1/subscribers/{id}"))["subscriber"]["down"].clone();
+    let both = json!([{"id": "17", "down": "5mbit"}, {"id": "19", "down": "6mbit", "name": null}]);
+    let made = patch(Some(tag(&seen)), both.clone());
+    assert_eq!(made.status, 200, "{made:?}");
+    let document: Value = serde_json::from_slice(&made.body).unwrap();
+    assert_eq!(
+        document["difference"],
+        json!({"added": 0, "removed": 0, "changed": 2, "count": 3})
+    );
+    assert_eq!(document["revision"], run.revision());
+    assert_eq!(
+        [down("17"), down("18"), down("19")],
+        [json!("5mbit"), Value::Null, json!("6mbit")]
+    );
+    let entry =
+        "PATCH subscriber 17: down none -> \"5mbit\"; PATCH subscriber 19: down none -> \"6mbit\", name";
+    assert!(run.log().last().unwrap().contains(entry), "{:?}", run.log());
+    let before = run.revision();
+    assert_eq!(patch(Some(tag(&seen)), both).status, 412);
+    for (list, words) in [
+        (
+            json!([{"id": "17", "down": "7mbit"}, {"id": "21", "down": "7mbit"}]),
+            "there is no subscriber `21`",
+        ),
+        (
+            json!([{"id": "17", "down": "7mbit"}, {"id": "18", "down": "fast"}]),
+            "`fast` is not a rate",
+        ),
+        (
+            json!([{"id": "17", "down": "7mbit"}, {"id": "17", "up": "7mbit"}]),
+            "`17` is given twice",
+        ),
+    ] {
+        let refused = patch(None, list);
+        assert_eq!(refused.status, 422, "{refused:?}");
+        assert!(
+            String::from_utf8_lossy(&refused.body).contains(words),
+            "{words}: {refused:?}"
+        );
+    }
+    assert_eq!(run.revision(), before);
+    assert_eq!(down("17"), "5mbit");
+}
+
 /// What is sent may have been cut off, as a file may.
 #[test]
 fn a_list_that_removes_too_many_is_refused() {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use fairgate_config::Registry;
 use fairgate_run::subscribers::{DOWN, Subscribers, UP};
 use fairgate_run_api::ClassName;
 
@@ -125,20 +124,6 @@ fn mistakes_in_the_network_have_their_places() {
     assert!(
         found[0].contains("`last` is the 7th node on the way from the line"),
         "{found:?}"
-    );
-}
-
-/// Its list is changed in its file, not one by one.
-#[test]
-fn its_subscribers_are_changed_in_its_file() {
-    let subscribers = read(DEVICES, NETWORK).unwrap();
-    let entry = subscribers.entries()[0].clone();
-    assert!(subscribers.with(entry, &Registry::builtin()).is_err());
-    assert!(subscribers.without("1", &Registry::builtin()).is_err());
-    assert!(
-        subscribers
-            .with_all(Vec::new(), None, &Registry::builtin())
-            .is_err()
     );
 }
 

@@ -1,8 +1,10 @@
 //! Lists of subscribers: what is read and refused, and the trees that they give.
 
+mod edits;
 mod libreqos;
 mod own;
 mod trees;
+mod unchanged;
 
 use fairgate_config::{Document, FileError, Registry};
 use fairgate_run::subscribers::{Settings, Subscribers, Text};

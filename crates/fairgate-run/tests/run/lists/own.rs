@@ -1,8 +1,7 @@
 //! Our own format.
 
 use fairgate_config::{Document, Registry};
-use fairgate_run::subscribers::{DOWN, Settings, Subscribers, UP};
-use fairgate_run_api::Entry;
+use fairgate_run::subscribers::{Settings, Subscribers};
 
 use super::{mistakes, read, read_with, settings, text};
 
@@ -34,7 +33,7 @@ fn a_list_has_rates_of_its_own_or_of_a_plan() {
 
 #[test]
 fn json_says_the_same_as_csv() {
-    let json = r#"{"revision": 3, "subscribers": [
+    let json = r#"{"revision": 3, "shaped": {}, "nodes": [], "is_changeable": true, "subscribers": [
         {"id": "17", "name": "Ann", "prefixes": ["192.0.2.17", "2001:db8:0:1100::/56"], "plan": "home"},
         {"id": 18, "name": "Bob, the builder", "prefixes": ["192.0.2.18", "192.0.2.19"],
          "down": "300mbit", "plan": "business", "up": null},
@@ -278,50 +277,6 @@ fn sections_with_mistakes_are_refused() {
     assert!(error.problems()[1].help.starts_with(remedy));
     let unused = Document::parse("isp.toml", "[run]\nleft = \"a\"\n").unwrap();
     assert!(Settings::read(&unused, &Registry::builtin()).unwrap().is_none());
-}
-
-/// One subscriber is changed, added, removed; the others stay as they are.
-#[test]
-fn one_subscriber_changes_by_its_document() {
-    let registry = Registry::builtin();
-    let before = read("list.csv", LIST, None).unwrap();
-    let mut entry = before.entries()[0].clone();
-    entry.down = Some("150mbit".to_owned());
-    let changed = before.with(entry.clone(), &registry).unwrap();
-    assert_eq!(
-        changed.list().find("17").unwrap().rates[DOWN].most,
-        Some(150_000_000)
-    );
-    assert_eq!(changed.trees()[UP], before.trees()[UP]);
-    assert_eq!(changed.numbers(), before.numbers());
-    let new = Entry {
-        id: "20".to_owned(),
-        prefixes: vec!["203.0.113.0/24".to_owned()],
-        plan: Some("home".to_owned()),
-        ..Entry::default()
-    };
-    let added = changed.with(new, &registry).unwrap();
-    assert_eq!(added.list().subscribers.len(), 4);
-    assert_eq!(
-        added.numbers().of_subscriber("17"),
-        before.numbers().of_subscriber("17")
-    );
-    let removed = added.without("20", &registry).unwrap().unwrap();
-    assert_eq!(removed.trees(), changed.trees());
-    assert!(added.without("99", &registry).unwrap().is_none());
-    entry.prefixes.push("198.51.100.7".to_owned());
-    let found = mistakes(before.with(entry.clone(), &registry));
-    // Also if the other one comes later in the list.
-    let [overlap] = &found[..] else {
-        panic!("{found:?}");
-    };
-    assert!(overlap.starts_with("the list:1:"), "{overlap}");
-    let message = "198.51.100.7/32 overlaps with 198.51.100.0/24 of subscriber";
-    assert!(overlap.contains(message), "{overlap}");
-    entry.prefixes = vec!["fast".to_owned()];
-    entry.plan = Some("none".to_owned());
-    let found = mistakes(before.with(entry, &registry));
-    assert_eq!(found.len(), 2, "{found:?}");
 }
 
 /// Returns a list of so many subscribers.

@@ -1,4 +1,4 @@
-//! `fairgate subscribers`: the list of a run beside its files.
+//! `fairgate subscribers diff`: the list of a run beside its files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use miette::Diagnostic;
 use serde::Serialize;
 use thiserror::Error;
 
-use super::status::NAME;
+use super::super::status::NAME;
 use crate::document;
 use crate::failure::{Failure, Outcome};
 use crate::input;
@@ -20,7 +20,7 @@ use crate::output::{self, Format};
 use crate::remote::{RunArgs, failed};
 use crate::subscribers;
 
-/// See what a list of subscribers would change in a run
+/// Compare the list of a run with its files: what a reload would do
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -30,21 +30,9 @@ Examples:
 
 Who is added, removed or connected to another node, and whose name, addresses, plan or rates change. Rates
 are those that count: a plan with other rates changes all who have it. Nodes of LibreQoS' network.json are
-compared, too. What clients of the API have changed is not in the files, and would be undone.
+compared, too. What clients of the API change is in the files, and so it is no difference.
 What is in the classes (leaf, sqm) and other keys of [subscribers] are not compared. Nothing is changed.")]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    how: How,
-}
-
-#[derive(clap::Subcommand)]
-enum How {
-    /// Compare the list of a run with its files: what a reload would do
-    Diff(Diff),
-}
-
-#[derive(clap::Args)]
-struct Diff {
+pub(super) struct Args {
     /// The file of the run, which names the list
     file: PathBuf,
 
@@ -99,8 +87,7 @@ struct Member {
     file: Option<String>,
 }
 
-pub(crate) fn run(args: &Args, registry: &Registry, format: Format) -> Result<Outcome, Failure> {
-    let How::Diff(args) = &args.how;
+pub(super) fn run(args: &Args, registry: &Registry, format: Format) -> Result<Outcome, Failure> {
     let document = document::read(&args.file, registry)?;
     let (_, list) = subscribers::added_to(document, None, registry, &input::Texts::default())?;
     let list = list.ok_or_else(|| NoList {
@@ -339,7 +326,8 @@ mod tests {
             shaped: list.shaped(),
             nodes: list.nodes(),
             difference: None,
-            is_changeable: false,
+            is_changeable: true,
+            unchangeable: None,
         }
     }
 

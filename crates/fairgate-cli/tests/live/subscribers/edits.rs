@@ -1,0 +1,177 @@
+//! What clients change in a list: it is in its file, or it is refused.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::process::Command;
+
+use fairgate_live::testbed::Network;
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use super::{Stage, list, taken_over, takes_over};
+use crate::common::{live, output, until};
+
+/// What a client changes is in the file before the answer comes, and nothing else of the file changes: it
+/// stays when the file is read again, and when the run begins anew. The run does not take its own writing
+/// for a change by somebody else.
+#[test]
+fn an_edit_stays() {
+    let Some(_watched) = live("an_edit_stays") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let content = format!("# Ours\r\n{}", list(20, "home").replace('\n', "\r\n"))
+        .replace("id,prefixes,plan\r\n", "id,prefixes,plan,down\r\n");
+    let content = content.replace(",home\r\n", ",home,\r\n");
+    let place = Stage::new("file = \"list.csv\"", "list.csv", &content);
+    fs::set_permissions(&place.list, fs::Permissions::from_mode(0o640)).unwrap();
+    let run = place.start(&network);
+    let file = || fs::read_to_string(&place.list).unwrap();
+    place.patches("5", &json!({"down": "3mbit"}));
+    let row = "5,100.64.0.5 2001:db8:0:500::/56,home,";
+    let edited = content.replace(row, &format!("{row}3mbit"));
+    assert_eq!(file(), edited);
+    assert_eq!(place.list.metadata().unwrap().mode() & 0o7777, 0o640);
+    let left: Vec<_> = fs::read_dir(place.folder.path())
+        .unwrap()
+        .map(|file| file.unwrap().file_name())
+        .collect();
+    assert_eq!(left.len(), 3, "{left:?}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fairgate"));
+    command.args(["subscribers", "diff", "--socket"]).arg(&run.socket);
+    let diff = output(command.arg(place.folder.path().join("isp.toml")));
+    assert_eq!(diff.status.code(), Some(0), "{diff:?}");
+    let entry = json!({"prefixes": ["192.0.2.7"], "plan": "home"}).to_string();
+    assert_eq!(place.ask("PUT", "/v1/subscribers/new", &entry).status, 201);
+    assert_eq!(place.ask("DELETE", "/v1/subscribers/6", "").status, 200);
+    let without = |line: &&str| !line.starts_with("6,");
+    let rest: String = edited.split_inclusive('\n').filter(without).collect();
+    assert_eq!(file(), format!("{rest}new,192.0.2.7,home,\r\n"));
+    // The next reading is that of the signal: there was none before.
+    takes_over(&run, "the file is read again", || run.signal(Signal::SIGHUP));
+    assert_eq!(taken_over(&run), 1);
+    let said = run.said();
+    assert!(
+        said.contains("0 subscribers added, 0 removed, 0 changed; there are 20"),
+        "{said}"
+    );
+    assert_eq!(place.own_rate("5"), "3mbit");
+    run.stop();
+    let run = place.start(&network);
+    assert_eq!(place.own_rate("5"), "3mbit");
+    // What somebody else writes is taken over as before.
+    takes_over(&run, "an editor's change", || place.replace(&content));
+    assert_eq!(place.own_rate("5"), Value::Null);
+    run.stop();
+}
+
+/// An edit that would not stay is refused: over a change that the run has not read, and if the file can't be
+/// written as it was. The answer and the page say so.
+#[test]
+fn an_edit_that_would_not_stay_is_refused() {
+    let Some(_watched) = live("an_edit_that_would_not_stay_is_refused") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let source = "file = \"link.csv\"\nwatch = false";
+    let place = Stage::new(source, "lists/list.csv", &list(20, "home"));
+    symlink("lists/list.csv", place.folder.path().join("link.csv")).unwrap();
+    let run = place.start(&network);
+    let refused = |words: &str| {
+        let before = (fs::read_to_string(&place.list).unwrap(), run.status().revision);
+        let answer = place.ask(
+            "PATCH",
+            "/v1/subscribers/5",
+            &json!({"down": "3mbit"}).to_string(),
+        );
+        assert_eq!(answer.problem(), "refused", "{words}: {answer:?}");
+        let error = &answer.json()["errors"][0];
+        let message = error["message"].as_str().unwrap().to_owned();
+        assert!(message.contains(words), "{words}: {error}");
+        assert!(error["place"].as_str().unwrap().ends_with("link.csv"), "{error}");
+        assert!(!error["help"].as_str().unwrap().is_empty());
+        assert_eq!(
+            (fs::read_to_string(&place.list).unwrap(), run.status().revision),
+            before
+        );
+        assert_eq!(place.own_rate("5"), Value::Null);
+        message
+    };
+    fs::write(&place.list, list(20, "fast")).unwrap();
+    refused("has changed since the run has read it");
+    takes_over(&run, "the file is read again", || run.signal(Signal::SIGHUP));
+    chown(&place.list, Some(65_534), None).unwrap();
+    let message = refused("can't be written, so that the change would not stay: it belongs to user 65534");
+    let document = place.ask("GET", "/v1/subscribers", "").json();
+    assert_eq!(
+        (&document["is_changeable"], &document["unchangeable"]["message"]),
+        (&json!(false), &json!(message))
+    );
+    let said = run.said();
+    assert!(
+        said.contains("PATCH subscriber 5: down none -> \"3mbit\": refused: "),
+        "{said}"
+    );
+    chown(&place.list, Some(0), None).unwrap();
+    // What is at the end of the link changes.
+    place.patches("5", &json!({"down": "3mbit"}));
+    assert!(fs::read_to_string(&place.list).unwrap().contains("3mbit"));
+    assert!(place.folder.path().join("link.csv").is_symlink());
+    run.stop();
+}
+
+/// A limit for a time holds until then, also when the run begins anew, and leaves the list as it is.
+#[test]
+fn a_limit_ends_by_itself() {
+    let Some(_watched) = live("a_limit_ends_by_itself") else {
+        return;
+    };
+    let network = Network::build().unwrap();
+    let content = list(20, "home");
+    let place = Stage::new("file = \"list.csv\"", "list.csv", &content);
+    let run = place.start(&network);
+    let patch = |for_s: u64| {
+        let both = json!([{"id": "5", "down": "3mbit"}, {"id": "6", "up": "2mbit"}]);
+        let body = json!({"subscribers": both, "for_s": for_s});
+        let answer = place.ask("PATCH", "/v1/subscribers", &body.to_string());
+        assert_eq!(answer.status, 200, "{answer:?}");
+    };
+    let shaped = |id: &str| place.ask("GET", &format!("/v1/subscribers/{id}"), "").json()["shaped"].clone();
+    patch(3600);
+    assert_eq!(
+        (&shaped("5")["down_bps"], &shaped("6")["up_bps"]),
+        (&json!(3_000_000), &json!(2_000_000))
+    );
+    assert_eq!(fs::read_to_string(&place.list).unwrap(), content);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fairgate"));
+    command.args(["subscribers", "diff", "--socket"]).arg(&run.socket);
+    let diff = output(command.arg(place.folder.path().join("isp.toml")));
+    assert_eq!(diff.status.code(), Some(0), "{diff:?}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fairgate"));
+    let status = output(command.args(["status", "--socket"]).arg(&run.socket));
+    let status = String::from_utf8(status.stdout).unwrap();
+    assert_eq!(status.matches("5 limited until ").count(), 2, "{status}");
+    run.stop();
+    let run = place.start(&network);
+    assert_eq!(shaped("5")["down_bps"], 3_000_000);
+    assert_eq!(taken_over(&run), 0);
+    patch(2);
+    assert_eq!(shaped("5")["down_bps"], 3_000_000);
+    until("the limits have ended", || {
+        shaped("5").get("limited_until_s").is_none()
+    });
+    assert_eq!(
+        (&shaped("5")["down_bps"], &shaped("6")["up_bps"]),
+        (&json!(12_000_000), &json!(12_000_000))
+    );
+    assert!(
+        run.said().contains("the run: limits for a time have ended: made"),
+        "{}",
+        run.said()
+    );
+    patch(3600);
+    let end = json!({"subscribers": [{"id": "5"}, {"id": "6"}], "for_s": 0}).to_string();
+    assert_eq!(place.ask("PATCH", "/v1/subscribers", &end).status, 200);
+    assert_eq!(shaped("5")["down_bps"], 12_000_000);
+    run.stop();
+}

@@ -1,0 +1,278 @@
+//! Changes of a list, one subscriber or many at once. A list of files changes with one of its texts: it is
+//! what is read from the new text. So a run has what its files have.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use fairgate_config::{FileError, Registry};
+use fairgate_run_api::Entry;
+
+use super::{Lines, Subscribers, at, read_entries, refused};
+use crate::subscribers::check;
+use crate::subscribers::limits::{self, Limits};
+use crate::subscribers::list::{Limit, Subscriber};
+use crate::subscribers::rewrite::{self, Edit};
+use crate::subscribers::section::Source;
+use crate::subscribers::texts::{Mistake, Text, Texts};
+
+/// What becomes of subscribers, by their identifiers: those with nothing are removed.
+pub type Changes = Vec<(String, Option<Entry>)>;
+
+/// What subscribers get for a time, by their identifiers: with nothing, they have the rates of the list.
+pub type LimitChanges = Vec<(String, Option<Limit>)>;
+
+/// A list after changes.
+#[derive(Clone, Debug)]
+pub struct Edited {
+    /// The list.
+    pub list: Subscribers,
+    /// The number of the text in [`Subscribers::texts`] that is another one than before, or a new one.
+    pub text: Option<usize>,
+}
+
+/// What messages call the documents of a client.
+const REQUEST: &str = "the request";
+
+impl Subscribers {
+    /// Returns the list after these changes, all of them or none.
+    ///
+    /// # Errors
+    /// If a document has a mistake, or if the texts can't hold the change.
+    pub fn with(&self, changes: Changes, registry: &Registry) -> Result<Edited, FileError> {
+        if self.settings.source == Source::Api {
+            let list = self.with_entries(changes, registry)?;
+            return Ok(Edited { list, text: None });
+        }
+        let edits = self.edits(changes)?;
+        let rewritten = rewrite::rewritten(&self.settings.source, &self.texts, &edits);
+        let rewritten = rewritten.map_err(|(text, mistake)| {
+            let mut texts = Texts::new(&self.texts);
+            texts.report(text, mistake);
+            refused(texts)
+        })?;
+        let Some((number, content)) = rewritten else {
+            return Ok(Edited {
+                list: self.clone(),
+                text: None,
+            });
+        };
+        let mut texts = self.texts.to_vec();
+        texts[number].content = content;
+        let list = Subscribers::read_whole(self.settings.clone(), &texts, Some(self), registry)?;
+        self.is_as_wanted(&edits, &list)?;
+        Ok(Edited {
+            list,
+            text: Some(number),
+        })
+    }
+
+    /// Returns the list after these changes of what subscribers get for a time. Limits that have ended are
+    /// forgotten.
+    ///
+    /// # Errors
+    /// If the discipline refuses a rate.
+    pub fn with_limits(&self, changes: LimitChanges, registry: &Registry) -> Result<Edited, FileError> {
+        let mut limits = self.limits.clone();
+        for (id, limit) in changes {
+            match limit {
+                Some(limit) => drop(limits.insert(id, limit)),
+                None => drop(limits.remove(&id)),
+            }
+        }
+        let known: BTreeMap<&str, &Subscriber> = self.by_identifier().collect();
+        limits.retain(|id, _| known.contains_key(id.as_str()));
+        let settings = self.settings.clone();
+        let mut texts = self.texts.to_vec();
+        // Those of a folder have other names than the folder.
+        let first = texts.first().map(|text| Path::new(&text.name));
+        let is_folder = !matches!(&settings.source, Source::File(file) if first == Some(file));
+        let Some(file) = settings.source.limits(is_folder) else {
+            let list = self.of_request(self.entries(), limits, registry)?;
+            return Ok(Edited { list, text: None });
+        };
+        let content = limits::written(&limits, limits::now_s());
+        let place = limits::place(&texts).unwrap_or(texts.len());
+        match texts.get_mut(place) {
+            Some(text) => text.content = content,
+            None => texts.push(Text {
+                name: file.display().to_string(),
+                content,
+            }),
+        }
+        let list = Subscribers::read_whole(settings, &texts, Some(self), registry)?;
+        Ok(Edited {
+            list,
+            text: Some(place),
+        })
+    }
+
+    /// Returns the same list as it is now: limits may have ended.
+    ///
+    /// # Errors
+    /// If the discipline refuses a rate.
+    pub fn now(&self, registry: &Registry) -> Result<Edited, FileError> {
+        let list = Subscribers::read_whole(self.settings.clone(), &self.texts, Some(self), registry)?;
+        Ok(Edited { list, text: None })
+    }
+
+    /// Returns when the next limit ends that holds in this list, seconds since 1970.
+    pub fn next_end_s(&self) -> Option<u64> {
+        let limits = self.list.subscribers.iter().filter_map(|one| one.limit);
+        limits.map(|limit| limit.until_s).min()
+    }
+
+    /// Returns another list with the same settings. It may remove `confirmed_removed` subscribers whatever
+    /// their share is.
+    ///
+    /// # Errors
+    /// As of [`Subscribers::with`], or if the list lacks more of those in this list than
+    /// [`Settings::most_removed`](super::Settings::most_removed) allows.
+    pub fn with_all(
+        &self,
+        entries: Vec<Entry>,
+        confirmed_removed: Option<u64>,
+        registry: &Registry,
+    ) -> Result<Edited, FileError> {
+        let Edited { list, text } = match self.settings.source {
+            // The order is that of the request.
+            Source::Api => Edited {
+                list: self.of_request(entries, self.limits.clone(), registry)?,
+                text: None,
+            },
+            _ => {
+                let named: BTreeSet<&str> = entries.iter().map(|entry| entry.id.as_str()).collect();
+                let ids = self.list.subscribers.iter().map(|one| &one.id);
+                let missing: Vec<String> = ids.filter(|id| !named.contains(id.as_str())).cloned().collect();
+                let removed = missing.into_iter().map(|id| (id, None));
+                let changes = entries.into_iter().map(|entry| (entry.id.clone(), Some(entry)));
+                self.with(changes.chain(removed).collect(), registry)?
+            }
+        };
+        let list = list.unless_cut_off(self, confirmed_removed, |removed| {
+            format!(
+                "if the list was cut off, send it again as a whole; if it is right, confirm it: send \
+                 \"confirmed_removed\": {removed} beside \"subscribers\"; most_removed of the run changes \
+                 the limit"
+            )
+        })?;
+        Ok(Edited { list, text })
+    }
+
+    /// Changes a list that has no file.
+    fn with_entries(&self, changes: Changes, registry: &Registry) -> Result<Subscribers, FileError> {
+        let mut entries: Vec<Option<Entry>> = self.entries().into_iter().map(Some).collect();
+        let places = self.list.subscribers.iter().zip(0..);
+        let mut places: BTreeMap<&str, usize> = places.map(|(one, at)| (one.id.as_str(), at)).collect();
+        for (id, entry) in changes {
+            // One that is named twice is added, and refused because it is there already.
+            match places.remove(id.as_str()) {
+                Some(place) => entries[place] = entry,
+                None => entries.push(entry),
+            }
+        }
+        self.of_request(
+            entries.into_iter().flatten().collect(),
+            self.limits.clone(),
+            registry,
+        )
+    }
+
+    /// Returns a list that has no file, of the documents of a client.
+    fn of_request(
+        &self,
+        entries: Vec<Entry>,
+        limits: Limits,
+        registry: &Registry,
+    ) -> Result<Subscribers, FileError> {
+        Subscribers::of_entries(
+            self.settings.clone(),
+            entries,
+            REQUEST,
+            Some(self),
+            limits,
+            registry,
+        )
+    }
+
+    /// Checks the documents of changes, and takes them as the list says them.
+    fn edits(&self, changes: Changes) -> Result<Vec<Edit>, FileError> {
+        let known: BTreeMap<&str, &Subscriber> = self.by_identifier().collect();
+        let (ids, documents): (Vec<String>, Vec<Option<Entry>>) = changes.into_iter().unzip();
+        let documents: Vec<Option<Entry>> = documents.into_iter().map(|entry| entry.map(trimmed)).collect();
+        let given = documents.iter().flatten();
+        let checked = match &self.settings.source {
+            Source::LibreQos { .. } => circuits(given)?,
+            _ => {
+                let (read, mut texts) = read_entries(&self.settings, given, REQUEST);
+                check::identifiers(&read, &mut texts);
+                texts.unless_any(())?;
+                read.iter().map(|read| Entry::from(&read.subscriber)).collect()
+            }
+        };
+        // Each document was checked, in this order.
+        let mut checked = checked.into_iter();
+        let edit = |(id, document): (String, &Option<Entry>)| Edit {
+            known: known.get(id.as_str()).map(|known| Entry::from(*known)),
+            becomes: document.as_ref().and_then(|_| checked.next()),
+            id,
+        };
+        Ok(ids.into_iter().zip(&documents).map(edit).collect())
+    }
+
+    /// Refuses texts that would be read otherwise than it was asked for. No text should do that.
+    fn is_as_wanted(&self, edits: &[Edit], list: &Subscribers) -> Result<(), FileError> {
+        let now: BTreeMap<&str, &Subscriber> = list.by_identifier().collect();
+        let differs = |edit: &&Edit| now.get(edit.id.as_str()).map(|one| Entry::from(*one)) != edit.becomes;
+        match edits.iter().find(differs) {
+            None => Ok(()),
+            Some(edit) => {
+                let message = format!("the file can't say what subscriber `{}` is to be", edit.id);
+                let help = "write no white space around the identifier, and no address twice";
+                Err(at(&self.source, 0..0, message, help))
+            }
+        }
+    }
+}
+
+/// Returns a document without white space around its values: CSV has none.
+fn trimmed(entry: Entry) -> Entry {
+    let trim = |text: Option<String>| text.map(|text| text.trim().to_owned());
+    Entry {
+        id: entry.id,
+        name: trim(entry.name),
+        prefixes: entry.prefixes,
+        down: trim(entry.down),
+        up: trim(entry.up),
+        down_min: trim(entry.down_min),
+        up_min: trim(entry.up_min),
+        plan: trim(entry.plan),
+    }
+}
+
+/// Checks documents of LibreQoS' circuits.
+fn circuits<'e>(documents: impl Iterator<Item = &'e Entry>) -> Result<Vec<Entry>, FileError> {
+    let documents: Vec<&Entry> = documents.collect();
+    let mut lines = Lines::new(REQUEST);
+    let places: Vec<_> = documents
+        .iter()
+        .map(|entry| lines.add(entry).place.span)
+        .collect();
+    let mut texts = Texts::new(&[lines.text]);
+    let mut ids = BTreeSet::new();
+    let mut checked = Vec::new();
+    for (entry, span) in documents.into_iter().zip(places) {
+        let twice = || {
+            let message = format!("subscriber `{}` is given twice", entry.id);
+            Mistake::new(0..0, message, "given before", "remove one of them")
+        };
+        let circuit = match ids.insert(&entry.id) {
+            true => rewrite::checked_circuit(entry),
+            false => Err(twice()),
+        };
+        match circuit {
+            Ok(circuit) => checked.push(circuit),
+            Err(mistake) => texts.report(0, Mistake { span, ..mistake }),
+        }
+    }
+    texts.unless_any(checked)
+}

@@ -1,0 +1,21 @@
+//! The files of a list, as whoever does the input and output can change them.
+
+use fairgate_run_api::Mistake;
+
+use super::Subscribers;
+
+/// Puts a new file into the place of the old one.
+pub type Put = Box<dyn FnOnce() -> Result<(), Mistake>>;
+
+/// The files that a list is read from.
+pub trait ListFiles: Send + Sync {
+    /// Returns why the files of a list can't be written, as far as that is known before.
+    fn refusal(&self, list: &Subscribers) -> Option<Mistake>;
+
+    /// Makes ready to replace the file of a text of a list, by its number, by one with this content. What can
+    /// fail fails here, as far as possible.
+    ///
+    /// # Errors
+    /// If a file of the list is not as it was read any more, or if it can't be written.
+    fn prepare(&self, list: &Subscribers, text: usize, content: &str) -> Result<Put, Mistake>;
+}
