@@ -127,7 +127,8 @@ impl Table {
                             }
                             (_, Cell::Number(text)) => { td { (text) } }
                             (_, Cell::Words(text)) => { td.text { (text) } }
-                            (_, Cell::Alarm(text)) => { td class=(if self.has_text(column) { "no text" } else { "no" }) { (text) } }
+                            (_, Cell::Alarm(text)) if self.has_text(column) => { td.no.text { (text) } }
+                            (_, Cell::Alarm(text)) => { td.no { (text) } }
                             (_, Cell::Link { text, to }) => { td.text { a href=(to) { (text) } } }
                         }
                     }

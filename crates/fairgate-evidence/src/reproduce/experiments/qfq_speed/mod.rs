@@ -213,8 +213,8 @@ impl Parameters {
     }
 }
 
-/// Returns all cells to measure: by order of arrivals, by lengths of packets, by load, by number of flows, and
-/// then by scheduler. The mix comes last.
+/// Returns all cells to measure: by order of arrivals, by lengths of packets, by load, by number of flows,
+/// and then by scheduler. The mix comes last.
 fn cells(parameters: &Parameters) -> Result<Vec<Cell>, ReproduceError> {
     let bug = |what: String| ReproduceError::Bug {
         id: "qfq-table3".into(),
