@@ -27,13 +27,14 @@ use fairgate::rounds::drr_classes::{self, DrrClasses};
 use fairgate::{Discipline, Node, Packet, Pool, Slot, Time};
 
 /// What is measured: the name, and the number of filters or hosts.
-const SUBJECTS: [(&str, usize); 10] = [
+const SUBJECTS: [(&str, usize); 11] = [
     ("none", 0),
     ("wildcard", 1),
     ("wildcard", 10),
     ("wildcard", 100),
     ("wildcard", 1_000),
     ("wildcard", 10_000),
+    ("unmatched", 10),
     ("unmatched", 1_000),
     ("unmatched", 10_000),
     ("narrow", 10_000),

@@ -67,7 +67,7 @@ enum Family<'p> {
 impl Values<'_> {
     #[inline]
     pub(super) fn of<'p>(packet: &Slot, headers: Option<&'p FlowKey>) -> Values<'p> {
-        let [mark0, mark1, mark2, mark3] = packet.mark.to_le_bytes().map(u32::from);
+        let mark = |byte: u32| packet.mark >> (8 * byte) & 0xff;
         let (class, priority) = (packet.traffic_class().into(), packet.priority.into());
         let (
             [
@@ -85,8 +85,6 @@ impl Values<'_> {
                 let has_ports = key.has_ports();
                 let port = |port: u16| if has_ports { port.into() } else { NO_NUMBER };
                 let (source, destination) = (port(key.source_port), port(key.destination_port));
-                let [ethertype, outer_ethertype, vlan, interface] =
-                    [key.ethertype, key.outer_ethertype, key.vlan, key.interface].map(u32::from);
                 let family = match key.ethertype {
                     IPV4 => Family::V4(key),
                     IPV6 => Family::V6(key),
@@ -96,10 +94,10 @@ impl Values<'_> {
                     [
                         source,
                         destination,
-                        ethertype,
-                        outer_ethertype,
-                        vlan,
-                        interface,
+                        key.ethertype.into(),
+                        key.outer_ethertype.into(),
+                        key.vlan.into(),
+                        key.interface.into(),
                         key.protocol.into(),
                     ],
                     family,
@@ -118,10 +116,10 @@ impl Values<'_> {
                 protocol,
                 class,
                 priority,
-                mark0,
-                mark1,
-                mark2,
-                mark3,
+                mark(0),
+                mark(1),
+                mark(2),
+                mark(3),
             ],
             mark: packet.mark,
             family,

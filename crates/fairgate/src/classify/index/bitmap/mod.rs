@@ -209,8 +209,8 @@ impl<const WORDS: usize> Bitmap<WORDS> {
         for row in rows {
             let number = self.rows[(row + 1 + block) as usize];
             let bits = &self.blocks[number as usize].0;
-            for (agreed, bits) in agreed.iter_mut().zip(bits) {
-                *agreed &= bits;
+            for (word, agreed) in agreed.iter_mut().enumerate() {
+                *agreed &= bits[word];
             }
         }
         agreed
@@ -220,7 +220,10 @@ impl<const WORDS: usize> Bitmap<WORDS> {
 // Not inlined, so that the compiler combines the words two at a time.
 #[inline(never)]
 fn first_bit<const WORDS: usize>(words: &[u64; WORDS]) -> Option<usize> {
-    let has_bits = |set: usize, (place, word): (usize, &u64)| set | usize::from(*word != 0) << place;
-    let word = words.iter().enumerate().fold(0, has_bits).trailing_zeros() as usize;
+    let mut with_bits = 0;
+    for (place, word) in words.iter().enumerate() {
+        with_bits |= usize::from(*word != 0) << place;
+    }
+    let word = with_bits.trailing_zeros() as usize;
     Some(word * 64 + words.get(word)?.trailing_zeros() as usize)
 }
