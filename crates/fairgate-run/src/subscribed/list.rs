@@ -25,12 +25,12 @@ struct Inner {
     /// Held for the whole of a change, so that there is one at a time.
     turn: Mutex<()>,
     /// Tells who waits for the end of limits that the list is another one.
-    bell: Mutex<Bell>,
-    rung: Condvar,
+    ending: Mutex<Ending>,
+    changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Bell {
+struct Ending {
     /// Whether limits could not be ended the last time.
     has_failed: bool,
     has_ended: bool,
@@ -177,7 +177,7 @@ impl RunningList {
         let difference = page.subscribers.since(&before.subscribers);
         page.difference = Some(difference);
         drop(pages);
-        self.ring(|_| {});
+        self.wake(|_| {});
         Some(difference)
     }
 
@@ -211,44 +211,44 @@ impl RunningList {
     /// Notes that the trees of another list are running.
     pub(super) fn replace(&self, page: Page) {
         self.pages().running = Some(page);
-        self.ring(|_| {});
+        self.wake(|_| {});
     }
 
     /// Changes what the thread that ends limits looks at, and wakes it.
-    fn ring(&self, change: impl FnOnce(&mut Bell)) {
-        change(&mut self.0.bell.lock().unwrap_or_else(PoisonError::into_inner));
-        self.0.rung.notify_all();
+    fn wake(&self, change: impl FnOnce(&mut Ending)) {
+        change(&mut self.0.ending.lock().unwrap_or_else(PoisonError::into_inner));
+        self.0.changed.notify_all();
     }
 
     /// Ends the wait for the end of limits.
     pub fn end(&self) {
-        self.ring(|bell| bell.has_ended = true);
+        self.wake(|ending| ending.has_ended = true);
     }
 
     /// Notes whether limits could not be ended.
     pub(super) fn retry_limits(&self, has_failed: bool) {
-        self.ring(|bell| bell.has_failed = has_failed);
+        self.wake(|ending| ending.has_failed = has_failed);
     }
 
     /// Waits until a limit has to end. Returns false when the run ends.
     pub(super) fn waits_for_end_of_limits(&self) -> bool {
-        let mut bell = self.0.bell.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ending = self.0.ending.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            if bell.has_ended {
+            if ending.has_ended {
                 return false;
             }
             let end_s = self.running().and_then(|page| page.subscribers.next_end_s());
             let left = end_s.map(|end_s| Duration::from_secs(end_s.saturating_sub(now_s())));
-            let wait = match (left, bell.has_failed) {
+            let wait = match (left, ending.has_failed) {
                 (Some(Duration::ZERO), false) => return true,
                 (Some(Duration::ZERO), true) => RETRY,
                 (left, _) => left.unwrap_or(LONGEST_WAIT).min(LONGEST_WAIT),
             };
-            let waited = self.0.rung.wait_timeout(bell, wait);
+            let waited = self.0.changed.wait_timeout(ending, wait);
             let (awake, waited) = waited.unwrap_or_else(PoisonError::into_inner);
-            bell = awake;
+            ending = awake;
             if waited.timed_out() {
-                bell.has_failed = false;
+                ending.has_failed = false;
             }
         }
     }
