@@ -116,8 +116,8 @@ pub(super) struct Totals {
     pub(super) longest: u32,
 }
 
-/// How many turns before it is needed a flow's first packet is prefetched. One turn before was too late: with
-/// 32,768 flows and packets in random order it saved a tenth of the time, and three turns a third.
+/// How many turns before it is needed a flow's first packet is prefetched. One turn is too late: with 32,768
+/// flows and packets in random order it saved up to a quarter of the time or nothing, three turns 28 to 48 %.
 const TURNS_AHEAD: u32 = 3;
 
 /// The number of flows in a block.

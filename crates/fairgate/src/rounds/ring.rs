@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 
 use crate::structures::prefetch;
 
-/// How many turns before it is needed a flow's first packet is prefetched, and the flow's state. With 4,096
-/// flows and packets in random order, a turn takes 60 to 140 ns, and what it waits for up to 140.
+/// How many turns before it is needed a flow's first packet is prefetched. Its state is prefetched twice as
+/// early. With 4,096 flows and packets in random order a turn takes 60 to 140 ns, and a load from memory 140.
 const PACKET_AHEAD: u32 = 6;
 const STATE_AHEAD: u32 = 2 * PACKET_AHEAD;
 

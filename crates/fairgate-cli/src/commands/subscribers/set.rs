@@ -66,6 +66,12 @@ enum Unclear {
     #[error("nothing is to change")]
     #[diagnostic(help("write what they get: down=50mbit, up=10mbit, plan=fast"))]
     NoChange,
+    #[error("--for 0s ends a limit, and rates are given, too")]
+    #[diagnostic(help("leave the rates out, or give a time above 0s"))]
+    NoRates,
+    #[error("for a time, only rates of `down` and `up` can be given")]
+    #[diagnostic(help("write down=50mbit or up=10mbit, or leave --for out"))]
+    OnlyRates,
     #[error("no subscriber is named")]
     #[diagnostic(help("write identifiers, or choose all of a plan or a node with --plan or --node"))]
     Nobody,
@@ -113,17 +119,15 @@ struct Change {
 }
 
 pub(super) fn run(args: &Args, format: Format) -> Result<Outcome, Failure> {
-    let (ids, members) = understood(&args.words, args.time == Some(0))?;
+    let (ids, members) = understood(&args.words, args.time)?;
     let run = args.run.find()?;
     let running = run.subscribers().map_err(failed(&run))?;
     let chosen = chosen(&running, &ids, args.plan.as_deref(), args.node.as_deref())?;
-    let mut changes: Vec<Change> = chosen.iter().flat_map(|entry| changes(entry, &members)).collect();
-    if args.time.is_some() {
-        changes = chosen
-            .iter()
-            .flat_map(|entry| limits(&running, entry, &members))
-            .collect();
-    }
+    let changes = chosen.iter().flat_map(|entry| match args.time {
+        None => changes(entry, &members),
+        Some(_) => limits(&running, entry, &members),
+    });
+    let changes = changes.collect();
     let made = match args.yes {
         true => {
             let patches = chosen.iter().map(|entry| (entry.id.clone(), members.clone()));
@@ -148,9 +152,8 @@ pub(super) fn run(args: &Args, format: Format) -> Result<Outcome, Failure> {
     Ok(Outcome::Yes)
 }
 
-/// Divides words into identifiers and members.
-/// If limits end, there are no members.
-fn understood(words: &[String], ends: bool) -> Result<(Vec<&str>, Map<String, Value>), Unclear> {
+/// Divides words into identifiers and members. For a time there are rates only, and for 0 s there is nothing.
+fn understood(words: &[String], time: Option<u64>) -> Result<(Vec<&str>, Map<String, Value>), Unclear> {
     let (mut ids, mut members) = (Vec::new(), Map::new());
     for word in words {
         let pair = word.split_once('=').filter(|(key, _)| KEYS.contains(key));
@@ -166,8 +169,12 @@ fn understood(words: &[String], ends: bool) -> Result<(Vec<&str>, Map<String, Va
             return Err(Unclear::Twice(word.clone()));
         }
     }
-    match members.is_empty() {
-        true if !ends => Err(Unclear::NoChange),
+    let no_rate =
+        |(key, value): &(&String, &Value)| !matches!(key.as_str(), "down" | "up") || value.is_null();
+    match (time, members.is_empty()) {
+        (None | Some(1..), true) => Err(Unclear::NoChange),
+        (Some(0), false) => Err(Unclear::NoRates),
+        (Some(_), _) if members.iter().any(|member| no_rate(&member)) => Err(Unclear::OnlyRates),
         _ => Ok((ids, members)),
     }
 }
@@ -194,9 +201,11 @@ fn limits(running: &SubscriberDocument, entry: &Entry, members: &Map<String, Val
 
 /// Returns a time in whole seconds.
 fn time(text: &str) -> Result<u64, String> {
-    parse_duration(text)
-        .map(|time| time.as_secs())
-        .map_err(|error| error.to_string())
+    let time = parse_duration(text).map_err(|error| error.to_string())?;
+    match time.subsec_nanos() {
+        0 => Ok(time.as_secs()),
+        _ => Err("it must be whole seconds".to_owned()),
+    }
 }
 
 /// Returns a value as the API has it.
@@ -446,20 +455,17 @@ mod tests {
     fn words_are_identifiers_and_members() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let given = words("1001 down=5mbit up= a=b prefixes=192.0.2.1,fd00::/56");
-        let (ids, members) = understood(&given, false).unwrap();
+        let (ids, members) = understood(&given, None).unwrap();
         assert_eq!(ids, ["1001", "a=b"]);
         let expected = json!({"down": "5mbit", "up": null, "prefixes": ["192.0.2.1", "fd00::/56"]});
         assert_eq!(Value::Object(members), expected);
+        assert!(matches!(understood(&words("1001"), None), Err(Unclear::NoChange)));
         assert!(matches!(
-            understood(&words("1001"), false),
-            Err(Unclear::NoChange)
-        ));
-        assert!(matches!(
-            understood(&words("1 up=1mbit 1"), false),
+            understood(&words("1 up=1mbit 1"), None),
             Err(Unclear::Twice(_))
         ));
         assert!(matches!(
-            understood(&words("1 up=1mbit up=2mbit"), false),
+            understood(&words("1 up=1mbit up=2mbit"), None),
             Err(Unclear::Twice(_))
         ));
         let entry = Entry {
@@ -467,12 +473,36 @@ mod tests {
             down: Some("5mbit".to_owned()),
             ..Entry::default()
         };
-        let (_, members) = understood(&given, false).unwrap();
+        let (_, members) = understood(&given, None).unwrap();
         let members: Vec<&str> = changes(&entry, &members)
             .iter()
             .map(|change| change.member)
             .collect();
         // It has this rate already.
         assert_eq!(members, ["prefixes"]);
+    }
+
+    #[test]
+    fn for_a_time_there_are_rates_and_whole_seconds() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        assert!(understood(&words("1 down=5mbit"), Some(60)).is_ok());
+        assert!(understood(&words("1"), Some(0)).is_ok());
+        assert!(matches!(
+            understood(&words("1"), Some(60)),
+            Err(Unclear::NoChange)
+        ));
+        for wrong in ["1 plan=fast", "1 down=5mbit name=Anna", "1 down="] {
+            assert!(
+                matches!(understood(&words(wrong), Some(60)), Err(Unclear::OnlyRates)),
+                "{wrong}"
+            );
+        }
+        assert!(matches!(
+            understood(&words("1 down=5mbit"), Some(0)),
+            Err(Unclear::NoRates)
+        ));
+        assert_eq!(time("2h"), Ok(7200));
+        // It would be 0 s, which ends a limit.
+        assert!(time("500ms").is_err());
     }
 }
