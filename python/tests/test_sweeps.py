@@ -83,6 +83,15 @@ def test_processes_by_default_and_a_killed_one(short: fg.Scenario, tmp_path: Pat
     assert len({(row["queue.wan"], row["seed"]) for row in rows}) == len(rows) == found.done == 6
 
 
+def left() -> list[int]:
+    """Return the workers that are left.
+
+    A worker that the pool's own thread collects stays in the list of children for a moment. Its number does not.
+    """
+    numbers = [child.pid for child in multiprocessing.active_children() if child.pid is not None]
+    return [number for number in numbers if Path(f"/proc/{number}").exists()]
+
+
 def test_an_interrupt_while_a_worker_starts(
     short: fg.Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,7 +105,7 @@ def test_an_interrupt_while_a_worker_starts(
     monkeypatch.setattr(SpawnProcess, "start", interrupted)
     with pytest.raises(KeyboardInterrupt):
         fg.sweep(short.replace(duration="100000s"), {}, 2, out=tmp_path)
-    assert not multiprocessing.active_children()
+    assert not left()
 
 
 def test_ctrl_c_does_not_wait_for_the_runs_under_way(short: fg.Scenario, tmp_path: Path) -> None:
@@ -109,7 +118,7 @@ def test_ctrl_c_does_not_wait_for_the_runs_under_way(short: fg.Scenario, tmp_pat
         fg.sweep(short.replace(duration="100000s"), {}, 2, out=tmp_path)
     timer.join()
     signal.signal(signal.SIGINT, before)
-    assert not multiprocessing.active_children()
+    assert not left()
 
 
 class Interrupted(ThreadPoolExecutor):

@@ -10,11 +10,33 @@ use crate::reproduce::ReproduceError;
 pub(super) struct Cell {
     pub(super) job: Job,
     pub(super) title: &'static str,
-    /// By seed, ns: the median of NONE, and the median of the time that the scheduler adds.
+    /// By seed, ns: the least time of NONE under this workload, and what the scheduler adds to it at least.
     pub(super) none: Vec<f64>,
     pub(super) net: Vec<f64>,
     /// The instructions that the scheduler adds to NONE's.
     pub(super) instructions: Option<f64>,
+}
+
+/// The times of NONE and of a scheduler with the controller, ns.
+#[derive(Clone, Copy)]
+pub(super) struct Pass {
+    pub(super) none: f64,
+    pub(super) scheduler: f64,
+}
+
+impl Pass {
+    /// Nothing was measured.
+    pub(super) const WITHOUT: Pass = Pass {
+        none: f64::INFINITY,
+        scheduler: f64::INFINITY,
+    };
+
+    pub(super) fn least(self, other: Pass) -> Pass {
+        Pass {
+            none: self.none.min(other.none),
+            scheduler: self.scheduler.min(other.scheduler),
+        }
+    }
 }
 
 impl Cell {
@@ -46,13 +68,18 @@ impl Cell {
         }
     }
 
-    /// Measures the time once, with one seed.
-    pub(super) fn time(&mut self, plan: Plan, seed: u64) -> Result<(), ReproduceError> {
+    /// Measures NONE and the scheduler once, ns.
+    pub(super) fn time(&self, parameters: &Parameters, seed: u64) -> Result<Pass, ReproduceError> {
         let job = Job { seed, ..self.job };
+        let plan = Plan {
+            runs: 1,
+            pairs: parameters.pairs,
+        };
         let timing = job.time(plan, || ()).map_err(|source| self.refused(source))?;
-        self.none.push(timing.none.median);
-        self.net.push(timing.net.median);
-        Ok(())
+        Ok(Pass {
+            none: timing.none.least,
+            scheduler: timing.none.least + timing.net.least,
+        })
     }
 
     pub(super) fn refused(&self, source: JobError) -> ReproduceError {
@@ -63,10 +90,17 @@ impl Cell {
         }
     }
 
+    /// Returns the number of passes for each seed.
+    pub(super) fn passes(&self, parameters: &Parameters) -> u32 {
+        match self.job.workload.flows >= parameters.long_from {
+            true => 1,
+            false => parameters.passes,
+        }
+    }
+
     /// Returns the approximate number of pairs that [`time`](Cell::time) runs.
     pub(super) fn work(&self, parameters: &Parameters) -> u64 {
-        let plan = parameters.plan(&self.job);
-        (u64::from(plan.runs) + 1) * plan.pairs.max(self.job.pairs_of_a_cycle())
+        2 * parameters.pairs.max(self.job.pairs_of_a_cycle())
     }
 
     pub(super) fn is_mix(&self) -> bool {

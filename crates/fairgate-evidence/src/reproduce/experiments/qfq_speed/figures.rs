@@ -19,10 +19,7 @@ impl Cells {
             let flows = cell.job.workload.flows;
             curves.add(cell.title, flows, total(cell));
             if before.replace(flows) != Some(flows) {
-                let alike: Vec<f64> = (under().filter(|other| other.is_beside(cell)))
-                    .map(|cell| mean(&cell.none))
-                    .collect();
-                curves.add(NONE, flows, mean(&alike));
+                curves.add(NONE, flows, mean(&cell.none));
             }
         }
         (!curves.0.is_empty()).then(|| Scaling {
