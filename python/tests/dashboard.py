@@ -105,9 +105,9 @@ class Watched:
     def check(self, expected: str = "^$") -> None:
         """Nothing has gone wrong, except for what is expected: the browser's words for a status."""
         unexpected = [error for error in self.errors if not re.search(expected, error)]
-        assert unexpected == []
-        violations = self.page.evaluate("violations")
-        assert [violation for violation in violations if not re.search(expected, violation)] == []
+        assert not unexpected, unexpected
+        violations = [each for each in self.page.evaluate("violations") if not re.search(expected, each)]
+        assert not violations, violations
 
 
 def drawn(page: Page, chart: str, series: int, prefix: str = "") -> bool:

@@ -163,10 +163,12 @@ def test_dashboard_has_a_page_for_each_subscriber(village: Run, browser: Browser
     download = subscriber.get_by_label("Download", exact=True)
     expect(download).to_contain_text(re.compile(r"Rate[0-9.]+ Mbit/s[0-9.]+ % of 10.0 Mbit/s"))
     expect(download).to_contain_text(re.compile(r"Delay[0-9.]+ (µs|ms|s)p95 "))
+    used_up = re.compile(r"Its plan is used up: [0-9.]+ Mbit/s of 10.0 Mbit/s. A packet waits [0-9.]+ ")
+    expect(download.locator(".why")).to_have_text(used_up)
     # What comes back are acknowledgements.
-    expect(subscriber.get_by_label("Upload", exact=True)).to_contain_text(
-        re.compile(r"[0-9.]+ % of 5.00 Mbit/s")
-    )
+    upload = subscriber.get_by_label("Upload", exact=True)
+    expect(upload).to_contain_text(re.compile(r"[0-9.]+ % of 5.00 Mbit/s"))
+    expect(upload.locator(".why")).to_contain_text("Nothing here slows it.")
     flows = subscriber.locator("table.grid tbody tr")
     expect(flows.filter(has_text="5211").filter(has_text="Download").first).to_contain_text("Mbit/s")
     expect(subscriber.locator(".legend li")).to_have_count(2)
@@ -183,13 +185,83 @@ def test_dashboard_has_a_page_for_each_subscriber(village: Run, browser: Browser
     dialog.get_by_role("button", name="Make this change").click()
     expect(subscriber.locator(".settings").first).to_contain_text("business")
     expect(download).to_contain_text("of 20.0 Mbit/s")
-    expect(subscriber.get_by_label("Upload", exact=True)).to_contain_text("of 3.00 Mbit/s")
+    expect(upload).to_contain_text("of 3.00 Mbit/s")
     page.get_by_role("button", name="Undo").click()
     dialog.get_by_role("button", name="Undo it").click()
     expect(download).to_contain_text("of 10.0 Mbit/s")
     page.get_by_role("button", name="All subscribers").click()
     expect(find).to_be_focused()
     expect(subscriber).to_have_count(0)
+    watched.check()
+    watched.close()
+
+
+def test_dashboard_says_why_a_subscriber_is_slow(village: Run, browser: Browser) -> None:
+    """The first cause on the path of the packets, whatever is behind it."""
+    watched, page = opened(village, browser)
+    own: dict[str, object] = {"rate_bps": 1e6, "packets_per_s": 100, "delay_ms": 30.0}
+    line: dict[str, object] = {"rate_bps": 29e6}
+    trip = {"round_trip_ms": {"median": 180.0, "minimum": 150.0, "samples": 9}}
+
+    def classes(route: Any) -> None:
+        document = route.fetch().json()
+        document["classes"] = [
+            {**one, **own} if one.get("subscriber") else one for one in document["classes"]
+        ]
+        document["nodes"] = [{**node, **line} for node in document["nodes"]]
+        route.fulfill(json=document)
+
+    def flows(route: Any) -> None:
+        document = route.fetch().json()
+        route.fulfill(json={**document, "flows": [{**flow, **trip} for flow in document["flows"]]})
+
+    page.route("**/v1/classes?*", classes)
+    page.route("**/v1/flows?*", flows)
+    page.get_by_role("tab", name="Subscribers").click()
+    page.locator("#subscribers").get_by_role("button", name="Anna").click()
+    download = page.locator("#subscriber").get_by_label("Download", exact=True).locator(".why")
+    expect(download).to_have_text(
+        "line is full: 29.0 Mbit/s of 30.0 Mbit/s for all who share it. A packet waits 30.0 ms here."
+    )
+    line["rate_bps"] = 20e6
+    expect(download).to_have_text("Bursts wait here though nothing is full. A packet waits 30.0 ms here.")
+    own["delay_ms"] = 1.0
+    behind = re.compile(
+        r"Slow behind its connection: to its devices and back takes 180 ms \(median of [0-9]+ flows\)"
+    )
+    expect(download).to_have_text(behind)
+    upload = page.locator("#subscriber").get_by_label("Upload", exact=True).locator(".why")
+    expect(upload).to_have_text(re.compile("Far servers: there and back takes 180 ms"))
+    trip["round_trip_ms"]["median"] = 99.0
+    expect(download).to_have_text("Nothing here slows it. A packet waits 1.00 ms here.")
+    own["packets_per_s"] = 0
+    expect(download).to_have_text("Nothing passes just now.")
+    watched.check()
+    watched.close()
+
+
+def test_dashboard_names_what_is_overloaded(village: Run, browser: Browser) -> None:
+    """A line that is full for a minute, and no burst."""
+    watched = Watched(browser)
+    page = watched.page
+    page.clock.install()
+    rate = 29e6
+
+    def classes(route: Any) -> None:
+        document = route.fetch().json()
+        route.fulfill(json={**document, "nodes": [{**node, "rate_bps": rate} for node in document["nodes"]]})
+
+    page.route("**/v1/classes?*", classes)
+    watched.open(f"http://127.0.0.1:{PORT}/")
+    expect(page.locator("#tree")).to_contain_text("Anna")
+    page.clock.fast_forward(50_000)
+    warnings = page.locator("#warnings")
+    expect(warnings).not_to_contain_text("in use")
+    page.clock.fast_forward(15_000)
+    expect(warnings).to_contain_text(re.compile("All of the rate is in use: line \\(for [0-9]+ s\\)"))
+    rate = 28e6
+    page.clock.fast_forward(2_000)
+    expect(warnings).not_to_contain_text("in use")
     watched.check()
     watched.close()
 

@@ -86,7 +86,8 @@ def test_processes_by_default_and_a_killed_one(short: fg.Scenario, tmp_path: Pat
 def left() -> list[int]:
     """Return the workers that are left.
 
-    A worker that the pool's own thread collects stays in the list of children for a moment. Its number does not.
+    A worker that the pool's own thread collects stays in the list of children for a moment, its process does
+    not.
     """
     numbers = [child.pid for child in multiprocessing.active_children() if child.pid is not None]
     return [number for number in numbers if Path(f"/proc/{number}").exists()]

@@ -31,12 +31,12 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use fairgate_config::run::RUN;
-use fairgate_config::{Registry, Section};
+use fairgate_config::Registry;
 pub use fairgate_report::command::embedded::Answer;
 use fairgate_report::command::{embedded, exit, failure, input, output, progress, shell};
 #[cfg(feature = "live")]
 use fairgate_run::subscribers::{PLANS, SUBSCRIBERS};
-use fairgate_sim::{SIMULATE, SWEEP};
+use fairgate_sim::SECTIONS;
 
 #[cfg(feature = "parquet")]
 use crate::commands::sweep;
@@ -148,16 +148,11 @@ pub fn main_with(registry: &Registry) -> ExitCode {
 
 /// Returns the registry with the sections of files that this program knows.
 pub fn with_sections(registry: &Registry) -> Registry {
-    let registry = registry
-        .clone()
-        .with_sections([&RUN, &SIMULATE, &SWEEP, &EXPERIMENT]);
+    let registry = registry.clone().with_sections([&RUN]).with_sections(SECTIONS);
     #[cfg(feature = "live")]
     let registry = registry.with_sections([&SUBSCRIBERS, &PLANS]);
     registry
 }
-
-/// The file of an experiment can be simulated and checked, too.
-static EXPERIMENT: Section = Section::open("experiment", "an experiment of fairgate-lab");
 
 /// Runs a command with `--json` within another program. `arguments` are those behind the program's name.
 /// Nothing is printed. The command's own files are written.

@@ -13,11 +13,14 @@ import { askForToken } from "./login.js";
 import { offer } from "./packets.js";
 import { Subscribers } from "./subscribers.js";
 import { Tree } from "./tree.js";
+import { fullNodes } from "./why.js";
 
 /** How often what is shown is read. The run itself is read once a second, for all pages together. */
 const INTERVAL_MS = 1000;
 /** How many classes are asked for: all of a tree that can be shown as a whole. */
 const MOST_CLASSES = 1000;
+/** How long a node is full before the page says so. */
+const OVERLOAD_MS = 60_000;
 const HIGHEST = ["p95_ms", "p99_ms"];
 const RANGES = [["60", "1 min"], ["600", "10 min"], ["7200", "2 h"], ["86400", "24 h"]];
 
@@ -107,9 +110,21 @@ function showTiles(document) {
   ]));
 }
 
-/** Says where the run does not do what its file says. */
-function showWarnings({ fallback, passed_by: { times, seconds } }) {
+/** Since when nodes have been full without a break, by their name, ms. */
+let fullSince = new Map();
+
+/** Returns the nodes that have been full for so long that it is no burst. */
+function overloaded(nodes, now) {
+  fullSince = new Map(fullNodes(nodes).map(({ name }) => [name, fullSince.get(name) ?? now]));
+  return [...fullSince].filter(([, since]) => now - since >= OVERLOAD_MS)
+    .map(([name, since]) => `${harmless(name)} (for ${format.duration((now - since) / 1000)})`);
+}
+
+/** Says where the run does not do what its file says, and what is overloaded. */
+function showWarnings({ fallback, nodes, passed_by: { times, seconds } }) {
   const texts = [];
+  const full = overloaded(nodes, performance.now());
+  if (full.length) texts.push(`All of the rate is in use: ${full.join(", ")}.`);
   if (fallback) texts.push(`Not what the file says: ${harmless(fallback)}`);
   if (times) {
     const often = times === 1 ? "once" : `${format.count(times)} times`;
@@ -213,6 +228,7 @@ function showOnly(path) {
 function chooseDirection(from) {
   state.from = from;
   state.only = null;
+  fullSince = new Map();
   state.revision = null;
   restart();
 }

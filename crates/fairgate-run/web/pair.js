@@ -29,17 +29,21 @@ export class Pair {
     this.document = { now_s: 0, at_s: [], step_s: 1, series: ["down", "up"].map(emptySeries) };
   }
 
-  /** Reads both directions. Returns their figures now; there are none where no packet has come to it. */
+  /**
+   * Reads both directions. Returns their figures now, of which there are none where no packet has come to it, and the
+   * nodes of both directions.
+   */
   async update() {
-    const figures = {};
+    const [figures, nodes] = [{}, {}];
     for (const [side, from] of Object.entries(this.sides)) {
       const document = await api.get("/v1/classes", { from, subscriber: this.id });
       figures[side] = document.classes.find((one) => one.subscriber?.id === this.id);
+      nodes[side] = document.nodes;
       this.document.now_s = document.at_s;
     }
     this.isSampled = !(await this.readHistory(figures));
     if (this.isSampled) this.sample(figures);
-    return figures;
+    return { figures, nodes };
   }
 
   /** Reads what the run has kept. Returns whether it has something. */

@@ -7,6 +7,7 @@ import { flowRow } from "./flows.js";
 import * as format from "./format.js";
 import { nameOf } from "./list.js";
 import { Pair } from "./pair.js";
+import { sharedBy, why } from "./why.js";
 
 const RANGES = [["60", "1 min"], ["600", "10 min"], ["7200", "2 h"], ["86400", "24 h"]];
 const FLOWS = 20;
@@ -76,16 +77,19 @@ export class SubscriberPage {
     const entry = this.list.byId.get(id);
     this.showHead(entry);
     if (!entry) return;
-    const figures = await pair.update();
-    const flows = await api.get("/v1/flows", { subscriber: id, limit: FLOWS });
+    const { figures, nodes } = await pair.update();
+    const { flows } = await api.get("/v1/flows", { subscriber: id, limit: FLOWS });
     if (id !== this.id || pair !== this.pair) return;
-    this.showSides(entry, figures);
+    this.showSides(entry, figures, (side) => {
+      const trips = flows.filter((flow) => flow.from === this.sides[side] && flow.round_trip_ms);
+      return why(side, figures[side], sharedBy(figures[side], nodes[side]), trips.map((flow) => flow.round_trip_ms.median));
+    });
     if (pair.document.at_s.length) this.charts.show(pair);
     this.note.hidden = !pair.isSampled;
     setText(this.note, "The 64 classes that send most have a history. That of this subscriber begins with this page.");
-    setText(this.flowCount, `${format.count(flows.flows.length)} with the highest rates`);
+    setText(this.flowCount, `${format.count(flows.length)} with the highest rates`);
     const direction = (flow) => SIDES[Object.keys(this.sides).find((side) => this.sides[side] === flow.from)] ?? flow.from;
-    this.flows.replaceChildren(...flows.flows.map((flow) => flowRow(flow, direction(flow))));
+    this.flows.replaceChildren(...flows.map((flow) => flowRow(flow, direction(flow))));
   }
 
   showHead(entry) {
@@ -116,12 +120,14 @@ export class SubscriberPage {
           "Show in the tree")));
   }
 
-  showSides(entry, figures) {
+  /** `reason` says why a direction is slow. */
+  showSides(entry, figures, reason) {
     this.tiles.replaceChildren(...Object.entries(SIDES).map(([side, title]) => {
       const now = figures[side];
       const limit = entry[`${side}_bps`];
       const of = (name, show) => (now ? show(now[name]) : format.none);
       return h("section", { class: "card", "aria-label": title }, h("h2", {}, title),
+        h("p", { class: "why" }, reason(side)),
         h("dl", { class: "figures" }, ...terms([
           ["Rate", of("rate_bps", format.rate), `${now ? format.percent(now.rate_bps / limit) : "0 %"} of ${format.rate(limit)}`],
           ["Delay", of("delay_ms", format.delay), now?.p95_ms ? `p95 ${format.delay(now.p95_ms)}` : ""],

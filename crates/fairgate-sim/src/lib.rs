@@ -25,6 +25,7 @@ mod prefetch;
 mod random;
 pub mod results;
 pub mod scenario;
+mod sections;
 mod simulation;
 pub mod sweep;
 pub mod tcp;
@@ -35,13 +36,12 @@ pub use batch::Batch;
 pub use network::TooManyPackets;
 pub use random::{Distribution, Empirical, derive_seed};
 pub use results::Results;
-pub use scenario::SIMULATE;
 pub use scenario::{
     Access, Adaptive, Application, Arrivals, Autorate, Burst, Capture, Cell, Flow, Frames, Jitter, LineRate,
     Link, Loss, NodeId, Observation, Pattern, Picture, Ping, Positions, Queue, Requests, Scenario,
     ScenarioError, ScenarioPart, Schedule, Tcp, Trace, Traffic, Udp, Video, Voice, Waypoint, Web,
 };
+pub use sections::SECTIONS;
 pub use simulation::{Draws, Emissions, Error, Simulation, TooManyFlows};
-pub use sweep::SWEEP;
 pub use traffic::{RecordedPacket, RecordedTurn};
 pub use wifi::Standard;

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use fairgate_config::{Document, FileError};
+use fairgate_config::{Document, FileError, Registry};
+use fairgate_sim::SECTIONS;
 
 use crate::reproduce::ReproduceError;
 use crate::reproduce::also;
@@ -72,9 +73,10 @@ impl Experiment {
     /// # Errors
     /// Returns an error if the file is invalid.
     pub fn document(&self) -> Result<Document, FileError> {
+        let registry = Registry::builtin().with_sections(SECTIONS);
         match &self.path {
-            Some(path) => Document::parse(path, &self.file),
-            None => Document::parse(&format!("{}.toml", self.id), &self.file),
+            Some(path) => Document::parse_with(path, &self.file, &registry),
+            None => Document::parse_with(&format!("{}.toml", self.id), &self.file, &registry),
         }
     }
 
@@ -122,5 +124,19 @@ impl Experiment {
         })?;
         let Conditions { seeds, quick, .. } = conditions;
         Reproduction::new(&self.id, description, seeds, quick, findings, published)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_that_does_not_exist_is_refused_with_what_is_meant() {
+        let text = "[experiment]\npaper = \"own\"\n[simulat]\nduration = \"1s\"\n".to_owned();
+        let refused = Experiment::from_text("own", "own.toml", text, None).expect_err("no section simulat");
+        let said = format!("{refused:?}");
+        assert!(said.contains("there is no section `simulat`"), "{said}");
+        assert!(said.contains("simulate"), "{said}");
     }
 }

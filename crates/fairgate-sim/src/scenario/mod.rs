@@ -34,7 +34,7 @@ pub use capture::Capture;
 pub use cell::{Access, Cell, Positions};
 pub(crate) use error::Mistake;
 pub use error::{ScenarioError, ScenarioPart};
-pub use file::SIMULATE;
+pub(crate) use file::SIMULATE;
 use flow::MOST_COPIES;
 pub use flow::{Flow, Tcp, Traffic};
 pub use impairment::{Jitter, Loss};

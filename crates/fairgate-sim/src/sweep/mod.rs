@@ -29,7 +29,7 @@ use crate::scenario::Scenario;
 use section::{Keys, Seeds, axes};
 
 pub use identity::identity;
-pub use section::SWEEP;
+pub(crate) use section::SWEEP;
 
 /// The largest number of runs.
 const MOST_RUNS: usize = 10_000_000;

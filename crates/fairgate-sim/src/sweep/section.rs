@@ -9,7 +9,7 @@ use super::Axis;
 use crate::results::Measure;
 
 /// The section `[sweep]`.
-pub static SWEEP: Section = Section::new(
+pub(crate) static SWEEP: Section = Section::new(
     "sweep",
     "a scenario with many values and seeds: docs/simulation.md#sweeps",
     || Parameter::infos(&KEYS, Keys::default()),

@@ -98,7 +98,7 @@ mod tcp;
 mod traffic;
 
 /// The section `[simulate]`.
-pub static SIMULATE: Described = Described::new("simulate", "a scenario: docs/simulation.md", || {
+pub(crate) static SIMULATE: Described = Described::new("simulate", "a scenario: docs/simulation.md", || {
     Parameter::infos(&KEYS, Keys::default())
 })
 .with(&WITHIN);

@@ -95,7 +95,7 @@ fn traffic() -> impl Strategy<Value = Vec<Sent>> {
     let pause = prop_oneof![20 => 0u64..200_000, 1 => 0u64..100_000_000];
     let flow = prop_oneof![1 => 0u16..20, 2 => any::<u16>()];
     let length = prop_oneof![4 => 28u16..1500, 1 => 1501u16..20_000];
-    prop::collection::vec((pause, flow, length), 600..5000)
+    prop::collection::vec((pause, flow, length), 600..2500)
 }
 
 proptest! {
