@@ -548,7 +548,17 @@ def test_dashboard_of_a_thousand_classes_is_short(town: Run, browser: Browser) -
     page.get_by_role("tab", name="Subscribers").click()
     table = page.locator("#subscribers tbody tr")
     expect(table.first).to_contain_text("Customer")
+    # Sites and access points of those who are busy, the fullest first.
+    cells = page.locator("#nodes li")
+    busy = ("AP 0-0", "AP 0-1", "AP 2-0", "Site 0", "Site 2", "line")
+    until("all have had packets", lambda: {*busy} <= {*page.locator("#nodes .named").all_inner_texts()})
+    uses = [float(text.split()[0]) for text in page.locator("#nodes .number").all_inner_texts()]
+    assert uses == sorted(uses, reverse=True) and uses[0] > 5
+    accessible(page)
     fits("subscribers", 5_500)
+    cells.filter(has_text="AP 0-0").get_by_role("button").click()
+    expect(page.locator("#detail-title")).to_have_text("AP 0-0 node")
+    page.get_by_role("tab", name="Subscribers").click()
     page.get_by_placeholder("Find a subscriber").fill("customer")
     expect(page.locator("#subscribers .pager")).to_contain_text("1\u201325 of 1,000")
     page.get_by_placeholder("Find a subscriber").fill("10.0.1.1")

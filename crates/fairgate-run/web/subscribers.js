@@ -1,11 +1,12 @@
-// The subscribers: who is worst off (longest delay, most drops, most of the limit in use), who is looked for, and
-// the page of one.
+// The subscribers: who is worst off (longest delay, most drops, most of the limit in use), who is looked for, how
+// full the nodes above them are, and the page of one.
 
 import * as api from "./api.js";
 import { byId, h, makePager, named, segments, setText } from "./dom.js";
 import { findSubscribers } from "./find.js";
 import * as format from "./format.js";
 import { nameOf } from "./list.js";
+import { Nodes } from "./nodes.js";
 import { SubscriberPage } from "./subscriber.js";
 
 const SORTS = [["delay", "Longest delay"], ["drops", "Most drops"], ["use", "Most of the limit"], ["rate", "Rate"]];
@@ -51,7 +52,8 @@ export class Subscribers {
         this.body),
       pager, this.chooser);
     this.one = new SubscriberPage(list, sides, { ...actions, close: () => this.close() });
-    byId("subscribers").replaceChildren(this.all);
+    this.nodes = new Nodes(actions.showInTree);
+    byId("subscribers").replaceChildren(this.all, this.nodes.element);
     segments(sorts, "subscriber-sort", SORTS, this.sort, (sort) => {
       this.sort = sort;
       this.turnTo(0);
@@ -61,6 +63,7 @@ export class Subscribers {
   /** Shows the page of a subscriber. */
   open(id) {
     this.all.hidden = true;
+    this.nodes.element.hidden = true;
     this.one.open(id, byId("subscribers"));
   }
 
@@ -88,6 +91,7 @@ export class Subscribers {
     const answer = await api.get("/v1/classes", { from, sort: this.sort, limit });
     // Another page was opened, or somebody else is looked for.
     if (this.one.id !== null || text !== this.wanted.value) return null;
+    this.nodes.show(answer.nodes);
     const figures = answer.classes.filter((one) => one.subscriber && this.list.byId.has(one.subscriber.id));
     const rows = text.trim() ? this.search(text, figures) : figures.map((one) => [this.list.byId.get(one.subscriber.id), one]);
     const count = text.trim() ? rows.length : answer.subscribers;

@@ -17,8 +17,8 @@ const ofLimit = ({ rate_bps: rate, limit_bps: limit }) => `${format.rate(rate)} 
 /** Whether a class or node sends what it may send. */
 export const isFull = ({ rate_bps: rate, limit_bps: limit }) => Boolean(limit) && rate >= FULL * limit;
 
-/** Nodes by the number of their class. Several workers have a part of each. */
-function wholeNodes(nodes) {
+/** Returns nodes by the number of their class. Several workers have a part of each. */
+export function wholeNodes(nodes) {
   const whole = new Map();
   for (const node of nodes) {
     const known = whole.get(numberOf(node.class));

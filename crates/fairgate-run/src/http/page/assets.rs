@@ -53,6 +53,7 @@ pub const ASSETS: &[Asset] = assets! {
     "/history.js", "history.js", SCRIPT;
     "/list.js", "list.js", SCRIPT;
     "/login.js", "login.js", SCRIPT;
+    "/nodes.js", "nodes.js", SCRIPT;
     "/packets.js", "packets.js", SCRIPT;
     "/pair.js", "pair.js", SCRIPT;
     "/subscriber.js", "subscriber.js", SCRIPT;
