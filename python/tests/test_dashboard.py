@@ -175,6 +175,22 @@ def test_dashboard_shows_a_run(watched: Watched) -> None:
     watched.check()
 
 
+def test_dashboard_waits_for_its_first_history(watched: Watched) -> None:
+    """Buttons of the charts are there before the run has answered."""
+    page = watched.page
+    held: list[Route] = []
+    page.route("**/v1/history?*", held.append)
+    watched.open()
+    until("a history is asked for", lambda: held or page.wait_for_timeout(20))
+    chart = page.locator("#chart-rate")
+    chart.get_by_role("button", name="Show as table").click()
+    for route in held:
+        route.continue_()
+    page.unroute("**/v1/history?*")
+    expect(chart.locator("tbody tr").first).to_contain_text("bit/s")
+    watched.check()
+
+
 def test_dashboard_charts_are_tables_too(watched: Watched, api: Client) -> None:
     page = watched.open()
     page.get_by_role("radio", name="10 min").check()

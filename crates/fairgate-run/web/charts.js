@@ -128,10 +128,12 @@ export class Charts {
   /** Draws everything anew, for example in other colours. */
   rebuild() {
     this.key = "";
-    if (this.history?.document) this.draw();
+    this.draw();
   }
 
   draw() {
+    // Nothing has been read yet.
+    if (!this.history?.document) return;
     const { list, hasOther } = shownSeries(this.history, this.nameOf);
     const times = this.history.times();
     this.first = times[0] ?? Infinity;
