@@ -179,7 +179,7 @@ def test_dashboard_waits_for_its_first_history(watched: Watched) -> None:
     """Buttons of the charts are there before the run has answered."""
     page = watched.page
     held: list[Route] = []
-    page.route("**/v1/history?*", held.append)
+    page.route("**/v1/history?*", lambda route: held.append(route))
     watched.open()
     until("a history is asked for", lambda: held or page.wait_for_timeout(20))
     chart = page.locator("#chart-rate")

@@ -11,8 +11,9 @@ const MOST = 120;
 const useOf = ({ rate_bps: rate, limit_bps: limit }) => (limit ? rate / limit : 0);
 
 export class Nodes {
-  /** `reveal` shows a class in the tree. */
-  constructor(reveal) {
+  /** `list` knows the nodes of the network. `reveal` shows a class in the tree. */
+  constructor(list, reveal) {
+    this.list = list;
     this.reveal = reveal;
     this.count = h("span", { class: "muted small" });
     this.cells = h("ul", { class: "heat" });
@@ -21,11 +22,11 @@ export class Nodes {
     this.byClass = new Map();
   }
 
-  /** Shows the nodes that packets have come to. The line alone is no network. */
+  /** Shows the nodes that packets have come to. */
   show(nodes) {
-    const all = [...wholeNodes(nodes).values()].sort((one, other) => useOf(other) - useOf(one));
-    this.element.hidden = all.length < 2;
-    if (this.element.hidden) return;
+    const ofNetwork = nodes.filter((node) => this.list.above.has(node.name));
+    const all = [...wholeNodes(ofNetwork).values()].sort((one, other) => useOf(other) - useOf(one));
+    this.element.hidden = !all.length;
     const shown = all.slice(0, MOST);
     const part = shown.length < all.length ? `the ${format.count(shown.length)} fullest of ` : "";
     setText(this.count, `${part}${format.count(all.length)} with packets, by what they use of their limits`);

@@ -52,7 +52,7 @@ export class Subscribers {
         this.body),
       pager, this.chooser);
     this.one = new SubscriberPage(list, sides, { ...actions, close: () => this.close() });
-    this.nodes = new Nodes(actions.showInTree);
+    this.nodes = new Nodes(list, actions.showInTree);
     byId("subscribers").replaceChildren(this.all, this.nodes.element);
     segments(sorts, "subscriber-sort", SORTS, this.sort, (sort) => {
       this.sort = sort;
@@ -118,10 +118,13 @@ export class Subscribers {
     this.shownChooser = key;
     const button = (text, kind, onclick) => h("button", { type: "button", class: kind, onclick }, text);
     this.chooser.hidden = !this.list.isChangeable;
+    const ofChosen = () => [
+      h("span", { class: "muted small number" }, `${format.count(size)} chosen`),
+      button("Change them …", "primary", () => this.actions.changeAll([...this.chosen])),
+      button("Choose none", "quiet", () => this.choose([...this.chosen], false)),
+    ];
     this.chooser.replaceChildren(
-      size ? h("span", { class: "muted small number" }, `${format.count(size)} chosen`) : null,
-      size ? button("Change them …", "primary", () => this.actions.changeAll([...this.chosen])) : null,
-      size ? button("Choose none", "quiet", () => this.choose([...this.chosen], false)) : null,
+      ...(size ? ofChosen() : []),
       button(`Choose these ${format.count(this.offered.length)}`, "quiet", () => this.choose(this.offered, true)));
   }
 
