@@ -30,8 +30,8 @@ mod tune;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use fairgate_config::run::RUN;
 use fairgate_config::Registry;
+use fairgate_config::run::RUN;
 pub use fairgate_report::command::embedded::Answer;
 use fairgate_report::command::{embedded, exit, failure, input, output, progress, shell};
 #[cfg(feature = "live")]
