@@ -139,9 +139,9 @@ impl Cells {
             }
         }
         findings.remark(
-            "Claims are judged by times, the least of all passes on this machine: run it while nothing else runs. \
-             Instructions, as counted by valgrind, are the same on a busy machine. The paper's times are \
-             from a desktop of about 2009 (2.1 GHz, 32 bit).",
+            "Claims are judged by times, the least of all passes on this machine: run it while nothing else \
+             runs. Instructions, as counted by valgrind, are the same on a busy machine. The paper's times \
+             are from a desktop of about 2009 (2.1 GHz, 32 bit).",
         );
         Ok(Cells { cells })
     }
