@@ -32,8 +32,10 @@ pub struct Series {
 
 const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 430.0;
-/// The space for names at the right.
+/// The least space for names at the right, what of it is before a name, and the width of a character.
 const NAMES: f64 = 92.0;
+const BEFORE: f64 = 16.0;
+const CHARACTER: f64 = 6.8;
 
 impl Scaling {
     /// Returns the figure as an SVG file. It follows the reader's light or dark colour scheme.
@@ -62,7 +64,9 @@ impl Scaling {
         let least = ys.iter().copied().find(|&y| y > 0.0).unwrap_or(1.0);
         let greatest = ys.last().copied().unwrap_or(1.0);
         let y = Axis::log(self.y, least.max(1.0), greatest.max(1.0), units::decade);
-        Frame::new(WIDTH, HEIGHT, x, y).with_room_for_names(NAMES)
+        let longest = self.curves.iter().map(|series| series.name.chars().count()).max();
+        let names = BEFORE + CHARACTER * longest.unwrap_or(0) as f64;
+        Frame::new(WIDTH, HEIGHT, x, y).with_room_for_names(NAMES.max(names))
     }
 
     /// Returns all values of one coordinate, rising.
@@ -128,6 +132,15 @@ mod tests {
         }
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
         assert_eq!(svg.matches("<path class=\"line").count(), 2);
+    }
+
+    #[test]
+    fn long_names_have_room() {
+        let mut long = scaling();
+        let right = |scaling: &Scaling| WIDTH - scaling.frame().right();
+        assert_eq!(right(&long), NAMES);
+        long.curves[0].name = "a discipline with settings".into();
+        assert!(right(&long) > 26.0 * 6.0);
     }
 
     #[test]
