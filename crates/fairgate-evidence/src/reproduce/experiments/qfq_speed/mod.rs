@@ -159,15 +159,15 @@ impl Cells {
         let mut before = None;
         for cell in &self.cells {
             let setting = (cell.job.workload, cell.job.weights);
-            if before.replace(setting) != Some(setting) {
-                if let Some(estimate) = Estimate::of(&cell.none) {
-                    findings.measure(
-                        "time of a pair",
-                        format!("{NONE}, {}", cell.setting()),
-                        "ns",
-                        estimate,
-                    );
-                }
+            if before.replace(setting) != Some(setting)
+                && let Some(estimate) = Estimate::of(&cell.none)
+            {
+                findings.measure(
+                    "time of a pair",
+                    format!("{NONE}, {}", cell.setting()),
+                    "ns",
+                    estimate,
+                );
             }
             if let Some(estimate) = Estimate::of(&cell.net) {
                 findings.measure("time of a pair, net of NONE", cell.case(), "ns", estimate);
