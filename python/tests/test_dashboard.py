@@ -175,6 +175,17 @@ def test_dashboard_shows_a_run(watched: Watched) -> None:
     watched.check()
 
 
+def test_dashboard_numbers_have_three_digits(watched: Watched) -> None:
+    """Also those that are rounded up: a fourth digit is beyond its cell on a phone."""
+    page = watched.open()
+    shown = page.evaluate(
+        "numbers => import('/format.js').then(format => numbers.map(format.rate))",
+        [9_994_000, 9_998_000, 99_960_000, 999_400_000, 999_700_000, 0],
+    )
+    assert shown == ["9.99 Mbit/s", "10.0 Mbit/s", "100 Mbit/s", "999 Mbit/s", "1.00 Gbit/s", "0 bit/s"]
+    watched.check()
+
+
 def test_dashboard_waits_for_its_first_history(watched: Watched) -> None:
     """Buttons of the charts are there before the run has answered."""
     page = watched.page

@@ -2,18 +2,19 @@
 
 const scaled = (value, base, units) => {
   let step = 0;
-  while (Math.abs(value) >= base && step < units.length - 1) {
+  // What would be rounded to the base is a whole one of the next unit.
+  while (Math.abs(value) >= 0.9995 * base && step < units.length - 1) {
     value /= base;
     step += 1;
   }
   return [value, units[step]];
 };
 
-/** Three digits, no more. */
+/** Three digits, no more: 9.996 is 10.0. */
 export function digits(value) {
   const size = Math.abs(value);
-  if (size >= 100 || value === 0) return String(Math.round(value));
-  if (size >= 10) return value.toFixed(1);
+  if (size >= 99.95 || value === 0) return String(Math.round(value));
+  if (size >= 9.995) return value.toFixed(1);
   return size >= 0.095 ? value.toFixed(2) : value.toPrecision(1);
 }
 
