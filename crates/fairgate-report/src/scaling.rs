@@ -3,7 +3,7 @@
 
 use maud::Markup;
 
-use crate::plot::{Axis, Curve, Figure, Frame, curves};
+use crate::plot::{Axis, CHARACTER, Curve, Figure, Frame, curves};
 use crate::units;
 
 /// A figure of curves over two logarithmic axes.
@@ -32,10 +32,9 @@ pub struct Series {
 
 const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 430.0;
-/// The least space for names at the right, what of it is before a name, and the width of a character.
+/// The least space for names at the right, and what of it is before a name.
 const NAMES: f64 = 92.0;
 const BEFORE: f64 = 16.0;
-const CHARACTER: f64 = 6.8;
 
 impl Scaling {
     /// Returns the figure as an SVG file. It follows the reader's light or dark colour scheme.

@@ -20,7 +20,7 @@ const LEGEND_ROW: f64 = 17.0;
 const LEGEND_COLUMNS: usize = 3;
 /// The width of a sample in the legend with the spaces around it, and about that of a character.
 const SAMPLE: f64 = 45.0;
-const CHARACTER: f64 = 6.5;
+pub(crate) const CHARACTER: f64 = 6.5;
 /// The height of a file's title.
 const TITLE: f64 = 26.0;
 

@@ -10,7 +10,7 @@ mod shapes;
 
 pub(crate) use axis::Axis;
 pub(crate) use curves::{Curve, curves};
-pub(crate) use figure::Figure;
+pub(crate) use figure::{CHARACTER, Figure};
 pub(crate) use frame::Frame;
 pub(crate) use shapes::{
     Bar, Layer, Line, Mark, Range, Shape, bars, lines, marks, ranges, shape, stack, steps,
