@@ -15,7 +15,7 @@ use crate::lab::copies::{Copy, copies};
 use crate::lab::datagrams::{self, Sender};
 use crate::lab::error::LabError;
 use crate::lab::layout::{KernelQueue, Layout, jitter};
-use crate::lab::machine::{Machine, Ticks};
+use crate::lab::machine::{Awake, Machine, Ticks};
 use crate::lab::network::Network;
 use crate::lab::results;
 use crate::lab::samples::{Over, Sample, Zero, times};
@@ -53,6 +53,8 @@ impl Lab<'_> {
     pub fn run(&self, scenario: &Scenario, progress: &dyn Fn(f64)) -> Result<Live, LabError> {
         let layout = Layout::of(scenario, self.kernel)?;
         let _busy = self.interrupt.busy();
+        // If the kernel refuses, the figures of the machine say how late threads were.
+        let _awake = Awake::keep();
         let network = Network::build(&layout, self.interrupt)?;
         let copies = copies(scenario);
         let listeners = listeners(&copies, &network)?;
