@@ -211,6 +211,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "reserve": lambda run: run.reserve(CALL.model_copy(update={"name": "video"}), from_="eth1"),
     "status": lambda run: run.status(used=True),
     "subscriber": lambda run: run.subscriber("1002"),
+    "subscriberNow": lambda run: run.subscriber_now("1002"),
     "subscribers": lambda run: run.subscribers(),
     "trees": lambda run: run.trees(),
     "whatIf": lambda run: run.what_if(from_="eth0", queues=["fifo"], rate="20mbit"),

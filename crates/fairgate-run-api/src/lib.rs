@@ -21,6 +21,7 @@ mod reservations;
 mod status;
 mod subscribers;
 mod trees;
+mod why;
 
 pub use audit::{Audit, AuditEntry, change as described_change};
 pub use autorate::{AutorateDirection, AutorateStatus};
@@ -52,3 +53,4 @@ pub use subscribers::{
     SubscriberStatus, no_list, unknown, version,
 };
 pub use trees::{ChangeMade, Mistake, TreeStatus, TreesStatus};
+pub use why::{Cause, Load, Why};

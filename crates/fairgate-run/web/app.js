@@ -10,10 +10,10 @@ import * as format from "./format.js";
 import { History } from "./history.js";
 import { SubscriberList, wholeNameOf } from "./list.js";
 import { askForToken } from "./login.js";
+import { fullNodes } from "./nodes.js";
 import { offer } from "./packets.js";
 import { Subscribers } from "./subscribers.js";
 import { Tree } from "./tree.js";
-import { fullNodes } from "./why.js";
 
 /** How often what is shown is read. The run itself is read once a second, for all pages together. */
 const INTERVAL_MS = 1000;

@@ -2,13 +2,28 @@
 
 import { h, named, setText } from "./dom.js";
 import * as format from "./format.js";
-import { wholeNodes } from "./why.js";
 
 /** How many cells there are at most. All others are less full. */
 const MOST = 120;
 
+/** From this share of its limit on a node is full: rates are those of a second, and a shaper has bursts. */
+const FULL = 0.95;
+
 /** What a node uses of its limit. */
 const useOf = ({ rate_bps: rate, limit_bps: limit }) => (limit ? rate / limit : 0);
+
+/** Returns nodes by the number of their class. Several workers have a part of each. */
+function wholeNodes(nodes) {
+  const whole = new Map();
+  for (const node of nodes) {
+    const number = node.class.split("/").at(-1);
+    whole.set(number, { ...node, rate_bps: node.rate_bps + (whole.get(number)?.rate_bps ?? 0) });
+  }
+  return whole;
+}
+
+/** Returns the nodes that are full, in the order of their classes. */
+export const fullNodes = (nodes) => [...wholeNodes(nodes).values()].filter((node) => useOf(node) >= FULL);
 
 export class Nodes {
   /** `list` knows the nodes of the network. `reveal` shows a class in the tree. */

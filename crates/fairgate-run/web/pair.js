@@ -29,21 +29,15 @@ export class Pair {
     this.document = { now_s: 0, at_s: [], step_s: 1, series: ["down", "up"].map(emptySeries) };
   }
 
-  /**
-   * Reads both directions. Returns their figures now, of which there are none where no packet has come to it, and the
-   * nodes of both directions.
-   */
+  /** Reads both directions. Returns what the subscriber does now. */
   async update() {
-    const [figures, nodes] = [{}, {}];
-    for (const [side, from] of Object.entries(this.sides)) {
-      const document = await api.get("/v1/classes", { from, subscriber: this.id });
-      figures[side] = document.classes.find((one) => one.subscriber?.id === this.id);
-      nodes[side] = document.nodes;
-      this.document.now_s = document.at_s;
-    }
+    const now = await api.get(`/v1/subscribers/${encodeURIComponent(this.id)}/now`);
+    // None where no packet has come to it.
+    const figures = { down: now.down.figures, up: now.up.figures };
+    this.document.now_s = now.at_s;
     this.isSampled = !(await this.readHistory(figures));
     if (this.isSampled) this.sample(figures);
-    return { figures, nodes };
+    return now;
   }
 
   /** Reads what the run has kept. Returns whether it has something. */

@@ -1,13 +1,11 @@
 // The page of a subscriber: both directions, as Download and Upload.
 
-import * as api from "./api.js";
 import { Charts } from "./charts.js";
 import { h, segments, setText, terms } from "./dom.js";
 import { flowRow } from "./flows.js";
 import * as format from "./format.js";
 import { nameOf } from "./list.js";
 import { Pair } from "./pair.js";
-import { sharedBy, why } from "./why.js";
 
 const RANGES = [["60", "1 min"], ["600", "10 min"], ["7200", "2 h"], ["86400", "24 h"]];
 const FLOWS = 20;
@@ -77,13 +75,10 @@ export class SubscriberPage {
     const entry = this.list.byId.get(id);
     this.showHead(entry);
     if (!entry) return;
-    const { figures, nodes } = await pair.update();
-    const { flows } = await api.get("/v1/flows", { subscriber: id, limit: FLOWS });
+    const now = await pair.update();
+    const flows = now.flows.slice(0, FLOWS);
     if (id !== this.id || pair !== this.pair) return;
-    this.showSides(entry, figures, (side) => {
-      const trips = flows.filter((flow) => flow.from === this.sides[side] && flow.round_trip_ms);
-      return why(side, figures[side], sharedBy(figures[side], nodes[side]), trips.map((flow) => flow.round_trip_ms.median));
-    });
+    this.showSides(entry, now);
     if (pair.document.at_s.length) this.charts.show(pair);
     this.note.hidden = !pair.isSampled;
     setText(this.note, "The 64 classes that send most have a history. That of this subscriber begins with this page.");
@@ -120,14 +115,14 @@ export class SubscriberPage {
           "Show in the tree")));
   }
 
-  /** `reason` says why a direction is slow. */
-  showSides(entry, figures, reason) {
+  /** `both` has what each direction does now, and why it is slow. */
+  showSides(entry, both) {
     this.tiles.replaceChildren(...Object.entries(SIDES).map(([side, title]) => {
-      const now = figures[side];
+      const { figures: now, why } = both[side];
       const limit = entry[`${side}_bps`];
       const of = (name, show) => (now ? show(now[name]) : format.none);
       return h("section", { class: "card", "aria-label": title }, h("h2", {}, title),
-        h("p", { class: "why" }, reason(side)),
+        h("p", { class: "why" }, why.text),
         h("dl", { class: "figures" }, ...terms([
           ["Rate", of("rate_bps", format.rate), `${now ? format.percent(now.rate_bps / limit) : "0 %"} of ${format.rate(limit)}`],
           ["Delay", of("delay_ms", format.delay), now?.p95_ms ? `p95 ${format.delay(now.p95_ms)}` : ""],

@@ -28,6 +28,7 @@ from .models import (
     Status,
     SubscriberDocument,
     SubscriberMade,
+    SubscriberNow,
     SubscriberStatus,
     TermsStatus,
     TreesStatus,
@@ -161,7 +162,6 @@ class Operations:
         *,
         sort: Literal["rate", "delay", "p95", "drops", "backlog", "use"] | None = None,
         limit: int | None = None,
-        subscriber: str | None = None,
     ) -> ClassesDocument:
         """What the classes of a direction do just now.
 
@@ -177,8 +177,6 @@ class Operations:
             What the first classes have most of. Default: `rate`.
         limit : int, optional
             How many classes at most, besides the root. Default: 100.
-        subscriber : str, optional
-            Only the class of the subscriber with this identifier, besides the root.
 
         Returns
         -------
@@ -196,10 +194,7 @@ class Operations:
         'root'
         """
         return self._transport.ask(
-            "GET",
-            "/v1/classes",
-            ClassesDocument,
-            query={"from": from_, "sort": sort, "limit": limit, "subscriber": subscriber},
+            "GET", "/v1/classes", ClassesDocument, query={"from": from_, "sort": sort, "limit": limit}
         )
 
     def flows(
@@ -207,7 +202,6 @@ class Operations:
         *,
         sort: Literal["rate", "bytes", "delay", "dropped", "round_trip"] | None = None,
         limit: int | None = None,
-        subscriber: str | None = None,
     ) -> FlowsStatus:
         """The flows that had packets in the last minute.
 
@@ -219,8 +213,6 @@ class Operations:
             The order, the largest first; by rate without it.
         limit : int, optional
             How many of them, 100 without it.
-        subscriber : str, optional
-            Only those of the subscriber with this identifier.
 
         Returns
         -------
@@ -232,9 +224,7 @@ class Operations:
         >>> run.flows(limit=5).active >= 0
         True
         """
-        return self._transport.ask(
-            "GET", "/v1/flows", FlowsStatus, query={"sort": sort, "limit": limit, "subscriber": subscriber}
-        )
+        return self._transport.ask("GET", "/v1/flows", FlowsStatus, query={"sort": sort, "limit": limit})
 
     def health(self) -> Health:
         """Whether the forwarding threads answer.
@@ -965,6 +955,35 @@ class Operations:
             body=dict(document),
             headers={"If-Match": if_match},
         )
+
+    def subscriber_now(self, id: str) -> SubscriberNow:
+        """What a subscriber does just now, and why it is slow.
+
+        The run is read once a second, or less often if a reading takes more than 5 % of the time. The
+        cause is the first one on the path of its packets: its plan, a node of the network that it shares,
+        bursts in its queue, long round trips of its flows behind this machine.
+
+        Parameters
+        ----------
+        id : str
+            Its identifier.
+
+        Returns
+        -------
+        SubscriberNow
+            What a subscriber does just now.
+
+        Raises
+        ------
+        NotFound
+            There is no such subscriber.
+
+        Examples
+        --------
+        >>> run.subscriber_now("1001").down.why.text
+        'Nothing passes just now.'
+        """
+        return self._transport.ask("GET", path_of("/v1/subscribers/{id}/now", id=id), SubscriberNow)
 
     @overload
     def trees(self, *, if_none_match: None = None) -> TreesStatus: ...

@@ -397,6 +397,19 @@ class Shaped(Model):
     """What it may send in any case, bit/s."""
 
 
+class SharedNode(Model):
+    """A node of the network on the path of a subscriber."""
+
+    class_: Annotated[str, Field(alias="class")]
+    """Its class."""
+    limit_bps: int | None = None
+    """What the list lets it send at most, bits per second."""
+    name: str
+    """Its name."""
+    rate_bps: float
+    """What left it, bits per second, of all workers together."""
+
+
 class Sojourn(Model):
     """The sojourn times of packets in the tree, in microseconds. Percentiles are accurate to 1 %."""
 
@@ -469,6 +482,8 @@ class SubscriberStatus(Tagged):
 
     class_: Annotated[int, Field(alias="class")]
     """The number of its class in both trees."""
+    directions: list[int]
+    """The directions of the status, from 0 on, in which its packets go down to it and up from it."""
     shaped: Shaped
     """What it gets, as the list and the plans say it."""
     subscriber: Entry
@@ -537,6 +552,17 @@ class TreesStatus(Tagged):
     """From left to right, and from right to left."""
     revision: int
     """It grows by 1 with each change of the trees, whoever makes it. A run starts with 0."""
+
+
+class Why(Model):
+    """Why a direction is slow, or that nothing here slows it."""
+
+    cause: str
+    """The first cause on the path of its packets."""
+    node: str | None = None
+    """The node that is full."""
+    text: str
+    """The cause with its figures, a sentence or two."""
 
 
 class Changeable(Model):
@@ -925,6 +951,36 @@ class Reservations(Tagged):
     """The reservations."""
     revision: int
     """The revision of the trees."""
+
+
+class Side(Model):
+    """A direction of a subscriber."""
+
+    figures: ClassFigures | None = None
+    """What its class did between the last two readings of the run; nothing if no packet has come to it."""
+    from_: Annotated[str, Field(alias="from")]
+    """The interface that the direction receives from."""
+    shared: list[SharedNode]
+    """The nodes of the network that it shares with others, the nearest one first."""
+    why: Why
+    """Why it is slow, or that nothing here slows it."""
+
+
+class SubscriberNow(Model):
+    """What a subscriber does just now."""
+
+    at_s: float
+    """When the last reading was made, seconds since the start of the run."""
+    down: Side
+    """What goes to it."""
+    flows: list[FlowStatus]
+    """Its flows, those with the highest rates: 100 at most."""
+    id: str
+    """Its identifier."""
+    schema_: Annotated[str, Field(alias="schema")]
+    """`fairgate.subscriber/1`."""
+    up: Side
+    """What comes from it."""
 
 
 class ClassDocument(Model):

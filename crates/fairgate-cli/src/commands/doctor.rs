@@ -1,27 +1,30 @@
 //! `fairgate doctor`: reads a run, its interfaces and the machine, and says what is wrong.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
+use fairgate::classify::Prefix;
 use fairgate_config::Registry;
 use fairgate_live::readings::{InterfaceReading, MachineReading, ProcessReading};
 use fairgate_live::{End, Plan, too_small_at};
 use fairgate_run::client::Remote;
 use fairgate_run::running;
-use fairgate_run_api::{FlowOrder, Status};
+use fairgate_run_api::{Entry, FlowOrder, Status};
 use miette::Diagnostic;
 use serde::Serialize;
+use thiserror::Error;
 
 use crate::commands::status::ask;
 use crate::doctor::interface::{self, Use};
 use crate::doctor::run::{self, RunReading};
-use crate::doctor::{Finding, Level, machine};
+use crate::doctor::{Finding, Level, machine, network};
 use crate::document;
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, positive_duration};
 use crate::output::{self, Format};
-use crate::remote::{NoRun, failed};
+use crate::remote::{NoRun, failed, only_socket};
 use crate::subscribers;
 
 /// Find out what is wrong with a run, an interface or this machine
@@ -32,20 +35,26 @@ Examples:
   fairgate doctor --for 10s         the same for longer, while the line is loaded
   fairgate doctor --dev eth0        would a run on this interface work as it should?
   fairgate doctor home.toml         the same for the interfaces and trees of a file
+  fairgate doctor --subscriber 1001 why is this subscriber slow?
   fairgate doctor --json            for a script; exit code 1 if there is a warning or a problem
 
 It looks for: a rate above the line's (the queue is elsewhere then), offloads that can't be undone, buckets
 below a frame, shapers of the kernel beside the run, programs and hardware that packets take past it, packets
-that were lost outside of the queues, a slow clock, and what the kernel or the memory limit lacks. It changes
-nothing. Root sees more: the runs of services, flowtables, whose program it is.")]
+that were lost outside of the queues, nodes of a network that are full, a slow clock, and what the kernel or
+the memory limit lacks. It changes nothing. Root sees more: the runs of services, flowtables, whose program it
+is.")]
 pub(crate) struct Args {
     /// The file of a run that is to start
-    #[arg(conflicts_with_all = ["dev", "socket"])]
+    #[arg(conflicts_with_all = ["dev", "socket", "subscriber"])]
     file: Option<PathBuf>,
 
     /// An interface instead of a run
-    #[arg(long, value_name = "INTERFACE", conflicts_with = "socket")]
+    #[arg(long, value_name = "INTERFACE", conflicts_with_all = ["socket", "subscriber"])]
     dev: Option<String>,
+
+    /// A subscriber of a run: its identifier, its name or an address of it
+    #[arg(long, value_name = "WHO")]
+    subscriber: Option<String>,
 
     /// The socket of the run [default: all runs of this machine]
     #[arg(long, value_name = "PATH")]
@@ -56,8 +65,19 @@ pub(crate) struct Args {
     watch: Duration,
 }
 
-/// How many flows are asked for.
+/// How many flows are asked for: of all subscribers, most are those of others.
 const FLOWS: u32 = 1_000;
+const FLOWS_OF_ALL: u32 = 10_000;
+
+#[derive(Debug, Error, Diagnostic)]
+enum Unclear {
+    #[error("no subscriber has the identifier, the name or the address `{0}`")]
+    #[diagnostic(help("the list of the run says who there is: its file, or `fairgate status`"))]
+    Nobody(String),
+    #[error("several subscribers are called `{who}`")]
+    #[diagnostic(help("give an identifier: {ids}"))]
+    Several { who: String, ids: String },
+}
 
 /// `fairgate.doctor/1`.
 #[derive(Serialize)]
@@ -68,12 +88,15 @@ struct Examined {
 }
 
 pub(crate) fn run(args: &Args, registry: &Registry, format: Format) -> Result<Outcome, Failure> {
-    let mut findings = match (&args.file, &args.dev) {
-        (Some(file), _) => of_file(file, registry)?,
-        (None, Some(device)) => of_interface(device, None, &of_all()),
-        (None, None) => of_runs(args)?,
+    let mut findings = match (&args.file, &args.dev, &args.subscriber) {
+        (Some(file), ..) => of_file(file, registry)?,
+        (_, Some(device), _) => of_interface(device, None, &of_all()),
+        (.., Some(who)) => of_subscriber(args, who)?,
+        (None, None, None) => of_runs(args)?,
     };
-    findings.extend(machine::judge(&MachineReading::read()));
+    if args.subscriber.is_none() {
+        findings.extend(machine::judge(&MachineReading::read()));
+    }
     findings.sort_by_key(|finding| finding.level);
     let count = |level| findings.iter().filter(|finding| finding.level == level).count();
     let examined = Examined {
@@ -195,6 +218,61 @@ fn of_run(run: &Remote, options: String, watch: Duration) -> Result<Vec<Finding>
     Ok(findings)
 }
 
+/// Watches a run and says why one of its subscribers is slow.
+fn of_subscriber(args: &Args, who: &str) -> Result<Vec<Finding>, Failure> {
+    let socket = match &args.socket {
+        Some(socket) => socket.clone(),
+        None => only_socket().map_err(Failure::environment)?,
+    };
+    let run = Remote::from(socket);
+    let id = find(&run.subscribers().map_err(failed(&run))?.subscribers, who)?;
+    let trees = run.trees().map_err(failed(&run))?.directions;
+    let side = |name: &str| trees.iter().position(|tree| tree.name.as_deref() == Some(name));
+    let sides = ["down", "up"].map(|name| side(name).expect("the trees of a list have these names"));
+    // The run observes flows from the first question on.
+    run.flows(FlowOrder::Bytes, 1).map_err(failed(&run))?;
+    let before = ask(&run, true)?;
+    thread::sleep(args.watch);
+    let after = ask(&run, true)?;
+    let flows = run.flows(FlowOrder::Bytes, FLOWS_OF_ALL).map_err(failed(&run))?;
+    Ok(network::subscriber(&id, sides, &before, &after, &flows))
+}
+
+/// Returns the identifier of the subscriber that has it, or this name or address.
+fn find(subscribers: &[Entry], who: &str) -> Result<String, Unclear> {
+    let address = who.parse().ok();
+    let has = |prefix: &String| address.is_some_and(|address| covers(prefix, address));
+    let is_called = |one: &&Entry| one.name.as_deref() == Some(who) || one.prefixes.iter().any(has);
+    let with_id = subscribers.iter().find(|one| one.id == who);
+    let found: Vec<&Entry> = match with_id {
+        Some(one) => vec![one],
+        None => subscribers.iter().filter(is_called).collect(),
+    };
+    match &found[..] {
+        [] => Err(Unclear::Nobody(who.to_owned())),
+        [one] => Ok(one.id.clone()),
+        several => Err(Unclear::Several {
+            who: who.to_owned(),
+            ids: several.iter().map(|one| &*one.id).collect::<Vec<_>>().join(", "),
+        }),
+    }
+}
+
+/// Returns whether a prefix or an address of a list has an address in it.
+fn covers(prefix: &str, address: IpAddr) -> bool {
+    let whole = |address: IpAddr| if address.is_ipv4() { 32 } else { 128 };
+    let (own, length) = prefix.split_once('/').unwrap_or((prefix, ""));
+    let Ok(own) = own.parse::<IpAddr>() else {
+        return false;
+    };
+    let prefixes = [
+        (own, length.parse().unwrap_or(whole(own))),
+        (address, whole(address)),
+    ]
+    .map(|(address, length)| Prefix::new(address, length));
+    matches!(prefixes, [Ok(own), Ok(one)] if own.covers(&one))
+}
+
 /// Returns whether a run takes what its interfaces receive, and what this machine sends. Between two
 /// interfaces the frames of each leave by the other one.
 fn taken(status: &Status) -> [bool; 2] {
@@ -299,4 +377,40 @@ fn text(examined: &Examined) -> String {
         ),
     };
     text + &summary
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subscriber_is_found_by_identifier_name_or_address() {
+        let entry = |id: &str, name: &str, prefixes: &[&str]| Entry {
+            id: id.to_owned(),
+            name: Some(name.to_owned()),
+            prefixes: prefixes.iter().map(|&prefix| prefix.to_owned()).collect(),
+            ..Entry::default()
+        };
+        let list = [
+            entry("1001", "Ada", &["192.0.2.7", "2001:db8:7::/56"]),
+            entry("1002", "Ben", &["192.0.2.8/31"]),
+            entry("1003", "Ben", &["192.0.2.10"]),
+            // A name that is another one's identifier.
+            entry("1004", "1001", &[]),
+        ];
+        for (who, id) in [
+            ("1001", "1001"),
+            ("Ada", "1001"),
+            ("192.0.2.7", "1001"),
+            ("2001:db8:7:12::3", "1001"),
+            ("192.0.2.9", "1002"),
+        ] {
+            assert_eq!(find(&list, who).unwrap(), id, "{who}");
+        }
+        for nobody in ["100", "ada", "192.0.2.1", "2001:db8:8::1", "::", ""] {
+            assert!(matches!(find(&list, nobody), Err(Unclear::Nobody(_))), "{nobody}");
+        }
+        let several = find(&list, "Ben").unwrap_err();
+        assert!(matches!(&several, Unclear::Several { ids, .. } if ids == "1002, 1003"));
+    }
 }

@@ -4,10 +4,12 @@
 //!   interface   offloads, shapers and programs at an interface
 //!   machine     clock, kernel, memory
 //!   run         what a run counts over some seconds: is the queue in it, and is anything lost
+//!   network     the nodes and subscribers of a list
 //! ```
 
 pub(crate) mod interface;
 pub(crate) mod machine;
+pub(crate) mod network;
 pub(crate) mod run;
 
 use serde::Serialize;

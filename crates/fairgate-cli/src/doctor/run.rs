@@ -6,7 +6,7 @@ use fairgate_config::autorate::RootRate;
 use fairgate_live::readings::InterfaceReading;
 use fairgate_run_api::{AutorateStatus, DirectionStatus, FlowsStatus, QUEUE, Status};
 
-use super::{Finding, Level, counted, or_ok};
+use super::{Finding, Level, counted, network, or_ok};
 
 /// Round trips behind the run that are this much longer than the shortest one say that a queue is there, ms.
 /// It is more than the jitter of a line, and as much as a fair queue keeps at its own bottleneck.
@@ -54,6 +54,7 @@ struct Meanwhile {
 pub(crate) fn judge(reading: &RunReading) -> Vec<Finding> {
     let name = &reading.after.name;
     let mut found = rates(reading);
+    found.extend(network::full_nodes(&reading.before, &reading.after));
     found.extend(or_ok(
         losses(reading),
         "losses",
@@ -431,4 +432,4 @@ pub(crate) fn bursts(
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

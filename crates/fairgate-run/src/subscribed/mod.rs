@@ -182,6 +182,7 @@ impl SubscribedRun {
         let class = page.subscribers.numbers().of_subscriber(id);
         Ok(SubscriberStatus {
             class: class.ok_or_else(|| unknown(id))?,
+            directions: page.sides,
             shaped: subscriber.into(),
             subscriber: Entry::from(subscriber),
         })

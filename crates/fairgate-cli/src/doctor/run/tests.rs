@@ -1,6 +1,6 @@
 use fairgate_run_api::{
-    ChangesStatus, CountStatus, FlowStatus, Losses, NodeStatus, PassedByStatus, ProcessorStatus,
-    RoundTripStatus, Sojourn,
+    AutorateDirection, AutorateStatus, ChangesStatus, CountStatus, FlowStatus, Losses, NodeStatus,
+    PassedByStatus, ProcessorStatus, RoundTripStatus, Sojourn,
 };
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use super::*;
 
 /// The status of a run at a time, s. Each direction has sent some megabits and held each of its packets for
 /// some milliseconds.
-fn status(at: f64, sent: [f64; 2], held: f64) -> Status {
+pub(crate) fn status(at: f64, sent: [f64; 2], held: f64) -> Status {
     let directions = [("left", "right"), ("right", "left")].into_iter().zip(sent);
     let direction = |((from, to), megabits): ((&str, &str), f64)| {
         let bytes = (megabits * 125_000.0) as u64;
@@ -74,7 +74,7 @@ fn status(at: f64, sent: [f64; 2], held: f64) -> Status {
 }
 
 /// A flow from left to right whose round trips are these, ms.
-fn flow(median: f64, minimum: f64) -> FlowStatus {
+pub(crate) fn flow(median: f64, minimum: f64) -> FlowStatus {
     FlowStatus {
         from: "left".to_owned(),
         destination: "192.0.2.1".to_owned(),
@@ -224,5 +224,46 @@ proptest! {
                 prop_assert!(longer >= EXCESS - 1e-6 && longer > held, "{}", finding.seen);
             }
         }
+    }
+}
+
+/// Only a rate that can't fall any more, while round trips grow and not in the tree, is a problem.
+#[test]
+fn autorate_at_its_least_rate_is_found_while_delay_grows() {
+    let judged = |rate_bps: u64, excess_us: f64, held: f64| {
+        let mut reading = reading([4.0, 0.2], held, flow(20.0, 20.0));
+        reading.after.autorate = Some(AutorateStatus {
+            source: "probes".to_owned(),
+            baseline_us: Some(15_000.0),
+            excess_us: Some(excess_us),
+            changes: 9,
+            refused: 0,
+            longest_pause_us: 0.0,
+            directions: vec![AutorateDirection {
+                from: "left".to_owned(),
+                rate_bps,
+                min_bps: 5_000_000,
+                base_bps: 20_000_000,
+                max_bps: 50_000_000,
+                achieved_bps: 4_000_000,
+                state: "congested".to_owned(),
+            }],
+        });
+        rate(&reading)
+    };
+    let stuck = judged(5_000_000, 80_000.0, 1.0);
+    assert_eq!(stuck.level, Level::Problem);
+    assert!(
+        stuck.seen.contains("is at its `min`, 5.0 Mbit/s"),
+        "{}",
+        stuck.seen
+    );
+    assert!(stuck.remedy.unwrap().contains("lower `min`"));
+    for (what, found) in [
+        ("it can fall", judged(5_000_001, 80_000.0, 1.0)),
+        ("round trips are short", judged(5_000_000, 19_000.0, 1.0)),
+        ("the tree holds the packets", judged(5_000_000, 80_000.0, 60.0)),
+    ] {
+        assert!(!found.seen.contains("`min`"), "{what}: {}", found.seen);
     }
 }

@@ -21,7 +21,6 @@ pub(super) struct WantedClasses {
     #[serde(default)]
     sort: Sort,
     limit: Option<usize>,
-    subscriber: Option<String>,
 }
 
 /// The order of classes: what they have most of.
@@ -90,9 +89,7 @@ pub(super) struct ClassesDocument {
         ("sort" = inline(Option<Sort>), Query, description = "What the first classes have most of. Default: \
                                                             `rate`"),
         ("limit" = Option<usize>, Query, description = "How many classes at most, besides the root. Default: \
-                                                        100"),
-        ("subscriber" = Option<String>, Query, description = "Only the class of the subscriber with this \
-                                                              identifier, besides the root")
+                                                        100")
     ),
     responses(
         (status = 200, description = "The classes that packets have come to", body = ClassesDocument),
@@ -128,23 +125,13 @@ pub(super) async fn classes(
                 .iter()
                 .filter(|class| class.subscriber.is_some())
                 .count(),
-            classes: match &wanted.subscriber {
-                Some(id) => of_subscriber(&direction.latest, id),
-                None => first(&direction.latest, wanted.sort, wanted.limit.unwrap_or(100)),
-            },
+            classes: first(&direction.latest, wanted.sort, wanted.limit.unwrap_or(100)),
             nodes: direction.nodes.clone(),
         };
         drop(history);
         json_bytes(&document)
     });
     Ok(held("application/json", asked.await??, turn))
-}
-
-/// Returns the root, and the class of a subscriber if packets have come to it.
-fn of_subscriber(latest: &[ClassFigures], id: &str) -> Vec<ClassFigures> {
-    let is_its = |class: &&ClassFigures| class.subscriber.as_ref().is_some_and(|one| one.id == id);
-    let root = latest.last().into_iter();
-    root.chain(latest.iter().find(is_its)).cloned().collect()
 }
 
 /// Returns the root, and the `limit` classes that have most.

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use fairgate_run_api::{DEFAULT_FLOWS, FlowOrder, FlowStatus, FlowsStatus, Question};
+use fairgate_run_api::{DEFAULT_FLOWS, FlowOrder, FlowsStatus, Question};
 use serde::Deserialize;
 
 use crate::http::answer::{held, json_bytes};
@@ -11,7 +11,7 @@ use crate::http::query::Parameters;
 use crate::http::shared::{NOBODY, Shared};
 
 /// The most flows of an answer.
-const MOST: u32 = 10_000;
+pub(super) const MOST: u32 = 10_000;
 
 /// Which flows are wanted.
 #[derive(Debug, Deserialize)]
@@ -21,7 +21,6 @@ pub(super) struct Wanted {
     sort: FlowOrder,
     #[serde(default = "default_limit")]
     limit: u32,
-    subscriber: Option<String>,
 }
 
 fn default_limit() -> u32 {
@@ -39,9 +38,7 @@ fn default_limit() -> u32 {
     params(
         ("sort" = Option<FlowOrder>, Query, description = "The order, the largest first; by rate without it"),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 10_000,
-            description = "How many of them, 100 without it"),
-        ("subscriber" = Option<String>, Query, description = "Only those of the subscriber with this \
-                                                              identifier")
+            description = "How many of them, 100 without it")
     ),
     responses(
         (status = 200, description = "The flows", body = FlowsStatus),
@@ -60,16 +57,8 @@ pub(super) async fn flows(
     let turn = shared.turn_to_answer().await?;
     let question = Question::Flows {
         order: wanted.sort,
-        limit: match wanted.subscriber {
-            Some(_) => MOST,
-            None => wanted.limit,
-        },
+        limit: wanted.limit,
     };
-    let mut flows: FlowsStatus = shared.ask(NOBODY.into(), question).await?;
-    if let Some(id) = wanted.subscriber {
-        let is_its = |flow: &FlowStatus| flow.subscriber.as_ref().is_some_and(|one| one.id == id);
-        flows.flows.retain(is_its);
-        flows.flows.truncate(wanted.limit as usize);
-    }
+    let flows: FlowsStatus = shared.ask(NOBODY.into(), question).await?;
     Ok(held("application/json", json_bytes(&flows)?, turn))
 }

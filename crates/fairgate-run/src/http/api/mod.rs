@@ -12,6 +12,7 @@ mod outline;
 mod packets;
 mod reservations;
 mod status;
+mod subscriber_now;
 mod subscribers;
 mod trees;
 
@@ -63,6 +64,7 @@ fn described() -> OpenApiRouter<Shared> {
     questions()
         .routes(routes!(classes::classes))
         .routes(routes!(history::history))
+        .routes(routes!(subscriber_now::now))
 }
 
 /// Returns those of them that need no thread to read the run all the time.
@@ -105,8 +107,8 @@ async fn nothing_here() -> Problem {
 }
 
 async fn nothing_at_the_socket() -> Problem {
-    let detail = "/v1/openapi.json lists what an API has; the page, /v1/history and /v1/classes need one: \
-        `api` in [run]";
+    let detail = "/v1/openapi.json lists what an API has; the page, and what it reads each second, need \
+        one: `api` in [run]";
     Problem::new(Kind::NotFound, detail)
 }
 

@@ -60,7 +60,6 @@ pub const ASSETS: &[Asset] = assets! {
     "/subscribers.js", "subscribers.js", SCRIPT;
     "/theme.js", "theme.js", SCRIPT;
     "/tree.js", "tree.js", SCRIPT;
-    "/why.js", "why.js", SCRIPT;
     "/vendored/uPlot.css", "vendored/uPlot.min.css", STYLE;
     "/vendored/uPlot.js", "vendored/uPlot.iife.min.js", SCRIPT;
 };

@@ -204,7 +204,7 @@ fn answers_are_as_described() {
     let place = "/v1/outline/place";
     let (all, one, of_17) = ("/v1/subscribers", "/v1/subscribers/{id}", "/v1/subscribers/17");
     let patches = "{\"subscribers\": [{\"id\": \"18\", \"down\": \"4mbit\"}]}";
-    let cases: [Case<'_>; 67] = [
+    let cases: [Case<'_>; 69] = [
         ("GET", "/v1/health", "/v1/health", &[], "", 200),
         ("GET", "/v1/status", "/v1/status", &[], "", 200),
         ("GET", "/v1/status", "/v1/status?used=true", &[], "", 200),
@@ -377,6 +377,22 @@ fn answers_are_as_described() {
         ("PUT", one, of_17, json, "{\"id\": \"7\"}", 400),
         ("PUT", one, of_17, json, "{}", 422),
         ("GET", one, of_17, &[], "", 200),
+        (
+            "GET",
+            "/v1/subscribers/{id}/now",
+            "/v1/subscribers/17/now",
+            &[],
+            "",
+            200,
+        ),
+        (
+            "GET",
+            "/v1/subscribers/{id}/now",
+            "/v1/subscribers/99/now",
+            &[],
+            "",
+            404,
+        ),
         (
             "PATCH",
             one,

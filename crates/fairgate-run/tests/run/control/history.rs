@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use fairgate_run::rehearsal::{Rehearsal, Reply, Stage};
 use fairgate_run_api::{
-    Answer, Ask, ClassInterval, ClassStatus, Detail, Interval, Mistake, NodeStatus, PassedByStatus,
-    Percentiles, Question, Recorder, Refused, Status, SubscriberName, ask,
+    Answer, Ask, ClassInterval, ClassStatus, Detail, Entry, FlowStatus, FlowsStatus, Interval, Mistake,
+    NodeStatus, PassedByStatus, Percentiles, Question, Recorder, Refused, RoundTripStatus, Shaped, Status,
+    SubscriberName, SubscriberStatus, ask,
 };
 use serde_json::Value;
 
@@ -34,6 +35,37 @@ impl Ask for Played {
                 Err(Refused::Unread(mistake))
             }
             Question::Status { .. } => Ok(self.status.lock().unwrap().clone().into()),
+            Question::Subscriber { id } if id == "18" || id == "19" => Ok(SubscriberStatus {
+                class: id.parse().unwrap(),
+                directions: [0, 1],
+                shaped: Shaped::default(),
+                subscriber: Entry {
+                    id,
+                    ..Entry::default()
+                },
+            }
+            .into()),
+            Question::Flows { .. } => {
+                let flow = |id: &str| FlowStatus {
+                    from: "left".to_owned(),
+                    rate_bps: 5.0,
+                    subscriber: Some(SubscriberName {
+                        id: id.to_owned(),
+                        ..SubscriberName::default()
+                    }),
+                    round_trip_ms: Some(RoundTripStatus {
+                        latest: 300.0,
+                        minimum: 300.0,
+                        median: 300.0,
+                    }),
+                    ..FlowStatus::default()
+                };
+                Ok(FlowsStatus {
+                    flows: vec![flow("18"), flow("19"), FlowStatus::default()],
+                    ..FlowsStatus::default()
+                }
+                .into())
+            }
             question => self.rehearsal.ask(who, question),
         }
     }
@@ -419,8 +451,20 @@ fn a_node_does_what_is_below_it() {
     // That which uses most of its limit is first.
     let sorted = json(&stage, "/v1/classes?from=left&sort=use&limit=1");
     assert_eq!(sorted["classes"][1]["name"], "name 18");
-    let one = json(&stage, "/v1/classes?from=left&subscriber=19");
-    assert_eq!(names(&one, "classes"), ["root", "19"]);
-    let nobody = json(&stage, "/v1/classes?from=left&subscriber=20");
-    assert_eq!(nobody["classes"].as_array().unwrap().len(), 1);
+    let now = json(&stage, "/v1/subscribers/18/now");
+    assert_eq!(now["down"]["figures"]["rate_bps"], 1_000_000.0);
+    assert_eq!(now["down"]["shared"][0]["name"], "Tower");
+    assert_eq!(now["down"]["shared"][0]["rate_bps"], 1_500_000.0);
+    assert_eq!(now["down"]["why"]["cause"], "plan");
+    let text = "Its plan is used up: 1.00 Mbit/s of 1.00 Mbit/s. A packet waits 4.00 ms here.";
+    assert_eq!(now["down"]["why"]["text"], text);
+    // No packet has come to its other direction.
+    assert_eq!(now["up"]["why"]["cause"], "idle");
+    assert!(now["up"].get("figures").is_none());
+    assert_eq!(now["flows"][0]["rate_bps"], 5.0);
+    assert_eq!(now["flows"].as_array().unwrap().len(), 1);
+    let slower = json(&stage, "/v1/subscribers/19/now");
+    assert_eq!(slower["down"]["why"]["cause"], "devices", "its flow takes 300 ms");
+    let nobody = get(&stage, "/v1/subscribers/20/now");
+    assert_eq!(nobody.status, 404, "{nobody:?}");
 }
