@@ -42,14 +42,15 @@ class Namespace:
     """A network namespace. Unless said otherwise, it has `eth0` and `eth1`, whose other ends are `left` and
     `right`."""
 
-    def __init__(self, pairs: tuple[tuple[str, str], ...] = PAIRS) -> None:
+    def __init__(self, pairs: tuple[tuple[str, str], ...] = PAIRS, mtu: int = 1500) -> None:
         libc = ctypes.CDLL(None, use_errno=True)
         home = os.open(OWN, os.O_RDONLY)
         _succeed(libc.unshare(CLONE_NEWNET))
         try:
             self._place = os.open(OWN, os.O_RDONLY)
             for interface, peer in pairs:
-                ip("link", "add", interface, "type", "veth", "peer", "name", peer)
+                ends = (interface, "mtu", str(mtu), "type", "veth", "peer", "name", peer, "mtu", str(mtu))
+                ip("link", "add", *ends)
             for interface in ("lo", *(end for pair in pairs for end in pair)):
                 ip("link", "set", interface, "up")
         finally:
@@ -81,11 +82,11 @@ class Namespace:
 class Run:
     """A run in a namespace. It has ended after the `with` block."""
 
-    def __init__(self, program: str, configuration: str, folder: Path) -> None:
+    def __init__(self, program: str, configuration: str, folder: Path, mtu: int = 1500) -> None:
         self.folder = folder
         self.socket = folder / "sock"
         (folder / "run.toml").write_text(configuration)
-        self.namespace = Namespace()
+        self.namespace = Namespace(mtu=mtu)
         self._program = program
         self._said = (folder / "said").open("w+b")
         command = [program, "run", "--socket", str(self.socket), str(folder / "run.toml")]

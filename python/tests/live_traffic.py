@@ -11,6 +11,9 @@ from pathlib import Path
 
 from live_run import PATIENCE, Namespace, Run, ip
 
+# Of a run with traffic all the time: the same rate in a sixth of the frames leaves processors to other tests.
+LONG_FRAMES = 9000
+
 
 class Hosts:
     """A `client` at the left of a run and a `server` at its right. They have ended after the `with` block."""

@@ -17,7 +17,7 @@ import trustme
 from conftest import ROOT, skip
 from dashboard import PORT, Watched, accessible, client_of, drawn, rate_of, screenshot, until
 from live_run import PATIENCE, Namespace, Run
-from live_traffic import Forwarder, Hosts, at_port, at_socket
+from live_traffic import LONG_FRAMES, Forwarder, Hosts, at_port, at_socket
 from playwright.sync_api import (
     Browser,
     Page,
@@ -90,7 +90,7 @@ discipline = "codel"
 [queue.lan]
 discipline = "tbf"
 rate = "50mbit"
-burst = "8kb"
+burst = "16kb"
 inner = { discipline = "fq_codel" }
 
 [run]
@@ -108,7 +108,7 @@ def run(desk: Namespace, program: str, tmp_path_factory: pytest.TempPathFactory)
     """A run with traffic, whose API is at a unix socket and, forwarded from it, at a port."""
     folder = tmp_path_factory.mktemp("office")
     with (
-        Run(program, f'{TREES}api = "unix:api.sock"\n', folder) as started,
+        Run(program, f'{TREES}api = "unix:api.sock"\n', folder, LONG_FRAMES) as started,
         Hosts(started) as hosts,
         Forwarder(desk, PORT, at_socket(folder / "api.sock")),
     ):

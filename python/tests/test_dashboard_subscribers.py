@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from dashboard import PORT, Watched, accessible, client_of, drawn, rate_of, screenshot, until
 from live_run import Namespace, Run, ip
-from live_traffic import Forwarder, Hosts, at_socket
+from live_traffic import LONG_FRAMES, Forwarder, Hosts, at_socket
 from playwright.sync_api import Browser, Page, expect
 
 pytestmark = pytest.mark.live
@@ -71,7 +71,7 @@ def village(desk: Namespace, program: str, tmp_path_factory: pytest.TempPathFact
     ]
     (folder / "subscribers.csv").write_text("\n".join(["id,name,prefixes,down,up,plan", *entries]) + "\n")
     with (
-        Run(program, SUBSCRIBERS, folder) as started,
+        Run(program, SUBSCRIBERS, folder, LONG_FRAMES) as started,
         Hosts(started) as hosts,
         Forwarder(desk, PORT, at_socket(folder / "api.sock")),
     ):
@@ -193,50 +193,6 @@ def test_dashboard_has_a_page_for_each_subscriber(village: Run, browser: Browser
     page.get_by_role("button", name="All subscribers").click()
     expect(find).to_be_focused()
     expect(subscriber).to_have_count(0)
-    watched.check()
-    watched.close()
-
-
-def test_dashboard_says_why_a_subscriber_is_slow(village: Run, browser: Browser) -> None:
-    """The first cause on the path of the packets, whatever is behind it."""
-    watched, page = opened(village, browser)
-    own: dict[str, object] = {"rate_bps": 1e6, "packets_per_s": 100, "delay_ms": 30.0}
-    line: dict[str, object] = {"rate_bps": 29e6}
-    trip = {"round_trip_ms": {"median": 180.0, "minimum": 150.0, "samples": 9}}
-
-    def classes(route: Any) -> None:
-        document = route.fetch().json()
-        document["classes"] = [
-            {**one, **own} if one.get("subscriber") else one for one in document["classes"]
-        ]
-        document["nodes"] = [{**node, **line} for node in document["nodes"]]
-        route.fulfill(json=document)
-
-    def flows(route: Any) -> None:
-        document = route.fetch().json()
-        route.fulfill(json={**document, "flows": [{**flow, **trip} for flow in document["flows"]]})
-
-    page.route("**/v1/classes?*", classes)
-    page.route("**/v1/flows?*", flows)
-    page.get_by_role("tab", name="Subscribers").click()
-    page.locator("#subscribers").get_by_role("button", name="Anna").click()
-    download = page.locator("#subscriber").get_by_label("Download", exact=True).locator(".why")
-    expect(download).to_have_text(
-        "line is full: 29.0 Mbit/s of 30.0 Mbit/s for all who share it. A packet waits 30.0 ms here."
-    )
-    line["rate_bps"] = 20e6
-    expect(download).to_have_text("Bursts wait here though nothing is full. A packet waits 30.0 ms here.")
-    own["delay_ms"] = 1.0
-    behind = re.compile(
-        r"Slow behind its connection: to its devices and back takes 180 ms \(median of [0-9]+ flows\)"
-    )
-    expect(download).to_have_text(behind)
-    upload = page.locator("#subscriber").get_by_label("Upload", exact=True).locator(".why")
-    expect(upload).to_have_text(re.compile("Far servers: there and back takes 180 ms"))
-    trip["round_trip_ms"]["median"] = 99.0
-    expect(download).to_have_text("Nothing here slows it. A packet waits 1.00 ms here.")
-    own["packets_per_s"] = 0
-    expect(download).to_have_text("Nothing passes just now.")
     watched.check()
     watched.close()
 
@@ -476,7 +432,7 @@ def town(desk: Namespace, program: str, tmp_path_factory: pytest.TempPathFactory
     ]
     (folder / "d.csv").write_text("\n".join([head, *lines]) + "\n")
     with (
-        Run(program, TOWN, folder) as started,
+        Run(program, TOWN, folder, LONG_FRAMES) as started,
         Hosts(started) as hosts,
         Forwarder(desk, TOWN_PORT, at_socket(folder / "api.sock")),
     ):
