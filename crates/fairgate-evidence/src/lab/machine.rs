@@ -33,7 +33,7 @@ impl Machine {
 }
 
 /// Keeps the processors awake while it lives: one that sleeps wakes up late, in virtual machines by more than
-/// a millisecond, and then a queue is longer than its discipline makes it. The processors still count as idle.
+/// a millisecond, and then a queue is longer than its discipline makes it. They still count as idle.
 #[derive(Debug)]
 pub(crate) struct Awake {
     /// The kernel takes the request back when the file is closed.
