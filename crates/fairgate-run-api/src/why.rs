@@ -242,8 +242,8 @@ mod tests {
                 94e6,
                 &far,
                 [Cause::Devices, Cause::Servers],
-                "Slow behind its connection: to its devices and back takes 150 ms (median of 3 flows). Look at \
-                 its Wi-Fi.",
+                "Slow behind its connection: to its devices and back takes 150 ms (median of 3 flows). Look \
+                 at its Wi-Fi.",
             ),
             (
                 Some(CALM),

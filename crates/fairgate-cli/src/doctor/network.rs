@@ -226,8 +226,8 @@ mod tests {
     const NO_BYTES: CountStatus = CountStatus { packets: 0, bytes: 0 };
 
     /// What a run has sent to subscriber 1001 and through the access point above it, megabits in each
-    /// direction, after so many seconds. 1001 is in class 20 below the access point "AP" in class 17, which is
-    /// below "Mast" in class 16.
+    /// direction, after so many seconds. 1001 is in class 20 below the access point "AP" in class 17, which
+    /// is below "Mast" in class 16.
     fn read(at: f64, own: f64, node: f64, held: f64) -> Status {
         let mut status = status(at, [own, 0.0], held);
         let bytes = |megabits: f64| (megabits * 125_000.0) as u64;

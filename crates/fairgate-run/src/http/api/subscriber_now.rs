@@ -62,9 +62,9 @@ struct SharedNode {
 
 /// What a subscriber does just now, and why it is slow
 ///
-/// The run is read once a second, or less often if a reading takes more than 5 % of the time. The cause is the
-/// first one on the path of its packets: its plan, a node of the network that it shares, bursts in its queue,
-/// long round trips of its flows behind this machine.
+/// The run is read once a second, or less often if a reading takes more than 5 % of the time. The cause is
+/// the first one on the path of its packets: its plan, a node of the network that it shares, bursts in its
+/// queue, long round trips of its flows behind this machine.
 #[utoipa::path(
     get,
     path = "/v1/subscribers/{id}/now",
