@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::question::Change;
+
 /// The longest description of a change in an entry, bytes. A change can have thousands of lines.
 const LONGEST: usize = 2_000;
 
@@ -80,10 +82,12 @@ fn one_line(text: &str) -> String {
     line
 }
 
-/// Describes a change.
-pub fn change(from: Option<&str>, lines: &[String]) -> String {
-    let direction = from.map_or(String::new(), |from| format!(" from {from}"));
-    format!("change{direction}: {}", lines.join("; "))
+/// Describes a change. The reason is before the lines, of which there may be too many.
+pub fn change(change: &Change) -> String {
+    let direction = change.from.iter().map(|from| format!(" from {from}"));
+    let because = change.because.iter().map(|reason| format!(" because {reason}"));
+    let head: String = direction.chain(because).collect();
+    format!("change{head}: {}", change.lines.join("; "))
 }
 
 #[cfg(test)]
@@ -92,13 +96,15 @@ mod tests {
 
     #[test]
     fn an_entry_is_a_line_of_bounded_length() {
-        let what = change(
-            Some("eth0"),
-            &[
+        let what = change(&Change {
+            from: Some("eth0".to_owned()),
+            lines: vec![
                 "class add 1\n\x1b[2Jaudit: root: forged".to_owned(),
                 "\u{e4}".repeat(9000),
             ],
-        );
+            because: Some("Anna\nasked".to_owned()),
+            ..Change::default()
+        });
         let entry = AuditEntry {
             who: one_line("me\r"),
             what: one_line(&what),
@@ -106,7 +112,8 @@ mod tests {
         };
         let text = entry.to_string();
         assert!(!text.contains(char::is_control), "{text}");
-        assert!(text.starts_with("audit: me\\r: change from eth0: class add 1\\n\\u{1b}[2J"));
+        let begin = "audit: me\\r: change from eth0 because Anna\\nasked: class add 1\\n\\u{1b}[2J";
+        assert!(text.starts_with(begin), "{text}");
         let end = format!("... ({} bytes): refused: the trees have revision 7", what.len());
         assert!(text.ends_with(&end), "{text}");
         assert!(text.len() < LONGEST + 200);

@@ -130,6 +130,9 @@ pub struct Change {
     /// may have cut off whoever made it. From 1 to [`LONGEST_CONFIRMATION_S`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confirm_within_s: Option<u64>,
+    /// Why it is made, for the log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
 }
 
 /// The longest time that a change may wait for its confirmation, seconds. Nobody else can change the trees

@@ -80,7 +80,9 @@ pub struct ListedNode {
 pub struct SubscriberStatus {
     /// The number of its class in both trees.
     pub class: u16,
-    /// The directions of the status, from 0 on, in which its packets go down to it and up from it.
+    /// The directions of the status, from 0 on, in which its packets go down to it and up from it. Not in the
+    /// document.
+    #[serde(skip)]
     pub directions: [usize; 2],
     /// What it gets, as the list and the plans say it.
     pub shaped: Shaped,

@@ -80,6 +80,7 @@ class Operations:
         self,
         lines: Iterable[str],
         *,
+        because: str | None = None,
         confirm_within_s: int | None = None,
         from_: str | None = None,
         if_match: str | None = None,
@@ -95,6 +96,8 @@ class Operations:
         lines : iterable of str
             The changes in words, as of `fairgate class`, `filter` and `queue`: `class change 30
             rate=7mbit`.
+        because : str, optional
+            Why it is made, for the log of the run.
         confirm_within_s : int, optional
             The time within which the change must be confirmed, 1 to 3600 seconds. Else it is undone.
         from_ : str, optional
@@ -126,6 +129,7 @@ class Operations:
             "/v1/changes",
             ChangeMade,
             body={
+                **_given("because", because),
                 **_given("confirm_within_s", confirm_within_s),
                 **_given("from", from_),
                 "lines": _arguments.listed("lines", lines),

@@ -482,8 +482,6 @@ class SubscriberStatus(Tagged):
 
     class_: Annotated[int, Field(alias="class")]
     """The number of its class in both trees."""
-    directions: list[int]
-    """The directions of the status, from 0 on, in which its packets go down to it and up from it."""
     shaped: Shaped
     """What it gets, as the list and the plans say it."""
     subscriber: Entry

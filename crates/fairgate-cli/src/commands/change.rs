@@ -31,6 +31,10 @@ struct Target {
     /// nothing else can be changed meanwhile
     #[arg(long, value_name = "TIME", value_parser = confirmation)]
     confirm_within: Option<u64>,
+
+    /// Why, for the log of the run
+    #[arg(long, value_name = "TEXT")]
+    because: Option<String>,
 }
 
 /// What changes, in words, and in which run
@@ -109,6 +113,8 @@ Examples:
                                                  undone after a minute, for example because it has cut you
                                                  off, unless you keep it
   fairgate change --confirm                      keep it
+  fairgate change night.txt --because 'Anna asked, ticket 17'
+                                                 the log of the run says why
 
 The lines are what `fairgate class`, `fairgate filter` and `fairgate queue` have as words:
   class add 30 parent=1 rate=5mbit / fq_codel
@@ -124,7 +130,7 @@ pub(crate) struct Args {
     file: Option<PathBuf>,
 
     /// Keep the change that was made with --confirm-within
-    #[arg(long, conflicts_with_all = ["file", "from", "confirm_within"])]
+    #[arg(long, conflicts_with_all = ["file", "from", "confirm_within", "because"])]
     confirm: bool,
 }
 
@@ -278,6 +284,7 @@ impl Target {
             lines,
             if_revision: None,
             confirm_within_s: self.confirm_within,
+            because: self.because.clone(),
         };
         let changed = make(&self.run.find()?, change)?;
         match format {

@@ -31,12 +31,12 @@ use crate::subscribers;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  fairgate doctor                   all runs of this machine, for 3 seconds each, and the machine
-  fairgate doctor --for 10s         the same for longer, while the line is loaded
-  fairgate doctor --dev eth0        would a run on this interface work as it should?
-  fairgate doctor home.toml         the same for the interfaces and trees of a file
-  fairgate doctor --subscriber 1001 why is this subscriber slow?
-  fairgate doctor --json            for a script; exit code 1 if there is a warning or a problem
+  fairgate doctor                      all runs of this machine, for 3 seconds each, and the machine
+  fairgate doctor --for 10s            the same for longer, while the line is loaded
+  fairgate doctor --dev eth0           would a run on this interface work as it should?
+  fairgate doctor home.toml            the same for the interfaces and trees of a file
+  fairgate doctor --subscriber 1001    why is this subscriber slow?
+  fairgate doctor --json               for a script; exit code 1 if there is a warning or a problem
 
 It looks for: a rate above the line's (the queue is elsewhere then), offloads that can't be undone, buckets
 below a frame, shapers of the kernel beside the run, programs and hardware that packets take past it, packets

@@ -130,7 +130,7 @@ fn make(run: &Remote, order: &Order) -> Answered {
         from: Some(order.from.clone()),
         lines: vec![order.line.clone()],
         if_revision: order.revision,
-        confirm_within_s: None,
+        ..Change::default()
     };
     match change::make(run, change) {
         Ok(changed) => Answered::Made(changed.to_string()),

@@ -81,6 +81,7 @@ impl Shaper {
                 .get(index)
                 .map(|direction| direction.from.clone()),
             lines: vec![format!("queue change root bandwidth={rate}")],
+            because: Some("fairgate tune looks for the highest rate".to_owned()),
             ..Change::default()
         };
         self.run.change(change).map(drop).map_err(refused)

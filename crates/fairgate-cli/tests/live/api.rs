@@ -187,12 +187,21 @@ fn changes_have_a_revision_and_an_audit() {
     );
     assert_eq!(run.status().directions[0].tree.discipline, "fifo");
 
-    let own = format!("audit: uid 0, pid {}: change: ", std::process::id());
+    let made = run.remote().change(Change {
+        from: Some("left".to_owned()),
+        lines: vec!["queue change root codel".to_owned()],
+        because: Some("ticket 17".to_owned()),
+        ..Change::default()
+    });
+    assert_eq!(made.unwrap().revision, 4);
+
+    let own = format!("audit: uid 0, pid {}: change", std::process::id());
     let entries = [
-        "queue change root fq_codel flows=64: made, revision 1; forwarding paused for",
-        "queue change root flows=32: refused: the trees have revision 1",
-        "class delete 7: refused: `fq_codel` has no class",
-        "queue change root codel: made, revision 2;",
+        ": queue change root fq_codel flows=64: made, revision 1; forwarding paused for",
+        ": queue change root flows=32: refused: the trees have revision 1",
+        ": class delete 7: refused: `fq_codel` has no class",
+        ": queue change root codel: made, revision 2;",
+        " from left because ticket 17: queue change root codel: made, revision 4;",
     ];
     for entry in entries {
         until(entry, || run.said().contains(&format!("{own}{entry}")));

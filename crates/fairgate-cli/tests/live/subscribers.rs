@@ -515,6 +515,7 @@ fn files_of_libreqos_run() {
         assert!(state.overlimits > 0, "{state:?}");
     }
     nodes_are_called_by_their_names(&place, &run);
+    the_doctor_knows_subscribers(&run);
     place.patches("1", &json!({"down": "30500kbit"}));
     let written = fs::read_to_string(&place.list).unwrap();
     assert_eq!(written, devices.replace(",30,20,", ",30.5,20,"));
@@ -566,6 +567,37 @@ fn nodes_are_called_by_their_names(place: &Stage, run: &Run) {
     ] {
         assert!(metrics.contains(&series), "{series}: {metrics}");
     }
+}
+
+/// By name or address. Nothing passes any more, and no node is full.
+fn the_doctor_knows_subscribers(run: &Run) {
+    let doctor = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fairgate"));
+        command
+            .args(["doctor", "--json", "--for", "300ms", "--socket"])
+            .arg(&run.socket);
+        let output = output(command.args(words));
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
+        (output.status.code(), document)
+    };
+    for who in ["Host", "1", Network::RIGHT] {
+        let (code, document) = doctor(&["--subscriber", who]);
+        assert_eq!(code, Some(0), "{who}: {document}");
+        let findings = document["findings"].as_array().unwrap();
+        let members =
+            |finding: &Value| [&finding["check"], &finding["of"], &finding["level"]].map(Value::clone);
+        let expected = [json!(["download", "1", "ok"]), json!(["upload", "1", "ok"])];
+        let found: Vec<Value> = findings.iter().map(|finding| json!(members(finding))).collect();
+        assert_eq!(found, expected, "{who}: {document}");
+    }
+    assert_eq!(doctor(&["--subscriber", "Guest"]).0, Some(2));
+    let (_, document) = doctor(&[]);
+    let findings = document["findings"].as_array().unwrap();
+    let nodes = findings
+        .iter()
+        .find(|finding| finding["check"] == "nodes")
+        .unwrap();
+    assert_eq!(nodes["seen"], "none of 3 nodes is full");
 }
 
 /// A subscriber is moved to another node, and gets another rate.

@@ -16,7 +16,7 @@ impl Run {
     pub(super) fn change(&self, who: &str, change: &Change) -> Result<ChangeMade, Refused> {
         let lines = change.lines.join("\n");
         let edited = |plan: &Plan| self.edited(plan, change.from.as_deref(), &lines);
-        let what = described_change(change.from.as_deref(), &change.lines);
+        let what = described_change(change);
         let made = confirmation(change.confirm_within_s).and_then(|within| {
             let within = within.map(|within| (within, what.clone()));
             made(self.reserver().edit(change.if_revision, within, edited))

@@ -28,6 +28,9 @@ pub(super) struct ChangeOrder {
     /// The time within which the change must be confirmed, 1 to 3600 seconds. Else it is undone.
     #[serde(default)]
     confirm_within_s: Option<u64>,
+    /// Why it is made, for the log of the run.
+    #[serde(default)]
+    because: Option<String>,
 }
 
 // A page of another site can send a request without a body, but none with one of JSON (`body.rs`).
@@ -116,6 +119,7 @@ pub(super) async fn change(
             lines: order.lines,
             if_revision,
             confirm_within_s: order.confirm_within_s,
+            because: order.because,
         })
     };
     let made: ChangeMade = shared.change(who, expected, change).await?;

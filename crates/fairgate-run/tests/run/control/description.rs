@@ -194,7 +194,8 @@ fn answers_are_as_described() {
                  \"filter\": \"protocol=udp\", \"lifetime_ms\": 9000, \"delay_us\": 700000}}";
     let reservable = "{\"from\": \"left\", \"lines\": [\"queue change root tbf rate=10mbit burst=5kb / hfsc \
                       default=1 { 1 ls=10mbit / fq_codel }\"]}";
-    let unconfirmed = "{\"lines\": [\"class change 10 rate=4mbit\"], \"confirm_within_s\": 60}";
+    let unconfirmed = "{\"lines\": [\"class change 10 rate=4mbit\"], \"confirm_within_s\": 60, \
+                       \"because\": \"ticket 17\"}";
     let change = "{\"lines\": [\"class change 10 rate=4mbit\"]}";
     let wrong = "{\"lines\": [\"class delete 99\"]}";
     type Case<'c> = (&'c str, &'c str, &'c str, &'c [(&'c str, &'c [u8])], &'c str, u16);
