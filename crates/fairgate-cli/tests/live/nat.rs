@@ -32,7 +32,9 @@ fn ip(namespace: &Namespace, command: &str) {
 /// A router whose interface `right` masquerades. `None` if this kernel can't translate addresses.
 fn router() -> Option<Network> {
     let network = Network::build().unwrap();
-    let Network { left, router, right } = &network;
+    let Network {
+        left, router, right, ..
+    } = &network;
     for (host, add) in [(left, HOSTS.as_slice()), (right, &[SERVER])] {
         ip(host, "address flush dev eth0");
         for address in add {

@@ -1,7 +1,6 @@
 //! How busy the machine was during a run: what a figure of a live run is worth depends on it.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
 
 /// How busy the machine was in the measurement window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -31,31 +30,6 @@ impl Machine {
         )
     }
 }
-
-/// Keeps the processors awake while it lives: one that sleeps wakes up late, in virtual machines by more than
-/// a millisecond, and then a queue is longer than its discipline makes it. They still count as idle.
-#[derive(Debug)]
-pub(crate) struct Awake {
-    /// The kernel takes the request back when the file is closed.
-    _file: File,
-}
-
-impl Awake {
-    /// A driver that can't wait awake still lets its processors sleep.
-    ///
-    /// # Errors
-    /// Fails without root, and on a kernel without power management.
-    pub(crate) fn keep() -> io::Result<Awake> {
-        let mut file = OpenOptions::new().write(true).open(LATENCY)?;
-        // Microseconds.
-        file.write_all(&0_i32.to_ne_bytes())?;
-        Ok(Awake { _file: file })
-    }
-}
-
-/// The longest time that processors may take to wake up, as an `s32` (Linux
-/// Documentation/power/pm_qos_interface.rst).
-const LATENCY: &str = "/dev/cpu_dma_latency";
 
 /// Times of all processors together, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -101,8 +75,6 @@ impl Ticks {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
-
     use super::*;
 
     #[test]
@@ -113,18 +85,5 @@ mod tests {
         assert_eq!(before.idle_until(after), 0.5);
         assert_eq!(before.idle_until(before), 0.0);
         assert_eq!(Ticks::parse("intr 1"), None);
-    }
-
-    #[test]
-    fn processors_are_kept_awake() {
-        let awake = match Awake::keep() {
-            Ok(awake) => awake,
-            Err(error) => return eprintln!("SKIPPED: {LATENCY}: {error}"),
-        };
-        let mut longest = [1; 4];
-        let mut file = File::open(LATENCY).unwrap();
-        file.read_exact(&mut longest).unwrap();
-        assert_eq!(i32::from_ne_bytes(longest), 0);
-        drop(awake);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fairgate_live::testbed::{Interrupt, Namespace};
+use fairgate_live::testbed::{Awake, Interrupt, Namespace};
 use fairgate_sim::{Draws, Results, Scenario, Tcp, Traffic};
 
 use crate::lab::bridges::Bridges;
@@ -15,7 +15,7 @@ use crate::lab::copies::{Copy, copies};
 use crate::lab::datagrams::{self, Sender};
 use crate::lab::error::LabError;
 use crate::lab::layout::{KernelQueue, Layout, jitter};
-use crate::lab::machine::{Awake, Machine, Ticks};
+use crate::lab::machine::{Machine, Ticks};
 use crate::lab::network::Network;
 use crate::lab::results;
 use crate::lab::samples::{Over, Sample, Zero, times};

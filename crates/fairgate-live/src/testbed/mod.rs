@@ -16,6 +16,7 @@
 //! run at the same time.
 
 mod attack;
+mod awake;
 mod bridged;
 mod error;
 mod experiment;
@@ -31,6 +32,7 @@ mod source;
 mod traffic;
 
 pub use attack::{Attack, attack};
+pub use awake::Awake;
 pub use error::TestbedError;
 pub use experiment::{Experiment, FlowOutcome, Outcome, Stage};
 pub use flood::{Flood, Forwarder, flood};

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::Deserialize;
 
+use crate::testbed::awake::Awake;
 use crate::testbed::error::TestbedError;
 use crate::testbed::namespace::{Namespace, PREFIX, ip};
 
@@ -17,6 +18,8 @@ pub struct Network {
     pub router: Namespace,
     /// The host that receives.
     pub right: Namespace,
+    /// None if the kernel refuses: then what is measured may be late.
+    _awake: Option<Awake>,
 }
 
 /// The counters of an interface.
@@ -47,6 +50,7 @@ impl Network {
             left: Namespace::create(name("left"))?,
             router: Namespace::create(name("router"))?,
             right: Namespace::create(name("right"))?,
+            _awake: Awake::keep().ok(),
         };
         network
             .router
