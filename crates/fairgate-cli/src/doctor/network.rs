@@ -11,6 +11,12 @@ use super::{Finding, Level, counted};
 /// How many full nodes are named.
 const NAMED: usize = 5;
 
+/// Why a full node matters, and what to do.
+const FULL_NODE: [&str; 2] = [
+    "All subscribers below a full node share what it has, whatever their plans say.",
+    "give the node more, or fewer subscribers; fairgate flows says who sends most",
+];
+
 /// A node of the network in a direction. Several workers have a part of each.
 #[derive(Clone, Debug)]
 struct NodeLoad {
@@ -149,10 +155,8 @@ pub(crate) fn full_nodes(before: &Status, after: &Status) -> Vec<Finding> {
             direction.after.from,
             names.join("; ")
         );
-        let why = "All subscribers below a full node share what it has, whatever their plans say.";
         found.push(
-            Finding::new(Level::Warning, "nodes", &after.name, seen, why)
-                .remedy("give the node more, or fewer subscribers; fairgate flows says who sends most"),
+            Finding::new(Level::Warning, "nodes", &after.name, seen, FULL_NODE[0]).remedy(FULL_NODE[1]),
         );
     }
     if found.is_empty() && most > 0 {
@@ -192,15 +196,11 @@ fn finding(id: &str, check: &'static str, why: &Why) -> Finding {
             "The run keeps it to its plan; its own flows share that fairly.",
             format!("fairgate subscribers set {id} down=RATE up=RATE  # or another plan"),
         ),
-        Cause::Node => (
-            Level::Warning,
-            "All subscribers below a full node share what it has, whatever their plans say.",
-            "give the node more, or fewer subscribers; fairgate flows says who sends most".to_owned(),
-        ),
+        Cause::Node => (Level::Warning, FULL_NODE[0], FULL_NODE[1].to_owned()),
         Cause::Bursts => (
             Level::Note,
             "Its packets come faster than its limit for a short time.",
-            "watch longer: fairgate doctor --subscriber with --for 30s".to_owned(),
+            format!("fairgate doctor --subscriber {id} --for 30s  # longer than a burst"),
         ),
         Cause::Devices => (
             Level::Warning,
