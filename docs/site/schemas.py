@@ -52,7 +52,7 @@ LAB: list[tuple[str, ...]] = [
     ("theory", "mm1", "--seeds", "2"),
     ("bounds", "drr", "scfq"),
     ("reproduce",),
-    ("reproduce", "msfc-bufferbloat", "--seeds", "2", "--out", "{out}/reproduced"),
+    ("reproduce", "msfc-bufferbloat", "--quick", "--seeds", "2", "--out", "{out}/reproduced"),
     ("replay", "tests/data/kernel-traces"),
     ("validate", "kernel-tcp", "--runs", "1", "tests/data/kernel-tcp/codel-cubic-rtt20-n1-udp0.json"),
     ("bench", "schedulers", "--algorithms", "drr", "--flows", "8", "--runs", "1"),

@@ -62,7 +62,7 @@ def live(request: pytest.FixtureRequest) -> None:
 @pytest.fixture(scope="module")
 def desk(live: None, request: pytest.FixtureRequest) -> Iterator[Namespace]:
     """Where the browser runs: a namespace from which nothing else can be reached than what is forwarded."""
-    missing = [tool for tool in ("chromium", "iperf3", "ping") if shutil.which(tool) is None]
+    missing = [tool for tool in ("chromium-headless-shell", "iperf3", "ping") if shutil.which(tool) is None]
     if missing:
         skip(request, f"needs {', '.join(missing)}; `make tools` installs them")
     namespace = Namespace(())

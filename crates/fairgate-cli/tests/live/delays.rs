@@ -31,7 +31,7 @@ const MARK: [u8; 8] = *b"followed";
 /// The length of Ethernet, IPv4 and UDP headers.
 const HEADERS: usize = 14 + 20 + 8;
 /// How many packets must have come through in each direction.
-const FOLLOWED: usize = 1500;
+const FOLLOWED: usize = 600;
 
 /// The delay of every tree here, ns.
 const DELAY: i64 = 10_000_000;

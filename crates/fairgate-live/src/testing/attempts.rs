@@ -9,7 +9,7 @@
 //!
 //! ```text
 //!   p       0.01    0.05   0.1    0.2    0.5    0.8
-//!   passes  0.9999  0.99   0.97   0.78   0.071  0.0004
+//!   passes  0.9999  0.99   0.96   0.74   0.086  0.0016
 //! ```
 //!
 //! No other test on a live network runs beside a measurement, but tests that only compute may. So a test
@@ -24,10 +24,10 @@ use std::fs;
 use super::{alone, say, watch_live};
 
 /// The number of successes that are needed.
-const HOLDS: u32 = 5;
+const HOLDS: u32 = 4;
 
 /// The number of additional successes for each failure.
-const MORE_FOR_EACH_FAILURE: u32 = 2;
+const MORE_FOR_EACH_FAILURE: u32 = 3;
 
 /// The number of failures that are allowed.
 const MOST_FAILED: u32 = 3;
@@ -145,10 +145,10 @@ fn a_bug_that_shows_in_half_of_the_runs_rarely_passes() {
     for (fails, expected) in [
         (0.01, 0.9999),
         (0.05, 0.99),
-        (0.1, 0.97),
-        (0.2, 0.78),
-        (0.5, 0.071),
-        (0.8, 0.0004),
+        (0.1, 0.96),
+        (0.2, 0.74),
+        (0.5, 0.086),
+        (0.8, 0.0016),
     ] {
         let found = passes(Attempts::default(), fails);
         eprintln!("{fails} {found}");

@@ -164,6 +164,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
         /// Whatever is sent, and whoever comes and goes: there are never too many, none is there that is
         /// gone, no place is free as long as somebody wants it, and no class loses its place within a minute.
         #[test]

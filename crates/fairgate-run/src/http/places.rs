@@ -249,6 +249,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
         /// Whatever comes: the newcomer has a place, all limits hold, and who is known keeps its place.
         #[test]
         fn newcomers_have_a_place_and_the_known_keep_theirs(

@@ -299,7 +299,7 @@ fn flow() -> impl Strategy<Value = Flow> {
 const SCHEDULERS: [&str; 6] = ["hfsc", "wf2q_plus", "qfq", "s_kps", "gfq", "scfq"];
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 30, ..ProptestConfig::default() })]
 
     #[test]
     fn no_promise_is_broken(
