@@ -78,6 +78,14 @@ pub trait Algorithm: Send + 'static {
     /// Returns the next packet. A work-conserving discipline returns `None` only if it is empty.
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId>;
 
+    /// Is called if the link is idle from `now` on and nothing is queued: a `dequeue` without a packet. A
+    /// discipline implements this if such a call changes nothing.
+    #[inline]
+    fn idle(&mut self, now: Time, pool: &mut Pool) {
+        let none = self.dequeue(now, pool);
+        debug_assert_eq!(none, None, "an empty discipline has no packet");
+    }
+
     /// Returns the packet that the next `dequeue` is certain to return, now or later, whatever is enqueued
     /// before and whatever happens to the classes. A discipline implements this if it knows the packet
     /// without making a choice. A peek then leaves the packet in the queue, where limits count it. (Before
@@ -188,6 +196,12 @@ pub trait Discipline: Inspect + Reconfigure + Sealed + Send {
     /// Dequeues the next packet, if one may be sent now. Afterwards the driver empties
     /// [`Pool::take_returned`].
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId>;
+
+    /// The same if nothing is queued: tells the discipline that the link is idle from `now` on.
+    fn idle(&mut self, now: Time, pool: &mut Pool) {
+        let none = self.dequeue(now, pool);
+        debug_assert_eq!(none, None, "an empty discipline has no packet");
+    }
 
     /// Returns the packet that the next `dequeue` will return, now or later. It stays in the backlog.
     fn peek(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId>;

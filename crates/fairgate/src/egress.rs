@@ -88,15 +88,21 @@ impl<D: DerefMut<Target: Discipline>> Egress<D> {
     pub fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Next<PacketId> {
         match self.root.dequeue(now, pool) {
             Some(id) => Next::Packet(id),
-            None if self.is_empty() => {
-                self.idle_from = NOT_OWED;
-                Next::Idle
-            }
-            None => Next::Wait(match self.root.watchdog() {
-                Some(until) => until.max(now + 1),
-                None => Time::MAX,
-            }),
+            None => self.without_packet(now),
         }
+    }
+
+    // Not inlined, so that a packet that leaves keeps its registers.
+    #[inline(never)]
+    fn without_packet(&mut self, now: Time) -> Next<PacketId> {
+        if self.is_empty() {
+            self.idle_from = NOT_OWED;
+            return Next::Idle;
+        }
+        Next::Wait(match self.root.watchdog() {
+            Some(until) => until.max(now + 1),
+            None => Time::MAX,
+        })
     }
 
     /// Reports that the link transmits the packet of the last dequeue until `end`. Returns whether more
@@ -116,13 +122,12 @@ impl<D: DerefMut<Target: Discipline>> Egress<D> {
 
     #[inline]
     fn is_empty(&self) -> bool {
-        self.root.backlog().packets == 0
+        self.root.is_empty()
     }
 
     /// Makes the pending call for the time at which the link became idle. Nothing was enqueued since then.
     fn ask_idle(&mut self, pool: &mut Pool) {
-        let none = self.root.dequeue(self.idle_from, pool);
-        debug_assert_eq!(none, None, "an empty discipline has no packet");
+        self.root.idle(self.idle_from, pool);
     }
 
     /// Returns the backlog.

@@ -186,6 +186,14 @@ impl<A: Algorithm> Discipline for Node<A> {
     }
 
     #[inline]
+    fn idle(&mut self, now: Time, pool: &mut Pool) {
+        debug_assert!(self.counters.is_empty(), "a link with packets is not idle");
+        let before = pool.changes();
+        self.algorithm.idle(now, pool);
+        self.settle(before, pool);
+    }
+
+    #[inline]
     fn peek(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
         match self.peeked {
             Peeked::InPlace(shown) | Peeked::TakenOut(shown) => return Some(shown),

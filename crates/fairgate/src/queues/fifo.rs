@@ -194,6 +194,9 @@ impl Algorithm for Fifo {
         self.queue.pop_front(pool)
     }
 
+    #[inline]
+    fn idle(&mut self, _now: Time, _pool: &mut Pool) {}
+
     /// With head drop an enqueue may drop the first packet, so a peek has to take it out.
     #[inline]
     fn first(&self) -> Option<PacketId> {
