@@ -41,7 +41,7 @@ impl Histogram {
     }
 
     /// Counts a number.
-    #[inline]
+    #[inline(always)]
     pub(super) fn record(&mut self, value: u64) {
         let bucket = self.bucket(value);
         match self.counts.get_mut(bucket.wrapping_sub(self.first) as usize) {

@@ -36,13 +36,18 @@ impl Recorder {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn record(&mut self, nanos: u64) {
         self.count += 1;
         self.sum += u128::from(nanos);
         self.squares = self.squares.saturating_add(u128::from(nanos) * u128::from(nanos));
-        self.least = self.least.min(nanos);
-        self.most = self.most.max(nanos);
+        // Branches, because new extremes are rare.
+        if nanos < self.least {
+            self.least = nanos;
+        }
+        if nanos > self.most {
+            self.most = nanos;
+        }
         self.histogram.record(nanos);
     }
 

@@ -241,8 +241,13 @@ impl Network {
     }
 
     /// Moves a packet on to its next interface. False: it is at its destination.
-    #[inline]
     pub(crate) fn forward(&mut self, id: PacketId, events: &mut Events) -> bool {
+        self.hop(id, events)
+    }
+
+    /// [`forward`](Network::forward), for those who do it for most packets: a hop without a call.
+    #[inline(always)]
+    fn hop(&mut self, id: PacketId, events: &mut Events) -> bool {
         let journey = &mut self.journeys[id.index()];
         let Some((next, rest)) = self.routes.next(journey.next_hop, || self.pool[id].flow) else {
             return false;
@@ -259,6 +264,7 @@ impl Network {
 
     /// Tells the disciplines of an interface what a packet acknowledges, if it carries a segment.
     #[cold]
+    #[inline(never)]
     fn tell_acknowledgement(&mut self, id: PacketId) {
         let headers = self.pool.headers(id).expect("each simulated packet has headers");
         let segment = self.segments.get(id.index());
@@ -268,12 +274,13 @@ impl Network {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, index: u32, id: PacketId, now: Time) {
-        if self.interfaces[index as usize].needs.acknowledgements {
+        let mut interface = &mut self.interfaces[index as usize];
+        if interface.needs.acknowledgements {
             self.tell_acknowledgement(id);
+            interface = &mut self.interfaces[index as usize];
         }
-        let interface = &mut self.interfaces[index as usize];
         let packet = &mut self.pool[id];
         packet.length = self.journeys[id.index()].length + interface.overhead;
         packet.memory = packet.length;
@@ -303,11 +310,16 @@ impl Network {
     }
 
     /// Dequeues from the discipline of an interface.
-    #[inline]
     fn dequeue(&mut self, index: u32, now: Time) -> Next<PacketId> {
-        let mut next = self.interfaces[index as usize]
+        let next = self.interfaces[index as usize]
             .egress
             .dequeue(now, &mut self.pool);
+        self.after_dequeue(next, index, now)
+    }
+
+    /// Enqueues the copies and counts the drops of a dequeue. Returns what the discipline sends then.
+    #[inline(never)]
+    fn after_dequeue(&mut self, mut next: Next<PacketId>, index: u32, now: Time) -> Next<PacketId> {
         while self.pool.has_copies() {
             self.enqueue_copies(index, now);
             if let Next::Packet(_) = next {
@@ -335,7 +347,7 @@ impl Network {
     }
 
     /// Transmits what may be sent over a free line, now or when it is free.
-    #[inline]
+    #[inline(always)]
     fn serve_when_free(&mut self, index: u32, events: &mut Events) {
         let interface = &mut self.interfaces[index as usize];
         let free_from = interface.line.free_from(events.now());
@@ -347,12 +359,16 @@ impl Network {
     }
 
     /// Transmits what may be sent now over a free line.
-    #[inline]
+    #[inline(always)]
     fn serve(&mut self, index: u32, events: &mut Events) {
         let now = events.now();
         loop {
-            let next = self.dequeue(index, now);
-            let interface = &mut self.interfaces[index as usize];
+            let mut interface = &mut self.interfaces[index as usize];
+            let mut next = interface.egress.dequeue(now, &mut self.pool);
+            if self.pool.has_copies() || self.pool.has_returned() {
+                next = self.after_dequeue(next, index, now);
+                interface = &mut self.interfaces[index as usize];
+            }
             let id = match next {
                 Next::Packet(id) => id,
                 Next::Idle => return,
@@ -372,9 +388,19 @@ impl Network {
             let left_at = interface.line.transmit(now, packet.length);
             if interface.tap.is_some() {
                 self.capture(index, id, now);
+                interface = &mut self.interfaces[index as usize];
             }
-            self.fly(index, id, left_at, events);
-            let interface = &mut self.interfaces[index as usize];
+            if !fly(
+                interface,
+                index,
+                id,
+                left_at,
+                (&mut self.pool, &mut self.journeys),
+                events,
+            ) {
+                self.lose(index, id);
+                interface = &mut self.interfaces[index as usize];
+            }
             let free_from = interface.line.free_from(now);
             if free_from > now {
                 if interface.egress.transmits_until(left_at) {
@@ -385,41 +411,9 @@ impl Network {
         }
     }
 
-    /// Lets a packet whose last bit leaves at `left_at` propagate to the other end of the link.
-    #[inline]
-    fn fly(&mut self, index: u32, id: PacketId, left_at: Time, events: &mut Events) {
-        if self.pool[id].is_corrupted() {
-            // The receiver discards it because of its checksum.
-            return self.lose(index, id);
-        }
-        let interface = &mut self.interfaces[index as usize];
-        let mut arrives_at = left_at + interface.delay;
-        if let Some(recorded) = &mut interface.recorded {
-            arrives_at = recorded.arrival(left_at, arrives_at);
-        }
-        if let Some(impairments) = &mut interface.impairments {
-            match impairments.arrival(arrives_at) {
-                Some(later) => arrives_at = later,
-                None => return self.lose(index, id),
-            }
-            if let Some(overtaking) = impairments.overtaking() {
-                let ticket = events.ticket();
-                overtaking.push(Reverse((arrives_at, ticket, id)));
-                events.schedule_with(ticket, arrives_at, Event::Arrival(index));
-                return;
-            }
-        }
-        let journey = &mut self.journeys[id.index()];
-        journey.arrives_at = arrives_at;
-        journey.ticket = events.ticket();
-        if interface.in_flight.is_empty() {
-            events.schedule_with(journey.ticket, journey.arrives_at, Event::Arrival(index));
-        }
-        interface.in_flight.push_back(id, &mut self.pool);
-    }
-
     /// Counts and releases a packet that the link loses.
     #[cold]
+    #[inline(never)]
     fn lose(&mut self, index: u32, id: PacketId) {
         let journey = &self.journeys[id.index()];
         self.interfaces[index as usize].monitor.lost();
@@ -472,7 +466,7 @@ impl Network {
 
     /// Moves a packet on that a node has received over its interface `number`. Returns it if it is at its
     /// destination.
-    #[inline]
+    #[inline(always)]
     fn received(
         &mut self,
         id: PacketId,
@@ -487,7 +481,7 @@ impl Network {
             self.process(processor, id, events);
             return None;
         }
-        (!self.forward(id, events)).then_some(id)
+        (!self.hop(id, events)).then_some(id)
     }
 
     /// Lets a packet wait until the node has processed it.
@@ -628,6 +622,14 @@ impl Network {
     /// Counts and releases what the last call to a discipline dropped.
     #[inline]
     fn bury_returned(&mut self) {
+        if self.pool.has_returned() {
+            self.bury();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn bury(&mut self) {
         while let Some((id, reason)) = self.pool.take_returned() {
             let journey = &self.journeys[id.index()];
             self.lost[journey.origin.index()].add(journey.length, reason);
@@ -660,6 +662,47 @@ impl Network {
         };
         self.journeys.resize(capacity as usize, empty);
     }
+}
+
+/// Lets a packet whose last bit leaves at `left_at` propagate to the other end of the link. False: the link
+/// loses it.
+#[inline(always)]
+fn fly(
+    interface: &mut Interface,
+    index: u32,
+    id: PacketId,
+    left_at: Time,
+    (pool, journeys): (&mut Pool, &mut [Journey]),
+    events: &mut Events,
+) -> bool {
+    if pool[id].is_corrupted() {
+        // The receiver discards it because of its checksum.
+        return false;
+    }
+    let mut arrives_at = left_at + interface.delay;
+    if let Some(recorded) = &mut interface.recorded {
+        arrives_at = recorded.arrival(left_at, arrives_at);
+    }
+    if let Some(impairments) = &mut interface.impairments {
+        match impairments.arrival(arrives_at) {
+            Some(later) => arrives_at = later,
+            None => return false,
+        }
+        if let Some(overtaking) = impairments.overtaking() {
+            let ticket = events.ticket();
+            overtaking.push(Reverse((arrives_at, ticket, id)));
+            events.schedule_with(ticket, arrives_at, Event::Arrival(index));
+            return true;
+        }
+    }
+    let journey = &mut journeys[id.index()];
+    journey.arrives_at = arrives_at;
+    journey.ticket = events.ticket();
+    if interface.in_flight.is_empty() {
+        events.schedule_with(journey.ticket, journey.arrives_at, Event::Arrival(index));
+    }
+    interface.in_flight.push_back(id, pool);
+    true
 }
 
 #[cfg(test)]

@@ -72,7 +72,7 @@ impl Line {
 
     /// Transmits `bytes` from now on, or after what is in the send buffer. The line must be free. Returns
     /// when the last bit has left.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn transmit(&mut self, now: Time, bytes: u32) -> Time {
         let was_idle = self.busy_until < now;
         let end = match &mut self.pace {
