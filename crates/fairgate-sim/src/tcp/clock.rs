@@ -28,10 +28,15 @@ pub(super) fn timestamp_of(micros: u64) -> u32 {
 }
 
 /// Converts times between the clocks, and computes when a timer that was set in ticks fires.
+///
+/// Each segment needs several of these conversions, so they multiply by the inverse of the tick's length. On
+/// most processors a division by a number that is not known at compile time takes longer than all the rest.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     /// The length of a tick, ns.
     tick: u64,
+    /// 2^64 / `tick`, rounded down.
+    inverse: u64,
 }
 
 /// The number of ticks in a level of the timer wheel, and the shift of its granularity: 63 ticks exactly,
@@ -41,8 +46,22 @@ const WHEEL_LEVEL_SHIFT: u32 = 3;
 
 impl Clock {
     pub(super) fn new(hz: u32) -> Clock {
+        let tick = 1_000_000_000 / u64::from(hz);
         Clock {
-            tick: 1_000_000_000 / u64::from(hz),
+            tick,
+            inverse: u64::MAX / tick,
+        }
+    }
+
+    /// Returns `nanos / tick`, and the remainder.
+    #[inline]
+    fn divide(self, nanos: u64) -> (u64, u64) {
+        // The product is below the quotient, by less than one, so that this is the result or one less.
+        let ticks = ((u128::from(nanos) * u128::from(self.inverse)) >> 64) as u64;
+        let rest = nanos - ticks * self.tick;
+        match rest.checked_sub(self.tick) {
+            Some(rest) => (ticks + 1, rest),
+            None => (ticks, rest),
         }
     }
 
@@ -50,13 +69,23 @@ impl Clock {
         Moment {
             time: now,
             micros: now.nanos() / 1000,
-            jiffies: now.nanos() / self.tick,
+            jiffies: self.divide(now.nanos()).0,
+        }
+    }
+
+    /// Sets a moment to `now`. Mostly it is that already.
+    #[inline]
+    pub(super) fn advance(self, moment: &mut Moment, now: Time) {
+        if now != moment.time {
+            *moment = self.read(now);
         }
     }
 
     /// Returns the number of ticks for `micros`, rounded up.
+    #[inline]
     pub(super) fn ticks(self, micros: u64) -> u64 {
-        (micros * 1000).div_ceil(self.tick)
+        let (ticks, rest) = self.divide(micros * 1000);
+        ticks + u64::from(rest > 0)
     }
 
     /// Returns the microseconds of `ticks`.
@@ -81,6 +110,7 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn timers_fire_late_by_their_granularity() {
@@ -91,5 +121,17 @@ mod tests {
         // 100 ticks are on the second level: 102 rounded up to beyond the next multiple of 8.
         assert_eq!(clock.expiry(now, 100), Time::from_millis(1040));
         assert_eq!(clock.ticks(10_001), 2);
+    }
+
+    proptest! {
+        /// Compares with a division, also next to multiples of the tick.
+        #[test]
+        fn the_inverse_divides(hz in 1u32..=1_000_000_000, nanos: u64, beside in 0u64..3) {
+            let clock = Clock::new(hz);
+            let multiple = (nanos - nanos % clock.tick).saturating_add(beside).saturating_sub(1);
+            for nanos in [nanos, multiple, u64::MAX - beside] {
+                prop_assert_eq!(clock.divide(nanos), (nanos / clock.tick, nanos % clock.tick));
+            }
+        }
     }
 }

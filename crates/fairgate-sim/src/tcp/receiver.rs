@@ -191,7 +191,7 @@ impl Receiver {
         if self.state != State::Listening {
             return;
         }
-        self.now = self.clock.read(now);
+        self.clock.advance(&mut self.now, now);
         self.state = State::Established;
         self.ecn = self.wants_ecn && segment.flags.contains(Flags::ECE);
         self.next = 1;
@@ -211,7 +211,7 @@ impl Receiver {
         if self.state != State::Established {
             return;
         }
-        self.now = self.clock.read(now);
+        self.clock.advance(&mut self.now, now);
         segment.ack = self.next;
         segment.window = self.window.offer(self.next, self.reassembly.bytes());
         segment.echo = self.timestamp;
@@ -237,7 +237,7 @@ impl Receiver {
 
     /// Handles a segment that has arrived. Afterwards, poll for segments to send, and read the timer again.
     pub fn on_segment(&mut self, segment: &Segment, now: Time) {
-        self.now = self.clock.read(now);
+        self.clock.advance(&mut self.now, now);
         if segment.flags.contains(Flags::SYN) {
             self.on_syn(segment);
             return;
@@ -259,7 +259,7 @@ impl Receiver {
 
     /// Handles the timer. Afterwards, poll for segments to send, and read the timer again.
     pub fn on_timer(&mut self, now: Time) {
-        self.now = self.clock.read(now);
+        self.clock.advance(&mut self.now, now);
         if let Some(syn_ack) = &mut self.syn_ack
             && syn_ack.again_at <= now
         {
@@ -285,7 +285,7 @@ impl Receiver {
     /// Returns the next segment to send, if there is one.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
         let pending = self.pending.take()?;
-        self.now = self.clock.read(now);
+        self.clock.advance(&mut self.now, now);
         Some(match pending {
             Pending::SynAck => self.make_syn_ack(),
             Pending::Ack => self.make_ack(),
@@ -441,7 +441,7 @@ impl Receiver {
         }
         self.acks.pushed |= segment.flags.contains(Flags::PSH);
         self.window.measure_round(self.next, self.now);
-        let timeout = self.clock.ticks(self.rtt.timeout());
+        let timeout = || self.clock.ticks(self.rtt.timeout());
         self.acks
             .on_segment_in_order(self.now.jiffies, timeout, self.window.current(self.next));
         self.check_congestion(segment);
@@ -626,7 +626,7 @@ impl AckPolicy {
     }
 
     /// Adapts the delay to the gap between segments. `timeout` is the peer's timeout. All are in ticks.
-    fn on_segment_in_order(&mut self, now: u64, timeout: u64, window: u64) {
+    fn on_segment_in_order(&mut self, now: u64, timeout: impl Fn() -> u64, window: u64) {
         if self.delay == 0 {
             self.become_quick(QUICK_ACKS, window);
             self.delay = self.delay_min;
@@ -635,8 +635,8 @@ impl AckPolicy {
             if gap <= self.delay_min / 2 {
                 self.delay = self.delay / 2 + self.delay_min / 2;
             } else if gap < self.delay {
-                self.delay = (self.delay / 2 + gap).min(timeout);
-            } else if gap > timeout {
+                self.delay = (self.delay / 2 + gap).min(timeout());
+            } else if gap > timeout() {
                 // The sender has been idle and starts with a small window.
                 self.become_quick(QUICK_ACKS, window);
             }

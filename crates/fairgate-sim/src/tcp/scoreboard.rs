@@ -191,17 +191,17 @@ impl Scoreboard {
     pub(super) fn sent(&mut self, range: Range, now: u64) {
         let number = self.first + self.ring.len() as u64;
         self.transmissions += 1;
+        let older = self.link_newest(number);
         self.ring.push_back(Sent {
             range,
             sent_at: now,
             order: self.transmissions,
-            older: NONE,
+            older,
             newer: NONE,
             delivered_before: self.delivered,
             tags: Tags::default(),
-            in_time_order: false,
+            in_time_order: true,
         });
-        self.append_to_time_order(number);
         self.sample_transmission(number, now, false);
     }
 
@@ -249,6 +249,10 @@ impl Scoreboard {
             let (range, tags) = (segment.range, segment.tags);
             let (sent_at, order) = (segment.sent_at, segment.order);
             let delivered_before = segment.delivered_before;
+            if segment.in_time_order {
+                let (older, newer) = (segment.older, segment.newer);
+                self.unlink(older, newer);
+            }
             if tags.any(Tags::EVER_RESENT) {
                 self.resent -= u32::from(tags.any(Tags::RESENT));
                 findings.resent_acked = true;
@@ -276,7 +280,6 @@ impl Scoreboard {
             }
             self.lost -= u32::from(tags.any(Tags::LOST));
             findings.acked += 1;
-            self.remove_from_time_order(self.first);
             self.ring.pop_front();
             self.first += 1;
         }
@@ -662,17 +665,23 @@ impl Scoreboard {
         }
     }
 
-    fn append_to_time_order(&mut self, number: u64) {
-        let newest = self.newest;
+    /// Makes a segment the newest one in the time order. Returns the one before it.
+    #[inline]
+    fn link_newest(&mut self, number: u64) -> u64 {
+        let newest = std::mem::replace(&mut self.newest, number);
         match newest {
             NONE => self.oldest = number,
             _ => self.ring[(newest - self.first) as usize].newer = number,
         }
+        newest
+    }
+
+    fn append_to_time_order(&mut self, number: u64) {
+        let newest = self.link_newest(number);
         let segment = &mut self.ring[(number - self.first) as usize];
         segment.older = newest;
         segment.newer = NONE;
         segment.in_time_order = true;
-        self.newest = number;
     }
 
     fn remove_from_time_order(&mut self, number: u64) {
@@ -682,6 +691,12 @@ impl Scoreboard {
         }
         segment.in_time_order = false;
         let (older, newer) = (segment.older, segment.newer);
+        self.unlink(older, newer);
+    }
+
+    /// Links the neighbours of a segment in the time order with each other.
+    #[inline]
+    fn unlink(&mut self, older: u64, newer: u64) {
         match older {
             NONE => self.oldest = newer,
             _ => self.ring[(older - self.first) as usize].newer = newer,

@@ -21,7 +21,7 @@ use fairgate::Time;
 
 use super::accurate_ecn::MarkReader;
 use super::clock::{Clock, Moment};
-use super::config::Config;
+use super::config::{Config, SEGMENT_OVERHEAD};
 use super::congestion::{CongestionState, Window};
 use super::delivery_rate::LostTransmission;
 use super::pacing::Pacer;
@@ -118,6 +118,10 @@ pub struct Sender {
     fin_sent: bool,
     /// The first number after the peer's window.
     peer_edge: u64,
+    /// The end of the write that the next new byte is in: writes are of equal size.
+    write_end: u64,
+    /// The most segments that fit into the send buffer.
+    outstanding_max: u32,
     /// The end of the last segment that was not full (Minshall's form of Nagle's rule).
     partial_end: u64,
     /// The tick at which the last data segment was sent.
@@ -197,6 +201,8 @@ impl Sender {
             closing: false,
             fin_sent: false,
             peer_edge: 1,
+            write_end: 1 + u64::from(config.write_size),
+            outstanding_max: (config.send_buffer_max / (config.mss + SEGMENT_OVERHEAD)).max(1),
             partial_end: 0,
             last_sent: now.jiffies,
             timestamp: 0,
@@ -255,7 +261,7 @@ impl Sender {
         if self.state != State::Opening {
             return;
         }
-        self.now = self.clock.read(now);
+        self.clock.advance(&mut self.now, now);
         self.polling = true;
         self.establish(segment, rtt, self.config.ecn);
     }
@@ -266,7 +272,7 @@ impl Sender {
     /// Panics after [`close`](Sender::close).
     pub fn write(&mut self, bytes: u64, now: Time) {
         assert!(!self.closing, "`write` must not be called after `close`");
-        self.now = self.clock.read(now);
+        self.clock.advance(&mut self.now, now);
         self.restart_after_idle();
         self.written = self.written.saturating_add(bytes).min(ENDLESS);
         self.polling = true;
@@ -294,14 +300,14 @@ impl Sender {
 
     /// Lets the application finish writing: a FIN is sent after the last byte.
     pub fn close(&mut self, now: Time) {
-        self.now = self.clock.read(now);
+        self.clock.advance(&mut self.now, now);
         self.closing = true;
         self.polling = true;
     }
 
     /// Handles a segment that has arrived. Afterwards, poll for segments to send, and read the timer again.
     pub fn on_segment(&mut self, segment: &Segment, now: Time) {
-        self.now = self.clock.read(now);
+        self.clock.advance(&mut self.now, now);
         self.polling = true;
         if segment.flags.contains(Flags::SYN | Flags::ACK) {
             self.on_syn_ack(segment);

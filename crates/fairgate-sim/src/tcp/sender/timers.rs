@@ -33,7 +33,7 @@ impl Sender {
     /// Handles the timer. Afterwards, poll for segments to send, and read the timer again. If it is called
     /// too early, it does nothing.
     pub fn on_timer(&mut self, now: Time) {
-        self.now = self.clock.read(now);
+        self.clock.advance(&mut self.now, now);
         if self.pacer.rings(now) {
             self.polling = true;
             if self.resend == Resend::Nothing && self.board.lost() > self.board.resent_in_flight() {

@@ -3,7 +3,6 @@
 use fairgate::{Ecn, Time};
 
 use super::{Sender, State};
-use crate::tcp::config::SEGMENT_OVERHEAD;
 use crate::tcp::scoreboard::Outstanding;
 use crate::tcp::segment::{Flags, Range, Segment};
 
@@ -33,7 +32,7 @@ impl Sender {
         if !self.polling {
             return None;
         }
-        self.now = self.clock.read(now);
+        self.clock.advance(&mut self.now, now);
         let segment = self.next_segment();
         if segment.is_none() {
             self.end_polling();
@@ -216,8 +215,7 @@ impl Sender {
                 end: self.next + allowed,
             });
         }
-        let segments = self.config.send_buffer_max / (self.config.mss + SEGMENT_OVERHEAD);
-        if self.board.outstanding_segments() >= segments.max(1) {
+        if self.board.outstanding_segments() >= self.outstanding_max {
             return None;
         }
         // Nagle's rule in Minshall's form: at most one outstanding segment that is not full, except for the
@@ -253,9 +251,10 @@ impl Sender {
                 flags |= Flags::CWR;
             }
         }
-        let write = u64::from(self.config.write_size);
-        if (range.start - 1) / write != (range.end - 1) / write {
+        if range.end >= self.write_end {
             flags |= Flags::PSH;
+            let write = u64::from(self.config.write_size);
+            self.write_end = range.end + write - (range.end - 1) % write;
         }
         let segment = Segment {
             ecn,
