@@ -221,6 +221,12 @@ impl Network {
         self.segments[id.index()]
     }
 
+    /// Returns the segment that a packet carries, to change it.
+    #[inline]
+    pub(crate) fn segment_mut(&mut self, id: PacketId) -> &mut Segment {
+        &mut self.segments[id.index()]
+    }
+
     /// Writes a packet that an interface sends now into the interface's capture.
     #[cold]
     fn capture(&mut self, index: u32, id: PacketId, now: Time) {

@@ -87,6 +87,9 @@ impl Error {
 /// quarter of it.
 const MOST_AT_ONCE: u64 = 1 << 24;
 
+/// With fewer flows, their state is in the processor's caches.
+const FLOWS_IN_CACHE: usize = 64;
+
 /// After how many events [`Simulation::run_while`] asks whether to go on: a power of two, a few milliseconds
 /// of work.
 const EVENTS_BETWEEN: u64 = 1 << 14;
@@ -104,9 +107,9 @@ pub struct Simulation {
     most_places: u32,
     schedule: Schedule,
     events_taken: u64,
-    /// The time of the last event, and how many events before it had the same time.
+    /// The time of the last event, and how many events had been taken with the first one of this time.
     before: Time,
-    at_once: u64,
+    taken_before: u64,
     phase: Phase,
     /// The number of intervals that have ended.
     intervals: usize,
@@ -182,7 +185,7 @@ impl Simulation {
             schedule,
             events_taken: 0,
             before: Time::ZERO,
-            at_once: 0,
+            taken_before: 0,
             phase: Phase::Before,
             intervals: 0,
             interfaces: Vec::new(),
@@ -239,9 +242,10 @@ impl Simulation {
         let event = self.events.next().expect("the end is always scheduled");
         self.events_taken += 1;
         let now = self.events.now();
-        self.at_once = if now == self.before { self.at_once + 1 } else { 0 };
-        self.before = now;
-        if self.at_once > MOST_AT_ONCE {
+        if now != self.before {
+            self.before = now;
+            self.taken_before = self.events_taken;
+        } else if self.events_taken - self.taken_before > MOST_AT_ONCE {
             return Err(Error::StandsStill { at: now });
         }
         let mut handled = Handled::Event;
@@ -416,15 +420,12 @@ impl Simulation {
                 (None, End::Receiver) => &flow.acknowledgements,
                 (Some(further), end) => &flow.more[further][end as usize],
             };
-            while let Some(segment) = connection.poll_transmit(end, now) {
+            while let Some(mut segment) = connection.poll_transmit(end, now) {
                 let length = segment.ip_length();
                 let id = self.network.create(template, length, now)?;
                 self.network.pool[id].ecn = segment.ecn;
-                let carried = Segment {
-                    connection: number as u16,
-                    ..segment
-                };
-                self.network.attach(id, carried);
+                segment.connection = number as u16;
+                self.network.attach(id, segment);
                 match end {
                     End::Sender => flow.monitor.sent(length),
                     End::Receiver => flow.acknowledged.sent.add(length),
@@ -440,6 +441,9 @@ impl Simulation {
     /// second packet needs first tells where the rest is, so it is there when the packet is the first one.
     #[inline]
     fn expect_arrivals(&self, interface: u32) {
+        if self.flows.places() < FLOWS_IN_CACHE {
+            return;
+        }
         let [first, second] = self.network.next_arrivals(interface);
         if let Some(origin) = second {
             self.flows.prefetch(origin.flow, LiveFlow::HOT);
@@ -486,21 +490,25 @@ impl Simulation {
                 }
             }
         } else {
-            let segment = Segment {
-                ecn: packet.ecn,
-                ..self.network.segment(id)
-            };
-            self.receive_segment(place, end, &segment)?;
+            self.receive_segment(place, end, id, packet.ecn)?;
         }
         self.leave_if_over(place);
         Ok(())
     }
 
-    /// Handles a TCP segment that has arrived at an end of a flow.
+    /// Handles a TCP segment that has arrived at an end of a flow, with these ECN bits.
     #[inline]
-    fn receive_segment(&mut self, place: u32, end: End, segment: &Segment) -> Result<(), TooManyPackets> {
+    fn receive_segment(
+        &mut self,
+        place: u32,
+        end: End,
+        id: PacketId,
+        ecn: Ecn,
+    ) -> Result<(), TooManyPackets> {
         let now = self.events.now();
         let flow = self.flows.owner(place);
+        let segment = self.network.segment_mut(id);
+        segment.ecn = ecn;
         let number = usize::from(segment.connection);
         flow.source.connections()[number].on_segment(end, segment, now);
         let (payload, turn) = match &mut flow.source {

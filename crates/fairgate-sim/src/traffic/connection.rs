@@ -110,6 +110,7 @@ impl Connection {
     }
 
     /// Handles a segment that has arrived at an end.
+    #[inline]
     pub(crate) fn on_segment(&mut self, end: End, segment: &Segment, now: Time) {
         if self.is_silent(end) {
             return;
@@ -146,6 +147,7 @@ impl Connection {
     /// Returns the bytes delivered to the program at an end since the last call. Also returns when the
     /// program wants its next turn because of them. If the same end answers at once, it writes here, so that
     /// the acknowledgement travels with the answer.
+    #[inline]
     pub(crate) fn take_delivered(&mut self, end: End, now: Time) -> (u64, Option<Time>) {
         let (total, before) = match (end, &mut self.requests) {
             (End::Receiver, _) => (self.receiver.delivered(), &mut self.delivered),
@@ -270,6 +272,7 @@ impl Connection {
         self.stopped && (end == End::Sender || self.requests.is_some())
     }
 
+    #[inline]
     fn timer(&self, end: End) -> Option<Time> {
         if self.is_silent(end) {
             return None;
