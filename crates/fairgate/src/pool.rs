@@ -171,6 +171,8 @@ impl Pool {
     /// capacity changes nothing.
     pub fn grow(&mut self, capacity: u32) {
         assert!(capacity < 1 << 31, "a pool has at most 2^31 slots");
+        self.slots
+            .reserve_exact((capacity as usize).saturating_sub(self.slots.len()));
         // The list of free slots ends with the number of slots, so it continues in the new slots.
         for index in self.capacity()..capacity {
             let mut slot = Slot::EMPTY;

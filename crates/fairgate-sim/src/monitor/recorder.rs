@@ -120,6 +120,9 @@ impl Recorder {
     /// the accuracy of the histogram, and are never above the longest duration. One pass over the histogram
     /// computes all of them.
     pub(crate) fn quantiles<const N: usize>(&self, shares: [f64; N]) -> [u64; N] {
+        if self.count == 0 {
+            return [0; N];
+        }
         let mut buckets = self.histogram.iter();
         let (mut value, mut below) = (self.min(), 0);
         shares.map(|share| {

@@ -41,8 +41,8 @@ pub(crate) use processor::Processor;
 pub(crate) use routes::Routes;
 pub(crate) use tap::Tap;
 
-/// Slots at the start. The pool doubles when it is full.
-const FIRST_SLOTS: u32 = 4096;
+/// Slots at the start. The pool doubles when it is full. Few, because a sweep has many small runs.
+const FIRST_SLOTS: u32 = 1024;
 /// Most packets in the network at once: 2 GB of slots and journeys.
 const MOST_SLOTS: u32 = 1 << 24;
 
