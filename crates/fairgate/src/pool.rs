@@ -692,6 +692,15 @@ impl PacketQueue {
         (self.packets > 1).then(|| PacketId(pool[PacketId(self.head)].next))
     }
 
+    /// Returns the packet after the [`second`](PacketQueue::second) one.
+    #[inline]
+    pub fn third(&self, pool: &Pool) -> Option<PacketId> {
+        (self.packets > 2).then(|| {
+            let second = PacketId(pool[PacketId(self.head)].next);
+            PacketId(pool[second].next)
+        })
+    }
+
     /// Prefetches the cache line of the oldest packet.
     #[inline]
     pub(crate) fn prefetch_front(&self, pool: &Pool) {
@@ -931,6 +940,8 @@ mod tests {
                     let lengths = model.iter().map(|&id| u64::from(pool[id].length));
                     prop_assert_eq!(queue.bytes(), lengths.sum::<u64>());
                     prop_assert_eq!(queue.front(), model.front().copied());
+                    prop_assert_eq!(queue.second(&pool), model.get(1).copied());
+                    prop_assert_eq!(queue.third(&pool), model.get(2).copied());
                     prop_assert_eq!(queue.back(), model.back().copied());
                     let mut seen = Vec::new();
                     let end: Option<()> = queue.find_map(&pool, |id| {

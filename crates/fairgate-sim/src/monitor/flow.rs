@@ -223,6 +223,14 @@ impl FlowMonitor {
         self.last_delay = Some(delay);
     }
 
+    /// Prefetches the count of the last delay. The next one is similar.
+    #[inline]
+    pub(crate) fn prefetch_delay(&self) {
+        if let Some(last) = self.last_delay {
+            self.delay.prefetch(last);
+        }
+    }
+
     /// Counts payload that was delivered to the application since the last call.
     #[inline]
     pub(crate) fn delivered(&mut self, payload: u64) {

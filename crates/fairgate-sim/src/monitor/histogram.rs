@@ -10,6 +10,8 @@
 
 use std::collections::BTreeMap;
 
+use prefetch_index::prefetch_index;
+
 /// The significant binary digits of a histogram of two significant decimal digits: buckets are 0.8 % wide.
 pub(super) const TWO_DIGITS: u8 = 7;
 /// The same for three decimal digits: buckets are 0.1 % wide.
@@ -52,6 +54,15 @@ impl Histogram {
                 }
             }
             None => self.add_to(bucket, 1),
+        }
+    }
+
+    /// Prefetches the count of a number.
+    #[inline]
+    pub(super) fn prefetch(&self, value: u64) {
+        let place = self.bucket(value).wrapping_sub(self.first) as usize;
+        if place < self.counts.len() {
+            prefetch_index(&self.counts, place);
         }
     }
 

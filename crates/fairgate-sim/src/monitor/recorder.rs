@@ -51,6 +51,12 @@ impl Recorder {
         self.histogram.record(nanos);
     }
 
+    /// Prefetches the count of this duration.
+    #[inline]
+    pub(crate) fn prefetch(&self, nanos: u64) {
+        self.histogram.prefetch(nanos);
+    }
+
     /// Adds all that `other`, a recorder of the same accuracy, has recorded.
     pub(crate) fn add(&mut self, other: &Recorder) {
         self.count += other.count;

@@ -445,26 +445,31 @@ impl Network {
             let journey = &self.journeys[next.index()];
             events.schedule_with(journey.ticket, journey.arrives_at, Event::Arrival(index));
             // In a large network what is known of a packet has left the caches while it was in flight.
-            if let Some(second) = interface.in_flight.second(&self.pool) {
-                self.pool.prefetch(second);
-                prefetch_index(&self.journeys, second.index());
+            if let Some(third) = interface.in_flight.third(&self.pool) {
+                self.pool.prefetch(third);
+                prefetch_index(&self.journeys, third.index());
             }
         }
         let (number, processor) = (interface.far_number, interface.far_processor);
         self.received(id, number, processor, events)
     }
 
-    /// Returns the flows of the next two packets that arrive over the link of this interface, each if the
+    /// Returns the flows of the next three packets that arrive over the link of this interface, each if the
     /// packet is then at its destination. Of links that reorder packets nothing is known. Prefetches the
     /// segment of the first one.
     #[inline]
-    pub(crate) fn next_arrivals(&self, index: u32) -> [Option<Origin>; 2] {
+    pub(crate) fn next_arrivals(&self, index: u32) -> [Option<Origin>; 3] {
         let in_flight = &self.interfaces[index as usize].in_flight;
         if let Some(first) = in_flight.front() {
             prefetch_index(&self.segments, first.index());
             prefetch_index(&self.segments, first.index() + 1);
         }
-        [in_flight.front(), in_flight.second(&self.pool)].map(|id| {
+        let next = [
+            in_flight.front(),
+            in_flight.second(&self.pool),
+            in_flight.third(&self.pool),
+        ];
+        next.map(|id| {
             let journey = &self.journeys[id?.index()];
             self.routes.is_end(journey.next_hop).then_some(journey.origin)
         })

@@ -142,6 +142,18 @@ impl LiveFlows {
         }
     }
 
+    /// Prefetches the lists in which an end looks for a packet.
+    #[inline]
+    pub(super) fn prefetch_lists(&self, place: u32, end: End) {
+        let Some(flow) = self.places[place as usize].flow.as_deref() else {
+            return;
+        };
+        match end {
+            End::Sender => flow.source.prefetch_outstanding(),
+            End::Receiver => flow.monitor.prefetch_delay(),
+        }
+    }
+
     /// Takes a flow out.
     pub(super) fn remove(&mut self, place: u32) -> Option<Box<LiveFlow>> {
         let flow = self.places[place as usize].flow.take()?;

@@ -18,7 +18,7 @@ use thiserror::Error;
 
 use crate::events::{Event, Events, Ticket, time};
 use crate::monitor::{InterfaceWindow, Observer, Phase};
-use crate::network::{Network, Tap, TooManyPackets};
+use crate::network::{Network, Origin, Tap, TooManyPackets};
 use crate::results::Results;
 use crate::scenario::{Scenario, ScenarioError, UDP_HEADERS};
 use crate::tcp::Segment;
@@ -437,23 +437,27 @@ impl Simulation {
         Ok(())
     }
 
-    /// Prefetches the state of the flows whose packets arrive next over the link of this interface. What the
-    /// second packet needs first tells where the rest is, so it is there when the packet is the first one.
+    /// Prefetches the state of the flows whose packets arrive next over the link of this interface. What was
+    /// prefetched for the third packet tells where the rest is when the packet is the second one, and that
+    /// tells where its lists are when it is the first one.
     #[inline]
     fn expect_arrivals(&self, interface: u32) {
         if self.flows.places() < FLOWS_IN_CACHE {
             return;
         }
-        let [first, second] = self.network.next_arrivals(interface);
-        if let Some(origin) = second {
+        let [first, second, third] = self.network.next_arrivals(interface);
+        let end = |origin: Origin| match origin.back {
+            true => End::Sender,
+            false => End::Receiver,
+        };
+        if let Some(origin) = third {
             self.flows.prefetch(origin.flow, LiveFlow::HOT);
         }
+        if let Some(origin) = second {
+            self.flows.prefetch_source(origin.flow, end(origin));
+        }
         if let Some(origin) = first {
-            let end = match origin.back {
-                true => End::Sender,
-                false => End::Receiver,
-            };
-            self.flows.prefetch_source(origin.flow, end);
+            self.flows.prefetch_lists(origin.flow, end(origin));
         }
     }
 

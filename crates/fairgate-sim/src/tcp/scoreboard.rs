@@ -12,6 +12,8 @@
 
 use std::collections::VecDeque;
 
+use prefetch_index::prefetch_index;
+
 use super::delivery_rate::{LostTransmission, RateSample, RateSampler};
 use super::rack::Rack;
 use super::segment::{MAX_SACK_BLOCKS, Range, SackBlocks};
@@ -184,6 +186,19 @@ impl Scoreboard {
     pub(super) fn release_memory(&mut self) {
         if self.ring.is_empty() {
             self.ring = VecDeque::new();
+        }
+    }
+
+    /// Prefetches the first three segments and the last one.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        let (front, back) = self.ring.as_slices();
+        for place in 0..front.len().min(3) {
+            prefetch_index(front, place);
+        }
+        let rear = if back.is_empty() { front } else { back };
+        if let Some(last) = rear.len().checked_sub(1) {
+            prefetch_index(rear, last);
         }
     }
 

@@ -63,6 +63,14 @@ impl Source {
     }
 
     /// Stops the source of a TCP flow. Sources of datagrams are not asked any more.
+    /// Prefetches the segments that an acknowledgement is about.
+    #[inline]
+    pub(crate) fn prefetch_outstanding(&self) {
+        if let Source::Connection(connection) = self {
+            connection.sender.prefetch_outstanding();
+        }
+    }
+
     pub(crate) fn stop(&mut self) {
         match self {
             Source::Datagrams(_) => {}

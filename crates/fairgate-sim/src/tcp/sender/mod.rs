@@ -390,6 +390,12 @@ impl Sender {
         }
     }
 
+    /// Prefetches the segments that an acknowledgement is about.
+    #[inline]
+    pub(crate) fn prefetch_outstanding(&self) {
+        self.board.prefetch();
+    }
+
     /// Returns when the handshake was complete.
     pub fn established_at(&self) -> Option<Time> {
         self.established_at
