@@ -338,4 +338,22 @@ mod tests {
         assert_eq!(fifo.backlog().packets, 1);
         assert_eq!(fifo.dequeue(Time::ZERO, &mut pool), Some(first));
     }
+
+    /// Whoever is told that the link is idle has the same statistics as whoever is asked for a packet then.
+    #[test]
+    fn an_idle_link_changes_nothing() {
+        let mut pool = Pool::with_capacity(8);
+        let mut both = [0, 1].map(|_| Fifo::node(Config::default()).unwrap());
+        for round in 0..3 {
+            let now = Time::from_millis(round);
+            for fifo in &mut both {
+                offer(fifo, &mut pool, 100);
+                assert!(fifo.dequeue(now, &mut pool).is_some());
+            }
+            let [told, asked] = &mut both;
+            told.idle(now, &mut pool);
+            assert_eq!(asked.dequeue(now, &mut pool), None);
+            assert_eq!(told.statistics(), asked.statistics());
+        }
+    }
 }

@@ -311,6 +311,7 @@ impl Sender {
 mod tests {
     use super::*;
     use crate::tcp::{Config, Receiver};
+    use proptest::prelude::*;
 
     /// Returns the lengths of what leaves at once after five writes of 100 bytes.
     fn five_small_writes(no_delay: bool) -> Vec<u32> {
@@ -338,5 +339,36 @@ mod tests {
     fn nagles_rule_holds_small_segments_back_unless_it_is_off() {
         assert_eq!(five_small_writes(false), [100]);
         assert_eq!(five_small_writes(true), [100; 5]);
+    }
+
+    proptest! {
+        /// Compares the remembered end of a write with divisions.
+        #[test]
+        fn the_segment_with_the_end_of_a_write_is_pushed(write_size in 1u32..20_000, mss in 100u32..1_500) {
+            let config = Config {
+                write_size,
+                mss,
+                ..Config::default()
+            };
+            let mut now = Time::ZERO;
+            let (mut sender, mut receiver) = (Sender::new(&config, now), Receiver::new(&config, now));
+            sender.write_forever(now);
+            for round in 1..8 {
+                let sent: Vec<Segment> = std::iter::from_fn(|| sender.poll_transmit(now)).collect();
+                for segment in sent {
+                    if segment.length > 0 {
+                        let [first, next] = [segment.range().start, segment.range().end]
+                            .map(|number| (number - 1) / u64::from(write_size));
+                        prop_assert_eq!(segment.flags.contains(Flags::PSH), first != next);
+                    }
+                    receiver.on_segment(&segment, now);
+                    while let Some(answer) = receiver.poll_transmit(now) {
+                        sender.on_segment(&answer, now);
+                    }
+                }
+                now = Time::from_millis(round);
+            }
+            prop_assert!(sender.counters().data_segments > 30);
+        }
     }
 }
