@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use fairgate::cake::Line;
 use fairgate_config::units::parse_duration;
 use fairgate_live::testbed::Interrupt;
 use nix::unistd::geteuid;
@@ -18,7 +20,7 @@ use crate::output::{self, Format, Target, Targets};
 use crate::progress;
 use crate::tune::error::TuneError;
 use crate::tune::file::{self, Place};
-use crate::tune::measure::{Settings, Stage, measure};
+use crate::tune::measure::{FramingSource, Settings, Stage, measure};
 use crate::tune::measured::{Measured, Way};
 use crate::tune::page;
 use crate::tune::search::{Shaper, search};
@@ -38,6 +40,7 @@ Examples:
   fairgate tune 192.0.2.1 -o home.toml --page line.html    as root: also search the highest rates that keep
                                                the queue here, with a run of ours, measure again, show both
   fairgate tune 192.0.2.1 --dry-run --load 20s --connections 16    longer, with more TCP connections
+  fairgate tune 192.0.2.1 -o home.toml --line docsis    a cable modem: its frames count, as behind it
   fairgate tune 192.0.2.1 --dry-run --json     for a script; exit code 1 if packets wait too long under load
 
 Measure at the end of the line, by cable, while nobody else uses it. The server should be near and fast: what
@@ -74,6 +77,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "INTERFACE")]
     dev: Option<String>,
 
+    /// The kind of the line, as cake's `line` names it [default: cells of ATM are looked for]
+    #[arg(long, value_name = "KIND", conflicts_with = "serve", value_parser = kinds())]
+    line: Option<Line>,
+
     /// How long each direction is loaded, from 3s to 30s
     #[arg(long, value_name = "TIME", default_value = "8s", value_parser = load_time)]
     load: Duration,
@@ -81,6 +88,12 @@ pub(crate) struct Args {
     /// TCP connections that load a direction
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=32))]
     connections: u32,
+}
+
+/// Reads a kind of line. `raw` is none: it counts frames as this machine does.
+fn kinds() -> impl TypedValueParser<Value = Line> {
+    let named = Line::WORDS.iter().filter(|word| **word != Line::Raw.word());
+    PossibleValuesParser::new(named).map(|word| Line::of_word(&word).expect("it is one of the words"))
 }
 
 fn load_time(text: &str) -> Result<Duration, String> {
@@ -184,7 +197,7 @@ fn tune(args: &Args, server: &str, format: Format) -> Result<Outcome, Failure> {
     let settings = Settings {
         connections: args.connections,
         load: args.load,
-        has_framing: true,
+        framing: args.line.map_or(FramingSource::Delays, FramingSource::Line),
     };
     let session = measuring.open().map_err(failure)?;
     let needs_device = !args.dry_run || args.out.is_some();
@@ -272,7 +285,7 @@ fn shape(
         let session = measuring.open()?;
         let settings = Settings {
             load,
-            has_framing: false,
+            framing: FramingSource::Earlier,
             ..settings
         };
         measuring.measure(&session, settings, what)

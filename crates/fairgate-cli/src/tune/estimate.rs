@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fairgate::cake::{Cells, Line};
 use serde::Serialize;
 
 /// The time over which a rate is taken. Within it, what a lost segment has held back comes, too.
@@ -61,30 +62,48 @@ pub(super) fn capacity(bytes: &[u64], bin: Duration) -> Option<Capacity> {
     })
 }
 
-/// The payload of a cell of ATM, and its length, bytes.
+/// The payload of a cell of ATM, bytes.
 const CELL: usize = 48;
-pub(super) const CELL_ON_LINE: u64 = 53;
 
 /// What the line makes of an IP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Framing {
-    /// `atm`: cells of 53 bytes, which carry 48.
+    /// The kind of the line that the user has named, with a word of cake's `line`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) line: Option<&'static str>,
+    /// A word of cake's `cells`.
     pub(crate) cells: &'static str,
     /// The bytes that the line adds to an IP packet before it is cut into cells.
-    pub(crate) overhead: u32,
+    pub(crate) overhead: u16,
+    /// The least bytes of a packet with its overhead.
+    pub(crate) mpu: u16,
 }
 
 impl Framing {
-    fn atm(overhead: usize) -> Framing {
+    pub(super) fn atm(overhead: usize) -> Framing {
         Framing {
-            cells: "atm",
-            overhead: overhead as u32,
+            line: None,
+            cells: Cells::Atm.word(),
+            overhead: overhead as u16,
+            mpu: 0,
+        }
+    }
+
+    /// Returns the framing of a kind of line.
+    pub(super) fn of(line: Line) -> Framing {
+        let framing = line.framing();
+        Framing {
+            line: Some(line.word()),
+            cells: framing.cells.word(),
+            overhead: framing.overhead.unwrap_or(0),
+            mpu: framing.mpu,
         }
     }
 
     /// Returns what the line sends for an IP packet, bytes.
     pub(super) fn count(self, length: u64) -> u64 {
-        (length + u64::from(self.overhead)).div_ceil(CELL as u64) * CELL_ON_LINE
+        let cells = Cells::of_word(self.cells).expect("it is one of its words");
+        cells.encode((length + u64::from(self.overhead)).max(self.mpu.into()))
     }
 }
 
@@ -255,7 +274,7 @@ mod tests {
             base in 0.0..1e8f64
         ) {
             let overhead = OVERHEADS[known];
-            let a_cell = CELL_ON_LINE as f64 * 8e9 / rate;
+            let a_cell = Cells::Atm.encode(1) as f64 * 8e9 / rate;
             let delay = |length: usize| (length + overhead).div_ceil(CELL) as f64 * a_cell;
             let delays: Vec<(usize, f64)> = lengths()
                 .zip(noise)

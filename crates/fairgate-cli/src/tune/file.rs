@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use fairgate::Rate;
 use fairgate_config::units::format_rate;
 
+use crate::tune::estimate::Framing;
 use crate::tune::measured::{Direction, Measured, Way};
 use crate::tune::shown::mbit;
 
@@ -90,11 +91,15 @@ fn queue(direction: &Direction, way: Way, share: f64) -> String {
         "\n[queue.{name}]\ndiscipline = \"cake\"\nbandwidth = \"{}\"\n",
         format_rate(bandwidth)
     );
-    if let Some(framing) = direction.framing {
-        text += &format!(
-            "cells = \"{}\"                 # seen in the delay of packets by their length\noverhead = {}\n",
-            framing.cells, framing.overhead
-        );
+    match direction.framing {
+        Some(Framing { line: Some(line), .. }) => text += &format!("line = \"{line}\"\n"),
+        Some(framing) => {
+            text += &format!(
+                "cells = \"{}\"                 # seen in the delay of packets by their length\noverhead = {}\n",
+                framing.cells, framing.overhead
+            );
+        }
+        None => {}
     }
     if way == Way::Down {
         text += "ingress = true                # the line was before it, so what it drops counts\n";
@@ -114,25 +119,22 @@ fn bounds(direction: &Direction) -> [Rate; 3] {
 
 #[cfg(test)]
 mod tests {
+    use fairgate::cake::Line;
     use fairgate_config::Document;
     use fairgate_live::Plan;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::tune::estimate::Framing;
     use crate::tune::measured::{Delays, OverTime};
 
-    fn direction(bps: f64, low: f64, varies: bool, overhead: Option<u32>) -> Direction {
+    fn direction(bps: f64, low: f64, varies: bool, framing: Option<Framing>) -> Direction {
         Direction {
             capacity_bps: bps,
             low_bps: bps * low,
             high_bps: bps * 1.2,
             varies,
             line_bps: bps * 1.1,
-            framing: overhead.map(|overhead| Framing {
-                cells: "atm",
-                overhead,
-            }),
+            framing,
             idle_ms: Delays::default(),
             loaded_ms: Delays::default(),
             loss_idle: 0.0,
@@ -142,12 +144,21 @@ mod tests {
         }
     }
 
+    /// Generates what was found or given.
+    fn framing() -> impl Strategy<Value = Option<Framing>> {
+        prop_oneof![
+            Just(None),
+            (0..48usize).prop_map(|overhead| Some(Framing::atm(overhead))),
+            prop::sample::select(Line::ALL).prop_map(|line| Some(Framing::of(line))),
+        ]
+    }
+
     proptest! {
         /// Whatever was measured, the file is one that a run takes, with the rates and the framing.
         #[test]
         fn the_file_is_valid(
             rates in (1e3..1e20f64, 1e3..1e10f64), low in 0.0..1.0f64, varies: [bool; 2],
-            overhead in proptest::option::of(0u32..48), device in "[a-z]{1,8}[0-9.]{0,4}"
+            framing in framing(), device in "[a-z]{1,8}[0-9.]{0,4}"
         ) {
             let measured = Measured {
                 server: "192.0.2.1:4757".to_owned(),
@@ -156,7 +167,7 @@ mod tests {
                 mtu: 1500,
                 round_trip_ms: Delays::default(),
                 down: direction(rates.0, low, varies[0], None),
-                up: direction(rates.1, low, varies[1], overhead),
+                up: direction(rates.1, low, varies[1], framing),
             };
             let server = IpAddr::from([192, 0, 2, 1]);
             let text = text(&measured, &Place { device: &device, server }, [SHARE, SHARE]);
@@ -164,9 +175,11 @@ mod tests {
             let plan = Plan::read(&document.unwrap()).map_err(|error| format!("{error}: {text}")).unwrap();
             prop_assert!(plan.is_on_one_interface());
             prop_assert_eq!(plan.autorate.is_some(), varies[0] || varies[1]);
-            for (queue, overhead) in plan.queues.iter().zip([None, overhead]) {
+            for (queue, framing) in plan.queues.iter().zip([None, framing]) {
                 prop_assert_eq!(queue.discipline(), "cake");
-                prop_assert_eq!(queue.to_string().contains("atm"), overhead.is_some(), "{}", queue);
+                let word = framing.map_or("bandwidth", |framing| framing.line.unwrap_or("atm"));
+                prop_assert!(queue.to_string().contains(word), "{}", queue);
+                prop_assert!(framing.is_some() || !queue.to_string().contains("atm"), "{}", queue);
             }
         }
     }

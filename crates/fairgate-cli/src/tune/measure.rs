@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use fairgate::cake::Line;
+
 use crate::tune::error::TuneError;
 use crate::tune::estimate::{self, Framing};
 use crate::tune::load::{Loaded, joined, load};
@@ -47,17 +49,26 @@ pub(crate) struct Settings {
     pub(crate) connections: u32,
     /// How long each direction is loaded.
     pub(crate) load: Duration,
-    /// Whether framing is looked for.
-    pub(crate) has_framing: bool,
+    pub(crate) framing: FramingSource,
+}
+
+/// From where it is known what the line makes of an IP packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum FramingSource {
+    /// Delays by length, which show cells of ATM.
+    Delays,
+    /// The user has named the kind of the line.
+    Line(Line),
+    /// An earlier measurement.
+    Earlier,
 }
 
 impl Settings {
     /// Returns about how long a measurement takes.
     pub(crate) fn length(&self) -> Duration {
-        let framing = if self.has_framing {
-            Duration::from_secs(2)
-        } else {
-            Duration::ZERO
+        let framing = match self.framing {
+            FramingSource::Delays => Duration::from_secs(2),
+            FramingSource::Line(_) | FramingSource::Earlier => Duration::ZERO,
         };
         IDLE + 2 * self.load + framing + Duration::from_secs(1)
     }
@@ -133,16 +144,25 @@ pub(crate) fn measure(
         directions.push(raw.direction(load)?);
     }
     let [mut down, mut up] = <[Direction; 2]>::try_from(directions).expect("two were loaded");
-    if settings.has_framing && down.capacity_bps.min(up.capacity_bps) < FASTEST_CELLS_BPS {
-        reached(Stage::Framing);
-        let found = framings(session, down.capacity_bps.min(up.capacity_bps), is_interrupted)?;
-        // A line of ATM is one in both directions, and the steps of the slower one are the larger ones.
-        let of_line = found[0].or(found[1]);
-        for (direction, framing) in [&mut down, &mut up].into_iter().zip(found) {
-            let framing = framing.or(of_line);
-            direction.framing = framing.filter(|_| direction.capacity_bps < FASTEST_CELLS_BPS);
-            direction.line_bps = raw.line(direction.capacity_bps, direction.framing);
+    let slower = down.capacity_bps.min(up.capacity_bps);
+    let framings = match settings.framing {
+        FramingSource::Line(line) => [Some(Framing::of(line)); 2],
+        FramingSource::Delays if slower < FASTEST_CELLS_BPS => {
+            reached(Stage::Framing);
+            let found = framings(session, slower, is_interrupted)?;
+            // A line of ATM is one in both directions, and the steps of the slower one are the larger ones.
+            let of_line = found[0].or(found[1]);
+            let of = |framing: Option<Framing>, direction: &Direction| {
+                let framing = framing.or(of_line);
+                framing.filter(|_| direction.capacity_bps < FASTEST_CELLS_BPS)
+            };
+            [of(found[0], &down), of(found[1], &up)]
         }
+        FramingSource::Delays | FramingSource::Earlier => [None; 2],
+    };
+    for (direction, framing) in [&mut down, &mut up].into_iter().zip(framings) {
+        direction.framing = framing;
+        direction.line_bps = raw.line(direction.capacity_bps, framing);
     }
     let round_trips = raw.window(raw.idle.clone()).filter_map(|probe| probe.answer);
     let round_trips = round_trips

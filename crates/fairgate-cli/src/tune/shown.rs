@@ -14,7 +14,10 @@ const ROWS: [Row; 9] = [
     }),
     ("  on the line", |way| mbit(way.line_bps)),
     ("framing", |way| match way.framing {
-        Some(framing) => format!("{}, {} bytes of overhead", framing.cells, framing.overhead),
+        Some(framing) => match framing.line {
+            Some(line) => format!("{line}, as given"),
+            None => format!("{}, {} bytes of overhead", framing.cells, framing.overhead),
+        },
         None => "not visible".to_owned(),
     }),
     ("waiting without load", |way| waits(&way.idle_ms)),

@@ -3,21 +3,35 @@
 use super::framing::Framing;
 
 /// A kind of access line, named as in tc.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Line {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// The length as the driver counts it.
     Raw,
+    /// Unknown: more than any link adds.
     Conservative,
+    /// Ethernet, as over fibre.
     Ethernet,
+    /// Cable.
     Docsis,
+    /// VDSL2 with PPPoE.
     PppoePtm,
+    /// VDSL2 with plain Ethernet.
     BridgedPtm,
+    /// ADSL: PPP over ATM, VC multiplexed.
     PppoaVcmux,
+    /// ADSL: PPP over ATM, LLC.
     PppoaLlc,
+    /// ADSL: PPP over Ethernet over ATM, VC multiplexed.
     PppoeVcmux,
+    /// ADSL: PPP over Ethernet over ATM, LLC/SNAP.
     PppoeLlcsnap,
+    /// ADSL: Ethernet over ATM, VC multiplexed.
     BridgedVcmux,
+    /// ADSL: Ethernet over ATM, LLC/SNAP.
     BridgedLlcsnap,
+    /// ADSL: IP over ATM, VC multiplexed.
     IpoaVcmux,
+    /// ADSL: IP over ATM, LLC/SNAP.
     IpoaLlcsnap,
 }
 
@@ -39,7 +53,8 @@ crate::words!(Line {
 });
 
 impl Line {
-    pub(super) fn framing(self) -> Framing {
+    /// Returns what the line adds to a packet.
+    pub fn framing(self) -> Framing {
         match self {
             Line::Raw => Framing::RAW,
             Line::Conservative => Framing::CONSERVATIVE,

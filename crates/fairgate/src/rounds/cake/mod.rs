@@ -47,6 +47,7 @@ pub use ack_filter::AckFilter;
 pub use config::{Config, DESCRIPTION, PARAMETERS, Settings};
 pub use framing::Framing;
 pub use hosts::Isolation;
+pub use line::Line;
 pub use tins::Tins;
 
 use alloc::boxed::Box;
