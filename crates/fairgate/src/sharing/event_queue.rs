@@ -12,6 +12,8 @@
 
 use alloc::boxed::Box;
 
+use crate::structures::boxed;
+
 /// The bits of a digit, and the number of its slots.
 const BITS: u32 = 6;
 const SLOTS: usize = 1 << BITS;
@@ -20,8 +22,10 @@ const DIGITS: usize = u64::BITS.div_ceil(BITS) as usize;
 
 /// No event.
 const NONE: u32 = u32::MAX;
-/// The earliest time of a slot that has to be searched for it. No event has this time.
-const UNKNOWN: u64 = u64::MAX;
+/// The earliest time of a slot that has to be searched for it. It stays the least, whatever is added.
+const UNKNOWN: u64 = 0;
+/// The earliest time of a slot without events. No event has this time.
+const NEVER: u64 = u64::MAX;
 
 /// The events with the same value of a digit.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +36,7 @@ struct Slot {
 }
 
 const EMPTY: Slot = Slot {
-    earliest: UNKNOWN,
+    earliest: NEVER,
     head: NONE,
     tail: NONE,
 };
@@ -56,7 +60,7 @@ pub(crate) struct EventQueue {
     digits: u16,
     /// For each digit, which of its slots have events.
     used: [u64; DIGITS],
-    slots: Box<[Slot]>,
+    slots: Box<[Slot; DIGITS * SLOTS]>,
     events: Box<[Event]>,
 }
 
@@ -73,7 +77,7 @@ impl EventQueue {
             floor: 0,
             digits: 0,
             used: [0; DIGITS],
-            slots: vec![EMPTY; DIGITS * SLOTS].into_boxed_slice(),
+            slots: boxed((0..DIGITS * SLOTS).map(|_| EMPTY)),
             events: vec![none; size].into_boxed_slice(),
         }
     }
@@ -89,11 +93,14 @@ impl EventQueue {
     #[inline]
     pub(crate) fn insert(&mut self, number: u32, time: u64, now: u64) {
         debug_assert!(!self.contains(number), "each number has one event");
-        debug_assert!(time >= now && time >= self.floor && time != UNKNOWN);
+        debug_assert!(time >= now && time >= self.floor && time != NEVER);
         if self.digits == 0 {
             self.floor = now;
         }
-        self.file(number, time);
+        let EventQueue {
+            used, slots, events, ..
+        } = self;
+        self.digits |= file(number, time, self.floor, used, slots, events);
     }
 
     /// Removes the event of a number.
@@ -117,7 +124,7 @@ impl EventQueue {
         }
         let left = &mut self.slots[slot as usize];
         if left.head == NONE {
-            self.vacate(slot);
+            self.vacate(slot as usize);
         } else if left.earliest == time {
             left.earliest = UNKNOWN;
         }
@@ -130,118 +137,128 @@ impl EventQueue {
     pub(crate) fn pop_due(&mut self, now: u64) -> Result<u32, Option<u64>> {
         loop {
             let slot = self.first_slot().ok_or(None)?;
-            let earliest = self.earliest(slot);
+            let Slot {
+                mut earliest,
+                head,
+                tail,
+            } = self.slots[slot];
+            if earliest == UNKNOWN {
+                earliest = self.search_earliest(slot);
+            }
             if earliest > now {
                 return Err(Some(earliest));
             }
-            let Slot { head, tail, .. } = self.slots[slot as usize];
             // All events in a slot of the lowest digit have the same time.
-            if head == tail || (slot as usize) < SLOTS {
-                self.take_first(slot);
+            if head == tail || slot < SLOTS {
+                self.take_first(slot, head);
                 return Ok(head);
             }
-            self.refile(slot, earliest);
+            self.refile(slot, head, earliest);
         }
     }
 
     /// Returns the time of the first event.
     pub(crate) fn next(&mut self) -> Option<u64> {
         let slot = self.first_slot()?;
-        Some(self.earliest(slot))
+        Some(match self.slots[slot].earliest {
+            UNKNOWN => self.search_earliest(slot),
+            earliest => earliest,
+        })
     }
 
     /// Removes the first event of a slot whose events have the same time.
-    #[inline]
-    fn take_first(&mut self, slot: u32) {
-        let of_slot = &mut self.slots[slot as usize];
-        let first = &mut self.events[of_slot.head as usize];
+    #[inline(always)]
+    fn take_first(&mut self, slot: usize, head: u32) {
+        let first = &mut self.events[head as usize];
         first.slot = NONE;
-        of_slot.head = first.next;
         match first.next {
             NONE => self.vacate(slot),
-            next => self.events[next as usize].previous = NONE,
+            next => {
+                self.slots[slot].head = next;
+                self.events[next as usize].previous = NONE;
+            }
         }
     }
 
     /// Returns the first slot that has events.
     #[inline]
-    fn first_slot(&self) -> Option<u32> {
-        let digit = self.digits.trailing_zeros();
-        let used = self.used.get(digit as usize)?;
-        Some(digit << BITS | used.trailing_zeros())
-    }
-
-    /// Returns the earliest time in a slot that has events.
-    #[inline]
-    fn earliest(&mut self, slot: u32) -> u64 {
-        match self.slots[slot as usize].earliest {
-            UNKNOWN => self.search_earliest(slot),
-            earliest => earliest,
-        }
+    fn first_slot(&self) -> Option<usize> {
+        let digit = self.digits.trailing_zeros() as usize;
+        let used = self.used.get(digit)?;
+        Some((digit << BITS) + used.trailing_zeros() as usize % SLOTS)
     }
 
     #[cold]
-    fn search_earliest(&mut self, slot: u32) -> u64 {
-        let (mut earliest, mut number) = (UNKNOWN, self.slots[slot as usize].head);
+    fn search_earliest(&mut self, slot: usize) -> u64 {
+        let (mut earliest, mut number) = (NEVER, self.slots[slot].head);
         while number != NONE {
             let event = &self.events[number as usize];
             earliest = earliest.min(event.time);
             number = event.next;
         }
-        self.slots[slot as usize].earliest = earliest;
+        self.slots[slot].earliest = earliest;
         earliest
     }
 
     /// Raises the floor to the earliest time in a slot, and files its events under lower digits, in their
     /// order.
-    fn refile(&mut self, slot: u32, earliest: u64) {
-        self.floor = earliest;
-        let mut number = self.slots[slot as usize].head;
+    fn refile(&mut self, slot: usize, head: u32, earliest: u64) {
         self.vacate(slot);
-        while number != NONE {
-            let Event { time, next, .. } = self.events[number as usize];
-            self.file(number, time);
+        self.floor = earliest;
+        let EventQueue {
+            used, slots, events, ..
+        } = self;
+        // As locals, so that they need not be loaded again for each event.
+        let (slots, events) = (&mut **slots, &mut **events);
+        let (mut number, mut digits) = (head, 0);
+        while let Some(&Event { time, next, .. }) = events.get(number as usize) {
+            digits |= file(number, time, earliest, used, slots, events);
             number = next;
         }
-    }
-
-    /// Appends an event to its slot.
-    #[inline]
-    fn file(&mut self, number: u32, time: u64) {
-        let differs = (time ^ self.floor) | 1;
-        let digit = differs.ilog2() / BITS;
-        let within = (time >> (digit * BITS)) as u32 % SLOTS as u32;
-        self.digits |= 1 << digit;
-        self.used[digit as usize] |= 1 << within;
-        let slot = digit << BITS | within;
-        let of_slot = &mut self.slots[slot as usize];
-        let previous = of_slot.tail;
-        of_slot.tail = number;
-        if previous == NONE {
-            (of_slot.head, of_slot.earliest) = (number, time);
-        } else {
-            if of_slot.earliest != UNKNOWN {
-                of_slot.earliest = of_slot.earliest.min(time);
-            }
-            self.events[previous as usize].next = number;
-        }
-        self.events[number as usize] = Event {
-            time,
-            next: NONE,
-            previous,
-            slot,
-        };
+        self.digits |= digits;
     }
 
     /// Removes all events of a slot.
-    fn vacate(&mut self, slot: u32) {
-        self.slots[slot as usize] = EMPTY;
-        let digit = (slot >> BITS) as usize;
-        self.used[digit] &= !(1 << (slot % SLOTS as u32));
+    #[inline]
+    fn vacate(&mut self, slot: usize) {
+        self.slots[slot] = EMPTY;
+        let digit = slot >> BITS;
+        self.used[digit] &= !(1 << (slot % SLOTS));
         if self.used[digit] == 0 {
             self.digits &= !(1 << digit);
         }
     }
+}
+
+/// Appends an event to its slot. Returns the digit of the slot, as a bit.
+#[inline(always)]
+fn file(
+    number: u32,
+    time: u64,
+    floor: u64,
+    used: &mut [u64; DIGITS],
+    slots: &mut [Slot; DIGITS * SLOTS],
+    events: &mut [Event],
+) -> u16 {
+    let differs = (time ^ floor) | 1;
+    let digit = differs.ilog2() / BITS;
+    let within = (time >> (digit * BITS)) as u32 % SLOTS as u32;
+    used[digit as usize] |= 1 << within;
+    let slot = digit << BITS | within;
+    let of_slot = &mut slots[slot as usize];
+    let previous = core::mem::replace(&mut of_slot.tail, number);
+    of_slot.earliest = of_slot.earliest.min(time);
+    match previous {
+        NONE => of_slot.head = number,
+        previous => events[previous as usize].next = number,
+    }
+    events[number as usize] = Event {
+        time,
+        next: NONE,
+        previous,
+        slot,
+    };
+    1 << digit
 }
 
 #[cfg(test)]
