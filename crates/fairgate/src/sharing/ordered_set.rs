@@ -105,6 +105,36 @@ impl OrderedSet {
         }
     }
 
+    /// Returns whether a number is a member. The numbers above all that were inserted are not.
+    #[inline]
+    pub(crate) fn contains(&self, number: u32) -> bool {
+        let word = match self.lowest {
+            0 if number < WORD => self.top,
+            0 => 0,
+            _ => self.words.get((number / WORD) as usize).copied().unwrap_or(0),
+        };
+        word & 1 << (number % WORD) != 0
+    }
+
+    /// Returns the smallest member.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<u32> {
+        let first = self.next_at_top(0)?;
+        Some(match self.lowest {
+            0 => first,
+            _ => self.first_below(first),
+        })
+    }
+
+    /// Returns the smallest member below the first one of the top.
+    #[inline(never)]
+    fn first_below(&self, mut word: u32) -> u32 {
+        if self.has_middle() {
+            word = word * WORD + self.words[(self.lowest + word) as usize].trailing_zeros();
+        }
+        word * WORD + self.words[word as usize].trailing_zeros()
+    }
+
     /// Returns the smallest member that is at least `number`.
     #[inline]
     pub(crate) fn next(&self, number: u32) -> Option<u32> {
@@ -195,6 +225,9 @@ mod tests {
                 }
                 prop_assert_eq!(set.next(number), model.range(number..).next().copied());
                 prop_assert_eq!(set.next(0), model.first().copied());
+                prop_assert_eq!(set.first(), model.first().copied());
+                prop_assert_eq!(set.contains(number), model.contains(&number));
+                prop_assert!(!set.contains(u32::MAX));
                 prop_assert_eq!(set.next(size as u32), None);
                 prop_assert_eq!(set.is_empty(), model.is_empty());
             }

@@ -43,6 +43,25 @@ impl RoundRobin {
         self.position = if position < self.size { position } else { END };
     }
 
+    /// Returns whether the member whose turn it was still is one.
+    #[inline]
+    fn has_turn(&self) -> bool {
+        self.members.contains(self.position)
+    }
+
+    /// Returns the member whose turn it is, or `None` at the end.
+    #[inline]
+    fn next(&self) -> Option<u32> {
+        self.members.next(self.position)
+    }
+
+    /// Returns the first member.
+    #[inline]
+    fn first(&self) -> u32 {
+        let first = self.members.first();
+        first.expect("a class is a member because a leaf below it is active")
+    }
+
     /// Goes to the next member, or to the end.
     #[inline]
     fn advance(&mut self) {
@@ -205,16 +224,41 @@ impl RoundRobins {
 
     /// Returns the leaf whose turn it is at a level that has a row with members. The row of the highest
     /// priority is used. A feed that is at its end starts again, but the turn goes to the next class above.
-    #[inline]
+    #[inline(always)]
     pub(super) fn look_up(&mut self, level: u8) -> Turn {
         let rank = Rank::new((self.occupied >> (8 * level)).trailing_zeros());
-        let mut current = self.row(level, rank);
-        let (mut above, mut depth) = ([current; LEVELS], 0);
+        let row = self.row(level, rank);
+        let mut round_robin = &mut self.round_robins[row.index()];
+        if !round_robin.has_turn() {
+            round_robin.position = round_robin.next().unwrap_or_else(|| round_robin.first());
+        }
+        // Mostly all on the way down have a turn, so the way back is not noted.
+        let mut current = row;
+        loop {
+            match self.below[(round_robin.below + round_robin.position) as usize] {
+                Below::Leaf(leaf) => {
+                    return Turn {
+                        leaf,
+                        round_robin: current,
+                    };
+                }
+                Below::Feeds(first) => current = first.of_rank(rank),
+            }
+            round_robin = &mut self.round_robins[current.index()];
+            if !round_robin.has_turn() {
+                return self.look_up_from(row, rank);
+            }
+        }
+    }
+
+    /// Returns the leaf whose turn it is from a row, if members have left the feeds below.
+    #[inline(never)]
+    fn look_up_from(&mut self, row: RoundRobinIndex, rank: Rank) -> Turn {
+        let (mut current, mut above, mut depth) = (row, [row; LEVELS], 0);
         loop {
             let round_robin = &mut self.round_robins[current.index()];
-            let Some(number) = round_robin.members.next(round_robin.position) else {
-                let first = round_robin.members.next(0);
-                round_robin.position = first.expect("a class is a member because a leaf below it is active");
+            let Some(number) = round_robin.next() else {
+                round_robin.position = round_robin.first();
                 if depth > 0 {
                     depth -= 1;
                     current = above[depth];
