@@ -104,6 +104,30 @@ pub(super) struct SharedClass<M> {
     rank: Rank,
 }
 
+/// Where a class is connected.
+#[derive(Clone, Copy)]
+struct Place {
+    parent: ClassIndex,
+    feed: RoundRobinIndex,
+    sibling: u16,
+    in_row: u16,
+    level: u8,
+}
+
+impl<M> SharedClass<M> {
+    /// Returns a copy: what it is connected to changes while it is read.
+    #[inline]
+    fn place(&self) -> Place {
+        Place {
+            parent: self.parent,
+            feed: self.feed,
+            sibling: self.sibling,
+            in_row: self.in_row,
+            level: self.level,
+        }
+    }
+}
+
 /// What is accessed when a leaf is served.
 #[derive(Debug)]
 struct Leaf {
@@ -130,7 +154,7 @@ impl Leaf {
 struct ServedFrom {
     packets: u64,
     /// The bytes that the leaf may still send in its turn.
-    deficit: i32,
+    deficit: i64,
 }
 
 /// The parts that a class is made of.
@@ -417,18 +441,15 @@ impl<M: Meter> Borrowing<M> {
     /// Adds a class that is active at a rank to the round robin for its mode: the row of its level, or its
     /// parent's feed.
     #[inline(always)]
-    fn connect(&mut self, index: ClassIndex, mode: Mode, rank: Rank) {
-        let class = &self.classes[index.index()];
-        let parent = class.parent;
+    fn connect(&mut self, place: Place, mode: Mode, rank: Rank) {
         match mode {
-            Mode::CanSend => {
-                self.round_robins
-                    .add_to_row(class.level, rank, class.in_row.into());
-            }
-            Mode::MayBorrow if parent != ClassIndex::NONE => {
-                let feed = class.feed.of_rank(rank);
-                if self.round_robins.add_to_feed(feed, class.sibling.into()) {
-                    self.becomes_active(parent, rank);
+            Mode::CanSend => self
+                .round_robins
+                .add_to_row(place.level, rank, place.in_row.into()),
+            Mode::MayBorrow if place.parent != ClassIndex::NONE => {
+                let feed = place.feed.of_rank(rank);
+                if self.round_robins.add_to_feed(feed, place.sibling.into()) {
+                    self.becomes_active(place.parent, rank);
                 }
             }
             Mode::MayBorrow | Mode::CantSend => {}
@@ -437,18 +458,15 @@ impl<M: Meter> Borrowing<M> {
 
     /// Removes a class from the round robin for its mode.
     #[inline(always)]
-    fn disconnect(&mut self, index: ClassIndex, mode: Mode, rank: Rank) {
-        let class = &self.classes[index.index()];
-        let parent = class.parent;
+    fn disconnect(&mut self, place: Place, mode: Mode, rank: Rank) {
         match mode {
-            Mode::CanSend => {
-                self.round_robins
-                    .remove_from_row(class.level, rank, class.in_row.into());
-            }
-            Mode::MayBorrow if parent != ClassIndex::NONE => {
-                let feed = class.feed.of_rank(rank);
-                if self.round_robins.remove_from_feed(feed, class.sibling.into()) {
-                    self.becomes_idle(parent, rank);
+            Mode::CanSend => self
+                .round_robins
+                .remove_from_row(place.level, rank, place.in_row.into()),
+            Mode::MayBorrow if place.parent != ClassIndex::NONE => {
+                let feed = place.feed.of_rank(rank);
+                if self.round_robins.remove_from_feed(feed, place.sibling.into()) {
+                    self.becomes_idle(place.parent, rank);
                 }
             }
             Mode::MayBorrow | Mode::CantSend => {}
@@ -460,8 +478,8 @@ impl<M: Meter> Borrowing<M> {
     fn becomes_active(&mut self, index: ClassIndex, rank: Rank) {
         let class = &mut self.classes[index.index()];
         class.activity |= rank.bit();
-        let mode = class.mode;
-        self.connect(index, mode, rank);
+        let (place, mode) = (class.place(), class.mode);
+        self.connect(place, mode, rank);
     }
 
     /// Handles that a class has no active leaf of a rank below it any more.
@@ -469,26 +487,52 @@ impl<M: Meter> Borrowing<M> {
     fn becomes_idle(&mut self, index: ClassIndex, rank: Rank) {
         let class = &mut self.classes[index.index()];
         class.activity &= !rank.bit();
-        let mode = class.mode;
-        self.disconnect(index, mode, rank);
+        let (place, mode) = (class.place(), class.mode);
+        self.disconnect(place, mode, rank);
     }
 
+    /// Moves a class that changed its mode to the round robins for its new one.
     #[inline(always)]
-    fn change_mode(&mut self, index: ClassIndex, mode: Mode) {
-        let class = &mut self.classes[index.index()];
-        let before = core::mem::replace(&mut class.mode, mode);
-        for rank in Rank::in_set(class.activity) {
-            self.disconnect(index, before, rank);
-            self.connect(index, mode, rank);
+    fn reconnect(&mut self, index: ClassIndex, before: Mode) {
+        let class = &self.classes[index.index()];
+        let (place, mode, activity) = (class.place(), class.mode, class.activity);
+        let Some(first) = Rank::in_set(activity).next() else {
+            return;
+        };
+        self.disconnect(place, before, first);
+        self.connect(place, mode, first);
+        let others = activity & !first.bit();
+        if others != 0 {
+            self.reconnect_others(index, before, others);
         }
     }
 
-    /// Adds the event of a class, `wait` ns from now.
-    fn add_event(&mut self, index: ClassIndex, wait: u64) {
-        let level = usize::from(self.classes[index.index()].level);
+    // Not inlined: mostly there is one rank, and the compiler prepares for more before the first.
+    #[cold]
+    #[inline(never)]
+    fn reconnect_others(&mut self, index: ClassIndex, before: Mode, ranks: u8) {
+        let class = &self.classes[index.index()];
+        let (place, mode) = (class.place(), class.mode);
+        for rank in Rank::in_set(ranks) {
+            self.disconnect(place, before, rank);
+            self.connect(place, mode, rank);
+        }
+    }
+
+    /// Adds the event of a class of a level, `wait` ns from now.
+    #[inline(always)]
+    fn add_event(&mut self, index: ClassIndex, level: u8, wait: u64) {
+        let level = usize::from(level) % LEVELS;
         let time = self.now.saturating_add(wait).min(NEVER - 1);
         self.events[level].insert(index.number(), time, self.now);
         self.next_event[level] = self.next_event[level].min(time);
+    }
+
+    /// Adds the event of a class that waits longer than was known: it was charged since.
+    #[cold]
+    #[inline(never)]
+    fn wait_longer(&mut self, index: ClassIndex, level: u8, wait: u64) {
+        self.add_event(index, level, wait);
     }
 
     /// Sets the clock, and activates the parked leaves whose time has come. The clock stays before the events
@@ -496,6 +540,13 @@ impl<M: Meter> Borrowing<M> {
     #[inline(always)]
     pub(super) fn advance(&mut self, now: Time) {
         self.now = self.now.max(now.nanos().min(NEVER - 2));
+        if self.inner.are_due(now) {
+            self.wake_up(now);
+        }
+    }
+
+    #[cold]
+    fn wake_up(&mut self, now: Time) {
         self.inner.wake_up(now);
         while let Some(leaf) = self.inner.next_woken() {
             self.occupied -= 1;
@@ -524,13 +575,14 @@ impl<M: Meter> Borrowing<M> {
                 Ok(number) => ClassIndex::new(number as usize),
                 Err(next) => break next,
             };
-            let class = &self.classes[index.index()];
+            let class = &mut self.classes[index.index()];
             let (mode, wait) = class.meter.mode(self.now);
-            if mode != class.mode {
-                self.change_mode(index, mode);
+            let before = core::mem::replace(&mut class.mode, mode);
+            if mode != before {
+                self.reconnect(index, before);
             }
             if mode != Mode::CanSend {
-                self.add_event(index, wait);
+                self.wait_longer(index, level as u8, wait);
             }
         };
         self.next_event[level] = next.unwrap_or(NEVER);
@@ -556,26 +608,25 @@ impl<M: Meter> Borrowing<M> {
     #[inline(never)]
     fn enter(&mut self, index: ClassIndex, now: u64) {
         let (mode, wait) = self.classes[index.index()].meter.mode(now);
+        self.set_mode(index, mode, wait);
         if mode == Mode::CantSend {
             self.statistics.count_overlimit(index);
         }
-        self.set_mode(index, mode, wait);
     }
 
     /// Gives a class a mode and the event for it.
-    #[inline]
+    #[inline(always)]
     fn set_mode(&mut self, index: ClassIndex, mode: Mode, wait: u64) {
-        let SharedClass {
-            mode: before, level, ..
-        } = self.classes[index.index()];
+        let class = &mut self.classes[index.index()];
+        let (before, level) = (core::mem::replace(&mut class.mode, mode), class.level);
         if mode != before {
-            self.change_mode(index, mode);
+            self.reconnect(index, before);
         }
         if before != Mode::CanSend {
-            self.events[usize::from(level)].remove(index.number());
+            self.events[usize::from(level) % LEVELS].remove(index.number());
         }
         if mode != Mode::CanSend {
-            self.add_event(index, wait);
+            self.add_event(index, level, wait);
         }
     }
 
@@ -613,9 +664,9 @@ impl<M: Meter> Borrowing<M> {
         *bytes += u64::from(length);
         let served = &mut served_from[usize::from(level)];
         served.packets += 1;
-        served.deficit = served.deficit.saturating_sub_unsigned(length);
+        served.deficit -= i64::from(length);
         if served.deficit < 0 {
-            served.deficit += *quantum;
+            served.deficit += i64::from(*quantum);
             self.round_robins.end(turn);
         }
         if is_empty {

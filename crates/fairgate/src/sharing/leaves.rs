@@ -155,12 +155,16 @@ impl Leaves {
         self.parked.unpark(leaf.index())
     }
 
-    /// Unparks the leaves that may have a packet to send. [`next_woken`](Leaves::next_woken) hands them out.
+    /// Returns whether a parked leaf may have a packet to send.
     #[inline]
+    pub(super) fn are_due(&self, now: Time) -> bool {
+        self.parked.is_due(now)
+    }
+
+    /// Unparks the leaves that may have a packet to send. [`next_woken`](Leaves::next_woken) hands them out.
+    #[cold]
     pub(super) fn wake_up(&mut self, now: Time) {
-        if self.parked.is_due(now) {
-            self.parked.wake_up(now);
-        }
+        self.parked.wake_up(now);
     }
 
     /// Returns the next leaf that woke up. It is no longer parked.

@@ -53,8 +53,9 @@ impl<M: Meter> Borrowing<M> {
             carry(&mut class.meter, index, before, self.now);
             let (mode, wait) = class.meter.mode(self.now);
             class.mode = mode;
+            let level = class.level;
             if mode != Mode::CanSend {
-                self.add_event(index, wait);
+                self.add_event(index, level, wait);
             }
         }
         for leaf in &mut self.leaves {

@@ -473,7 +473,9 @@ impl Algorithm for Hfsc {
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
         self.due = None;
         self.now = self.now.max(now.nanos() >> TICK);
-        self.inner.wake_up(now);
+        if self.inner.are_due(now) {
+            self.inner.wake_up(now);
+        }
         while let Some(leaf) = self.inner.next_woken() {
             self.activate(leaf, now, pool);
         }

@@ -82,7 +82,10 @@ impl Buckets {
     /// Returns the bytes that a packet of this length counts.
     #[inline]
     fn counted(&self, length: u32) -> u32 {
-        self.link.map_or(length, |link| link.count(length))
+        match &self.link {
+            None => length,
+            Some(link) => count_apart(link, length),
+        }
     }
 
     /// Advances to `now`. If more time than the longest has passed since the last charge, the excess does not
@@ -108,21 +111,22 @@ impl Buckets {
     }
 }
 
+// Not inlined: mostly lengths count as they are.
+#[inline(never)]
+fn count_apart(link: &LinkLayer, length: u32) -> u32 {
+    link.count(length)
+}
+
 /// Returns the tokens at `now` of a bucket that is empty at `empty_at`, not limited to its depth.
 #[inline]
 fn tokens(empty_at: u64, now: u64) -> i64 {
     now.wrapping_sub(empty_at) as i64
 }
 
-/// Returns the time at which a bucket is empty after `cost` ns were charged to it at `now`.
+/// Returns the tokens that are left at `now` of a bucket that `cost` ns are charged to.
 #[inline]
-fn paid(empty_at: u64, depth: u32, cost: u64, now: u64) -> u64 {
-    let filled = tokens(empty_at, now).min(i64::from(depth) << TICK);
-    let mut left = filled - cost as i64;
-    if left < 1 - LONGEST {
-        left = limited_debt(left, cost);
-    }
-    now.wrapping_sub(left as u64)
+fn left_after(cost: u64, empty_at: u64, depth: u32, now: u64) -> i64 {
+    tokens(empty_at, now).min(i64::from(depth) << TICK) - cost as i64
 }
 
 /// Limits a debt to the longest one, or to the time of the packet that is charged.
@@ -135,14 +139,24 @@ fn limited_debt(left: i64, cost: u64) -> i64 {
 impl Meter for Buckets {
     #[inline(always)]
     fn charge(&mut self, sent: Sent, borrows: bool) {
-        self.idle_until(sent.now);
+        let now = sent.now;
+        self.idle_until(now);
         let length = self.counted(sent.length).into();
         if !borrows {
             let cost = self.rate.nanos(length);
-            self.empty_at = paid(self.empty_at, self.depth, cost, sent.now);
+            let mut left = left_after(cost, self.empty_at, self.depth, now);
+            if left < 1 - LONGEST {
+                left = limited_debt(left, cost);
+            }
+            self.empty_at = now.wrapping_sub(left as u64);
         }
         let cost = self.ceil.nanos(length);
-        self.ceil_empty_at = paid(self.ceil_empty_at, self.ceil_depth, cost, sent.now);
+        let mut left = left_after(cost, self.ceil_empty_at, self.ceil_depth, now);
+        // Seldom below 0: a class with a debt of its ceil can't send. So this needs no large constant.
+        if left < 0 {
+            left = limited_debt(left, cost);
+        }
+        self.ceil_empty_at = now.wrapping_sub(left as u64);
     }
 
     #[inline]
