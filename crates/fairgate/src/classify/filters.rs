@@ -237,13 +237,10 @@ impl Filters {
     #[inline]
     pub fn find(&self, packet: &Slot, headers: Option<&FlowKey>, bytes: Option<&HeaderBytes>) -> Option<u16> {
         let built = self.built.as_deref()?;
-        let seen = Seen {
-            slot: packet,
-            headers,
-            bytes,
-        };
-        let rank = built.root.find(0, &built.list, seen)?;
-        Some(built.root.classes[rank as usize]).filter(|class| *class != 0)
+        match built.root.decided(packet, headers) {
+            Some(class) => class,
+            None => built.find(packet, headers, bytes),
+        }
     }
 
     /// Returns whether the inner class has filters.
@@ -271,16 +268,12 @@ impl Filters {
         let Some(built) = built.as_deref() else {
             return Ok(None);
         };
-        let Some(chain) = built.chain((at, 0)) else {
-            return Ok(None);
-        };
-        let Some(rank) = chain.find(0, &built.list, Seen::of(id, pool)) else {
-            return Ok(None);
-        };
-        match chain.classes[rank as usize] {
-            0 => built.act(at, (chain, rank), state, id, now, pool),
-            class => Ok(Some(class)),
+        if at.is_none()
+            && let Some(class) = built.root.decided(&pool[id], pool.headers(id))
+        {
+            return Ok(class);
         }
+        built.apply(at, state, id, now, pool)
     }
 
     /// Returns the class of a packet that was classified before, when it arrived. Policers measure nothing,
@@ -290,7 +283,7 @@ impl Filters {
         let (mut chain, packet) = (&built.root, Seen::of(id, pool));
         let (mut from, mut restarts) = (0, 0);
         loop {
-            let rank = chain.find(from, &built.list, packet)?;
+            let rank = chain.find_next(from, &built.list, &packet)?;
             let place = chain.order[rank as usize];
             let filter = built.filter(place);
             // The packet was not dropped, so it went the way that does not drop.
@@ -347,6 +340,11 @@ impl Seen<'_> {
             bytes: pool.bytes(id),
         }
     }
+
+    #[inline]
+    fn matches(&self, filter: &Filter) -> bool {
+        filter.condition.matches(self.slot, self.headers, self.bytes)
+    }
 }
 
 /// With how many policers of the old list one of the new list is compared, if the lists differ: the change is
@@ -369,6 +367,38 @@ impl Built {
 
     fn filter(&self, place: u32) -> &Filter {
         &self.list[place as usize]
+    }
+
+    /// Does what [`Filters::find`] does.
+    // Not inlined, so that where one condition decides, few registers are needed.
+    #[inline(never)]
+    fn find(&self, slot: &Slot, headers: Option<&FlowKey>, bytes: Option<&HeaderBytes>) -> Option<u16> {
+        let seen = Seen { slot, headers, bytes };
+        let rank = self.root.find(0, &self.list, &seen)?;
+        Some(self.root.classes[rank as usize]).filter(|class| *class != 0)
+    }
+
+    /// Does what [`Filters::apply`] does.
+    // Not inlined, as `find`.
+    #[inline(never)]
+    fn apply(
+        &self,
+        at: Option<u16>,
+        state: &mut State,
+        id: PacketId,
+        now: Time,
+        pool: &mut Pool,
+    ) -> Result<Option<u16>, DropReason> {
+        let Some(chain) = self.chain((at, 0)) else {
+            return Ok(None);
+        };
+        let Some(rank) = chain.find(0, &self.list, &Seen::of(id, pool)) else {
+            return Ok(None);
+        };
+        match chain.classes[rank as usize] {
+            0 => self.act(at, (chain, rank), state, id, now, pool),
+            class => Ok(Some(class)),
+        }
     }
 
     /// Returns the number of the hash of the filter at `place`.
@@ -438,7 +468,7 @@ impl Built {
                     }
                 }
             };
-            match chain.find(next, &self.list, Seen::of(id, pool)) {
+            match chain.find_next(next, &self.list, &Seen::of(id, pool)) {
                 Some(found) => rank = found,
                 None => return Ok(None),
             }
@@ -492,9 +522,31 @@ impl Chain {
         }
     }
 
-    /// Returns the first rank from `from` on that matches. `from` is the first rank of a segment.
+    /// Returns the class of a packet, or that it has none, if this takes one condition only.
     #[inline]
-    fn find(&self, from: u32, list: &[Filter], packet: Seen<'_>) -> Option<u32> {
+    fn decided(&self, slot: &Slot, headers: Option<&FlowKey>) -> Option<Option<u16>> {
+        if !self.later.is_empty() {
+            return None;
+        }
+        match self.index.decided(slot, headers)? {
+            NONE => Some(None),
+            rank => match self.classes[rank as usize] {
+                0 => None,
+                class => Some(Some(class)),
+            },
+        }
+    }
+
+    /// As [`find`](Chain::find), for what seldom happens.
+    #[inline(never)]
+    fn find_next(&self, from: u32, list: &[Filter], packet: &Seen<'_>) -> Option<u32> {
+        self.find(from, list, packet)
+    }
+
+    /// Returns the first rank from `from` on that matches. `from` is the first rank of a segment.
+    // As a call, it takes 50 instructions more.
+    #[inline(always)]
+    fn find(&self, from: u32, list: &[Filter], packet: &Seen<'_>) -> Option<u32> {
         if from == 0 {
             let rank = self.find_in(&self.index, 0, list, packet);
             if rank.is_some() || self.later.is_empty() {
@@ -506,7 +558,7 @@ impl Chain {
 
     // Not inlined: most chains have one segment.
     #[inline(never)]
-    fn find_later(&self, from: u32, list: &[Filter], packet: Seen<'_>) -> Option<u32> {
+    fn find_later(&self, from: u32, list: &[Filter], packet: &Seen<'_>) -> Option<u32> {
         let skipped = self.later.partition_point(|(first, _)| *first < from);
         let mut later = self.later[skipped..].iter();
         later.find_map(|(first, index)| self.find_in(index, *first, list, packet))
@@ -514,11 +566,8 @@ impl Chain {
 
     /// Searches the segment that begins with the rank `first`.
     #[inline]
-    fn find_in(&self, index: &Index, first: u32, list: &[Filter], packet: Seen<'_>) -> Option<u32> {
-        let matches = |rank: u32| {
-            let condition = &list[self.order[(first + rank) as usize] as usize].condition;
-            condition.matches(packet.slot, packet.headers, packet.bytes)
-        };
+    fn find_in(&self, index: &Index, first: u32, list: &[Filter], packet: &Seen<'_>) -> Option<u32> {
+        let matches = move |rank: u32| packet.matches(&list[self.order[(first + rank) as usize] as usize]);
         match index.find(packet.slot, packet.headers, matches) {
             NONE => None,
             rank => Some(first + rank),

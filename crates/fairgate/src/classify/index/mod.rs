@@ -17,6 +17,7 @@
 
 mod bitmap;
 mod fields;
+mod single;
 mod table;
 mod trie;
 
@@ -24,7 +25,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use bitmap::{Bitmap, MOST_BLOCKS};
-use fields::{Fields, Pattern, Single, fields};
+use fields::{Fields, Pattern, fields};
+use single::Single;
 use table::Table;
 
 use crate::classify::Match;
@@ -99,7 +101,7 @@ impl Index {
         if index.tables.is_empty()
             && let [rank] = rest[..]
         {
-            index.single = Some(Single::new(rank, &Pattern::of(conditions[rank as usize])));
+            index.single = Some(Single::new(rank, conditions[rank as usize]));
             return index;
         }
         if rest.len() <= limits.few {
@@ -148,9 +150,19 @@ impl Index {
         rest
     }
 
+    /// Returns what [`find`](Index::find) does, if there is one filter, and one condition of it decides.
+    #[inline]
+    pub(super) fn decided(&self, packet: &Slot, headers: Option<&FlowKey>) -> Option<u32> {
+        let single = self.single.as_ref()?;
+        match single.is_decided(packet, headers)? {
+            true => Some(single.rank),
+            false => Some(NONE),
+        }
+    }
+
     /// Returns the lowest rank of a filter that matches, or [`NONE`]. `matches` returns whether all
     /// conditions of a rank hold.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find(
         &self,
         packet: &Slot,
@@ -158,7 +170,7 @@ impl Index {
         matches: impl Fn(u32) -> bool,
     ) -> u32 {
         if let Some(single) = &self.single {
-            let is_match = single.is_in(packet, headers) && (!single.has_ranges || matches(single.rank));
+            let is_match = single.holds(packet, headers) && (!single.has_bytes || matches(single.rank));
             return if is_match { single.rank } else { NONE };
         }
         let mut best = NONE;
