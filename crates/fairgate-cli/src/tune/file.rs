@@ -95,7 +95,8 @@ fn queue(direction: &Direction, way: Way, share: f64) -> String {
         Some(Framing { line: Some(line), .. }) => text += &format!("line = \"{line}\"\n"),
         Some(framing) => {
             text += &format!(
-                "cells = \"{}\"                 # seen in the delay of packets by their length\noverhead = {}\n",
+                "cells = \"{}\"                 # seen in the delay of packets by their length\n\
+                 overhead = {}\n",
                 framing.cells, framing.overhead
             );
         }

@@ -116,7 +116,7 @@ impl Condition {
         }
     }
 
-    // Not inlined, so that only the field of this condition is read: in a loop, the compiler reads all before.
+    // Not inlined, so only the field of this condition is read. In a loop, the compiler would read all.
     #[inline(never)]
     fn holds_apart(&self, packet: &Slot, headers: Option<&FlowKey>) -> bool {
         self.holds(packet, headers)
