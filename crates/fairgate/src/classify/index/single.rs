@@ -145,41 +145,39 @@ impl Condition {
 impl Single {
     /// `filter` is not impossible.
     pub(super) fn new(rank: u32, filter: &Match) -> Single {
-        let exactly = |number: &u16| Range {
-            first: *number,
+        let exactly = |number: u16| Range {
+            first: number,
             others: 0,
         };
-        let conditions = [
-            filter.source.map(Network::of).map(Condition::Source),
-            filter.destination.map(Network::of).map(Condition::Destination),
-            filter
-                .source_port
-                .as_ref()
-                .map(Range::of)
-                .map(Condition::SourcePort),
-            filter
-                .destination_port
-                .as_ref()
-                .map(Range::of)
-                .map(Condition::DestinationPort),
-            filter.ethertype.as_ref().map(exactly).map(Condition::Ethertype),
-            filter
-                .outer_ethertype
-                .as_ref()
-                .map(exactly)
-                .map(Condition::OuterEthertype),
-            filter.vlan.as_ref().map(exactly).map(Condition::Vlan),
-            filter.interface.as_ref().map(exactly).map(Condition::Interface),
-            filter
-                .protocol
-                .map(|number| Condition::Protocol(Range::of(&(number..=number)))),
-            filter.dscp.as_ref().map(Range::of).map(Condition::Dscp),
-            filter.priority.as_ref().map(Range::of).map(Condition::Priority),
-            filter.traffic_class.map(Condition::TrafficClass),
-            filter.mark.map(Condition::Mark),
-        ];
-        let mut conditions: Vec<Condition> = conditions.into_iter().flatten().collect();
-        conditions.sort_by_key(|condition| Reverse(condition.fixed_bits()));
+        let mut conditions: Vec<Condition> = Vec::new();
+        // One at a time: an array of all would be large, and the kernel's stack is small.
+        let mut add = |condition: Option<Condition>| conditions.extend(condition);
+        add(filter.source.map(Network::of).map(Condition::Source));
+        add(filter.destination.map(Network::of).map(Condition::Destination));
+        add(filter
+            .source_port
+            .as_ref()
+            .map(Range::of)
+            .map(Condition::SourcePort));
+        add(filter
+            .destination_port
+            .as_ref()
+            .map(Range::of)
+            .map(Condition::DestinationPort));
+        add(filter.ethertype.map(exactly).map(Condition::Ethertype));
+        add(filter.outer_ethertype.map(exactly).map(Condition::OuterEthertype));
+        add(filter.vlan.map(exactly).map(Condition::Vlan));
+        add(filter.interface.map(exactly).map(Condition::Interface));
+        add(filter
+            .protocol
+            .map(u16::from)
+            .map(exactly)
+            .map(Condition::Protocol));
+        add(filter.dscp.as_ref().map(Range::of).map(Condition::Dscp));
+        add(filter.priority.as_ref().map(Range::of).map(Condition::Priority));
+        add(filter.traffic_class.map(Condition::TrafficClass));
+        add(filter.mark.map(Condition::Mark));
+        conditions.sort_unstable_by_key(|condition| Reverse(condition.fixed_bits()));
         let has_bytes = !filter.bytes.is_empty();
         let has_one_condition = conditions.len() <= 1 && !has_bytes;
         let mut conditions = conditions.into_iter();
